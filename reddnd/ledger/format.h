@@ -134,6 +134,21 @@ struct ledger_recycler {
 	struct ledger_write writes[LEDGER_WRITES];
 };
 
+/** Of a session whose requests the CPU executes: how far it is. Each is stored before what it counts takes
+ * effect (session/cpu-counters.h). */
+struct ledger_cpu {
+	uint64_t begun;    /* requests, of which the last may be half done */
+	uint64_t finished; /* requests whose replies are in the SQ << 16 | index of the SQ behind them */
+	/* What the CQEs of the queue have shown. One of the two is written while the other one counts */
+	struct {
+		uint64_t received, done; /* requests */
+		uint32_t cqes, unused;   /* that this has been taken from */
+	} taken[2];
+	uint64_t last;   /* which of them counts */
+	uint32_t spoilt; /* it is to end, and only this daemon knows why */
+	uint32_t sends;  /* a SEND ends a reply, in place of an immediate */
+};
+
 /** A connection of a client: a session, or one of several that are a session together (session/group.h). */
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
@@ -156,7 +171,10 @@ struct ledger_session {
 	uint32_t windows[LEDGER_WINDOWS]; /* slots of the memory that it reads, from 1; 0: none */
 	uint32_t pool_cq;                 /* the same of the CQ of its replies */
 	uint32_t false_alarms;
-	struct ledger_recycler recycler;
+	union {
+		struct ledger_recycler recycler;
+		struct ledger_cpu cpu;
+	};
 	struct ledger_limits limits;
 	struct ledger_counters counters;
 };

@@ -8,19 +8,34 @@
 #include "reddnd/session/heir.h"
 #include "util/clock.h"
 
+/* What serves it besides the event loop */
+static int begin(struct dispatch *d, struct session *s)
+{
+	int r = timers_begin(&d->timers, s);
+
+	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
+}
+
+/* Nobody has counted it */
+static void drop(struct dispatch *d, struct session *s)
+{
+	executors_remove(d->executors, s);
+	actions_drop(d, s, false);
+}
+
 void adoption_add(struct dispatch *d, struct session *s)
 {
 	dispatch_add(d, s);
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->shared->accounting, s);
-	if (timers_begin(&d->timers, s) == 0) {
+	if (begin(d, s) == 0) {
 		if (s->slot->session.established)
 			timers_established(&d->timers, s);
 	} else if (session_number(s) == s->id) {
 		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
-	} else { /* nobody has counted it yet, and the first one ends because it is not whole */
-		actions_drop(d, s, false);
+	} else { /* the first one ends because it is not whole */
+		drop(d, s);
 	}
 }
 
@@ -50,7 +65,7 @@ static void join_adopted(struct dispatch *d, struct session *s)
 	if (first && first->tenant == s->tenant)
 		session_join(s, first);
 	else /* it began no session: the end of that has been reported */
-		actions_drop(d, s, false);
+		drop(d, s);
 }
 
 /* What clients have of a session is all of it or nothing */

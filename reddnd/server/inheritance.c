@@ -228,6 +228,8 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	struct session *s;
 	int r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
+	if (r == 0 && slot->kind == LEDGER_CPU_SESSION)
+		r = executors_choose(d->executors, &d->acceptor.parts.plain_events);
 	if (r == 0)
 		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
 	if (r == 0) {
@@ -281,12 +283,20 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 	}
 }
 
+static void adopt_all(const struct inheritance *in, struct dispatch *d, enum ledger_kind kind,
+	unsigned *adopted, unsigned *ended)
+{
+	struct ledger_slot *slot = NULL;
+
+	while ((slot = ledger_unclaimed(rnic_device_ledger(d->dev), kind, slot)))
+		++*(adopt(in, d, slot) ? adopted : ended);
+}
+
 int inheritance_adopt(
 	struct inheritance *in, struct dispatch *d, const struct served *served, struct tenant **tenants)
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	const struct reddn_wire_rej rej = refusal();
-	struct ledger_slot *slot = NULL;
 	unsigned adopted = 0, ended = 0, refused;
 	int r;
 
@@ -294,14 +304,8 @@ int inheritance_adopt(
 		return 0;
 	in->served = served;
 	in->tenants = tenants;
-	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
-		if (adopt(in, d, slot))
-			adopted++;
-		else
-			ended++;
-	}
-	for (; (slot = ledger_unclaimed(ledger, LEDGER_CPU_SESSION, slot)); ended++)
-		adopt(in, d, slot);
+	adopt_all(in, d, LEDGER_SESSION, &adopted, &ended);
+	adopt_all(in, d, LEDGER_CPU_SESSION, &adopted, &ended);
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = adoption_serve(d);
 	if (r >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/cpu-completions.h"
 
+#include "reddnd/session/cpu-counters.h"
 #include "reddnd/session/cpu-replies.h"
 #include "reddnd/session/cpu-state.h"
 #include "util/clock.h"
@@ -20,6 +21,7 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
 	if (s->cpu->is_short || s->cpu->faulted)
 		return;
+	cpu_counters_spoil(s->cpu->kept);
 	s->cpu->is_short = true;
 	s->cpu->short_one = number;
 	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
@@ -68,21 +70,37 @@ static struct rnic_plain_completion find_cause(
 	return cause;
 }
 
-/* Numbers have 32 bits on the wire */
-static void count_done(struct session *s, uint32_t number, uint64_t now_ns)
+/* Numbers have 32 bits. Those of a daemon before this one are not to be relied on. Returns what is done then
+ */
+static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uint32_t number, uint64_t now_ns)
 {
-	uint64_t n = s->cpu->done, end = n + (uint32_t)(number - (uint32_t)n);
+	uint64_t end = n + (uint32_t)(number - (uint32_t)n);
 
-	for (; n < end; n++)
+	for (; n < end && n < received; n++)
 		s->cpu->times[n % s->queues.layout.slots] =
 			now_ns - s->cpu->times[n % s->queues.layout.slots];
-	s->cpu->done = end;
+	return n;
+}
+
+/* The ledger has it before the event loop sees it, and before the device may write other CQEs there. If the
+ * session has a verdict, the next daemon could not find the CQE that it comes from */
+static void publish(struct session_cpu *c, uint64_t received, uint64_t done, bool good)
+{
+	if (good)
+		cpu_counters_taken(c->kept, received, done, rnic_plain_taken(c->queue));
+	else
+		cpu_counters_spoil(c->kept);
+	if (received != c->received)
+		c->received = received;
+	if (done != c->done)
+		c->done = done;
+	rnic_plain_release(c->queue);
 }
 
 /* False: a verdict */
 static bool take_some(struct session *s, struct rnic_plain_completion *some, int n)
 {
-	uint64_t received = s->cpu->received, before = received, now_ns = clock_ns();
+	uint64_t received = s->cpu->received, done = s->cpu->done, now_ns = clock_ns();
 	bool good = true;
 
 	for (int i = 0; i < n && good; i++) {
@@ -99,14 +117,13 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 			judge(s, &cause);
 			good = false;
 		} else if (!some[i].receive) {
-			count_done(s, some[i].number, now_ns);
+			done = count_done(s, received, done, some[i].number, now_ns);
 		} else {
 			take_request(s, &some[i], received);
 			s->cpu->times[received++ % s->queues.layout.slots] = now_ns;
 		}
 	}
-	if (received != before)
-		s->cpu->received = received;
+	publish(s->cpu, received, done, good);
 	return good;
 }
 

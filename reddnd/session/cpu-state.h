@@ -21,9 +21,9 @@ struct session_cpu {
 	struct rnic_plain *queue;
 	struct executor *executor;
 	struct layouts_cpu layout;
-	bool sends;               /* a number in place of immediates */
-	struct outcome *outcomes; /* by slot; written before .done is */
-	uint64_t *times; /* the same: ns, when the request was taken; once it is done, how long it took */
+	bool sends;      /* a number in place of immediates */
+	uint64_t *times; /* by slot; written before .done is: ns, when the request was taken; once it is done,
+			    how long it took */
 	/* for the event loop */
 	atomic_ullong received, done, iterations;
 	atomic_bool broken;
@@ -37,7 +37,10 @@ struct session_cpu {
 	uint64_t noted;           /* .begun, when the last note was written */
 	uint64_t looped;          /* iterations of requests that are over */
 	struct loops own;
-	struct loops *loops;    /* of the first connection; NULL: its program has no loop without a bound */
+	_Atomic(struct loops *) loops; /* of the first connection; NULL: its program has no loop without a
+					  bound */
+	struct ledger_cpu *kept;       /* in the ledger, or the next */
+	struct ledger_cpu unkept;
 	uint64_t rests_to;      /* us */
 	uint64_t active, awake; /* us, when there was something to do; and for how long it is polled then */
 	bool slept;             /* since then */
@@ -62,6 +65,17 @@ static inline uint64_t cpu_reply_at(const struct session *s, uint64_t n)
 	const struct layouts_cpu *l = &s->cpu->layout;
 
 	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
+}
+
+/* And then the outcomes, by slot, each written before .done is: the next daemon counts those that this one
+ * has not counted. A number: bytes << 1 | hit */
+static inline uint64_t *cpu_outcome_at(const struct session *s, uint64_t n)
+{
+	const struct layouts_cpu *l = &s->cpu->layout;
+	uint64_t at =
+		(uint64_t)s->queues.layout.slots * l->recv_bytes + (uint64_t)l->replies * l->reply_bytes;
+
+	return (uint64_t *)(rnic_plain_memory(s->cpu->queue) + at) + n % s->queues.layout.slots;
 }
 
 #endif

@@ -2,10 +2,12 @@
 #include "reddnd/session/cpu.h"
 
 #include "reddnd/session/cpu-completions.h"
+#include "reddnd/session/cpu-counters.h"
 #include "reddnd/session/cpu-replies.h"
 #include "reddnd/session/cpu-state.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
+#include "util/clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -34,29 +36,36 @@ static int make_executor(struct session *s, struct session_cpu *c)
 	return executor_new(&c->executor, o->program, &parts);
 }
 
-static int make_queue(struct session *s, struct session_cpu *c, const struct session_parts *parts)
+static struct rnic_plain_attr queue_attr(const struct session *s, const struct session_parts *parts)
 {
 	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots);
 
-	attr.sends *= c->sends ? 2 : 1;
+	attr.sends *= s->cpu->sends ? 2 : 1;
 	attr.cookie = s->id;
 	attr.events = parts->plain_events;
 	attr.slot = s->slot;
-	return rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
+	return attr;
 }
 
-static void share_loops(const struct session *s, struct session_cpu *c)
+void session_cpu_share_loops(struct session *s)
+{
+	if (s->cpu && s->cpu->loops && s->first->cpu)
+		s->cpu->loops = &s->first->cpu->own;
+}
+
+static void make_loops(struct session *s, struct session_cpu *c)
 {
 	pthread_mutex_init(&c->own.lock, NULL);
 	rate_init(&c->own.rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
-	c->loops = &s->first->cpu->own;
+	c->loops = &c->own;
+	session_cpu_share_loops(s);
 }
 
-int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+/* All but its queues */
+static int prepare(struct session *s, const struct request *request)
 {
 	struct session_cpu *c = calloc(1, sizeof(*c));
 	struct chain_env *env = &s->queues.env;
-	int r;
 
 	if (!c)
 		return -ENOMEM;
@@ -65,26 +74,128 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 	env->slot_rkey = request->slot_rkey;
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
-	c->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
+	c->kept = s->slot ? &s->slot->session.cpu : &c->unkept;
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
-	c->outcomes = calloc(s->queues.layout.slots, sizeof(*c->outcomes));
 	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
 	c->awake = AWAKE_MAX_US;
 	if (s->offload->program->loop)
-		share_loops(s, c);
-	r = c->outcomes && c->times ? make_executor(s, c) : -ENOMEM;
-	if (r == 0)
-		r = make_queue(s, c, parts);
+		make_loops(s, c);
+	return c->times ? make_executor(s, c) : -ENOMEM;
+}
+
+static int begin_queue(struct session *s, const struct session_parts *parts)
+{
+	const struct rnic_plain_attr attr = queue_attr(s, parts);
+	struct session_cpu *c = s->cpu;
+	int r = rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
+
 	if (r == 0)
 		r = rnic_conn_connect_plain(s->client.conn, c->queue, s->pacing.paced);
-	if (r == 0)
-		r = rnic_plain_arm(c->queue);
+	return r == 0 ? rnic_plain_arm(c->queue) : r;
+}
+
+int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	int r = prepare(s, request);
+
 	if (r < 0)
 		return r;
-	s->queues.qpn = rnic_plain_qpn(c->queue);
+	s->cpu->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
+	s->cpu->kept->sends = s->cpu->sends;
+	r = begin_queue(s, parts);
+	if (r < 0)
+		return r;
+	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
 	s->progress.armed = s->queues.layout.slots;
 	return 0;
 }
+
+/* ---- taking over ------------------------------------------------------------------------------ */
+
+static bool writes(const struct offload *o)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].writable)
+			return true;
+	return false;
+}
+
+const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct offload *o)
+{
+	const struct ledger_cpu *l = &slot->session.cpu;
+
+	if (slot->block.size == 0)
+		return "the server was restarted or upgraded, and its CPU executes this offload; connect "
+		       "again";
+	if (l->spoilt)
+		return "the server was restarted when the session was about to end; connect again";
+	if (o && !o->cpu)
+		return "the server was restarted, and the NIC executes the offload now; connect again";
+	if (o && writes(o) && cpu_counters_amid(l))
+		return "the server was restarted in the middle of a request that may have written to a "
+		       "region; connect again";
+	return NULL;
+}
+
+/* What the event loop of the other daemon had not counted yet is counted by this one */
+static int restore_progress(struct session *s, const struct cpu_counters *k)
+{
+	const struct ledger_counters *l = &s->slot->session.counters;
+	unsigned slots = s->queues.layout.slots;
+	uint16_t ahead = (uint16_t)(rnic_plain_received(s->cpu->queue) - k->received);
+
+	/* .read is written after .done */
+	if (l->done > k->done || l->read > l->done || l->done - l->read > slots ||
+		k->received + ahead > l->done + slots)
+		return -EBADMSG;
+	s->progress.done = l->done;
+	s->progress.posted = k->received + ahead;
+	s->progress.armed = l->done + slots;
+	s->counters.read = l->read;
+	return 0;
+}
+
+/* A request that was being executed is executed from its start; so are its loops */
+static void restore_state(struct session *s, const struct cpu_counters *k, uint64_t now_ns)
+{
+	struct session_cpu *c = s->cpu;
+
+	c->received = k->received;
+	c->begun = k->finished;
+	c->done = k->done;
+	c->reported = s->progress.done;
+	c->looped = s->slot->session.counters.iterations;
+	c->iterations = c->looped;
+	for (uint64_t n = k->done; n < k->received; n++)
+		c->times[n % s->queues.layout.slots] = now_ns;
+}
+
+int session_cpu_adopt(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	struct rnic_plain_attr attr;
+	struct cpu_counters k;
+	int r = prepare(s, request);
+
+	if (r < 0)
+		return r;
+	s->cpu->sends = s->cpu->kept->sends;
+	r = cpu_counters_read(s->cpu->kept, s->queues.layout.slots, s->cpu->layout.replies, &k);
+	if (r < 0)
+		return r;
+	attr = queue_attr(s, parts);
+	r = rnic_plain_adopt(&s->cpu->queue, s->domain->pd, parts->arena, &attr,
+		&(struct rnic_plain_position){
+			.completions = k.cqes, .sends = k.added, .number = (uint32_t)k.finished});
+	if (r == 0)
+		r = restore_progress(s, &k);
+	if (r < 0)
+		return r;
+	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
+	restore_state(s, &k, clock_ns());
+	return 0;
+}
+
+/* ---- ending ----------------------------------------------------------------------------------- */
 
 void session_cpu_stop(struct session_cpu *c)
 {
@@ -92,17 +203,29 @@ void session_cpu_stop(struct session_cpu *c)
 		rnic_plain_stop(c->queue);
 }
 
+static void forget(struct session_cpu *c)
+{
+	executor_free(c->executor);
+	if (c->loops)
+		pthread_mutex_destroy(&c->own.lock);
+	free(c->times);
+	free(c);
+}
+
 void session_cpu_free(struct session_cpu *c)
 {
 	if (!c)
 		return;
 	rnic_plain_free(c->queue);
-	executor_free(c->executor);
-	if (c->loops)
-		pthread_mutex_destroy(&c->own.lock);
-	free(c->outcomes);
-	free(c->times);
-	free(c);
+	forget(c);
+}
+
+void session_cpu_forget(struct session_cpu *c)
+{
+	if (!c)
+		return;
+	rnic_plain_forget(c->queue);
+	forget(c);
 }
 
 /* ---- requests --------------------------------------------------------------------------------- */
@@ -167,7 +290,7 @@ static void begin(struct session *s)
 
 	executor_begin(
 		c->executor, c->begun, mem + cpu_request_at(s, c->begun), mem + cpu_reply_at(s, c->begun));
-	c->begun++;
+	cpu_counters_begun(c->kept, ++c->begun);
 	c->running = true;
 	c->since = c->now;
 }
@@ -176,13 +299,16 @@ static void begin(struct session *s)
 static int finish(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
+	struct outcome out = outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
 	uint64_t n = c->begun - 1;
+	int r;
 
 	c->running = false;
 	c->looped += executor_iterations(c->executor);
-	c->outcomes[n % s->queues.layout.slots] =
-		outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
-	return cpu_replies_send(s, n);
+	*cpu_outcome_at(s, n) = out.bytes << 1 | out.hit;
+	r = cpu_replies_send(s, n);
+	cpu_counters_finished(c->kept, c->begun, rnic_plain_added(c->queue));
+	return r;
 }
 
 static bool has_next(const struct session_cpu *c)
@@ -259,27 +385,30 @@ static enum session_cpu_turn end_broken(struct session_cpu *c)
  * connection may have turns meanwhile, so they are taken before, and give_back() returns the rest */
 static uint64_t allowance(struct session_cpu *c, uint64_t now)
 {
+	struct loops *loops = c->loops;
 	uint64_t n;
 
-	if (!c->loops)
+	if (!loops)
 		return TURN_WQES;
-	pthread_mutex_lock(&c->loops->lock);
-	n = rate_available(&c->loops->rate, now);
+	pthread_mutex_lock(&loops->lock);
+	n = rate_available(&loops->rate, now);
 	n = n < TURN_WQES ? n : TURN_WQES;
-	rate_take(&c->loops->rate, n);
+	rate_take(&loops->rate, n);
 	if (n == 0)
-		c->rests_to = now + rate_delay(&c->loops->rate, TURN_WQES / 4, now);
-	pthread_mutex_unlock(&c->loops->lock);
+		c->rests_to = now + rate_delay(&loops->rate, TURN_WQES / 4, now);
+	pthread_mutex_unlock(&loops->lock);
 	return n;
 }
 
 static void give_back(struct session_cpu *c, uint64_t unused)
 {
-	if (!c->loops)
+	struct loops *loops = c->loops;
+
+	if (!loops)
 		return;
-	pthread_mutex_lock(&c->loops->lock);
-	rate_give(&c->loops->rate, unused);
-	pthread_mutex_unlock(&c->loops->lock);
+	pthread_mutex_lock(&loops->lock);
+	rate_give(&loops->rate, unused);
+	pthread_mutex_unlock(&loops->lock);
 }
 
 /* Polling after the last work is worth while if it found the next: then it goes on for longer, else less */
@@ -400,7 +529,9 @@ uint64_t session_cpu_iterations(const struct session *s)
 
 struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
 {
-	return s->cpu->outcomes[n % s->queues.layout.slots];
+	uint64_t out = *cpu_outcome_at(s, n);
+
+	return (struct outcome){.hit = out & 1, .bytes = out >> 1};
 }
 
 uint64_t session_cpu_took(const struct session *s, uint64_t n)

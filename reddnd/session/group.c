@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/group.h"
 
+#include "reddnd/session/cpu.h"
+
 static const struct session *last_of(const struct session *first)
 {
 	while (first->further)
@@ -24,6 +26,7 @@ void session_join(struct session *s, struct session *first)
 	s->further = before->further;
 	before->further = s;
 	first->connections++;
+	session_cpu_share_loops(s);
 }
 
 void session_note_connections(const struct session *first)

@@ -5,6 +5,7 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
@@ -133,7 +134,8 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	if (offload_is_disabled(o, NULL))
 		return "the server was restarted, and the offload is disabled";
 	layout = layouts_of_slots(o, l->slots);
-	if (!layout || o->conf->recycled != l->recycled || image_hash(o->program, layout) != l->image)
+	if (!layout || (o->conf->recycled && !o->cpu) != l->recycled ||
+		image_hash(o->program, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
 }
@@ -152,12 +154,13 @@ static bool has_loop(const struct ledger_slot *slot)
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
 {
 	const struct ledger_session *l = &slot->session;
+	const char *why;
 
 	if (!l->accepted)
 		return "the server was restarted before it had answered";
-	if (slot->kind == LEDGER_CPU_SESSION)
-		return "the server was restarted or upgraded, and its CPU executes this offload; connect "
-		       "again";
+	why = slot->kind == LEDGER_CPU_SESSION ? session_cpu_obstacle(slot, o) : NULL;
+	if (why)
+		return why;
 	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
 	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);
@@ -187,7 +190,7 @@ static void restore_counters(struct session *s)
 	c->misses = l->misses;
 	c->bytes_out = l->bytes_out;
 	c->unseen = l->unseen;
-	c->iterations = session_loop_iterations(s->queues.loop);
+	c->iterations = s->cpu ? session_cpu_iterations(s) : session_loop_iterations(s->queues.loop);
 	c->iterations = l->iterations < c->iterations ? l->iterations : c->iterations;
 	c->false_alarms = s->slot->session.false_alarms;
 	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
@@ -294,10 +297,13 @@ static int adopt_pool_cq(struct session *s)
 	return q->pool_cq ? 0 : -EBADMSG;
 }
 
-static int adopt_queues(struct session *s, struct rnic_arena *arena, const struct request *request)
+static int adopt_queues(struct session *s, const struct session_parts *parts, const struct request *request)
 {
-	int r = session_queues_adopt(s, arena, request);
+	int r;
 
+	if (s->slot->kind == LEDGER_CPU_SESSION)
+		return session_cpu_adopt(s, parts, request);
+	r = session_queues_adopt(s, parts->arena, request);
 	if (r == 0)
 		r = restore_regions(s);
 	if (r == 0 && !s->queues.layout.recycled)
@@ -329,6 +335,7 @@ static void forget(struct session *s)
 {
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 	session_loop_free(s->queues.loop);
+	session_cpu_forget(s->cpu);
 	foreign_free(s->foreign);
 	free(s);
 }
@@ -371,7 +378,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	r = adopt_pool_cq(s);
 	if (r == 0)
-		r = adopt_queues(s, parts->arena, &request);
+		r = adopt_queues(s, parts, &request);
 	if (r < 0)
 		return r;
 	restore_counters(s);
@@ -382,7 +389,8 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	tenant_charge_heir(t, &s->charge);
 	if (!s->foreign)
 		generation_ref(o->generation);
-	session_queues_arm_events(s);
+	if (!s->cpu)
+		session_queues_arm_events(s);
 	*out = steal_ptr(&s);
 	return 0;
 }
@@ -391,6 +399,8 @@ int session_look(struct session *s, struct verdict *v)
 {
 	struct rnic_cqe cqe;
 
+	if (s->cpu) /* its completions come once more */
+		return 0;
 	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
 		const struct rnic_cq *cq = session_cq(s, part);
 

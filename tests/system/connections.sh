@@ -122,20 +122,7 @@ for offload in "${offloads[@]}"; do
 	gone "$offload" 'the administrator ended it'
 done
 
-# Sessions of the CPU end with their daemon, each once
 for offload in "${offloads[@]}"; do
-	[[ ${ENGINE:-} == cpu ]] || break
-	begins "$offload"
-	kills=$((${kills:-0} + 1))
-	kill -9 "$(daemon)"
-	until_true taken_over "$kills" || fail "nobody takes over" "$work/run.log"
-	gone "$offload" 'its CPU executes this offload'
-	ctl --json audit || fail "no audit" "$work/ctl.err"
-	[[ $(value "[e['event'] for e in d if e.get('session') == $session]") == "['ends']" ]] || fail "the audit has more" "$work/ctl.out"
-	ok "$offload: the next daemon reports the end of one session"
-done
-for offload in "${offloads[@]}"; do
-	[[ ${ENGINE:-} != cpu ]] || break
 	begins "$offload"
 	ctl limit "$session" --rate 100000 || fail "no limit" "$work/ctl.err"
 	kills=$((${kills:-0} + 1))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon is killed while it has sessions of the CPU and of the NIC: those of the CPU end, and their clients learn why, those of
-# the NIC go on, and the next daemon serves both kinds. What a CPU's session was charged with is refunded; limits and bans stay.
+# The daemon is killed while it has sessions of the CPU and of the NIC: both go on, every request is answered and counted once, and the
+# next daemon serves both kinds. Charges, limits and bans stay.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
@@ -76,24 +76,67 @@ ctl limit "$(value "d[0]['session']")" --rate 3000 || fail "no limit of the sess
 until_true limited || fail "the limits are not in force: $(limits)" "$work/run.log"
 alone=$(charges)
 
-# The second of these takes over what the first has taken over. Many requests are under way
-for over in 1 2; do
-	served cpu 2 "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --clients 2 --seconds 3000 --verify --keys "$work/data.tsv" "$address" cpu
-	charged "$alone" && fail "the sessions of the CPU are not charged"
-	kill_under_cpu_client $over "$child" cpu.log
+over=0
+kills() # the clients of the CPU, whose process is $cpu_clients, go on as well
+{
+	over=$((over + 1))
+	kill -9 "$(daemon)"
+	until_true taken_over $over || fail "nobody takes over" "$work/run.log"
+	until_true charged "$with_both" || fail "charges are left, or lost: $(charges), not $with_both" "$work/run.log"
+	alive "$cpu_clients" || fail "the clients of the CPU have ended" "$work/cpu.log" "$work/run.log"
 	goes_on
-	until_true charged "$alone" || fail "charges are left, or lost: $(charges), not $alone" "$work/run.log"
 	until_true limited || fail "the limits are forgotten: $(limits)" "$work/run.log"
+}
+
+begins() # OPTIONS: two clients of the CPU, with many requests under way
+{
+	served cpu 2 "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --clients 2 "$@" --verify --keys "$work/data.tsv" "$address" cpu
+	cpu_clients=$child
+	with_both=$(charges)
+	[[ $with_both != "$alone" ]] || fail "the sessions of the CPU are not charged"
+}
+
+no_errors()
+{
+	grep -qE '^errors +0$' "$work/cpu.log" && grep -qE '^wrong +0$' "$work/cpu.log"
+}
+
+counted() # prints how many requests the first two sessions of the CPU have had
+{
+	echo $(($(grep -oP '^session [23]: ends after \K[0-9]+' "$work/run.log" | paste -sd+)))
+}
+
+all_counted()
+{
+	[[ $(counted) == "$gets" ]]
+}
+
+gets=2000000
+begins --count $gets
+kills
+expect_exit "$cpu_clients" "the clients of the CPU" cpu.log
+no_errors || fail "errors" "$work/cpu.log" "$work/run.log"
+until_true all_counted || fail "$gets requests were answered, and $(counted) are counted" "$work/run.log"
+until_true charged "$alone" || fail "charges are left, or lost: $(charges), not $alone" "$work/run.log"
+ok "$gets requests were answered by two daemons, each once, and counted; limits and charges are right"
+
+# The second of these takes over what the first has taken over
+begins --seconds 3000
+for _ in 1 2; do
+	kills
 	for offload in nic cpu; do
 		[[ $(on_nic get.log "$REDDN" get -p "$port" -t 50000 "$address" $offload alice && cat "$work/get.log") == wonder ]] ||
 			fail "a new client of $offload is not answered" "$work/get.log" "$work/run.log"
 	done
-	ok "daemon $((over + 1)): sessions of the NIC go on, those of the CPU have ended, and both kinds are served again; limits and charges are right"
+	ok "daemon $((over + 1)): sessions of the NIC and of the CPU go on, and both kinds are served"
 done
+kill -INT "$cpu_clients"
+wait "$cpu_clients"
+no_errors || fail "errors" "$work/cpu.log" "$work/run.log"
 
 on_nic misuse.log "$MISUSE" "$address" "$port" strict long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
 kill -9 "$(daemon)"
-until_true taken_over 3 || fail "nobody takes over" "$work/run.log"
+until_true taken_over 4 || fail "nobody takes over" "$work/run.log"
 on_nic get.log "$REDDN" get -p "$port" -t 50000 "$address" cpu alice && fail "a ban is forgotten" "$work/run.log"
 grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is refused without a reason" "$work/get.log" "$work/run.log"
 goes_on

@@ -20,19 +20,17 @@ background_limit=$((seconds + 100))
 "$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
 "$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
-control = "$work/control";
-programs = "$programs";
-arena = "64M";
-connect_timeout = "300s";
-regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
+with_engine "listen = \"$address:$port\";
+control = \"$work/control\";
+programs = \"$programs\";
+arena = \"64M\";
+connect_timeout = \"300s\";
+regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
-  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
-  { name = "armed"; program = "hash-get"; region = "t"; },
-  { name = "other"; program = "hash-get"; region = "t"; },
-  { name = "strict"; program = "hash-get"; region = "t"; on_error = { request = "ban:600s"; }; } );
-END
+  { name = \"kept\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"armed\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"other\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"strict\"; program = \"hash-get\"; region = \"t\"; on_error = { request = \"ban:600s\"; }; } );" >"$work/reddnd.conf"
 
 start_nic
 serve_supervised
@@ -162,6 +160,8 @@ struck() # true if it has died; the fault is forgotten
 
 overs=6
 serving_step=$((step / 2 + 1))
+# making a session that the CPU executes takes fewer calls
+[[ ${ENGINE-nic} == nic ]] || serving_step=$((step / 6 + 1))
 for moment in kill-before kill-after; do
 	swept "calls-taking-over-${moment#kill-}" || continue
 	points=0
@@ -242,132 +242,137 @@ for n in 1 2 3; do
 done
 ok "a client that left just before is gone for the next daemon"
 
-# ---- while no daemon runs -----------------------------------------------------------------
+# What the CPU executes waits while no daemon runs, and ends with its program
+if [[ ${ENGINE-nic} == nic ]]; then
 
-# A client that leaves meanwhile has gone, and one that comes waits
-dead() # PID: it has ended, whether or not its parent knows
-{
-	[[ ! -e /proc/$1 || $(awk '{ print $3 }' "/proc/$1/stat") == Z ]]
-}
+	# ---- while no daemon runs -----------------------------------------------------------------
+
+	# A client that leaves meanwhile has gone, and one that comes waits
+	dead() # PID: it has ended, whether or not its parent knows
+	{
+		[[ ! -e /proc/$1 || $(awk '{ print $3 }' "/proc/$1/stat") == Z ]]
+	}
 
 
-in_the_gap=()
-for offload in kept armed; do
-	background "gap.$offload" "$GAP_CLIENTS" "$address" "$port" $offload there "$work/gap"
-	in_the_gap+=("$child")
-	until_true grep -q connected "$work/gap.$offload" || fail "the clients of $offload are not served" "$work/gap.$offload" "$work/run.log"
-done
-bench leaver.log kept --seconds "$seconds"
-leaver=$child
-until_true has_clients 9 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
-supervisor=$(program_of "$run")
-kill -STOP "$supervisor"
-old=$(daemon)
-# The third client of each: a queue of its chain. One of a recycled chain leaves no CQE when it breaks; that of an unrolled one
-# waits for the next request, so the WAIT is flushed
-broken=()
-for session in $(clients '" ".join(str(o["session"]) for o in sorted(d, key=lambda o: o["session"])[4::3])'); do
-	broken+=("$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$old" qpn "$session" 1)")
-done
-kill -9 "$old"
-until_true dead "$old" || fail "the daemon does not die"
-kill_hard "$leaver"
-: >"$work/gap"
-for offload in kept armed; do
-	until_true grep -q 'done' "$work/gap.$offload" || fail "the clients of $offload do not leave" "$work/gap.$offload"
-done
-[[ ${#broken[@]} -eq 2 ]] || fail "there are no queues to break: ${broken[*]}" "$work/run.log"
-for qpn in "${broken[@]}"; do
-	"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
-done
-"$SOFTCX" fault clear >"$work/fault.log"
-comers=128
-background come.log "$GAP_CLIENTS" "$address" "$port" kept come "$comers"
-come=$child
-until_true grep -q asked "$work/come.log" || fail "not all connect" "$work/come.log" <(objects)
-kill -CONT "$supervisor"
-expect_exit "$come" "$comers clients that came while no daemon ran" come.log
-for gap in "${in_the_gap[@]}"; do
-	expect_exit "$gap" "clients whose queues broke while no daemon ran" gap.kept
-done
-until_true has_clients 2 || fail "who left is still there" "$work/run.log"
-declare -A found=([kept]='queue pair 0x.* broke while no daemon ran' [armed]='a queue failed, though no step of it did')
-# One that is flushed to its doorbell record runs through all of its ring, so that it depends on the CQ's owner bits what is seen
-[[ $(fact managed.flush) == enabled ]] || found[armed]="(${found[kept]}|${found[armed]})"
-for offload in kept armed; do
-	grep "offload $offload: " "$work/run.log" >"$work/found.log"
-	[[ $(grep -cE "${found[$offload]}" "$work/found.log") -eq 1 ]] || fail "a broken queue of $offload is not found" "$work/found.log"
-	grep -q "offload $offload: a request was longer than 18 bytes" "$work/run.log" || fail "a broken client of $offload is not found" "$work/run.log"
-done
-ok "while no daemon runs clients leave, die and break their queues, which is noticed later, and $comers others come at once, which wait"
+	in_the_gap=()
+	for offload in kept armed; do
+		background "gap.$offload" "$GAP_CLIENTS" "$address" "$port" $offload there "$work/gap"
+		in_the_gap+=("$child")
+		until_true grep -q connected "$work/gap.$offload" || fail "the clients of $offload are not served" "$work/gap.$offload" "$work/run.log"
+	done
+	bench leaver.log kept --seconds "$seconds"
+	leaver=$child
+	until_true has_clients 9 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
+	supervisor=$(program_of "$run")
+	kill -STOP "$supervisor"
+	old=$(daemon)
+	# The third client of each: a queue of its chain. One of a recycled chain leaves no CQE when it breaks; that of an unrolled one
+	# waits for the next request, so the WAIT is flushed
+	broken=()
+	for session in $(clients '" ".join(str(o["session"]) for o in sorted(d, key=lambda o: o["session"])[4::3])'); do
+		broken+=("$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$old" qpn "$session" 1)")
+	done
+	kill -9 "$old"
+	until_true dead "$old" || fail "the daemon does not die"
+	kill_hard "$leaver"
+	: >"$work/gap"
+	for offload in kept armed; do
+		until_true grep -q 'done' "$work/gap.$offload" || fail "the clients of $offload do not leave" "$work/gap.$offload"
+	done
+	[[ ${#broken[@]} -eq 2 ]] || fail "there are no queues to break: ${broken[*]}" "$work/run.log"
+	for qpn in "${broken[@]}"; do
+		"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+	done
+	"$SOFTCX" fault clear >"$work/fault.log"
+	comers=128
+	background come.log "$GAP_CLIENTS" "$address" "$port" kept come "$comers"
+	come=$child
+	until_true grep -q asked "$work/come.log" || fail "not all connect" "$work/come.log" <(objects)
+	kill -CONT "$supervisor"
+	expect_exit "$come" "$comers clients that came while no daemon ran" come.log
+	for gap in "${in_the_gap[@]}"; do
+		expect_exit "$gap" "clients whose queues broke while no daemon ran" gap.kept
+	done
+	until_true has_clients 2 || fail "who left is still there" "$work/run.log"
+	declare -A found=([kept]='queue pair 0x.* broke while no daemon ran' [armed]='a queue failed, though no step of it did')
+	# One that is flushed to its doorbell record runs through all of its ring, so that it depends on the CQ's owner bits what is seen
+	[[ $(fact managed.flush) == enabled ]] || found[armed]="(${found[kept]}|${found[armed]})"
+	for offload in kept armed; do
+		grep "offload $offload: " "$work/run.log" >"$work/found.log"
+		[[ $(grep -cE "${found[$offload]}" "$work/found.log") -eq 1 ]] || fail "a broken queue of $offload is not found" "$work/found.log"
+		grep -q "offload $offload: a request was longer than 18 bytes" "$work/run.log" || fail "a broken client of $offload is not found" "$work/run.log"
+	done
+	ok "while no daemon runs clients leave, die and break their queues, which is noticed later, and $comers others come at once, which wait"
 
-# ---- another configuration ----------------------------------------------------------------
+	# ---- another configuration ----------------------------------------------------------------
 
-bench other.log other --seconds "$seconds"
-other=$child
-bench ended.log kept --seconds "$seconds"
-ended=$child
-until_true has_clients 4 || fail "the clients are not served" "$work/other.log" "$work/ended.log" "$work/run.log"
-until_true more_requests other 1 || fail "the client gets no answers" "$work/other.log"
-notes() # of the clients of the recycled offload, the oldest first
-{
-	clients "[o['note'] for o in d if o['offload'] == 'kept']"
-}
+	bench other.log other --seconds "$seconds"
+	other=$child
+	bench ended.log kept --seconds "$seconds"
+	ended=$child
+	until_true has_clients 4 || fail "the clients are not served" "$work/other.log" "$work/ended.log" "$work/run.log"
+	until_true more_requests other 1 || fail "the client gets no answers" "$work/other.log"
+	notes() # of the clients of the recycled offload, the oldest first
+	{
+		clients "[o['note'] for o in d if o['offload'] == 'kept']"
+	}
 
-notes_are() # LIST
-{
-	[[ $(notes) == "$1" ]]
-}
+	notes_are() # LIST
+	{
+		[[ $(notes) == "$1" ]]
+	}
 
-another='the server was upgraded, and the offload is another one now'
-cp "$work/reddnd.conf" "$work/right.conf"
-sed -i -E '/"(other|kept)"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
-count
-kill -9 "$(daemon)"
-until_true ended "$other" || fail "the client of another program does not end" "$work/other.log" "$work/run.log"
-rc=0
-wait "$other" || rc=$?
-[[ $rc -eq 2 ]] || fail "the client of another program: status $rc" "$work/other.log" "$work/run.log"
-grep -q 'the server was upgraded' "$work/other.log" || fail "the client of another program gets no reason" "$work/other.log" "$work/run.log"
-undisturbed "another program"
-ok "a client whose offload is another one gets the reason: $(grep -o 'the server was upgraded.*' "$work/other.log" | head -n 1)"
-until_true answers || fail "a new client of another program is not answered" "$work/get.log" "$work/run.log"
-until_true notes_are "['$another', '$another']" || fail "what the sessions run is not reported: $(notes)" "$work/run.log"
-limited || fail "the limits of a session without its offload are forgotten" "$work/ctl.err"
-kill "$ended"
-wait "$ended"
-until_true has_clients 2 || fail "a client without its offload has left and is still there" "$work/run.log"
-ok "sessions of a recycled offload go on with the program that they began with, and end with their clients"
-count
-cp "$work/right.conf" "$work/reddnd.conf"
-kill -9 "$(daemon)"
-undisturbed "the program of before"
-until_true notes_are "['']" || fail "the program is there again: $(notes)" "$work/run.log"
-until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
+	another='the server was upgraded, and the offload is another one now'
+	cp "$work/reddnd.conf" "$work/right.conf"
+	sed -i -E '/"(other|kept)"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
+	count
+	kill -9 "$(daemon)"
+	until_true ended "$other" || fail "the client of another program does not end" "$work/other.log" "$work/run.log"
+	rc=0
+	wait "$other" || rc=$?
+	[[ $rc -eq 2 ]] || fail "the client of another program: status $rc" "$work/other.log" "$work/run.log"
+	grep -q 'the server was upgraded' "$work/other.log" || fail "the client of another program gets no reason" "$work/other.log" "$work/run.log"
+	undisturbed "another program"
+	ok "a client whose offload is another one gets the reason: $(grep -o 'the server was upgraded.*' "$work/other.log" | head -n 1)"
+	until_true answers || fail "a new client of another program is not answered" "$work/get.log" "$work/run.log"
+	until_true notes_are "['$another', '$another']" || fail "what the sessions run is not reported: $(notes)" "$work/run.log"
+	limited || fail "the limits of a session without its offload are forgotten" "$work/ctl.err"
+	kill "$ended"
+	wait "$ended"
+	until_true has_clients 2 || fail "a client without its offload has left and is still there" "$work/run.log"
+	ok "sessions of a recycled offload go on with the program that they began with, and end with their clients"
+	count
+	cp "$work/right.conf" "$work/reddnd.conf"
+	kill -9 "$(daemon)"
+	undisturbed "the program of before"
+	until_true notes_are "['']" || fail "the program is there again: $(notes)" "$work/run.log"
+	until_true answers || fail "a new client is not answered" "$work/get.log" "$work/run.log"
 
-# ---- bans ---------------------------------------------------------------------------------
+	# ---- bans ---------------------------------------------------------------------------------
 
-on_nic misuse.log "$MISUSE" "$address" "$port" strict long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
-count
-was=$(takeovers)
-kill -9 "$(daemon)"
-until_true taken_over $((was + 1)) || fail "nobody takes over" "$work/run.log"
-on_nic get.log timeout 100 "$REDDN" get -p "$port" "$address" kept 'key 1' && fail "a ban is forgotten" "$work/run.log"
-grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is refused without a reason" "$work/get.log"
-undisturbed "a ban"
-ok "a ban stays: $(tail -n 1 "$work/get.log")"
+	on_nic misuse.log "$MISUSE" "$address" "$port" strict long-send || fail "long-send" "$work/misuse.log" "$work/run.log"
+	count
+	was=$(takeovers)
+	kill -9 "$(daemon)"
+	until_true taken_over $((was + 1)) || fail "nobody takes over" "$work/run.log"
+	on_nic get.log timeout 100 "$REDDN" get -p "$port" "$address" kept 'key 1' && fail "a ban is forgotten" "$work/run.log"
+	grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is refused without a reason" "$work/get.log"
+	undisturbed "a ban"
+	ok "a ban stays: $(tail -n 1 "$work/get.log")"
 
-# ---- nothing of it is configured any more ---------------------------------------------------
+	# ---- nothing of it is configured any more ---------------------------------------------------
 
-count
-sed -i '/name = "kept"/d; $a tenants = ( { name = "others"; networks = ( "0.0.0.0/0" ); } );' "$work/reddnd.conf"
-kill -9 "$(daemon)"
-undisturbed "nothing of it is configured"
-notes_are "['the server was restarted, and the offload is no longer configured']" || fail "what the session runs is not reported: $(notes)" "$work/run.log"
-count
-kill -9 "$(daemon)"
-undisturbed "nothing of it is configured, once more"
-ok "sessions go on whose tenant is gone from the configuration, and a recycled one whose offload is gone, too"
+	count
+	sed -i '/name = "kept"/d; $a tenants = ( { name = "others"; networks = ( "0.0.0.0/0" ); } );' "$work/reddnd.conf"
+	kill -9 "$(daemon)"
+	undisturbed "nothing of it is configured"
+	notes_are "['the server was restarted, and the offload is no longer configured']" || fail "what the session runs is not reported: $(notes)" "$work/run.log"
+	count
+	kill -9 "$(daemon)"
+	undisturbed "nothing of it is configured, once more"
+	ok "sessions go on whose tenant is gone from the configuration, and a recycled one whose offload is gone, too"
+
+fi
 
 # ---- the end ------------------------------------------------------------------------------
 

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The daemon is killed at each of its stores into the ledger while the CPU executes requests. A program that writes to no region goes
+# on, and no request is lost or answered twice. One that writes goes on if it was between two requests; else its session ends in words,
+# and what it has written is written once.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${TICKETS:?set TICKETS to the path of the test client}"
+: "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
+# How many stores of a request and of what surrounds it
+stores=${TEST_STORES:-16}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+seq 100 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+head -c 4096 /dev/zero >"$memory/words"
+cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+programs = "$programs";
+arena = "16M";
+engine = "cpu";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; }, { name = "words"; kind = "raw"; path = "$memory/words"; writable = true; } );
+offloads = ( { name = "get"; program = "hash-get"; region = "t"; }, { name = "counter"; program = "counter"; region = "words"; } );
+END
+
+arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
+{
+	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQ", int(sys.argv[2]), sys.argv[1] == "after", 0))' "$1" "$2" \
+		1<>"$work/stores"
+}
+
+# Requests follow each other, so it dies
+dies() # WHAT
+{
+	overs=$((overs + 1))
+	until_true taken_over $overs || fail "$1: nobody takes over" "$work/run.log"
+}
+
+start_nic
+arm before 0
+# shellcheck disable=SC2016 # expanded by that shell
+background run.log env "LIB=$LEDGER_STORES_LIB" "LEDGER_STORES=$work/stores" \
+	"$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+run=$child
+server_ready "$run" reddnd run.log reddnd_listens
+overs=0
+
+# ---- a program that writes to no region ----
+
+background bench.log "$REDDN" bench --port "$port" --timeout 100000 --depth 4 --rate 500 --seconds 3000 --verify --keys "$work/data.tsv" "$address" get
+bench=$child
+until_true grep -q 'client .*, offload get' "$work/run.log" || fail "the client is not served" "$work/bench.log" "$work/run.log"
+for when in before after; do
+	for ((n = 1; n <= stores; n++)); do
+		arm $when $n
+		dies "get, $when store $n"
+		alive "$bench" || fail "get, $when store $n: the client has ended" "$work/bench.log" "$work/run.log"
+	done
+done
+kill -INT "$bench"
+wait "$bench"
+for what in errors wrong; do
+	grep -qE "^$what +0$" "$work/bench.log" || fail "$what" "$work/bench.log" "$work/run.log"
+done
+ok "killed at $overs stores, and a client of hash-get has its answers: $(grep ^gets "$work/bench.log")"
+
+# ---- one that does ----
+
+words='the server was restarted in the middle of a request that may have written to a region'
+amid=0
+bought=0
+tickets() # prints how many are gone
+{
+	od -An -t u8 -N 8 "$memory/words" | tr -d ' '
+}
+
+sells()
+{
+	[[ $(tickets) -gt $bought ]]
+}
+
+goes_on_or_ends()
+{
+	[[ $(tickets) -gt $was ]] || ! alive "$client"
+}
+
+for when in before after; do
+	for ((n = 1; n <= stores; n++)); do
+		what="counter, $when store $n"
+		arm before 0
+		background tickets.log "$TICKETS" "$address" "$port" counter
+		client=$child
+		until_true sells || fail "$what: the client is not served" "$work/tickets.log" "$work/run.log"
+		arm $when $n
+		dies "$what"
+		was=$(tickets)
+		until_true goes_on_or_ends || fail "$what: no ticket is sold any more" "$work/tickets.log" "$work/run.log"
+		kill -INT "$client" 2>/dev/null
+		rc=0
+		wait "$client" || rc=$?
+		[[ $rc -eq 0 || $rc -eq 3 ]] || fail "$what: status $rc" "$work/tickets.log" "$work/run.log"
+		[[ $rc -eq 0 ]] || grep -q "$words" "$work/tickets.log" || fail "$what: no reason" "$work/tickets.log" "$work/run.log"
+		read -r _ got <"$work/tickets.log"
+		gone=$(($(tickets) - bought))
+		# what was cut off has been done, or not
+		[[ $gone -eq $got || ($rc -eq 3 && $gone -eq $((got + 1))) ]] ||
+			fail "$what: $gone tickets are gone, and the client has $got" "$work/tickets.log" "$work/run.log"
+		amid=$((amid + (rc == 3)))
+		bought=$(tickets)
+	done
+done
+((amid)) || fail "no request was cut off in the middle" "$work/run.log"
+ok "$bought tickets are sold once each; $amid sessions ended because a request was cut off in the middle"
+
+kill "$run"
+expect_exit "$run" reddnd-run run.log
+done_testing
