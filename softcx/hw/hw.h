@@ -77,8 +77,8 @@ struct hw_config {
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
 	unsigned pds, mkeys, uars, cqs, qps, srqs, rates, mems;
-	unsigned uars_asleep;                   /* of @uars */
-	uint64_t wqes, cqes, bytes, uars_woken; /* since start */
+	unsigned uars_asleep;                           /* of @uars */
+	uint64_t wqes, cqes, bytes, uars_woken, passes; /* since start; passes: of hw_poll() */
 };
 
 /** Adds what follows from the profile. hw_dev_new() does it for its own copy. */

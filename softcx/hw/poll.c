@@ -23,6 +23,7 @@ bool hw_poll(struct hw_dev *dev)
 	bool any;
 
 	dev->now = clock_ns();
+	dev->total.passes++;
 	any = hw_doorbell_scan(dev);
 	any |= run_timers(dev);
 	any |= hw_cq_timers(dev);

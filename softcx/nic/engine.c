@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define USEC 1000ULL
@@ -22,6 +23,7 @@
 
 enum {
 	EMPTY_POLLS = 16, /* passes that find nothing, before others may run */
+	YIELDS = 16,      /* between two looks at whether others ran then */
 	TRIES = 1000,     /* to take the hardware, before its owner may need a core */
 };
 
@@ -80,6 +82,25 @@ static bool poll_hardware(struct engine *e)
 	if (busy)
 		tracers_flush(e->tracers);
 	return busy;
+}
+
+/*
+ * Lets others run, and learns whether somebody does: the kernel counts how often another thread got the core
+ * while this one could have gone on. Software on this core rings before the engine looks; a ring that comes
+ * while it looks is from another core.
+ */
+static void let_others_run(struct engine *e)
+{
+	struct rusage used;
+
+	sched_yield();
+	if (++e->yields < YIELDS)
+		return;
+	getrusage(RUSAGE_THREAD, &used);
+	e->hurries = used.ru_nivcsw - e->switches >= YIELDS / 2 && !e->rung_beside;
+	e->switches = used.ru_nivcsw;
+	e->rung_beside = false;
+	e->yields = 0;
 }
 
 /* Software that rings may ring again at once. */
@@ -143,12 +164,14 @@ static void sleep_for(struct engine *e, uint64_t ns)
 
 static bool run_round(struct engine *e)
 {
+	const int most = e->hurries && e->yields ? 1 : EMPTY_POLLS;
 	uint64_t end = clock_ns() + ROUND;
 	bool busy = false;
 
-	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
+	for (int empty = 0; empty < most && clock_ns() < end;) {
 		if (poll_hardware(e)) {
 			busy = true;
+			e->rung_beside |= empty > 0;
 			empty = 0;
 		} else if (!spins(e)) {
 			break;
@@ -179,7 +202,7 @@ static void *run(void *arg)
 			sleep_for(e, nap);
 		} else {
 			give(e);
-			sched_yield();
+			let_others_run(e);
 			take_for_queues(e);
 		}
 	}

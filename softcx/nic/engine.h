@@ -40,6 +40,10 @@ struct engine {
 	int wake;           /* eventfd; -1: it does not run */
 	uint64_t nap;       /* length of the next sleep */
 	uint64_t looked_at; /* ns, at timers and at UARs that sleep */
+	unsigned yields;    /* since it looked at @switches, */
+	long switches;      /* how often it lost the core so far */
+	bool rung_beside;   /* since then: by software on another core */
+	bool hurries;       /* to yield: only software on its own core has work for it */
 
 	uint64_t yielded_at; /* ns, by the command thread */
 };

@@ -104,6 +104,7 @@ static struct json_object *device_status(const struct server *s, unsigned dev)
 	json_object_object_add(o, "wqes", json_object_new_uint64(c.wqes));
 	json_object_object_add(o, "cqes", json_object_new_uint64(c.cqes));
 	json_object_object_add(o, "uars_woken", json_object_new_uint64(c.uars_woken));
+	json_object_object_add(o, "passes", json_object_new_uint64(c.passes));
 	json_object_object_add(o, "bytes", json_object_new_uint64(c.bytes));
 	return o;
 }
