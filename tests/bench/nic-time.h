@@ -5,11 +5,10 @@
 
 #include "util/clock.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct nic_time {
 	unsigned pid;
@@ -21,21 +20,17 @@ static inline double nic_time_now(void)
 	return (double)clock_ns() * 1e-9;
 }
 
-/** CPU time of the process in seconds. proc(5) has it in nanoseconds only in schedstat. */
+/** CPU time of all threads of the process, in seconds. */
 static inline double nic_time_cpu(unsigned pid)
 {
-	char path[64];
-	uint64_t ns;
-	FILE *f;
+	clockid_t clock;
+	int err = clock_getcpuclockid((pid_t)pid, &clock);
 
-	snprintf(path, sizeof(path), "/proc/%u/schedstat", pid);
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%" SCNu64, &ns) != 1) {
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+	if (err) {
+		fprintf(stderr, "the CPU time of process %u: %s\n", pid, strerror(err));
 		exit(1);
 	}
-	fclose(f);
-	return (double)ns * 1e-9;
+	return (double)clock_read_ns(clock) * 1e-9;
 }
 
 static inline struct nic_time nic_time_start(unsigned pid)
