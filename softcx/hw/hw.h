@@ -111,11 +111,16 @@ struct hw_dev_watch {
 void hw_dev_watch(struct hw_dev *dev, struct hw_dev_watch *watch);
 void hw_dev_unwatch(struct hw_dev_watch *watch);
 
+enum hw_pass {
+	HW_PASS_NOTHING = 0,
+	HW_PASS_LOOKED, /* for rings of other queues on a page that rang, or there are more to look at */
+	HW_PASS_WORKED,
+};
 /**
  * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
- * Bounded work per call. True: something was done; call again at once.
+ * Bounded work per call. But for HW_PASS_NOTHING: call again at once.
  */
-bool hw_poll(struct hw_dev *dev);
+enum hw_pass hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
 

@@ -18,18 +18,18 @@ static bool run_timers(struct hw_dev *dev)
 	return any;
 }
 
-bool hw_poll(struct hw_dev *dev)
+enum hw_pass hw_poll(struct hw_dev *dev)
 {
-	bool any;
+	bool looked, worked;
 
 	dev->now = clock_ns();
 	dev->total.passes++;
-	any = hw_doorbell_scan(dev);
-	any |= run_timers(dev);
-	any |= hw_cq_timers(dev);
-	any |= hw_qp_flush_broken(dev);
-	any |= hw_exec_run(dev);
-	return any;
+	looked = hw_doorbell_scan(dev);
+	worked = run_timers(dev);
+	worked |= hw_cq_timers(dev);
+	worked |= hw_qp_flush_broken(dev);
+	worked |= hw_exec_run(dev);
+	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
 }
 
 bool hw_must_poll(const struct hw_dev *dev)

@@ -73,15 +73,18 @@ static void give_way(struct engine *e)
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static bool poll_hardware(struct engine *e)
+static enum hw_pass poll_hardware(struct engine *e)
 {
-	bool busy = false;
+	enum hw_pass all = HW_PASS_NOTHING;
 
-	for (unsigned i = 0; i < e->ndevs; i++)
-		busy |= hw_poll(e->devs[i]);
-	if (busy)
+	for (unsigned i = 0; i < e->ndevs; i++) {
+		enum hw_pass pass = hw_poll(e->devs[i]);
+
+		all = pass > all ? pass : all;
+	}
+	if (all)
 		tracers_flush(e->tracers);
-	return busy;
+	return all;
 }
 
 /*
@@ -164,16 +167,18 @@ static void sleep_for(struct engine *e, uint64_t ns)
 
 static bool run_round(struct engine *e)
 {
-	const int most = e->hurries && e->yields ? 1 : EMPTY_POLLS;
+	const bool hurries = e->hurries && e->yields > 0;
 	uint64_t end = clock_ns() + ROUND;
 	bool busy = false;
 
-	for (int empty = 0; empty < most && clock_ns() < end;) {
-		if (poll_hardware(e)) {
-			busy = true;
+	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
+		enum hw_pass pass = poll_hardware(e);
+
+		busy |= pass != HW_PASS_NOTHING;
+		if (pass == HW_PASS_WORKED || (pass == HW_PASS_LOOKED && !e->hurries)) {
 			e->rung_beside |= empty > 0;
 			empty = 0;
-		} else if (!spins(e)) {
+		} else if (pass == HW_PASS_NOTHING && (hurries || !spins(e))) {
 			break;
 		} else {
 			empty++;
