@@ -118,10 +118,10 @@ static enum executor_result run_queues(struct schedule *c, uint64_t wqes)
 {
 	unsigned idle = 0;
 
-	for (unsigned i = 0; idle < c->nused; i = i + 1 < c->nused ? i + 1 : 0, idle++) {
+	for (; idle < c->nused; c->turn = c->turn + 1 < c->nused ? c->turn + 1 : 0, idle++) {
 		enum step s;
 
-		while ((s = step(c, c->used[i])) == STEP_DONE) {
+		while ((s = step(c, c->used[c->turn])) == STEP_DONE) {
 			idle = 0;
 			if (--wqes == 0)
 				return EXECUTOR_MORE;
@@ -142,6 +142,7 @@ static void begin_queues(struct schedule *c)
 
 		q->at = q->upto = q->cqes = 0;
 	}
+	c->turn = 0;
 	c->queue[c->start_queue].upto = c->start;
 	c->queue[EXECUTOR_LOOP].upto = c->loop_start;
 }

@@ -29,6 +29,7 @@ struct schedule {
 	struct schedule_queue queue[SCHEDULE_QUEUES];
 	unsigned nused; /* queues that there are, in the order in which they run */
 	uint8_t used[SCHEDULE_QUEUES];
+	unsigned turn; /* of these, the one that runs: a pause changes no order */
 	unsigned start_queue;
 	uint32_t start, loop_start; /* enabled at the beginning, of that queue and of the loop */
 	uint64_t wqes;              /* of the request so far */

@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/recycle.h"
 #include "reddnd/executor/executor.h"
+#include "tests/programs/in-parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -261,10 +262,12 @@ static void make_executor(struct run *r)
 	r->message_data = malloc(parts.data_size + 1u);
 	assert_non_null(r->message_data);
 	assert_int_equal(executor_new(&r->executor, r->p, &parts), 0);
+	r->in_parts = in_parts_new(r->p, &parts);
 }
 
 static void free_executor(struct run *r)
 {
+	in_parts_free(r->in_parts);
 	executor_free(r->executor);
 	free(r->message_data);
 	for (unsigned i = 0; i < r->p->nregions; i++)
@@ -326,9 +329,17 @@ static bool fault(struct run *r, enum executor_result result)
 static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *inbox, uint8_t *after)
 {
 	enum executor_result result;
+	const char *differs;
+	char text[100];
 
 	executor_begin(r->executor, r->c.sent, wire, r->message_data);
 	result = executor_run(r->executor, ENDLESS);
+	differs =
+		in_parts_differs(r->in_parts, r->executor, result, r->c.sent, wire, ENDLESS, r->message_data);
+	if (differs) {
+		snprintf(text, sizeof(text), "by the CPU, in parts, %s is another one", differs);
+		return run_wrong(r, text);
+	}
 	if (result == EXECUTOR_DONE && r->o->by_executor)
 		expect_messages(r, after);
 	else if (r->o->by_executor)
@@ -337,6 +348,8 @@ static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *
 		return fault(r, result);
 	for (unsigned i = 0; r->enough && i < r->p->nregions; i++)
 		memcpy(r->executed[i], r->model[i], r->o->region_bytes[i]);
+	if (r->enough)
+		in_parts_follow(r->in_parts);
 	return r->o->by_executor || (check_messages(r, slot, inbox) &&
 					    run_same(r, slot, after, RUN_SLOT, "the slot, by the CPU,"));
 }

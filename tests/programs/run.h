@@ -61,6 +61,7 @@ struct run {
 	uint8_t *slots, *slots_after;
 	/* Beside the silicon the CPU does the same, on regions of its own (reddnd/executor) */
 	struct executor *executor;
+	struct in_parts *in_parts; /* and once more, in parts */
 	uint8_t *executed[CHAIN_MAX_WINDOWS], *message_data;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
 	uint64_t seed, answered, busy, busy_before;

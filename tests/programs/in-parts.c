@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/programs/in-parts.h"
+
+#include "mlx5/wqe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct in_parts {
+	const struct program *p;
+	struct executor *x;
+	struct executor_parts other, own;
+	uint8_t *data;
+};
+
+struct in_parts *in_parts_new(const struct program *p, const struct executor_parts *parts)
+{
+	struct in_parts *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->p = p;
+	t->other = t->own = *parts;
+	for (unsigned i = 0; i < p->nregions; i++) {
+		/* the last word is read whole */
+		t->own.region[i].mem = malloc(parts->region[i].size + sizeof(uint64_t));
+		assert_non_null(t->own.region[i].mem);
+	}
+	in_parts_follow(t);
+	t->data = malloc(parts->data_size + 1u);
+	assert_non_null(t->data);
+	assert_int_equal(executor_new(&t->x, p, &t->own), 0);
+	return t;
+}
+
+void in_parts_free(struct in_parts *t)
+{
+	if (!t)
+		return;
+	executor_free(t->x);
+	for (unsigned i = 0; i < t->p->nregions; i++)
+		free(t->own.region[i].mem);
+	free(t->data);
+	free(t);
+}
+
+void in_parts_follow(struct in_parts *t)
+{
+	for (unsigned i = 0; i < t->p->nregions; i++)
+		memcpy(t->own.region[i].mem, t->other.region[i].mem, t->other.region[i].size);
+}
+
+static bool same_fault(const struct executor_fault *a, const struct executor_fault *b)
+{
+	return a->queue == b->queue && a->wqebb == b->wqebb && a->syndrome == b->syndrome;
+}
+
+static bool same_message(const struct executor_message *a, const struct executor_message *b)
+{
+	return a->opcode == b->opcode && a->solicited == b->solicited && a->slot_at == b->slot_at &&
+	       a->imm == b->imm && a->from == b->from && a->len == b->len && a->wqebb == b->wqebb;
+}
+
+static const char *messages_differ(const struct in_parts *t, const struct executor *x, const uint8_t *data)
+{
+	unsigned n, m;
+	const struct executor_message *a = executor_messages(x, &n), *b = executor_messages(t->x, &m);
+
+	if (n != m)
+		return "the number of messages";
+	for (unsigned i = 0; i < n; i++)
+		if (!same_message(&a[i], &b[i]) ||
+			memcmp(data + a[i].from, t->data + b[i].from, a[i].len) != 0)
+			return "a message";
+	return NULL;
+}
+
+const char *in_parts_differs(struct in_parts *t, const struct executor *at_once, enum executor_result result,
+	uint64_t number, const uint8_t *request, uint64_t wqes, const uint8_t *data)
+{
+	enum executor_result other;
+
+	executor_begin(t->x, number, request, t->data);
+	other = executor_run(t->x, 1);
+	if (other == EXECUTOR_MORE)
+		other = executor_run(t->x, wqes - 1);
+	if (other != result)
+		return "the result";
+	if (executor_wqes(t->x) != executor_wqes(at_once))
+		return "the number of work requests";
+	if (result == EXECUTOR_FAULT && !same_fault(executor_fault(t->x), executor_fault(at_once)))
+		return "the fault";
+	for (unsigned i = 0; i < t->p->nregions; i++)
+		if (memcmp(t->own.region[i].mem, t->other.region[i].mem, t->own.region[i].size) != 0)
+			return "a region";
+	if (memcmp(executor_replies(t->x), executor_replies(at_once),
+		    (size_t)t->p->image->queue[0].wqebbs * WQE_BB) != 0)
+		return "the reply queue";
+	return messages_differ(t, at_once, data);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * in-parts.h - executes the requests of an executor once more, in parts, on memory of its own. A pause may
+ * come anywhere, and both must do the same.
+ */
+#ifndef TESTS_PROGRAMS_IN_PARTS_H
+#define TESTS_PROGRAMS_IN_PARTS_H
+
+#include "reddnd/executor/executor.h"
+
+struct in_parts;
+
+/** Beside an executor of @p that has executed nothing, and works on @parts. */
+struct in_parts *in_parts_new(const struct program *p, const struct executor_parts *parts);
+void in_parts_free(struct in_parts *t); /* NULL is fine */
+
+/** Request @number, which was executed at once: up to @wqes work requests, with @result. Its messages had
+ * @data. NULL, or what differs. */
+const char *in_parts_differs(struct in_parts *t, const struct executor *at_once, enum executor_result result,
+	uint64_t number, const uint8_t *request, uint64_t wqes, const uint8_t *data);
+/** The regions are as those of the other one now. */
+void in_parts_follow(struct in_parts *t);
+
+#endif
