@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct run {
-	uint32_t at, bytes;
+/* Bytes that are restored at once: a segment of a WQE */
+enum { UNIT = WQE_DS };
+
+struct number {
+	uint8_t *to;
+	uint32_t addend;
 };
 
 struct executor {
@@ -20,9 +24,9 @@ struct executor {
 	uint64_t own_size;
 	uint64_t progress; /* offset in its own memory, of a program with a loop */
 	uint64_t scratch;
-	struct run *runs; /* of the code that requests change */
-	unsigned nruns;
-	const struct chain_reloc *numbers; /* relocations of the number of the request */
+	uint32_t *units; /* places in the code of what is not as in the image when a request begins */
+	unsigned nunits;
+	struct number *numbers; /* where the number of the request is */
 	unsigned nnumbers;
 	struct { /* what the request fills in, in the order of its bytes */
 		uint8_t *to;
@@ -197,8 +201,9 @@ static int make_queues(struct executor *x, const struct places *at)
 	s->ops = calloc(wqebbs, sizeof(*s->ops));
 	x->segments = calloc(wqebbs * OP_SEGMENTS, sizeof(*x->segments));
 	x->order = calloc(wqebbs, sizeof(*x->order));
-	x->runs = calloc(wqebbs, sizeof(*x->runs));
-	if (!s->own || !s->marks || !s->ops || !x->segments || !x->order || !x->runs)
+	x->units = calloc(s->code / UNIT, sizeof(*x->units));
+	x->numbers = calloc(x->p->image->index_reloc - x->p->image->again_reloc, sizeof(*x->numbers));
+	if (!s->own || !s->marks || !s->ops || !x->segments || !x->order || !x->units || !x->numbers)
 		return -ENOMEM;
 	for (unsigned q = 0; q < SCHEDULE_QUEUES; q++) {
 		if (!x->c.queue[q].wqebbs)
@@ -209,6 +214,15 @@ static int make_queues(struct executor *x, const struct places *at)
 	}
 	make_ops(x, at);
 	return 0;
+}
+
+static void learn_given(struct executor *x, const uint8_t *to, uint32_t len)
+{
+	uint64_t at = (uint64_t)(to - x->c.s.own);
+
+	op_learn(&x->c.s, at, len);
+	for (uint32_t i = 0; i < len; i++)
+		x->c.s.marks[at + i] |= OP_GIVEN;
 }
 
 static void learn_request(struct executor *x)
@@ -222,16 +236,16 @@ static void learn_request(struct executor *x)
 		x->place[i].to = to + r->offset;
 		x->place[i].len = r->len;
 		if (r->sym == CHAIN_SYM_QUEUE)
-			op_learn(&x->c.s, (uint64_t)(x->place[i].to - x->c.s.own), r->len);
+			learn_given(x, x->place[i].to, r->len);
 	}
 	for (unsigned i = img->again_reloc; i < img->index_reloc; i++) {
 		const struct chain_reloc *r = &img->relocs[i];
+		uint8_t *to = x->c.queue[r->where].ring + r->offset;
 
 		if (r->kind != CHAIN_REL_SEQ32)
 			continue;
-		if (!x->nnumbers++)
-			x->numbers = r; /* they are in a row */
-		op_learn(&x->c.s, (uint64_t)(x->c.queue[r->where].ring - x->c.s.own) + r->offset, 4);
+		x->numbers[x->nnumbers++] = (struct number){to, (uint32_t)r->addend};
+		learn_given(x, to, 4);
 	}
 }
 
@@ -258,24 +272,30 @@ static void learn_steps(struct executor *x)
 		x->c.s.ops[i].control = 0;
 }
 
-/* The WQEBBs that are not as in the image after a request */
-static void note_runs(struct executor *x)
+static void note_units(struct executor *x)
 {
 	const struct op_state *s = &x->c.s;
-	bool before = false;
 
-	x->nruns = 0;
-	for (uint32_t at = 0; at < s->code; at += WQE_BB) {
+	x->nunits = 0;
+	for (uint32_t at = 0; at < s->code; at += UNIT) {
 		bool changes = false;
 
-		for (unsigned b = 0; b < WQE_BB; b++)
-			changes |= (s->marks[at + b] & OP_WRITTEN) != 0;
-		if (changes && before)
-			x->runs[x->nruns - 1].bytes += WQE_BB;
-		else if (changes)
-			x->runs[x->nruns++] = (struct run){at, WQE_BB};
-		before = changes;
+		for (unsigned b = 0; b < UNIT; b++)
+			changes |= (s->marks[at + b] & (OP_WRITTEN | OP_GIVEN)) == OP_WRITTEN;
+		if (changes)
+			x->units[x->nunits++] = at;
 	}
+}
+
+/* A request begins after something was learned */
+static void use_learned(struct executor *x)
+{
+	memcpy(x->c.s.own, x->fresh, x->own_size);
+	do {
+		x->c.s.learned = false;
+		schedule_trace(&x->c);
+	} while (x->c.s.learned);
+	note_units(x);
 }
 
 unsigned executor_max_messages(const struct program *p)
@@ -318,8 +338,12 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 	memcpy(x->c.s.own, x->fresh, x->own_size);
 	learn_request(x);
 	learn_steps(x);
-	note_runs(x);
-	schedule_find(&x->c, x->order);
+	r = schedule_find(&x->c, x->order);
+	if (r < 0) {
+		executor_free(steal_ptr(&x));
+		return r;
+	}
+	use_learned(x);
 	*out = steal_ptr(&x);
 	return 0;
 }
@@ -334,7 +358,9 @@ void executor_free(struct executor *x)
 	free(x->c.s.ops);
 	free(x->segments);
 	free(x->order);
-	free(x->runs);
+	trace_deinit(&x->c.trace);
+	free(x->units);
+	free(x->numbers);
 	free(x->fresh);
 	free(x);
 }
@@ -372,30 +398,27 @@ static void receive(struct executor *x, const uint8_t *request)
 	}
 }
 
-/* As for the first request. A loop may have changed all of its ring */
+/* As for the first request, but for what each request brings. A loop may have changed all of its ring */
 static void restore(struct executor *x)
 {
-	const uint64_t code = x->c.s.code;
+	uint8_t *own = x->c.s.own;
 
-	for (unsigned i = 0; i < x->nruns; i++)
-		memcpy(x->c.s.own + x->runs[i].at, x->fresh + x->runs[i].at, x->runs[i].bytes);
-	memcpy(x->c.s.own + code, x->fresh + code, x->own_size - code);
+	for (const uint32_t *at = x->units, *end = at + x->nunits; at < end; at++)
+		memcpy(own + *at, x->fresh + *at, UNIT);
+	for (uint64_t at = x->c.s.code; at < x->own_size; at += CHAIN_WQEBB)
+		memcpy(own + at, x->fresh + at, CHAIN_WQEBB);
 }
 
 void executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data)
 {
 	struct op_state *s = &x->c.s;
 
-	if (s->learned) {
-		note_runs(x);
-		s->learned = false;
-	}
-	restore(x);
-	for (unsigned i = 0; i < x->nnumbers; i++) {
-		const struct chain_reloc *r = &x->numbers[i];
-
-		wqe_put32(x->c.queue[r->where].ring + r->offset, (uint32_t)(number + (uint64_t)r->addend));
-	}
+	if (s->learned)
+		use_learned(x);
+	else
+		restore(x);
+	for (const struct number *n = x->numbers, *end = n + x->nnumbers; n < end; n++)
+		wqe_put32(n->to, (uint32_t)number + n->addend);
 	schedule_begin(&x->c);
 	s->data = data;
 	s->data_used = 0;

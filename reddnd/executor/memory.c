@@ -3,45 +3,19 @@
 
 #include <string.h>
 
-/* Acquire: a READ comes before what the chain does after it, as behind the fence of a NIC */
-static uint64_t load(const uint8_t *aligned)
-{
-	return __atomic_load_n((const uint64_t *)(const void *)aligned, __ATOMIC_ACQUIRE);
-}
-
-static void store(uint8_t *aligned, uint64_t word)
-{
-	__atomic_store_n((uint64_t *)(void *)aligned, word, __ATOMIC_RELEASE);
-}
-
 /* A part of a word, which is read as one */
 static void copy_part(uint8_t *to, const uint8_t *from, size_t len)
 {
 	size_t off = (uintptr_t)from % sizeof(uint64_t);
-	uint64_t word = load(from - off);
+	uint64_t word = memory_load(from - off);
 
 	memory_copy_part(to, (const uint8_t *)&word + off, len);
-}
-
-/* Unrolled by hand, as compilers leave atomics alone */
-static void copy_words(uint8_t *to, const uint8_t *from, size_t words)
-{
-	for (; words >= 4; words -= 4, to += 32, from += 32) {
-		uint64_t a = load(from), b = load(from + 8), c = load(from + 16), d = load(from + 24);
-
-		store(to, a);
-		store(to + 8, b);
-		store(to + 16, c);
-		store(to + 24, d);
-	}
-	for (; words; words--, to += sizeof(uint64_t), from += sizeof(uint64_t))
-		store(to, load(from));
 }
 
 static void copy_words_to_bytes(uint8_t *to, const uint8_t *from, size_t words)
 {
 	for (; words; words--, to += sizeof(uint64_t), from += sizeof(uint64_t)) {
-		uint64_t word = load(from);
+		uint64_t word = memory_load(from);
 
 		memcpy(to, &word, sizeof(word));
 	}
@@ -60,7 +34,7 @@ static void copy_forward(uint8_t *to, const uint8_t *from, size_t len)
 	}
 	words = len / sizeof(uint64_t);
 	if (memory_is_aligned(to))
-		copy_words(to, from, words);
+		memory_copy_words(to, from, words * sizeof(uint64_t));
 	else
 		copy_words_to_bytes(to, from, words);
 	words *= sizeof(uint64_t);

@@ -110,6 +110,36 @@ static inline const uint8_t *memory_read(uint64_t *to, const uint8_t *from, size
 	return (const uint8_t *)to + off;
 }
 
+/* Acquire: a READ comes before what the chain does after it, as behind the fence of a NIC */
+static inline uint64_t memory_load(const uint8_t *aligned)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)aligned, __ATOMIC_ACQUIRE);
+}
+
+static inline void memory_store(uint8_t *aligned, uint64_t word)
+{
+	__atomic_store_n((uint64_t *)(void *)aligned, word, __ATOMIC_RELEASE);
+}
+
+/** As memory_copy() of aligned words that do not overlap. Unrolled by hand, as compilers leave atomics alone.
+ */
+static inline void memory_copy_words(uint8_t *to, const uint8_t *from, size_t len)
+{
+	size_t i = 0;
+
+	for (; i + 32 <= len; i += 32) {
+		uint64_t a = memory_load(from + i), b = memory_load(from + i + 8),
+			 c = memory_load(from + i + 16), d = memory_load(from + i + 24);
+
+		memory_store(to + i, a);
+		memory_store(to + i + 8, b);
+		memory_store(to + i + 16, c);
+		memory_store(to + i + 24, d);
+	}
+	for (; i < len; i += sizeof(uint64_t))
+		memory_store(to + i, memory_load(from + i));
+}
+
 /* Atomics of 8 bytes at an aligned place; they return the old value */
 uint64_t memory_swap(
 	uint8_t *target, uint64_t swap, uint64_t compare, uint64_t swap_mask, uint64_t compare_mask);

@@ -3,8 +3,7 @@
 
 #include "mlx5/cqe.h"
 
-/* A READ of that many bytes is whole before its data are scattered, as one on the wire is */
-enum { WHOLE = 64, WORD = sizeof(uint64_t) };
+enum { WORD = sizeof(uint64_t) };
 
 static uint64_t control_of(const uint8_t *wqe)
 {
@@ -50,7 +49,7 @@ static bool may_write(struct op_state *s, const uint8_t *p, uint64_t len)
 
 /* ---- places ----------------------------------------------------------------------------------- */
 
-static bool is_written(const struct op_state *s, const uint8_t *field, unsigned len)
+bool op_is_written(const struct op_state *s, const uint8_t *field, unsigned len)
 {
 	uint64_t at = (uintptr_t)field - (uintptr_t)s->own;
 
@@ -91,7 +90,7 @@ static uint8_t *settle(
 	uintptr_t from;
 	uint8_t *p;
 
-	if (!len || is_written(s, first, 12))
+	if (!len || op_is_written(s, first, 12))
 		return NULL;
 	p = memory_at(&s->memory, wqe_get32(key), wqe_get64(addr), len, writes);
 	if (!p || !writes)
@@ -161,7 +160,7 @@ static uint8_t *remote(struct op_state *s, const struct op *op, uint64_t len, bo
 static bool execute_small_read(struct op_state *s, const struct op *op)
 {
 	const uint8_t *from = remote(s, op, op->bytes, false), *part;
-	uint64_t whole[WHOLE / WORD + 2];
+	uint64_t whole[OP_WHOLE / WORD + 2];
 
 	if (!from)
 		return false;
@@ -182,14 +181,14 @@ static bool execute_small_read(struct op_state *s, const struct op *op)
 
 static bool execute_read(struct op_state *s, const struct op *op)
 {
-	_Alignas(8) uint8_t whole[WHOLE];
+	_Alignas(8) uint8_t whole[OP_WHOLE];
 	const uint64_t bytes = length(op);
 	const uint8_t *from = remote(s, op, bytes, false);
 	uint32_t len;
 
 	if (!from)
 		return false;
-	if (op->nsegments > 1 && bytes <= WHOLE) {
+	if (op->nsegments > 1 && bytes <= OP_WHOLE) {
 		memory_copy(whole, from, bytes);
 		from = whole;
 	}
@@ -316,9 +315,15 @@ static bool execute_overlapping(struct op_state *s, const struct op *op)
 
 /* ---- preparing -------------------------------------------------------------------------------- */
 
+static bool is_settled_atomic(const struct op *op)
+{
+	return op->remote && memory_is_aligned(op->remote) && op->nsegments && op->segment[0].mem &&
+	       op->segment[0].len >= WORD;
+}
+
 static bool is_small(const struct op_state *s, const struct op *op)
 {
-	if (op->opcode != WQE_OP_READ || !op->sized || op->bytes > WHOLE || op->overlaps)
+	if (op->opcode != WQE_OP_READ || !op->sized || op->bytes > OP_WHOLE || op->overlaps)
 		return false;
 	for (unsigned i = 0; i < op->nsegments; i++)
 		if (!op->segment[i].mem || !memory_is_own(&s->memory, op->segment[i].mem))
@@ -331,10 +336,7 @@ static op_run *choose_atomic(const struct op *op)
 	if (op_ds(op->wqe) * WQE_DS < op->at ||
 		(is_masked(op->opcode) && op->wqe[WQE_OPMOD] != WQE_OPMOD_MASKED_8B))
 		return execute_nothing;
-	return op->remote && memory_is_aligned(op->remote) && op->nsegments && op->segment[0].mem &&
-			       op->segment[0].len >= WORD
-		       ? execute_settled_atomic
-		       : execute_atomic;
+	return is_settled_atomic(op) ? execute_settled_atomic : execute_atomic;
 }
 
 static op_run *choose(const struct op_state *s, const struct op *op)
@@ -381,16 +383,17 @@ void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
 
 		seg->len = wqe_get32(w + WQE_SGE_LEN);
 		op->bytes += seg->len;
-		op->sized &= !is_written(s, w + WQE_SGE_LEN, 4);
-		seg->mem = is_written(s, w + WQE_SGE_LEN, 4)
+		op->sized &= !op_is_written(s, w + WQE_SGE_LEN, 4);
+		seg->mem = op_is_written(s, w + WQE_SGE_LEN, 4)
 				   ? NULL
 				   : settle(s, op, w + WQE_SGE_LKEY, w + WQE_SGE_ADDR, seg->len, scatters);
 	}
 	if (op->queue != 0 && op->at >= WQE_RDMA_SGE && op->sized)
 		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
 			opcode != WQE_OP_READ);
-	op->in_slot = op->sized && !is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
+	op->in_slot = op->sized && !op_is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
 	op->run = n <= op->room ? choose(s, op) : execute_nothing;
+	op->settled = op->run == execute_small_read || op->run == execute_settled_atomic;
 }
 
 bool op_execute_copy(struct op_state *s, const struct op *op, const uint8_t *wqe)

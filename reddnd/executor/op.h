@@ -31,16 +31,18 @@ struct op {
 	uint64_t bytes;     /* of all segments, if .sized */
 	op_run *run;
 	bool sized;
-	bool overlaps;                /* it writes to its own WQE, and is executed from a copy */
-	bool in_slot;                 /* a message of which place and length stay, and are right */
-	uint8_t opcode;               /* that it has, or may have */
+	bool overlaps;  /* it writes to its own WQE, and is executed from a copy */
+	bool in_slot;   /* a message of which place and length stay, and are right */
+	bool settled;   /* small READ: its data segments stay, in own memory; atomic: all places */
+	uint8_t opcode; /* that it has, or may have */
 	uint8_t queue, at, nsegments; /* at: of the first segment in the WQE */
 	uint8_t room;                 /* for segments */
 	uint32_t wqebb;
 	struct op_segment *segment;
 };
 
-enum { OP_WRITTEN = 1, OP_FIXED = 2 }; /* of a byte of code: it is written; it must never be */
+/* of a byte of code: it is written; it must never be; each request begins by writing it */
+enum { OP_WRITTEN = 1, OP_FIXED = 2, OP_GIVEN = 4 };
 
 /** What work requests work on. */
 struct op_state {
@@ -60,11 +62,15 @@ struct op_state {
 
 /** Segments that a WQE of so many WQEBBs has at most. */
 enum { OP_SEGMENTS = WQE_BB / WQE_DS };
+/** A READ of that many bytes is whole before its data are scattered, as one on the wire is. */
+enum { OP_WHOLE = 64 };
 
 /** Prepares @op as a work request with that opcode, which its WQE may have later. */
 void op_prepare(struct op_state *s, struct op *op, uint8_t opcode);
 /** Bytes of the code that are written from now on. False: one of them must not be, and none is learned. */
 bool op_learn(struct op_state *s, uint64_t at, uint64_t len);
+/** True if one of these bytes is. */
+bool op_is_written(const struct op_state *s, const uint8_t *field, unsigned len);
 /** Executes any but WAIT and SEND_EN. False: s->syndrome. */
 bool op_execute(struct op_state *s, struct op *op);
 /** The same of @n in a row. Returns how many were executed before one failed. */

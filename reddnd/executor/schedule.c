@@ -169,11 +169,11 @@ static bool fix(struct schedule *c)
 				c->s.marks[i + b] |= OP_FIXED;
 	}
 	for (uint64_t i = 0; i < c->s.code; i++)
-		good &= c->s.marks[i] != (OP_FIXED | OP_WRITTEN);
+		good &= (c->s.marks[i] & (OP_FIXED | OP_WRITTEN)) != (OP_FIXED | OP_WRITTEN);
 	return good;
 }
 
-void schedule_find(struct schedule *c, struct op **order)
+int schedule_find(struct schedule *c, struct op **order)
 {
 	c->order = order;
 	c->finding = true;
@@ -186,6 +186,13 @@ void schedule_find(struct schedule *c, struct op **order)
 	}
 	c->all = c->wqes;
 	c->finding = false;
+	return c->norder ? trace_init(&c->trace, c->norder) : 0;
+}
+
+void schedule_trace(struct schedule *c)
+{
+	if (c->norder)
+		trace_make(&c->trace, &c->s, c->order, c->norder);
 }
 
 void schedule_begin(struct schedule *c)
@@ -196,11 +203,16 @@ void schedule_begin(struct schedule *c)
 		begin_queues(c);
 }
 
-static enum executor_result run_in_order(struct schedule *c, uint64_t wqes)
+/* Up to @n work requests of which @done have been executed, unless one has failed. Not inlined: a request is
+ * rarely interrupted */
+static __attribute__((noinline)) enum executor_result run_in_order(
+	struct schedule *c, uint64_t n, unsigned done)
 {
-	const unsigned left = c->norder - c->next, n = wqes < left ? (unsigned)wqes : left;
-	const unsigned done = op_execute_row(&c->s, c->order + c->next, n);
+	const unsigned left = c->norder - c->next;
 
+	n = n < left ? n : left;
+	if (done < n && !c->s.syndrome)
+		done += op_execute_row(&c->s, c->order + c->next + done, (unsigned)n - done);
 	c->next += done;
 	c->wqes += done;
 	if (done < n) {
@@ -218,5 +230,16 @@ static enum executor_result run_in_order(struct schedule *c, uint64_t wqes)
 
 enum executor_result schedule_run(struct schedule *c, uint64_t wqes)
 {
-	return c->norder ? run_in_order(c, wqes) : run_queues(c, wqes);
+	unsigned done = 0;
+
+	if (!c->norder)
+		return run_queues(c, wqes);
+	c->s.syndrome = 0;
+	if (c->next == 0 && wqes >= c->norder)
+		done = trace_execute(&c->trace, &c->s);
+	if (done < c->norder)
+		return run_in_order(c, wqes, done);
+	c->next = done;
+	c->wqes = c->all;
+	return EXECUTOR_DONE;
 }

@@ -10,7 +10,7 @@
 #ifndef EXECUTOR_SCHEDULE_H
 #define EXECUTOR_SCHEDULE_H
 
-#include "reddnd/executor/op.h"
+#include "reddnd/executor/trace.h"
 
 /* Numbers of queue pairs and CQs: that of the queue, that of the CQ of RECVs, and of one that has all the
  * CQEs that a loop may wait for as credits */
@@ -37,12 +37,16 @@ struct schedule {
 	/* the order of all requests, without what has nothing to do; .norder 0: there is none */
 	struct op **order;
 	unsigned norder, next;
-	uint64_t all; /* work requests of a request */
+	struct trace trace; /* of that order */
+	uint64_t all;       /* work requests of a request */
 	bool finding;
 };
 
-/** Finds the order, if there is one. What is written has been learned. @order: room for all work requests. */
-void schedule_find(struct schedule *c, struct op **order);
+/** Finds the order, if there is one. What is written has been learned. @order: room for all work requests.
+ * -ENOMEM. */
+int schedule_find(struct schedule *c, struct op **order);
+/** Makes the trace of the order, if there is one. The WQEs are as in the image. */
+void schedule_trace(struct schedule *c);
 /** A request begins. */
 void schedule_begin(struct schedule *c);
 /** Executes up to @wqes work requests. */
