@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/policy/service-times.h"
 
-void service_times_add(struct service_times *t, uint64_t ns)
+void service_times_add(struct service_times *t, uint64_t ns, uint64_t n)
 {
 	unsigned i = bucket_of(ns >> SERVICE_UNIT_BITS, SERVICE_BITS);
 
-	t->count[i < SERVICE_BUCKETS ? i : SERVICE_BUCKETS - 1]++;
-	t->sum_ns += ns;
+	t->count[i < SERVICE_BUCKETS ? i : SERVICE_BUCKETS - 1] += n;
+	t->sum_ns += n * ns;
 }
 
 void service_times_merge(struct service_times *t, const struct service_times *more)

@@ -21,7 +21,8 @@ struct service_times {
 	uint64_t count[SERVICE_BUCKETS];
 };
 
-void service_times_add(struct service_times *t, uint64_t ns);
+/** @n requests took @ns nanoseconds each. */
+void service_times_add(struct service_times *t, uint64_t ns, uint64_t n);
 /** Adds all of @more to @t. */
 void service_times_merge(struct service_times *t, const struct service_times *more);
 /** The longest time, in nanoseconds, that bucket @i counts. */

@@ -26,7 +26,7 @@ static void test_buckets(void **state)
 		struct service_times t = {0};
 		unsigned i;
 
-		service_times_add(&t, ns);
+		service_times_add(&t, ns, 1);
 		i = only(&t);
 		assert_true(service_times_top(i) >= ns);
 		assert_true(i == 0 || service_times_top(i - 1) < ns);
@@ -39,7 +39,7 @@ static void test_longest(void **state)
 	struct service_times t = {0};
 
 	(void)state;
-	service_times_add(&t, UINT64_C(1) << 40);
+	service_times_add(&t, UINT64_C(1) << 40, 1);
 	assert_int_equal(only(&t), SERVICE_BUCKETS - 1);
 	assert_int_equal(service_times_top(SERVICE_BUCKETS - 1), (UINT64_C(1) << 33) - 1);
 }
@@ -61,12 +61,12 @@ static void test_merge(void **state)
 	struct service_times t = {0}, more = {0};
 
 	(void)state;
-	service_times_add(&t, 5000);
-	service_times_add(&more, 5000);
-	service_times_add(&more, 70000);
+	service_times_add(&t, 5000, 1);
+	service_times_add(&more, 5000, 2);
+	service_times_add(&more, 70000, 1);
 	service_times_merge(&t, &more);
-	assert_int_equal(t.sum_ns, 80000);
-	assert_int_equal(t.count[bucket_of(5000 >> SERVICE_UNIT_BITS, SERVICE_BITS)], 2);
+	assert_int_equal(t.sum_ns, 85000);
+	assert_int_equal(t.count[bucket_of(5000 >> SERVICE_UNIT_BITS, SERVICE_BITS)], 3);
 	assert_int_equal(t.count[bucket_of(70000 >> SERVICE_UNIT_BITS, SERVICE_BITS)], 1);
 }
 

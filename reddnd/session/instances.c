@@ -117,10 +117,11 @@ unsigned session_used(const struct session *s)
  * writer is wrong about lengths can make a reply longer than that. */
 static void settle_limit(struct session *s, enum session_limit i, struct rate *r, uint64_t n, uint64_t bytes)
 {
-	uint64_t paid = session_price(s);
+	uint64_t paid;
 
 	if (n < s->pacing.paid_from[i])
 		return;
+	paid = session_price(s);
 	if (bytes <= paid)
 		rate_give(r, paid - bytes);
 	else

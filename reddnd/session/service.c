@@ -5,11 +5,11 @@
 #include "reddnd/rnic/stamps.h"
 #include "reddnd/session/cpu.h"
 
-static void add(struct session *s, uint64_t ns)
+static void add(struct session *s, uint64_t ns, uint64_t n)
 {
-	service_times_add(&s->counters.service, ns);
-	service_times_add(&s->offload->stats->service, ns);
-	service_times_add(&s->tenant->service, ns);
+	service_times_add(&s->counters.service, ns, n);
+	service_times_add(&s->offload->stats->service, ns, n);
+	service_times_add(&s->tenant->service, ns, n);
 }
 
 void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
@@ -20,7 +20,7 @@ void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 
 	if (!reply->error && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &request) && !request.error &&
 		rnic_stamps_between(dev, request.timestamp, reply->timestamp, &ns))
-		add(s, ns);
+		add(s, ns, 1);
 }
 
 /* The NIC goes on meanwhile. The ring of RECVs is not the larger one: if its CQE is still there after that of
@@ -43,8 +43,16 @@ void session_served_since(struct session *s, uint64_t from)
 		sample(s, n);
 }
 
+/* Those that were taken together, and completed together, are counted together */
 void session_served_by_cpu(struct session *s, uint64_t from)
 {
-	for (; from < s->progress.done; from++)
-		add(s, session_cpu_took(s, from));
+	uint64_t n;
+
+	for (; from < s->progress.done; from += n) {
+		uint64_t ns = session_cpu_took(s, from);
+
+		for (n = 1; from + n < s->progress.done && session_cpu_took(s, from + n) == ns;)
+			n++;
+		add(s, ns, n);
+	}
 }
