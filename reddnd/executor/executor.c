@@ -10,11 +10,16 @@
 #include <string.h>
 
 /* Bytes that are restored at once: a segment of a WQE */
-enum { UNIT = WQE_DS };
+enum { UNIT = WQE_DS, FOUR = 4 };
 
 struct number {
 	uint8_t *to;
 	uint32_t addend;
+};
+
+struct move {
+	uint8_t *to;
+	uint32_t at; /* in the request */
 };
 
 struct executor {
@@ -28,10 +33,8 @@ struct executor {
 	unsigned nunits;
 	struct number *numbers; /* where the number of the request is */
 	unsigned nnumbers;
-	struct { /* what the request fills in, in the order of its bytes */
-		uint8_t *to;
-		uint32_t len;
-	} place[CHAIN_MAX_RECV_SGE];
+	struct move moves[CHAIN_MAX_ARG]; /* of the request: first four bytes each, then one each */
+	unsigned nfours, nmoves;
 	struct op_segment *segments;
 	struct op **order;
 };
@@ -225,19 +228,43 @@ static void learn_given(struct executor *x, const uint8_t *to, uint32_t len)
 		x->c.s.marks[at + i] |= OP_GIVEN;
 }
 
+/* Of @len bytes, by fours that may overlap, or else by ones; no place of a request overlaps another */
+static void add_moves(struct executor *x, uint8_t *to, uint32_t at, uint32_t len, bool fours)
+{
+	const uint32_t bytes = fours ? FOUR : 1;
+
+	if ((len >= FOUR) != fours)
+		return;
+	for (uint32_t i = 0; i < len; i += bytes) {
+		uint32_t off = i + bytes <= len ? i : len - bytes;
+
+		x->moves[x->nmoves++] = (struct move){to + off, at + off};
+	}
+}
+
+static uint8_t *place_of(const struct executor *x, const struct chain_recv_sge *r)
+{
+	return (r->sym == CHAIN_SYM_QUEUE ? x->c.queue[r->index].ring : x->c.s.own + x->scratch) + r->offset;
+}
+
+static void learn_moves(struct executor *x, bool fours)
+{
+	const struct chain_image *img = x->p->image;
+
+	for (uint32_t i = 0, at = 0; i < img->nrecv; at += img->recv[i++].len)
+		add_moves(x, place_of(x, &img->recv[i]), at, img->recv[i].len, fours);
+}
+
 static void learn_request(struct executor *x)
 {
 	const struct chain_image *img = x->p->image;
 
-	for (unsigned i = 0; i < img->nrecv; i++) {
-		const struct chain_recv_sge *r = &img->recv[i];
-		uint8_t *to = r->sym == CHAIN_SYM_QUEUE ? x->c.queue[r->index].ring : x->c.s.own + x->scratch;
-
-		x->place[i].to = to + r->offset;
-		x->place[i].len = r->len;
-		if (r->sym == CHAIN_SYM_QUEUE)
-			learn_given(x, x->place[i].to, r->len);
-	}
+	learn_moves(x, true);
+	x->nfours = x->nmoves;
+	learn_moves(x, false);
+	for (unsigned i = 0; i < img->nrecv; i++)
+		if (img->recv[i].sym == CHAIN_SYM_QUEUE)
+			learn_given(x, place_of(x, &img->recv[i]), img->recv[i].len);
 	for (unsigned i = img->again_reloc; i < img->index_reloc; i++) {
 		const struct chain_reloc *r = &img->relocs[i];
 		uint8_t *to = x->c.queue[r->where].ring + r->offset;
@@ -383,19 +410,14 @@ uint64_t executor_bytes(const struct program *p)
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-static void receive(struct executor *x, const uint8_t *request)
+static void receive(const struct executor *x, const uint8_t *request)
 {
-	const unsigned n = x->p->image->nrecv;
+	const struct move *m = x->moves, *fours = m + x->nfours, *end = m + x->nmoves;
 
-	for (unsigned i = 0; i < n; i++) {
-		const uint32_t len = x->place[i].len;
-
-		if (len < sizeof(uint64_t))
-			memory_copy_part(x->place[i].to, request, len);
-		else
-			memcpy(x->place[i].to, request, len);
-		request += len;
-	}
+	for (; m < fours; m++)
+		memcpy(m->to, request + m->at, FOUR);
+	for (; m < end; m++)
+		*m->to = request[m->at];
 }
 
 /* As for the first request, but for what each request brings. A loop may have changed all of its ring */

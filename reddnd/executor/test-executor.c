@@ -335,6 +335,102 @@ static void forgets_what_is_patched(void **state)
 	end(&r);
 }
 
+/* Length or address of a message, big-endian */
+static void fails_patched(uint32_t at, unsigned bytes, uint64_t value, uint8_t syndrome)
+{
+	struct rig r;
+
+	compile(&r, text);
+	patch_message(&r, at, bytes);
+	for (unsigned i = 0; i < bytes; i++)
+		r.data[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
+	fails_with(&r, 0, syndrome);
+}
+
+static void checks_what_is_patched(void **state)
+{
+	const uint32_t len = WQE_RDMA_SGE + WQE_SGE_LEN, addr = WQE_RDMA_SGE + WQE_SGE_ADDR;
+
+	(void)state;
+	fails_patched(len, 4, 0, CQE_SYND_LOCAL_PROT);
+	fails_patched(len, 4, SLOT + 1, CQE_SYND_REMOTE_ACCESS);
+	fails_patched(len, 4, SLOT, CQE_SYND_LOCAL_LENGTH);
+	fails_patched(len, 4, UINT32_MAX, CQE_SYND_REMOTE_ACCESS);
+	fails_patched(addr, 8, 0, CQE_SYND_LOCAL_PROT);
+	fails_patched(addr, 8, memory_address(MEMORY_OWN) - 1, CQE_SYND_LOCAL_PROT);
+	fails_patched(addr, 8, memory_address(MEMORY_SLOT) - 8, CQE_SYND_LOCAL_PROT);
+}
+
+/* Where a READ writes is patched, to the length of a message that nobody has written before: it counts at
+ * once, in the first request as well */
+static void learns_in_the_middle(void **state)
+{
+	static const char two[] = "program two\n"
+				  "region data\n"
+				  "arg at : offset(1) in data\n"
+				  "var word : le64\n"
+				  "var other : le64\n"
+				  "read data @ at as le64 -> word\n"
+				  "read data @ 8 as le64 -> other\n"
+				  "write_imm word -> slot @ 0\n";
+	uint8_t *first, *second, *write;
+	unsigned queue, n;
+	struct rig r;
+
+	(void)state;
+	compile(&r, two);
+	write = find(&r, WQE_OP_WRITE_IMM, &queue);
+	wqe_put64(r.data, memory_address(MEMORY_OWN) + (uint64_t)(write - r.p->image->queue[0].wqes) +
+				  WQE_RDMA_SGE + WQE_SGE_LEN);
+	wqe_put32(r.data + 8, 4);
+	first = find(&r, WQE_OP_READ, &queue);
+	second = first + WQE_BB;
+	assert_int_equal(second[WQE_OPCODE], WQE_OP_READ);
+	wqe_put32(second + WQE_RDMA_SGE + WQE_SGE_LEN, 4);
+	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
+		struct chain_reloc *rel = &r.p->image->relocs[i];
+
+		if (rel->kind == CHAIN_REL_ADDR64 && rel->where == queue &&
+			r.p->image->queue[queue].wqes + rel->offset == first + WQE_RDMA_SGE + WQE_SGE_ADDR) {
+			rel->sym = CHAIN_SYM_QUEUE;
+			rel->index = (uint8_t)queue;
+			rel->addend = second + WQE_RDMA_SGE + WQE_SGE_ADDR - r.p->image->queue[queue].wqes;
+		}
+	}
+	begin(&r);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(ask(&r, i, 0), EXECUTOR_DONE);
+		assert_int_equal(executor_messages(r.x, &n)->len, 4);
+	}
+	end(&r);
+}
+
+/* A WRITE_IMM that a READ makes another work request: none that was prepared */
+static void executes_what_is_patched(void **state)
+{
+	unsigned n;
+	struct rig r;
+
+	(void)state;
+	compile(&r, text);
+	patch_message(&r, WQE_OPCODE, 1);
+	r.data[0] = WQE_OP_WRITE_IMM;
+	r.data[1] = WQE_OP_NOP;
+	r.data[2] = WQE_OP_WRITE;
+	r.data[3] = WQE_OP_UMR;
+	begin(&r);
+	for (unsigned i = 0; i < 12; i++) {
+		unsigned what = i * 7 % 4;
+
+		assert_int_equal(ask(&r, i, what), what == 3 ? EXECUTOR_FAULT : EXECUTOR_DONE);
+		assert_true(what != 3 || executor_fault(r.x)->syndrome == CQE_SYND_LOCAL_QP_OP);
+		executor_messages(r.x, &n);
+		assert_int_equal(n, what == 0 || what == 2);
+		assert_true(n == 0 || executor_messages(r.x, &n)->opcode == r.data[what]);
+	}
+	end(&r);
+}
+
 /* Flags that a READ fills in decide about the order of CQEs, so there is none for all requests */
 static void has_no_order(void **state)
 {
@@ -415,6 +511,9 @@ int main(void)
 		cmocka_unit_test(has_room_for_messages),
 		cmocka_unit_test(pauses_anywhere),
 		cmocka_unit_test(forgets_what_is_patched),
+		cmocka_unit_test(checks_what_is_patched),
+		cmocka_unit_test(learns_in_the_middle),
+		cmocka_unit_test(executes_what_is_patched),
 		cmocka_unit_test(has_no_order),
 		cmocka_unit_test(learns_all_or_nothing),
 		cmocka_unit_test(pauses),

@@ -20,7 +20,7 @@ const struct trace_step *trace_step_end(struct op_state *s, const struct trace_s
 	return t;
 }
 
-/* Not inlined: most steps need no stack without it */
+/* Like what else is not inlined here, it is rare: steps need no stack without it */
 __attribute__((noinline)) const struct trace_step *trace_step_any(
 	struct op_state *s, const struct trace_step *t)
 {
@@ -93,10 +93,11 @@ const struct trace_step *trace_step_words(struct op_state *s, const struct trace
 const struct trace_step *trace_step_found_words(struct op_state *s, const struct trace_step *t)
 {
 	const uint64_t at = wqe_get64(t->address) - t->first;
-	const uint8_t *from = t->mem + at;
+	const uint8_t *from;
 
 	if (at > t->last)
 		return fails(s, t, CQE_SYND_REMOTE_ACCESS);
+	from = t->mem + at;
 	return memory_is_aligned(from) ? take_words(s, t, from) : trace_step_any(s, t);
 }
 
@@ -125,6 +126,13 @@ static inline bool has_room(const struct op_state *s, uint32_t len)
 	return len <= s->data_size - s->data_used && s->nmessages < s->max_messages;
 }
 
+static __attribute__((noinline)) const struct trace_step *copy_bytes(
+	struct op_state *s, const struct trace_step *t, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	memory_copy(to, from, len);
+	return next(s, t);
+}
+
 static inline const struct trace_step *send(
 	struct op_state *s, const struct trace_step *t, const uint8_t *from, uint32_t len)
 {
@@ -139,10 +147,9 @@ static inline const struct trace_step *send(
 	m->len = len;
 	m->wqebb = t->message.wqebb;
 	s->data_used += len;
-	if (((uintptr_t)to | (uintptr_t)from | len) % sizeof(uint64_t) == 0)
-		memory_copy_words(to, from, len);
-	else
-		memory_copy(to, from, len);
+	if (((uintptr_t)to | (uintptr_t)from | len) % sizeof(uint64_t))
+		return copy_bytes(s, t, to, from, len);
+	memory_copy_words(to, from, len);
 	return next(s, t);
 }
 

@@ -16,7 +16,7 @@ trace_run trace_step_end;
 trace_run trace_step_any;
 /** .then, if .control is that of the WQE; nothing, if it is a NOP. */
 trace_run trace_step_if;
-/** One byte of own memory. */
+/** One byte of own memory: an opcode, mostly. */
 trace_run trace_step_byte;
 /** Up to .end from .part on, of the .nwords words at .from, in own memory. */
 trace_run trace_step_own_words;

@@ -8,14 +8,17 @@
 
 enum {
 	WORD = sizeof(uint64_t),
-	PARTS = 8, /* of a work request, on average; with more, its bytes are copied by op.h */
+	/* Of a work request, on average; one that has more is executed by other means */
+	STEPS = 2,
+	PARTS = 8,
 };
 
 int trace_init(struct trace *t, unsigned n)
 {
-	t->step = calloc(n + 1, sizeof(*t->step));
-	t->room = n * PARTS;
-	t->part = calloc(t->room, sizeof(*t->part));
+	t->step_room = n * STEPS;
+	t->step = calloc(t->step_room + 1, sizeof(*t->step));
+	t->part_room = n * PARTS;
+	t->part = calloc(t->part_room, sizeof(*t->part));
 	return t->step && t->part ? 0 : -ENOMEM;
 }
 
@@ -60,7 +63,7 @@ static bool add_parts(struct trace *all, struct trace_step *t, unsigned at, uint
 		struct trace_part *p = &all->part[all->nparts];
 		uint8_t mask[WORD] = {0};
 
-		if (all->nparts == all->room)
+		if (all->nparts == all->part_room)
 			return false;
 		n = n < len ? n : len;
 		memset(mask + off, 0xff, n);
@@ -79,6 +82,28 @@ static bool add_parts(struct trace *all, struct trace_step *t, unsigned at, uint
 
 /* ---- work requests ---------------------------------------------------------------------------- */
 
+/* A step for each byte, if it has only such, and none is written before it is read. Returns their number */
+static unsigned make_bytes(const struct op_state *s, struct trace_step *t, unsigned room)
+{
+	const struct op *op = t->op;
+
+	if (op->opcode != WQE_OP_READ || !op->settled || !op->remote || op->bytes != op->nsegments ||
+		!memory_is_own(&s->memory, op->remote) || op_is_written(s, op->wqe, sizeof(t->control)) ||
+		op->nsegments > room)
+		return 0;
+	for (unsigned i = 0; i < op->nsegments; i++)
+		if (op->segment[i].mem - op->remote < (ptrdiff_t)op->bytes &&
+			op->segment[i].mem >= op->remote)
+			return 0;
+	for (unsigned i = 0; i < op->nsegments; i++) {
+		t[i] = *t;
+		t[i].from = op->remote + i;
+		t[i].to = op->segment[i].mem;
+		t[i].run = trace_step_byte;
+	}
+	return op->nsegments;
+}
+
 static trace_run *make_read(struct trace *all, const struct op_state *s, struct trace_step *t)
 {
 	const struct op *op = t->op;
@@ -86,11 +111,6 @@ static trace_run *make_read(struct trace *all, const struct op_state *s, struct 
 
 	if (!op->settled || !op->bytes)
 		return trace_step_any;
-	if (op->remote && op->bytes == 1 && memory_is_own(&s->memory, op->remote)) {
-		t->from = op->remote;
-		t->to = op->segment[0].mem;
-		return trace_step_byte;
-	}
 	if (!op->remote &&
 		(op->queue == 0 || !find(s, t, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, op->bytes) ||
 			memory_is_own(&s->memory, t->mem)))
@@ -193,37 +213,40 @@ static trace_run *choose(struct trace *all, const struct op_state *s, struct tra
 	return trace_step_any;
 }
 
-/* A NOP becomes what its WQE may have later */
-static void make_step(struct trace *all, struct op_state *s, struct trace_step *t, struct op *op)
+/* Up to @room steps. A NOP becomes what its WQE may have later */
+static unsigned make_steps(struct trace *all, struct op_state *s, struct trace_step *t, struct op *op,
+	unsigned number, unsigned room)
 {
+	unsigned bytes;
 	const uint8_t opcode = op->wqe[WQE_OPCODE] == WQE_OP_NOP ? op->opcode : op->wqe[WQE_OPCODE];
 	uint8_t control[sizeof(t->control)];
 
-	*t = (struct trace_step){.op = op, .wqe = op->wqe};
+	*t = (struct trace_step){.op = op, .number = number, .wqe = op->wqe};
 	memcpy(control, op->wqe, sizeof(control));
 	control[WQE_OPCODE] = opcode;
 	memcpy(&t->control, control, sizeof(control));
 	t->run = trace_step_any;
 	if (opcode == WQE_OP_NOP)
-		return;
+		return 1;
 	op_prepare(s, op, opcode);
 	op->control = t->control;
+	bytes = make_bytes(s, t, room);
+	if (bytes)
+		return bytes;
 	t->run = choose(all, s, t);
 	if (t->run != trace_step_any && op_is_written(s, op->wqe, sizeof(control))) {
 		t->then = t->run;
 		t->run = trace_step_if;
 	}
+	return 1;
 }
 
 void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsigned n)
 {
-	t->nparts = 0;
-	for (t->nsteps = 0; t->nsteps < n; t->nsteps++)
-		make_step(t, s, &t->step[t->nsteps], ops[t->nsteps]);
-	t->step[n].run = trace_step_end;
-}
+	struct trace_step *step = t->step, *end = step + t->step_room;
 
-unsigned trace_execute(const struct trace *t, struct op_state *s)
-{
-	return (unsigned)(t->step->run(s, t->step) - t->step);
+	t->nparts = 0;
+	for (unsigned i = 0; i < n; i++)
+		step += make_steps(t, s, step, ops[i], i, (unsigned)(end - step) - (n - 1 - i));
+	*step = (struct trace_step){.run = trace_step_end, .number = n};
 }

@@ -30,6 +30,7 @@ struct trace_part {
 struct trace_step {
 	trace_run *run;
 	struct op *op;
+	unsigned number;  /* of that in the order. A READ of single bytes is a step for each */
 	uint64_t control; /* of the WQE, if this is to be done */
 	trace_run *then;  /* what that is */
 	const uint8_t *wqe;
@@ -42,7 +43,7 @@ struct trace_step {
 	uint8_t *to;
 	uint32_t len;
 	union {
-		struct { /* of a READ or WRITE of few bytes to own memory */
+		struct { /* of a READ of few bytes */
 			const struct trace_part *part, *end;
 			uint32_t nwords;
 		};
@@ -58,9 +59,9 @@ struct trace_step {
 
 struct trace {
 	struct trace_step *step;
-	unsigned nsteps;
+	unsigned step_room;
 	struct trace_part *part;
-	unsigned nparts, room;
+	unsigned nparts, part_room;
 };
 
 /** Room for @n work requests. -ENOMEM. */
@@ -72,6 +73,9 @@ void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsi
 
 /** Executes all. s->syndrome is 0. Returns how many were executed until one failed, with a syndrome, or
  * something was learned, without. */
-unsigned trace_execute(const struct trace *t, struct op_state *s);
+static inline unsigned trace_execute(const struct trace *t, struct op_state *s)
+{
+	return t->step->run(s, t->step)->number;
+}
 
 #endif

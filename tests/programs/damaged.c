@@ -39,17 +39,22 @@ static void fill(struct random *r, uint8_t *to, size_t n)
 
 /* ---- damage ----------------------------------------------------------------------------------- */
 
+static uint32_t any_wqe(struct random *r, const struct chain_queue *q)
+{
+	uint32_t w = random_below(r, q->wqebbs);
+
+	while (!q->starts[w])
+		w--;
+	return w;
+}
+
 static void damage_bytes(struct random *r, struct chain_queue *q)
 {
 	static const uint8_t opcodes[] = {WQE_OP_NOP, WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_SEND,
 		WQE_OP_READ, WQE_OP_CAS, WQE_OP_FETCH_ADD, WQE_OP_MASKED_CAS, WQE_OP_MASKED_FETCH_ADD,
 		WQE_OP_UMR};
-	uint32_t w = random_below(r, q->wqebbs);
-	uint8_t *wqe;
+	uint8_t *wqe = q->wqes + (size_t)any_wqe(r, q) * WQE_BB;
 
-	while (!q->starts[w])
-		w--;
-	wqe = q->wqes + (size_t)w * WQE_BB;
 	switch (random_below(r, 4)) {
 	case 0:
 		wqe[WQE_OPCODE] = opcodes[random_below(r, COUNT(opcodes))];
@@ -69,14 +74,18 @@ static void damage_bytes(struct random *r, struct chain_queue *q)
 static void damage_address(struct random *r, struct chain_image *img)
 {
 	struct chain_reloc *rel = &img->relocs[random_below(r, img->nrelocs)];
+	static const uint32_t fields[] = {WQE_OPCODE, WQE_RADDR, WQE_RKEY, WQE_RDMA_SGE,
+		WQE_RDMA_SGE + WQE_SGE_ADDR, WQE_ATOMIC, WQE_ATOMIC + 8, WQE_ATOMIC + 16, WQE_ATOMIC + 24,
+		WQE_ATOMIC + 32, WQE_ATOMIC + 40};
 	static const int away[] = {-64, -8, -1, 1, 8, 16, 64, REGION - 8, REGION};
 
-	if (rel->kind == CHAIN_REL_ADDR64 && random_below(r, 3)) {
+	if (rel->kind == CHAIN_REL_ADDR64 && random_below(r, 2)) {
 		rel->addend += away[random_below(r, COUNT(away))];
 	} else if (rel->kind == CHAIN_REL_ADDR64) {
 		rel->sym = CHAIN_SYM_QUEUE;
 		rel->index = (uint8_t)random_below(r, img->nqueues);
-		rel->addend = random_below(r, img->queue[rel->index].wqebbs * WQE_BB);
+		rel->addend =
+			any_wqe(r, &img->queue[rel->index]) * WQE_BB + fields[random_below(r, COUNT(fields))];
 	} else if (rel->kind == CHAIN_REL_LKEY32 || rel->kind == CHAIN_REL_RKEY32) {
 		rel->sym = (uint8_t)random_below(
 			r, rel->kind == CHAIN_REL_RKEY32 ? CHAIN_SYM_SLOT + 1 : CHAIN_SYM_SLOT);
