@@ -13,7 +13,8 @@ PORT, TWO_SIDED = 21399, 7472
 MOST = {1: 32000, 2: 16000, 4: 8000}  # items of a bucket: the most bytes of each that the scratch of an instance has room for
 BESIDE = 100  # bytes of an item that are sent beside the value: enough for header and key
 FEW = 1000  # bytes of an item that are sent where it comes in pieces
-OURS, TCP, PLAIN, LOCAL = "by the NIC", "libmemcached, TCP", "a plain socket, TCP", "libmemcached, Unix socket"
+OURS, RECYCLED, TCP, PLAIN, LOCAL = "by the NIC", "by the NIC, recycled", "libmemcached, TCP", "a plain socket, TCP", "libmemcached, Unix socket"
+MODES = {OURS: ("unrolled", "n2"), RECYCLED: ("recycled", "n2-recycled")}  # of the offload of two items, and its name
 
 
 def in_pieces(value_bytes, items):
@@ -22,7 +23,8 @@ def in_pieces(value_bytes, items):
 
 
 class Node:
-    """@keys of @value_bytes, set over TCP. @cpu: of the servers. @items: of a bucket, for each an offload. @more: settings of offloads."""
+    """@keys of @value_bytes, set over TCP. @cpu: of the servers. @items: of a bucket, for each an offload; of two, one more is recycled.
+    @more: settings of offloads."""
 
     def __init__(self, rig, value_bytes, keys, cpu=None, items=(2,), more=""):
         self.rig, self.cpu, self.size, self.at_socket, self.two_sided = rig, cpu, value_bytes, None, None
@@ -30,10 +32,10 @@ class Node:
         self.cache, self.socket = (os.path.join(rig.shm, name) for name in ("cache", "socket"))
         self.start_memcached()
         offloads = []
-        for n in items:
+        for n, (mode, name) in [(n, ("unrolled", "n%d" % n)) for n in items] + [(2, MODES[RECYCLED])]:
             most = FEW if in_pieces(value_bytes, n) else value_bytes + BESIDE
-            offloads.append('{ name = "n%d"; program = "memcached-get"; region = "cache"; params = { n = %d; most = %d; }; %s }' % (n, n, most, more))
-            offloads.append('{ name = "n%d-pieces"; program = "memcached-piece"; region = "cache"; %s }' % (n, more))
+            offloads.append('{ name = "%s"; program = "memcached-get"; region = "cache"; params = { n = %d; most = %d; }; mode = "%s"; %s }' % (name, n, most, mode, more))
+            offloads.append('{ name = "%s-pieces"; program = "memcached-piece"; region = "cache"; mode = "%s"; %s }' % (name, mode, more))
         regions = '{ name = "cache"; kind = "memcached"; path = "%s"; server = "%s:%d"; }, { name = "t"; kind = "table"; path = "%s"; }' % (self.cache, rig.ADDRESS, PORT, rig.table_file)
         self.reddnd = rig.reddnd(*offloads, '{ name = "get"; program = "hash-get"; region = "t"; %s }' % more, regions=regions, cpu=cpu)
         self.pool, self.socket_pool = "--SERVER=%s:%d" % (rig.ADDRESS, PORT), '--SOCKET="%s"' % self.socket
@@ -83,17 +85,20 @@ class Node:
     def round_trips(self, where):
         """Of a get by client(), if nothing is asked again."""
         if where[0] == "mc":
-            return 3 if in_pieces(self.size, int(where[-1][1:])) else 1
+            return 3 if in_pieces(self.size, int(where[-1][1])) else 1
         return 2 if where[0] == "onesided" else 1
 
     def fill(self, pool):
         self.bench(["--fill", "--tcp", "--count", 1], pool)
 
+    def by_nic(self, offload):
+        return lambda more, seed, **how: self.bench(["--offload", offload, *more], self.pool, seed, **how)
+
     def ways(self):
         """{name: function of options and seed}, which gets one key at a time."""
         address = self.rig.ADDRESS
         ways = {
-            OURS: lambda more, seed, **how: self.bench(["--offload", "n2", *more], self.pool, seed, **how),
+            **{way: self.by_nic(offload) for way, (_, offload) in MODES.items()},
             TCP: lambda more, seed, **how: self.bench(["--tcp", *more], self.pool, seed, **how),
             PLAIN: lambda more, seed, **how: self.client(more, ["memcached", address, PORT], seed, on_nic=False, **how),
         }
