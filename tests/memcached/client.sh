@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # A client of libreddn-mc gets by the NIC what it may, over TCP the rest, and never a value that is over: flags, CAS ids, expiry,
-# flush_all, long values, misses, another memcached behind the NIC, one that is killed and started again.
+# flush_all, long values, misses, a daemon that is stopped, another memcached behind the NIC, one that is killed and started again.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -25,6 +25,8 @@ pool=--SERVER=127.0.0.1:$mc_port
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
 offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
   { name = \"memcached-pieces\"; program = \"memcached-piece\"; region = \"cache\"; },
+  { name = \"recycled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; mode = \"recycled\"; },
+  { name = \"recycled-pieces\"; program = \"memcached-piece\"; region = \"cache\"; mode = \"recycled\"; },
   { name = \"few\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
   { name = \"few-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 3; } );"
 
@@ -58,8 +60,23 @@ ok "long values by the NIC, in pieces"
 
 start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/few
 expect 'mget longer65536 2' "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
-start_shell "$pool" "${patient[@]}"
 ok "where less depth is granted than pieces ask for, too"
+
+# a daemon that is stopped arms nothing again
+start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/recycled
+daemon=$(program_of "$reddnd")
+for signal in CONT STOP; do
+	expect 'get empty' 'hit nic flags=0 ttl=0'
+	expect 'mget longer65536 2' "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
+	kill "-$signal" "$daemon"
+	for ((i = 0; i < 3; i++)); do
+		expect 'mget key 500' 'hits=500 nic=4[0-9][0-9] misses=0 errors=0 wrong=0|hits=500 nic=500 misses=0 errors=0 wrong=0'
+	done
+done
+expect 'mget longer65536 2' "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
+kill -CONT "$daemon"
+start_shell "$pool" "${patient[@]}"
+ok "the same by a recycled offload, whose daemon need not run"
 
 expect 'fill huge 1 700000' 1
 expect 'mget huge 1' 'hits=1 nic=0 misses=0 errors=0 wrong=0'
@@ -177,7 +194,6 @@ ok "the next memcached is"
 kill_memcached
 start_memcached "$first_port" -m 8 -o hashpower=12
 until_true stats || fail "another client does not use the NIC" "$work/stats.json"
-daemon=$(program_of "$reddnd")
 kill -STOP "$daemon"
 kill_memcached
 printf 'get more8\n' >&"$to_shell"

@@ -3,9 +3,10 @@
 #
 # consistency.sh [HITS [KILLS [GETS]]]: no get by the NIC returns a value that its key did not have meanwhile, while memcached is
 # changed in every way, rests where that would show, and is killed KILLS times, and while the NIC reads items in parts. Nor does a
-# client of libreddn-mc that confirms misses miss a key that was there all the while, in GETS. Clients that leave out one rule of
-# libclient/mc/judge.h get wrong values, for each rule: so the test would see them. What breaks without the rule of places needs a
-# memcached that moves an item at one of a few moments, to where a walk comes by a pointer that is over: moved.c makes this moment.
+# client of libreddn-mc that confirms misses miss a key that was there all the while, in GETS. Half of the gets are by a recycled
+# offload. Clients that leave out one rule of libclient/mc/judge.h get wrong values, for each rule: so the test would see them. What
+# breaks without the rule of places needs a memcached that moves an item at one of a few moments, to where a walk comes by a pointer
+# that is over: moved.c makes this moment.
 #
 # consistency.sh rules [HITS]: the moment of moved.c; then, for each rule, counts of HITS gets without it, or up to the first wrong one.
 #
@@ -34,11 +35,13 @@ start_memcached -1 "${options[@]}"
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
 offloads = ( { name = \"cache\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; },
   { name = \"cache-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; },
+  { name = \"recycled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; mode = \"recycled\"; },
+  { name = \"recycled-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; mode = \"recycled\"; },
   { name = \"first\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 1; most = 9000; }; } );"
 
-readers() # LOG HITS RULES
+readers() # LOG HITS RULES [OFFLOAD]
 {
-	background "$1" "$CONSISTENCY" "$address" "$port" cache "127.0.0.1:$mc_port" "$2" "$3"
+	background "$1" "$CONSISTENCY" "$address" "$port" "${4-cache}" "127.0.0.1:$mc_port" "$2" "$3"
 	reader=$child
 }
 
@@ -100,17 +103,19 @@ for rule in counter:8 after:2 before:4; do
 done
 
 unsteady 0.002 0.0005 || fail "no faults" "$work/fault.log"
-readers counts.json "$hits" 15
-background confirm.json "$CONFIRM" "--SERVER=127.0.0.1:$mc_port" "$gets" cache
-confirm=$child
-for ((i = 0; i < kills; i++)); do
-	sleep "0.$((SRANDOM % 10))"
-	restart_memcached
+for offload in cache recycled; do
+	readers counts.json "$(((hits + 1) / 2))" 15 "$offload"
+	background confirm.json "$CONFIRM" "--SERVER=127.0.0.1:$mc_port" "$(((gets + 1) / 2))" "$offload"
+	confirm=$child
+	for ((i = 0; i < (kills + 1) / 2; i++)); do
+		sleep "0.$((SRANDOM % 10))"
+		restart_memcached
+	done
+	wait "$reader" ||
+		fail "a get by the NIC is wrong, or has no answer; seed ${nic_options[1]}" "$work/counts.json" "$work/reddnd.log" "$work/memcached.log"
+	ok "$offload, with all rules: $(tail -n 1 "$work/counts.json")"
+	wait "$confirm" || fail "a miss is false, or a value wrong; seed ${nic_options[1]}" "$work/confirm.json" "$work/reddnd.log" "$work/memcached.log"
+	ok "$offload, misses that are confirmed: $(tail -n 1 "$work/confirm.json")"
 done
-wait "$reader" ||
-	fail "a get by the NIC is wrong, or has no answer; seed ${nic_options[1]}" "$work/counts.json" "$work/reddnd.log" "$work/memcached.log"
-ok "with all rules: $(tail -n 1 "$work/counts.json")"
-wait "$confirm" || fail "a miss is false, or a value wrong; seed ${nic_options[1]}" "$work/confirm.json" "$work/reddnd.log" "$work/memcached.log"
-ok "misses that are confirmed: $(tail -n 1 "$work/confirm.json")"
 stop_reddnd
 done_testing

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The NIC answers out of the distribution's memcached: keys that are set over TCP come back by memcached-get, with each number of
-# items; also after memcached was killed, and not after it was started again, which the daemon proves anew.
+# items, and the same of a recycled offload; also after memcached was killed, and not after it was started again, which the daemon proves anew.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -24,15 +24,33 @@ start()
 	"$here/ask.py" places "$work/proof.json" >"$work/places"
 }
 
-# look N KEY: what the NIC sends of its bucket is in $work/reply.json
+# look N KEY [OFFLOAD]: what the NIC sends of its bucket is in $work/reply.json
 look()
 {
-	on_nic reply.json "$REDDN" call --json --timeout 100000 --port "$port" "$address" "cache$1" "$(sed -n "s/^$2 //p" "$work/places")"
+	on_nic reply.json "$REDDN" call --json --timeout 100000 --port "$port" "$address" "${3-cache}$1" "$(sed -n "s/^$2 //p" "$work/places")"
 }
 
-has() # N KEY
+# has N KEY: offloads of both modes send it
+has()
 {
-	look "$1" "$2" && "$here/ask.py" items "$work/reply.json" "$1" "$2" 2>"$work/items.log"
+	local offload found=0
+
+	for offload in cache recycled; do
+		if look "$1" "$2" "$offload" && "$here/ask.py" items "$work/reply.json" "$1" "$2" 2>"$work/items.log"; then
+			found=$((found + 1))
+		fi
+	done
+	[[ $found -eq 2 ]]
+}
+
+has_not() # N KEY
+{
+	local offload
+
+	for offload in cache recycled; do
+		look "$1" "$2" "$offload" || return 1
+		! "$here/ask.py" items "$work/reply.json" "$1" "$2" 2>"$work/items.log" || return 1
+	done
 }
 
 # lines EXPRESSION: of the live line and what the daemon knows, in a reply
@@ -56,7 +74,9 @@ start -1
 "$here/ask.py" set "$mc_port" || fail "no keys"
 offloads=
 for n in 1 2 3 4; do
-	offloads+="{ name = \"cache$n\"; program = \"memcached-get\"; params = { n = $n; most = 300; }; region = \"cache\"; }, "
+	for mode in unrolled recycled; do
+		offloads+="{ name = \"${mode/unrolled/cache}$n\"; program = \"memcached-get\"; params = { n = $n; most = 300; }; region = \"cache\"; mode = \"$mode\"; }, "
+	done
 done
 port_of_region=$mc_port
 region() # NAME SETTINGS
@@ -81,7 +101,7 @@ ok "the daemon proves a memcached, and refuses one that does not answer"
 for n in 1 2 3 4; do
 	has "$n" "key$n" || fail "memcached-get with $n items does not find key$n" "$work/items.log" "$work/reply.json"
 done
-ok "keys come back with 1 to 4 items of a bucket"
+ok "keys come back with 1 to 4 items of a bucket, in both modes"
 lines "generation == proved and generation % 2 == 0 and tables == 1 << 12 and hash == 0 and died == 0 and 60 <= clock < 1000 and pid == $mc and flushed == 0" ||
 	fail "the lines before the items" "$work/lines.log"
 ok "replies have the live line, and what the daemon knows"
@@ -105,7 +125,7 @@ inode=$(stat -c %i "$cache")
 start "$port_of_region"
 [[ $(stat -c %i "$cache") == "$inode" ]] || fail "the next memcached has another file"
 until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
-has 2 key5 && fail "the next memcached has the keys of the one before"
+has_not 2 key5 || fail "the next memcached has the keys of the one before"
 "$here/ask.py" set "$mc_port" || fail "no keys"
 has 2 key5 || fail "the next memcached is not served" "$work/items.log"
 ! grep -q 'region cache cannot be served' "$work/reddnd.log" || fail "sessions would have ended" "$work/reddnd.log"
