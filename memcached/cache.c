@@ -29,16 +29,19 @@ static void publish(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Those that the memcached before had in use when it ended, or all others, which may have been in use earlier
- */
-static void clear_tables(struct cache *a, bool live)
+static bool has(uint64_t places, unsigned place)
+{
+	return places >> place & 1;
+}
+
+static void clear_tables(struct cache *a, uint64_t places)
 {
 	const struct reddn_cache_header *h = a->header;
 
 	for (unsigned place = 0; place <= h->power_max; place++) {
 		unsigned power = place ? place : h->power_min;
 
-		if (power >= h->power_min && (h->live.tables >> place & 1) == live)
+		if (power >= h->power_min && has(places, place))
 			memset(a->base + reddn_cache_table(h->tables_off, place), 0, 8ull << power);
 	}
 }
@@ -53,19 +56,35 @@ static void begin(struct cache *a)
 
 	if (a->begun)
 		return;
-	clear_tables(a, false);
 	publish(&h->live.generation, before);
-	clear_tables(a, true);
-	publish(&h->live.tables, 0);
+	clear_tables(a, h->live.tables);
+	publish(&h->live.tables, a->tables);
 	publish(&h->live.pid, (uint64_t)getpid());
 	publish(&h->live.power_min, h->power_min);
 	publish(&h->live.generation, now > before ? now : before + 1);
 	a->begun = true;
 }
 
-static bool in_use(const struct cache *a, unsigned power)
+void cache_begin(struct cache *a)
 {
-	return a->used >> power & 1;
+	pthread_mutex_lock(&a->lock);
+	if (a->used)
+		begin(a);
+	a->early = true;
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* A place for 2^power_min buckets, if possible one where the memcached before has none. False: both are used
+ */
+static bool find_place(const struct cache *a, unsigned *place)
+{
+	const struct reddn_cache_header *h = a->header;
+	const uint64_t live = a->begun ? 0 : h->live.tables;
+
+	*place = has(a->used | live, h->power_min) && !has(a->used | live, 0) ? 0 : h->power_min;
+	if (has(a->used, *place))
+		*place = 0;
+	return !has(a->used, *place);
 }
 
 /* Returns where a table of 2^@power goes (0: the other place of power_min), CACHE_ELSEWHERE below zero, or
@@ -75,14 +94,11 @@ static int choose(const struct cache *a, unsigned power, bool main_thread, unsig
 	const struct reddn_cache_header *h = a->header;
 
 	*place = power;
-	if (main_thread) {
-		if (power == h->power_min && in_use(a, power))
-			*place = 0;
-		return power == h->power_min && !in_use(a, *place) ? 0 : CACHE_ELSEWHERE;
-	}
+	if (main_thread)
+		return power == h->power_min && find_place(a, place) ? 0 : CACHE_ELSEWHERE;
 	if (power <= h->power_min)
 		return CACHE_ELSEWHERE;
-	return power <= h->power_max && !in_use(a, power) ? 0 : -ENOMEM;
+	return power <= h->power_max && !has(a->used, power) ? 0 : -ENOMEM;
 }
 
 int cache_table(struct cache *a, size_t count, bool main_thread, void **p)
@@ -96,12 +112,19 @@ int cache_table(struct cache *a, size_t count, bool main_thread, void **p)
 	pthread_mutex_lock(&a->lock);
 	e = choose(a, (unsigned)__builtin_ctzll(count), main_thread, &place);
 	if (e == 0) {
-		begin(a);
+		if (!a->used && !a->begun)
+			clear_tables(a, ~h->live.tables);
+		/* where the memcached before has its items there, or something else begins to use their
+		 * memory */
+		if (!main_thread || a->early || has(h->live.tables, place))
+			begin(a);
 		*p = a->base + reddn_cache_table(h->tables_off, place);
 		memset(*p, 0, 8 * count);
 		a->used |= 1ull << place;
 		/* what had that size before the first table is none */
-		publish(&h->live.tables, (place ? h->live.tables : 0) | 1ull << place);
+		a->tables = (main_thread ? 0 : a->tables) | 1ull << place;
+		if (a->begun)
+			publish(&h->live.tables, a->tables);
 	}
 	pthread_mutex_unlock(&a->lock);
 	return e;
@@ -115,6 +138,7 @@ void *cache_pages(struct cache *a, size_t size, size_t align)
 
 	/* pages begin at a multiple of 2 MiB, and so do addresses of the cache file */
 	assert(align % REDDN_CACHE_PAGE == 0 && align <= 2 * REDDN_CACHE_PAGE);
+	cache_begin(a);
 	pthread_mutex_lock(&a->lock);
 	if (run <= a->pages.count)
 		page = pages_take(&a->pages, (uint32_t)run, (uint32_t)(align / REDDN_CACHE_PAGE));
@@ -127,9 +151,11 @@ static void free_table(struct cache *a, uint64_t off)
 	struct reddn_cache_header *h = a->header;
 
 	for (unsigned power = 0; power <= h->power_max; power++)
-		if (in_use(a, power) && reddn_cache_table(h->tables_off, power) == off) {
+		if (has(a->used, power) && reddn_cache_table(h->tables_off, power) == off) {
 			a->used &= ~(1ull << power);
-			publish(&h->live.tables, h->live.tables & ~(1ull << power));
+			a->tables &= ~(1ull << power);
+			if (a->begun)
+				publish(&h->live.tables, a->tables);
 		}
 }
 

@@ -18,8 +18,10 @@ struct cache {
 	uint8_t *base; /* of the file */
 	struct reddn_cache_header *header;
 	struct pages pages;
-	bool begun;    /* tables of an earlier memcached have been cleared */
-	uint64_t used; /* places of tables, as live.tables, and that of what is none */
+	bool early;      /* pages have been taken, or cache_begin() called */
+	bool begun;      /* tables of an earlier memcached have been cleared */
+	uint64_t used;   /* places of tables, as live.tables, and that of what is none */
+	uint64_t tables; /* live.tables, from cache_begin() on */
 	pthread_mutex_t lock;
 };
 
@@ -35,9 +37,17 @@ void cache_deinit(struct cache *a); /* the mapping stays */
  * its array of connections before that, which may have as many elements; another thread makes the larger
  * ones.
  *
- * The first table begins a generation: then those of an earlier memcached are cleared.
+ * The first one gets a place where an earlier memcached has no table, if there is one, and is not in the live
+ * line before cache_begin().
  */
 int cache_table(struct cache *a, size_t count, bool main_thread, void **p);
+
+/**
+ * Begins a generation, once, if there is a table: the tables of an earlier memcached are cleared, and a NIC
+ * finds what is in ours. To be called before anybody can set an item; cache_pages() does so, too, and
+ * cache_table() if pages were taken before, or if it has to take a place of an earlier table.
+ */
+void cache_begin(struct cache *a);
 
 /** @size bytes of slab pages, from a multiple of @align on, a power of two of at least a page. NULL: none
  * left. */

@@ -4,7 +4,8 @@
  * are in a cache file, the file $REDDN_CACHE_FILE. In front of the C library's allocation functions: calls
  * from memcached's own code that ask for what is a table or a page (measured of 1.6.18) get memory of the
  * cache file, or none; everything else goes on unchanged. In other programs, as the perl script that starts
- * memcached, it does nothing.
+ * memcached, it does nothing. And in front of bind(2): before memcached has its port, a NIC finds what the
+ * memcached before had.
  */
 #include "memcached/cache-file.h"
 #include "memcached/cache-layout.h"
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -141,6 +143,18 @@ static __attribute__((constructor)) void init(int argc, char **argv)
 	map(fd, path, layout.file_size);
 	dl_iterate_phdr(find_code, NULL);
 	serving = true;
+}
+
+/* ---- its port ------------------------------------------------------------------------------- */
+
+/* Nobody can set an item before: until then a NIC has those of the memcached before */
+EXPORT int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
+{
+	NEXT(bind);
+
+	if (is_code(__builtin_return_address(0)))
+		cache_begin(&cache);
+	return next(fd, address, len);
 }
 
 /* ---- allocation ------------------------------------------------------------------------- */

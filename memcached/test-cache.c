@@ -52,6 +52,22 @@ static uint64_t table(struct cache *a, unsigned power, bool main_thread)
 	return (uint64_t)((uint8_t *)p - a->base);
 }
 
+/* The table of a memcached that opens its port then */
+static uint64_t begin(struct cache *a)
+{
+	uint64_t off = table(a, POWER, true);
+
+	cache_begin(a);
+	return off;
+}
+
+/* Another memcached has the file */
+static void restart(struct cache *a)
+{
+	cache_deinit(a);
+	assert_int_equal(cache_init(a, a->base), 0);
+}
+
 static int try(struct cache *a, uint64_t count, bool main_thread)
 {
 	void *p;
@@ -70,9 +86,11 @@ static void test_tables(void **state)
 	assert_int_equal(try(a, 1 << POWER, false), CACHE_ELSEWHERE);
 	assert_int_equal(live->generation, 0);
 	assert_int_equal(table(a, POWER, true), layout.tables_off + (8 << POWER));
-	assert_int_equal(live->tables, 1 << POWER);
 	/* memcached's connections were first */
 	assert_int_equal(table(a, POWER, true), layout.tables_off);
+	assert_int_equal(live->tables, 0);
+	assert_int_equal(live->generation, 0);
+	cache_begin(a);
 	assert_int_equal(live->tables, 1);
 	assert_int_equal(try(a, 1 << POWER, true), CACHE_ELSEWHERE);
 	/* it grows, and grows again */
@@ -86,42 +104,82 @@ static void test_tables(void **state)
 	assert_int_equal(live->pid, getpid());
 }
 
-/* A NIC must not reach items by the tables of the memcached before */
+/* A NIC must not reach items by the tables of the memcached before, once their memory is used again */
 static void test_next_generation(void **state)
 {
 	struct cache *a = *state;
 	struct reddn_cache_live *live = &a->header->live;
-	uint64_t first = table(a, POWER, true), larger = table(a, POWER + 1, false),
-		 before = live->generation;
+	uint64_t first = begin(a), larger = table(a, POWER + 1, false), before = live->generation;
 	uint64_t *word = (uint64_t *)(a->base + larger) + 77, *item;
 
 	assert_int_equal(before % 2, 0);
 	*word = *(uint64_t *)(a->base + first) = REDDN_CACHE_BASE + 4711;
 	item = cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE);
 	*item = 5;
-	cache_deinit(a);
-	assert_int_equal(cache_init(a, a->base), 0);
+	restart(a);
 	/* nothing happens before the first table: a memcached that does not start leaves all as it is */
 	assert_ptr_equal(cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), item);
 	assert_int_equal(*item, 5);
 	assert_int_equal(*word, REDDN_CACHE_BASE + 4711);
 	assert_int_equal(live->generation, before);
-	assert_int_equal(table(a, POWER, true), first);
+	/* it has begun to use their memory */
+	assert_int_equal(table(a, POWER, true), layout.tables_off);
 	assert_int_equal(*word, 0);
-	assert_int_equal(live->tables, 1 << POWER);
+	assert_int_equal(live->tables, 1);
 	assert_true(live->generation > before && live->generation % 2 == 0);
+	before = live->generation;
+	cache_begin(a);
+	assert_int_equal(live->generation, before);
 	/* the clock has been set back */
-	cache_deinit(a);
-	assert_int_equal(cache_init(a, a->base), 0);
+	restart(a);
 	live->generation = before = 1ull << 63;
-	table(a, POWER, true);
+	begin(a);
 	assert_int_equal(live->generation, before + 2);
 	/* one died while it began */
-	cache_deinit(a);
-	assert_int_equal(cache_init(a, a->base), 0);
+	restart(a);
 	live->generation = before = (1ull << 63) + 7;
-	table(a, POWER, true);
+	begin(a);
 	assert_int_equal(live->generation, before + 1);
+}
+
+/* The tables of both exist until then */
+static void test_both(void **state)
+{
+	struct cache *a = *state;
+	struct reddn_cache_live *live = &a->header->live;
+	uint64_t first = begin(a), before = live->generation, *word = (uint64_t *)(a->base + first);
+
+	*word = 5;
+	for (unsigned i = 0; i < 2; i++) {
+		restart(a);
+		assert_int_equal(table(a, POWER, true), layout.tables_off);
+		assert_int_equal(*word, 5);
+		assert_int_equal(live->generation, before);
+		assert_int_equal(live->tables, 1 << POWER);
+	}
+	/* an item needs a page */
+	cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE);
+	assert_int_equal(*word, 0);
+	assert_int_equal(live->tables, 1);
+	assert_true(live->generation > before && live->generation % 2 == 0);
+	/* and back */
+	restart(a);
+	assert_int_equal(begin(a), first);
+	assert_int_equal(live->tables, 1 << POWER);
+	/* the array of connections takes the other place: so the table is where that of the memcached before
+	 * was */
+	restart(a);
+	before = live->generation;
+	assert_int_equal(table(a, POWER, true), layout.tables_off);
+	assert_int_equal(live->generation, before);
+	assert_int_equal(table(a, POWER, true), first);
+	assert_true(live->generation > before && live->tables == 1 << POWER);
+	/* one that has its port before it has a table */
+	restart(a);
+	cache_begin(a);
+	before = live->generation;
+	table(a, POWER, true);
+	assert_true(live->generation > before && live->tables == 1);
 }
 
 static uint8_t *guarded;
@@ -141,14 +199,13 @@ static uint64_t generation_when_cleared(struct cache *a, unsigned power)
 	const struct sigaction act = {.sa_handler = on_write};
 	struct sigaction before;
 
-	cache_deinit(a);
-	assert_int_equal(cache_init(a, a->base), 0);
-	guarded = a->base + layout.tables_off + (8ull << power);
+	restart(a);
+	guarded = a->base + reddn_cache_table(layout.tables_off, power);
 	generation = &a->header->live.generation;
 	generation_then = 0;
 	assert_int_equal(mprotect(guarded, GUARD, PROT_READ), 0);
 	sigaction(SIGSEGV, &act, &before);
-	table(a, POWER, true);
+	begin(a);
 	sigaction(SIGSEGV, &before, NULL);
 	return generation_then;
 }
@@ -159,9 +216,11 @@ static void test_clears(void **state)
 	struct cache *a = *state;
 	uint64_t before;
 
-	table(a, POWER, true);
+	begin(a);
 	before = a->header->live.generation;
 	assert_int_equal(generation_when_cleared(a, POWER + 1), before);
+	before = a->header->live.generation;
+	assert_int_equal(generation_when_cleared(a, 0), before + 1);
 	before = a->header->live.generation;
 	assert_int_equal(generation_when_cleared(a, POWER), before + 1);
 }
@@ -202,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tables, make, unmake),
 		cmocka_unit_test_setup_teardown(test_next_generation, make, unmake),
+		cmocka_unit_test_setup_teardown(test_both, make, unmake),
 		cmocka_unit_test_setup_teardown(test_clears, make, unmake),
 		cmocka_unit_test_setup_teardown(test_pages, make, unmake),
 		cmocka_unit_test_setup_teardown(test_one_chunk, make, unmake),

@@ -11,7 +11,8 @@
  *   - The null page stays zero. A null pointer leads to an item without a key, whose h_next is null.
  *   - The table of 2^p buckets is at tables_off + 2^(p+3), for p from power_min to power_max. These places do
  *     not overlap. The 2^(power_min+3) bytes at tables_off are another place for 2^power_min buckets: it is
- *     used if something else had that size first, which memcached's array of connections may.
+ *     used if the memcached before has its table in the first, so that both exist until the next one opens
+ *     its port; or if something else had that size first, which memcached's array of connections may.
  *   - Slab pages have 1 MiB. The padding behind them has as many bytes as the longest READ of an item, at
  * least.
  *

@@ -21,7 +21,7 @@
 #include <xxhash.h>
 
 /* SOON_MS: between the first SOON_LOOKS when memcached has ended, and at the next one, which does not answer
- * yet. Until that is proved, clients get no answer. */
+ * yet. Until that is proved, clients get nothing by the NIC. */
 enum {
 	LOOK_MS = 200,
 	SOON_MS = 10,
@@ -228,6 +228,9 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 		goes_on = look_at_dead(m, why);
 	} else if (live.generation != m->state.proof.generation) {
 		goes_on = look_at_next(m, live.generation, why);
+	} else if (m->state.dead_us) {
+		/* the next one has the file, and not its port yet */
+		goes_on = look_at_dead(m, why);
 	} else {
 		pthread_mutex_lock(&m->lock);
 		m->state.dead_us = 0;

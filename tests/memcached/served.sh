@@ -14,13 +14,19 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
-: "${REDDN:?}"
+: "${REDDN:?}" "${SLOW_MEMCACHED:?}"
 
 # start PORT [MEGABYTES]: a memcached, and the places of keys in its file
 start()
 {
 	start_memcached "$1" -m "${2:-8}" -o hashpower=12
-	"$REDDN_MEMCACHED" check --json -f "$cache" -s "127.0.0.1:$mc_port" >"$work/proof.json" || fail "no proof" "$work/proof.json"
+	places
+}
+
+places()
+{
+	"$REDDN_MEMCACHED" check --json -f "$cache" -s "127.0.0.1:$mc_port" >"$work/proof.json" ||
+		fail "no proof" "$work/proof.json"
 	"$here/ask.py" places "$work/proof.json" >"$work/places"
 }
 
@@ -120,15 +126,30 @@ reported regions 'd[0]["dead_us"] > 0 and "has ended" in d[0]["why"] and "ended 
 shows metrics '^reddnd_memcached_up{region="cache"} 0$' || fail "metric" "$work/ctl.out"
 ok "a memcached that was killed is served, for stale_max"
 
-# the next one, at the same address
+# the next one, which does not come to its port
 inode=$(stat -c %i "$cache")
-start "$port_of_region"
+export SLOW_START=$work/hold
+: >"$SLOW_START"
+also_preloaded=$SLOW_MEMCACHED
+launch_memcached "$port_of_region" -m 8 -o hashpower=12
+until_true test -e "$SLOW_START.held" || fail "memcached does not start" "$work/memcached.log"
+looked=$(lines 'print(looks) or True')
+until_true lines "looks > $looked + 1" || fail "the daemon does not look" "$work/lines.log"
+lines "generation == proved and died > 0" || fail "a memcached that has no port is not dead" "$work/lines.log"
+has 2 key5 || fail "items are not served while the next memcached starts" "$work/items.log"
+ok "items are served until the next memcached has its port"
+
+# at the same address
+rm "$SLOW_START.held"
+memcached_listens
+places
 [[ $(stat -c %i "$cache") == "$inode" ]] || fail "the next memcached has another file"
 until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
 has_not 2 key5 || fail "the next memcached has the keys of the one before"
 "$here/ask.py" set "$mc_port" || fail "no keys"
 has 2 key5 || fail "the next memcached is not served" "$work/items.log"
 ! grep -q 'region cache cannot be served' "$work/reddnd.log" || fail "sessions would have ended" "$work/reddnd.log"
+also_preloaded=
 ok "the next memcached is served from the same file, in the same sessions"
 
 # The daemon sees at once that its connection ends, unless it gets no processor meanwhile: then it is tried again. While

@@ -4,9 +4,11 @@
  * half done: before it takes a lock, and in the middle of a copy.
  *
  * If there is a file $SLOW_HOLD, the next copy of an item to another place renames it to $SLOW_HOLD.held, and
- * stops in the middle until that is gone.
+ * stops in the middle until that is gone. With $SLOW_START, the search for the address
+ * of its port does the same.
  */
 #include <dlfcn.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,12 +54,12 @@ static bool is_mover(void)
 	return strcmp(name, "mc-slabmaint") == 0;
 }
 
-static void hold(void)
+static void hold(const char *variable)
 {
-	const char *path = getenv("SLOW_HOLD");
+	const char *path = getenv(variable);
 	char held[4096];
 
-	if (!path || access(path, F_OK) < 0 || !is_mover())
+	if (!path || access(path, F_OK) < 0)
 		return;
 	snprintf(held, sizeof(held), "%s.held", path);
 	if (rename(path, held) < 0)
@@ -76,6 +78,17 @@ EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 	return next(m);
 }
 
+EXPORT int getaddrinfo(
+	const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+	static __typeof__(&getaddrinfo) next;
+
+	if (!next)
+		next = (__typeof__(next))dlsym(RTLD_NEXT, "getaddrinfo");
+	hold("SLOW_START");
+	return next(host, port, hints, found);
+}
+
 EXPORT void *memcpy(void *to, const void *from, size_t n)
 {
 	volatile uint8_t *t = to;
@@ -83,8 +96,8 @@ EXPORT void *memcpy(void *to, const void *from, size_t n)
 	size_t middle = next_random() % (n < SHORT ? n + 1 : SHORT);
 
 	for (size_t i = 0; i < n; i++) {
-		if (n > SHORT && i == n / 2)
-			hold();
+		if (n > SHORT && i == n / 2 && is_mover())
+			hold("SLOW_HOLD");
 		if (i == middle)
 			rest(COPIES);
 		t[i] = f[i];

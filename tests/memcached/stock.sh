@@ -15,8 +15,8 @@ cache=$memory/cache
 also_preloaded=
 mc_address=127.0.0.1
 
-# start_memcached PORT OPTIONS...: at $mc_address, with its items in $cache; port -1 is any. Sets $mc to the process id, $mc_port to the port.
-start_memcached()
+# launch_memcached PORT OPTIONS...: at $mc_address, with its items in $cache; port -1 is any. Sets $mc to the process id.
+launch_memcached()
 {
 	local root=()
 
@@ -26,8 +26,19 @@ start_memcached()
 		"$memcached" "${root[@]}" -p "$1" -l "$mc_address" -t 2 "${@:2}" >"$work/memcached.log" 2>&1 </dev/null &
 	mc=$!
 	pids+=("$mc")
+}
+
+# memcached_listens: waits for that. Sets $mc_port to its port.
+memcached_listens()
+{
 	until_true test -s "$work/port" || fail "memcached does not listen" "$work/memcached.log"
 	mc_port=$(sed -n 's/^TCP INET: //p' "$work/port")
+}
+
+start_memcached() # PORT OPTIONS...
+{
+	launch_memcached "$@"
+	memcached_listens
 }
 
 kill_memcached()
