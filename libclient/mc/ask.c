@@ -168,12 +168,14 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 	struct reddn_mc_result *res)
 {
 	struct mc_ask *a = &mc->asks[got->cookie];
+	bool listens = s->begins && s->listens;
 	struct mc_lines lines;
 	uint64_t verified;
 
 	a->flying = false;
 	/* reddnd is writing its line, or the next memcached begins */
 	s->begins = !mc_lines_read(got->value, got->length, &lines);
+	s->listens = s->begins && listens;
 	if (s->begins) {
 		mc_ask_again(mc, a);
 		return 0;
@@ -186,7 +188,7 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 		return 0;
 	}
 	/* the next memcached runs, and libmemcached need not wait for the end of its pause */
-	if (verified && s->verified != verified && !lines.served.died)
+	if (verified && s->verified != verified && !lines.served.died && !listens)
 		memcached_quit(mc->memc);
 	if (!mc_place_holds(&a->place, &lines)) {
 		mc_ask_again(mc, a);
@@ -244,16 +246,43 @@ static size_t choose(struct reddn_mc *mc, struct mc_ask *chosen[TCP_BATCH], size
 	return n;
 }
 
+/* It may ask its NIC again, and wait for memcached meanwhile */
+static bool may_wait(const struct reddn_mc *mc, const struct mc_ask *a)
+{
+	const struct mc_server *s = &mc->servers[a->server];
+
+	return s->nic.c && !s->nic.lost && (s->begins || !s->facts.lines.served.died) &&
+	       clock_ms() - a->asked_ms < mc->options.restart_ms;
+}
+
 /* Nobody answers, but it is not known either that its memcached is dead: it may have just died, or be about
  * to answer again */
 static bool may_answer(const struct reddn_mc *mc, const struct mc_ask *a)
 {
-	const struct mc_server *s = &mc->servers[a->server];
-
 	return (a->tcp.status == -ECONNREFUSED || a->tcp.status == -ECONNRESET || a->tcp.status == -EPIPE ||
 		       a->tcp.status == -EIO) &&
-	       s->nic.c && !s->nic.lost && (s->begins || !s->facts.lines.served.died) &&
-	       clock_ms() - a->asked_ms < mc->options.restart_ms;
+	       may_wait(mc, a);
+}
+
+/* Its memcached is started again, and does not listen yet: libmemcached would leave it alone for seconds.
+ * Once it listens, libmemcached need not wait for the end of such a pause. */
+static bool is_to_wait(struct reddn_mc *mc, const struct mc_ask *a)
+{
+	struct mc_server *s = &mc->servers[a->server];
+
+	if (!s->begins || s->listens || !may_wait(mc, a))
+		return false;
+	if (!mc_server_listens(s))
+		return true;
+	memcached_quit(mc->memc);
+	return false;
+}
+
+static void wait_for_memcached(struct reddn_mc *mc, struct mc_ask *a)
+{
+	a->tries = 0;
+	a->absent = false;
+	mc_ask_again(mc, a);
 }
 
 static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res)
@@ -281,23 +310,27 @@ static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 {
 	struct mc_ask *chosen[TCP_BATCH];
 	struct mc_tcp_get *gets[TCP_BATCH] = {NULL};
-	size_t n = choose(mc, chosen, max < TCP_BATCH ? (size_t)max : TCP_BATCH);
+	size_t all = choose(mc, chosen, max < TCP_BATCH ? (size_t)max : TCP_BATCH), n = 0;
 	int done = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		gets[i] = &chosen[i]->tcp;
-		gets[i]->key = chosen[i]->key + mc->space_len;
-		gets[i]->key_len = chosen[i]->key_len - mc->space_len;
+	for (size_t i = 0; i < all; i++) {
+		struct mc_ask *a = chosen[i];
+
+		if (is_to_wait(mc, a)) {
+			wait_for_memcached(mc, a);
+			continue;
+		}
+		chosen[n] = a;
+		gets[n] = &a->tcp;
+		gets[n]->key = a->key + mc->space_len;
+		gets[n++]->key_len = a->key_len - mc->space_len;
 	}
 	mc_tcp_ask(mc->memc, gets, n);
 	for (size_t i = 0; i < n; i++) {
-		if (may_answer(mc, chosen[i])) {
-			chosen[i]->tries = 0;
-			chosen[i]->absent = false;
-			mc_ask_again(mc, chosen[i]);
-		} else {
+		if (may_answer(mc, chosen[i]))
+			wait_for_memcached(mc, chosen[i]);
+		else
 			finish_tcp(mc, chosen[i], &res[done++]);
-		}
 	}
 	return done;
 }

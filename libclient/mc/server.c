@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHARE: after a question who a memcached is that was not answered, the pause is so much longer than that
+/* SHARE: after a memcached did not accept, or did not answer who it is, the pause is so much longer than that
  * took. PIECES: the depth for them, and how much less of it is asked for where that is too much */
 enum { TALK_MS = 1000, SHARE = 4, PIECES = 16, LESS = 4 };
 
@@ -116,13 +116,37 @@ static uint64_t ask_pid(const struct mc_server *s)
 	return strtoull(pid.value, NULL, 10);
 }
 
+/* It did not answer what it was asked at @since_ms */
+static void talk_later(struct mc_server *s, uint64_t since_ms)
+{
+	uint64_t now_ms = clock_ms();
+
+	s->talk_ms = now_ms + SHARE * (now_ms - since_ms + 1);
+}
+
+bool mc_server_listens(struct mc_server *s)
+{
+	uint64_t now_ms = clock_ms();
+	struct talk t;
+	char why[256];
+
+	if (s->listens || now_ms < s->talk_ms)
+		return s->listens;
+	s->listens = talk_open(&t, s->name, TALK_MS, why, sizeof(why)) == 0;
+	if (s->listens)
+		talk_close(&t);
+	else
+		talk_later(s, now_ms);
+	return s->listens;
+}
+
 static bool verify(struct mc_server *s, uint64_t now_ms)
 {
 	const struct mc_lines *lines = &s->facts.lines;
-	uint64_t pid, took_ms;
+	uint64_t pid;
 	char why[300];
 
-	if (now_ms < s->verify_ms)
+	if (now_ms < s->talk_ms)
 		return false;
 	pid = ask_pid(s);
 	/* of two that are dead nobody can say more */
@@ -133,8 +157,7 @@ static bool verify(struct mc_server *s, uint64_t now_ms)
 	}
 	/* it may have just died, or be about to answer */
 	if (!pid) {
-		took_ms = clock_ms() - now_ms;
-		s->verify_ms = now_ms + took_ms + SHARE * (took_ms + 1);
+		talk_later(s, now_ms);
 		snprintf(s->nic.why, sizeof(s->nic.why), "memcached does not say whether this is its NIC");
 		return false;
 	}

@@ -17,9 +17,10 @@ struct mc_server {
 	struct mc_nic nic;    /* of memcached-get */
 	struct mc_nic pieces; /* of memcached-piece, if an item is longer */
 	struct mc_facts facts;
-	uint64_t verified;  /* the generation of which nic has proved to be this memcached's */
-	uint64_t verify_ms; /* asks about it not before: the last time nobody answered */
-	bool begins;        /* the NIC's last reply was of a memcached that is not proved yet */
+	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
+	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered */
+	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet, */
+	bool listens;      /* which accepts connections */
 	struct mc_uses uses;
 };
 
@@ -34,6 +35,9 @@ bool mc_server_ready(struct mc_server *s);
 
 /** The same for pieces of items. */
 bool mc_server_has_pieces(struct mc_server *s);
+
+/** True if a memcached that begins accepts connections; looks again after a pause if it does not. */
+bool mc_server_listens(struct mc_server *s);
 
 /** The NIC is not to be used any more; @why is copied. */
 void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why);
