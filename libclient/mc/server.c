@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* SHARE: after a memcached did not accept, or did not answer who it is, the pause is so much longer than that
- * took. PIECES: the depth for them, and how much less of it is asked for where that is too much */
+ * took. PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
 enum { TALK_MS = 1000, SHARE = 4, PIECES = 16, LESS = 4 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
@@ -87,18 +87,21 @@ bool mc_server_has_pieces(struct mc_server *s)
 	/* the pieces of one item are on their way together, also if gets are not */
 	if (options.depth < PIECES)
 		options.depth = PIECES;
+	if (s->pieces_depth)
+		options.depth = s->pieces_depth;
 	snprintf(offload, sizeof(offload), "%s-pieces", s->where.offload);
 	if (strlen(offload) >= sizeof(s->where.offload))
 		return false;
 	s->pieces.refused = 0;
-	while (!mc_nic_ready(&s->pieces, &s->where, offload, &options, "memcached-piece", 5)) {
-		if ((s->pieces.refused != -ERANGE && s->pieces.refused != -EDQUOT) || options.depth == 1)
-			return false;
-		options.depth = options.depth > LESS ? options.depth / LESS : 1;
-		s->pieces.refused = 0;
+	s->pieces_depth = 0;
+	if (mc_nic_ready(&s->pieces, &s->where, offload, &options, "memcached-piece", 5))
+		return true;
+	/* a get waits for one attempt to connect, and this one goes over TCP */
+	if ((s->pieces.refused == -ERANGE || s->pieces.refused == -EDQUOT) && options.depth > 1) {
+		s->pieces_depth = options.depth > LESS ? options.depth / LESS : 1;
 		s->pieces.retry_ms = 0;
 	}
-	return true;
+	return false;
 }
 
 /* The process id of the memcached that answers over TCP; 0: none does */

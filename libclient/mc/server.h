@@ -14,8 +14,9 @@ struct mc_server {
 	char name[300];        /* talk.h */
 	struct mc_where where; /* its NIC */
 	const struct reddn_mc_options *options;
-	struct mc_nic nic;    /* of memcached-get */
-	struct mc_nic pieces; /* of memcached-piece, if an item is longer */
+	struct mc_nic nic;     /* of memcached-get */
+	struct mc_nic pieces;  /* of memcached-piece, if an item is longer */
+	uint16_t pieces_depth; /* to ask for next, because more was refused; 0: none was */
 	struct mc_facts facts;
 	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
 	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered */
@@ -33,7 +34,7 @@ void mc_server_deinit(struct mc_server *s);
 /** True if requests can be sent to its NIC; connects to it if it is time to. */
 bool mc_server_ready(struct mc_server *s);
 
-/** The same for pieces of items. */
+/** The same for pieces of items. Where the depth is refused, the next call asks for less. */
 bool mc_server_has_pieces(struct mc_server *s);
 
 /** True if a memcached that begins accepts connections; looks again after a pause if it does not. */
