@@ -95,15 +95,14 @@ if [[ $1 == cx5 ]]; then
 	ok "wrong arguments"
 
 	# longer than the check has patience with it
-	mkdir "$work/slow"
-	printf 'pass\n' | tee "$work/slow/register" >"$work/slow/close"
-	# shellcheck disable=SC2016 # expanded by the inner shell
-	background late.log env "SLOW_VERBS=$work/slow" "LIB=$SLOW_VERBS_LIB" \
-		sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh "$REDDN_PROBE" --check accepted
+	. "${BASH_SOURCE[0]%/*}/../lib/slow.sh"
+	call register pass
+	call close pass
+	background late.log "${slowly[@]}" "$REDDN_PROBE" --check accepted
 	late=$child
-	until_true test -e "$work/slow/connect.waits" || fail "no client connects" "$work/late.log"
+	waits_for connect "$work/late.log"
 	sleep 8
-	printf 'pass\n' >"$work/slow/connect"
+	call connect pass
 	expect_exit "$late" "a probe whose client is late" late.log
 	grep -q ' accepted  *holds ' "$work/late.log" || fail "a client that is late is taken for a device that loses it" "$work/late.log"
 	ok "a client that is late is waited for"

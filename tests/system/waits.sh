@@ -10,10 +10,9 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/reddnd.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${SLOW_VERBS_LIB:?}"
-
-slow=$work/slow
-mkdir "$slow"
+# shellcheck source=tests/lib/slow.sh
+. "$here/../lib/slow.sh"
+: "${REDDN:?}" "${REDDN_TABLE:?}"
 
 sessions() # TENANT: prints the sessions that it is charged for
 {
@@ -25,13 +24,6 @@ print([t for t in json.load(open(sys.argv[1])) if t["tenant"] == sys.argv[2]][0]
 has_sessions() # TENANT N
 {
 	[[ $(sessions "$1") == "$2" ]]
-}
-
-# call NAME pass|fail|wait: what calls of this kind do from now on
-call()
-{
-	rm -f "$slow/$1" "$slow/$1.waits"
-	[[ $2 == wait ]] || { printf '%s\n' "$2" >"$slow/$1.new" && mv "$slow/$1.new" "$slow/$1"; }
 }
 
 # Tenant far is known by its key, which host c has: an address means nothing on InfiniBand
@@ -62,11 +54,6 @@ later()
 	background "$1" "${ask[@]}"
 }
 
-waits_for() # CALL
-{
-	until_true test -e "$slow/$1.waits" || fail "nobody waits for call \"$1\"" "$work/reddnd.log"
-}
-
 is_refused() # PID LOG WORDS
 {
 	wait "$1" && fail "served, not refused: $3" "$work/$2"
@@ -93,9 +80,7 @@ call address pass
 call register pass
 call close pass
 config 600s
-# shellcheck disable=SC2016 # expanded by the inner shell
-background reddnd.log --host a env "SLOW_VERBS=$slow" "LIB=$SLOW_VERBS_LIB" \
-	sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+background reddnd.log --host a "${slowly[@]}" "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child
 server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 served "a client near by" b
@@ -104,7 +89,7 @@ served "a client near by" b
 call register wait
 later first.log c
 first=$child
-waits_for register
+waits_for register "$work/reddnd.log"
 served "others while regions are registered" b
 has_sessions far 1 || fail "a client that waits is not charged"
 later second.log c
@@ -131,7 +116,7 @@ resolving() # addresses that take long, or do not answer
 	address_waits
 	later first.log c
 	first=$child
-	waits_for address
+	waits_for address "$work/reddnd.log"
 	served "others while an address is resolved" b
 	later second.log c
 	second=$child
@@ -152,7 +137,7 @@ resolving() # addresses that take long, or do not answer
 		crowd+=("$child")
 	done
 	until_true has_sessions near 3 || fail "not all wait" "$work/reddnd.log"
-	waits_for address
+	waits_for address "$work/reddnd.log"
 	served "a client of the same tenant, whose address has answered before" b
 	call address fail
 	for i in 0 1 2; do
@@ -164,7 +149,7 @@ resolving() # addresses that take long, or do not answer
 	# the client goes while it waits
 	address_waits
 	later first.log c
-	waits_for address
+	waits_for address "$work/reddnd.log"
 	kill_hard "$child"
 	call address pass
 	until_true has_sessions far 0 || fail "a client that has gone stays charged" "$work/reddnd.log"
@@ -227,7 +212,7 @@ if $resolves; then
 	address_waits
 	later first.log c
 	first=$child
-	waits_for address
+	waits_for address "$work/reddnd.log"
 	kill "$reddnd"
 	until_true grep -q '^stopping' "$work/reddnd.log" || fail "it does not stop" "$work/reddnd.log"
 	call address fail
