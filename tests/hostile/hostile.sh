@@ -56,7 +56,7 @@ tenants = (
 daemon=$(program_of "$reddnd") || exit
 # that the daemon and two clients have at least: the CPU needs no windows on regions, and no queues of code
 keys_min=8 queues_min=4
-[[ ${ENGINE-} != cpu ]] || keys_min=2 queues_min=2
+! by_cpu 1 || keys_min=2 queues_min=2
 files=$(sha256sum "$work/table" "$work/secret" "$work/small")
 
 attack() # OFFLOAD CASE [ARGUMENT...]
@@ -80,7 +80,7 @@ rss() # KiB
 # The first round makes the daemon allocate what it allocates once. For queue pairs of verbs libmlx5 makes up to 8 pages of doorbells
 # and keeps them (MLX5_TOTAL_UUARS): these may grow in the first round, and not after it.
 once='^$'
-[[ ${ENGINE-} != cpu ]] || once='[.]uars '
+! by_cpu 1 || once='[.]uars '
 held()
 {
 	objects | grep -v "$once"

@@ -34,6 +34,12 @@ with_engine()
 	esac
 }
 
+# by_cpu N: with ENGINE the CPU executes the N-th offload, from 1 on
+by_cpu()
+{
+	[[ ${ENGINE-} == cpu || (${ENGINE-} == mixed && $(($1 % 2)) -eq 1) ]]
+}
+
 # start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine. Sets $reddnd to the process
 # id.
 start_reddnd()
@@ -44,29 +50,25 @@ start_reddnd()
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 }
 
-# idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu COMMAND makes one
-# before: without direct commands verbs make its queue pair, and libmlx5 takes a doorbell page for the first one, which it keeps.
+# idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu or mixed COMMAND makes
+# one of the first offload before: without direct commands verbs make its queue pair, and libmlx5 takes a doorbell page for the first
+# one, which it keeps.
 idle_objects()
 {
-	local ids
+	local ids keys
 
-	if [[ ${ENGINE-} == cpu ]]; then
-		ids=$(object ids)
+	if by_cpu 1; then
+		ids=$(object ids) keys=$(object mkeys)
 		"$@" || fail "no answer" "$work/reddnd.log"
-		until_true no_keys && until_true has_ids "$ids" || fail "the first client stays" "$work/reddnd.log"
+		until_true holds_of mkeys "$keys" && until_true holds_of ids "$ids" || fail "the first client stays" "$work/reddnd.log"
 	fi
 	# shellcheck disable=SC2034 # used by tests
 	idle=$(objects)
 }
 
-has_ids() # N
+holds_of() # KIND N
 {
-	[[ $(object ids) -eq $1 ]]
-}
-
-no_keys()
-{
-	[[ $(object mkeys) -eq 0 ]]
+	[[ $(object "$1") -eq $2 ]]
 }
 
 # The daemon ends on SIGTERM with status 0.

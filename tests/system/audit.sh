@@ -15,12 +15,19 @@ here=$(dirname "$(realpath "$0")")
 mode=recycled
 able "recycled offloads" "${recycling[@]}" || mode=unrolled
 # What the CPU executes, no fault of the NIC slows, and of the NIC only messages to the client can fail
-by_cpu()
+declare -A number=([get]=1 [recycled]=2 [patient]=3 [strict]=4 [slowed]=5 [slow]=6 [loop]=7 [guarded]=8)
+executed() # OFFLOAD: the CPU executes it
 {
-	[[ ${ENGINE-} == cpu ]]
+	by_cpu "${number[$1]}"
 }
-at='read'
-! by_cpu || { mode=unrolled at='write-imm'; }
+! executed recycled || mode=unrolled
+# sets $at, the work request that fails of OFFLOAD, $failed, how that is reported, and $step
+failing() # OFFLOAD
+{
+	at='read' failed='step look\[.\] failed: local protection error' step='look['
+	! executed "$1" || { at='write-imm' failed='step hit\[.\] failed: local protection error' step='hit['; }
+	able "the step that a verdict names" "${named_steps[@]}" || failed="($failed|a queue failed|the device reports that queue pair)"
+}
 : "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 free_port
@@ -158,16 +165,13 @@ verdict() # KIND WORDS EXPRESSION: of the last event of that kind, named e
 	becomes audit "$2" "[$3 for e in [e for e in d if e['event'] == 'verdict' and e['verdict'] == '$1'][-1:]] == [True]"
 }
 
-failed='step look\[.\] failed: local protection error' step='look['
-! by_cpu || failed='step hit\[.\] failed: local protection error' step='hit['
-fault add error local-protection --opcode $at --at 100
+failing get
+fault add error local-protection --opcode "$at" --at 100
 bench get
 if able "the step that a verdict names" "${named_steps[@]}"; then
 	verdict step "a step that fails: program, line, step, syndrome, client" \
 		'e["step"].startswith("'"$step"'") and e["program"].endswith("/hash-get.rdn") and e["line"] > 14 and e["syndrome"] == "local protection error" and e["peer"].startswith("'"$address"' port ") and e["offload"] == "get" and e["session"] > 0 and e["action"] == "terminate"'
 	until_true grep -qE "$failed \(.*\), hash-get.rdn:1[57]" "$work/reddnd.log" || fail "no line in the log" "$work/reddnd.log"
-else
-	failed="($failed|a queue failed|the device reports that queue pair)"
 fi
 why "$failed" client.log
 fault add error rnr-retry-exceeded --opcode write-imm --at 100
@@ -177,7 +181,7 @@ why 'step done failed: .*no receive posted' client.log
 fault add error retry-exceeded --opcode write-imm --at 100
 bench get
 verdict unreachable "a client that does not answer" 'e["step"][:3] in ("hit", "don") and "does not answer" in e["text"]'
-fault add qp-error --opcode $at --at 100
+fault add qp-error --opcode "$at" --at 100
 bench get
 verdict queue "a queue that the NIC ends" '"step" not in e'
 why '(a queue failed|the device reports that queue pair)' client.log
@@ -197,7 +201,7 @@ late()
 	fault add delay "$1" --opcode read --at 1
 }
 
-if ! by_cpu; then
+if ! executed patient; then
 	# much longer than a daemon on a busy machine takes to notice
 	late 3000000
 	get patient alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
@@ -211,13 +215,16 @@ if ! by_cpu; then
 	kill "$ping"
 	wait "$ping"
 	fault clear
+fi
+if ! executed strict; then
 	late 30000000
 	get strict alice && fail "a chain runs longer than its time budget" "$work/get.log" "$work/reddnd.log"
 	verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
 	grep -q 'wonder' "$work/get.log" && fail "the chain is answered in spite of its verdict" "$work/get.log"
 	why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
 	fault clear
-
+fi
+if ! executed loop; then
 	# 16 iterations of a second each, on the NIC alone
 	fault add delay 1000000 --opcode read --probability 1
 	on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
@@ -227,9 +234,11 @@ if ! by_cpu; then
 	why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 2000 ms' call.log
 	on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 0 || fail "the next one is not served" "$work/call.log" "$work/reddnd.log"
 	ok "the next one is served"
+fi
 
-	# ---- throttles ----------------------------------------------------------------------------
+# ---- throttles ----------------------------------------------------------------------------
 
+if ! executed slowed; then
 	# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
 	fault add delay 3000000 --opcode read --at 100
 	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
@@ -240,7 +249,8 @@ if ! by_cpu; then
 		until_true grep -qE "session [0-9]+: $words" "$work/reddnd.log" || fail "the log has no line: $words" "$work/reddnd.log"
 	done
 	ok "and no longer than configured"
-
+fi
+if ! executed slow; then
 	# a client that connects again is throttled too, for every offload
 	late 3000000
 	get slow alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
@@ -256,7 +266,8 @@ fi
 
 # ---- bans ---------------------------------------------------------------------------------
 
-fault add error local-protection --opcode $at --at 100
+failing guarded
+fault add error local-protection --opcode "$at" --at 100
 bench guarded
 fault clear
 get get alice && fail "a banned client is served" "$work/get.log"
