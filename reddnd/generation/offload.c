@@ -221,20 +221,10 @@ static int check_budget(struct offload *o)
 /* ---- the device
  * ---------------------------------------------------------------------------------------------- */
 
-static int check_program(struct offload *o, const struct rnic_caps *caps);
+enum { OVERLAPS = 1 };
 
-/* Instances that overlap are longer, and their replies need more CQEs */
-static int put_in_turn(struct offload *o, const struct rnic_caps *caps)
-{
-	int r;
-
-	o->in_turn = true;
-	r = compile_offload(o, NULL, 0, caps);
-	if (r == 0 && o->table)
-		r = compile_for_table(o, &o->table->geometry, caps);
-	return r == 0 ? check_program(o, caps) : r;
-}
-
+/* OVERLAPS: the device has no room for instances that overlap, which are longer, and whose replies need more
+ * CQEs */
 static int check_device(struct offload *o, const struct rnic_caps *caps)
 {
 	unsigned slots = layouts_slots(o, o->conf->depth_max);
@@ -253,7 +243,7 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	if (r < 0 && r != -E2BIG)
 		return r;
 	if (chain_start_queue(o->img) > 0 && (r < 0 || !layouts_share_cqs(o, slots)))
-		return put_in_turn(o, caps);
+		return OVERLAPS;
 	if (r < 0)
 		return offload_wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
@@ -280,8 +270,8 @@ static uint32_t longest_message(const struct chain_desc *d)
 /* ---- life
  * ---------------------------------------------------------------------------------------------------- */
 
-/* What follows from the program as it is compiled now */
-static int check_program(struct offload *o, const struct rnic_caps *caps)
+/* What follows from the program as it is compiled now. OVERLAPS, as check_device() */
+static int check_compiled(struct offload *o, const struct rnic_caps *caps)
 {
 	int r;
 
@@ -290,6 +280,26 @@ static int check_program(struct offload *o, const struct rnic_caps *caps)
 	outcome_plan(&o->outcome, o->program);
 	r = check_budget(o);
 	return r == 0 ? check_device(o, caps) : r;
+}
+
+static int compile_in_turn(struct offload *o, const struct rnic_caps *caps)
+{
+	int r;
+
+	o->in_turn = true;
+	r = compile_offload(o, NULL, 0, caps);
+	return r == 0 && o->table ? compile_for_table(o, &o->table->geometry, caps) : r;
+}
+
+/* Compiles it again, with instances in turn, where those that overlap find no room */
+static int check_program(struct offload *o, const struct rnic_caps *caps)
+{
+	int r = check_compiled(o, caps);
+
+	if (r != OVERLAPS)
+		return r;
+	r = compile_in_turn(o, caps);
+	return r == 0 ? check_compiled(o, caps) : r;
 }
 
 /* What depends on the files of the regions, which belong to others */
