@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/memcached.h"
 
+#include "reddnd/generation/looks.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -20,12 +21,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-/* SOON_MS: between the first SOON_LOOKS when memcached has ended, and at the next one, which does not answer
- * yet. Until that is proved, clients get nothing by the NIC. */
 enum {
-	LOOK_MS = 200,
-	SOON_MS = 10,
-	SOON_LOOKS = 200,
 	TALK_MS = 1000,
 	TRIES = 10, /* while memcached starts, or makes its table larger */
 	PAUSE_MS = 100,
@@ -42,7 +38,7 @@ struct memcached {
 	uint64_t clock_us; /* at this time */
 	uint64_t flushed, asked;
 	uint64_t looks, silent; /* the generation that did not answer, which has been logged */
-	unsigned soon;          /* looks that are soon, while no memcached answers */
+	struct looks rest;
 	pthread_t thread;
 	int stop; /* eventfd */
 	pthread_mutex_t lock;
@@ -200,7 +196,7 @@ static bool look_at_next(struct memcached *m, uint64_t generation, char why[PROO
 	e = prove(m, why);
 	if (e < 0 && e != -EINVAL && m->silent != generation) {
 		m->silent = generation;
-		m->soon = SOON_LOOKS;
+		looks_begins(&m->rest);
 		log_warning("region %s: memcached was started again, and cannot be proved yet: %s",
 			m->conf->name, why);
 	}
@@ -242,24 +238,14 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 	return goes_on;
 }
 
-static int rest_ms(struct memcached *m)
-{
-	bool answers = m->connected && m->state.proved;
-
-	if (answers)
-		m->soon = SOON_LOOKS;
-	else if (m->soon)
-		m->soon--;
-	return !answers && m->soon ? SOON_MS : LOOK_MS;
-}
-
 /* To the next look, or until memcached closes the connection, as when it ends. True: to be ended */
 static bool rest(struct memcached *m)
 {
 	struct pollfd fds[] = {{.fd = m->stop, .events = POLLIN},
 		{.fd = m->connected ? m->talk.fd : -1, .events = POLLRDHUP}};
 
-	return poll(fds, COUNT(fds), rest_ms(m)) > 0 && fds[0].revents;
+	return poll(fds, COUNT(fds), looks_rest_ms(&m->rest, m->connected && m->state.proved)) > 0 &&
+	       fds[0].revents;
 }
 
 static void *run(void *arg)
