@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Comparisons with an argument and a constant above it, in one word. */
 #include "tests/programs/offloads.h"
+#include "tests/programs/values.h"
 
 #include "util/array.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/failing.h"
+#include "tests/programs/values.h"
 
 #include "mlx5/wqe.h"
 #include "reddnd/executor/executor.h"

@@ -2,6 +2,7 @@
 /* What the language can say and no program of the library does: small programs, each beside what it means in
  * plain C */
 #include "tests/programs/offloads.h"
+#include "tests/programs/values.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,6 +6,7 @@
  */
 #include "tests/programs/forms-table.h"
 #include "tests/programs/run.h"
+#include "tests/programs/values.h"
 #include "util/array.h"
 
 #include <errno.h>

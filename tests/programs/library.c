@@ -2,6 +2,7 @@
 /* Every program of conf/programs that ends by itself, and what it means in plain C */
 #include "protocol/table-format.h"
 #include "tests/programs/offloads.h"
+#include "tests/programs/values.h"
 
 #include <stdio.h>
 #include <string.h>

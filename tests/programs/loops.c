@@ -3,6 +3,7 @@
  * machine in plain C */
 #include "tests/programs/offloads.h"
 #include "tests/programs/turing.h"
+#include "tests/programs/values.h"
 
 #include <string.h>
 

@@ -12,6 +12,7 @@
  */
 #include "tests/programs/offloads.h"
 #include "tests/programs/random-offload.h"
+#include "tests/programs/values.h"
 
 #include "mlx5/wqe.h"
 #include "softcx/hw/cq.h"

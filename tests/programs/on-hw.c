@@ -4,6 +4,7 @@
  * programs (offloads.h) on the emulated silicon, under many seeds, against what they mean in plain C.
  */
 #include "tests/programs/offloads.h"
+#include "tests/programs/suite.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs that read and write at places which other work requests computed. */
 #include "tests/programs/offloads.h"
+#include "tests/programs/values.h"
 
 #include "util/array.h"
 

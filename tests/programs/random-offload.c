@@ -5,6 +5,7 @@
 #include "reddnd/program/front/front.h"
 #include "tests/programs/generate.h"
 #include "tests/programs/interpret.h"
+#include "tests/programs/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>

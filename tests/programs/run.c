@@ -1,136 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/run.h"
+#include "tests/programs/values.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/recycle.h"
 #include "reddnd/executor/executor.h"
 #include "tests/programs/in-parts.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	SEEDS_OF_A_CLIENT = 20, /* so that its requests are some laps of the slots; making one takes longer
-				   than they do */
-	PASS = 40 /* WQEs that the silicon executes before the next request may come: some of its chain */
-};
+enum { PASS = 40 }; /* WQEs that the silicon executes before the next request may come: some of its chain */
 
 bool run_recycled;
 bool run_overlap;
 unsigned run_fetch_group;
 bool run_swapped;
-
-uint64_t run_random(struct run *r, uint64_t below)
-{
-	return chain_rig_random(&r->c, below);
-}
-
-void run_fill(struct run *r, void *p, size_t n)
-{
-	chain_rig_fill(&r->c, p, n);
-}
-
-static unsigned arg_index(const struct run *r, const char *name)
-{
-	for (unsigned a = 0; a < r->p->nargs; a++)
-		if (strcmp(r->p->args[a].name, name) == 0)
-			return a;
-	fail_msg("%s has no argument %s", r->o->name, name);
-	return 0;
-}
-
-void run_arg(struct run *r, const char *name, uint64_t value)
-{
-	unsigned a = arg_index(r, name), bytes = r->p->args[a].bytes;
-
-	for (unsigned i = 0; i < bytes; i++)
-		r->arg[a][bytes - 1 - i] = (uint8_t)(value >> 8 * i);
-}
-
-void run_arg_bytes(struct run *r, const char *name, const void *bytes)
-{
-	unsigned a = arg_index(r, name);
-
-	memcpy(r->arg[a], bytes, r->p->args[a].bytes);
-}
-
-/* ---- numbers ---------------------------------------------------------------------------------- */
-
-void run_put_be(uint8_t *p, unsigned bytes, uint64_t v)
-{
-	while (bytes--) {
-		p[bytes] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
-void run_put_le(uint8_t *p, unsigned bytes, uint64_t v)
-{
-	for (unsigned i = 0; i < bytes; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
-uint64_t run_get_be(const uint8_t *p, unsigned bytes)
-{
-	uint64_t v = 0;
-
-	for (unsigned i = 0; i < bytes; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
-uint64_t run_get_le(const uint8_t *p, unsigned bytes)
-{
-	uint64_t v = 0;
-
-	while (bytes--)
-		v = v << 8 | p[bytes];
-	return v;
-}
-
-uint64_t run_number(struct run *r, unsigned bytes)
-{
-	uint64_t v = run_random(r, 1u << 31) << 33 ^ run_random(r, 1u << 31) << 8 ^ run_random(r, 256);
-
-	switch (run_random(r, 4)) {
-	case 0:
-		v = run_random(r, 3);
-		break;
-	case 1:
-		v = (1ull << 8 * run_random(r, 8)) + run_random(r, 3) - 1;
-		break;
-	case 2:
-		v = UINT64_MAX - run_random(r, 3);
-		break;
-	}
-	return bytes < 8 ? v & ((1ull << 8 * bytes) - 1) : v;
-}
-
-uint64_t run_number_near(struct run *r, uint64_t v, unsigned bytes)
-{
-	switch (run_random(r, 4)) {
-	case 0:
-		return v;
-	case 1:
-		v = run_random(r, 2) ? v + 1 : v - 1;
-		break;
-	case 2:
-		v ^= 1ull << run_random(r, 8 * bytes);
-		break;
-	default:
-		return run_number(r, bytes);
-	}
-	return bytes < 8 ? v & ((1ull << 8 * bytes) - 1) : v;
-}
-
-void run_no_setup(struct run *r)
-{
-	(void)r;
-}
-
-/* ---- compiling -------------------------------------------------------------------------------- */
 
 struct program *run_compile(const struct run_offload *o)
 {
@@ -609,83 +494,4 @@ bool run_program(const struct run_offload *o, struct program *p, uint64_t seed, 
 		add_counts(r, counts);
 	run_end(r);
 	return ok;
-}
-
-/* ---- tests ------------------------------------------------------------------------------------ */
-
-static unsigned all_seeds, all_requests;
-
-static void is_not_recycled(const struct chain_image *img)
-{
-	struct chain_env env = {.slots = 8};
-	struct chain_recycle size;
-
-	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], env.slots);
-	assert_int_equal(chain_recycle_size(img, &env, &size), -EOPNOTSUPP);
-}
-
-/* Whatever the silicon may do; and the compiler's count of work requests is what ran */
-static void means_what_it_says(void **state)
-{
-	const struct run_offload *o = *state;
-	const struct chain_image *img;
-	struct run_counts n = {0};
-	struct program *p;
-	char why[400];
-
-	if (run_fetch_group && o->no_groups)
-		return;
-	p = run_compile(o);
-	img = p->image;
-
-	if (run_recycled && o->unrolled) {
-		is_not_recycled(img);
-		program_free(p);
-		return;
-	}
-	/* the first is lenient: everything in order, at once */
-	if (!run_program(o, p, 0, 1, SEEDS_OF_A_CLIENT, &n, why))
-		fail_msg("%s", why);
-	for (uint64_t seed = 1; seed <= all_seeds; seed += SEEDS_OF_A_CLIENT)
-		if (!run_program(o, p, seed, SEEDS_OF_A_CLIENT, all_requests, &n, why))
-			fail_msg("client of seed %lu: %s", (unsigned long)seed, why);
-	assert_int_equal(n.copy + n.atomic + n.sync + n.nops,
-		n.requests * (img->n_copy + img->n_atomic + img->n_sync + img->n_pad));
-	assert_true(n.copy <= n.requests * img->n_copy && n.atomic <= n.requests * img->n_atomic &&
-		    n.sync <= n.requests * img->n_sync);
-	print_message("%-24s %uC + %uA + %uE, of which %.1f are no NOPs\n", o->name, img->n_copy,
-		img->n_atomic, img->n_sync, (double)(n.copy + n.atomic + n.sync) / (double)n.requests);
-	if (p->loop)
-		print_message("%-24s and in its loop %.1fC + %.1fA + %.1fE, and %.1f NOPs\n", "",
-			(double)n.loop[CHAIN_CLASS_COPY] / (double)n.requests,
-			(double)n.loop[CHAIN_CLASS_ATOMIC] / (double)n.requests,
-			(double)n.loop[CHAIN_CLASS_SYNC] / (double)n.requests,
-			(double)n.loop[RUN_NOPS] / (double)n.requests);
-	program_free(p);
-}
-
-int run_all(
-	const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests, const char *filter)
-{
-	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
-	int r;
-
-	assert_non_null(tests);
-	run_recycled = filter && strcmp(filter, "--recycled") == 0;
-	if (filter && strcmp(filter, "--groups") == 0)
-		run_fetch_group = 4;
-	run_overlap = filter && (strcmp(filter, "--overlap") == 0 || run_fetch_group);
-	run_swapped = filter && strcmp(filter, "--swapped") == 0;
-	all_seeds = seeds;
-	all_requests = requests;
-	for (unsigned i = 0; i < n; i++)
-		tests[i] = (struct CMUnitTest){.name = offloads[i].name,
-			.test_func = means_what_it_says,
-			.initial_state = (void *)(uintptr_t)&offloads[i]};
-	if (filter && !run_recycled && !run_fetch_group && !run_swapped && !run_overlap)
-		cmocka_set_test_filter(filter);
-	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
-	free(tests);
-	return r;
 }

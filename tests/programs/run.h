@@ -78,11 +78,6 @@ struct run {
 	char why[400];
 };
 
-uint64_t run_random(struct run *r, uint64_t below);
-void run_fill(struct run *r, void *p, size_t n);
-void run_arg(struct run *r, const char *name, uint64_t value);
-void run_arg_bytes(struct run *r, const char *name, const void *bytes);
-
 /** Chains that the NIC keeps going, in few slots; otherwise the rig arms them. */
 extern bool run_recycled;
 /** Requests may begin while those before them are at work, where run_compile() can do that. */
@@ -94,13 +89,6 @@ extern unsigned run_fetch_group;
 
 /** The program as compiled, or a failed test with the compiler's message. To be freed with program_free(). */
 struct program *run_compile(const struct run_offload *o);
-/**
- * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
- * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes;
- * "--swapped": with run_swapped; "--overlap": with run_overlap.
- */
-int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
-	const char *filter);
 /**
  * A client of @o, which has become @p: nothing has been sent yet. @slots: that many, recycled; 0: armed by
  * the rig. As if @first requests had been answered, a multiple of the slots.
@@ -135,15 +123,6 @@ bool run_program(const struct run_offload *o, struct program *p, uint64_t seed, 
 struct run_answer *run_answer(struct run *r);
 uint8_t *run_inbox(struct run *r);
 
-/* Numbers of the models */
-void run_put_be(uint8_t *p, unsigned bytes, uint64_t v);
-void run_put_le(uint8_t *p, unsigned bytes, uint64_t v);
-uint64_t run_get_be(const uint8_t *p, unsigned bytes);
-uint64_t run_get_le(const uint8_t *p, unsigned bytes);
-/** Often small, often close to a power of 256, often anything: what comparisons stumble over. */
-uint64_t run_number(struct run *r, unsigned bytes);
-/** The same, and as often another one, or a neighbour of it. */
-uint64_t run_number_near(struct run *r, uint64_t v, unsigned bytes);
 void run_no_setup(struct run *r);
 
 #endif
