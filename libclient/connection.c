@@ -47,18 +47,35 @@ int reddn_requests_init(struct reddn *c)
 			.sg_list = &c->number[i],
 			.num_sge = 1};
 	}
-	c->wqes = 2 * c->depth;
-	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
+	/* The completion of a batch of sends may come after their replies */
+	c->wqes = 3 * c->depth;
+	c->signal_every = c->depth;
+	c->turn = c->connection;
+	c->exceptional = true;
+	c->seen.moves = 1;
 	for (uint32_t i = 0; i < c->info.connections; i++) {
 		struct reddn_connection *k = &c->connection[i];
 
 		k->base = i * c->depth;
 		k->sent_slot = k->done_slot = &c->slots[k->base];
 		k->until_signal = c->signal_every;
+		k->recvs_left = c->depth;
 		k->send_id = (uint64_t)i << REDDN_CONNECTION_SHIFT;
 		k->recvs = c->recvs + k->base;
+		k->next = &c->connection[i + 1 < c->info.connections ? i + 1 : 0];
 	}
 	return 0;
+}
+
+/* Bytes of the longest key that is sent in the usual way */
+static size_t usual_key(const struct reddn *c)
+{
+	if (c->info.shape != REDDN_TABLE || c->geo.keys != 1 || c->info.request_len > c->inline_max)
+		return 0;
+	for (uint32_t i = 0; i < c->info.connections; i++)
+		if (!c->connection[i].qp_ex)
+			return 0;
+	return c->geo.max_key;
 }
 
 int reddn_keys_init(struct reddn *c)
@@ -71,9 +88,13 @@ int reddn_keys_init(struct reddn *c)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->nrequests; i++) {
 		c->requests[i].key = c->keys + i * c->key_room;
-		c->requests[i].next = i + 1 < c->nrequests ? &c->requests[i + 1] : NULL;
+		c->requests[i].next_free = i + 1 < c->nrequests ? &c->requests[i + 1] : NULL;
 	}
 	c->free_request = c->requests;
+	/* An immediate has no bytes. Of the receives that are posted already it uses none */
+	for (uint32_t i = 0; i < c->info.depth && !c->sends; i++)
+		c->recvs[i].num_sge = 0;
+	c->usual_key = usual_key(c);
 	return 0;
 }
 
@@ -110,6 +131,7 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 	if (c->broken)
 		return;
 	c->broken = error;
+	c->exceptional = true;
 	va_start(ap, fmt);
 	vsnprintf(c->errmsg, sizeof(c->errmsg), fmt, ap);
 	va_end(ap);
@@ -145,7 +167,7 @@ void reddn_check_events(struct reddn *c)
 
 		rdma_ack_cm_event(ev);
 		if (type == RDMA_CM_EVENT_DISCONNECTED)
-			c->hangup = true;
+			c->hangup = c->exceptional = true;
 		else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			reddn_break(c, -ENODEV, "the RDMA device was removed");
 	}

@@ -32,25 +32,33 @@ enum {
 	REDDN_CONNECTION_SHIFT = 56,
 };
 
+enum reddn_request_kind {
+	REDDN_ONE_KEY,  /* the only one of its number */
+	REDDN_SOME_KEY, /* of an offload whose numbers have several */
+	REDDN_RAW,
+};
+
 struct reddn_request {
 	uint64_t cookie;
 	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
-	struct reddn_seen before;   /* the last reply before it was sent */
+	uint64_t moves_before;      /* those of the last reply before it was sent */
 	uint8_t *key;               /* or the raw request, of len bytes */
-	struct reddn_request *next; /* in the free list, the retry queue, or among those of a slot */
-	uint32_t retries;           /* how often it was repeated */
+	struct reddn_request *next; /* in the retry queue, or among those of a slot */
+	struct reddn_request *next_free;
 	uint32_t len;
-	bool raw;
-	bool busy;
+	uint16_t kind;    /* enum reddn_request_kind */
+	uint16_t retries; /* how often it was repeated; no further than matters */
+	bool is_free;     /* of use to reddn_poll() when the connection is lost */
 };
 
 struct reddn_slot {
-	struct reddn_request *request; /* the first of those whose reply is due, one for each key; or NULL */
-	struct reddn_slot *next;       /* that of the next number of its connection */
+	/* the first of those whose reply is due, one for each key; or one whose result in this slot the
+	 * caller has; or NULL, and the slot can be used */
+	struct reddn_request *request;
+	struct reddn_slot *next; /* that of the next number of its connection */
 	struct reddn_slot *next_held;
 	uint8_t *mem;     /* info.slot_size bytes for the reply */
 	uint8_t *encoded; /* REDDN_REQUEST_MAX bytes for the request */
-	bool held;        /* the caller has results in it */
 };
 
 struct reddn_connection {
@@ -62,15 +70,22 @@ struct reddn_connection {
 	uint64_t sent, done;          /* numbers sent, numbers completed */
 	struct reddn_slot *sent_slot; /* base + sent % depth */
 	struct reddn_slot *done_slot; /* base + done % depth */
-	uint64_t send_id;             /* what all wr_id of its sends have in common */
+	uint64_t send_id;             /* what all wr_id of its signaled sends have in common */
 	uint32_t until_signal;        /* sends until the next one with a completion, which counts */
 	uint64_t reclaimed;           /* sends whose WQEs are free again */
-	uint32_t recvs_used;          /* since the last batch was posted */
+	uint32_t recvs_left;          /* of a batch, until the next one is posted */
+	struct reddn_connection *next;
 };
 
 struct reddn {
 	struct reddn_connection connection[REDDN_WIRE_CONNECTIONS];
-	unsigned turn; /* the connection that takes the next request, if it can */
+	struct reddn_connection *turn; /* the one that takes the next request, if it can */
+	/* Keys of up to so many bytes are sent in the usual way: inline, by ibv_wr_*(), one to a number. 0:
+	 * none are */
+	size_t usual_key;
+	/* There is more to do than to send and to take replies: requests to repeat, results that had no room,
+	 * the end of the connection; or no cq_ex. reddn_poll() takes it back */
+	bool exceptional;
 
 	struct rdma_event_channel *events; /* of all connections, as what follows */
 	struct ibv_pd *pd;
@@ -114,7 +129,8 @@ struct reddn {
 	uint32_t busy;                            /* requests without a result */
 	struct reddn_request *free_request;       /* list */
 	struct reddn_request *retry, *retry_tail; /* queue of requests to repeat */
-	struct reddn_seen seen;                   /* of the latest reply */
+	struct reddn_seen
+		seen; /* of the latest reply; before the first, moves is odd, which proves nothing */
 	unsigned idle_polls;
 	bool armed;
 	bool hangup;     /* the server disconnected; earlier replies still count */

@@ -22,8 +22,7 @@ static void finish(struct reddn *c, struct reddn_request *q, struct reddn_result
 	const void *value, size_t length)
 {
 	*res = (struct reddn_result){.cookie = q->cookie, .status = status, .value = value, .length = length};
-	q->busy = false;
-	q->next = c->free_request;
+	q->next_free = c->free_request;
 	c->free_request = q;
 	c->busy--;
 }
@@ -31,11 +30,17 @@ static void finish(struct reddn *c, struct reddn_request *q, struct reddn_result
 /* The caller gets a value in the slot and keeps it until it releases it. */
 static void hold(struct reddn *c, struct reddn_slot *s)
 {
-	if (s->held)
-		return;
-	s->held = true;
 	s->next_held = c->held;
 	c->held = s;
+}
+
+/* Nothing is due in the slot any more. @held: the caller has a value in it. */
+static void end_slot(struct reddn *c, struct reddn_slot *s, bool held)
+{
+	if (held)
+		hold(c, s);
+	else
+		s->request = NULL;
 }
 
 /* Queue the request to be repeated. 0, or the status of its result if it was repeated long enough. */
@@ -43,9 +48,11 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 {
 	uint64_t now = clock_ns();
 
-	if (!q->retries++)
+	if (!q->retries)
 		q->retried_since = now;
-	else if (q->retries > RETRIES_MIN && now - q->retried_since > c->retry_ms * 1000000ull)
+	if (q->retries < RETRIES_MIN)
+		q->retries++;
+	else if (now - q->retried_since > c->retry_ms * 1000000ull)
 		return state == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
 	if (state == REDDN_REPLY_MOVED)
 		c->info.retries_moved++;
@@ -57,6 +64,7 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 	else
 		c->retry = q;
 	c->retry_tail = q;
+	c->exceptional = true;
 	return 0;
 }
 
@@ -76,40 +84,48 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
 	return 0;
 }
 
-/* Process a reply that has no value. Returns the number of results, 0 or 1. */
-static NOINLINE int reply_without(
-	struct reddn *c, struct reddn_request *q, enum reddn_reply_state state, struct reddn_result *res)
+/* The line that comes with each reply */
+static void see(struct reddn *c, const struct reddn_reply *got)
 {
-	int status = status_of(c, q, state);
+	c->seen.moves = got->moves;
+	if (c->seen.valid)
+		return;
+	c->seen.epoch = got->epoch;
+	c->seen.valid = true;
+}
 
+/* Process a reply that is no hit, as it is now. Returns the number of results, 0 or 1. */
+static NOINLINE int reply_without(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
+	const uint8_t *record, struct reddn_result *res)
+{
+	const struct reddn_seen before = {
+		.valid = c->seen.valid, .moves = q->moves_before, .epoch = c->seen.epoch};
+	struct reddn_reply got;
+	int status;
+
+	reddn_reply_read(s->mem, record, &got);
+	status = status_of(
+		c, q, reddn_reply_check_rest(&c->geo, q->key, q->len, &got, c->geo.stride, &before));
+	see(c, &got);
 	if (!status)
 		return 0;
 	finish(c, q, res, status, NULL, 0);
 	return 1;
 }
 
-/* Process what @s has for one request, key @key of its number. Returns the number of results, 0 or 1. */
-static int reply_to(struct reddn *c, struct reddn_slot *s, struct reddn_request *q, uint32_t key,
-	struct reddn_result *res)
+/* Process what @s has for the key of @q, whose record is at @record. Returns the number of results, 0 or 1.
+ */
+static int reply_to_key(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
+	const uint8_t *record, struct reddn_result *res)
 {
 	struct reddn_reply got;
-	enum reddn_reply_state state;
 
-	if (q->raw) {
-		finish(c, q, res, 0, s->mem, c->info.reply_max);
-		hold(c, s);
-		return 1;
-	}
-	reddn_reply_read(s->mem, s->mem + REDDN_SLOT_RECORD + key * c->geo.stride, &got);
-	state = reddn_reply_check(&c->geo, q->key, q->len, &got, c->geo.stride, &q->before);
-	c->seen.moves = got.moves;
-	if (!c->seen.valid)
-		c->seen.epoch = got.epoch;
-	c->seen.valid = true;
-	if (state != REDDN_REPLY_HIT)
-		return reply_without(c, q, state, res);
-	finish(c, q, res, 0, got.bytes + got.head.key_len, got.head.val_len);
-	hold(c, s);
+	reddn_reply_read(s->mem, record, &got);
+	if (!LIKELY(reddn_reply_is_whole(&c->geo, q->len, &got, c->geo.stride) &&
+		    short_same(record + sizeof(got.head), q->key, q->len)))
+		return reply_without(c, s, q, record, res);
+	see(c, &got);
+	finish(c, q, res, 0, record + sizeof(got.head) + q->len, got.head.val_len);
 	return 1;
 }
 
@@ -121,22 +137,39 @@ static int reply_to(struct reddn *c, struct reddn_slot *s, struct reddn_request 
 static NOINLINE int replies(struct reddn *c, struct reddn_slot *s, struct reddn_request *q, uint32_t key,
 	struct reddn_result *res, int max)
 {
+	bool held = false;
 	int n = 0;
 
 	while (q && n < max) {
+		const uint8_t *record = s->mem + REDDN_SLOT_RECORD + key++ * c->geo.stride;
 		struct reddn_request *next = q->next;
 
-		n += reply_to(c, s, q, key++, &res[n]);
+		q->next = NULL;
+		if (reply_to_key(c, s, q, record, &res[n])) {
+			held = held || res[n].value;
+			n++;
+		}
 		q = next;
 	}
 	c->left = q;
 	if (!q) {
-		s->request = NULL;
-	} else {
-		c->left_slot = s;
-		c->left_key = key;
+		end_slot(c, s, held);
+		return n;
 	}
+	c->exceptional = true;
+	c->left_slot = s;
+	c->left_key = key;
+	if (held)
+		hold(c, s);
 	return n;
+}
+
+static NOINLINE int reply_raw(
+	struct reddn *c, struct reddn_slot *s, struct reddn_request *q, struct reddn_result *res)
+{
+	finish(c, q, res, 0, s->mem, c->info.reply_max);
+	hold(c, s);
+	return 1;
 }
 
 /* Process the reply of number k->done, which is in its slot. */
@@ -144,13 +177,17 @@ static int reply(struct reddn *c, struct reddn_connection *k, struct reddn_resul
 {
 	struct reddn_slot *s = k->done_slot;
 	struct reddn_request *q = s->request;
+	int n;
 
 	k->done_slot = s->next;
 	k->done++;
-	if (q->next)
+	if (q->kind == REDDN_SOME_KEY)
 		return replies(c, s, q, 0, res, max);
-	s->request = NULL;
-	return reply_to(c, s, q, 0, res);
+	if (q->kind == REDDN_RAW)
+		return reply_raw(c, s, q, res);
+	n = reply_to_key(c, s, q, s->mem + REDDN_SLOT_RECORD, res);
+	end_slot(c, s, n && res->value);
+	return n;
 }
 
 /* False: it ends in another way than replies do. Receives are used in turn: this one is that of the slot */
@@ -164,6 +201,15 @@ static bool is_reply(
 	memcpy(number, c->numbers + (k->done_slot - c->slots) * REDDN_NUMBER_BYTES, sizeof(*number));
 	*number = ntohl(*number);
 	return wc->opcode == IBV_WC_RECV && wc->byte_len == REDDN_NUMBER_BYTES;
+}
+
+static NOINLINE void post_receives(struct reddn *c, struct reddn_connection *k)
+{
+	int r = c->broken ? 0 : reddn_post_receives(k);
+
+	k->recvs_left = c->depth;
+	if (r < 0)
+		reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
 }
 
 /* Process one CQE. Returns the number of results, at most @max, which is more than 0. */
@@ -193,12 +239,8 @@ static int completion(struct reddn *c, const struct ibv_wc *wc, struct reddn_res
 			c, -EPROTO, "protocol violated: reply %u when %u was due", number, (uint32_t)k->done);
 		return 0;
 	}
-	if (++k->recvs_used == c->depth && !c->broken) {
-		int r = reddn_post_receives(k);
-
-		if (r < 0)
-			reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
-	}
+	if (--k->recvs_left == 0)
+		post_receives(c, k);
 	return reply(c, k, res, max);
 }
 
@@ -207,8 +249,12 @@ static int report_broken(struct reddn *c, struct reddn_result *res, int max)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < c->nrequests && c->busy && n < max; i++)
-		if (c->requests[i].busy)
+	for (uint32_t i = 0; i < c->nrequests; i++)
+		c->requests[i].is_free = false;
+	for (struct reddn_request *q = c->free_request; q; q = q->next_free)
+		q->is_free = true;
+	for (uint32_t i = 0; i < c->nrequests && n < max; i++)
+		if (!c->requests[i].is_free)
 			finish(c, &c->requests[i], &res[n++], c->broken, NULL, 0);
 	return n;
 }
@@ -242,25 +288,28 @@ static int take(struct reddn *c, struct reddn_result *res, int max)
 {
 	struct ibv_poll_cq_attr attr = {0};
 	struct ibv_cq_ex *cq = c->cq_ex;
-	int n = 0, r = ibv_start_poll(cq, &attr);
+	int left = max, r = ibv_start_poll(cq, &attr);
 
 	if (r == 0) {
 		do {
 			struct ibv_wc wc;
+			int n;
 
 			read_completion(cq, &wc);
-			n += completion(c, &wc, &res[n], max - n);
-			r = n < max ? ibv_next_poll(cq) : ENOENT;
+			n = completion(c, &wc, res, left);
+			res += n;
+			left -= n;
+			r = left ? ibv_next_poll(cq) : ENOENT;
 		} while (r == 0);
 		ibv_end_poll(cq);
 	}
 	if (r != ENOENT)
 		reddn_break(c, -EIO, "cannot poll the completion queue");
-	return n;
+	return max - left;
 }
 
 /* The same where the provider knows ibv_poll_cq() only. */
-static NOINLINE int take_batches(struct reddn *c, struct reddn_result *res, int max)
+static int take_batches(struct reddn *c, struct reddn_result *res, int max)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	int n = 0, wanted, k;
@@ -288,10 +337,18 @@ static int collect(struct reddn *c, struct reddn_result *res, int max)
 	return n + (c->cq_ex ? take(c, res + n, max - n) : take_batches(c, res + n, max - n));
 }
 
+static void release_held(struct reddn *c)
+{
+	for (struct reddn_slot *s = c->held; s; s = s->next_held)
+		s->request = NULL;
+	c->held = NULL;
+}
+
 static void release(struct reddn *c)
 {
-	for (; c->held; c->held = c->held->next_held)
-		c->held->held = false;
+	release_held(c);
+	if (c->left)
+		c->left_slot->request = c->left;
 }
 
 PUBLIC void reddn_release(struct reddn *c)
@@ -299,7 +356,35 @@ PUBLIC void reddn_release(struct reddn *c)
 	release(c);
 }
 
-PUBLIC INLINED int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
+static bool is_exceptional(const struct reddn *c)
+{
+	return c->retry || c->left || c->hangup || c->broken || !c->cq_ex;
+}
+
+/* What reddn_poll() does besides. @n results are there already. */
+static NOINLINE int poll_rest(struct reddn *c, struct reddn_result *res, int max, int n)
+{
+	/* Replies that arrived before the disconnect still count. */
+	if (!c->broken && c->hangup && n == 0) {
+		n = collect(c, res, max);
+		if (n == 0)
+			reddn_break(c, -ECONNRESET, "the server closed the connection");
+	}
+	if (!c->broken && c->retry)
+		reddn_send_retries(c);
+	if (c->broken && n < max)
+		n += report_broken(c, res + n, max - n);
+	c->exceptional = is_exceptional(c);
+	return n == 0 && c->broken ? c->broken : n;
+}
+
+static void check_events_sometimes(struct reddn *c)
+{
+	if (++c->idle_polls % EVENTS_EVERY == 0)
+		reddn_check_events(c);
+}
+
+static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, int max)
 {
 	int n = 0;
 
@@ -310,18 +395,21 @@ PUBLIC INLINED int reddn_poll(struct reddn *c, struct reddn_result *res, int max
 		if (c->retry)
 			reddn_send_retries(c);
 		n = collect(c, res, max);
-		if (n == 0 && ++c->idle_polls % EVENTS_EVERY == 0)
-			reddn_check_events(c);
-		/* Replies that arrived before the disconnect still count. */
-		if (c->hangup && n == 0) {
-			n = collect(c, res, max);
-			if (n == 0)
-				reddn_break(c, -ECONNRESET, "the server closed the connection");
-		}
-		if (c->retry)
-			reddn_send_retries(c);
+		if (n == 0)
+			check_events_sometimes(c);
 	}
-	if (c->broken && n < max)
-		n += report_broken(c, res + n, max - n);
-	return n == 0 && c->broken ? c->broken : n;
+	return poll_rest(c, res, max, n);
+}
+
+PUBLIC INLINED int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
+{
+	int n;
+
+	if (c->exceptional || max <= 0)
+		return poll_all(c, res, max);
+	release_held(c);
+	n = take(c, res, max);
+	if (n == 0)
+		check_events_sometimes(c);
+	return c->exceptional ? poll_rest(c, res, max, n) : n;
 }

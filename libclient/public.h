@@ -13,6 +13,7 @@
 #define INLINED __attribute__((flatten))
 /* What is rare stays a call there. */
 #define NOINLINE __attribute__((noinline))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
 
 /** Format the text into @err (may be NULL) of @errlen bytes; text that does not fit is cut. Returns @ret. */
 int reddn_fail(int ret, char *err, size_t errlen, const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -27,7 +27,7 @@ static int make_cq(struct reddn *c, char *err, size_t errlen)
 	struct ibv_context *verbs = c->connection[0].id->verbs;
 	uint32_t depth = c->info.depth;
 	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
-	struct ibv_cq_init_attr_ex attr = {.cqe = 4 * depth + 16,
+	struct ibv_cq_init_attr_ex attr = {.cqe = 2 * depth + c->wqes * c->info.connections + 16,
 		.cq_context = c,
 		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
@@ -247,7 +247,6 @@ int reddn_post_receives(struct reddn_connection *k)
 {
 	struct ibv_recv_wr *bad;
 
-	k->recvs_used = 0;
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 

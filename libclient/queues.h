@@ -65,4 +65,19 @@ static inline int reddn_post_request(
 	return -ibv_wr_complete(qp);
 }
 
+/** The same of one that is sent in the usual way (c->usual_key). 0 or errno. */
+static inline int reddn_post_usual(
+	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+{
+	struct ibv_qp_ex *qp = k->qp_ex;
+
+	ibv_wr_start(qp);
+	if (signaled)
+		qp->wr_id = k->send_id | (k->sent + 1);
+	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
+	ibv_wr_send(qp);
+	ibv_wr_set_inline_data(qp, bytes, c->info.request_len);
+	return ibv_wr_complete(qp);
+}
+
 #endif

@@ -21,7 +21,15 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t reques
 	return NULL;
 }
 
-enum reddn_reply_state reddn_reply_check_none(uint64_t moves, uint64_t epoch, const struct reddn_seen *before)
+void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request)
+{
+	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
+
+	reddn_request_write(g, &p, request);
+}
+
+/* Without a record */
+static enum reddn_reply_state check_none(uint64_t moves, uint64_t epoch, const struct reddn_seen *before)
 {
 	if (before->valid && before->epoch != epoch)
 		return REDDN_REPLY_STALE;
@@ -32,11 +40,28 @@ enum reddn_reply_state reddn_reply_check_none(uint64_t moves, uint64_t epoch, co
 
 /* If the other key has the same fingerprint in the same bucket, the table cannot hold ours. If not, the
  * writer reused the record meanwhile. */
-enum reddn_reply_state reddn_reply_check_other(const struct reddn_geometry *g, const void *key,
-	size_t key_len, const uint8_t *other, size_t other_len)
+static enum reddn_reply_state check_other(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const uint8_t *other, size_t other_len)
 {
 	struct reddn_place wanted = reddn_hash_key(g->seed, g->buckets, key, key_len),
 			   stored = reddn_hash_key(g->seed, g->buckets, other, other_len);
 
 	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
+}
+
+enum reddn_reply_state reddn_reply_check_rest(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
+{
+	const struct reddn_record *r = &reply->head;
+
+	if (!r->key_len && !r->val_len)
+		return check_none(reply->moves, reply->epoch, before);
+	/* a key that is the same now was another when it was checked first */
+	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
+		reddn_record_size(r->key_len, r->val_len) > room ||
+		reddn_record_sum_of(reply->bytes, (size_t)r->key_len + r->val_len, reddn_reply_lengths(r)) !=
+			r->sum ||
+		(r->key_len == key_len && memcmp(reply->bytes, key, key_len) == 0))
+		return REDDN_REPLY_OVERTAKEN;
+	return check_other(g, key, key_len, reply->bytes, r->key_len);
 }

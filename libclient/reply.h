@@ -38,23 +38,27 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 /** Room for the longest request, which reddn_request_build() may write whatever the length is. */
 enum { REDDN_REQUEST_ROOM = 28 };
 
-/** Write the request for a key, reddn_request_len() bytes, and nothing of meaning behind it. */
-static inline void reddn_request_build(
-	const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request)
+/** Write the request for a key at @p, reddn_request_len() bytes, and nothing of meaning behind it. */
+static inline void reddn_request_write(
+	const struct reddn_geometry *g, const struct reddn_place *p, uint8_t *request)
 {
-	struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
-	const size_t fp_len = sizeof(((struct reddn_bucket *)0)->fp);
-	unsigned shift = 64 - 8 * g->offset_len;
+	const size_t fp_len = sizeof(((struct reddn_bucket *)0)->fp), offset_len = g->offset_len;
+	/* a bucket of 16 bytes; at most 60, as an offset has a byte */
+	unsigned shift = 64 - 8 * (unsigned)offset_len + 4;
 	/* big-endian, and zeros up to eight bytes */
-	uint64_t fp = htobe64(p.fp << (64 - 8 * fp_len)), offset;
+	uint64_t fp = htobe64(p->fp << (64 - 8 * fp_len)), offset;
 
+	_Static_assert(sizeof(struct reddn_bucket) == 1 << 4, "the shift of an offset");
 	for (int i = 0; i < 2; i++) {
-		offset = htobe64(p.bucket[i] * sizeof(struct reddn_bucket) << shift);
+		offset = htobe64(p->bucket[i] << shift);
 		memcpy(request, &fp, sizeof(fp));
 		memcpy(request + fp_len, &offset, sizeof(offset));
-		request += fp_len + g->offset_len;
+		request += fp_len + offset_len;
 	}
 }
+
+/** The same for a key. */
+void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
 
 enum reddn_reply_state {
 	REDDN_REPLY_HIT,
@@ -74,9 +78,15 @@ struct reddn_seen {
 /** What a reply slot has of lengths and counters, read once: a server may write to the slot at any time. */
 struct reddn_reply {
 	uint64_t moves, epoch;    /* of the live line */
-	struct reddn_record head; /* its lengths are those that reddn_reply_check() has checked */
+	struct reddn_record head; /* its lengths are those that were checked */
 	const uint8_t *bytes;     /* key and value in the slot; only these may still change */
 };
+
+/** The lengths of a record as its checksum takes them. */
+static inline uint64_t reddn_reply_lengths(const struct reddn_record *r)
+{
+	return (uint64_t)r->key_len << 32 | r->val_len;
+}
 
 /** Read the head of the reply to a key whose record is at @record in a slot, which has REDDN_SLOT_LIVE in it.
  */
@@ -92,32 +102,34 @@ static inline void reddn_reply_read(const uint8_t *slot, const uint8_t *record, 
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/** reddn_reply_check() of a reply without a record. */
-enum reddn_reply_state reddn_reply_check_none(
-	uint64_t moves, uint64_t epoch, const struct reddn_seen *before);
-/** The same of a whole record with another key. */
-enum reddn_reply_state reddn_reply_check_other(const struct reddn_geometry *g, const void *key,
-	size_t key_len, const uint8_t *other, size_t other_len);
-
 /**
- * Check the reply to a get of the key, whose record has @room bytes in the slot. @before comes from a reply
- * that had arrived before this request was sent. HIT: the slot holds the record, and its key and checksum are
- * right.
+ * True if the reply has a whole record whose key has @key_len bytes: with a right checksum, and no longer
+ * than the @room bytes that its slot has for it. The length is one that keys may have.
  */
-static inline enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key,
-	size_t key_len, const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
+static inline bool reddn_reply_is_whole(
+	const struct reddn_geometry *g, size_t key_len, const struct reddn_reply *reply, size_t room)
 {
 	const struct reddn_record *r = &reply->head;
 
-	if (!r->key_len && !r->val_len)
-		return reddn_reply_check_none(reply->moves, reply->epoch, before);
-	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
-		reddn_record_size(r->key_len, r->val_len) > room ||
-		reddn_record_sum_of(r->key_len, r->val_len, reply->bytes) != r->sum)
-		return REDDN_REPLY_OVERTAKEN;
-	if (r->key_len == key_len && short_same(reply->bytes, key, key_len))
-		return REDDN_REPLY_HIT;
-	return reddn_reply_check_other(g, key, key_len, reply->bytes, r->key_len);
+	return r->key_len == key_len && r->val_len <= g->max_value &&
+	       reddn_record_size(key_len, r->val_len) <= room &&
+	       reddn_record_sum_of(reply->bytes, key_len + r->val_len, reddn_reply_lengths(r)) == r->sum;
+}
+
+/**
+ * What a reply is that has no such record, or one with another key. @before comes from a reply that had
+ * arrived before this request was sent.
+ */
+enum reddn_reply_state reddn_reply_check_rest(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before);
+
+/** Check the reply to a get of the key. HIT: the slot has its record, whole. */
+static inline enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key,
+	size_t key_len, const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
+{
+	return reddn_reply_is_whole(g, key_len, reply, room) && short_same(reply->bytes, key, key_len)
+		       ? REDDN_REPLY_HIT
+		       : reddn_reply_check_rest(g, key, key_len, reply, room, before);
 }
 
 #endif

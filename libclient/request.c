@@ -9,43 +9,44 @@
 #include <errno.h>
 #include <string.h>
 
-/* True if its next number has a free slot and a free WQE. */
+/* True if its next number has a free slot, and the SQ room for what follows up to the next signal. */
 static bool can_send(const struct reddn *c, const struct reddn_connection *k)
 {
-	const struct reddn_slot *s = k->sent_slot;
-
-	return !s->request && !s->held && k->sent - k->reclaimed < c->wqes;
+	return !k->sent_slot->request &&
+	       (k->until_signal > 1 || k->sent + c->signal_every - k->reclaimed <= c->wqes);
 }
 
 /* The next connection that can send, or NULL. One after the other, so that all of them are at work. */
-static struct reddn_connection *find_connection(struct reddn *c)
+static struct reddn_connection *find_connection(const struct reddn *c)
 {
-	if (c->info.connections == 1)
-		return can_send(c, c->connection) ? c->connection : NULL;
-	for (unsigned i = 0; i < c->info.connections; i++) {
-		struct reddn_connection *k = &c->connection[c->turn];
+	struct reddn_connection *k = c->turn;
 
-		c->turn = c->turn + 1 == c->info.connections ? 0 : c->turn + 1;
+	for (unsigned i = 0; i < c->info.connections; i++, k = k->next)
 		if (can_send(c, k))
 			return k;
-	}
 	return NULL;
+}
+
+/* What the reply is compared with: no record yet, and what was known before it */
+static void expect_reply(const struct reddn *c, struct reddn_request *q, uint8_t *record)
+{
+	memset(record, 0, 8);
+	q->moves_before = c->seen.moves;
 }
 
 static void encode_key(const struct reddn *c, struct reddn_request *q, uint8_t *encoded, uint8_t *record)
 {
 	reddn_request_build(&c->geo, q->key, q->len, encoded);
-	memset(record, 0, 8);
-	q->before = c->seen;
+	expect_reply(c, q, record);
 }
 
-static NOINLINE void encode_raw(const struct reddn *c, const struct reddn_request *q, struct reddn_slot *s)
+static void encode_raw(const struct reddn *c, const struct reddn_request *q, struct reddn_slot *s)
 {
 	memcpy(s->encoded, q->key, q->len);
 	memset(s->mem, 0, c->info.reply_max);
 }
 
-static NOINLINE void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
+static void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
 {
 	const struct reddn_geometry *g = &c->geo;
 	uint8_t *encoded = s->encoded, *record = s->mem + REDDN_SLOT_RECORD;
@@ -61,12 +62,26 @@ static NOINLINE void encode_keys(const struct reddn *c, struct reddn_request *q,
 
 static void encode(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
 {
-	if (q->raw)
+	if (q->kind == REDDN_RAW)
 		encode_raw(c, q, s);
-	else if (c->geo.keys == 1)
+	else if (q->kind == REDDN_ONE_KEY)
 		encode_key(c, q, s->encoded, s->mem + REDDN_SLOT_RECORD);
 	else
 		encode_keys(c, q, s);
+}
+
+static NOINLINE __attribute__((cold)) void post_failed(struct reddn *c, int error)
+{
+	reddn_break(c, -EIO, "cannot post a request: %s", strerror(error));
+}
+
+static void advance(
+	struct reddn *c, struct reddn_connection *k, struct reddn_slot *s, struct reddn_request *q)
+{
+	s->request = q;
+	k->sent_slot = s->next;
+	k->sent++;
+	c->turn = k->next;
 }
 
 /* Send @q and those that are linked to it, one for each key. */
@@ -79,13 +94,11 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 	encode(c, q, s);
 	r = reddn_post_request(c, k, s->encoded, k->send_id | (k->sent + 1), signaled);
 	if (r < 0) {
-		reddn_break(c, -EIO, "cannot post a request: %s", strerror(-r));
+		post_failed(c, -r);
 		return;
 	}
-	s->request = q;
 	k->until_signal = signaled ? c->signal_every : k->until_signal - 1;
-	k->sent_slot = s->next;
-	k->sent++;
+	advance(c, k, s, q);
 }
 
 /* Take as many requests from the retry queue as one number has. Returns the first. */
@@ -125,26 +138,29 @@ static struct reddn_connection *begin(struct reddn *c, int *r)
 	return k;
 }
 
-/* The caller knows that there is a free one. */
+/* The caller knows that there is a free one, and copies what it asks for. */
 static struct reddn_request *new_request(
-	struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
+	struct reddn *c, size_t len, uint64_t cookie, enum reddn_request_kind kind)
 {
 	struct reddn_request *q = c->free_request;
 
-	c->free_request = q->next;
+	c->free_request = q->next_free;
 	q->cookie = cookie;
-	q->retries = 0;
 	q->len = (uint32_t)len;
-	q->raw = raw;
-	q->busy = true;
-	q->next = NULL;
-	short_copy(q->key, bytes, len);
+	q->kind = (uint16_t)kind;
+	q->retries = 0;
 	c->busy++;
 	return q;
 }
 
+static enum reddn_request_kind kind_of_keys(const struct reddn *c)
+{
+	return c->geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+}
+
 static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
 {
+	struct reddn_request *q;
 	struct reddn_connection *k;
 	int r;
 
@@ -153,8 +169,10 @@ static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cooki
 		return r;
 	if (!c->free_request)
 		return -EAGAIN;
+	q = new_request(c, len, cookie, raw ? REDDN_RAW : kind_of_keys(c));
+	memcpy(q->key, bytes, len);
 	/* If this fails, reddn_poll reports the request with all others. */
-	send_request(c, k, new_request(c, bytes, len, cookie, raw));
+	send_request(c, k, q);
 	return 0;
 }
 
@@ -165,12 +183,73 @@ static int check_key(const struct reddn *c, size_t key_len)
 	return key_len > c->geo.max_key ? -EMSGSIZE : 0;
 }
 
-/* The calls below it are as many instructions as what they do. */
-PUBLIC INLINED int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
+static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
 	int r = check_key(c, key_len);
 
 	return r < 0 ? r : submit(c, key, key_len, cookie, false);
+}
+
+static NOINLINE struct reddn_place copy_long(
+	const struct reddn *c, struct reddn_request *q, const void *key, size_t key_len)
+{
+	memcpy(q->key, key, key_len);
+	return reddn_hash_key(c->geo.seed, c->geo.buckets, key, key_len);
+}
+
+/* Copy the key, and return its place */
+static struct reddn_place copy_key(
+	const struct reddn *c, struct reddn_request *q, const void *key, size_t key_len)
+{
+	struct reddn_place p;
+
+	if (!short_is(key_len))
+		return copy_long(c, q, key, key_len);
+	p = reddn_hash_key(c->geo.seed, c->geo.buckets, key, key_len);
+	short_copy(q->key, key, key_len);
+	return p;
+}
+
+/* A number with one key has a free request if it has a free slot: there are as many. */
+static int submit_usual(struct reddn *c, struct reddn_connection *k, struct reddn_slot *s, const void *key,
+	size_t key_len, uint64_t cookie, bool signaled)
+{
+	struct reddn_request *q = new_request(c, key_len, cookie, REDDN_ONE_KEY);
+	struct reddn_place place = copy_key(c, q, key, key_len);
+	uint8_t *encoded = s->encoded;
+	int r;
+
+	reddn_request_write(&c->geo, &place, encoded);
+	expect_reply(c, q, s->mem + REDDN_SLOT_RECORD);
+	r = reddn_post_usual(c, k, encoded, signaled);
+	if (r) {
+		post_failed(c, r);
+		return 0;
+	}
+	k->until_signal = signaled ? c->signal_every : k->until_signal - 1;
+	advance(c, k, s, q);
+	return 0;
+}
+
+static NOINLINE INLINED int submit_signaled(
+	struct reddn *c, struct reddn_connection *k, const void *key, size_t key_len, uint64_t cookie)
+{
+	if (!can_send(c, k))
+		return submit_key(c, key, key_len, cookie);
+	return submit_usual(c, k, k->sent_slot, key, key_len, cookie, true);
+}
+
+/* What is usual is done here, and all that is rare, or decided once for a handle, by submit_key(). */
+PUBLIC INLINED int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
+{
+	struct reddn_connection *k = c->turn;
+	struct reddn_slot *s = k->sent_slot;
+
+	if (c->exceptional || key_len - 1 >= c->usual_key || s->request)
+		return submit_key(c, key, key_len, cookie);
+	if (k->until_signal == 1)
+		return submit_signaled(c, k, key, key_len, cookie);
+	return submit_usual(c, k, s, key, key_len, cookie, false);
 }
 
 /* False: there are fewer free requests. */
@@ -179,7 +258,7 @@ static bool has_free(const struct reddn *c, unsigned n)
 	const struct reddn_request *q = c->free_request;
 
 	for (; n && q; n--)
-		q = q->next;
+		q = q->next_free;
 	return !n;
 }
 
@@ -199,7 +278,8 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 	if (!has_free(c, n))
 		return -EAGAIN;
 	for (unsigned i = 0; i < n; i++) {
-		*end = new_request(c, keys[i].key, keys[i].key_len, cookie + i, false);
+		*end = new_request(c, keys[i].key_len, cookie + i, kind_of_keys(c));
+		memcpy((*end)->key, keys[i].key, keys[i].key_len);
 		end = &(*end)->next;
 	}
 	send_request(c, k, first);

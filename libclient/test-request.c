@@ -34,13 +34,18 @@ enum {
 	SLOT = 512,
 	RECORD = SLOT - REDDN_SLOT_RECORD,
 	MOST_KEYS = 4,
-	KEY_BYTES = 18,
+	KEY_BYTES = 18, /* of a request */
+	KEY_MAX = 32,
 	CQES = 8 * MAX_DEPTH * CONNECTIONS
 };
 
 /* A connection */
 struct end {
-	struct ibv_qp qp; /* first */
+	union {
+		struct ibv_qp qp; /* first */
+		struct ibv_qp_ex qp_ex;
+	};
+	unsigned posting; /* calls of ibv_wr_*() for a request that is being posted */
 	struct rdma_cm_id id;
 	uint8_t wire[MAX_DEPTH][REDDN_REQUEST_MAX];
 	uint64_t arrived, served;
@@ -104,7 +109,7 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 /* ---- the same by ibv_cq_ex ---- */
 
-static bool extended; /* the client polls by it */
+static bool extended; /* the client polls by it, and posts by ibv_qp_ex */
 
 static int fake_next(struct ibv_cq_ex *cq)
 {
@@ -171,24 +176,67 @@ static uint64_t first_id(void)
 	return (uintptr_t)rig.c.connection;
 }
 
-static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static void arrive(struct end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
 {
-	struct end *e = (struct end *)qp;
-
-	*bad = wr;
 	/* What a client must never do: more requests than depth, more than its queues hold, or without a
 	 * receive. */
 	assert_true(e->arrived - e->served < rig.c.depth);
 	assert_true(e->receives > e->arrived - e->served);
-	assert_true(++e->wqes <= 2u * rig.c.depth);
-	assert_int_equal(wr->sg_list[0].length, rig.c.info.request_len);
-	memcpy(e->wire[e->arrived % MAX_DEPTH], (void *)(uintptr_t)wr->sg_list[0].addr,
-		rig.c.info.request_len);
+	assert_true(++e->wqes <= rig.c.wqes);
+	assert_int_equal(len, rig.c.info.request_len);
+	memcpy(e->wire[e->arrived % MAX_DEPTH], bytes, len);
 	e->arrived++;
-	if (wr->send_flags & IBV_SEND_SIGNALED) {
-		push((struct ibv_wc){.wr_id = wr->wr_id, .opcode = IBV_WC_SEND});
+	if (flags & IBV_SEND_SIGNALED) {
+		push((struct ibv_wc){.wr_id = wr_id, .opcode = IBV_WC_SEND});
 		e->wqes = 0;
 	}
+}
+
+static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	arrive((struct end *)qp, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length, wr->wr_id,
+		wr->send_flags);
+	return 0;
+}
+
+/* ---- the same by ibv_qp_ex ---- */
+
+static struct end *posting(struct ibv_qp_ex *qp, unsigned calls)
+{
+	struct end *e = (struct end *)qp;
+
+	assert_int_equal(e->posting, calls);
+	e->posting++;
+	return e;
+}
+
+static void fake_wr_start(struct ibv_qp_ex *qp)
+{
+	posting(qp, 0);
+}
+
+static void fake_wr_send(struct ibv_qp_ex *qp)
+{
+	posting(qp, 1);
+}
+
+static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
+{
+	assert_true(len <= rig.c.inline_max);
+	arrive(posting(qp, 2), bytes, len, qp->wr_id, qp->wr_flags);
+}
+
+static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
+{
+	assert_true(len > rig.c.inline_max);
+	assert_int_equal(lkey, rig.mr.lkey);
+	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
+}
+
+static int fake_wr_complete(struct ibv_qp_ex *qp)
+{
+	posting(qp, 3)->posting = 0;
 	return 0;
 }
 
@@ -205,6 +253,24 @@ static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	return 0;
 }
 
+/* Short ones, and such that the library has no case of their own for. Returns the length. */
+static size_t key_of(uint32_t k, uint8_t key[static KEY_MAX])
+{
+	static const size_t lengths[] = {4, 16, 9, 24};
+
+	memset(key, 'k', KEY_MAX);
+	memcpy(key, &k, sizeof(k));
+	return lengths[k % COUNT(lengths)];
+}
+
+static int submit_get(uint32_t k, uint64_t cookie)
+{
+	uint8_t key[KEY_MAX];
+	size_t len = key_of(k, key);
+
+	return reddn_get_submit(&rig.c, key, len, cookie);
+}
+
 static void value_of(uint32_t key, uint32_t version, uint32_t *val, size_t *len)
 {
 	*len = 4 * (2 + (key * 7 + version) % 40);
@@ -217,15 +283,16 @@ static void write_once(void)
 {
 	uint32_t k = rnd() % KEYS, val[64];
 	bool delete = k >= STABLE && rnd() % 2;
-	size_t len;
+	uint8_t key[KEY_MAX];
+	size_t len, key_len = key_of(k, key);
 
 	rig.clock++;
 	if (delete &&rig.key[k].present) {
-		assert_int_equal(reddn_table_delete(rig.t, &k, 4), 0);
+		assert_int_equal(reddn_table_delete(rig.t, key, key_len), 0);
 		rig.key[k].present = false;
 	} else if (!delete) {
 		value_of(k, rig.key[k].version + 1, val, &len);
-		assert_int_equal(reddn_table_put(rig.t, &k, 4, val, len), 0);
+		assert_int_equal(reddn_table_put(rig.t, key, key_len, val, len), 0);
 		if (!rig.key[k].present)
 			rig.key[k].last_absent = rig.clock;
 		rig.key[k].present = true;
@@ -320,7 +387,7 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 	assert_int_equal(reddn_table_create_fd(&rig.t, rig.fd,
 				 &(struct reddn_table_options){.buckets = BUCKETS,
 					 .heap_size = heap,
-					 .max_key = 32,
+					 .max_key = KEY_MAX,
 					 .max_value = 256,
 					 .seed = 5},
 				 NULL, 0),
@@ -328,11 +395,12 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 	reddn_table_stat(rig.t, &rig.st);
 	rig.map = mmap(NULL, rig.st.file_size, PROT_READ, MAP_SHARED, rig.fd, 0);
 	for (uint32_t k = 0; k < STABLE; k++) {
+		uint8_t key[KEY_MAX];
+		size_t len, key_len = key_of(k, key);
 		uint32_t val[64];
-		size_t len;
 
 		value_of(k, 0, val, &len);
-		assert_int_equal(reddn_table_put(rig.t, &k, 4, val, len), 0);
+		assert_int_equal(reddn_table_put(rig.t, key, key_len, val, len), 0);
 		rig.key[k].present = true;
 	}
 	rig.events.fd = eventfd(0, EFD_CLOEXEC);
@@ -348,7 +416,7 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 		.request_len = raw ? 100 : keys * KEY_BYTES};
 	c->geo = (struct reddn_geometry){.seed = 5,
 		.buckets = BUCKETS,
-		.max_key = 32,
+		.max_key = KEY_MAX,
 		.max_value = 256,
 		.offset_len = 3,
 		.keys = (uint8_t)keys,
@@ -361,15 +429,23 @@ static void start_several(unsigned keys, uint16_t connections, unsigned depth, b
 	rig.cq_ex = fake_cq_ex;
 	c->cq_ex = extended ? &rig.cq_ex : NULL;
 	c->mr = &rig.mr;
+	c->inline_max = REDDN_WIRE_INLINE;
 	assert_int_equal(reddn_requests_init(c), 0);
-	assert_int_equal(reddn_keys_init(c), 0);
 	for (unsigned i = 0; i < connections; i++) {
+		rig.end[i].qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
+			.wr_send = fake_wr_send,
+			.wr_set_inline_data = fake_wr_inline,
+			.wr_set_sge = fake_wr_sge,
+			.wr_complete = fake_wr_complete};
 		rig.end[i].qp.context = &rig.verbs;
 		c->connection[i].id = &rig.end[i].id;
 		c->connection[i].qp = &rig.end[i].qp;
+		c->connection[i].qp_ex = extended ? &rig.end[i].qp_ex : NULL;
 		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
 		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
 	}
+	assert_int_equal(reddn_keys_init(c), 0);
+	assert_int_equal(c->usual_key, extended && !raw && keys == 1 ? KEY_MAX : 0);
 }
 
 static void start(unsigned depth, bool raw, uint64_t heap)
@@ -427,6 +503,7 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 /* Submits a get of some keys, from asked[i] on. Returns how many; 0: there was no room. */
 static int ask(struct asked *asked, unsigned i, unsigned all)
 {
+	uint8_t bytes[MOST_KEYS][KEY_MAX];
 	struct reddn_key keys[MOST_KEYS];
 	unsigned n = 0, most = 1 + rnd() % rig.c.info.keys;
 	int r;
@@ -436,11 +513,12 @@ static int ask(struct asked *asked, unsigned i, unsigned all)
 
 		*a = (struct asked){false, rnd() % KEYS, 0, rig.clock};
 		a->version = rig.key[a->key].version;
-		keys[n] = (struct reddn_key){&a->key, 4};
+		keys[n] = (struct reddn_key){bytes[n], key_of(a->key, bytes[n])};
 	}
 	if (!n)
 		return 0;
-	r = n == 1 ? reddn_get_submit(&rig.c, keys[0].key, 4, i) : reddn_mget_submit(&rig.c, keys, n, i);
+	r = n == 1 ? reddn_get_submit(&rig.c, keys[0].key, keys[0].key_len, i)
+		   : reddn_mget_submit(&rig.c, keys, n, i);
 	if (r == -EAGAIN)
 		return 0;
 	assert_int_equal(r, 0);
@@ -455,10 +533,10 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 	static _Thread_local struct asked asked[CONNECTIONS * MAX_DEPTH * MOST_KEYS];
 	unsigned all = connections * depth * keys;
 	struct reddn_result res[MAX_DEPTH];
-	unsigned done = 0, hits = 0, busy = 0, refusals = 0;
+	unsigned done = 0, hits = 0, busy = 0, refusals = 0, most = 0;
 
 	/* A heap so small that freed memory comes back within the life of a request. */
-	start_several(keys, connections, depth, false, 24000 + 64 * KEYS);
+	start_several(keys, connections, depth, false, 24000 + 80 * KEYS);
 	memset(asked, 0, sizeof(asked));
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	rig.writing = true;
@@ -471,6 +549,7 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 		case 0:
 			n = ask(asked, i, all);
 			refusals += n == 0;
+			most = (unsigned)n > most ? (unsigned)n : most;
 			busy += (unsigned)n;
 			break;
 		case 1:
@@ -502,6 +581,7 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 		      "moves\n",
 		keys, connections, depth, done, hits, sent(), (unsigned long)rig.c.info.retries_moved,
 		(unsigned long)rig.c.info.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
+	assert_int_equal(most, keys);
 	assert_true(rig.c.info.retries_moved > 0);
 	assert_true(rig.c.info.retries_overtaken > 0);
 	for (unsigned i = 0; i < connections; i++)
@@ -560,7 +640,7 @@ static void test_depth_and_held(void **state)
 	(void)state;
 	start(2, false, 100000);
 	for (uint32_t k = 0; k < 2; k++)
-		assert_int_equal(reddn_get_submit(&rig.c, &k, 4, k), 0);
+		assert_int_equal(submit_get(k, k), 0);
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EAGAIN);
 	assert_int_equal(reddn_poll(&rig.c, res, 4), 0);
 	serve();
@@ -619,7 +699,7 @@ static void test_gives_up(void **state)
 	map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
 	for (uint64_t i = 64; i < 64 * 200; i++)
 		map[rig.st.heap_off + i] ^= 0x10;
-	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	assert_int_equal(submit_get(k, 1), 0);
 	do {
 		serve();
 		n = reddn_poll(&rig.c, &res, 1);
@@ -630,7 +710,7 @@ static void test_gives_up(void **state)
 	/* A writer that died in a move. */
 	map[rig.st.live_off] |= 1;
 	k = KEYS - 1;
-	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	assert_int_equal(submit_get(k, 1), 0);
 	do {
 		serve();
 		n = reddn_poll(&rig.c, &res, 1);
@@ -640,7 +720,7 @@ static void test_gives_up(void **state)
 	/* Another table in its place. */
 	map[rig.st.live_off] &= 0xfe;
 	map[rig.st.live_off + 16] ^= 1;
-	assert_int_equal(reddn_get_submit(&rig.c, &k, 4, 1), 0);
+	assert_int_equal(submit_get(k, 1), 0);
 	serve();
 	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
 	assert_int_equal(res.status, -ESTALE);
@@ -674,7 +754,7 @@ static void expect_broken(int error, unsigned outstanding)
 static void submit(unsigned n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		assert_int_equal(reddn_get_submit(&rig.c, &k, 4, k), 0);
+		assert_int_equal(submit_get(k, k), 0);
 }
 
 static void test_broken(void **state)

@@ -37,12 +37,14 @@ static inline uint64_t reddn_hash_other(uint64_t b, uint64_t fp, uint64_t bucket
 /** The fingerprint in the low bits of a hash. */
 static inline uint64_t reddn_hash_fp(uint64_t hash)
 {
-	uint64_t fp = hash & ((1ull << 48) - 1), low = 0x7f7f7f7f7f7full,
-		 other = fp ^ low / 0x7f * REDDN_TABLE_TAG;
-	uint64_t tags =
-		~(((other & low) + low) | other | low); /* the highest bit of each byte that is the tag */
+	const uint64_t whole = (1ull << 48) - 1;
+	uint64_t fp = hash & whole, low = 0x7f7f7f7f7f7full, other = fp ^ low / 0x7f * REDDN_TABLE_TAG;
+	/* the highest bit of each byte is 0 where that is the tag */
+	uint64_t untagged = ((other & low) + low) | other | low;
 
-	return fp ^ (tags >> 7 & low / 0x7f) * 0xff;
+	if (__builtin_expect(untagged == whole, 1))
+		return fp;
+	return fp ^ (~untagged >> 7 & low / 0x7f) * 0xff;
 }
 
 /** The mark, second word of a bucket in use. */
@@ -89,17 +91,19 @@ static inline uint32_t reddn_locator_len(uint64_t word)
 	return (uint32_t)(be64toh(word) >> 40);
 }
 
-/** The right checksum for a record of these lengths and bytes, the key first. */
+/** The right checksum for the @len bytes of a record, the key first. @lengths: that of the key << 32 | that
+ * of the value. */
 static __attribute__((noinline, unused)) uint64_t reddn_record_sum_of(
-	uint32_t key_len, uint32_t val_len, const uint8_t *bytes)
+	const uint8_t *bytes, size_t len, uint64_t lengths)
 {
-	return XXH3_64bits_withSeed(bytes, (size_t)key_len + val_len, (uint64_t)key_len << 32 | val_len);
+	return XXH3_64bits_withSeed(bytes, len, lengths);
 }
 
 /** The same for a record in memory that nobody changes meanwhile. */
 static inline uint64_t reddn_record_sum(const struct reddn_record *r)
 {
-	return reddn_record_sum_of(r->key_len, r->val_len, r->bytes);
+	return reddn_record_sum_of(
+		r->bytes, (size_t)r->key_len + r->val_len, (uint64_t)r->key_len << 32 | r->val_len);
 }
 
 #endif
