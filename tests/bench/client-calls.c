@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 16, CALLS = 8, LOOPED = 1000, ANSWER_BYTES = 4096, PATIENCE_MS = 10000 };
+enum { DEPTH = 16, CALLS = DEPTH, LOOPED = 1000, ANSWER_BYTES = 4096, PATIENCE_MS = 10000 };
 
 /* The kinds of counts between two SIGUSR1 of the traced half. */
 enum counted { INSTRUCTIONS, SYSTEM_CALLS };
@@ -152,7 +152,8 @@ static void library(struct reddn *c, const char *key)
 	struct reddn_result res[DEPTH];
 	int got = 0;
 
-	/* the first calls do things that happen only once, as the linker's look-up of a function */
+	/* the first calls do things that happen only once, as the linker's look-up of a function. From here
+	 * on a round is CALLS gets, so that each has what is done once for a batch of sends or receives */
 	for (unsigned i = 0; i < 4; i++) {
 		submit_all(c, key, CALLS);
 		collect(c, CALLS);
@@ -164,15 +165,19 @@ static void library(struct reddn *c, const char *key)
 	tell("reddn_get_submit", end(), CALLS);
 	let_answers_come();
 	begin(INSTRUCTIONS);
-	for (unsigned i = 0; i < CALLS; i++)
+	for (unsigned i = 0; i < CALLS - 1; i++)
 		got += reddn_poll(c, &res[i], 1);
-	tell("reddn_poll, one result", end(), CALLS);
+	tell("reddn_poll, one result", end(), CALLS - 1);
+	begin(INSTRUCTIONS);
+	got += reddn_poll(c, &res[CALLS - 1], 1);
+	tell("reddn_poll, one result, and 16 receives are posted", end(), 1);
 	must(got == CALLS, "answers in time");
+	reddn_release(c);
 	submit_all(c, key, CALLS);
 	let_answers_come();
 	begin(INSTRUCTIONS);
 	got = reddn_poll(c, res, DEPTH);
-	tell("reddn_poll, each of eight results", end(), CALLS);
+	tell("reddn_poll, each of 16 results, and its receive", end(), CALLS);
 	must(got == CALLS, "answers in time");
 	begin(INSTRUCTIONS);
 	for (unsigned i = 0; i < CALLS; i++)
@@ -210,7 +215,7 @@ static void verbs(const char *host, uint16_t port, const char *key)
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad_send,
 		wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
-	struct ibv_recv_wr *bad_recv, recv = {0};
+	struct ibv_recv_wr *bad_recv, recvs[CALLS] = {0};
 	struct request *q;
 	struct ibv_wc wc;
 	int got = 0;
@@ -229,10 +234,13 @@ static void verbs(const char *host, uint16_t port, const char *key)
 	sge = (struct ibv_sge){(uintptr_t)q, (uint32_t)sizeof(*q) + q->key_len, l.mr->lkey};
 	must(sge.length <= REQUEST_INLINE, "the length of the key");
 	for (unsigned round = 0; round < 2; round++) { /* the second round counts */
-		uint64_t post, poll;
+		uint64_t post, poll, receive;
 
-		for (unsigned i = 0; i < CALLS; i++)
-			must(ibv_post_recv(l.id->qp, &recv, &bad_recv) == 0, "ibv_post_recv");
+		for (unsigned i = 0; i < CALLS - 1; i++)
+			recvs[i].next = &recvs[i + 1];
+		begin(INSTRUCTIONS);
+		must(ibv_post_recv(l.id->qp, recvs, &bad_recv) == 0, "ibv_post_recv");
+		receive = end();
 		begin(INSTRUCTIONS);
 		for (unsigned i = 0; i < CALLS; i++)
 			ibv_post_send(l.id->qp, &wr, &bad_send);
@@ -245,6 +253,7 @@ static void verbs(const char *host, uint16_t port, const char *key)
 		if (!round)
 			continue;
 		tell("ibv_post_send, inline", post, CALLS);
+		tell("ibv_post_recv, each of 16", receive, CALLS);
 		tell("ibv_poll_cq, one completion", poll, CALLS);
 	}
 	must(got == 2 * CALLS, "answers in time");

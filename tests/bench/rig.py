@@ -140,13 +140,13 @@ class Rig:
         process.end()
         self.processes.remove(process)
 
-    def table(self, keys, value_bytes, seed=1):
+    def table(self, keys, value_bytes, seed=1, key_bytes=12):
         """Makes keys_file, lines of key, tab and value, and table_file with them."""
         rng = random.Random(seed)
         with open(self.keys_file, "w", encoding="ascii") as f:
             for i in range(keys):
                 # no value begins with a digit: memcached could increment it, and readers would take more care of it
-                f.write("key-%08d\tv%0*x\n" % (i, value_bytes - 1, rng.getrandbits(4 * (value_bytes - 1))))
+                f.write("key-%0*d\tv%0*x\n" % (key_bytes - 4, i, value_bytes - 1, rng.getrandbits(4 * (value_bytes - 1))))
         # absent keys have 24 bytes
         self.run(["reddn-table", "create", "--quiet", "--capacity", keys, "--max-key", 24, "--max-value", max(value_bytes, 64), "--heap", keys * (value_bytes + 512), self.table_file])
         self.run(["reddn-table", "load", "--quiet", self.table_file, self.keys_file])
