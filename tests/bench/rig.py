@@ -83,11 +83,16 @@ class Rig:
     ADDRESS = "127.0.0.1"
     PORT = 7471  # of reddnd
 
-    def __init__(self, nic_options=(), nic_cpu=None, nic_realtime=False):
+    def __init__(self, nic_options=(), nic_cpu=None, nic_realtime=False, build=None):
+        """@build: the folder of another build of this project, whose programs run instead of those of this one"""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
         self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
         self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
+        self.build = build
         self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
+        if build:
+            folders = [os.path.join(build, d) for d in ("reddnd", "libclient", "libclient/mc", "tools", "softcx", "softcx/nic", "softcx/driver", "tests/bench")]
+            self.env.update(PATH=":".join([*folders, os.environ["PATH"]]), LD_LIBRARY_PATH=":".join(folders))
         os.mkdir(self.env["SOFTCX_DIR"])
         self.processes = []
         self.keys_file = os.path.join(self.dir, "keys.tsv")

@@ -28,8 +28,8 @@ def percentile(values, part):
 
 
 class Served(Rig):
-    def __init__(self, seed, *options, nic_cpu=None):
-        super().__init__(["--seed", str(seed), *options], nic_cpu=nic_cpu)
+    def __init__(self, seed, *options, nic_cpu=None, build=None):
+        super().__init__(["--seed", str(seed), *options], nic_cpu=nic_cpu, build=build)
         self.control = os.path.join(self.dir, "control")
 
     def expect(self, true, process, what):
@@ -87,7 +87,8 @@ class Served(Rig):
             answer = client.popen.stdout.readline()
         except OSError:
             answer = ""
-        self.expect(answer, client, 'no answer to "%s"' % line)
+        # one that fails ends, whatever it has printed of the line
+        self.expect(answer.endswith("\n"), client, 'no answer to "%s"' % line)
         return json.loads(answer)
 
     def result(self, client):
@@ -103,7 +104,8 @@ class Served(Rig):
     def write_config(self, config):
         conf = os.path.join(self.dir, "reddnd.conf")
         with open(conf, "w", encoding="utf-8") as f:
-            f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\n' % (self.ADDRESS, self.PORT, TOP))
+            top = os.path.dirname(self.build) if self.build else TOP
+            f.write('listen = "%s:%d";\nprograms = "%s/conf/programs";\n' % (self.ADDRESS, self.PORT, top))
             f.write('control = "%s";\n%s' % (self.control, config))
         return conf
 
@@ -122,7 +124,7 @@ class Served(Rig):
         self.processes.remove(self.daemon)
 
     def ctl(self, *words):
-        done = subprocess.run(["reddnctl", "--socket", self.control, "--json", *words], capture_output=True, text=True)
+        done = subprocess.run(["reddnctl", "--socket", self.control, "--json", *words], env=self.env, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure("reddnctl %s: %s" % (" ".join(words), done.stderr.strip()))
         return json.loads(done.stdout)
