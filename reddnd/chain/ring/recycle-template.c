@@ -17,11 +17,16 @@ enum { RECYCLER = CHAIN_MAX_QUEUES, SCRATCH, LANES, PARTS, PART_SHIFT = 32 };
  * the proof would miss conflicts between accesses by one and the other. */
 enum { QPN = 0x100, CQN = 0x200, KEY = 0x300 };
 
-enum field { FIELD_SEGMENT, FIELD_REMOTE, FIELD_WQE_QPN, FIELD_QPN, FIELD_CQN };
+enum field { FIELD_SEGMENT, FIELD_REMOTE, FIELD_WQE_QPN, FIELD_QPN, FIELD_CQN, FIELDS };
 
 struct place {
 	uint32_t at; /* in the ring */
 	uint8_t field, part;
+};
+
+/* Places of one field and part: writing them takes no decision for each */
+struct run {
+	const struct place *first, *end;
 };
 
 /* Bytes of the lanes that the recycler puts back: what is there when everything is armed */
@@ -37,6 +42,8 @@ struct chain_template {
 	uint8_t *ring, *lanes;
 	struct place *places;
 	size_t nplaces, places_room;
+	struct run runs[FIELDS * PARTS];
+	unsigned nruns;
 	struct back *backs;
 	size_t nbacks, backs_room;
 	bool nomem;
@@ -216,6 +223,34 @@ static int find_backs(struct chain_template *t)
 	return t->nomem ? -ENOMEM : 0;
 }
 
+/* ---- runs ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *p = a, *q = b;
+
+	if (p->field != q->field)
+		return p->field < q->field ? -1 : 1;
+	if (p->part != q->part)
+		return p->part < q->part ? -1 : 1;
+	return p->at < q->at ? -1 : p->at > q->at;
+}
+
+static void find_runs(struct chain_template *t)
+{
+	const struct place *p = t->places, *end = t->places + t->nplaces;
+
+	qsort(t->places, t->nplaces, sizeof(*t->places), compare_places);
+	while (p < end) {
+		struct run *r = &t->runs[t->nruns++];
+
+		r->first = p;
+		while (p < end && p->field == r->first->field && p->part == r->first->part)
+			p++;
+		r->end = p;
+	}
+}
+
 /* ---- making one ---- */
 
 struct memory {
@@ -295,7 +330,10 @@ static int fill(struct chain_template *t, const struct chain_image *img, const s
 		note_wqe(t, at);
 		at += wqebbs * CHAIN_WQEBB;
 	}
-	return t->nomem ? -ENOMEM : find_backs(t);
+	r = t->nomem ? -ENOMEM : find_backs(t);
+	if (r == 0)
+		find_runs(t);
+	return r;
 }
 
 int chain_template_new(struct chain_template **out, const struct chain_image *img,
@@ -331,25 +369,48 @@ void chain_template_free(struct chain_template *t)
 
 /* ---- writing one ---- */
 
-static void write_place(const struct place *p, const struct part *part, uint8_t *f)
+static void write_addresses(
+	const struct run *r, uint64_t iova, uint32_t key, uint8_t *ring, unsigned address_at, unsigned key_at)
 {
-	switch ((enum field)p->field) {
+	for (const struct place *p = r->first; p < r->end; p++) {
+		uint8_t *f = ring + p->at;
+
+		wqe_put64(f + address_at, iova + wqe_get64(f + address_at));
+		wqe_put32(f + key_at, key);
+	}
+}
+
+static void write_wqe_qpns(const struct run *r, uint32_t qpn, uint8_t *ring)
+{
+	for (const struct place *p = r->first; p < r->end; p++)
+		wqe_put32(ring + p->at, qpn << 8 | ring[p->at + 3]);
+}
+
+static void write_objects(const struct run *r, uint32_t number, uint8_t *ring)
+{
+	for (const struct place *p = r->first; p < r->end; p++)
+		wqe_put32(ring + p->at, number);
+}
+
+static void write_run(const struct run *r, const struct part *part, uint8_t *ring)
+{
+	switch ((enum field)r->first->field) {
 	case FIELD_SEGMENT:
-		wqe_put32(f + WQE_SGE_LKEY, part->lkey);
-		wqe_put64(f + WQE_SGE_ADDR, part->iova + wqe_get64(f + WQE_SGE_ADDR));
+		write_addresses(r, part->iova, part->lkey, ring, WQE_SGE_ADDR, WQE_SGE_LKEY);
 		break;
 	case FIELD_REMOTE:
-		wqe_put64(f, part->iova + wqe_get64(f));
-		wqe_put32(f + (WQE_RKEY - WQE_RADDR), part->rkey);
+		write_addresses(r, part->iova, part->rkey, ring, 0, WQE_RKEY - WQE_RADDR);
 		break;
 	case FIELD_WQE_QPN:
-		wqe_put32(f, part->qpn << 8 | f[3]);
+		write_wqe_qpns(r, part->qpn, ring);
 		break;
 	case FIELD_QPN:
-		wqe_put32(f, part->qpn);
+		write_objects(r, part->qpn, ring);
 		break;
 	case FIELD_CQN:
-		wqe_put32(f, part->cqn);
+		write_objects(r, part->cqn, ring);
+		break;
+	case FIELDS:
 		break;
 	}
 }
@@ -365,8 +426,8 @@ void chain_template_write(const struct chain_template *t, const struct chain_ima
 	find_parts(env, parts);
 	memcpy(env->recycler.ring, t->ring, (size_t)t->made.ring_wqebbs * CHAIN_WQEBB);
 	memcpy(env->lanes.mem, t->lanes, t->made.lanes);
-	for (const struct place *p = t->places; p < t->places + t->nplaces; p++)
-		write_place(p, &parts[p->part], env->recycler.ring + p->at);
+	for (const struct run *r = t->runs; r < t->runs + t->nruns; r++)
+		write_run(r, &parts[r->first->part], env->recycler.ring);
 	for (const struct back *b = t->backs; b < t->backs + t->nbacks; b++)
 		memcpy(env->lanes.mem + b->at, parts[b->part].mem + b->from, b->len);
 	*made = t->made;
