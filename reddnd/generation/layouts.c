@@ -2,6 +2,7 @@
 #include "reddnd/generation/layouts.h"
 
 #include "reddnd/executor/executor.h"
+#include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/rnic/cq-pool.h"
 
@@ -23,26 +24,35 @@ void layouts_forget(struct offload *o)
 		chain_template_free(o->templates[i]);
 	free(o->templates);
 	free(o->layouts);
+	free(o->images);
 	chain_again_free(o->again);
 	o->again = NULL;
 	o->templates = NULL;
 	o->layouts = NULL;
+	o->images = NULL;
+}
+
+static int allocate(struct offload *o)
+{
+	layouts_forget(o);
+	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
+	o->images = calloc(LAYOUTS, sizeof(*o->images));
+	return o->layouts && o->images ? 0 : -ENOMEM;
 }
 
 int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 {
 	unsigned last = log_slots(o, o->conf->depth_max);
 	struct loop_size size, *loop = loop_size_of(o->program, o->conf->loop_rate, &size) ? &size : NULL;
-	int r = 0;
+	int r = allocate(o);
 
-	layouts_forget(o);
-	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
 	o->templates = calloc(LAYOUTS, sizeof(*o->templates));
-	if (!o->layouts || !o->templates)
+	if (r < 0 || !o->templates)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
 		r = queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+		o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
 		*most /= 2;
@@ -88,15 +98,14 @@ int layouts_make_cpu(struct offload *o)
 	if (executor_bytes(o->program) > UINT32_MAX / 2)
 		return offload_wrong(o, -E2BIG, "the replies to a request may have %" PRIu64 " bytes",
 			executor_bytes(o->program));
-	layouts_forget(o);
-	o->layouts = calloc(LAYOUTS, sizeof(*o->layouts));
-	if (!o->layouts)
+	if (allocate(o) < 0)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last; i++) {
 		const struct rnic_plain_attr queue = layouts_cpu_queue(o, 1u << i);
 
 		o->layouts[i].slots = 1u << i;
 		o->layouts[i].size = rnic_plain_bytes(&queue);
+		o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	return 0;
 }
@@ -118,6 +127,11 @@ const struct queue_layout *layouts_of_slots(const struct offload *o, unsigned sl
 		if (o->layouts[i].slots == slots)
 			return &o->layouts[i];
 	return NULL;
+}
+
+uint64_t layouts_image(const struct offload *o, const struct queue_layout *l)
+{
+	return o->images[__builtin_ctz(l->slots)];
 }
 
 int layouts_template(const struct offload *o, const struct queue_layout *l, const struct chain_template **out)

@@ -38,8 +38,9 @@ struct offload {
 	uint32_t slot_need;                /* bytes of a reply slot */
 	uint32_t max_message;              /* bytes of the longest message to the client */
 	struct queue_layout *layouts;      /* by the logarithm of the number of slots */
+	uint64_t *images;                  /* the same: layouts_image() */
 	struct chain_again *again;         /* for instances of its sessions; NULL if they are recycled */
-	struct chain_template **templates; /* the same; NULL: no session has needed it */
+	struct chain_template **templates; /* by that, too; NULL: no session has needed it */
 	char why[OFFLOAD_WHY];             /* what was wrong when it was opened; "": nothing */
 	bool unfit;                        /* that is the device, so it stays wrong */
 	bool cpu;                          /* this process executes it, not the NIC */

@@ -3,7 +3,6 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/generation/generation.h"
-#include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
@@ -134,8 +133,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	if (offload_is_disabled(o, NULL))
 		return "the server was restarted, and the offload is disabled";
 	layout = layouts_of_slots(o, l->slots);
-	if (!layout || (o->conf->recycled && !o->cpu) != l->recycled ||
-		image_hash(o->program, layout) != l->image)
+	if (!layout || (o->conf->recycled && !o->cpu) != l->recycled || layouts_image(o, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
 }

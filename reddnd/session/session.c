@@ -2,7 +2,6 @@
 #include "reddnd/session/session.h"
 
 #include "reddnd/generation/generation.h"
-#include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/offer.h"
 #include "reddnd/session/cpu.h"
@@ -120,7 +119,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->client = *client;
 	s->queues.number = s->id;
 	s->queues.layout = *layouts_of_depth(a->offload, a->request.depth);
-	s->image = image_hash(a->offload->program, &s->queues.layout);
+	s->image = layouts_image(a->offload, &s->queues.layout);
 	r = first ? 0 : begin_group(s, now);
 	if (r == 0 && !spares_take(parts->spares, s))
 		r = charge_pool(s, parts->cq_pool);
