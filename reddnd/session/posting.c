@@ -24,13 +24,16 @@ static uint64_t recycled_to(const struct session *s)
 	return session_recycled(s) + s->queues.layout.slots - 1;
 }
 
-/* The recycler logs an outcome again when a lap more is over: it must have been read before that */
+/* The recycler logs an outcome again when a lap more is over: it must have been read before that. Without
+ * limits nobody reads outcomes, and the recycler itself goes on. */
 uint64_t session_postable(const struct session *s)
 {
 	uint64_t read_to = s->counters.read + s->queues.layout.slots - 1;
 
 	if (!s->queues.layout.recycled)
 		return s->progress.armed - 1;
+	if (!s->pacing.paced)
+		return recycled_to(s);
 	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
 }
 
@@ -73,7 +76,9 @@ uint8_t *session_recv_en(const struct session *s, unsigned section)
  * Turns each RECV_EN of the recycler into a NOP, or back: one byte, which the NIC reads before or after. The
  * NIC may have read the old opcode for the section that it is in. So when pacing begins that section counts
  * as posted, and session_post() posts it as soon as it can. When pacing ends, one RECV_EN may be missing; the
- * one of the next section makes up for it, and there are slots enough until then.
+ * one of the next section makes up for it. The recycler comes to that when the instances of the section that
+ * it waits for are over, so their RECVs must be posted: pacer_post() does, and what is unsettled is posted
+ * here.
  */
 void session_set_paced(struct session *s, bool paced)
 {
@@ -85,6 +90,8 @@ void session_set_paced(struct session *s, bool paced)
 		for (unsigned g = 0; g < chain_recycle_sections(l->slots); g++)
 			__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = paced;
+	if (l->recycled && !paced && s->pacing.unsettled)
+		session_post(s, s->progress.posted);
 	s->pacing.unsettled &= paced;
 	if (!l->recycled || !begins || !s->progress.posted)
 		return;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which RECVs of a recycled session the daemon posts when a limit begins and ends. The NIC is two numbers. */
+#include "reddnd/session/posting.h"
+
+#include "mlx5/wqe.h"
+
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SLOTS = 64, SECTION = 16 };
+
+static struct tenant tenant;
+static struct tenant_domain domain;
+static uint64_t progress; /* what the recycler has counted */
+static uint8_t ring[4 * 64];
+static uint16_t posted; /* to the NIC */
+static struct session session;
+
+int __wrap_master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
+int __wrap_master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
+{
+	(void)m;
+	(void)qpn;
+	posted = index;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct session *s = &session;
+
+	(void)state;
+	*s = (struct session){.tenant = &tenant, .domain = &domain, .first = s};
+	s->queues.layout.slots = SLOTS;
+	s->queues.layout.recycled = true;
+	s->queues.env.lanes.mem = (uint8_t *)&progress;
+	s->queues.env.recycler.ring = ring;
+	for (unsigned g = 0; g < SLOTS / SECTION; g++) {
+		s->queues.layout.recycling.recv_en[g] = (uint16_t)g;
+		ring[g * 64 + WQE_OPCODE] = WQE_OP_RECV_EN;
+	}
+	posted = 0;
+	return 0;
+}
+
+static void recycled(uint64_t n)
+{
+	progress = htole64(n);
+}
+
+/* The client has used every RECV that was posted, in the middle of a section, and nobody has read how these
+ * requests ended. The recycler waits for the end of that section. */
+static void pacing_ends(void **state)
+{
+	struct session *s = &session;
+
+	(void)state;
+	s->progress.posted = 10 * SECTION + 9;
+	s->counters.read = s->progress.posted - SLOTS + 1;
+	s->pacing.paced = true;
+	recycled(10 * SECTION);
+	assert_int_equal(session_postable(s), s->progress.posted);
+	session_set_paced(s, false);
+	assert_int_equal(ring[WQE_OPCODE], WQE_OP_RECV_EN);
+	assert_int_equal(session_post(s, session_postable(s)), 0);
+	assert_int_equal(posted, 10 * SECTION + SLOTS - 1);
+}
+
+/* The same after a daemon that died before it had posted what it wrote down */
+static void unsettled_pacing_ends(void **state)
+{
+	struct session *s = &session;
+
+	(void)state;
+	recycled(10 * SECTION);
+	s->progress.posted = 10 * SECTION + SLOTS - 1;
+	s->pacing.paced = s->pacing.unsettled = true;
+	session_set_paced(s, false);
+	assert_false(s->pacing.unsettled);
+	assert_int_equal(session_post(s, session_postable(s)), 0);
+	assert_int_equal(posted, 10 * SECTION + SLOTS - 1);
+}
+
+/* The NIC may have posted those of the section that it was in: they are posted when that is over */
+static void pacing_begins(void **state)
+{
+	struct session *s = &session;
+
+	(void)state;
+	recycled(10 * SECTION);
+	s->progress.posted = 1;
+	session_set_paced(s, true);
+	assert_int_equal(ring[WQE_OPCODE], WQE_OP_NOP);
+	assert_int_equal(s->progress.posted, 11 * SECTION + SLOTS - 1);
+	assert_int_equal(session_post(s, s->progress.posted), 0);
+	assert_int_equal(posted, 0);
+	recycled(11 * SECTION);
+	assert_int_equal(session_post(s, s->progress.posted), 0);
+	assert_int_equal(posted, 11 * SECTION + SLOTS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(pacing_ends, setup),
+		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
+		cmocka_unit_test_setup(pacing_begins, setup)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
