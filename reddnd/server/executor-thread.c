@@ -43,7 +43,8 @@ struct executor_thread {
 	atomic_uint wanted;  /* the event loop waits for the lock */
 	bool ending;
 	struct rnic_plain_events *events;
-	int wake; /* eventfd: something for a thread that sleeps */
+	bool events_failed; /* the device is gone, and its descriptor stays readable for ever */
+	int wake;           /* eventfd: something for a thread that sleeps */
 	unsigned nsessions;
 	struct session *sessions; /* by_thread */
 	TAILQ_HEAD(, share) ready;
@@ -107,6 +108,8 @@ static void take_events(struct executor_thread *t)
 	int r = 0;
 
 	t->turns = 0;
+	if (t->events_failed)
+		return;
 	for (unsigned n = 0; n < EVENTS_AT_ONCE && (r = rnic_plain_events_next(t->events, &number)) > 0;
 		n++) {
 		struct session *s;
@@ -115,8 +118,10 @@ static void take_events(struct executor_thread *t)
 		if (s)
 			set_ready(t, s);
 	}
-	if (r < 0)
-		log_errno(r, "completions of queues cannot be read");
+	if (r < 0) {
+		t->events_failed = true;
+		log_errno(r, "completions of queues cannot be read any more");
+	}
 }
 
 static void serve(struct executor_thread *t, struct session *s)
@@ -161,8 +166,10 @@ static uint64_t end_rests(struct executor_thread *t)
 
 static void sleep_for(struct executor_thread *t, uint64_t us)
 {
+	/* poll(2) ignores a negative descriptor */
 	struct pollfd fd[] = {
-		{.fd = rnic_plain_events_fd(t->events), .events = POLLIN}, {.fd = t->wake, .events = POLLIN}};
+		{.fd = t->events_failed ? -1 : rnic_plain_events_fd(t->events), .events = POLLIN},
+		{.fd = t->wake, .events = POLLIN}};
 	const struct timespec time = {
 		.tv_sec = (time_t)(us / (MS * MS)), .tv_nsec = (long)(us % (MS * MS)) * MS};
 	eventfd_t count;

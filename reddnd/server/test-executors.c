@@ -45,6 +45,8 @@ static atomic_uint last_of[2],
 static atomic_bool both;
 static atomic_ullong reports; /* the session that has an event; 0: none */
 static int events_fd = -1;
+static atomic_bool gone; /* the device: its descriptor stays readable, and cannot be read */
+static atomic_uint errors;
 static pthread_t event_loop;
 static atomic_uint yields; /* of other threads */
 
@@ -120,6 +122,10 @@ int rnic_plain_events_next(struct rnic_plain_events *events, uint64_t *cookie)
 {
 	eventfd_t n;
 
+	if (gone) {
+		errors++;
+		return -EIO;
+	}
 	if (eventfd_read(events->fd, &n) < 0)
 		return 0;
 	*cookie = atomic_exchange(&reports, 0);
@@ -331,6 +337,28 @@ static void test_yields(void **state)
 	executors_remove(e, &sessions[1]);
 }
 
+/* The thread gets one error of a device that is gone, however often it sleeps and wakes up */
+static void test_gone(void **state)
+{
+	struct work w = {.left = 0};
+	struct session s;
+
+	(void)state;
+	errors = 0;
+	gone = true;
+	eventfd_write(events_fd, 1);
+	for (unsigned i = 0; i < MANY; i++) {
+		unsigned before = w.turns;
+
+		begin(&s, &w, 1, 0);
+		while (w.turns == before || errors == 0)
+			sched_yield();
+		executors_remove(e, &s);
+	}
+	assert_int_equal(errors, 1);
+	gone = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sleeps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_yields, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
