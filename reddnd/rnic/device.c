@@ -377,6 +377,11 @@ int rnic_device_read_async(struct rnic_device *dev)
 	return dev->lost;
 }
 
+void rnic_device_lose(struct rnic_device *dev)
+{
+	dev->lost = true;
+}
+
 bool rnic_device_is_lost(const struct rnic_device *dev)
 {
 	return dev->lost;

@@ -75,7 +75,9 @@ int rnic_device_async_fd(const struct rnic_device *dev);
 /** Reads and logs the asynchronous events of the device. 1 when the device is lost and no object of it works
  * any more, else 0. */
 int rnic_device_read_async(struct rnic_device *dev);
-/** It has read that. */
+/** Its events have ended, which shows it too: it is lost from now on. */
+void rnic_device_lose(struct rnic_device *dev);
+/** True after either. */
 bool rnic_device_is_lost(const struct rnic_device *dev);
 
 #endif

@@ -12,6 +12,7 @@
 #include "util/array.h"
 #include "util/clock.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 
 /* A client can cause events without end: others have their turn after so many */
@@ -99,6 +100,12 @@ static struct session *find_by_queues(const struct dispatch *d, uint64_t number)
 	return s;
 }
 
+static int lose(struct dispatch *d)
+{
+	report_device_lost(d->shared->events, rnic_device_name(d->dev));
+	return d->lost(d->lost_arg);
+}
+
 static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *arg)
 {
 	const uint64_t part = (1u << SESSION_COOKIE_BITS) - 1;
@@ -123,7 +130,15 @@ static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *ar
 			on_session_event(d, s, cookie & part);
 	}
 	if (r < 0)
-		return log_errno(r, "%s: cannot read its events", rnic_device_name(d->dev));
+		log_errno(r, "%s: cannot read its events", rnic_device_name(d->dev));
+	/* When a device is removed this comes before DEVICE_FATAL: a file's objects are destroyed newest
+	 * first (Linux core/rdma_core.c, __uverbs_cleanup_ufile; hw/mlx5/devx.c, devx_async_event_read) */
+	if (r == -EIO && !rnic_device_is_lost(d->dev)) {
+		rnic_device_lose(d->dev);
+		return lose(d);
+	}
+	if (r < 0)
+		return r;
 	collect_round(d);
 	return collect_schedule(d);
 }
@@ -137,8 +152,7 @@ static int on_async(sd_event_source *source, int fd, uint32_t revents, void *arg
 	(void)revents;
 	if (!rnic_device_read_async(d->dev))
 		return 0;
-	report_device_lost(d->shared->events, rnic_device_name(d->dev));
-	return d->lost(d->lost_arg);
+	return lose(d);
 }
 
 /* ---- timers of sessions ---- */
