@@ -33,7 +33,7 @@ struct cm_device {
 struct cm_listener {
 	uint32_t id;
 	struct sockaddr_in6 address; /* or IPv4 */
-	bool inherited;
+	bool inherited, kept;
 	uint16_t port;
 	char text[INET6_ADDRSTRLEN + 16]; /* "address port N" */
 	const char *device;               /* NULL: none in particular */
@@ -221,24 +221,33 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 	return 0;
 }
 
-int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
+static int resolve(const char *address, uint16_t port, struct addrinfo **ai)
 {
 	const struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
 	char service[8];
+	int r;
+
+	snprintf(service, sizeof(service), "%u", port);
+	r = getaddrinfo(address, service, &hints, ai);
+	if (!r)
+		return 0;
+	log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
+	return -EINVAL;
+}
+
+int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port)
+{
+	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
 	int r;
 
 	if (cm->nlisteners == MAX_LISTENERS) {
 		log_error("cannot listen on %s port %u: at most %d addresses", address, port, MAX_LISTENERS);
 		return -ENOSPC;
 	}
-	snprintf(service, sizeof(service), "%u", port);
-	r = getaddrinfo(address, service, &hints, &ai);
-	if (r) {
-		log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
-		return -EINVAL;
-	}
+	r = resolve(address, port, &ai);
+	if (r < 0)
+		return r;
 	r = bind_listener(cm, ai);
 	return r < 0 ? log_errno(r, "cannot listen on %s port %u", address, port) : 0;
 }
@@ -250,10 +259,6 @@ uint16_t rnic_cm_port(const struct rnic_cm *cm)
 
 int rnic_cm_listen(struct rnic_cm *cm)
 {
-	while (cm->ninherited) {
-		log_info("no longer listening on %s", cm->inherited[--cm->ninherited].text);
-		destroy_listener(cm, cm->inherited[cm->ninherited].id);
-	}
 	for (unsigned i = 0; i < cm->nlisteners; i++) {
 		const struct cm_listener *l = &cm->listeners[i];
 		int r = rnic_ucm_listen(cm->fd, l->id, BACKLOG);
@@ -415,6 +420,36 @@ void rnic_cm_inherit(struct rnic_cm *cm, const int *old, unsigned n)
 			cm->ninherited++;
 		else
 			destroy_listener(cm, l->id);
+	}
+}
+
+bool rnic_cm_keep(struct rnic_cm *cm, const char *address, uint16_t port)
+{
+	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
+	struct cm_listener *l = cm->inherited;
+
+	if (resolve(address, port, &ai) < 0)
+		return false;
+	for (unsigned i = 0; i < cm->ninherited; i++, l++)
+		if (is_at(l, ai))
+			return l->kept = true;
+	return false;
+}
+
+void rnic_cm_end_others(struct rnic_cm *cm)
+{
+	unsigned n = cm->ninherited;
+
+	cm->ninherited = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct cm_listener *l = &cm->inherited[i];
+
+		if (l->kept) {
+			cm->inherited[cm->ninherited++] = *l;
+			continue;
+		}
+		log_info("no longer listening on %s", l->text);
+		destroy_listener(cm, l->id);
 	}
 }
 

@@ -32,10 +32,14 @@ void rnic_cm_free(struct rnic_cm *cm); /* after its connections */
 
 /**
  * Takes over the listeners that the ledger names and that are in files of daemons before this one: @old, of
- * which @cm keeps @n open for now. Requests are in no danger: they are queued, and read later. A listener
- * that rnic_cm_bind() does not ask for ends with rnic_cm_listen().
+ * which @cm keeps @n open for now. Requests are in no danger: they are queued, and read later.
  */
 void rnic_cm_inherit(struct rnic_cm *cm, const int *old, unsigned n);
+/** True if one of them is at @address, also if the address itself is gone from the machine: rnic_cm_bind()
+ * takes that one, and rnic_cm_end_others() leaves it. */
+bool rnic_cm_keep(struct rnic_cm *cm, const char *address, uint16_t port);
+/** Ends those that rnic_cm_keep() has not been asked for: their addresses can be bound again. */
+void rnic_cm_end_others(struct rnic_cm *cm);
 /** The same of connection @id, whose events carry @number. -ENOENT: it has ended with its daemon. -ENOMEM. */
 int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struct rnic_conn **conn);
 /** All connections that go on are here: refuses those whose requests daemons before this one have read, and

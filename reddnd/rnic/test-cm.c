@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many clients that connect at once: events are dispatched one at a time, so that the caller can do other
  * things in between. And the limits of the parameters that a client asks for. */
+#include "reddnd/ledger/check.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/internal.h"
 
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -266,11 +268,52 @@ static int close_device(void **state)
 	return 0;
 }
 
+/* Of two listeners that were left one is kept, and the address of the other can be bound by another device's
+ * connection manager before this one listens */
+static void addresses_change_hands(void **state)
+{
+	static const char kept[] = "127.0.0.1", given[] = "127.0.0.2";
+	struct ledger *before, *after;
+	struct ledger_view *view;
+	struct rnic_cm *first, *cm, *other;
+	const char *why;
+	int old;
+
+	(void)state;
+	assert_int_equal(ledger_new(&before, 16, 1 << 20), 0);
+	ledger_set_device(before, "mlx5_0");
+	assert_int_equal(rnic_cm_new(&first, NULL, NULL, before), 0);
+	assert_int_equal(rnic_cm_bind(first, kept, PORT), 0);
+	assert_int_equal(rnic_cm_bind(first, given, PORT), 0);
+	assert_int_equal(rnic_cm_listen(first), 0);
+	old = dup(rnic_cm_fd(first));
+	assert_int_equal(ledger_load(ledger_fd(before), &view, &why), 0);
+	assert_int_equal(ledger_open(&after, dup(ledger_fd(before)), view), 0);
+
+	assert_int_equal(rnic_cm_new(&cm, NULL, NULL, after), 0);
+	rnic_cm_inherit(cm, &old, 1);
+	assert_int_equal(rnic_cm_new(&other, NULL, NULL, NULL), 0);
+	assert_true(rnic_cm_bind(other, given, PORT) < 0);
+	assert_true(rnic_cm_keep(cm, kept, PORT));
+	assert_false(rnic_cm_keep(cm, "127.0.0.3", PORT));
+	rnic_cm_end_others(cm);
+	assert_int_equal(rnic_cm_bind(other, given, PORT), 0);
+	assert_true(rnic_cm_bind(other, kept, PORT) < 0);
+	assert_int_equal(rnic_cm_bind(cm, kept, PORT), 0);
+	assert_int_equal(rnic_cm_listen(cm), 0);
+	rnic_cm_free(cm);
+	rnic_cm_free(other);
+	rnic_cm_free(first);
+	ledger_view_free(view);
+	ledger_free(after);
+	ledger_free(before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
 		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(recent_addresses),
-		cmocka_unit_test(ack_timeout)};
+		cmocka_unit_test(ack_timeout), cmocka_unit_test(addresses_change_hands)};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -57,18 +57,21 @@ static bool is_used(const struct catalog *c, const struct assignment *a, unsigne
 	return false;
 }
 
+static void begin(const struct catalog *c, struct assignment *a)
+{
+	*a = (struct assignment){.n = assign_asks(c) ? c->ndevices : 1};
+	memcpy(a->name, c->devices, sizeof(a->name));
+}
+
 int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a,
 	char why[ASSIGN_WHY])
 {
 	int r = 0;
 
-	*a = (struct assignment){.n = c->ndevices};
-	memcpy(a->name, c->devices, sizeof(a->name));
+	begin(c, a);
 	*why = '\0';
-	if (!assign_asks(c)) {
-		a->n = 1;
+	if (!assign_asks(c))
 		return 0;
-	}
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = assign_address(c, i, belongs[i], a, why);
 	for (unsigned k = 0; k < a->n && r == 0; k++) {
@@ -82,4 +85,15 @@ int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_
 		r = -EINVAL;
 	}
 	return r;
+}
+
+void assign_again(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a)
+{
+	begin(c, a);
+	for (unsigned i = 0; assign_asks(c) && i < c->nlisten; i++) {
+		char why[ASSIGN_WHY] = "";
+
+		if (assign_address(c, i, belongs[i], a, why) < 0)
+			a->of[i] = ASSIGN_MISSING;
+	}
 }

@@ -7,13 +7,13 @@
 
 #include "reddnd/catalog/catalog.h"
 
-enum { ASSIGN_WHY = 400 };
+enum { ASSIGN_WHY = 400, ASSIGN_MISSING = CATALOG_DEVICES_MAX };
 
 struct assignment {
 	/* Of each device; "": the one that addresses belong to, or the machine's only one */
 	char name[CATALOG_DEVICES_MAX][CATALOG_DEVICE_BYTES];
 	unsigned n;
-	unsigned of[CATALOG_LISTEN_MAX]; /* the device of each address */
+	unsigned of[CATALOG_LISTEN_MAX]; /* the device of each address, or ASSIGN_MISSING */
 };
 
 /** True if what addresses belong to decides: "device" is a list, or "all". */
@@ -26,5 +26,11 @@ bool assign_asks(const struct catalog *c);
  */
 int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a,
 	char why[ASSIGN_WHY]);
+/**
+ * The same of a configuration that has been in force, which cannot be wrong: addresses may have gone since,
+ * or may belong to others. Those are MISSING, and a device may have no address. @belongs: also "" of an
+ * address that has gone.
+ */
+void assign_again(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a);
 
 #endif

@@ -101,6 +101,12 @@ int configuration_load(struct configuration *c, const char *path)
 	return 0;
 }
 
+bool configuration_is_kept(const struct store *store, const struct catalog *catalog)
+{
+	return !store_is_empty(store) && store->configuration >= 0 &&
+	       catalog_is_kept(catalog, store->configuration);
+}
+
 void configuration_keep(struct store *store, const struct catalog *catalog)
 {
 	int fd, r;

@@ -26,6 +26,8 @@ void configuration_deinit(struct configuration *c); /* the store stays open */
 /** Loads it. Errors have been logged: that of the file, if no other can be used. */
 int configuration_load(struct configuration *c, const char *path);
 
+/** True if @catalog is the one that was last in force, and a device was left. */
+bool configuration_is_kept(const struct store *store, const struct catalog *catalog);
 /** Keeps @catalog, which is in force, for the next daemon. Errors have been logged. */
 void configuration_keep(struct store *store, const struct catalog *catalog);
 

@@ -23,6 +23,17 @@ struct opening {
 	const struct assignment *assignment;
 };
 
+/* What devices_open() has */
+struct begin {
+	struct devices *devices;
+	const struct store *left;
+	const struct catalog *catalog;
+	bool kept;
+	struct assignment assignment;
+	unsigned number[CATALOG_DEVICES_MAX]; /* in the assignment, of each device that goes on */
+	bool done[CATALOG_DEVICES_MAX];       /* by number in the assignment */
+};
+
 /* ---- which devices ---- */
 
 DEFINE_CLEANUP(struct rnic_cm *, rnic_cm_free)
@@ -40,19 +51,41 @@ static int find_device(const struct catalog_listen *l, char name[CATALOG_DEVICE_
 	return r;
 }
 
-static int assign(const struct catalog *c, struct assignment *a)
+static int assign(const struct catalog *c, bool kept, struct assignment *a)
 {
 	char belongs[CATALOG_LISTEN_MAX][CATALOG_DEVICE_BYTES] = {0}, why[ASSIGN_WHY];
 	int r = 0;
 
-	for (unsigned i = 0; assign_asks(c) && i < c->nlisten && r == 0; i++)
+	for (unsigned i = 0; assign_asks(c) && i < c->nlisten && (r == 0 || kept); i++)
 		r = find_device(&c->listen[i], belongs[i]);
+	if (kept) {
+		assign_again(c, belongs, a);
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	r = assign_devices(c, belongs, a, why);
 	if (r < 0)
 		log_error("%s", why);
 	return r;
+}
+
+/* With "all" nothing names a device whose addresses have gone, but what was left */
+static void assign_left(const struct store *left, const struct catalog *c, struct assignment *a)
+{
+	bool missing = false;
+
+	for (unsigned i = 0; i < c->nlisten; i++)
+		missing |= a->of[i] == ASSIGN_MISSING;
+	for (unsigned i = 0; missing && c->all_devices && i < left->ndevices; i++) {
+		const char *name = left->device[i].name;
+		bool has = a->n == CATALOG_DEVICES_MAX;
+
+		for (unsigned k = 0; k < a->n; k++)
+			has |= strcmp(a->name[k], name) == 0;
+		if (!has)
+			snprintf(a->name[a->n++], CATALOG_DEVICE_BYTES, "%s", name);
+	}
 }
 
 /* Without a name, what was left decides, and of several the address */
@@ -101,13 +134,26 @@ static void __attribute__((noreturn)) leave_to_the_next(const struct store *left
 
 /* ---- a device ---- */
 
+/* Address @i is the device's; one that is missing, if a listener was left there */
+static bool is_own(const struct opening *o, unsigned i)
+{
+	const struct catalog_listen *l = &o->catalog->listen[i];
+	const unsigned of = o->assignment->of[i];
+	bool was_left;
+
+	if (of != o->number && of != ASSIGN_MISSING)
+		return false;
+	was_left = rnic_cm_keep(o->device->cm, l->address, l->port);
+	return was_left || of == o->number;
+}
+
 static int bind_all(const struct opening *o)
 {
 	const struct catalog *c = o->catalog;
 	int r = 0;
 
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
-		if (o->assignment->of[i] == o->number)
+		if (is_own(o, i))
 			r = rnic_cm_bind(o->device->cm, c->listen[i].address, c->listen[i].port);
 	return r;
 }
@@ -159,20 +205,36 @@ static int open_afresh(const struct opening *o)
 	return r;
 }
 
-/* The new file of the connection manager is kept before anything moves into it */
-static int open_inherited(const struct opening *o)
+/*
+ * Listeners of addresses that are not the device's any more end before any address is bound: two devices may
+ * have exchanged theirs. The new file of the connection manager is kept before anything moves into it.
+ * *@listens: it has an address.
+ */
+static int inherit(const struct opening *o, bool *listens)
 {
 	struct device *d = o->device;
 	struct store_device *left = &d->inheritance.store;
 	int r = inheritance_open(&d->inheritance, &d->arena, &d->ledger);
 
+	*listens = false;
 	if (r == 0)
 		r = rnic_cm_new(&d->cm, &clients_cm_ops, &d->dispatch, d->ledger);
 	if (r < 0)
 		return r;
 	store_put_cm(left, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));
 	rnic_cm_inherit(d->cm, left->cm, left->ncm);
-	r = bind_all(o);
+	for (unsigned i = 0; i < o->catalog->nlisten; i++)
+		*listens |= is_own(o, i);
+	rnic_cm_end_others(d->cm);
+	return 0;
+}
+
+static int open_inherited(const struct opening *o)
+{
+	struct device *d = o->device;
+	struct store_device *left = &d->inheritance.store;
+	int r = bind_all(o);
+
 	if (r == 0)
 		r = inheritance_has_device(&d->inheritance)
 			    ? rnic_device_import(&d->dev, left->fd[STORE_DEVICE], d->ledger)
@@ -185,17 +247,17 @@ static int open_inherited(const struct opening *o)
 	return r;
 }
 
-static int open_one(const struct opening *o, const struct store_device *left)
+/* After inherit(), or afresh. Without a session nothing depends on a self-test that passed */
+static int open_one(const struct opening *o)
 {
 	struct device *d = o->device;
-	int r;
+	const struct inheritance *in = &d->inheritance;
+	int r = in->view ? open_inherited(o) : open_afresh(o);
 
-	inheritance_take(&d->inheritance, left);
-	r = d->inheritance.view ? open_inherited(o) : open_afresh(o);
 	if (r == 0)
 		inheritance_open_watches(&d->inheritance, d->dev);
 	return r == 0 ? device_test(d->dev, d->arena, &d->master, o->catalog->fenced_enables,
-				inheritance_has_device(&d->inheritance))
+				inheritance_has_device(in) && inheritance_has_sessions(in))
 		      : r;
 }
 
@@ -215,30 +277,141 @@ static void close_one(struct device *d)
 
 /* ---- all of them ---- */
 
-int devices_open(struct devices *d, const struct store *left, const struct catalog *c)
+/* The next one of the devices, as number @number of the assignment */
+static struct opening next_opening(const struct begin *b, unsigned number)
 {
-	bool was_served = !store_is_empty(left) && left->configuration >= 0;
-	struct assignment a;
+	return (struct opening){.device = &b->devices->device[b->devices->n],
+		.number = number,
+		.catalog = b->catalog,
+		.assignment = &b->assignment};
+}
+
+/* @d fails: what it fails for is no reason to end sessions of others */
+static void uncount_others(const struct devices *devices, const struct device *d)
+{
+	for (unsigned i = 0; i < devices->n; i++) {
+		const struct device *other = &devices->device[i];
+
+		if (other != d)
+			inheritance_uncount(&other->inheritance,
+				other->ledger ? ledger_fd(other->ledger)
+					      : other->inheritance.store.fd[STORE_LEDGER]);
+	}
+}
+
+static int inherit_all(struct begin *b)
+{
+	struct devices *d = b->devices;
+	int r = 0;
+
+	for (unsigned k = 0; k < b->assignment.n && r == 0; k++) {
+		const struct store_device *left = find_left(b->left, b->assignment.name[k], b->catalog);
+		const struct opening o = next_opening(b, k);
+		bool listens;
+
+		inheritance_take(&o.device->inheritance, left);
+		if (!o.device->inheritance.view)
+			continue;
+		b->done[k] = true;
+		b->number[d->n++] = k;
+		r = inherit(&o, &listens);
+		if (r < 0)
+			uncount_others(d, o.device);
+		if (r < 0 || listens)
+			continue;
+		inheritance_drop(&o.device->inheritance, "no address of the device is left");
+		close_one(o.device);
+		*o.device = (struct device){0};
+		d->n--;
+	}
+	return r;
+}
+
+static int open_inherited_all(struct begin *b)
+{
+	struct devices *d = b->devices;
+	int r = 0;
+
+	for (unsigned i = 0; i < d->n && r == 0; i++) {
+		const struct opening o = {.device = &d->device[i],
+			.number = b->number[i],
+			.catalog = b->catalog,
+			.assignment = &b->assignment};
+
+		r = open_one(&o);
+		if (r < 0)
+			uncount_others(d, o.device);
+	}
+	return r;
+}
+
+static bool has_address(const struct begin *b, unsigned number)
+{
+	for (unsigned i = 0; i < b->catalog->nlisten; i++)
+		if (b->assignment.of[i] == number)
+			return true;
+	return false;
+}
+
+static void leave_out(const struct opening *o)
+{
+	struct device *d = o->device;
+
+	log_error("%s is left out: the next daemon tries it again", name_of(o));
+	store_device_clear(&d->inheritance.store);
+	close_one(d);
+	*d = (struct device){0};
+}
+
+static int open_others(struct begin *b)
+{
+	struct devices *d = b->devices;
+	int r = 0;
+
+	for (unsigned k = 0; k < b->assignment.n && (r == 0 || b->kept); k++) {
+		const struct opening o = next_opening(b, k);
+
+		if (b->done[k])
+			continue;
+		inheritance_take(&o.device->inheritance, NULL);
+		r = has_address(b, k) ? open_one(&o) : -ENODEV;
+		if (r < 0 && b->kept)
+			leave_out(&o);
+		else
+			d->n++;
+	}
+	if (b->kept && d->n > 0)
+		r = 0;
+	if (r < 0)
+		uncount_others(d, NULL);
+	return r;
+}
+
+int devices_open(struct devices *d, const struct store *left, const struct catalog *c, bool kept)
+{
+	struct begin b = {.devices = d, .left = left, .catalog = c, .kept = kept};
+	bool may_leave = !kept && !store_is_empty(left) && left->configuration >= 0;
 	int r;
 
-	if (was_served && !all_exist(left, c))
+	if (may_leave && !all_exist(left, c))
 		leave_to_the_next(left);
-	r = assign(c, &a);
-	if (r < 0 && was_served)
+	r = assign(c, kept, &b.assignment);
+	if (r < 0 && may_leave)
 		leave_to_the_next(left);
 	if (r < 0)
 		return r;
+	assign_left(left, c, &b.assignment);
 	for (unsigned i = 0; i < left->ndevices; i++)
-		if (!is_taken(left, &a, c, &left->device[i]))
+		if (!is_taken(left, &b.assignment, c, &left->device[i]))
 			inheritance_give_up(&left->device[i]);
-	for (; d->n < a.n && r == 0; d->n++) {
-		struct opening o = {
-			.device = &d->device[d->n], .number = d->n, .catalog = c, .assignment = &a};
-
-		r = open_one(&o, find_left(left, a.name[d->n], c));
-		d->served.device[d->n] =
-			(struct served_device){.dev = o.device->dev, .arena = o.device->arena};
-	}
+	r = inherit_all(&b);
+	if (r == 0)
+		r = open_inherited_all(&b);
+	if (r == 0)
+		r = open_others(&b);
+	for (unsigned i = 0; i < d->n; i++)
+		d->served.device[i] =
+			(struct served_device){.dev = d->device[i].dev, .arena = d->device[i].arena};
 	d->served.n = d->n;
 	return r;
 }
@@ -256,11 +429,11 @@ bool devices_go_on(const struct devices *d)
 	return false;
 }
 
-void devices_distrust(struct devices *d)
+void devices_distrust(struct devices *d, bool distrusted)
 {
 	DEVICES_EACH (device, d)
 		if (device->ledger)
-			ledger_set_distrusted(ledger_fd(device->ledger), true);
+			ledger_set_distrusted(ledger_fd(device->ledger), distrusted);
 }
 
 bool devices_clear_store(struct devices *d)

@@ -36,16 +36,20 @@ struct devices {
 
 /**
  * Opens the devices that @c and its addresses name, with what @left has of them; what it has of others ends.
- * @d: all zero. Errors have been logged; devices_close() cleans up after them, too. If what was left can be
- * gone on with by a daemon with the configuration that was in force, this process ends instead.
+ * @d: all zero. Errors have been logged; devices_close() cleans up after them, too.
+ *
+ * @kept: @c was last in force. Then a device that has gone, or whose addresses have, is left out as long as
+ * there is another one; listeners that were left do not need their address. If not, @c may be wrong: if what
+ * was left can be gone on with by a daemon with the one that was in force, this process ends instead.
  */
-int devices_open(struct devices *d, const struct store *left, const struct catalog *c);
+int devices_open(struct devices *d, const struct store *left, const struct catalog *c, bool kept);
 /** The number of @device. */
 unsigned devices_number(const struct devices *d, const struct device *device);
 /** True: a daemon before this one left something that this one goes on with. */
 bool devices_go_on(const struct devices *d);
-/** The next daemon begins with the configuration that is kept: the one in force may be why this one fails. */
-void devices_distrust(struct devices *d);
+/** @distrusted: the next daemon begins with the configuration that is kept: the one in force may be why this
+ * one fails. If not, with that of the file. */
+void devices_distrust(struct devices *d, bool distrusted);
 /** The service manager closes what it keeps of them. False: none has been opened. */
 bool devices_clear_store(struct devices *d);
 /** After their sessions, and all that is in them. */

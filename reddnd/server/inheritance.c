@@ -85,6 +85,24 @@ void inheritance_give_up(const struct store_device *left)
 	start_afresh(&in, v, v ? "the device is not one of those that are configured now" : why);
 }
 
+void inheritance_drop(struct inheritance *in, const char *why)
+{
+	store_drop_old_cm(&in->store);
+	start_afresh(in, in->view, why);
+	inheritance_deinit(in);
+}
+
+void inheritance_uncount(const struct inheritance *in, int fd)
+{
+	if (in->view && fd >= 0)
+		ledger_set_failed(fd, in->view->head.failed);
+}
+
+bool inheritance_has_sessions(const struct inheritance *in)
+{
+	return in->view && count_sessions(in->view) > 0;
+}
+
 /* Counts the attempt before anything is done: a daemon that fails cannot */
 static int begin(struct inheritance *in, struct ledger_view *v)
 {

@@ -32,6 +32,13 @@ struct inheritance {
 void inheritance_take(struct inheritance *in, const struct store_device *left);
 /** What was left of a device that is not served any more ends. Logged. */
 void inheritance_give_up(const struct store_device *left);
+/** So does what has been taken: @why, a clause. Its files of the connection manager have been closed. Logged.
+ */
+void inheritance_drop(struct inheritance *in, const char *why);
+/** This attempt does not count: it failed for another device. @fd: of the ledger. */
+void inheritance_uncount(const struct inheritance *in, int fd);
+/** True: sessions were left. */
+bool inheritance_has_sessions(const struct inheritance *in);
 
 /** True: so was the device, with its memory; else it takes no direct commands, and the next daemon opens it
  * anew. */

@@ -35,6 +35,7 @@ struct server {
 	struct handovers *handovers;
 	struct renewal renewal;
 	sd_event_source *watch;
+	bool kept;     /* the catalog that it began with is the one that was last in force */
 	char *refused; /* why the catalog in force is not the one of the file; NULL: it is */
 	bool ending;
 	const struct server_ops *ops;
@@ -348,12 +349,12 @@ int server_give_back(struct server *sv, const char *name, uid_t by)
 
 /* ---- beginning and end ---- */
 
-/* The next daemon tries again with what was left, as it is. If this one had the catalog of the file, the next
- * one has the one before: this may be why. */
+/* The next daemon tries again with what was left, as it is. If this one had a catalog that was not in force
+ * yet, the next one has the one before: this may be why. Else it has the one of the file, which may have been
+ * corrected meanwhile. */
 static void __attribute__((noreturn)) leave_all(struct server *sv)
 {
-	if (!sv->refused)
-		devices_distrust(&sv->devices);
+	devices_distrust(&sv->devices, !sv->kept);
 	_exit(EX_TEMPFAIL);
 }
 
@@ -377,7 +378,8 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 	r = sv->events && sv->handovers ? 0 : -ENOMEM;
 	if (r == 0) {
 		take_handovers(sv);
-		r = devices_open(&sv->devices, &sv->store, catalog);
+		sv->kept = configuration_is_kept(&sv->store, catalog);
+		r = devices_open(&sv->devices, &sv->store, catalog, sv->kept);
 	}
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);

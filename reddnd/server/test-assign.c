@@ -130,6 +130,38 @@ static void test_too_many(void **state)
 	refused(&c, belongs, "the addresses of \"listen\" belong to more than 8 devices");
 }
 
+/* What was in force is served as far as it can be: addresses have gone, or belong to others now */
+static void test_again(void **state)
+{
+	static const char belongs[][CATALOG_DEVICE_BYTES] = {"a", "", "c"},
+			  none[][CATALOG_DEVICE_BYTES] = {"", "", ""};
+	struct catalog c = with("a", "b", 3);
+	struct assignment a;
+
+	(void)state;
+	assign_again(&c, belongs, &a);
+	assert_int_equal(a.n, 2);
+	assert_string_equal(a.name[1], "b");
+	assert_int_equal(a.of[0], 0);
+	assert_int_equal(a.of[1], ASSIGN_MISSING);
+	assert_int_equal(a.of[2], ASSIGN_MISSING);
+
+	c = with(NULL, NULL, 3);
+	c.all_devices = true;
+	assign_again(&c, belongs, &a);
+	assert_int_equal(a.n, 2);
+	assert_string_equal(a.name[1], "c");
+	assert_int_equal(a.of[1], ASSIGN_MISSING);
+	assert_int_equal(a.of[2], 1);
+	assign_again(&c, none, &a);
+	assert_int_equal(a.n, 0);
+
+	c = with("a", NULL, 3);
+	assign_again(&c, none, &a);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(a.of[2], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@ needs "${recycling[@]}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
+: "${NO_ADDRESS_LIB:?set NO_ADDRESS_LIB to the path of the library that hides an address}"
 
 # The server's host has a third device, which it does not use; clients come from two other hosts
 nic_options+=(--hosts "a:1,b:3,c:1")
@@ -67,7 +68,9 @@ expect_no_leak
 # ---- clients of both ----------------------------------------------------------------------
 
 configure "$both" "$addresses" >"$work/reddnd.conf"
-background run.log --host b "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
+export NO_ADDRESS=$work/no-address LIB=$NO_ADDRESS_LIB
+# shellcheck disable=SC2016
+background run.log --host b "$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
 run=$child
 server_ready "$run" reddnd run.log reddnd_listens
 
@@ -250,6 +253,15 @@ until_true as_in_first || fail "objects are left over" "$work/objects.1" <(objec
 state_is tenants 'd[0]["rate"]' 1000000 || fail "the limit of the tenant is $(state tenants 'd[0]["rate"]')"
 ok "killed at $points of the $n calls of taking over both devices, and the next one takes over"
 
+lines=$(wc -l <"$work/run.log")
+: >"$NO_ADDRESS"
+kill -9 "$(daemon)"
+until_true has_served_since "$lines" || fail "nobody takes over without the address" "$work/run.log"
+rm "$NO_ADDRESS"
+undisturbed "an address gone"
+answers "$second" || fail "no answer at the address that was gone" "$work/get.log" "$work/run.log"
+ok "killed while the address of one device is gone, and the next one goes on with its listener"
+
 # ---- reload -------------------------------------------------------------------------------
 
 configure '"mlx5_0"' "\"$first:$port\"" >"$work/reddnd.conf"
@@ -325,6 +337,38 @@ alive "$on_first" || fail "the client of the first device was disturbed" "$work/
 before=$(requests mlx5_0 kept)
 until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
 ok "the next daemon serves both again, and sessions of the other go on"
+
+"$SOFTCX" fault add error local-protection --device b/mlx5_1 --probability 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
+goes_on_without_second() # WORDS: and sessions of the first device go on
+{
+	local lines
+
+	lines=$(wc -l <"$work/run.log")
+	kill -9 "$(daemon)"
+	logged()
+	{
+		tail -n "+$((lines + 1))" "$work/run.log" | grep -qF "$1" && serves_both
+	}
+	until_true logged "$1" || fail "no word of: $1" "$work/run.log"
+	alive "$on_first" || fail "the client of the first device was disturbed" "$work/first.log" "$work/run.log"
+	before=$(requests mlx5_0 kept)
+	until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
+}
+goes_on_without_second 'mlx5_1 runs no chains: it failed the self-test'
+"$SOFTCX" fault clear >"$work/fault.log"
+goes_on_without_second 'mlx5_1: self-test passed'
+ok "a device without sessions that fails its self-test lets sessions of the other go on"
+
+# its chains fail, the requests of its client do not
+bench second.log "$second" cpu
+on_second=$child
+until_true more_requests mlx5_1 cpu 10 || fail "the client of the second device gets no answers" "$work/second.log" "$work/run.log"
+"$SOFTCX" fault add error local-protection --opcode send-enable --device b/mlx5_1 --probability 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
+goes_on_without_second 'mlx5_1: 1 sessions of the daemon before this one end now: too many daemons failed to go on with it'
+"$SOFTCX" fault clear >"$work/fault.log"
+goes_on_without_second 'mlx5_1: self-test passed'
+wait "$on_second" && fail "a client of the device ends well" "$work/second.log"
+ok "one that fails it three times ends its own sessions only"
 
 # ---- other devices ------------------------------------------------------------------------
 
