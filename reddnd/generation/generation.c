@@ -357,18 +357,20 @@ static uint64_t largest(const struct offload *o)
 	return layouts_of_depth(o, o->conf->depth_max)->size;
 }
 
-int generation_check_room(const struct generation *g, unsigned device, uint64_t room)
+int generation_check_room(const struct generation *g, unsigned device, uint64_t room, bool must)
 {
 	const struct offload *o = generation_offloads(g, device);
 
 	for (unsigned i = 0; i < g->catalog->noffloads; i++)
 		if (!offload_is_disabled(&o[i], NULL) && largest(&o[i]) > room) {
-			log_error("%s: offload %s: the queues of one client take %" PRIu64
-				  " bytes, the arena has room for %" PRIu64
-				  "; lower depth_max or instances, or raise \"arena\"",
-				g->catalog->offloads[i].where, g->catalog->offloads[i].name, largest(&o[i]),
-				room);
-			return -ENOSPC;
+			log_at(must ? LOG_ERR : LOG_WARNING, 0,
+				"%s%s%s: offload %s: the queues of one client take %" PRIu64
+				" bytes, the arena has room for %" PRIu64
+				"; lower depth_max or instances, or raise \"arena\"",
+				g->served->n > 1 ? rnic_device_name(g->served->device[device].dev) : "",
+				g->served->n > 1 ? ": " : "", g->catalog->offloads[i].where,
+				g->catalog->offloads[i].name, largest(&o[i]), room);
+			return must ? -ENOSPC : 0;
 		}
 	return 0;
 }

@@ -80,8 +80,8 @@ const struct offload *generation_offload(
 
 /**
  * 0 if one client with the depth_max of any offload of device @device has room in an arena of @room bytes;
- * else -ENOSPC, which has been logged.
+ * else -ENOSPC, which has been logged; 0 with a warning unless it @must have that.
  */
-int generation_check_room(const struct generation *generation, unsigned device, uint64_t room);
+int generation_check_room(const struct generation *generation, unsigned device, uint64_t room, bool must);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "reddnd/probe/probe.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +19,11 @@ int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm
 	}
 	return rnic_device_open(dev, *name ? name : bound ? bound : "", ledger);
 }
+
+/* Sparse: what the self-test needs, and no page more */
+enum { TEST_ARENA = 4 << 20 };
+
+DEFINE_CLEANUP(struct rnic_arena *, rnic_arena_free)
 
 static int test(struct rnic_device *dev, struct master_qp *master, bool fences)
 {
@@ -58,11 +64,25 @@ static int run_chains(
 	return r == 0 ? test(dev, master, fences) : r;
 }
 
+/* Sessions of a daemon before this one may have all of @arena but the room of its master QP */
+static int run_chains_beside(
+	struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences)
+{
+	CLEANUP(rnic_arena_freep) struct rnic_arena *own = NULL;
+	struct master_qp tester = {0};
+	int r = rnic_arena_new(&own, TEST_ARENA);
+
+	if (r == 0)
+		r = run_chains(dev, own, &tester, fences);
+	master_qp_deinit(&tester);
+	return r == 0 ? master_qp_init(master, rnic_device_pd(dev), arena) : r;
+}
+
 int device_test(
 	struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences, bool in_use)
 {
 	const char *why = rnic_device_caps(dev)->no_chains;
-	int r = *why ? 0 : run_chains(dev, arena, master, fences);
+	int r = *why ? 0 : (in_use ? run_chains_beside : run_chains)(dev, arena, master, fences);
 
 	if (rnic_is_shortage(r))
 		return refuse_shortage(dev, r);

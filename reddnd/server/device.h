@@ -19,8 +19,8 @@ int device_open(struct rnic_device **dev, const char *name, const struct rnic_cm
  * that firmware does not report (rnic_device_set_observed()); whether a SEND_EN heeds a fence only if
  * @fences, else that is not relied on. If they do not run as they must, the device is one that runs none
  * (rnic_device_deny_chains()); where @in_use, chains of a daemon before this one run on it, and that is an
- * error. So is a shortage of memory or the like in any case, because it does not tell what the device can do.
- * Errors have been logged.
+ * error; they may have all of @arena, so the chains run in an arena of their own. So is a shortage of memory
+ * or the like in any case, because it does not tell what the device can do. Errors have been logged.
  */
 int device_test(struct rnic_device *dev, struct rnic_arena *arena, struct master_qp *master, bool fences,
 	bool in_use);

@@ -165,14 +165,17 @@ static void put_in_force(struct server *sv, struct generation *generation)
 	}
 }
 
+/* Sessions that go on may have all of it: they are no reason not to go on with them */
 static int check_room(const struct server *sv, const struct generation *g)
 {
 	int r = 0;
 
 	for (unsigned i = 0; i < sv->devices.n && r == 0; i++) {
-		const struct rnic_arena *arena = sv->devices.device[i].arena;
+		const struct device *device = &sv->devices.device[i];
+		const struct rnic_arena *arena = device->arena;
 
-		r = generation_check_room(g, i, rnic_arena_size(arena) - rnic_arena_used(arena));
+		r = generation_check_room(g, i, rnic_arena_size(arena) - rnic_arena_used(arena),
+			!inheritance_has_sessions(&device->inheritance));
 	}
 	return r;
 }

@@ -15,6 +15,8 @@
 static struct rnic_caps caps;
 static int master_error, probe_error;
 static unsigned freed;
+static const struct rnic_arena *arena_of_test; /* NULL: that of sessions */
+static const struct rnic_arena *arena_of_master;
 
 /* ---- in place of the device ---- */
 
@@ -61,7 +63,7 @@ int __wrap_master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_a
 {
 	(void)m;
 	(void)pd;
-	(void)arena;
+	arena_of_master = arena;
 	return master_error;
 }
 
@@ -75,6 +77,7 @@ int __wrap_probe_at_start(const struct probe_attr *attr, bool fences, struct rni
 {
 	(void)attr;
 	(void)fences;
+	arena_of_test = arena_of_master;
 	*seen = (struct rnic_observed){0};
 	return probe_error;
 }
@@ -125,12 +128,25 @@ static void test_shortage(void **state)
 	}
 }
 
+/* Sessions that go on may have all of their arena */
+static void test_beside(void **state)
+{
+	(void)state;
+	assert_int_equal(start(0, 0, false), 0);
+	assert_null(arena_of_test);
+	assert_int_equal(start(0, 0, true), 0);
+	assert_non_null(arena_of_test);
+	assert_null(arena_of_master);
+	assert_int_equal(freed, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_runs_chains),
 		cmocka_unit_test(test_runs_none),
 		cmocka_unit_test(test_shortage),
+		cmocka_unit_test(test_beside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
