@@ -169,12 +169,19 @@ static void record_override(
 			write_override(&t->domain[i].slot->tenant, configured, set);
 }
 
+static bool has_override(const struct ledger_tenant *l, const struct ledger_override *configured,
+	const struct ledger_override *set)
+{
+	return l->is_set && memcmp(&l->configured, configured, sizeof(*configured)) == 0 &&
+	       memcmp(&l->set, set, sizeof(*set)) == 0;
+}
+
 /* Where a daemon before this one had not got to, or did not serve */
 static void spread_override(
 	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
 {
 	for (unsigned i = 0; i < t->ndomains; i++)
-		if (t->domain[i].slot && !t->domain[i].slot->tenant.is_set)
+		if (t->domain[i].slot && !has_override(&t->domain[i].slot->tenant, configured, set))
 			write_override(&t->domain[i].slot->tenant, configured, set);
 }
 
