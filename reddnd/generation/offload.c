@@ -389,7 +389,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	if (r < 0)
 		return r;
 	if (*o->why) {
-		log_error("offload %s is disabled", conf->name);
+		log_error("%s: offload %s is disabled", rnic_device_name(rnic_pd_device(pd)), conf->name);
 		return 0;
 	}
 	o->description = program_describe(o->program);

@@ -130,6 +130,10 @@ until_true more_requests mlx5_1 armed 10 || fail "the client of the second devic
 state_is status '[d["device"]] + [(o["device"], o["state"], o["sessions"]) for o in d["devices"]]' \
 	"['mlx5_0, mlx5_1', ('mlx5_0', 'serving', 1), ('mlx5_1', 'serving', 1)]" || fail "the status is $(state status d)"
 state_is clients '[(o["session"] > 6, o["device"]) for o in d]' "[(True, 'mlx5_0'), (True, 'mlx5_1')]" || fail "the clients are $(state clients d)"
+ctl clients >"$work/clients"
+grep -q '^DEVICE  *SESSION ' "$work/clients" || fail "the list of clients does not name the devices" "$work/clients"
+ctl status >"$work/status"
+grep -q '^mlx5_1  *serving  *1  *[0-9.]* [KM]iB  *16.0 MiB' "$work/status" || fail "the status has no table of devices" "$work/status"
 ctl metrics >"$work/metrics"
 for line in 'reddnd_device_up{device="mlx5_1"} 1' 'reddnd_device_sessions{device="mlx5_0"} 1' 'reddnd_arena_bytes{device="mlx5_1",state="used"} '; do
 	grep -qF "$line" "$work/metrics" || fail "no metric $line" "$work/metrics"

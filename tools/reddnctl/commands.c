@@ -30,7 +30,15 @@ static const struct table_column status_columns[] = {
 	{"arena_used", "arena used", TABLE_BYTES},
 	{"arena_size", "arena", TABLE_BYTES},
 };
+static const struct table_column device_columns[] = {
+	{"device", "DEVICE", TABLE_TEXT},
+	{"state", "STATE", TABLE_TEXT},
+	{"sessions", "SESSIONS", TABLE_COUNT},
+	{"arena_used", "ARENA USED", TABLE_BYTES},
+	{"arena_size", "ARENA", TABLE_BYTES},
+};
 static const struct table_column client_columns[] = {
+	{"device", "DEVICE", TABLE_TEXT}, /* the first one: see ctl_clients() */
 	{"session", "SESSION", TABLE_COUNT},
 	{"peer", "CLIENT", TABLE_TEXT},
 	{"tenant", "TENANT", TABLE_TEXT},
@@ -119,6 +127,15 @@ static int list(struct control *l, const struct ctl_options *o, const char *name
 	return print_list(o, control_call(l, control_request(name)), columns, ncolumns);
 }
 
+/* What the status has of several together */
+static void print_devices(struct json_object *devices)
+{
+	if (json_object_array_length(devices) < 2)
+		return;
+	putchar('\n');
+	table_print_list(stdout, devices, device_columns, COUNT(device_columns));
+}
+
 int ctl_status(struct control *l, const struct ctl_options *o, const char *arg)
 {
 	CLEANUP(json_object_putp) struct json_object *result = control_call(l, control_request("status"));
@@ -129,13 +146,32 @@ int ctl_status(struct control *l, const struct ctl_options *o, const char *arg)
 	if (o->json)
 		return print_json(result);
 	table_print_object(stdout, result, status_columns, COUNT(status_columns));
+	print_devices(json_object_object_get(result, "devices"));
 	return 0;
+}
+
+static bool differ_in_device(struct json_object *clients)
+{
+	const char *first = NULL;
+
+	for (size_t i = 0; i < json_object_array_length(clients); i++) {
+		const char *device = json_object_get_string(
+			json_object_object_get(json_object_array_get_idx(clients, i), "device"));
+
+		if (first && device && strcmp(first, device) != 0)
+			return true;
+		first = device;
+	}
+	return false;
 }
 
 int ctl_clients(struct control *l, const struct ctl_options *o, const char *arg)
 {
+	struct json_object *clients = control_call(l, control_request("clients"));
+	unsigned from = clients && differ_in_device(clients) ? 0 : 1;
+
 	(void)arg;
-	return list(l, o, "clients", client_columns, COUNT(client_columns));
+	return print_list(o, clients, client_columns + from, COUNT(client_columns) - from);
 }
 
 int ctl_offloads(struct control *l, const struct ctl_options *o, const char *arg)
