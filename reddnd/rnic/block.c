@@ -22,12 +22,16 @@ enum { QUEUE_PAGE = 4096 };
 int rnic_block_init(struct rnic_block *b, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size)
 {
-	return rnic_block_init_in(NULL, b, pd, arena, size, code_off, code_size);
+	return rnic_block_init_in(NULL, b, pd, arena, size, code_off, code_size, RNIC_BLOCK_LOOPBACK);
 }
 
 int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rnic_pd *pd,
-	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size)
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size,
+	enum rnic_block_access access)
 {
+	static const int flags[] = {[RNIC_BLOCK_LOCAL] = IBV_ACCESS_LOCAL_WRITE,
+		[RNIC_BLOCK_LOOPBACK] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
 	struct rnic_device *dev = pd->dev;
 	int r;
 
@@ -52,9 +56,7 @@ int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rn
 	if (code_size == 0)
 		return 0;
 	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
-	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova,
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-			IBV_ACCESS_REMOTE_ATOMIC);
+	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova, (unsigned)flags[access]);
 	if (!b->mr) {
 		r = log_errno(-errno, "cannot register %" PRIu64 " bytes of queue memory", code_size);
 		rnic_block_deinit(b);

@@ -12,7 +12,7 @@
 
 /**
  * An extent of the arena that the device knows: queues are placed in it by offset, and the part
- * [code_off, code_off + code_size) has a memory key for local and loopback access (read, write, atomic).
+ * [code_off, code_off + code_size) has a memory key.
  */
 struct rnic_block {
 	struct rnic_device *dev;
@@ -31,12 +31,17 @@ struct rnic_block {
 	uint32_t lkey, rkey;
 };
 
-/** @code_off: multiple of 64. -ENOSPC when the arena is full, -ENOMEM, or the error of the device. */
+/** What the key is for: gathers and scatters; loopback READs, WRITEs and atomics, too. */
+enum rnic_block_access { RNIC_BLOCK_LOCAL, RNIC_BLOCK_LOOPBACK };
+
+/** @code_off: multiple of 64. The key is for loopback access. -ENOSPC when the arena is full, -ENOMEM, or the
+ * error of the device. */
 int rnic_block_init(struct rnic_block *block, struct rnic_pd *pd, struct rnic_arena *arena, uint64_t size,
 	uint64_t code_off, uint64_t code_size);
-/** The same, recorded in @slot (or NULL), as will be its queues. */
+/** The same, recorded in @slot (or NULL), as will be its queues, with a key for @access. */
 int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *block, struct rnic_pd *pd,
-	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size);
+	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size,
+	enum rnic_block_access access);
 /**
  * The same block, made by a daemon before this one and recorded in @slot, which was inherited. Queues that
  * are made in it later are not made but found in @slot: they have what their attributes say, or it is

@@ -52,7 +52,7 @@ static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **o
 	r = rnic_device_take_slot(pool->dev, LEDGER_POOL_CQ, &q->slot);
 	if (r == 0)
 		r = rnic_block_init_in(q->slot, &q->block, rnic_device_pd(pool->dev), pool->arena,
-			bytes_of(log_cqes), PAGE, 0);
+			bytes_of(log_cqes), PAGE, 0, RNIC_BLOCK_LOCAL);
 	if (r == 0)
 		r = rnic_cq_init(&q->cq, &q->block, &attr);
 	if (r < 0) {

@@ -43,8 +43,8 @@ int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *a
 	*m = (struct master_qp){.dev = rnic_pd_device(pd)};
 	r = rnic_device_take_slot(m->dev, LEDGER_MASTER, &m->slot);
 	if (r == 0)
-		r = rnic_block_init_in(
-			m->slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, 0);
+		r = rnic_block_init_in(m->slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES,
+			PAGE, 0, RNIC_BLOCK_LOCAL);
 	if (r == 0)
 		r = make_queues(m);
 	if (r < 0)

@@ -128,7 +128,7 @@ int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_ar
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_block_init_in(attr->slot, &q->block, pd, arena, p.size, 0, attr->size);
+	r = rnic_block_init_in(attr->slot, &q->block, pd, arena, p.size, 0, attr->size, RNIC_BLOCK_LOCAL);
 	if (r == 0)
 		r = make_queues(q, &p, attr);
 	if (r < 0) {

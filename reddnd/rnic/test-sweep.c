@@ -42,7 +42,7 @@ static void make(struct queues *q, uint64_t number)
 		.offload = "o"};
 	ledger_set_last_session(ledger, number);
 	assert_int_equal(rnic_block_init_in(q->slot, &q->block, rnic_device_pd(dev), arena,
-				 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, PAGE),
+				 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES, PAGE, PAGE, RNIC_BLOCK_LOOPBACK),
 		0);
 	assert_int_equal(rnic_cq_init(&q->cq, &q->block, &cq), 0);
 	assert_int_equal(rnic_qp_init(&q->qp, &q->block, &qp), 0);

@@ -190,8 +190,8 @@ static uint32_t tail_of(const struct chain_queue *q)
 int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request)
 {
 	const struct queue_layout *l = &s->queues.layout;
-	int r = rnic_block_init_in(
-		s->slot, &s->queues.block, s->domain->pd, arena, l->size, l->code_off, l->code_size);
+	int r = rnic_block_init_in(s->slot, &s->queues.block, s->domain->pd, arena, l->size, l->code_off,
+		l->code_size, RNIC_BLOCK_LOOPBACK);
 
 	s->queues.tail = tail_of(&s->offload->img->queue[0]);
 	if (r == 0)
