@@ -153,7 +153,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 		return false;
 	a->charge.sessions = !a->request.joins;
 	a->charge.depth = a->request.depth;
-	a->charge.queue_bytes = layouts_queue_bytes(a->offload, a->request.depth);
+	a->charge.queue_bytes = layouts_queue_bytes(a->offload, a->request.depth, a->request.no_immediates);
 	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;
 	return tenant_charge(a->tenant, &a->charge, from->now_us, rej);
 }

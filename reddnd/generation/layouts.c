@@ -79,7 +79,8 @@ struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots)
 	};
 }
 
-struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots)
+/* A WRITE and a SEND in place of a WRITE with an immediate */
+struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends)
 {
 	const struct layouts_cpu l = layouts_for_cpu(o, slots);
 
@@ -87,12 +88,20 @@ struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots
 		.size = (uint64_t)slots * l.recv_bytes + (uint64_t)l.replies * l.reply_bytes +
 			slots * sizeof(uint64_t),
 		.recvs = {.n = slots, .stride = l.recv_bytes, .bytes = o->img->arg_len},
-		.sends = l.replies * executor_max_messages(o->program),
+		.sends = (sends ? 2 : 1) * l.replies * executor_max_messages(o->program),
 	};
 }
 
-int layouts_make_cpu(struct offload *o)
+static uint64_t cpu_bytes(const struct offload *o, const struct rnic_device *dev, unsigned slots, bool sends)
 {
+	const struct rnic_plain_attr queue = layouts_cpu_queue(o, slots, sends);
+
+	return rnic_plain_bytes(dev, &queue);
+}
+
+int layouts_make_cpu(struct offload *o, const struct rnic_device *dev)
+{
+	const bool sends = rnic_device_caps(dev)->no_immediates;
 	unsigned last = log_slots(o, o->conf->depth_max);
 
 	if (executor_bytes(o->program) > UINT32_MAX / 2)
@@ -101,10 +110,9 @@ int layouts_make_cpu(struct offload *o)
 	if (allocate(o) < 0)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last; i++) {
-		const struct rnic_plain_attr queue = layouts_cpu_queue(o, 1u << i);
-
 		o->layouts[i].slots = 1u << i;
-		o->layouts[i].size = rnic_plain_bytes(&queue);
+		o->layouts[i].size = cpu_bytes(o, dev, 1u << i, sends);
+		o->layouts[i].sends_size = cpu_bytes(o, dev, 1u << i, true);
 		o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	return 0;
@@ -160,9 +168,11 @@ bool layouts_share_cqs(const struct offload *o, unsigned slots)
 	return o->cq_alone || layouts_reply_cqes(o, slots) <= 1u << CQ_POOL_LOG_CQES;
 }
 
-uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth)
+uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth, bool sends)
 {
-	return layouts_bytes(o, layouts_of_depth(o, depth));
+	const struct queue_layout *l = layouts_of_depth(o, depth);
+
+	return sends && o->cpu ? l->sends_size : layouts_bytes(o, l);
 }
 
 uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *l)

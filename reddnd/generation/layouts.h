@@ -15,8 +15,8 @@
 /** Makes them for queues of up to @max_wqebbs. -E2BIG: the device has no queues that deep; @most is the
  * number of instances that it has room for. -ENOMEM. */
 int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most);
-/** The same of an offload that the CPU executes. Errors have been logged. */
-int layouts_make_cpu(struct offload *o);
+/** The same of an offload that the CPU executes, with queues of @dev. Errors have been logged. */
+int layouts_make_cpu(struct offload *o, const struct rnic_device *dev);
 void layouts_forget(struct offload *o); /* fine if there are none */
 
 unsigned layouts_slots(const struct offload *o, unsigned depth);
@@ -34,9 +34,10 @@ int layouts_template(
 uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots);
 /** True if a shared CQ has room for them, or each session has one alone. */
 bool layouts_share_cqs(const struct offload *o, unsigned slots);
-/** Bytes of memory of all its queues. */
-uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth);
-uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *layout); /* the same */
+/** Bytes of memory of all its queues; @sends: its client takes no immediates. */
+uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth, bool sends);
+/** The same of a session that has @layout. */
+uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *layout);
 /** Of a session whose requests the CPU executes: bytes of a RECV, of the data of the replies to a request,
  * and of these with a number for each, where there are no immediates; and the number of requests for whose
  * replies there is room. */
@@ -45,8 +46,8 @@ struct layouts_cpu {
 	unsigned replies;
 };
 struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots);
-/** Its queues, but for events and ledger; twice the sends where there are no immediates. Their memory has the
- * RECVs, the replies, and a number of 8 bytes for each slot. */
-struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots);
+/** Its queues, but for events and ledger; @sends: there are no immediates. Their memory has the RECVs, the
+ * replies, and a number of 8 bytes for each slot. */
+struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends);
 
 #endif

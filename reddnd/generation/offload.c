@@ -225,8 +225,9 @@ enum { OVERLAPS = 1 };
 
 /* OVERLAPS: the device has no room for instances that overlap, which are longer, and whose replies need more
  * CQEs */
-static int check_device(struct offload *o, const struct rnic_caps *caps)
+static int check_device(struct offload *o, const struct rnic_device *dev)
 {
+	const struct rnic_caps *caps = rnic_device_caps(dev);
 	unsigned slots = layouts_slots(o, o->conf->depth_max);
 	uint32_t max_wqebbs = 1u << caps->log_max_qp_wqebbs;
 	char why[FIT_WHY];
@@ -234,7 +235,7 @@ static int check_device(struct offload *o, const struct rnic_caps *caps)
 	int r;
 
 	if (o->cpu)
-		return layouts_make_cpu(o);
+		return layouts_make_cpu(o, dev);
 	if (o->program->loop && o->program->loop_ring > max_wqebbs)
 		return offload_wrong(o, -E2BIG,
 			"its loop takes a queue of %u WQEBBs, the device has queues of %u",
@@ -271,7 +272,7 @@ static uint32_t longest_message(const struct chain_desc *d)
  * ---------------------------------------------------------------------------------------------------- */
 
 /* What follows from the program as it is compiled now. OVERLAPS, as check_device() */
-static int check_compiled(struct offload *o, const struct rnic_caps *caps)
+static int check_compiled(struct offload *o, const struct rnic_device *dev)
 {
 	int r;
 
@@ -279,7 +280,7 @@ static int check_compiled(struct offload *o, const struct rnic_caps *caps)
 	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
 	r = check_budget(o);
-	return r == 0 ? check_device(o, caps) : r;
+	return r == 0 ? check_device(o, dev) : r;
 }
 
 static int compile_in_turn(struct offload *o, const struct rnic_caps *caps)
@@ -292,28 +293,28 @@ static int compile_in_turn(struct offload *o, const struct rnic_caps *caps)
 }
 
 /* Compiles it again, with instances in turn, where those that overlap find no room */
-static int check_program(struct offload *o, const struct rnic_caps *caps)
+static int check_program(struct offload *o, const struct rnic_device *dev)
 {
-	int r = check_compiled(o, caps);
+	int r = check_compiled(o, dev);
 
 	if (r != OVERLAPS)
 		return r;
-	r = compile_in_turn(o, caps);
-	return r == 0 ? check_compiled(o, caps) : r;
+	r = compile_in_turn(o, rnic_device_caps(dev));
+	return r == 0 ? check_compiled(o, dev) : r;
 }
 
 /* What depends on the files of the regions, which belong to others */
-static int open_regions(
-	struct offload *o, const struct catalog *catalog, struct rnic_pd *pd, const struct rnic_caps *caps)
+static int open_regions(struct offload *o, const struct catalog *catalog, struct rnic_pd *pd)
 {
+	const struct rnic_device *dev = rnic_pd_device(pd);
 	int r = check_regions(o);
 
 	if (r == 0 && o->table)
-		r = compile_for_table(o, &o->table->geometry, caps);
+		r = compile_for_table(o, &o->table->geometry, rnic_device_caps(dev));
 	if (r == 0)
 		r = check_stored(o, catalog);
 	if (r == 0)
-		r = check_program(o, caps);
+		r = check_program(o, dev);
 	if (r == 0)
 		r = check_windows(o, pd);
 	return r == 0 ? check_shape(o) : r;
@@ -339,7 +340,8 @@ static void describe(const struct offload *o)
 static int open_engine(
 	struct offload *o, const struct catalog *catalog, struct region **regions, struct rnic_pd *pd)
 {
-	const struct rnic_caps *caps = rnic_device_caps(rnic_pd_device(pd));
+	const struct rnic_device *dev = rnic_pd_device(pd);
+	const struct rnic_caps *caps = rnic_device_caps(dev);
 	int r;
 
 	o->cq_alone = !o->cpu && !caps->observed.flushes_enabled_only;
@@ -352,11 +354,11 @@ static int open_engine(
 		r = bound < 0 ? bound : r;
 	}
 	if (r == 0)
-		r = check_program(o, caps);
+		r = check_program(o, dev);
 	if (r < 0 && !o->unfit)
 		return r;
 	if (r == 0)
-		r = open_regions(o, catalog, pd, caps);
+		r = open_regions(o, catalog, pd);
 	return r == -ENOMEM ? r : 0;
 }
 

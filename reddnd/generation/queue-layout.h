@@ -39,6 +39,7 @@ struct queue_layout {
 	uint64_t scratch_off, lanes_off;
 	struct queue_layout_loop loop;
 	uint64_t code_off, code_size, size; /* bytes; the offset line aligned */
+	uint64_t sends_size; /* .size of a session of the CPU whose replies end with SENDs (layouts.h) */
 };
 
 /** Number of instances for @depth outstanding requests: one half is armed again while the other half is used.

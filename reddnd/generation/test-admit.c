@@ -97,18 +97,34 @@ static void queues_are_charged(void **state)
 	struct offload o = {.img = &img, .conf = &armed, .layouts = layouts};
 
 	(void)state;
-	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	o.cq_alone = true;
 	/* a ring of 256 WQEBBs: 192 WQEs and a pad of 16 are 208 CQEs; and a page for the doorbell record */
-	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE + 4096 + 256 * 64);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE + 4096 + 256 * 64);
 	o.conf = &recycled;
-	assert_int_equal(layouts_queue_bytes(&o, DEPTH), SIZE);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
+}
+
+/* A client that takes no immediates has more of the arena, and its tenant pays for that */
+static void sends_are_charged(void **state)
+{
+	enum { SLOTS = 64, LOG_SLOTS = 6, DEPTH = 32, SIZE = 1 << 20, MORE = SIZE + 4096 };
+	struct chain_image img = {.nqueues = 1};
+	struct queue_layout layouts[LOG_SLOTS + 1] = {
+		[LOG_SLOTS] = {.slots = SLOTS, .size = SIZE, .sends_size = MORE}};
+	struct catalog_offload in_catalog = {.depth_max = DEPTH};
+	struct offload o = {.img = &img, .conf = &in_catalog, .layouts = layouts, .cpu = true};
+
+	(void)state;
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
+	assert_int_equal(layouts_queue_bytes(&o, DEPTH, true), MORE);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(by_address, setup),
-		cmocka_unit_test_setup(by_token_alone, setup), cmocka_unit_test(queues_are_charged)};
+		cmocka_unit_test_setup(by_token_alone, setup), cmocka_unit_test(queues_are_charged),
+		cmocka_unit_test(sends_are_charged)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

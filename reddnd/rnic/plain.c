@@ -70,9 +70,9 @@ int rnic_plain_events_next(struct rnic_plain_events *e, uint64_t *cookie)
 
 /* ---- queues ----------------------------------------------------------------------------------- */
 
-uint64_t rnic_plain_bytes(const struct rnic_plain_attr *attr)
+uint64_t rnic_plain_bytes(const struct rnic_device *dev, const struct rnic_plain_attr *attr)
 {
-	return plain_direct_bytes(attr);
+	return dev->direct ? plain_direct_bytes(attr) : attr->size;
 }
 
 int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,

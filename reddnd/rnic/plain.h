@@ -43,8 +43,8 @@ struct rnic_plain_attr {
 	struct ledger_slot *slot; /* where its objects are recorded; or NULL */
 };
 
-/** Bytes of the arena that it takes, with queues. */
-uint64_t rnic_plain_bytes(const struct rnic_plain_attr *attr);
+/** Bytes of the arena that it takes; with queues where @dev takes direct commands. */
+uint64_t rnic_plain_bytes(const struct rnic_device *dev, const struct rnic_plain_attr *attr);
 /** -ENOSPC when the arena is full, -ENOMEM, or the error of the device. */
 int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr);

@@ -38,9 +38,8 @@ static int make_executor(struct session *s, struct session_cpu *c)
 
 static struct rnic_plain_attr queue_attr(const struct session *s, const struct session_parts *parts)
 {
-	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots);
+	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots, s->cpu->sends);
 
-	attr.sends *= s->cpu->sends ? 2 : 1;
 	attr.cookie = s->id;
 	attr.events = parts->plain_events;
 	attr.slot = s->slot;
@@ -59,6 +58,13 @@ static void make_loops(struct session *s, struct session_cpu *c)
 	rate_init(&c->own.rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
 	c->loops = &c->own;
 	session_cpu_share_loops(s);
+}
+
+static void choose_sends(struct session *s, bool sends)
+{
+	s->cpu->sends = sends;
+	if (sends)
+		s->queues.layout.size = s->queues.layout.sends_size;
 }
 
 /* All but its queues */
@@ -100,7 +106,7 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 
 	if (r < 0)
 		return r;
-	s->cpu->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
+	choose_sends(s, request->no_immediates || rnic_device_caps(parts->dev)->no_immediates);
 	s->cpu->kept->sends = s->cpu->sends;
 	r = begin_queue(s, parts);
 	if (r < 0)
@@ -178,7 +184,7 @@ int session_cpu_adopt(struct session *s, const struct session_parts *parts, cons
 
 	if (r < 0)
 		return r;
-	s->cpu->sends = s->cpu->kept->sends;
+	choose_sends(s, s->cpu->kept->sends);
 	r = cpu_counters_read(s->cpu->kept, s->queues.layout.slots, s->cpu->layout.replies, &k);
 	if (r < 0)
 		return r;

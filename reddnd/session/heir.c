@@ -370,15 +370,15 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	r = choose_offload(s, o, foreign);
 	if (r < 0)
 		return r;
-	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,
-		.depth = l->depth,
-		.queue_bytes = layouts_bytes(s->offload, &s->queues.layout),
-		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	r = adopt_pool_cq(s);
 	if (r == 0)
 		r = adopt_queues(s, parts, &request);
 	if (r < 0)
 		return r;
+	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,
+		.depth = l->depth,
+		.queue_bytes = layouts_bytes(s->offload, &s->queues.layout),
+		.slot_bytes = (uint64_t)l->depth * l->slot_size};
 	restore_counters(s);
 	session_init_limits(s, now);
 	restore_limits(s, now);

@@ -34,7 +34,7 @@ const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev);
 struct layouts_cpu __wrap_layouts_for_cpu(const struct offload *o, unsigned slots);
 int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts);
 void __wrap_executor_free(struct executor *x);
-struct rnic_plain_attr __wrap_layouts_cpu_queue(const struct offload *o, unsigned slots);
+struct rnic_plain_attr __wrap_layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends);
 uint8_t *__wrap_rnic_plain_memory(const struct rnic_plain *q);
 int __wrap_rnic_plain_flush(struct rnic_plain *q, uint32_t number);
 uint32_t __wrap_rnic_plain_taken(const struct rnic_plain *q);
@@ -123,9 +123,10 @@ void __wrap_executor_free(struct executor *x)
 	(void)x;
 }
 
-struct rnic_plain_attr __wrap_layouts_cpu_queue(const struct offload *o, unsigned slots)
+struct rnic_plain_attr __wrap_layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends)
 {
 	(void)o;
+	(void)sends;
 	return (struct rnic_plain_attr){.recvs = {.n = slots}, .sends = slots};
 }
 
