@@ -140,6 +140,21 @@ static bool is_number(const struct ledger_head *head, uint64_t n)
 	       n >> LEDGER_CONNECTION_SHIFT < MAX_CONNECTIONS;
 }
 
+/* The CPU's and a recycled one have the same room for what they are */
+static const char *check_kind(const struct ledger_slot *slot)
+{
+	const struct ledger_session *s = &slot->session;
+
+	if (slot->kind == LEDGER_CPU_SESSION)
+		return s->recycled || s->cpu.last > 1 || s->cpu.spoilt > 1 || s->cpu.sends > 1
+			       ? "a session of the CPU is not sound"
+			       : NULL;
+	if (s->recycled &&
+		(s->recycler.progress % PROGRESS || !fits(&slot->block, s->recycler.progress, PROGRESS)))
+		return "the progress of a session is not in its block";
+	return NULL;
+}
+
 static const char *check_session(const struct ledger_head *head, const struct ledger_slot *slot)
 {
 	const struct ledger_session *s = &slot->session;
@@ -155,10 +170,7 @@ static const char *check_session(const struct ledger_head *head, const struct le
 	if (s->slot_size == 0 || s->slot_size % REPLY_SLOT ||
 		s->slot_addr + (uint64_t)s->depth * s->slot_size < s->slot_addr)
 		return "a session has impossible reply slots";
-	if (s->recycled &&
-		(s->recycler.progress % PROGRESS || !fits(&slot->block, s->recycler.progress, PROGRESS)))
-		return "the progress of a session is not in its block";
-	return NULL;
+	return check_kind(slot);
 }
 
 static const char *check_slot(const struct ledger_head *head, const struct ledger_slot *slot)

@@ -131,6 +131,25 @@ static void written_and_read(void **state)
 	ledger_free(d.ledger);
 }
 
+static void session_of_the_cpu(void **state)
+{
+	struct daemon d = begin();
+	struct ledger_view *v;
+
+	(void)state;
+	d.session->kind = LEDGER_CPU_SESSION;
+	d.session->session.cpu = (struct ledger_cpu){.begun = 9,
+		.finished = 8 << 16,
+		.taken[1] = {.received = 9},
+		.last = 1,
+		.spoilt = 1,
+		.sends = 1};
+	v = load(&d);
+	assert_int_equal(v->slots[2].session.cpu.begun, 9);
+	ledger_view_free(v);
+	ledger_free(d.ledger);
+}
+
 /* Whatever the daemon is about when it dies: what it had is there, and what it was making or ending is not
  * kept. */
 static void at_any_step(void **state)
@@ -523,6 +542,32 @@ static void progress_odd(struct daemon *d)
 	d->session->session.recycler.progress = 4;
 }
 
+/* What is in the room of a recycler is how far the CPU is */
+static void recycled_by_cpu(struct daemon *d)
+{
+	d->session->kind = LEDGER_CPU_SESSION;
+	d->session->session.recycled = 1;
+	d->session->session.cpu.begun = 8;
+}
+
+static void cpu_half_spoilt(struct daemon *d)
+{
+	d->session->kind = LEDGER_CPU_SESSION;
+	d->session->session.cpu.spoilt = 2;
+}
+
+static void cpu_half_sends(struct daemon *d)
+{
+	d->session->kind = LEDGER_CPU_SESSION;
+	d->session->session.cpu.sends = 2;
+}
+
+static void cpu_third_last(struct daemon *d)
+{
+	d->session->kind = LEDGER_CPU_SESSION;
+	d->session->session.cpu.last = 2;
+}
+
 static void no_window(struct daemon *d)
 {
 	d->session->session.windows[7] = 2;
@@ -584,6 +629,10 @@ static void refusals(void **state)
 		{slots_wrap, "a session has impossible reply slots"},
 		{progress_beyond, "the progress of a session is not in its block"},
 		{progress_odd, "the progress of a session is not in its block"},
+		{recycled_by_cpu, "a session of the CPU is not sound"},
+		{cpu_half_spoilt, "a session of the CPU is not sound"},
+		{cpu_half_sends, "a session of the CPU is not sound"},
+		{cpu_third_last, "a session of the CPU is not sound"},
 		{no_queues, "a slot lacks an object"},
 		{device_gone, "there are objects of no device"},
 		{no_window, "a session has a window that is none"},
@@ -625,6 +674,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_and_read),
+		cmocka_unit_test(session_of_the_cpu),
 		cmocka_unit_test(at_any_step),
 		cmocka_unit_test(slots_are_used_again),
 		cmocka_unit_test(inherited),

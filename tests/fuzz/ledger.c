@@ -161,6 +161,8 @@ static void check_slot(const struct ledger_view *v, uint32_t n)
 		fuzz_need(memchr(slot->session.offload, 0, LEDGER_NAME) && slot->session.number &&
 				  slot->session.number >> 63 == 0,
 			"an impossible session");
+	fuzz_need(slot->state != LEDGER_LIVE || slot->kind != LEDGER_CPU_SESSION || !slot->session.recycled,
+		"a recycled session of the CPU");
 	for (unsigned w = 0; slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION && w < LEDGER_WINDOWS;
 		w++)
 		fuzz_need(is_live(v, slot->session.windows[w], LEDGER_WINDOW), "a window that is none");
