@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 10,
+	LEDGER_VERSION = 11,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -111,9 +111,10 @@ struct ledger_limits {
 
 /** As the daemon last knew them; what the NIC has done since then is in its memory. */
 struct ledger_counters {
-	uint64_t done, posted, read;
+	uint64_t done, posted;
 	uint64_t hits, misses, bytes_out, unseen, iterations;
 	uint64_t verdicts[LEDGER_VERDICTS];
+	uint64_t read; /* stored last: outcomes are rather counted twice than not at all */
 };
 
 /** A WRITE of a reply. */

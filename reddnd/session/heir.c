@@ -14,15 +14,19 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
+_Static_assert(offsetof(struct ledger_counters, read) + sizeof(uint64_t) == sizeof(struct ledger_counters),
+	"what was read is stored behind what was found in it");
 _Static_assert((int)VERDICT_KINDS <= (int)LEDGER_VERDICTS, "the ledger has room for all of them");
 _Static_assert((int)CHAIN_MAX_WINDOWS <= (int)LEDGER_WINDOWS, "the same of windows");
 
 /* ---- for the next daemon ---- */
 
 /* The daemon may be killed in the middle: each number is the old one or the new one, and those in front are
- * written first */
+ * written first. Outcomes that it had counted since the last time are counted again if it is killed before it
+ * writes how many those were: at most as many as there are slots */
 static void keep(void *to, const void *from, size_t bytes)
 {
 	const uint64_t *new = from;
