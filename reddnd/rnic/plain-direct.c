@@ -141,24 +141,15 @@ int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_ar
 	return 0;
 }
 
-/*
- * CQEs behind those that were taken are in the CQ: their room was not given back. What was added may have
- * been posted or not, and the last one may have been made to complete or not. The doorbell record shows
- * whether it was posted, but not whether the doorbell was rung; ringing again does no harm.
- */
-static int go_on(struct direct *q, const struct places *p, const struct rnic_plain_position *at)
+/* CQEs behind those that were taken are in the CQ: their room was not given back */
+static int place(struct direct *q, const struct places *p, const struct rnic_plain_position *at)
 {
 	const uint32_t taken = at->completions - q->cq.consumer;
 
 	if ((taken & 0xffffff) > 1u << p->log_cqes || (uint16_t)(at->sends - q->qp.sq_posted) > p->sq_wqebbs)
 		return -EBADMSG;
 	q->cq.consumer = at->completions;
-	rnic_cq_update(&q->cq);
 	q->written = at->sends;
-	if (q->written != q->qp.sq_posted)
-		plain_direct_flush(&q->base, at->number);
-	else if (at->number)
-		rnic_qp_ring(&q->qp, q->written);
 	return 0;
 }
 
@@ -176,13 +167,29 @@ int plain_direct_adopt(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_
 		r = make_queues(q, &p, attr);
 	if (r == 0) {
 		complete(q, &p);
-		r = go_on(q, &p, at);
+		r = place(q, &p, at);
 	}
 	if (r == 0)
 		*out = &q->base;
 	else
 		free(q);
 	return r;
+}
+
+/*
+ * What was added may have been posted or not, and the last one may have been made to complete or not. The
+ * doorbell record shows whether it was posted, but not whether the doorbell was rung; ringing again does no
+ * harm.
+ */
+void plain_direct_go_on(struct rnic_plain *p, uint64_t number)
+{
+	struct direct *q = of(p);
+
+	rnic_cq_update(&q->cq);
+	if (q->written != q->qp.sq_posted)
+		plain_direct_flush(p, (uint32_t)number);
+	else if (number)
+		rnic_qp_ring(&q->qp, q->written);
 }
 
 void plain_direct_free(struct rnic_plain *p)

@@ -40,6 +40,7 @@ int plain_direct_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_aren
 	const struct rnic_plain_attr *attr);
 int plain_direct_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at);
+void plain_direct_go_on(struct rnic_plain *q, uint64_t number);
 void plain_direct_stop(struct rnic_plain *q);
 void plain_direct_free(struct rnic_plain *q);
 void plain_direct_receive(struct rnic_plain *q, uint64_t to);

@@ -87,6 +87,11 @@ int rnic_plain_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_aren
 	return pd->dev->direct ? plain_direct_adopt(q, pd, arena, attr, at) : -EBADMSG;
 }
 
+void rnic_plain_go_on(struct rnic_plain *q, uint64_t number)
+{
+	plain_direct_go_on(q, number);
+}
+
 void rnic_plain_forget(struct rnic_plain *q)
 {
 	free(q);

@@ -52,14 +52,15 @@ int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena 
 struct rnic_plain_position {
 	uint32_t completions; /* that were taken: rnic_plain_taken() */
 	uint16_t sends;       /* that were added: rnic_plain_added() */
-	uint32_t number;      /* of rnic_plain_flush(), if they were not posted yet */
 };
 
-/** Goes on with the queues in the slot of @attr, which was inherited, on a device that takes direct commands:
- * posts the sends that were added and not posted. -EBADMSG: it has no such queues, or they cannot be there;
- * -ENOMEM. After an error all is as before. */
+/** The queues in the slot of @attr, which was inherited, on a device that takes direct commands. -EBADMSG: it
+ * has no such queues, or they cannot be there; -ENOMEM. All is as before until rnic_plain_go_on(). */
 int rnic_plain_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at);
+/** Goes on with queues that were adopted: posts the sends that were added and not posted, for which @number
+ * counts as in rnic_plain_flush(), but with 64 bits. 0: none has ever been added. */
+void rnic_plain_go_on(struct rnic_plain *q, uint64_t number);
 /** Frees @q, and leaves the queues and the memory as they are. */
 void rnic_plain_forget(struct rnic_plain *q);
 /** It executes nothing more, and what is posted is flushed. NULL is fine for this and the next. */

@@ -150,7 +150,7 @@ static int restore_progress(struct session *s, const struct cpu_counters *k)
 	unsigned slots = s->queues.layout.slots;
 	uint16_t ahead = (uint16_t)(rnic_plain_received(s->cpu->queue) - k->received);
 
-	/* .read is written after .done */
+	/* .read is written after .done (session_note()) */
 	if (l->done > k->done || l->read > l->done || l->done - l->read > slots ||
 		k->received + ahead > l->done + slots)
 		return -EBADMSG;
@@ -190,12 +190,12 @@ int session_cpu_adopt(struct session *s, const struct session_parts *parts, cons
 		return r;
 	attr = queue_attr(s, parts);
 	r = rnic_plain_adopt(&s->cpu->queue, s->domain->pd, parts->arena, &attr,
-		&(struct rnic_plain_position){
-			.completions = k.cqes, .sends = k.added, .number = (uint32_t)k.finished});
+		&(struct rnic_plain_position){.completions = k.cqes, .sends = k.added});
 	if (r == 0)
 		r = restore_progress(s, &k);
 	if (r < 0)
 		return r;
+	rnic_plain_go_on(s->cpu->queue, k.finished);
 	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
 	restore_state(s, &k, clock_ns());
 	return 0;
