@@ -19,9 +19,9 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 	if (c->bytes == len)
 		return;
 	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
+	cpu_counters_spoil(s->cpu->kept);
 	if (s->cpu->is_short || s->cpu->faulted)
 		return;
-	cpu_counters_spoil(s->cpu->kept);
 	s->cpu->is_short = true;
 	s->cpu->short_one = number;
 	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",

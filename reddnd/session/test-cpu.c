@@ -4,6 +4,7 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu-replies.h"
+#include "reddnd/session/cpu-state.h"
 #include "reddnd/session/cpu.h"
 
 #include <setjmp.h>
@@ -372,6 +373,7 @@ static void test_answers_before_a_fault(void **state)
 		put(1, 0);
 		queue[there - 1].bytes = BYTES - 1; /* a short request */
 		assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+		assert_true(s->cpu->kept->spoilt); /* the next daemon would not find it */
 		for (unsigned i = 0; i < at; i++) {
 			waits(s, 1000 + 1000 * i);
 			queue[there++] = (struct rnic_plain_completion){.number = i + 1};
