@@ -135,9 +135,9 @@ const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct of
 		       "again";
 	if (l->spoilt)
 		return "the server was restarted when the session was about to end; connect again";
-	if (o && !o->cpu)
+	if (!o->cpu)
 		return "the server was restarted, and the NIC executes the offload now; connect again";
-	if (o && writes(o) && cpu_counters_amid(l))
+	if (writes(o) && cpu_counters_amid(l))
 		return "the server was restarted in the middle of a request that may have written to a "
 		       "region; connect again";
 	return NULL;

@@ -37,7 +37,7 @@ bool session_cpu_changed(struct session *s);
 
 /** Makes what the session needs, connected; RECVs are still missing. Errors have been logged. */
 int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request);
-/** NULL, or why the session in @slot cannot go on, in words; @o: the offload of that name, or NULL. */
+/** NULL, or why the session in @slot cannot go on, in words; @o: the offload of that name, not disabled. */
 const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct offload *o);
 /** Goes on with what a daemon before this one made, which is in the slot of the session. -EBADMSG: it cannot
  * be right; -ENOMEM. After an error the queues are as before, and session_cpu_forget() frees the rest. */

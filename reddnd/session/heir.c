@@ -127,15 +127,22 @@ void session_release_windows(struct session *s)
 	}
 }
 
+/* NULL, or why nobody can have @o */
+static const char *absence(const struct offload *o)
+{
+	if (!o)
+		return "the server was restarted, and the offload is no longer configured";
+	return offload_is_disabled(o, NULL) ? "the server was restarted, and the offload is disabled" : NULL;
+}
+
 /* NULL, or why the instances of @o are not those of the session */
 static const char *difference(const struct ledger_session *l, const struct offload *o)
 {
 	const struct queue_layout *layout;
+	const char *why = absence(o);
 
-	if (!o)
-		return "the server was restarted, and the offload is no longer configured";
-	if (offload_is_disabled(o, NULL))
-		return "the server was restarted, and the offload is disabled";
+	if (why)
+		return why;
 	layout = layouts_of_slots(o, l->slots);
 	if (!layout || (o->conf->recycled && !o->cpu) != l->recycled || layouts_image(o, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
@@ -160,7 +167,9 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 
 	if (!l->accepted)
 		return "the server was restarted before it had answered";
-	why = slot->kind == LEDGER_CPU_SESSION ? session_cpu_obstacle(slot, o) : NULL;
+	why = slot->kind == LEDGER_CPU_SESSION ? absence(o) : NULL;
+	if (!why && slot->kind == LEDGER_CPU_SESSION)
+		why = session_cpu_obstacle(slot, o);
 	if (why)
 		return why;
 	if (l->depth >= l->slots)
