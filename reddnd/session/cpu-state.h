@@ -24,6 +24,7 @@ struct session_cpu {
 	bool sends;      /* a number in place of immediates */
 	uint64_t *times; /* by slot; written before .done is: ns, when the request was taken; once it is done,
 			    how long it took */
+	uint64_t timed;  /* requests before this one came to a daemon before this one, and have no times */
 	/* for the event loop */
 	atomic_ullong received, done, iterations;
 	atomic_bool broken;

@@ -7,7 +7,6 @@
 #include "reddnd/session/cpu-state.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
-#include "util/clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -162,7 +161,7 @@ static int restore_progress(struct session *s, const struct cpu_counters *k)
 }
 
 /* A request that was being executed is executed from its start; so are its loops */
-static void restore_state(struct session *s, const struct cpu_counters *k, uint64_t now_ns)
+static void restore_state(struct session *s, const struct cpu_counters *k)
 {
 	struct session_cpu *c = s->cpu;
 
@@ -172,8 +171,7 @@ static void restore_state(struct session *s, const struct cpu_counters *k, uint6
 	c->reported = s->progress.done;
 	c->looped = s->slot->session.counters.iterations;
 	c->iterations = c->looped;
-	for (uint64_t n = k->done; n < k->received; n++)
-		c->times[n % s->queues.layout.slots] = now_ns;
+	c->timed = k->received;
 }
 
 int session_cpu_adopt(struct session *s, const struct session_parts *parts, const struct request *request)
@@ -197,7 +195,7 @@ int session_cpu_adopt(struct session *s, const struct session_parts *parts, cons
 		return r;
 	rnic_plain_go_on(s->cpu->queue, k.finished);
 	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
-	restore_state(s, &k, clock_ns());
+	restore_state(s, &k);
 	return 0;
 }
 
@@ -538,6 +536,11 @@ struct outcome session_cpu_outcome(const struct session *s, uint64_t n)
 	uint64_t out = *cpu_outcome_at(s, n);
 
 	return (struct outcome){.hit = out & 1, .bytes = out >> 1};
+}
+
+uint64_t session_cpu_timed(const struct session *s)
+{
+	return s->cpu->timed;
 }
 
 uint64_t session_cpu_took(const struct session *s, uint64_t n)

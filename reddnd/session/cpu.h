@@ -67,7 +67,9 @@ uint64_t session_cpu_received(const struct session *s);
 uint64_t session_cpu_iterations(const struct session *s);
 /** How request @n, which is done, ended, as long as no RECV has been posted for the next one in its slot. */
 struct outcome session_cpu_outcome(const struct session *s, uint64_t n);
-/** The same: nanoseconds from when it was taken until its reply had completed. */
+/** The first request of which the next function knows: those before it came to a daemon before this one. */
+uint64_t session_cpu_timed(const struct session *s);
+/** As session_cpu_outcome(): nanoseconds from when it was taken until its reply had completed. */
 uint64_t session_cpu_took(const struct session *s, uint64_t n);
 /** Posts RECVs up to number @to. 0 or an error of the device, logged. */
 int session_cpu_post(struct session *s, uint64_t to);

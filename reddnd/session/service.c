@@ -46,8 +46,9 @@ void session_served_since(struct session *s, uint64_t from)
 /* Those that were taken together, and completed together, are counted together */
 void session_served_by_cpu(struct session *s, uint64_t from)
 {
-	uint64_t n;
+	uint64_t n, timed = session_cpu_timed(s);
 
+	from = from < timed ? timed : from;
 	for (; from < s->progress.done; from += n) {
 		uint64_t ns = session_cpu_took(s, from);
 
