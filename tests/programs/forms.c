@@ -5,6 +5,7 @@
  * beside what the table has; or is refused where and why it has to be. TITLE: only this entry.
  */
 #include "tests/programs/forms-table.h"
+#include "tests/programs/in-parts.h"
 #include "tests/programs/run.h"
 #include "tests/programs/values.h"
 #include "util/array.h"
@@ -116,6 +117,7 @@ static void request(struct run *r, uint8_t *slot)
 			}
 		fill(r, r->region);
 		fill(r, r->executed);
+		in_parts_follow(r->in_parts);
 		fill(r, r->model);
 		put_all(r, &v->memory, r->model);
 	}
