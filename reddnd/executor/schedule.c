@@ -66,7 +66,7 @@ static bool execute(struct schedule *c, struct op *op, const uint8_t *wqe)
 	bool good = true;
 
 	if (c->finding) {
-		if (opcode != WQE_OP_NOP || c->s.marks[wqe + WQE_OPCODE - c->s.own])
+		if (opcode != WQE_OP_NOP || op_is_written(&c->s, wqe + WQE_OPCODE, 1))
 			c->order[c->norder++] = op;
 		return true;
 	}
@@ -154,7 +154,13 @@ static bool is_sync(uint8_t opcode)
 	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
 }
 
-/* What decides about the order must not be written from now on. False: it is */
+static bool is_only_nop(const struct schedule *c, const struct op *op)
+{
+	return op->wqe[WQE_OPCODE] == WQE_OP_NOP && !op_is_written(&c->s, op->wqe + WQE_OPCODE, 1);
+}
+
+/* What decides about the order must not be written from now on. False: it is. A NOP has no place in the
+ * order if it is not known that it may become another work request */
 static bool fix(struct schedule *c)
 {
 	bool good = true;
@@ -165,7 +171,8 @@ static bool fix(struct schedule *c)
 		if (!op->wqe)
 			continue;
 		for (unsigned b = 0; b < WQE_SYNC_OBJECT + 4; b++)
-			if (is_sync(op->opcode) || b == WQE_DSCOUNT || b == WQE_FLAGS)
+			if (is_sync(op->opcode) || b == WQE_DSCOUNT || b == WQE_FLAGS ||
+				(b == WQE_OPCODE && is_only_nop(c, op)))
 				c->s.marks[i + b] |= OP_FIXED;
 	}
 	for (uint64_t i = 0; i < c->s.code; i++)

@@ -361,9 +361,9 @@ static void checks_what_is_patched(void **state)
 	fails_patched(addr, 8, memory_address(MEMORY_SLOT) - 8, CQE_SYND_LOCAL_PROT);
 }
 
-/* Where a READ writes is patched, to the length of a message that nobody has written before: it counts at
- * once, in the first request as well */
-static void learns_in_the_middle(void **state)
+/* A program whose second READ of @bytes writes to its message, @at bytes from the start of that WQE, which
+ * only a READ before it shows */
+static uint8_t *patch_by_address(struct rig *r, uint32_t at, uint32_t bytes)
 {
 	static const char two[] = "program two\n"
 				  "region data\n"
@@ -374,34 +374,57 @@ static void learns_in_the_middle(void **state)
 				  "read data @ 8 as le64 -> other\n"
 				  "write_imm word -> slot @ 0\n";
 	uint8_t *first, *second, *write;
-	unsigned queue, n;
-	struct rig r;
+	unsigned queue;
 
-	(void)state;
-	compile(&r, two);
-	write = find(&r, WQE_OP_WRITE_IMM, &queue);
-	wqe_put64(r.data, memory_address(MEMORY_OWN) + (uint64_t)(write - r.p->image->queue[0].wqes) +
-				  WQE_RDMA_SGE + WQE_SGE_LEN);
-	wqe_put32(r.data + 8, 4);
-	first = find(&r, WQE_OP_READ, &queue);
+	compile(r, two);
+	write = find(r, WQE_OP_WRITE_IMM, &queue);
+	wqe_put64(r->data, memory_address(MEMORY_OWN) + (uint64_t)(write - r->p->image->queue[0].wqes) + at);
+	first = find(r, WQE_OP_READ, &queue);
 	second = first + WQE_BB;
 	assert_int_equal(second[WQE_OPCODE], WQE_OP_READ);
-	wqe_put32(second + WQE_RDMA_SGE + WQE_SGE_LEN, 4);
-	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
-		struct chain_reloc *rel = &r.p->image->relocs[i];
+	wqe_put32(second + WQE_RDMA_SGE + WQE_SGE_LEN, bytes);
+	for (unsigned i = 0; i < r->p->image->nrelocs; i++) {
+		struct chain_reloc *rel = &r->p->image->relocs[i];
 
 		if (rel->kind == CHAIN_REL_ADDR64 && rel->where == queue &&
-			r.p->image->queue[queue].wqes + rel->offset == first + WQE_RDMA_SGE + WQE_SGE_ADDR) {
+			r->p->image->queue[queue].wqes + rel->offset == first + WQE_RDMA_SGE + WQE_SGE_ADDR) {
 			rel->sym = CHAIN_SYM_QUEUE;
 			rel->index = (uint8_t)queue;
-			rel->addend = second + WQE_RDMA_SGE + WQE_SGE_ADDR - r.p->image->queue[queue].wqes;
+			rel->addend = second + WQE_RDMA_SGE + WQE_SGE_ADDR - r->p->image->queue[queue].wqes;
 		}
 	}
+	return write;
+}
+
+/* Where a READ writes is patched, to the length of a message that nobody has written before: it counts at
+ * once, in the first request as well */
+static void learns_in_the_middle(void **state)
+{
+	struct rig r;
+	unsigned n;
+
+	(void)state;
+	patch_by_address(&r, WQE_RDMA_SGE + WQE_SGE_LEN, 4);
+	wqe_put32(r.data + 8, 4);
 	begin(&r);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(ask(&r, i, 0), EXECUTOR_DONE);
 		assert_int_equal(executor_messages(r.x, &n)->len, 4);
 	}
+	end(&r);
+}
+
+/* The same of a NOP, which has been left out of the order: it is not skipped in silence */
+static void notices_a_nop_that_is_patched(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	patch_by_address(&r, WQE_OPCODE, 1)[WQE_OPCODE] = WQE_OP_NOP;
+	r.data[8] = WQE_OP_WRITE_IMM;
+	begin(&r);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ask(&r, i, 0), EXECUTOR_FAULT);
 	end(&r);
 }
 
@@ -513,6 +536,7 @@ int main(void)
 		cmocka_unit_test(forgets_what_is_patched),
 		cmocka_unit_test(checks_what_is_patched),
 		cmocka_unit_test(learns_in_the_middle),
+		cmocka_unit_test(notices_a_nop_that_is_patched),
 		cmocka_unit_test(executes_what_is_patched),
 		cmocka_unit_test(has_no_order),
 		cmocka_unit_test(learns_all_or_nothing),
