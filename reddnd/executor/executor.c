@@ -371,6 +371,7 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 		return r;
 	}
 	use_learned(x);
+	schedule_shrink(&x->c);
 	*out = steal_ptr(&x);
 	return 0;
 }

@@ -202,6 +202,12 @@ void schedule_trace(struct schedule *c)
 		trace_make(&c->trace, &c->s, c->order, c->norder);
 }
 
+void schedule_shrink(struct schedule *c)
+{
+	if (c->norder && trace_shrink(&c->trace))
+		schedule_trace(c);
+}
+
 void schedule_begin(struct schedule *c)
 {
 	c->wqes = 0;

@@ -47,6 +47,8 @@ struct schedule {
 int schedule_find(struct schedule *c, struct op **order);
 /** Makes the trace of the order, if there is one. The WQEs are as in the image. */
 void schedule_trace(struct schedule *c);
+/** After that: gives back memory that the trace does not need. */
+void schedule_shrink(struct schedule *c);
 /** A request begins. */
 void schedule_begin(struct schedule *c);
 /** Executes up to @wqes work requests. */

@@ -249,4 +249,23 @@ void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsi
 	for (unsigned i = 0; i < n; i++)
 		step += make_steps(t, s, step, ops[i], i, (unsigned)(end - step) - (n - 1 - i));
 	*step = (struct trace_step){.run = trace_step_end, .number = n};
+	t->nsteps = (unsigned)(step - t->step);
+}
+
+bool trace_shrink(struct trace *t)
+{
+	const uintptr_t was = (uintptr_t)t->part;
+	const unsigned nparts = t->nparts ? t->nparts : 1;
+	struct trace_step *step = realloc(t->step, (t->nsteps + 1) * sizeof(*step));
+	struct trace_part *part = realloc(t->part, nparts * sizeof(*part));
+
+	if (step) {
+		t->step = step;
+		t->step_room = t->nsteps;
+	}
+	if (part) {
+		t->part = part;
+		t->part_room = nparts;
+	}
+	return (uintptr_t)t->part != was; /* steps point to their parts */
 }

@@ -59,7 +59,7 @@ struct trace_step {
 
 struct trace {
 	struct trace_step *step;
-	unsigned step_room;
+	unsigned nsteps, step_room; /* the end is one more */
 	struct trace_part *part;
 	unsigned nparts, part_room;
 };
@@ -70,6 +70,9 @@ void trace_deinit(struct trace *t);
 
 /** Makes steps of @n work requests, whose WQEs are as in the image. */
 void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsigned n);
+/** Gives back the room that trace_make() has not used. What is made later has no more; a work request that
+ * needs more is executed by other means. True: it must be made again now. */
+bool trace_shrink(struct trace *t);
 
 /** Executes all. s->syndrome is 0. Returns how many were executed until one failed, with a syndrome, or
  * something was learned, without. */
