@@ -37,7 +37,7 @@ taken_over() # N: so many daemons have
 	[[ $(takeovers) -ge $1 ]]
 }
 
-# A session that the CPU serves ends with its daemon, and its client learns why
+# On a device without direct commands a session of the CPU ends with its daemon, and its client learns why
 kill_under_cpu_client() # N PROCESS LOG: kills the daemon for the N-th time; PROCESS is the client, LOG its output
 {
 	local rc=0

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon is killed at each of its stores into the ledger while the CPU executes requests. A program that writes to no region goes
-# on, and no request is lost or answered twice. One that writes goes on if it was between two requests; else its session ends in words,
-# and what it has written is written once.
+# The daemon is killed at one store into the ledger after the other while the CPU executes requests. They are counted over both threads,
+# in the order in which they come; what one thread stores in the moment in which another one stores is not counted, and kills nobody.
+# A program that writes to no region goes on, and no request is lost or answered twice. One that writes goes on if it was between two
+# requests; else its session ends in words, and what it has written is written once.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"

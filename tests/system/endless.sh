@@ -281,7 +281,7 @@ stop_reddnd
 
 # ---- the daemon dies ----------------------------------------------------------------------
 
-# A session of the CPU ends with its daemon, and reddnc runs programs by the NIC
+# Without direct commands no session outlives its daemon, and reddnc runs no programs
 able "loops that outlive a daemon, and those of reddnc" has.devx || {
 	done_testing
 	exit
