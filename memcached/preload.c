@@ -4,8 +4,8 @@
  * are in a cache file, the file $REDDN_CACHE_FILE. In front of the C library's allocation functions: calls
  * from memcached's own code that ask for what is a table or a page (measured of 1.6.18) get memory of the
  * cache file, or none; everything else goes on unchanged. In other programs, as the perl script that starts
- * memcached, it does nothing. And in front of bind(2): before memcached has its port, a NIC finds what the
- * memcached before had.
+ * memcached, it does nothing. And in front of bind(2) and listen(2): until memcached has its port, a NIC
+ * finds what the memcached before had.
  */
 #include "memcached/cache-file.h"
 #include "memcached/cache-layout.h"
@@ -147,14 +147,29 @@ static __attribute__((constructor)) void init(int argc, char **argv)
 
 /* ---- its port ------------------------------------------------------------------------------- */
 
-/* Nobody can set an item before: until then a NIC has those of the memcached before */
+/* Nobody can set an item before: until then a NIC has those of the memcached before. Whoever calls, as a
+ * library that is in front of this one. */
+static void begin(void)
+{
+	if (serving)
+		cache_begin(&cache);
+}
+
 EXPORT int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	NEXT(bind);
 
-	if (is_code(__builtin_return_address(0)))
-		cache_begin(&cache);
+	begin();
 	return next(fd, address, len);
+}
+
+/* Of a socket that was bound elsewhere */
+EXPORT int listen(int fd, int backlog)
+{
+	NEXT(listen);
+
+	begin();
+	return next(fd, backlog);
 }
 
 /* ---- allocation ------------------------------------------------------------------------- */

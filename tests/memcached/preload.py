@@ -122,6 +122,21 @@ def other_allocations(path):
     ok("-c 4096, -L, -d")
 
 
+def behind_another(path):
+    """Another library is in front of bind(2): what a memcached held is over nevertheless when the next one has its port."""
+    cache, libraries = CacheFile(path), {"LD_PRELOAD": os.environ["IN_FRONT"] + ":" + os.environ["LIBREDDN_MEMCACHED"]}
+    for more in (libraries, libraries | {"PAST_BIND": "1"}):
+        with Memcached("-m", "8", "-t", "2", "-o", "hashpower=12", cache=path) as mc:
+            fill(mc.client(), 10)
+        before = cache.live()
+        with Memcached("-m", "8", "-t", "2", "-o", "hashpower=12", cache=path, more=more) as mc:
+            check(mc.client().ask("flush_all") == "OK", "flush_all")
+            live = cache.live()
+            check(live["generation"] > before["generation"] and live["pid"] == mc.process.pid, f"items of the memcached before are not over: {more}")
+            check(not any(cache.table(p) for p in cache.powers()), "a table has items of the memcached before")
+    ok("another library in front of bind(2)")
+
+
 def refused(path, words, *args, env=None):
     run = subprocess.run([stock.PATH, *args], env=os.environ | stock.preloaded(path) | (env or {}), capture_output=True, text=True, timeout=stock.LIMIT)
     check(run.returncode == os.EX_CONFIG and words in run.stderr, f"{args}: {run.returncode}, {run.stderr}")
@@ -204,7 +219,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         path = os.path.join(memory, "cache")
-        for part in (grows, restarts, fills_up, other_allocations, refusals, answers_the_same):
+        for part in (grows, restarts, fills_up, other_allocations, behind_another, refusals, answers_the_same):
             part(path)
     return 0
 

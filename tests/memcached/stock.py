@@ -74,15 +74,16 @@ class CacheFile:
 
 
 class Memcached:
-    """A memcached with these arguments, on a port that it chooses itself. cache: None for one without."""
+    """A memcached with these arguments, on a port that it chooses itself. cache: None for one without. more: of its environment."""
 
-    def __init__(self, *args, cache=None):
+    def __init__(self, *args, cache=None, more=None):
         self.dir = tempfile.mkdtemp()
         self.log = open(os.path.join(self.dir, "log"), "w+b")
         self.port_file = os.path.join(self.dir, "port")
         env = dict(os.environ, MEMCACHED_PORT_FILENAME=self.port_file)
         if cache:
             env |= preloaded(cache)
+        env |= more or {}
         user = ["-u", "root"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen([PATH, "-p", "-1", "-l", "127.0.0.1", *user, *args], env=env, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         until(lambda: os.path.exists(self.port_file) or self.process.poll(), "memcached does not listen")
