@@ -147,20 +147,21 @@ static __attribute__((constructor)) void init(int argc, char **argv)
 
 /* ---- its port ------------------------------------------------------------------------------- */
 
-/* Nobody can set an item before: until then a NIC has those of the memcached before. Whoever calls, as a
- * library that is in front of this one. */
-static void begin(void)
+/* What the memcached before had is kept until a port is ours: one that does not get it changes nothing.
+ * Nobody can set an item before: memcached accepts connections and reads datagrams later. Whoever calls, as a
+ * library that is in front of this one. Returns @r. */
+static int opened(int r)
 {
-	if (serving)
+	if (serving && r == 0)
 		cache_begin(&cache);
+	return r;
 }
 
 EXPORT int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	NEXT(bind);
 
-	begin();
-	return next(fd, address, len);
+	return opened(next(fd, address, len));
 }
 
 /* Of a socket that was bound elsewhere */
@@ -168,8 +169,7 @@ EXPORT int listen(int fd, int backlog)
 {
 	NEXT(listen);
 
-	begin();
-	return next(fd, backlog);
+	return opened(next(fd, backlog));
 }
 
 /* ---- allocation ------------------------------------------------------------------------- */

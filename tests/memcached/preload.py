@@ -4,6 +4,7 @@
 growth, restarts and kills; and what cannot be served is refused with words."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,10 @@ def restarts(path):
     # one that does not get to its table changes nothing
     subprocess.run([stock.PATH, "-m", "8", "-t", "2", "-o", "hashpower=12,nonsense"], env=os.environ | stock.preloaded(path), capture_output=True)
     check(cache.table(13) == pointers and cache.live()["generation"] == generation, "one that does not start changes the cache file")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        run = subprocess.run([stock.PATH, "-p", str(taken.getsockname()[1]), "-l", "127.0.0.1", "-u", "root", *args], env=os.environ | stock.preloaded(path), capture_output=True, text=True)
+        check("Address already in use" in run.stderr, f"a port that another program has: {run.stderr}")
+    check(cache.table(13) == pointers and cache.live()["generation"] == generation, "one that does not get its port changes the cache file")
     with Memcached(*args, cache=path) as mc:
         check(os.stat(path).st_ino == before.st_ino, "a restart makes a new file")
         check(cache.live()["generation"] > generation and cache.powers() == [12], "no new generation")
