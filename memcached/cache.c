@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+static void publish(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
 int cache_init(struct cache *a, void *base)
 {
 	*a = (struct cache){
@@ -15,6 +20,7 @@ int cache_init(struct cache *a, void *base)
 		.header = (struct reddn_cache_header *)((uint8_t *)base + REDDN_CACHE_NULL),
 	};
 	pthread_mutex_init(&a->lock, NULL);
+	publish(&a->header->live.next, 1);
 	return pages_init(&a->pages, (uint32_t)(a->header->pages_size / REDDN_CACHE_PAGE));
 }
 
@@ -22,11 +28,6 @@ void cache_deinit(struct cache *a)
 {
 	pages_deinit(&a->pages);
 	pthread_mutex_destroy(&a->lock);
-}
-
-static void publish(uint64_t *word, uint64_t value)
-{
-	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
 static bool has(uint64_t places, unsigned place)
@@ -62,6 +63,7 @@ static void begin(struct cache *a)
 	publish(&h->live.pid, (uint64_t)getpid());
 	publish(&h->live.power_min, h->power_min);
 	publish(&h->live.generation, now > before ? now : before + 1);
+	publish(&h->live.next, 0);
 	a->begun = true;
 }
 

@@ -27,7 +27,8 @@ struct cache {
 
 enum { CACHE_ELSEWHERE = 1 };
 
-/** @base: a mapping of the whole file, with its header. -ENOMEM. */
+/** @base: a mapping of the whole file, with its header, which the caller has locked: live.next is 1 until the
+ * generation begins. -ENOMEM. */
 int cache_init(struct cache *a, void *base);
 void cache_deinit(struct cache *a); /* the mapping stays */
 

@@ -90,8 +90,10 @@ static void test_tables(void **state)
 	assert_int_equal(table(a, POWER, true), layout.tables_off);
 	assert_int_equal(live->tables, 0);
 	assert_int_equal(live->generation, 0);
+	assert_int_equal(live->next, 1);
 	cache_begin(a);
 	assert_int_equal(live->tables, 1);
+	assert_int_equal(live->next, 0);
 	assert_int_equal(try(a, 1 << POWER, true), CACHE_ELSEWHERE);
 	/* it grows, and grows again */
 	assert_int_equal(table(a, POWER + 1, false), layout.tables_off + (16 << POWER));
@@ -156,9 +158,11 @@ static void test_both(void **state)
 		assert_int_equal(*word, 5);
 		assert_int_equal(live->generation, before);
 		assert_int_equal(live->tables, 1 << POWER);
+		assert_int_equal(live->next, 1);
 	}
 	/* an item needs a page */
 	cache_pages(a, REDDN_CACHE_PAGE, REDDN_CACHE_PAGE);
+	assert_int_equal(live->next, 0);
 	assert_int_equal(*word, 0);
 	assert_int_equal(live->tables, 1);
 	assert_true(live->generation > before && live->generation % 2 == 0);

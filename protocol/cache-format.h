@@ -43,7 +43,9 @@ struct reddn_cache_live {
 	uint64_t tables; /* bit p: the table of 2^p is in use; bit 0: so is the other place of 2^power_min */
 	uint64_t pid;    /* of the memcached, as it is known where that runs */
 	uint64_t power_min; /* of the header: how many buckets the other place has */
-	uint64_t reserved[4];
+	uint64_t next; /* 1 from when a memcached has the file to the begin of its generation: what is here
+			  is of one that has ended */
+	uint64_t reserved[3];
 };
 
 /**

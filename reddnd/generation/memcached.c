@@ -224,8 +224,9 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 		goes_on = look_at_dead(m, why);
 	} else if (live.generation != m->state.proof.generation) {
 		goes_on = look_at_next(m, live.generation, why);
-	} else if (m->state.dead_us) {
-		/* the next one has the file, and not its port yet */
+	} else if (live.next || m->state.dead_us) {
+		/* the next one has the file, and not its port yet; nobody may have seen that the one before
+		 * ended */
 		goes_on = look_at_dead(m, why);
 	} else {
 		pthread_mutex_lock(&m->lock);

@@ -149,8 +149,24 @@ has_not 2 key5 || fail "the next memcached has the keys of the one before"
 "$here/ask.py" set "$mc_port" || fail "no keys"
 has 2 key5 || fail "the next memcached is not served" "$work/items.log"
 ! grep -q 'region cache cannot be served' "$work/reddnd.log" || fail "sessions would have ended" "$work/reddnd.log"
-also_preloaded=
 ok "the next memcached is served from the same file, in the same sessions"
+
+# the daemon sees neither that it ends nor that the next one takes the file
+daemon=$(program_of "$reddnd")
+kill -STOP "$daemon"
+kill_memcached
+: >"$SLOW_START"
+launch_memcached "$port_of_region" -m 8 -o hashpower=12
+until_true test -e "$SLOW_START.held" || fail "memcached does not start" "$work/memcached.log"
+kill -CONT "$daemon"
+until_true lines "generation == proved and died > 0" || fail "a death that nobody saw is not published" "$work/lines.log"
+has 2 key5 || fail "items are not served while the next memcached starts" "$work/items.log"
+shows metrics '^reddnd_memcached_up{region="cache"} 0$' || fail "metric" "$work/ctl.out"
+rm "$SLOW_START.held"
+memcached_listens
+until_true lines "generation == proved and died == 0 and pid == $mc" || fail "the next memcached is not proved" "$work/lines.log" "$work/reddnd.log"
+also_preloaded=
+ok "a death is seen also if the next memcached has the file already"
 
 # The daemon sees at once that its connection ends, unless it gets no processor meanwhile: then it is tried again. While
 # memcached is away, its looks by the clock would find few of the ends.
