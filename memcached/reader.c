@@ -48,7 +48,7 @@ bool reader_is_served(const struct reader *r)
 {
 	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 
-	return fcntl(r->fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
+	return fcntl(r->fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
 }
 
 int64_t reader_item(const struct reader *r, uint64_t p)

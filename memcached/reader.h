@@ -24,7 +24,8 @@ int reader_init(struct reader *r, int fd, char *why, size_t size);
 int reader_read(const struct reader *r, uint64_t off, void *bytes, size_t size);
 int reader_live(const struct reader *r, struct reddn_cache_live *live);
 
-/** True if a memcached runs with the file. */
+/** True if a memcached runs with the file, or if the system cannot answer: one that runs is never taken for
+ * dead. */
 bool reader_is_served(const struct reader *r);
 
 /**

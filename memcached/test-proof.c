@@ -169,6 +169,8 @@ static void test_reader(void **state)
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	assert_int_equal(reader_live(&r, &h.live), -EIO);
 	close(fd);
+	/* there is no answer */
+	assert_true(reader_is_served(&r));
 }
 
 int main(void)
