@@ -327,10 +327,13 @@ static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 	}
 	mc_tcp_ask(mc->memc, gets, n);
 	for (size_t i = 0; i < n; i++) {
-		if (may_answer(mc, chosen[i]))
-			wait_for_memcached(mc, chosen[i]);
-		else
+		if (!may_answer(mc, chosen[i])) {
 			finish_tcp(mc, chosen[i], &res[done++]);
+			continue;
+		}
+		/* one that listened, and was not proved, may have died, too */
+		mc->servers[chosen[i]->server].listens = false;
+		wait_for_memcached(mc, chosen[i]);
 	}
 	return done;
 }

@@ -201,14 +201,17 @@ kill_memcached
 start_memcached "$first_port" -m 8 -o hashpower=12
 until_true stats || fail "another client does not use the NIC" "$work/stats.json"
 kill -STOP "$daemon"
-kill_memcached
-printf 'get more8\n' >&"$to_shell"
-# it asks over TCP meanwhile, which libmemcached does not do again for ten minutes
-sleep 0.1
-start_memcached "$first_port" -m 8 -o hashpower=12
-read -r -t "$limit" answer <&"$from_shell" || fail "a get does not end"
-[[ $answer == 'miss tcp' ]] || fail "a get that nobody answers for a moment: $answer"
-expect 'mget more 50' 'hits=0 nic=0 misses=50 errors=0 wrong=0'
+# nor the one after that, which comes before it is known that the one before listened
+for round in first second; do
+	kill_memcached
+	printf 'get more8\n' >&"$to_shell"
+	# it asks over TCP meanwhile, which libmemcached does not do again for ten minutes
+	sleep 0.1
+	start_memcached "$first_port" -m 8 -o hashpower=12
+	read -r -t "$limit" answer <&"$from_shell" || fail "a get does not end"
+	[[ $answer == 'miss tcp' ]] || fail "a get that nobody answers for a moment, the $round time: $answer"
+	expect 'mget more 50' 'hits=0 nic=0 misses=50 errors=0 wrong=0'
+done
 kill -CONT "$daemon"
 until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
 ok "one that dies before it is known"
