@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/server.h"
 
+#include "libclient/mc/pause.h"
 #include "libclient/public.h"
 #include "util/clock.h"
 
@@ -10,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHARE: after a memcached did not accept, or did not answer who it is, the pause is so much longer than that
- * took. PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
-enum { TALK_MS = 1000, SHARE = 4, PIECES = 16, LESS = 4 };
+/* PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
+enum { TALK_MS = 1000, PIECES = 16, LESS = 4 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -124,7 +124,8 @@ static void talk_later(struct mc_server *s, uint64_t since_ms)
 {
 	uint64_t now_ms = clock_ms();
 
-	s->talk_ms = now_ms + SHARE * (now_ms - since_ms + 1);
+	s->pause_ms = mc_pause_next(s->pause_ms, now_ms - since_ms);
+	s->talk_ms = now_ms + s->pause_ms;
 }
 
 bool mc_server_listens(struct mc_server *s)
@@ -136,11 +137,13 @@ bool mc_server_listens(struct mc_server *s)
 	if (s->listens || now_ms < s->talk_ms)
 		return s->listens;
 	s->listens = talk_open(&t, s->name, TALK_MS, why, sizeof(why)) == 0;
-	if (s->listens)
-		talk_close(&t);
-	else
+	if (!s->listens) {
 		talk_later(s, now_ms);
-	return s->listens;
+		return false;
+	}
+	talk_close(&t);
+	s->pause_ms = 0;
+	return true;
 }
 
 static bool verify(struct mc_server *s, uint64_t now_ms)
@@ -152,6 +155,8 @@ static bool verify(struct mc_server *s, uint64_t now_ms)
 	if (now_ms < s->talk_ms)
 		return false;
 	pid = ask_pid(s);
+	if (pid)
+		s->pause_ms = 0;
 	/* of two that are dead nobody can say more */
 	if (pid == lines->live.pid || (!pid && lines->served.died)) {
 		s->verified = lines->live.generation;

@@ -19,7 +19,8 @@ struct mc_server {
 	uint16_t pieces_depth; /* to ask for next, because more was refused; 0: none was */
 	struct mc_facts facts;
 	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
-	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered */
+	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered, */
+	uint64_t pause_ms; /* for so long; 0: it answered */
 	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet, */
 	bool listens;      /* which accepts connections */
 	struct mc_uses uses;
