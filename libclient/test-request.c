@@ -50,7 +50,10 @@ struct end {
 	uint8_t wire[MAX_DEPTH][REDDN_REQUEST_MAX];
 	uint64_t arrived, served;
 	uint32_t receives;
-	uint32_t wqes; /* of the SQ not yet known to be free to the client */
+	uint64_t reclaimed;           /* requests whose WQEs the client knows to be free */
+	uint64_t signaled[MAX_DEPTH]; /* wr_id of those whose CQE is to come, */
+	uint64_t signals, completed;  /* how many there were, and how many came */
+	bool halfway;                 /* the oldest request: its buckets have been read */
 };
 
 /* One of each thread */
@@ -67,6 +70,7 @@ static _Thread_local struct rig {
 	struct end end[CONNECTIONS];
 	struct ibv_wc cqes[CQES];
 	unsigned head, tail;
+	enum { AT_ONCE, LATE, NEVER } sends; /* when the CQE of a SEND comes */
 	/* the table */
 	struct reddn_table *t;
 	struct reddn_table_stat st;
@@ -97,13 +101,28 @@ static void push(struct ibv_wc wc)
 	rig.cqes[rig.head++ % CQES] = wc;
 }
 
+/* The oldest SEND that was signaled and has no CQE yet is complete: the CQE may come later than the reply */
+static void complete_send(struct end *e)
+{
+	if (e->completed < e->signals)
+		push((struct ibv_wc){
+			.wr_id = e->signaled[e->completed++ % MAX_DEPTH], .opcode = IBV_WC_SEND});
+}
+
 static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int k = 0;
 
 	(void)cq;
-	for (; k < n && rig.tail != rig.head; k++)
+	if (rig.sends == LATE && rnd() % 2)
+		complete_send(&rig.end[rnd() % CONNECTIONS]);
+	for (; k < n && rig.tail != rig.head; k++) {
 		wc[k] = rig.cqes[rig.tail++ % CQES];
+		/* a request has a WQE */
+		if (wc[k].opcode == IBV_WC_SEND && wc[k].status == IBV_WC_SUCCESS)
+			rig.end[wc[k].wr_id >> REDDN_CONNECTION_SHIFT].reclaimed =
+				wc[k].wr_id & ((1ull << REDDN_CONNECTION_SHIFT) - 1);
+	}
 	return k;
 }
 
@@ -182,13 +201,15 @@ static void arrive(struct end *e, const void *bytes, size_t len, uint64_t wr_id,
 	 * receive. */
 	assert_true(e->arrived - e->served < rig.c.depth);
 	assert_true(e->receives > e->arrived - e->served);
-	assert_true(++e->wqes <= rig.c.wqes);
+	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.wqes);
 	assert_int_equal(len, rig.c.info.request_len);
 	memcpy(e->wire[e->arrived % MAX_DEPTH], bytes, len);
 	e->arrived++;
 	if (flags & IBV_SEND_SIGNALED) {
-		push((struct ibv_wc){.wr_id = wr_id, .opcode = IBV_WC_SEND});
-		e->wqes = 0;
+		assert_true(e->signals - e->completed < MAX_DEPTH);
+		e->signaled[e->signals++ % MAX_DEPTH] = wr_id;
+		if (rig.sends == AT_ONCE)
+			complete_send(e);
 	}
 }
 
@@ -356,26 +377,43 @@ static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 	return arg;
 }
 
-/* The NIC serves the oldest request of a connection, one word of memory at a time. */
-static void serve(void)
+static uint8_t *slot_of(const struct end *e)
 {
 	const struct reddn *c = &rig.c;
-	struct end *e = pending();
-	const uint8_t *arg;
-	uint8_t *slot;
 
+	return reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
+}
+
+/* The NIC begins with the oldest request of a connection, one word of memory at a time. */
+static void serve_half(struct end *e)
+{
+	const uint8_t *arg = e->wire[e->served % MAX_DEPTH];
+
+	if (e->halfway)
+		return;
+	e->halfway = true;
+	for (unsigned k = 0; k < rig.c.geo.keys; k++)
+		arg = serve_key(arg, slot_of(e) + REDDN_SLOT_RECORD + k * RECORD);
+}
+
+/* And ends with it. In between it may have served others, of other connections. */
+static void serve_of(struct end *e)
+{
 	assert_non_null(e);
-	arg = e->wire[e->served % MAX_DEPTH];
-	slot = reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
-	for (unsigned k = 0; k < c->geo.keys; k++)
-		arg = serve_key(arg, slot + REDDN_SLOT_RECORD + k * RECORD);
+	serve_half(e);
 	maybe_write();
-	memcpy(slot, rig.map + rig.st.live_off, 64);
+	memcpy(slot_of(e), rig.map + rig.st.live_off, 64);
+	e->halfway = false;
 	e->receives--;
 	push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.connection[e - rig.end],
 		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 		.imm_data = htonl((uint32_t)e->served)});
 	e->served++;
+}
+
+static void serve(void)
+{
+	serve_of(pending());
 }
 
 static void start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
@@ -540,6 +578,7 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 	memset(asked, 0, sizeof(asked));
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	rig.writing = true;
+	rig.sends = LATE;
 	while (done < gets) {
 		unsigned i = rnd() % all;
 		int n;
@@ -553,7 +592,9 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 			busy += (unsigned)n;
 			break;
 		case 1:
-			if (pending())
+			if (pending() && rnd() % 2)
+				serve_half(pending());
+			else if (pending())
 				serve();
 			break;
 		case 2:
@@ -663,6 +704,46 @@ static void test_depth_and_held(void **state)
 	stop();
 }
 
+/* One get at a time, as long as the client has room. Returns how many */
+static unsigned gets_with_room(unsigned most)
+{
+	struct reddn_result res;
+	unsigned n = 0;
+
+	for (; n < most && submit_get(0, n) == 0; n++) {
+		serve();
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.cookie, n);
+		reddn_release(&rig.c);
+	}
+	return n;
+}
+
+/* The CQE of a SEND may come later than the replies to it and to the ones behind it */
+static void test_late_sends(void **state)
+{
+	enum { DEPTH = 4 };
+	struct reddn_result res;
+
+	(void)state;
+	start(DEPTH, false, 100000);
+	rig.sends = NEVER;
+	/* each slot is free, and the next one would be signaled: there is no room for those behind it */
+	assert_int_equal(gets_with_room(100), 3 * DEPTH - 1);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(submit_get(0, 0), -EAGAIN);
+	/* one CQE frees as many as are between two */
+	complete_send(&rig.end[0]);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(gets_with_room(100), DEPTH);
+	rig.sends = AT_ONCE;
+	while (rig.end[0].completed < rig.end[0].signals)
+		complete_send(&rig.end[0]);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(gets_with_room(2 * DEPTH), 2 * DEPTH);
+	stop();
+}
+
 static void test_first_miss_asks_twice(void **state)
 {
 	struct reddn_result res;
@@ -682,6 +763,42 @@ static void test_first_miss_asks_twice(void **state)
 		assert_int_equal(res.status, REDDN_MISS);
 	}
 	assert_int_equal(sent(), 3);
+	stop();
+}
+
+/*
+ * What is read after a move does not prove that a key is absent whose buckets were read before it: not even
+ * if the reply of another connection, which came first, has shown the move.
+ */
+static void test_miss_beside_others(void **state)
+{
+	struct reddn_result res;
+	struct end *first;
+	uint8_t *map;
+
+	(void)state;
+	start_several(1, 2, 4, false, 100000);
+	/* what is known before */
+	assert_int_equal(submit_get(0, 0), 0);
+	serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(submit_get(KEYS - 1, 1), 0);
+	first = pending();
+	serve_half(first);
+	map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
+	*(uint64_t *)(map + rig.st.live_off) += 2;
+	munmap(map, rig.st.file_size);
+	assert_int_equal(submit_get(2, 2), 0);
+	serve_of(&rig.end[first == &rig.end[0]]);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.cookie, 2);
+	serve_of(first);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(rig.c.info.retries_moved, 1);
+	serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.cookie, 1);
+	assert_int_equal(res.status, REDDN_MISS);
 	stop();
 }
 
@@ -846,7 +963,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
+		cmocka_unit_test(test_late_sends),
 		cmocka_unit_test(test_first_miss_asks_twice),
+		cmocka_unit_test(test_miss_beside_others),
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_raw),
