@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The targets of the evaluation, and whether they are met: by the rows of a result, at the configuration that each names.
 
-A target is judged by the worst of the rows that it is for, so "in all rows" needs no row of its own. One without a row was not measured, and
-is not judged. Everything here is computed from the rows, so that nobody declares a target met."""
+A target is judged by the worst of the rows that it is for, or by the mean over their calls, so "in all rows" needs no row of its own.
+One without a row was not measured, and is not judged. Everything here is computed from the rows, so that nobody declares a target met."""
 
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ class Target:
     column: str
     where: dict = field(default_factory=dict)  # what a row has; a set: one of these
     at_least: bool = False  # otherwise: at most
+    mean: bool = False  # of all "calls" of the rows; otherwise the worst row counts
 
 
 FIGURE_10, TABLE_4, ONE_CLIENT = "Figure 10: a hash get, mean latency", "Table 4: throughput of hash gets", "modelled, 64 bytes, one client with one queue pair"
@@ -47,7 +48,8 @@ TARGETS = [
            {"server": "application", "work_us": 100, "writers": 16, "way": "two-sided polling"}, at_least=True),
     Target("isolation", "99th percentile of a recycled offload over that of an unrolled one", "every row", 2, None, "p99_us_ratio", {"way": "reddn recycled"}),
     Target("client", "instructions of reddn_get_submit", "keys of 16 bytes, values of 64", 450, "instructions", "instructions", {"call": "reddn_get_submit"}),
-    Target("client", "instructions of reddn_poll for one result", "keys of 16 bytes, values of 64", 450, "instructions", "instructions", {"call": "reddn_poll, one result"}),
+    Target("client", "instructions of reddn_poll for one result, receives included", "keys of 16 bytes, values of 64, the mean of 16 polls", 450, "instructions", "instructions",
+           {"call": {"reddn_poll, one result", "reddn_poll, one result, and 16 receives are posted"}}, mean=True),
     Target("scale", "pinned bytes of an unrolled session", "a depth of 16, every row", 65536, "scale", "pinned_per_session_bytes", {"mode": "unrolled"}),
     Target("scale", "us of the daemon's CPU for a connect", "every row", 500, "scale", "connect_daemon_cpu_us"),
     Target("scale", "CPU of the daemon while all sessions are idle, percent", "every row", 0.05, "scale", "idle_cpu_percent"),
@@ -76,15 +78,23 @@ def fits(target, row):
     return all(row.get(key) in want if isinstance(want, set) else row.get(key) == want for key, want in target.where.items())
 
 
+def ours(target, rows):
+    """What is judged of the @rows that fit."""
+    values = [row[target.column] for row in rows]
+    if target.mean:
+        return round(sum(row["calls"] * row[target.column] for row in rows) / sum(row["calls"] for row in rows), 1)
+    return min(values) if target.at_least else max(values)
+
+
 def judge(bench, rows):
     """Rows of table TABLE for the @rows of benchmark @bench."""
     judged = []
     for t in TARGETS:
-        values = [row[t.column] for row in rows if fits(t, row)] if t.bench == bench else []
-        if values:
-            worst = min(values) if t.at_least else max(values)
-            met = worst >= t.bound if t.at_least else worst <= t.bound
-            judged.append({"table": TABLE, "what": t.what, "at": t.at, "bound": "%s %g" % ("at least" if t.at_least else "at most", t.bound), "ours": worst, "met": MET if met else "missed"})
+        fitting = [row for row in rows if fits(t, row)] if t.bench == bench else []
+        if fitting:
+            value = ours(t, fitting)
+            met = value >= t.bound if t.at_least else value <= t.bound
+            judged.append({"table": TABLE, "what": t.what, "at": t.at, "bound": "%s %g" % ("at least" if t.at_least else "at most", t.bound), "ours": value, "met": MET if met else "missed"})
     return judged
 
 

@@ -54,6 +54,9 @@ def rule_of_targets():
     check(verdict("isolation", recycled(9, table="another"), {"way": "another", "p99_us_ratio": 9}) == [], "rows of other tables, or of another kind, are not")
     get = {"table": "ways", "way": "reddn", "depth": 64, "nic_us": None, "gets_per_s": 400000}
     check(verdict("wall", get, {**get, "depth": 1, "gets_per_s": 9e9}) == [(400000, "missed")], "what was not measured is not judged, nor at another configuration")
+    poll = {"table": "instructions", "call": "reddn_poll, one result", "calls": 15, "instructions": 400}
+    check(verdict("client", poll, {**poll, "call": poll["call"] + ", and 16 receives are posted", "calls": 1, "instructions": 1216}) == [(451, "missed")],
+          "what one of several calls does for the others counts for each")
     result = {"bench": "wall", "rows": [get, {"table": targets.TABLE, "met": "met"}]}
     targets.renew(result)
     check([r.get("met") for r in result["rows"]] == [None, "missed"], "earlier judgements are replaced")
