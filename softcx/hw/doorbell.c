@@ -94,6 +94,7 @@ static bool scan(struct hw_uar *uar)
 		if (!word)
 			continue;
 		any = true;
+		uar->dev->total.rings++;
 		uar->sq.left = uar->sq.of;
 		qp = hw_qp_find(uar->dev, second_half(word) >> 8);
 		if (qp && qp->uar == uar)
@@ -104,6 +105,7 @@ static bool scan(struct hw_uar *uar)
 		struct hw_cq *cq = hw_cq_find(uar->dev, second_half(word) & 0xffffff);
 
 		any = true;
+		uar->dev->total.rings++;
 		uar->arm.left = uar->arm.of;
 		if (cq && cq->uar == uar)
 			hw_cq_check_arm(cq);

@@ -77,8 +77,9 @@ struct hw_config {
 
 struct hw_counts { /* live objects; all 0 again when every user has gone */
 	unsigned pds, mkeys, uars, cqs, qps, srqs, rates, mems;
-	unsigned uars_asleep;                           /* of @uars */
-	uint64_t wqes, cqes, bytes, uars_woken, passes; /* since start; passes: of hw_poll() */
+	unsigned uars_asleep; /* of @uars */
+	/* since start; passes: of hw_poll(); rings: words of software that these found in UARs */
+	uint64_t wqes, cqes, bytes, uars_woken, passes, rings;
 };
 
 /** Adds what follows from the profile. hw_dev_new() does it for its own copy. */
@@ -205,6 +206,8 @@ void hw_uar_wake(struct hw_uar *uar);
 /** Wakes pages that a store brought back without a guard's notice. True if pages still sleep. */
 bool hw_uar_check_asleep(struct hw_dev *dev);
 
+/** How many rings hw_poll() has found: hw_counts.rings. */
+uint64_t hw_rings(const struct hw_dev *dev);
 /** True if hw_poll() may find work that neither a timer nor hw_uar_wake() announces. */
 bool hw_must_poll(const struct hw_dev *dev);
 

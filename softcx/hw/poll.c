@@ -32,6 +32,11 @@ enum hw_pass hw_poll(struct hw_dev *dev)
 	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
 }
 
+uint64_t hw_rings(const struct hw_dev *dev)
+{
+	return dev->total.rings;
+}
+
 bool hw_must_poll(const struct hw_dev *dev)
 {
 	return dev->nawake || dev->nready || !TAILQ_EMPTY(&dev->inflight) || !TAILQ_EMPTY(&dev->broken);

@@ -73,13 +73,20 @@ static void rings_over_each_other(void **state)
 /* A word that names no queue of the page still counts as a ring. */
 static void garbage_in_the_word(void **state)
 {
+	uint64_t before;
+
 	(void)state;
 	open_crowd();
 	wqe_rdma(&crowd.q[7], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[7]);
 	crowd.rig.page[0xb00 / 8] = UINT64_MAX;
+	before = hw_rings(crowd.rig.dev);
 	rig_run(&crowd.rig);
 	rig_expect(&crowd.cq[7], CQE_OP_REQ);
+	/* one, however long it takes to look for the queue */
+	assert_int_equal(hw_rings(crowd.rig.dev) - before, 1);
+	rig_run(&crowd.rig);
+	assert_int_equal(hw_rings(crowd.rig.dev) - before, 1);
 	close_crowd();
 }
 

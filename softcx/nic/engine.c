@@ -165,6 +165,15 @@ static void sleep_for(struct engine *e, uint64_t ns)
 	e->naps = false;
 }
 
+static uint64_t rings(const struct engine *e)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < e->ndevs; i++)
+		all += hw_rings(e->devs[i]);
+	return all;
+}
+
 static bool run_round(struct engine *e)
 {
 	const bool hurries = e->hurries && e->yields > 0;
@@ -172,11 +181,13 @@ static bool run_round(struct engine *e)
 	bool busy = false;
 
 	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
+		const uint64_t before = rings(e);
 		enum hw_pass pass = poll_hardware(e);
 
+		/* timers, and what was rung before, are no sign of others */
+		e->rung_beside |= empty > 0 && rings(e) != before;
 		busy |= pass != HW_PASS_NOTHING;
 		if (pass == HW_PASS_WORKED || (pass == HW_PASS_LOOKED && !e->hurries)) {
-			e->rung_beside |= empty > 0;
 			empty = 0;
 		} else if (pass == HW_PASS_NOTHING && (hurries || !spins(e))) {
 			break;
