@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which tenant a client belongs to. It asks for an offload that does not exist, so nobody is charged. */
+/* Which tenant a client belongs to: it asks for an offload that does not exist, so nobody is charged. And for
+ * what its tenant is charged. */
 #include "reddnd/generation/admit.h"
 
 #include "reddnd/generation/layouts.h"
@@ -105,19 +106,54 @@ static void queues_are_charged(void **state)
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 }
 
+/* Bytes of queues for which a client of @o is charged */
+static uint64_t charged(struct offload *o, struct catalog_offload *in_catalog, uint8_t flags)
+{
+	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.depth = htobe16(32),
+		.slot_size = htobe32(64),
+		.flags = flags};
+	struct catalog_tenant in_tenants = {0};
+	struct catalog all = {.tenants = &in_tenants, .ntenants = 1, .offloads = in_catalog, .noffloads = 1};
+	struct tenant user = {0}, *users = &user;
+	const struct generation g = {.catalog = &all, .tenants = &users, .offloads = o};
+	const struct token_ends ends = {.port = 7471};
+	const struct admit_from from = {.req = &req, .ends = &ends, .now = NOW};
+	struct admit_result a = {0};
+	struct reddn_wire_rej rej;
+
+	snprintf((char *)req.offload, sizeof(req.offload), "%s", in_catalog->name);
+	assert_true(request_parse(&req, sizeof(req), &a.request, &rej));
+	if (!admit_client(&g, &from, &a, &rej))
+		fail_msg("%s", (const char *)rej.text);
+	return a.charge.queue_bytes;
+}
+
 /* A client that takes no immediates has more of the arena, and its tenant pays for that */
 static void sends_are_charged(void **state)
 {
 	enum { SLOTS = 64, LOG_SLOTS = 6, DEPTH = 32, SIZE = 1 << 20, MORE = SIZE + 4096 };
+	static const struct chain_step step = {.local[0] = {.kind = CHAIN_AT_SCRATCH, .len = 8}};
+	static struct chain_desc desc = {.nsteps = 1, .steps = &step};
+	struct program program = {.desc = &desc};
 	struct chain_image img = {.nqueues = 1};
 	struct queue_layout layouts[LOG_SLOTS + 1] = {
 		[LOG_SLOTS] = {.slots = SLOTS, .size = SIZE, .sends_size = MORE}};
 	struct catalog_offload in_catalog = {.depth_max = DEPTH};
-	struct offload o = {.img = &img, .conf = &in_catalog, .layouts = layouts, .cpu = true};
+	struct offload o = {
+		.program = &program, .img = &img, .conf = &in_catalog, .layouts = layouts, .cpu = true};
 
 	(void)state;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, true), MORE);
+	assert_int_equal(layouts_cpu_queue(&o, SLOTS, false).sends, SLOTS);
+	assert_int_equal(layouts_cpu_queue(&o, SLOTS, true).sends, 2 * SLOTS);
+	/* and it is charged with the request */
+	o.slot_need = 64;
+	snprintf(in_catalog.name, sizeof(in_catalog.name), "cpu");
+	assert_int_equal(charged(&o, &in_catalog, 0), SIZE);
+	assert_int_equal(charged(&o, &in_catalog, REDDN_REQ_NO_IMMEDIATES), MORE);
 }
 
 int main(void)

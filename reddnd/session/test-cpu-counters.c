@@ -115,15 +115,6 @@ static void test_impossible(void **state)
 	}
 }
 
-static void test_spoilt(void **state)
-{
-	struct ledger_cpu l = {0};
-
-	(void)state;
-	cpu_counters_spoil(&l);
-	assert_true(l.spoilt);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,7 +122,6 @@ int main(void)
 		cmocka_unit_test(test_half_taken),
 		cmocka_unit_test(test_large_numbers),
 		cmocka_unit_test(test_impossible),
-		cmocka_unit_test(test_spoilt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
