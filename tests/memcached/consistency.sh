@@ -116,6 +116,7 @@ for offload in cache recycled; do
 	ok "$offload, with all rules: $(tail -n 1 "$work/counts.json")"
 	wait "$confirm" || fail "a miss is false, or a value wrong; seed ${nic_options[1]}" "$work/confirm.json" "$work/reddnd.log" "$work/memcached.log"
 	ok "$offload, misses that are confirmed: $(tail -n 1 "$work/confirm.json")"
+	restart_memcached
 done
 stop_reddnd
 done_testing
