@@ -27,15 +27,13 @@ static int assign_address(
 
 	if (!*name)
 		snprintf(why, ASSIGN_WHY,
-			"\"listen\": %s port %u belongs to no device in particular; with several devices, "
-			"give "
-			"addresses of each",
+			"\"listen\": %s port %u belongs to no device in particular; "
+			"with several devices, give addresses of each",
 			l->address, l->port);
 	else if (device == a->n && !c->all_devices)
 		snprintf(why, ASSIGN_WHY,
-			"\"listen\": %s port %u belongs to %s, which is not in the list \"device\"; add it, "
-			"or "
-			"listen on an address of a device that is",
+			"\"listen\": %s port %u belongs to %s, which is not in the list \"device\"; "
+			"add it, or listen on an address of a device that is",
 			l->address, l->port, name);
 	else if (device == CATALOG_DEVICES_MAX)
 		snprintf(why, ASSIGN_WHY, "the addresses of \"listen\" belong to more than %d devices",
@@ -49,7 +47,7 @@ static int assign_address(
 	return 0;
 }
 
-static bool is_used(const struct catalog *c, const struct assignment *a, unsigned device)
+bool assign_has_address(const struct catalog *c, const struct assignment *a, unsigned device)
 {
 	for (unsigned i = 0; i < c->nlisten; i++)
 		if (a->of[i] == device)
@@ -75,12 +73,11 @@ int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_
 	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
 		r = assign_address(c, i, belongs[i], a, why);
 	for (unsigned k = 0; k < a->n && r == 0; k++) {
-		if (is_used(c, a, k))
+		if (assign_has_address(c, a, k))
 			continue;
 		snprintf(why, ASSIGN_WHY,
-			"no address of \"listen\" belongs to %s, which is in the list \"device\"; add one, "
-			"or "
-			"take it out",
+			"no address of \"listen\" belongs to %s, which is in the list \"device\"; "
+			"add one, or take it out",
 			a->name[k]);
 		r = -EINVAL;
 	}

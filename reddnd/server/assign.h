@@ -33,4 +33,7 @@ int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_
  */
 void assign_again(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a);
 
+/** True if an address of @c is assigned to device @device of @a. */
+bool assign_has_address(const struct catalog *c, const struct assignment *a, unsigned device);
+
 #endif

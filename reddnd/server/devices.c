@@ -277,10 +277,10 @@ static void close_one(struct device *d)
 
 /* ---- all of them ---- */
 
-/* The next one of the devices, as number @number of the assignment */
-static struct opening next_opening(const struct begin *b, unsigned number)
+/* Device @i, as number @number of the assignment */
+static struct opening opening_of(const struct begin *b, unsigned i, unsigned number)
 {
-	return (struct opening){.device = &b->devices->device[b->devices->n],
+	return (struct opening){.device = &b->devices->device[i],
 		.number = number,
 		.catalog = b->catalog,
 		.assignment = &b->assignment};
@@ -306,7 +306,7 @@ static int inherit_all(struct begin *b)
 
 	for (unsigned k = 0; k < b->assignment.n && r == 0; k++) {
 		const struct store_device *left = find_left(b->left, b->assignment.name[k], b->catalog);
-		const struct opening o = next_opening(b, k);
+		const struct opening o = opening_of(b, d->n, k);
 		bool listens;
 
 		inheritance_take(&o.device->inheritance, left);
@@ -333,24 +333,13 @@ static int open_inherited_all(struct begin *b)
 	int r = 0;
 
 	for (unsigned i = 0; i < d->n && r == 0; i++) {
-		const struct opening o = {.device = &d->device[i],
-			.number = b->number[i],
-			.catalog = b->catalog,
-			.assignment = &b->assignment};
+		const struct opening o = opening_of(b, i, b->number[i]);
 
 		r = open_one(&o);
 		if (r < 0)
 			uncount_others(d, o.device);
 	}
 	return r;
-}
-
-static bool has_address(const struct begin *b, unsigned number)
-{
-	for (unsigned i = 0; i < b->catalog->nlisten; i++)
-		if (b->assignment.of[i] == number)
-			return true;
-	return false;
 }
 
 static void leave_out(const struct opening *o)
@@ -369,12 +358,12 @@ static int open_others(struct begin *b)
 	int r = 0;
 
 	for (unsigned k = 0; k < b->assignment.n && (r == 0 || b->kept); k++) {
-		const struct opening o = next_opening(b, k);
+		const struct opening o = opening_of(b, d->n, k);
 
 		if (b->done[k])
 			continue;
 		inheritance_take(&o.device->inheritance, NULL);
-		r = has_address(b, k) ? open_one(&o) : -ENODEV;
+		r = assign_has_address(b->catalog, &b->assignment, k) ? open_one(&o) : -ENODEV;
 		if (r < 0 && b->kept)
 			leave_out(&o);
 		else

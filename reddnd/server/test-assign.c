@@ -101,21 +101,18 @@ static void test_mistakes(void **state)
 
 	(void)state;
 	refused(&c, elsewhere,
-		"\"listen\": 10.0.0.2 port 7471 belongs to c, which is not in the list \"device\"; add it, "
-		"or "
-		"listen on an address of a device that is");
+		"\"listen\": 10.0.0.2 port 7471 belongs to c, which is not in the list \"device\"; "
+		"add it, or listen on an address of a device that is");
 	refused(&c, any,
-		"\"listen\": 10.0.0.2 port 7471 belongs to no device in particular; with several devices, "
-		"give "
-		"addresses of each");
+		"\"listen\": 10.0.0.2 port 7471 belongs to no device in particular; "
+		"with several devices, give addresses of each");
 	refused(&c, lonely,
 		"no address of \"listen\" belongs to b, which is in the list \"device\"; add one, or take it "
 		"out");
 	all.all_devices = true;
 	refused(&all, any,
-		"\"listen\": 10.0.0.2 port 7471 belongs to no device in particular; with several devices, "
-		"give "
-		"addresses of each");
+		"\"listen\": 10.0.0.2 port 7471 belongs to no device in particular; "
+		"with several devices, give addresses of each");
 }
 
 static void test_too_many(void **state)
