@@ -121,11 +121,10 @@ static int reply_to_key(struct reddn *c, const struct reddn_slot *s, struct redd
 	struct reddn_reply got;
 
 	reddn_reply_read(s->mem, record, &got);
-	if (!LIKELY(reddn_reply_is_whole(&c->geo, q->len, &got, c->geo.stride) &&
-		    short_same(record + sizeof(got.head), q->key, q->len)))
+	if (!LIKELY(reddn_reply_is_hit(&c->geo, q->key, q->len, &got, c->geo.stride)))
 		return reply_without(c, s, q, record, res);
 	see(c, &got);
-	finish(c, q, res, 0, record + sizeof(got.head) + q->len, got.head.val_len);
+	finish(c, q, res, 0, got.bytes + q->len, got.head.val_len);
 	return 1;
 }
 

@@ -123,11 +123,18 @@ static inline bool reddn_reply_is_whole(
 enum reddn_reply_state reddn_reply_check_rest(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before);
 
-/** Check the reply to a get of the key. HIT: the slot has its record, whole. */
+/** True if it is a hit: the slot has the record of the key, whole. */
+static inline bool reddn_reply_is_hit(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_reply *reply, size_t room)
+{
+	return reddn_reply_is_whole(g, key_len, reply, room) && short_same(reply->bytes, key, key_len);
+}
+
+/** Check the reply to a get of the key. */
 static inline enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key,
 	size_t key_len, const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
 {
-	return reddn_reply_is_whole(g, key_len, reply, room) && short_same(reply->bytes, key, key_len)
+	return reddn_reply_is_hit(g, key, key_len, reply, room)
 		       ? REDDN_REPLY_HIT
 		       : reddn_reply_check_rest(g, key, key_len, reply, room, before);
 }

@@ -158,7 +158,8 @@ static enum reddn_request_kind kind_of_keys(const struct reddn *c)
 	return c->geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
 }
 
-static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cookie, bool raw)
+static int submit(
+	struct reddn *c, const void *bytes, size_t len, uint64_t cookie, enum reddn_request_kind kind)
 {
 	struct reddn_request *q;
 	struct reddn_connection *k;
@@ -169,7 +170,7 @@ static int submit(struct reddn *c, const void *bytes, size_t len, uint64_t cooki
 		return r;
 	if (!c->free_request)
 		return -EAGAIN;
-	q = new_request(c, len, cookie, raw ? REDDN_RAW : kind_of_keys(c));
+	q = new_request(c, len, cookie, kind);
 	memcpy(q->key, bytes, len);
 	/* If this fails, reddn_poll reports the request with all others. */
 	send_request(c, k, q);
@@ -187,7 +188,7 @@ static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len,
 {
 	int r = check_key(c, key_len);
 
-	return r < 0 ? r : submit(c, key, key_len, cookie, false);
+	return r < 0 ? r : submit(c, key, key_len, cookie, kind_of_keys(c));
 }
 
 static NOINLINE struct reddn_place copy_long(
@@ -291,12 +292,12 @@ PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsi
 	uint8_t request[REDDN_REQUEST_MAX];
 	int r = reddn_format_encode(&c->format, args, nargs, c->info.request_len, request);
 
-	return r < 0 ? r : submit(c, request, c->info.request_len, cookie, true);
+	return r < 0 ? r : submit(c, request, c->info.request_len, cookie, REDDN_RAW);
 }
 
 PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie)
 {
 	if (len != c->info.request_len)
 		return -EINVAL;
-	return submit(c, request, len, cookie, true);
+	return submit(c, request, len, cookie, REDDN_RAW);
 }
