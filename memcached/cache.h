@@ -18,7 +18,7 @@ struct cache {
 	uint8_t *base; /* of the file */
 	struct reddn_cache_header *header;
 	struct pages pages;
-	bool early;      /* pages have been taken, or cache_begin() called */
+	bool early;      /* cache_begin() was called */
 	bool begun;      /* tables of an earlier memcached have been cleared */
 	uint64_t used;   /* places of tables, as live.tables, and that of what is none */
 	uint64_t tables; /* live.tables, from cache_begin() on */

@@ -168,7 +168,7 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 	struct reddn_mc_result *res)
 {
 	struct mc_ask *a = &mc->asks[got->cookie];
-	bool listens = s->begins && s->listens;
+	bool listens = s->listens;
 	struct mc_lines lines;
 	uint64_t verified;
 
