@@ -7,11 +7,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ledger-stores.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${TICKETS:?set TICKETS to the path of the test client}"
-: "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 # How many stores of a request and of what surrounds it
 stores=${TEST_STORES:-16}
 
@@ -28,12 +28,6 @@ regions = ( { name = "t"; kind = "table"; path = "$work/table"; }, { name = "wor
 offloads = ( { name = "get"; program = "hash-get"; region = "t"; }, { name = "counter"; program = "counter"; region = "words"; } );
 END
 
-arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
-{
-	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQ", int(sys.argv[2]), sys.argv[1] == "after", 0))' "$1" "$2" \
-		1<>"$work/stores"
-}
-
 # Requests follow each other, so it dies
 dies() # WHAT
 {
@@ -42,12 +36,7 @@ dies() # WHAT
 }
 
 start_nic
-arm before 0
-# shellcheck disable=SC2016 # expanded by that shell
-background run.log env "LIB=$LEDGER_STORES_LIB" "LEDGER_STORES=$work/stores" \
-	"$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
-run=$child
-server_ready "$run" reddnd run.log reddnd_listens
+serve_until_stores
 overs=0
 
 # ---- a program that writes to no region ----

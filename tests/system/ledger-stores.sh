@@ -6,12 +6,12 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ledger-stores.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
-: "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 # how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.
 step=${TEST_STEP:-307}
 
@@ -26,13 +26,6 @@ regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
   { name = \"kept\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
   { name = \"armed\"; program = \"hash-get\"; region = \"t\"; } );" >"$work/reddnd.conf"
-
-# struct control of ledger-stores.c: at, after, stores
-arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
-{
-	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQ", int(sys.argv[2]), sys.argv[1] == "after", 0))' "$1" "$2" \
-		1<>"$work/stores"
-}
 
 died()
 {
@@ -83,12 +76,7 @@ client() # OFFLOAD WHAT: it is answered, or refused because the daemon died mean
 }
 
 start_nic
-arm before 0
-# shellcheck disable=SC2016 # expanded by that shell
-background run.log env "LIB=$LEDGER_STORES_LIB" "LEDGER_STORES=$work/stores" \
-	"$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
-run=$child
-server_ready "$run" reddnd run.log reddnd_listens
+serve_until_stores
 # each request is stores where the CPU executes it, and the daemon is to have none for a while
 interval=20
 [[ ${ENGINE-} != cpu ]] || interval=2000
