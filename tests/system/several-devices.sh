@@ -187,16 +187,23 @@ ok "who is banned by one device is refused by the other"
 
 # ---- killed -------------------------------------------------------------------------------
 
+first_goes_on() # [WHEN]: its client is answered, and counted
+{
+	local before
+
+	before=$(requests mlx5_0 kept)
+	alive "$on_first" || fail "${1-}the client of the first device was disturbed" "$work/first.log" "$work/run.log"
+	until_true more_requests mlx5_0 kept "$before" || fail "${1-}requests of the first device are not counted on" "$work/run.log"
+}
+
 undisturbed() # WHEN: both clients go on
 {
-	local before0 before1
+	local before
 
-	before0=$(requests mlx5_0 kept)
-	before1=$(requests mlx5_1 armed)
-	alive "$on_first" || fail "$1: the client of the first device was disturbed" "$work/first.log" "$work/run.log"
+	first_goes_on "$1: "
+	before=$(requests mlx5_1 armed)
 	alive "$on_second" || fail "$1: the client of the second device was disturbed" "$work/second.log" "$work/run.log"
-	until_true more_requests mlx5_0 kept "$before0" || fail "$1: requests of the first device are not counted on" "$work/run.log"
-	until_true more_requests mlx5_1 armed "$before1" || fail "$1: requests of the second device are not counted on" "$work/run.log"
+	until_true more_requests mlx5_1 armed "$before" || fail "$1: requests of the second device are not counted on" "$work/run.log"
 }
 
 serves() # N: the daemon has taken over so often, two devices each time, and listens
@@ -318,8 +325,7 @@ until_true state_is status 'd["device"]' 'mlx5_0, mlx5_1 (lost)' || fail "the lo
 "$SOFTCX" fault clear >"$work/fault.log"
 until_true only_first || fail "sessions of the device that is lost do not end" "$work/run.log"
 wait "$on_second" && fail "a client of the device ends well" "$work/second.log"
-before=$(requests mlx5_0 kept)
-until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
+first_goes_on
 answers "$first" || fail "no answer by the first device" "$work/get.log" "$work/run.log"
 ctl metrics >"$work/metrics"
 grep -qF 'reddnd_device_up{device="mlx5_1"} 0' "$work/metrics" || fail "the metrics do not have the loss" "$work/metrics"
@@ -337,9 +343,7 @@ serves_both()
 }
 until_true serves_both || fail "the next daemon does not serve both" "$work/run.log"
 answers "$second" || fail "no answer by the second device" "$work/get.log" "$work/run.log"
-alive "$on_first" || fail "the client of the first device was disturbed" "$work/first.log" "$work/run.log"
-before=$(requests mlx5_0 kept)
-until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
+first_goes_on
 ok "the next daemon serves both again, and sessions of the other go on"
 
 "$SOFTCX" fault add error local-protection --device b/mlx5_1 --probability 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
@@ -354,9 +358,7 @@ goes_on_without_second() # WORDS: and sessions of the first device go on
 		tail -n "+$((lines + 1))" "$work/run.log" | grep -qF "$1" && serves_both
 	}
 	until_true logged "$1" || fail "no word of: $1" "$work/run.log"
-	alive "$on_first" || fail "the client of the first device was disturbed" "$work/first.log" "$work/run.log"
-	before=$(requests mlx5_0 kept)
-	until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
+	first_goes_on
 }
 goes_on_without_second 'mlx5_1 runs no chains: it failed the self-test'
 "$SOFTCX" fault clear >"$work/fault.log"
@@ -385,9 +387,7 @@ until_true state_is status 'd["device"]' mlx5_0 || fail "the next daemon does no
 grep -q 'mlx5_1: 1 sessions of the daemon before this one end now: the device is not one of those that are configured now' "$work/run.log" ||
 	fail "no word of the other device" "$work/run.log"
 wait "$on_second" && fail "a client of the device ends well" "$work/second.log"
-alive "$on_first" || fail "the client of the first device was disturbed" "$work/first.log" "$work/run.log"
-before=$(requests mlx5_0 kept)
-until_true more_requests mlx5_0 kept "$before" || fail "requests of the first device are not counted on" "$work/run.log"
+first_goes_on
 [[ $(objects | awk '/^b.mlx5_1[.]/ { n += $2 } END { print n + 0 }') -eq 0 ]] || fail "the second device has something" <(objects)
 ok "with one device in its configuration the next daemon goes on with that one, and leaves nothing in the other"
 
