@@ -92,7 +92,7 @@ static int make_domain(struct tenant_domain *m, const char *name, const struct s
 
 int tenant_get(struct tenant **out, struct tenant **all, const char *name, const struct served *served)
 {
-	CLEANUP(tenant_freep) struct tenant *new = NULL;
+	CLEANUP(tenant_freep) struct tenant *made = NULL;
 	struct tenant *t;
 	int r = 0;
 
@@ -102,18 +102,18 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, const
 		*out = t;
 		return 0;
 	}
-	new = calloc(1, sizeof(*new));
-	if (!new)
+	made = calloc(1, sizeof(*made));
+	if (!made)
 		return -ENOMEM;
-	snprintf(new->name, sizeof(new->name), "%s", name);
-	for (; new->ndomains < served->n &&r == 0; new->ndomains++)
-		r = make_domain(&new->domain[new->ndomains], name, &served->device[new->ndomains]);
+	snprintf(made->name, sizeof(made->name), "%s", name);
+	for (; made->ndomains < served->n && r == 0; made->ndomains++)
+		r = make_domain(&made->domain[made->ndomains], name, &served->device[made->ndomains]);
 	if (r < 0)
 		return r;
-	new->inherited = inherited_limits(new);
-	new->all = all;
-	new->refs = 1;
-	t = *out = steal_ptr(&new);
+	made->inherited = inherited_limits(made);
+	made->all = all;
+	made->refs = 1;
+	t = *out = steal_ptr(&made);
 	HASH_ADD_STR(*all, name, t);
 	return 0;
 }
@@ -160,15 +160,6 @@ static void write_override(
 	__atomic_store_n(&l->is_set, 1, __ATOMIC_RELEASE);
 }
 
-/* The next daemon has them, or those that are configured: nothing in between */
-static void record_override(
-	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
-{
-	for (unsigned i = 0; i < t->ndomains; i++)
-		if (t->domain[i].slot)
-			write_override(&t->domain[i].slot->tenant, configured, set);
-}
-
 static bool has_override(const struct ledger_tenant *l, const struct ledger_override *configured,
 	const struct ledger_override *set)
 {
@@ -176,13 +167,17 @@ static bool has_override(const struct ledger_tenant *l, const struct ledger_over
 	       memcmp(&l->set, set, sizeof(*set)) == 0;
 }
 
-/* Where a daemon before this one had not got to, or did not serve */
-static void spread_override(
+/* The next daemon has them, or those that are configured: nothing in between. What is right stays. A daemon
+ * before this one may not have got to all devices, or not have served on them */
+static void record_override(
 	struct tenant *t, const struct ledger_override *configured, const struct ledger_override *set)
 {
-	for (unsigned i = 0; i < t->ndomains; i++)
-		if (t->domain[i].slot && !has_override(&t->domain[i].slot->tenant, configured, set))
-			write_override(&t->domain[i].slot->tenant, configured, set);
+	for (unsigned i = 0; i < t->ndomains; i++) {
+		struct ledger_slot *slot = t->domain[i].slot;
+
+		if (slot && !(set && has_override(&slot->tenant, configured, set)))
+			write_override(&slot->tenant, configured, set);
+	}
 }
 
 static void apply(struct tenant *t, const struct catalog_limits *limits, uint64_t now_us)
@@ -207,7 +202,7 @@ void tenant_limit(struct tenant *t, const struct catalog_limits *limits, uint64_
 		now.rate = set.rate;
 		now.burst = set.burst;
 		now.bytes_rate = set.bytes_rate;
-		spread_override(t, &configured, &set);
+		record_override(t, &configured, &set);
 	} else {
 		record_override(t, &configured, NULL);
 	}
