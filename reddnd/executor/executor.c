@@ -272,7 +272,7 @@ static void learn_request(struct executor *x)
 		if (r->kind != CHAIN_REL_SEQ32)
 			continue;
 		x->numbers[x->nnumbers++] = (struct number){to, (uint32_t)r->addend};
-		learn_given(x, to, 4);
+		learn_given(x, to, FOUR);
 	}
 }
 
@@ -314,7 +314,7 @@ static void note_units(struct executor *x)
 	}
 }
 
-/* A request begins after something was learned */
+/* Something was learned: before the next request, whose memory is as in the image then */
 static void use_learned(struct executor *x)
 {
 	memcpy(x->c.s.own, x->fresh, x->own_size);
@@ -335,9 +335,11 @@ unsigned executor_max_messages(const struct program *p)
 	return n;
 }
 
+DEFINE_CLEANUP(struct executor *, executor_free)
+
 int executor_new(struct executor **out, const struct program *p, const struct executor_parts *parts)
 {
-	CLEANUP(cleanup_free) struct executor *x = calloc(1, sizeof(*x));
+	CLEANUP(executor_freep) struct executor *x = calloc(1, sizeof(*x));
 	struct places at = {0};
 	int r;
 
@@ -358,18 +360,14 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 		fill_memory(x, parts);
 		r = write_image(x, &at);
 	}
-	if (r < 0) {
-		executor_free(steal_ptr(&x));
+	if (r < 0)
 		return r;
-	}
 	memcpy(x->c.s.own, x->fresh, x->own_size);
 	learn_request(x);
 	learn_steps(x);
 	r = schedule_find(&x->c, x->order);
-	if (r < 0) {
-		executor_free(steal_ptr(&x));
+	if (r < 0)
 		return r;
-	}
 	use_learned(x);
 	schedule_shrink(&x->c);
 	*out = steal_ptr(&x);

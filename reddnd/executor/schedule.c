@@ -59,6 +59,11 @@ static const uint8_t *fetch(const struct schedule_queue *q, uint32_t at, uint8_t
 	return copy;
 }
 
+static bool is_only_nop(const struct schedule *c, const struct op *op)
+{
+	return op->wqe[WQE_OPCODE] == WQE_OP_NOP && !op_is_written(&c->s, op->wqe + WQE_OPCODE, 1);
+}
+
 /* A work request that takes its place in the order has its CQE, whatever it does */
 static bool execute(struct schedule *c, struct op *op, const uint8_t *wqe)
 {
@@ -66,7 +71,7 @@ static bool execute(struct schedule *c, struct op *op, const uint8_t *wqe)
 	bool good = true;
 
 	if (c->finding) {
-		if (opcode != WQE_OP_NOP || op_is_written(&c->s, wqe + WQE_OPCODE, 1))
+		if (!is_only_nop(c, op)) /* there is no loop: @wqe is its own */
 			c->order[c->norder++] = op;
 		return true;
 	}
@@ -152,11 +157,6 @@ static void begin_queues(struct schedule *c)
 static bool is_sync(uint8_t opcode)
 {
 	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
-}
-
-static bool is_only_nop(const struct schedule *c, const struct op *op)
-{
-	return op->wqe[WQE_OPCODE] == WQE_OP_NOP && !op_is_written(&c->s, op->wqe + WQE_OPCODE, 1);
 }
 
 /* What decides about the order must not be written from now on. False: it is. A NOP has no place in the
