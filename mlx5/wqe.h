@@ -128,6 +128,14 @@ static inline void wqe_put64(uint8_t *p, uint64_t v)
 	memcpy(p, &be, sizeof(be));
 }
 
+/** Writes a data segment. */
+static inline void wqe_put_sge(uint8_t *sge, uint32_t len, uint32_t lkey, uint64_t addr)
+{
+	wqe_put32(sge + WQE_SGE_LEN, len);
+	wqe_put32(sge + WQE_SGE_LKEY, lkey);
+	wqe_put64(sge + WQE_SGE_ADDR, addr);
+}
+
 static inline uint64_t wqe_get(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;

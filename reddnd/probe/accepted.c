@@ -61,9 +61,7 @@ static void deinit(struct server *s)
 
 static void put_sge(const struct server *s, uint8_t *at, uint64_t offset)
 {
-	wqe_put32(at + WQE_SGE_LEN, sizeof(uint64_t));
-	wqe_put32(at + WQE_SGE_LKEY, s->block.lkey);
-	wqe_put64(at + WQE_SGE_ADDR, s->block.iova + offset);
+	wqe_put_sge(at, sizeof(uint64_t), s->block.lkey, s->block.iova + offset);
 }
 
 /* ---- the connection manager's events ---------------------------------------------------- */

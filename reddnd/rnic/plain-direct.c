@@ -74,18 +74,11 @@ uint64_t plain_direct_bytes(const struct rnic_plain_attr *attr)
 	return places_of(attr).size;
 }
 
-static void put_sge(uint8_t *sge, uint32_t len, uint32_t lkey, uint64_t addr)
-{
-	wqe_put32(sge + WQE_SGE_LEN, len);
-	wqe_put32(sge + WQE_SGE_LKEY, lkey);
-	wqe_put64(sge + WQE_SGE_ADDR, addr);
-}
-
 /* The RECV of a place is the same each time. Of no bytes it has no SGE: length 0 would mean 2^31 */
 static void write_recvs(struct direct *q, const struct rnic_plain_recvs *r, uint32_t entries)
 {
 	for (uint32_t i = 0; i < entries; i++)
-		put_sge(q->qp.rq + (size_t)i * STRIDE, r->bytes, r->bytes ? q->block.lkey : WQE_LKEY_NONE,
+		wqe_put_sge(q->qp.rq + (size_t)i * STRIDE, r->bytes, r->bytes ? q->block.lkey : WQE_LKEY_NONE,
 			r->bytes ? q->block.iova + (uint64_t)(i % r->n) * r->stride : 0);
 }
 
@@ -231,11 +224,11 @@ void plain_direct_send(struct rnic_plain *p, const struct rnic_plain_send *s)
 		wqe_put64(wqe + WQE_RKEY, (uint64_t)s->rkey << 32);
 	}
 	if (s->len) {
-		put_sge(sge, s->len, q->block.lkey, q->block.iova + s->off);
+		wqe_put_sge(sge, s->len, q->block.lkey, q->block.iova + s->off);
 		sge += WQE_DS;
 	}
 	if (s->more_len) {
-		put_sge(sge, s->more_len, q->block.lkey, q->block.iova + s->more_off);
+		wqe_put_sge(sge, s->more_len, q->block.lkey, q->block.iova + s->more_off);
 		sge += WQE_DS;
 	}
 	wqe_put32(wqe + WQE_OPMOD, (uint32_t)q->written << 8 | s->opcode);

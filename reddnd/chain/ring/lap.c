@@ -422,13 +422,6 @@ static void emit_entry(const struct lap *l, const struct item *it, uint8_t *w)
 						      e->point[p].offset);
 }
 
-static void put_sge(uint8_t *p, uint64_t addr, uint32_t key, uint32_t len)
-{
-	wqe_put32(p + WQE_SGE_LEN, len);
-	wqe_put32(p + WQE_SGE_LKEY, key);
-	wqe_put64(p + WQE_SGE_ADDR, addr);
-}
-
 /* Bytes that nobody wants go behind the lanes */
 static uint64_t nowhere(const struct lap *l, const struct lanes *lanes)
 {
@@ -453,11 +446,11 @@ static void emit_read(const struct lap *l, const struct lanes *lanes, const stru
 	for (; s < r->nsge; s++) {
 		bool lost = !r->sge[s].key;
 
-		put_sge(w + WQE_RDMA_SGE + s * WQE_DS, lost ? nowhere(l, lanes) : r->sge[s].addr,
-			lost ? l->env.lanes_lkey : r->sge[s].key, r->sge[s].len);
+		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, r->sge[s].len,
+			lost ? l->env.lanes_lkey : r->sge[s].key, lost ? nowhere(l, lanes) : r->sge[s].addr);
 	}
 	for (; wqebbs_of(chain_wqe_ds(CHAIN_READ, s)) < wqebbs; s++)
-		put_sge(w + WQE_RDMA_SGE + s * WQE_DS, nowhere(l, lanes), l->env.lanes_lkey, 1);
+		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, 1, l->env.lanes_lkey, nowhere(l, lanes));
 	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_READ, s);
 }
 
@@ -482,7 +475,7 @@ static void emit_add(const struct lap *l, const struct lanes *lanes, unsigned nt
 	emit_remote(l, w, (uint64_t)word * 8);
 	wqe_put64(w + WQE_ATOMIC, word_of(lanes->add, word));
 	wqe_put64(w + WQE_ATOMIC + 8, word_of(lanes->bound, word));
-	put_sge(w + WQE_ATOMIC + 16, nowhere(l, lanes), l->env.lanes_lkey, 8);
+	wqe_put_sge(w + WQE_ATOMIC + 16, 8, l->env.lanes_lkey, nowhere(l, lanes));
 	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_MASKED_FETCH_ADD, 1);
 }
 
