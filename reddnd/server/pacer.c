@@ -137,7 +137,7 @@ static uint64_t ahead_of_own(struct session *s, unsigned i, uint64_t now)
 static uint64_t window(struct session *s, uint64_t now)
 {
 	const struct queue_layout *l = &s->queues.layout;
-	uint64_t w = l->slots - (l->recycled ? l->slots / chain_recycle_sections(l->slots) : 0) - 1;
+	uint64_t w = l->slots - (l->recycled ? chain_recycle_together(l->slots) : 0) - 1;
 
 	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)

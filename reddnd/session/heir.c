@@ -36,10 +36,9 @@ static void keep(void *to, const void *from, size_t bytes)
 		__atomic_store_n(&old[i], new[i], __ATOMIC_RELEASE);
 }
 
-void session_note(struct session *s)
+static void note(const struct session *s, struct ledger_session *l)
 {
 	const struct session_counters *c = &s->counters;
-	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
 	const struct ledger_limits limits = {.rate = s->limits.configured.rate,
 		.burst = s->limits.configured.burst,
 		.bytes_rate = s->limits.bytes.per_second,
@@ -54,12 +53,16 @@ void session_note(struct session *s)
 		.unseen = c->unseen,
 		.iterations = c->iterations};
 
-	if (!l)
-		return;
 	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
 	keep(&l->limits, &limits, sizeof(limits));
 	l->false_alarms = c->false_alarms;
 	keep(&l->counters, &counters, sizeof(counters));
+}
+
+void session_note(struct session *s)
+{
+	if (s->slot)
+		note(s, &s->slot->session);
 }
 
 static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
@@ -163,15 +166,17 @@ static bool has_loop(const struct ledger_slot *slot)
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
 {
 	const struct ledger_session *l = &slot->session;
-	const char *why;
 
 	if (!l->accepted)
 		return "the server was restarted before it had answered";
-	why = slot->kind == LEDGER_CPU_SESSION ? absence(o) : NULL;
-	if (!why && slot->kind == LEDGER_CPU_SESSION)
-		why = session_cpu_obstacle(slot, o);
-	if (why)
-		return why;
+	if (slot->kind == LEDGER_CPU_SESSION) {
+		const char *why = absence(o);
+
+		if (!why)
+			why = session_cpu_obstacle(slot, o);
+		if (why)
+			return why;
+	}
 	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
 	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);
@@ -272,7 +277,7 @@ static uint64_t posted_at_most(const struct session *s, uint64_t kept)
 {
 	unsigned slots = s->queues.layout.slots;
 
-	return kept + slots - 1 + (s->pacing.paced ? slots / chain_recycle_sections(slots) : 0);
+	return kept + slots - 1 + (s->pacing.paced ? chain_recycle_together(slots) : 0);
 }
 
 /*

@@ -147,7 +147,7 @@ static struct outcome read_at(const struct session *s, uint64_t n, const uint8_t
 static bool read_recycled(const struct session *s, uint64_t n, struct outcome *out)
 {
 	const struct queue_layout *l = &s->queues.layout;
-	unsigned together = l->slots / chain_recycle_sections(l->slots);
+	unsigned together = chain_recycle_together(l->slots);
 	uint64_t last = n / together * together + together - 1;
 	struct rnic_cqe cqe;
 

@@ -96,7 +96,7 @@ void session_set_paced(struct session *s, bool paced)
 	if (!l->recycled || !begins || !s->progress.posted)
 		return;
 	s->pacing.unsettled = true;
-	s->progress.posted = recycled_to(s) + l->slots / chain_recycle_sections(l->slots);
+	s->progress.posted = recycled_to(s) + chain_recycle_together(l->slots);
 }
 
 void session_arm_replies(struct session *s)

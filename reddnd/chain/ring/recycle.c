@@ -32,6 +32,11 @@ unsigned chain_recycle_sections(unsigned slots)
 	return sections < MIN_SECTIONS ? MIN_SECTIONS : sections > MAX_SECTIONS ? MAX_SECTIONS : sections;
 }
 
+unsigned chain_recycle_together(unsigned slots)
+{
+	return slots / chain_recycle_sections(slots);
+}
+
 uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
 {
 	uint32_t ring = chain_ring_wqebbs(q, slots);
@@ -229,16 +234,11 @@ static void count(struct recycler *k, unsigned requests)
 	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
 }
 
-static unsigned section_slots(const struct recycler *k)
-{
-	return k->env->slots / chain_recycle_sections(k->env->slots);
-}
-
 /* Of the slots of a section. What restores them comes later in the same queue: the responder reads for one
  * READ before it answers the next, so nothing is restored before it is copied. */
 static uint32_t log_bytes(const struct recycler *k)
 {
-	return section_slots(k) * k->img->queue[0].wqebbs * CHAIN_WQEBB;
+	return chain_recycle_together(k->env->slots) * k->img->queue[0].wqebbs * CHAIN_WQEBB;
 }
 
 static void log_replies(struct recycler *k, unsigned g)
@@ -246,7 +246,7 @@ static void log_replies(struct recycler *k, unsigned g)
 	uint32_t len = log_bytes(k);
 	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_READ, 1, 0));
 
-	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * section_slots(k)));
+	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * chain_recycle_together(k->env->slots)));
 	wqe_put32(w + WQE_RKEY, k->env->queue[0].rkey);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, len);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, k->env->lanes.lkey);
@@ -279,7 +279,7 @@ static void add_section(
 	struct recycler *k, unsigned g, unsigned enables[MAX_SECTIONS], unsigned recv_en[MAX_SECTIONS])
 {
 	const struct chain_env *env = k->env;
-	unsigned slots = section_slots(k), end = (g + 1) * slots;
+	unsigned slots = chain_recycle_together(k->env->slots), end = (g + 1) * slots;
 	bool last = end == env->slots;
 	uint64_t after = env->first + end;
 	unsigned mark, landed, recvs;

@@ -33,7 +33,7 @@
 #include "reddnd/chain/ring/lap.h"
 
 enum {
-	CHAIN_RECYCLE_MAX_SECTIONS = 8,
+	CHAIN_RECYCLE_MAX_SECTIONS = LAP_MAX_SECTIONS,
 	CHAIN_RECYCLE_MIN_SLOTS = 4,
 	CHAIN_RECYCLE_MIN_RING = 256 /* WQEBBs, of every queue */
 };
@@ -55,6 +55,8 @@ struct chain_recycle {
 
 /** Sections of the recycler of a chain with @slots slots, which is a power of two: a power of two, too. */
 unsigned chain_recycle_sections(unsigned slots);
+/** Slots of a section: they are armed again together. */
+unsigned chain_recycle_together(unsigned slots);
 
 /**
  * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
