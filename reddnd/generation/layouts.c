@@ -52,7 +52,8 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
 		r = queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
-		o->images[i] = image_hash(o->program, &o->layouts[i]);
+		if (r == 0)
+			o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
 		*most /= 2;

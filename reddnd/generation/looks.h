@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* SOON_MS: between the first LOOKS_SOON when memcached has ended, and at the next one, which does not answer
- * yet. Until that is proved, clients get nothing by the NIC. */
+/* LOOKS_SOON_MS: between the first LOOKS_SOON when memcached has ended, and at the next one, which does not
+ * answer yet. Until that is proved, clients get nothing by the NIC. */
 enum { LOOKS_MS = 200, LOOKS_SOON_MS = 10, LOOKS_SOON = 200 };
 
 /** All zero: a memcached that has been away for long. */

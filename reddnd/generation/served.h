@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * served.h - the devices that the daemon serves on, each with its arena and its ledger. No reload changes
- * them. Tenants and offloads have parts for each, in the same order.
+ * served.h - the devices that the daemon serves on, each with its arena; its ledger is rnic_device_ledger().
+ * No reload changes them. Tenants and offloads have parts for each, in the same order.
  */
 #ifndef GENERATION_SERVED_H
 #define GENERATION_SERVED_H

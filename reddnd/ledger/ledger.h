@@ -3,7 +3,7 @@
  * ledger.h - writes the ledger (format.h).
  *
  * Thread rules: any thread may take and end slots; one slot is written by one thread at a time, but for
- * ledger_cpu, which is the executing thread's.
+ * ledger_cpu, which is the executing thread's while there is one (session/cpu-counters.h).
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H

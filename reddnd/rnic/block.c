@@ -29,7 +29,7 @@ int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rn
 	struct rnic_arena *arena, uint64_t size, uint64_t code_off, uint64_t code_size,
 	enum rnic_block_access access)
 {
-	static const int flags[] = {[RNIC_BLOCK_LOCAL] = IBV_ACCESS_LOCAL_WRITE,
+	static const unsigned flags[] = {[RNIC_BLOCK_LOCAL] = IBV_ACCESS_LOCAL_WRITE,
 		[RNIC_BLOCK_LOOPBACK] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
 					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
 	struct rnic_device *dev = pd->dev;
@@ -56,7 +56,7 @@ int rnic_block_init_in(struct ledger_slot *slot, struct rnic_block *b, struct rn
 	if (code_size == 0)
 		return 0;
 	b->iova = BLOCK_IOVA_BASE + b->offset + code_off;
-	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova, (unsigned)flags[access]);
+	b->mr = ibv_reg_mr_iova(pd->pd, b->mem + code_off, code_size, b->iova, flags[access]);
 	if (!b->mr) {
 		r = log_errno(-errno, "cannot register %" PRIu64 " bytes of queue memory", code_size);
 		rnic_block_deinit(b);

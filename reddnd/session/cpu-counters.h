@@ -12,7 +12,7 @@
  *   taken     before the room of CQEs is given back to the device, and before anybody else sees it: what they
  *             were, and which one is next
  *
- * Thread rules: of the thread that executes; or before its first turn.
+ * Thread rules: of the thread that executes; of the event loop before the first turn and after the last one.
  */
 #ifndef SESSION_CPU_COUNTERS_H
 #define SESSION_CPU_COUNTERS_H

@@ -49,8 +49,7 @@ struct session_cpu {
 	uint64_t short_one;
 	bool faulted; /* request begun - 1: with a verdict, for when those before it are done */
 	bool cut_off;
-	enum executor_result result; /* of the last part of the request */
-	int error;                   /* of sends */
+	int error; /* of sends */
 	/* of a turn */
 	uint64_t now, wqes; /* us; work requests that are left */
 };
@@ -73,8 +72,7 @@ static inline uint64_t cpu_reply_at(const struct session *s, uint64_t n)
 static inline uint64_t *cpu_outcome_at(const struct session *s, uint64_t n)
 {
 	const struct layouts_cpu *l = &s->cpu->layout;
-	uint64_t at =
-		(uint64_t)s->queues.layout.slots * l->recv_bytes + (uint64_t)l->replies * l->reply_bytes;
+	uint64_t at = cpu_reply_at(s, 0) + (uint64_t)l->replies * l->reply_bytes;
 
 	return (uint64_t *)(rnic_plain_memory(s->cpu->queue) + at) + n % s->queues.layout.slots;
 }

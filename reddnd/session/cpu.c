@@ -8,9 +8,9 @@
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 enum {
 	TURN_WQES = 4000,  /* some 100 us */
@@ -56,7 +56,6 @@ static void make_loops(struct session *s, struct session_cpu *c)
 	pthread_mutex_init(&c->own.lock, NULL);
 	rate_init(&c->own.rate, s->offload->conf->loop_rate, TURN_WQES, s->since);
 	c->loops = &c->own;
-	session_cpu_share_loops(s);
 }
 
 static void choose_sends(struct session *s, bool sends)
@@ -235,13 +234,14 @@ void session_cpu_forget(struct session_cpu *c)
 /* ---- requests --------------------------------------------------------------------------------- */
 
 /* The part of the request that is left, or as much of it as the turn allows */
-static void run(struct session_cpu *c)
+static enum executor_result run(struct session_cpu *c)
 {
 	uint64_t before = executor_wqes(c->executor), did;
+	enum executor_result r = executor_run(c->executor, c->wqes);
 
-	c->result = executor_run(c->executor, c->wqes);
 	did = executor_wqes(c->executor) - before;
 	c->wqes -= did < c->wqes ? did : c->wqes;
+	return r;
 }
 
 static void describe_fault(const struct session *s)
@@ -344,12 +344,14 @@ static void execute_guarded(void *arg)
 	struct session_cpu *c = s->cpu;
 
 	while (c->wqes && has_work(c) && c->error == 0) {
+		enum executor_result r;
+
 		if (!c->running)
 			begin(s);
-		run(c);
-		if (c->result == EXECUTOR_DONE)
+		r = run(c);
+		if (r == EXECUTOR_DONE)
 			c->error = finish(s);
-		else if (c->result == EXECUTOR_MORE)
+		else if (r == EXECUTOR_MORE)
 			check_budget(s, c->now);
 		else
 			fault(s);
