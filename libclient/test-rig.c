@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/test-rig.h"
+
+#include "libclient/queues.h"
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
+#include "util/array.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	BUCKETS = 512,
+	RECORD = RIG_SLOT - REDDN_SLOT_RECORD,
+	KEY_BYTES = 18, /* of a request */
+	CQES = 8 * RIG_MAX_DEPTH * RIG_CONNECTIONS
+};
+
+_Thread_local struct rig rig;
+bool rig_extended;
+
+/* What of the rig no test sees */
+static _Thread_local struct {
+	struct ibv_context verbs;
+	struct ibv_cq cq;
+	struct ibv_cq_ex cq_ex;
+	struct ibv_wc wc; /* that cq_ex reads */
+	bool polling;     /* between start and end */
+	struct ibv_mr mr;
+	struct rdma_event_channel events;
+	struct ibv_wc cqes[CQES];
+	unsigned head, tail;
+	uint8_t *map; /* the table's file */
+} nic;
+
+static _Thread_local uint64_t rng = 1;
+
+void rig_seed(unsigned seed)
+{
+	rng = seed * 0x9e3779b97f4a7c15ull;
+}
+
+uint32_t rig_rnd(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 32);
+}
+
+void rig_push(struct ibv_wc wc)
+{
+	assert_true(nic.head - nic.tail < COUNT(nic.cqes));
+	nic.cqes[nic.head++ % CQES] = wc;
+}
+
+void rig_complete_send(struct rig_end *e)
+{
+	if (e->completed < e->signals)
+		rig_push((struct ibv_wc){
+			.wr_id = e->signaled[e->completed++ % RIG_MAX_DEPTH], .opcode = IBV_WC_SEND});
+}
+
+static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int k = 0;
+
+	(void)cq;
+	if (rig.sends == RIG_LATE && rig_rnd() % 2)
+		rig_complete_send(&rig.end[rig_rnd() % RIG_CONNECTIONS]);
+	for (; k < n && nic.tail != nic.head; k++) {
+		wc[k] = nic.cqes[nic.tail++ % CQES];
+		/* a request has a WQE */
+		if (wc[k].opcode == IBV_WC_SEND && wc[k].status == IBV_WC_SUCCESS)
+			rig.end[wc[k].wr_id >> REDDN_CONNECTION_SHIFT].reclaimed =
+				wc[k].wr_id & ((1ull << REDDN_CONNECTION_SHIFT) - 1);
+	}
+	return k;
+}
+
+/* ---- the same by ibv_cq_ex ---- */
+
+static int fake_next(struct ibv_cq_ex *cq)
+{
+	assert_true(nic.polling);
+	if (!fake_poll(&nic.cq, 1, &nic.wc))
+		return ENOENT;
+	cq->wr_id = nic.wc.wr_id;
+	cq->status = nic.wc.status;
+	return 0;
+}
+
+static int fake_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	assert_int_equal(attr->comp_mask, 0);
+	assert_false(nic.polling);
+	nic.polling = true;
+	nic.polling = fake_next(cq) == 0;
+	return nic.polling ? 0 : ENOENT;
+}
+
+static void fake_end(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	assert_true(nic.polling);
+	nic.polling = false;
+}
+
+static enum ibv_wc_opcode fake_opcode(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	assert_int_equal(nic.wc.status, IBV_WC_SUCCESS);
+	return nic.wc.opcode;
+}
+
+static uint32_t fake_vendor_err(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return nic.wc.vendor_err;
+}
+
+static uint32_t fake_byte_len(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return nic.wc.byte_len;
+}
+
+static __be32 fake_imm(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return nic.wc.imm_data;
+}
+
+static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
+	.next_poll = fake_next,
+	.end_poll = fake_end,
+	.read_opcode = fake_opcode,
+	.read_vendor_err = fake_vendor_err,
+	.read_byte_len = fake_byte_len,
+	.read_imm_data = fake_imm};
+
+static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
+{
+	/* What a client must never do: more requests than depth, more than its queues hold, or without a
+	 * receive. */
+	assert_true(e->arrived - e->served < rig.c.depth);
+	assert_true(e->receives > e->arrived - e->served);
+	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.wqes);
+	assert_int_equal(len, rig.c.info.request_len);
+	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
+	e->arrived++;
+	if (flags & IBV_SEND_SIGNALED) {
+		assert_true(e->signals - e->completed < RIG_MAX_DEPTH);
+		e->signaled[e->signals++ % RIG_MAX_DEPTH] = wr_id;
+		if (rig.sends == RIG_AT_ONCE)
+			rig_complete_send(e);
+	}
+}
+
+static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	arrive((struct rig_end *)qp, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length, wr->wr_id,
+		wr->send_flags);
+	return 0;
+}
+
+/* ---- the same by ibv_qp_ex ---- */
+
+static struct rig_end *posting(struct ibv_qp_ex *qp, unsigned calls)
+{
+	struct rig_end *e = (struct rig_end *)qp;
+
+	assert_int_equal(e->posting, calls);
+	e->posting++;
+	return e;
+}
+
+static void fake_wr_start(struct ibv_qp_ex *qp)
+{
+	posting(qp, 0);
+}
+
+static void fake_wr_send(struct ibv_qp_ex *qp)
+{
+	posting(qp, 1);
+}
+
+static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
+{
+	assert_true(len <= rig.c.inline_max);
+	arrive(posting(qp, 2), bytes, len, qp->wr_id, qp->wr_flags);
+}
+
+static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
+{
+	assert_true(len > rig.c.inline_max);
+	assert_int_equal(lkey, nic.mr.lkey);
+	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
+}
+
+static int fake_wr_complete(struct ibv_qp_ex *qp)
+{
+	posting(qp, 3)->posting = 0;
+	return 0;
+}
+
+static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct rig_end *e = (struct rig_end *)qp;
+
+	*bad = NULL;
+	for (; wr; wr = wr->next) {
+		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, &rig.c.connection[e - rig.end]);
+		e->receives++;
+	}
+	assert_true(e->receives <= 2u * rig.c.depth);
+	return 0;
+}
+
+size_t rig_key_of(uint32_t k, uint8_t key[static RIG_KEY_MAX])
+{
+	static const size_t lengths[] = {4, 16, 9, 24};
+
+	memset(key, 'k', RIG_KEY_MAX);
+	memcpy(key, &k, sizeof(k));
+	return lengths[k % COUNT(lengths)];
+}
+
+void rig_value_of(uint32_t key, uint32_t version, uint32_t *val, size_t *len)
+{
+	*len = 4 * (2 + (key * 7 + version) % 40);
+	for (size_t i = 0; i < *len / 4; i++)
+		val[i] = i % 2 ? version : key;
+}
+
+/* One operation of the writer, on any key; the stable ones are never deleted. */
+static void write_once(void)
+{
+	uint32_t k = rig_rnd() % RIG_KEYS, val[64];
+	bool delete = k >= RIG_STABLE && rig_rnd() % 2;
+	uint8_t key[RIG_KEY_MAX];
+	size_t len, key_len = rig_key_of(k, key);
+
+	rig.clock++;
+	if (delete &&rig.key[k].present) {
+		assert_int_equal(reddn_table_delete(rig.t, key, key_len), 0);
+		rig.key[k].present = false;
+	} else if (!delete) {
+		rig_value_of(k, rig.key[k].version + 1, val, &len);
+		assert_int_equal(reddn_table_put(rig.t, key, key_len, val, len), 0);
+		if (!rig.key[k].present)
+			rig.key[k].last_absent = rig.clock;
+		rig.key[k].present = true;
+		rig.key[k].version++;
+	}
+}
+
+void rig_maybe_write(void)
+{
+	while (rig.writing && rig_rnd() % 3)
+		write_once();
+}
+
+struct rig_end *rig_pending(void)
+{
+	unsigned from = rig_rnd() % RIG_CONNECTIONS;
+
+	for (unsigned i = 0; i < RIG_CONNECTIONS; i++) {
+		struct rig_end *e = &rig.end[(from + i) % RIG_CONNECTIONS];
+
+		if (e->served < e->arrived)
+			return e;
+	}
+	return NULL;
+}
+
+/* The NIC looks a key up. Returns the rest of the request. */
+static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
+{
+	const struct reddn *c = &rig.c;
+	uint64_t words[4];
+
+	for (int p = 0; p < 2; p++) {
+		uint64_t off = 0, fp = 0;
+		int first = rig_rnd() % 2;
+
+		for (int i = 0; i < 6; i++)
+			fp = fp << 8 | *arg++;
+		for (int i = 0; i < c->geo.offset_len; i++)
+			off = off << 8 | *arg++;
+		assert_true(off < BUCKETS * 16 && off % 16 == 0);
+		for (int i = 0; i < 2; i++) {
+			int w = i ^ first;
+
+			rig_maybe_write();
+			words[2 * p + w] = ((uint64_t *)(nic.map + rig.st.buckets_off + off))[w];
+		}
+		if (words[2 * p + 1] == reddn_mark(fp)) {
+			uint32_t len = reddn_locator_len(words[2 * p]);
+			const uint8_t *from = nic.map + rig.st.heap_off + reddn_locator_off(words[2 * p]);
+
+			for (uint32_t at = 0; at < len; at += 8) {
+				/* Now and then so much that the memory under this record is used again. */
+				for (int n = rig_rnd() % 256 ? 0 : 400; rig.writing && n > 0; n--)
+					write_once();
+				memcpy(record + at, from + at, len - at < 8 ? len - at : 8);
+			}
+		}
+	}
+	return arg;
+}
+
+static uint8_t *slot_of(const struct rig_end *e)
+{
+	const struct reddn *c = &rig.c;
+
+	return reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
+}
+
+void rig_serve_half(struct rig_end *e)
+{
+	const uint8_t *arg = e->wire[e->served % RIG_MAX_DEPTH];
+
+	if (e->halfway)
+		return;
+	e->halfway = true;
+	for (unsigned k = 0; k < rig.c.geo.keys; k++)
+		arg = serve_key(arg, slot_of(e) + REDDN_SLOT_RECORD + k * RECORD);
+}
+
+void rig_serve_of(struct rig_end *e)
+{
+	assert_non_null(e);
+	rig_serve_half(e);
+	rig_maybe_write();
+	memcpy(slot_of(e), nic.map + rig.st.live_off, 64);
+	e->halfway = false;
+	e->receives--;
+	rig_push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.connection[e - rig.end],
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.imm_data = htonl((uint32_t)e->served)});
+	e->served++;
+}
+
+void rig_serve(void)
+{
+	rig_serve_of(rig_pending());
+}
+
+void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
+{
+	struct reddn *c = &rig.c;
+
+	memset(&rig, 0, sizeof(rig));
+	memset(&nic, 0, sizeof(nic));
+	rig.fd = memfd_create("table", MFD_CLOEXEC);
+	assert_int_equal(reddn_table_create_fd(&rig.t, rig.fd,
+				 &(struct reddn_table_options){.buckets = BUCKETS,
+					 .heap_size = heap,
+					 .max_key = RIG_KEY_MAX,
+					 .max_value = 256,
+					 .seed = 5},
+				 NULL, 0),
+		0);
+	reddn_table_stat(rig.t, &rig.st);
+	nic.map = mmap(NULL, rig.st.file_size, PROT_READ, MAP_SHARED, rig.fd, 0);
+	for (uint32_t k = 0; k < RIG_STABLE; k++) {
+		uint8_t key[RIG_KEY_MAX];
+		size_t len, key_len = rig_key_of(k, key);
+		uint32_t val[64];
+
+		rig_value_of(k, 0, val, &len);
+		assert_int_equal(reddn_table_put(rig.t, key, key_len, val, len), 0);
+		rig.key[k].present = true;
+	}
+	nic.events.fd = eventfd(0, EFD_CLOEXEC);
+	nic.verbs.ops.poll_cq = fake_poll;
+	nic.verbs.ops.post_send = fake_send;
+	nic.verbs.ops.post_recv = fake_recv;
+	nic.cq.context = &nic.verbs;
+	c->info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+		.connections = connections,
+		.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
+		.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
+		.keys = keys,
+		.request_len = raw ? 100 : keys * KEY_BYTES};
+	c->geo = (struct reddn_geometry){.seed = 5,
+		.buckets = BUCKETS,
+		.max_key = RIG_KEY_MAX,
+		.max_value = 256,
+		.offset_len = 3,
+		.keys = (uint8_t)keys,
+		.stride = RECORD};
+	c->key_room = 256;
+	c->retry_ms = 600000;
+	c->events = &nic.events;
+	c->depth = depth;
+	c->cq = &nic.cq;
+	nic.cq_ex = fake_cq_ex;
+	c->cq_ex = rig_extended ? &nic.cq_ex : NULL;
+	c->mr = &nic.mr;
+	c->inline_max = REDDN_WIRE_INLINE;
+	assert_int_equal(reddn_requests_init(c), 0);
+	for (unsigned i = 0; i < connections; i++) {
+		rig.end[i].qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
+			.wr_send = fake_wr_send,
+			.wr_set_inline_data = fake_wr_inline,
+			.wr_set_sge = fake_wr_sge,
+			.wr_complete = fake_wr_complete};
+		rig.end[i].qp.context = &nic.verbs;
+		c->connection[i].id = &rig.end[i].id;
+		c->connection[i].qp = &rig.end[i].qp;
+		c->connection[i].qp_ex = rig_extended ? &rig.end[i].qp_ex : NULL;
+		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
+		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
+	}
+	assert_int_equal(reddn_keys_init(c), 0);
+	assert_int_equal(c->usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
+}
+
+void rig_start(unsigned depth, bool raw, uint64_t heap)
+{
+	rig_start_several(1, 1, depth, raw, heap);
+}
+
+void rig_stop(void)
+{
+	reddn_requests_deinit(&rig.c);
+	reddn_table_close(rig.t);
+	munmap(nic.map, rig.st.file_size);
+	close(rig.fd);
+	close(nic.events.fd);
+}
