@@ -78,33 +78,43 @@ goes_on_or_ends()
 	[[ $(tickets) -gt $was ]] || ! alive "$client"
 }
 
+dies_while_it_sells() # WHAT WHEN N [begun]: sets rc to the client's status
+{
+	arm before 0
+	background tickets.log "$TICKETS" "$address" "$port" counter
+	client=$child
+	until_true sells || fail "$1: the client is not served" "$work/tickets.log" "$work/run.log"
+	arm "${@:2}"
+	dies "$1"
+	was=$(tickets)
+	until_true goes_on_or_ends || fail "$1: no ticket is sold any more" "$work/tickets.log" "$work/run.log"
+	kill -INT "$client" 2>/dev/null
+	rc=0
+	wait "$client" || rc=$?
+	[[ $rc -eq 0 || $rc -eq 3 ]] || fail "$1: status $rc" "$work/tickets.log" "$work/run.log"
+	[[ $rc -eq 0 ]] || grep -q "$words" "$work/tickets.log" || fail "$1: no reason" "$work/tickets.log" "$work/run.log"
+	read -r _ got <"$work/tickets.log"
+	gone=$(($(tickets) - bought))
+	# what was cut off has been done, or not
+	[[ $gone -eq $got || ($rc -eq 3 && $gone -eq $((got + 1))) ]] ||
+		fail "$1: $gone tickets are gone, and the client has $got" "$work/tickets.log" "$work/run.log"
+	bought=$(tickets)
+}
+
 for when in before after; do
 	for ((n = 1; n <= stores; n++)); do
-		what="counter, $when store $n"
-		arm before 0
-		background tickets.log "$TICKETS" "$address" "$port" counter
-		client=$child
-		until_true sells || fail "$what: the client is not served" "$work/tickets.log" "$work/run.log"
-		arm $when $n
-		dies "$what"
-		was=$(tickets)
-		until_true goes_on_or_ends || fail "$what: no ticket is sold any more" "$work/tickets.log" "$work/run.log"
-		kill -INT "$client" 2>/dev/null
-		rc=0
-		wait "$client" || rc=$?
-		[[ $rc -eq 0 || $rc -eq 3 ]] || fail "$what: status $rc" "$work/tickets.log" "$work/run.log"
-		[[ $rc -eq 0 ]] || grep -q "$words" "$work/tickets.log" || fail "$what: no reason" "$work/tickets.log" "$work/run.log"
-		read -r _ got <"$work/tickets.log"
-		gone=$(($(tickets) - bought))
-		# what was cut off has been done, or not
-		[[ $gone -eq $got || ($rc -eq 3 && $gone -eq $((got + 1))) ]] ||
-			fail "$what: $gone tickets are gone, and the client has $got" "$work/tickets.log" "$work/run.log"
+		dies_while_it_sells "counter, $when store $n" $when $n
 		amid=$((amid + (rc == 3)))
-		bought=$(tickets)
 	done
 done
-((amid)) || fail "no request was cut off in the middle" "$work/run.log"
 ok "$bought tickets are sold once each; $amid sessions ended because a request was cut off in the middle"
+
+# which store that is depends on the threads, but this one cuts a request off
+dies_while_it_sells "counter, after a request has begun" after 1 begun
+[[ $rc -eq 3 ]] || fail "a request was cut off, and its session goes on" "$work/tickets.log" "$work/run.log"
+dies_while_it_sells "counter, before a request begins" before 1 begun
+[[ $rc -eq 0 ]] || fail "no request was cut off, and its session has ended" "$work/tickets.log" "$work/run.log"
+ok "a session ends if a request was cut off, and goes on between two"
 
 kill "$run"
 expect_exit "$run" reddnd-run run.log
