@@ -63,7 +63,8 @@ connects() # OFFLOAD: a client of it gets replies
 }
 
 # The daemon is stopped while a client sends requests: the 16-bit numbers of WQEs and requests wrap
-background bench.log "$REDDN" bench --timeout 100000 --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" large
+# The rate leaves five seconds to stop it.
+background bench.log "$REDDN" bench --timeout 100000 --depth 16 --rate 20000 --count 100000 --verify --keys "$work/data.tsv" "$address" large
 bench=$child
 connects large
 kill -STOP "$daemon"
