@@ -60,8 +60,8 @@ ok "long values by the NIC, in pieces"
 
 start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/few
 # a get waits for one attempt to connect, and there are three: of depth 16, 4 and 1
-for nic in 0 0 "$pieces"; do
-	expect 'mget longer65536 1' "hits=1 nic=${nic/2/1} misses=0 errors=0 wrong=0"
+for by_nic in 0 0 "$pieces"; do
+	expect 'mget longer65536 1' "hits=1 nic=${by_nic/2/1} misses=0 errors=0 wrong=0"
 done
 ok "where less depth is granted than pieces ask for, too"
 
@@ -96,8 +96,7 @@ expect 'set beta 0 0 x' SUCCESS
 memcached_answers 'me beta' ' fetch=no ' || fail "a get before the first one"
 seen() # with the next get, if there was one less than 100 ms before
 {
-	expect 'get beta' 'hit nic .*'
-	memcached_answers 'me beta' ' fetch=yes '
+	answers 'get beta' 'hit nic .*' && memcached_answers 'me beta' ' fetch=yes '
 }
 until_true seen || fail "memcached does not see a get by the NIC"
 expect stats '.* uses=[1-9].*'
@@ -107,8 +106,7 @@ memcached_answers 'me gamma' ' cls=([0-9]+) ' || fail "memcached does not name t
 class=${BASH_REMATCH[1]}
 warmed()
 {
-	expect 'get gamma' 'hit nic .*'
-	memcached_answers_line 'stats items' "items:$class:moves_to_warm [1-9]"
+	answers 'get gamma' 'hit nic .*' && memcached_answers_line 'stats items' "items:$class:moves_to_warm [1-9]"
 }
 until_true warmed || fail "memcached has what the NIC gets where it evicts from"
 start_shell "$pool" "${patient[@]}" uses_per_s=1000000
@@ -119,8 +117,7 @@ expect 'get delta' 'hit nic .*'
 expect 'get epsilon' 'hit nic .*'
 reported()
 {
-	expect poll 0
-	memcached_answers 'me epsilon' ' fetch=yes '
+	answers poll 0 && memcached_answers 'me epsilon' ' fetch=yes '
 }
 until_true reported || fail "a report waits for a reply of the NIC"
 start_shell "$pool" "${patient[@]}" uses_per_s=4294967295
