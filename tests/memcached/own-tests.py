@@ -14,7 +14,10 @@ import stock
 from stock import check, ok
 
 # of the original sources by version; another version needs a line, and a look at the names of its tests
-SUMS = {"1.6.18": "35872bd25f8d29d7cc2072d23e74344530891bfd0aa4f4f64184a8ae7291164b"}
+SUMS = {
+    "1.6.18": "35872bd25f8d29d7cc2072d23e74344530891bfd0aa4f4f64184a8ae7291164b",
+    "1.6.38": "074076ab3e889e16e763c6a3e5cadacc6696979dbb8c473bbf871d498b19b1a0",
+}
 POOL = "pool/main/m/memcached/memcached_%s.orig.tar.xz"
 TESTS = "64bit bogus-commands cas evictions flags getandtouch getset incrdecr issue_42 line-lengths multiversioning noreply slabs-reassign2 stats-conns stats-detail touch".split()
 JOBS = 4
