@@ -12,6 +12,10 @@
 #include <stdlib.h>
 
 enum { LAYOUTS = 17 };
+/* Of a session whose requests the CPU executes. The event loop posts RECVs again in half of those slots that
+ * a client at its depth does not need, and each time it wakes up takes as long as dozens of gets. OF_DEPTH:
+ * slots for each request of the depth, if those are not more than MOST */
+enum { CPU_SLOTS_OF_DEPTH = 8, CPU_SLOTS_LEAST = 256, CPU_SLOTS_MOST = 512 };
 
 static unsigned log_slots(const struct offload *o, unsigned depth)
 {
@@ -63,20 +67,31 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	return r == 0 && !o->conf->recycled ? chain_again_new(&o->again, o->img) : r;
 }
 
+static uint64_t between(uint64_t n, uint64_t least, uint64_t most)
+{
+	return n < least ? least : n < most ? n : most;
+}
+
+/* Of the slots an eighth has room for replies, and a quarter where that is not much memory */
+static unsigned cpu_replies(uint64_t reply_bytes, unsigned slots)
+{
+	enum { LEAST = 2, MUCH = 64 << 10, MOST = 1 << 20 };
+	const uint64_t n = between(MUCH / reply_bytes, slots / 8, slots / 4);
+
+	return (unsigned)between(MOST / reply_bytes, LEAST, between(n, LEAST, slots));
+}
+
 struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots)
 {
-	enum { LINE = 64, REPLIES_MIN = 2, REPLIES_BYTES = 1 << 20 };
+	enum { LINE = 64 };
 	uint64_t data = (executor_bytes(o->program) + 3) / 4 * 4;
 	uint64_t reply = (data + 4ull * executor_max_messages(o->program) + LINE - 1) / LINE * LINE;
-	uint64_t replies = REPLIES_BYTES / reply;
 
-	if (replies < REPLIES_MIN)
-		replies = REPLIES_MIN;
 	return (struct layouts_cpu){
 		.recv_bytes = (o->img->arg_len + LINE - 1) / LINE * LINE,
 		.data_size = (uint32_t)data,
 		.reply_bytes = (uint32_t)reply,
-		.replies = replies < slots ? (unsigned)replies : slots,
+		.replies = cpu_replies(reply, slots),
 	};
 }
 
@@ -119,9 +134,20 @@ int layouts_make_cpu(struct offload *o, const struct rnic_device *dev)
 	return 0;
 }
 
+static unsigned cpu_slots(unsigned depth)
+{
+	unsigned slots = queue_layout_slots(depth, false);
+
+	while (slots < CPU_SLOTS_LEAST || (slots < CPU_SLOTS_MOST && slots < CPU_SLOTS_OF_DEPTH * depth))
+		slots *= 2;
+	return slots;
+}
+
 unsigned layouts_slots(const struct offload *o, unsigned depth)
 {
-	return o->conf->instances ? o->conf->instances : queue_layout_slots(depth, o->conf->recycled);
+	if (o->conf->instances)
+		return o->conf->instances;
+	return o->cpu ? cpu_slots(depth) : queue_layout_slots(depth, o->conf->recycled);
 }
 
 const struct queue_layout *layouts_of_depth(const struct offload *o, unsigned depth)

@@ -99,8 +99,20 @@ int collect_due(sd_event_source *source, uint64_t usec, void *arg)
 	return collect_round(d) ? collect_schedule(d) : 0;
 }
 
+/* In eighths of the slots (session_used()): less is not worth an event for each time */
+enum { USED_MUCH = 2 };
+
+/* A session that is used much has a turn that reports it long before its slots are used up; between two of
+ * them there is nothing to look at. Of others, whose turns may report a request each, rounds take some
+ * together. */
 int collect_executed(void *arg)
 {
-	collect_round(arg);
-	return collect_schedule(arg);
+	struct dispatch *d = arg;
+
+	do {
+		collect_round(d);
+		if (d->completions.used < USED_MUCH)
+			return collect_schedule(d);
+	} while (!executors_arm(d->executors));
+	return 0;
 }

@@ -30,9 +30,10 @@ struct session_cpu {
 	atomic_bool broken;
 	struct verdict verdict; /* of that; written before it is */
 	atomic_bool notes;      /* there is a note; the event loop takes it */
+	atomic_uint batch;      /* requests that are done, of which it hears at once */
 	struct verdict note; /* of a session that goes on; written before .notes, read before it is false */
 	/* of the thread that executes */
-	uint64_t begun, reported; /* done, as session_cpu_changed() last saw it */
+	uint64_t begun, reported; /* done, when the event loop last heard of it */
 	bool running;             /* request begun - 1 */
 	uint64_t since;           /* us, of that */
 	uint64_t noted;           /* .begun, when the last note was written */

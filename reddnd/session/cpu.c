@@ -51,6 +51,13 @@ void session_cpu_share_loops(struct session *s)
 		s->cpu->loops = &s->first->cpu->own;
 }
 
+/* Half of the slots that a client at its depth does not need: it is at work while the rest is used up */
+void session_cpu_set_paced(struct session *s, bool paced)
+{
+	if (s->cpu)
+		s->cpu->batch = paced ? 1 : (s->queues.layout.slots - s->queues.env.slot_count) / 2;
+}
+
 static void make_loops(struct session *s, struct session_cpu *c)
 {
 	pthread_mutex_init(&c->own.lock, NULL);
@@ -82,6 +89,7 @@ static int prepare(struct session *s, const struct request *request)
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
 	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
 	c->awake = AWAKE_MAX_US;
+	session_cpu_set_paced(s, s->pacing.paced);
 	if (s->offload->program->loop)
 		make_loops(s, c);
 	return c->times ? make_executor(s, c) : -ENOMEM;
@@ -480,10 +488,12 @@ uint64_t session_cpu_resting(const struct session *s, uint64_t now)
 bool session_cpu_changed(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
-	bool changed = c->done != c->reported || c->broken || c->notes;
+	const uint64_t done = c->done, unreported = done - c->reported;
 
-	c->reported = c->done;
-	return changed;
+	if (unreported < c->batch && !(unreported && c->slept) && !c->broken && !c->notes)
+		return false;
+	c->reported = done;
+	return true;
 }
 
 /* ---- for the rest of the session -------------------------------------------------------------- */

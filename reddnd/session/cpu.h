@@ -30,7 +30,8 @@ enum session_cpu_turn {
 enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us);
 /** Microseconds until a session that rests goes on; 0: now. */
 uint64_t session_cpu_resting(const struct session *s, uint64_t now_us);
-/** True once after each turn that the event loop has to look at. */
+/** True once after each turn that the event loop has to look at: there is a verdict or a note, or RECVs are
+ * to be posted, or the session falls asleep and what is done has not been counted. */
 bool session_cpu_changed(struct session *s);
 
 /* ---- on the thread of the event loop ---------------------------------------------------------- */
@@ -43,6 +44,9 @@ const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct of
  * be right; -ENOMEM. After an error the queues are as before, and session_cpu_forget() frees the rest. */
 int session_cpu_adopt(struct session *s, const struct session_parts *parts, const struct request *request);
 void session_cpu_forget(struct session_cpu *c); /* NULL is fine */
+/** Its RECVs are posted as rates allow, so the event loop looks at each turn that has done something. Of
+ * any session. */
+void session_cpu_set_paced(struct session *s, bool paced);
 /** The session has joined .first: the rate of its loops is that of all connections. */
 void session_cpu_share_loops(struct session *s);
 /** It takes and sends nothing more. NULL is fine for these two. */

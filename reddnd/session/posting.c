@@ -90,6 +90,7 @@ void session_set_paced(struct session *s, bool paced)
 		for (unsigned g = 0; g < chain_recycle_sections(l->slots); g++)
 			__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.paced = paced;
+	session_cpu_set_paced(s, paced);
 	if (l->recycled && !paced && s->pacing.unsettled)
 		session_post(s, s->progress.posted);
 	s->pacing.unsettled &= paced;

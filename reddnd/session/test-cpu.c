@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { SLOTS = 64, BYTES = 24 };
+enum { SLOTS = 64, DEPTH = 16, BYTES = 24, BATCH = (SLOTS - DEPTH) / 2 };
 
 static struct rnic_plain_completion queue[8 * RNIC_PLAIN_BATCH];
 static unsigned there, taken;
@@ -233,7 +233,7 @@ static struct session *begin(void)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	const struct session_parts parts = {0};
-	const struct request request = {.depth = 16, .slot_size = 64};
+	const struct request request = {.depth = DEPTH, .slot_size = 64};
 
 	assert_non_null(s);
 	*s = (struct session){.id = 1,
@@ -346,6 +346,37 @@ static void test_idle(void **state)
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_BUSY);
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_IDLE);
 	assert_int_equal(session_cpu_turn(s, 2000), SESSION_CPU_ASLEEP);
+	end(s);
+}
+
+/* A turn in which @n replies complete; those before have @done. True: the event loop hears of it */
+static bool does(struct session *s, uint32_t done, unsigned n)
+{
+	put(n, 0);
+	queue[there++] = (struct rnic_plain_completion){.number = done + n};
+	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_BUSY);
+	return session_cpu_changed(s);
+}
+
+/* The event loop hears of requests that are done before their RECVs are missing, and before the session
+ * sleeps, and not for each of them; but where a rate is limited, each counts */
+static void test_reports(void **state)
+{
+	struct session *s = begin();
+
+	(void)state;
+	assert_false(does(s, 0, 1));
+	assert_false(does(s, 1, BATCH - 2));
+	assert_true(does(s, BATCH - 1, 1));
+	assert_false(session_cpu_changed(s));
+	assert_false(does(s, BATCH, 1));
+	assert_int_equal(session_cpu_turn(s, 2000), SESSION_CPU_ASLEEP);
+	assert_true(session_cpu_changed(s));
+	assert_false(session_cpu_changed(s));
+	session_cpu_set_paced(s, true);
+	assert_true(does(s, BATCH + 1, 1));
+	session_cpu_set_paced(s, false);
+	assert_false(does(s, BATCH + 2, 1));
 	end(s);
 }
 
@@ -470,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_longer_than_its_recv),
 		cmocka_unit_test(test_left_after_the_last_turn),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_answers_before_a_fault),
 		cmocka_unit_test(test_left_after_a_short_request),
 		cmocka_unit_test(test_left_after_a_long_request),

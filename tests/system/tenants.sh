@@ -98,7 +98,7 @@ start_nic
 server_on=(--host a)
 start_reddnd "$(settings "tenants = (
   { name = \"wide\"; $(networks 127.1.0.0/16 127.2.0.0/15) offloads = [ \"one\", \"lap\" ]; sessions = 2; depth = 40; },
-  { name = \"narrow\"; $narrow queue_bytes = \"128K\"; },
+  { name = \"narrow\"; $narrow queue_bytes = \"160K\"; },
   { name = \"secret\"; $(networks 127.1.0.0/16) key = \"$work/key\"; slot_bytes = \"64K\"; } );")"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
@@ -146,7 +146,7 @@ done
 ok "all quotas are refunded"
 on_nic bench.log --host c "$REDDN" bench --timeout 100000 --keys "$work/keys" --count 10 --depth 64 "${of_c[@]}" --port "$port" "$address" one &&
 	fail "queues beyond the quota"
-grep -qE 'queues take [0-9]+ bytes; tenant narrow has 131072 left of its quota "queue_bytes" of 131072' "$work/bench.log" ||
+grep -qE 'queues take [0-9]+ bytes; tenant narrow has 163840 left of its quota "queue_bytes" of 163840' "$work/bench.log" ||
 	fail "queue_bytes" "$work/bench.log"
 expect narrow queue_bytes 0
 ok 'quota "queue_bytes"'
