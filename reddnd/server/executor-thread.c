@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /* EVENTS_EVERY: turns between two looks for events, which take a system call; YIELD_EVERY: turns in a row
- * that find nothing, before others may run. Without that a client on the same CPU waits for its time slice,
- * and its next request as well */
+ * that find nothing, before others may run, unless all sessions have had one before. Without that a client on
+ * the same CPU waits for its time slice, and its next request as well */
 enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, YIELD_EVERY = 16, MS = 1000 };
 
 TAILQ_HEAD(sessions, session);
@@ -50,6 +50,7 @@ struct executor_thread {
 	TAILQ_HEAD(, share) ready;
 	LIST_HEAD(, share) shares;
 	struct sessions resting; /* until session_cpu_resting() */
+	unsigned nready;         /* sessions */
 	unsigned turns;          /* since the last look for events */
 	unsigned idle;           /* turns in a row that found nothing */
 };
@@ -65,6 +66,7 @@ static void set_ready(struct executor_thread *t, struct session *s)
 	if (s->executed.state == SESSION_RESTING)
 		TAILQ_REMOVE(&t->resting, s, executed.link);
 	s->executed.state = SESSION_READY;
+	t->nready++;
 	TAILQ_INSERT_TAIL(&of->ready, s, executed.link);
 	if (!of->listed)
 		TAILQ_INSERT_TAIL(&t->ready, of, link);
@@ -78,6 +80,7 @@ static void unlist(struct executor_thread *t, struct session *s)
 	if (s->executed.state == SESSION_RESTING)
 		TAILQ_REMOVE(&t->resting, s, executed.link);
 	if (s->executed.state == SESSION_READY) {
+		t->nready--;
 		TAILQ_REMOVE(&of->ready, s, executed.link);
 		if (TAILQ_EMPTY(&of->ready)) {
 			TAILQ_REMOVE(&t->ready, of, link);
@@ -181,6 +184,12 @@ static void sleep_for(struct executor_thread *t, uint64_t us)
 	take_events(t);
 }
 
+/* All of them are idle, or many */
+static bool is_idle(const struct executor_thread *t)
+{
+	return t->idle > t->nready || t->idle >= YIELD_EVERY;
+}
+
 static void yield(struct executor_thread *t)
 {
 	t->idle = 0;
@@ -203,7 +212,7 @@ static void *run(void *arg)
 		s = next(t);
 		if (s)
 			serve(t, s);
-		if (t->idle == YIELD_EVERY)
+		if (is_idle(t))
 			yield(t);
 		if (!s || !TAILQ_EMPTY(&t->resting)) {
 			uint64_t us = end_rests(t);

@@ -48,7 +48,8 @@ static int events_fd = -1;
 static atomic_bool gone; /* the device: its descriptor stays readable, and cannot be read */
 static atomic_uint errors;
 static pthread_t event_loop;
-static atomic_uint yields; /* of other threads */
+static atomic_uint yields;                /* of other threads */
+static atomic_uint idle_turns, most_idle; /* since the last yield; and before one, at most */
 
 static struct work *work_of(const struct session *s)
 {
@@ -73,8 +74,10 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us)
 	(void)now_us;
 	count_turn(s);
 	w->turns++;
-	if (w->idles)
+	if (w->idles) {
+		idle_turns++;
 		return SESSION_CPU_IDLE;
+	}
 	if (w->left == 0)
 		return SESSION_CPU_ASLEEP;
 	w->left--;
@@ -134,8 +137,12 @@ int rnic_plain_events_next(struct rnic_plain_events *events, uint64_t *cookie)
 
 int sched_yield(void)
 {
-	if (!pthread_equal(pthread_self(), event_loop))
+	if (!pthread_equal(pthread_self(), event_loop)) {
+		unsigned n = atomic_exchange(&idle_turns, 0);
+
+		most_idle = n > most_idle ? n : most_idle;
 		yields++;
+	}
 	return (int)syscall(SYS_sched_yield);
 }
 
@@ -313,28 +320,38 @@ static void test_sleeps(void **state)
 	executors_remove(e, &s);
 }
 
-/* Others may run while all sessions are idle, but not after each turn, and not while there is work */
+static void await_yields(void)
+{
+	for (unsigned before = yields; yields - before < YIELDS;)
+		sched_yield();
+}
+
+/* Others may run when all sessions were idle, and one of them again; but not while there is work */
 static void test_yields(void **state)
 {
-	struct work works[2] = {{.idles = true}, {.left = UINT32_MAX}};
-	struct session sessions[2];
+	enum { IDLE = 5 };
+	struct work works[IDLE + 1] = {{.left = 0}};
+	struct session sessions[IDLE + 1];
 	unsigned before;
 
 	(void)state;
-	yields = 0;
-	begin(&sessions[0], &works[0], 1, 0);
-	while (yields < YIELDS)
-		sched_yield();
-	assert_in_range(works[0].turns, 2 * YIELDS, UINT32_MAX);
-	begin(&sessions[1], &works[1], 2, 0);
-	while (works[1].turns == 0)
+	yields = idle_turns = most_idle = 0;
+	for (unsigned i = 0; i < IDLE; i++) {
+		works[i].idles = true;
+		begin(&sessions[i], &works[i], i + 1, 0);
+		await_yields();
+		assert_int_equal(most_idle, i + 2);
+	}
+	works[IDLE].left = UINT32_MAX;
+	begin(&sessions[IDLE], &works[IDLE], IDLE + 1, 0);
+	while (works[IDLE].turns == 0)
 		sched_yield();
 	before = yields;
-	while (works[1].turns < GOAL)
+	while (works[IDLE].turns < GOAL)
 		sched_yield();
 	assert_int_equal(yields, before);
-	executors_remove(e, &sessions[0]);
-	executors_remove(e, &sessions[1]);
+	for (unsigned i = 0; i <= IDLE; i++)
+		executors_remove(e, &sessions[i]);
 }
 
 /* The thread gets one error of a device that is gone, however often it sleeps and wakes up */
