@@ -2,6 +2,7 @@
 #include "reddnd/executor/executor.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/executor/receive.h"
 #include "reddnd/executor/schedule.h"
 #include "util/cleanup.h"
 
@@ -10,16 +11,11 @@
 #include <string.h>
 
 /* Bytes that are restored at once: a segment of a WQE */
-enum { UNIT = WQE_DS, FOUR = 4 };
+enum { UNIT = WQE_DS };
 
 struct number {
 	uint8_t *to;
 	uint32_t addend;
-};
-
-struct move {
-	uint8_t *to;
-	uint32_t at; /* in the request */
 };
 
 struct executor {
@@ -33,8 +29,7 @@ struct executor {
 	unsigned nunits;
 	struct number *numbers; /* where the number of the request is */
 	unsigned nnumbers;
-	struct move moves[CHAIN_MAX_ARG]; /* of the request: first four bytes each, then one each */
-	unsigned nfours, nmoves;
+	struct receive receive;
 	struct op_segment *segments;
 	struct op **order;
 };
@@ -228,40 +223,25 @@ static void learn_given(struct executor *x, const uint8_t *to, uint32_t len)
 		x->c.s.marks[at + i] |= OP_GIVEN;
 }
 
-/* Of @len bytes, by fours that may overlap, or else by ones; no place of a request overlaps another */
-static void add_moves(struct executor *x, uint8_t *to, uint32_t at, uint32_t len, bool fours)
-{
-	const uint32_t bytes = fours ? FOUR : 1;
-
-	if ((len >= FOUR) != fours)
-		return;
-	for (uint32_t i = 0; i < len; i += bytes) {
-		uint32_t off = i + bytes <= len ? i : len - bytes;
-
-		x->moves[x->nmoves++] = (struct move){to + off, at + off};
-	}
-}
-
 static uint8_t *place_of(const struct executor *x, const struct chain_recv_sge *r)
 {
 	return (r->sym == CHAIN_SYM_QUEUE ? x->c.queue[r->index].ring : x->c.s.own + x->scratch) + r->offset;
 }
 
-static void learn_moves(struct executor *x, bool fours)
+static void add_moves(struct executor *x, bool fours)
 {
 	const struct chain_image *img = x->p->image;
 
 	for (uint32_t i = 0, at = 0; i < img->nrecv; at += img->recv[i++].len)
-		add_moves(x, place_of(x, &img->recv[i]), at, img->recv[i].len, fours);
+		receive_add(&x->receive, place_of(x, &img->recv[i]), at, img->recv[i].len, fours);
 }
 
 static void learn_request(struct executor *x)
 {
 	const struct chain_image *img = x->p->image;
 
-	learn_moves(x, true);
-	x->nfours = x->nmoves;
-	learn_moves(x, false);
+	add_moves(x, true);
+	add_moves(x, false);
 	for (unsigned i = 0; i < img->nrecv; i++)
 		if (img->recv[i].sym == CHAIN_SYM_QUEUE)
 			learn_given(x, place_of(x, &img->recv[i]), img->recv[i].len);
@@ -272,7 +252,7 @@ static void learn_request(struct executor *x)
 		if (r->kind != CHAIN_REL_SEQ32)
 			continue;
 		x->numbers[x->nnumbers++] = (struct number){to, (uint32_t)r->addend};
-		learn_given(x, to, FOUR);
+		learn_given(x, to, sizeof(uint32_t));
 	}
 }
 
@@ -322,6 +302,7 @@ static void use_learned(struct executor *x)
 		x->c.s.learned = false;
 		schedule_trace(&x->c);
 	} while (x->c.s.learned);
+	receive_find_reads(&x->receive, &x->c.trace, &x->c.s);
 	note_units(x);
 }
 
@@ -409,16 +390,6 @@ uint64_t executor_bytes(const struct program *p)
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-static void receive(const struct executor *x, const uint8_t *request)
-{
-	const struct move *m = x->moves, *fours = m + x->nfours, *end = m + x->nmoves;
-
-	for (; m < fours; m++)
-		memcpy(m->to, request + m->at, FOUR);
-	for (; m < end; m++)
-		*m->to = request[m->at];
-}
-
 /* As for the first request, but for what each request brings. A loop may have changed all of its ring */
 static void restore(struct executor *x)
 {
@@ -444,7 +415,34 @@ void executor_begin(struct executor *x, uint64_t number, const uint8_t *request,
 	s->data = data;
 	s->data_used = 0;
 	s->nmessages = 0;
-	receive(x, request);
+	receive_scatter(&x->receive, request);
+}
+
+unsigned executor_reads(const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
+{
+	const struct receive_read *r = x->receive.reads, *end = r + x->receive.nreads;
+	unsigned n = 0;
+
+	for (; r < end; r++) {
+		at[n] = receive_locate(&r->place, request);
+		n += at[n] != NULL;
+	}
+	return n;
+}
+
+unsigned executor_reads_then(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
+{
+	const struct receive_read *r = x->receive.reads, *end = r + x->receive.nreads;
+	unsigned n = 0;
+
+	for (; r < end; r++) {
+		const uint8_t *from = r->then.mask ? receive_locate(&r->place, request) : NULL;
+
+		at[n] = from ? receive_locate(&r->then, from) : NULL;
+		n += at[n] != NULL;
+	}
+	return n;
 }
 
 enum executor_result executor_run(struct executor *x, uint64_t wqes)

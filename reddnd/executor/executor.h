@@ -54,6 +54,8 @@ enum executor_result {
 
 enum { EXECUTOR_LOOP = CHAIN_MAX_QUEUES /* in place of a queue: that of the loop */ };
 
+enum { EXECUTOR_READS = 4 };
+
 struct executor_fault {
 	uint8_t queue;    /* of the program; or EXECUTOR_LOOP */
 	uint32_t wqebb;   /* of the image, or of the loop's ring */
@@ -73,6 +75,12 @@ unsigned executor_max_messages(const struct program *p);
 /** Begins with request @number, of p->image->arg_len bytes. @data: where the data of its messages are put,
  * data_size bytes. */
 void executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data);
+/** Places in regions that @request, which has not begun, will read: their number, and @at. Those of which it
+ * has the address itself; and those to which what is there leads now. So they can be fetched into the cache,
+ * but nothing depends on them: what is there may be another thing when it is read, or not be read at all. */
+unsigned executor_reads(const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS]);
+unsigned executor_reads_then(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS]);
 /** Executes up to @wqes work requests. */
 enum executor_result executor_run(struct executor *x, uint64_t wqes);
 

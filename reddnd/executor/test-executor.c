@@ -37,6 +37,17 @@ static const char endless[] = "program waits\n"
 			      "}\n"
 			      "write_imm word -> slot @ 0\n";
 
+static const char follows[] = "program follows\n"
+			      "region data, log\n"
+			      "struct entry { len : be24, off : be40 }\n"
+			      "arg first : offset(4) in data\n"
+			      "arg at : offset(4) in data\n"
+			      "var word : le64\n"
+			      "read data @ first as le64 -> word\n"
+			      "read data @ at as entry { len -> hit.length, off -> hit.addr }\n"
+			      "hit: write log -> slot @ 64, max 16\n"
+			      "write_imm word -> slot @ 0\n";
+
 struct rig {
 	struct program *p;
 	struct executor *x;
@@ -494,6 +505,37 @@ static void learns_all_or_nothing(void **state)
 	assert_true(s.learned && marks[0] == OP_WRITTEN && ops[1].control == 0);
 }
 
+/* What a request names, and what that leads to by then, if these are in their regions. There are no eight
+ * bytes that end with the first place */
+static void knows_what_it_will_read(void **state)
+{
+	const uint8_t request[8] = {[7] = 16}, beyond[8] = {[7] = REGION - 7}, *at[EXECUTOR_READS];
+	struct rig r;
+
+	(void)state;
+	compile(&r, follows);
+	assert_int_equal(r.p->image->arg_len, sizeof(request));
+	r.data[16 + 2] = 8;
+	r.data[16 + 7] = 24;
+	begin(&r);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(executor_reads(r.x, request, at), 1);
+		assert_ptr_equal(at[0], r.data + 16);
+		assert_int_equal(executor_reads_then(r.x, request, at), 1);
+		assert_ptr_equal(at[0], r.log + 24);
+		assert_int_equal(executor_reads(r.x, beyond, at), 0);
+		assert_int_equal(executor_reads_then(r.x, beyond, at), 0);
+		assert_int_equal(ask(&r, i, 16), EXECUTOR_DONE);
+	}
+	r.data[16 + 6] = 1;
+	assert_int_equal(executor_reads_then(r.x, request, at), 0);
+	end(&r);
+	compile(&r, endless);
+	begin(&r);
+	assert_int_equal(executor_reads(r.x, r.data, at), 0);
+	end(&r);
+}
+
 static void pauses(void **state)
 {
 	struct rig r;
@@ -540,6 +582,7 @@ int main(void)
 		cmocka_unit_test(executes_what_is_patched),
 		cmocka_unit_test(has_no_order),
 		cmocka_unit_test(learns_all_or_nothing),
+		cmocka_unit_test(knows_what_it_will_read),
 		cmocka_unit_test(pauses),
 	};
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+	LINE = 64,         /* of the cache */
 	TURN_WQES = 4000,  /* some 100 us */
 	AWAKE_MAX_US = 50, /* without work, before it sleeps: an event takes longer than that */
 	AWAKE_MIN_US = 2,  /* if polling has found nothing again and again */
@@ -295,6 +296,30 @@ static void check_budget(struct session *s, uint64_t now)
 	c->notes = true;
 }
 
+static const uint8_t *request_of(const struct session *s, uint64_t n)
+{
+	return rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, n);
+}
+
+/* What requests read is in the cache by then, if they have come already: first what they name, and a request
+ * later, when that is there, the beginning of what it leads to */
+static void prefetch(const struct session *s)
+{
+	const struct session_cpu *c = s->cpu;
+	const uint64_t ahead = c->received - c->begun;
+	const uint8_t *at[EXECUTOR_READS];
+	unsigned n;
+
+	n = ahead > 1 ? executor_reads(c->executor, request_of(s, c->begun + 1), at) : 0;
+	while (n)
+		__builtin_prefetch(at[--n]);
+	n = ahead > 0 ? executor_reads_then(c->executor, request_of(s, c->begun), at) : 0;
+	while (n) {
+		__builtin_prefetch(at[--n]);
+		__builtin_prefetch(at[n] + LINE);
+	}
+}
+
 static void begin(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
@@ -305,6 +330,7 @@ static void begin(struct session *s)
 	cpu_counters_begun(c->kept, ++c->begun);
 	c->running = true;
 	c->since = c->now;
+	prefetch(s);
 }
 
 /* The request has been executed. 0 or -errno */
@@ -345,7 +371,7 @@ static void fault(struct session *s)
 }
 
 /* All of a turn is under one guard: one for each request takes 60 instructions. Only executor_run()
- * reads memory of others. */
+ * and prefetch() read memory of others. */
 static void execute_guarded(void *arg)
 {
 	struct session *s = arg;

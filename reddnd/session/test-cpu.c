@@ -20,6 +20,7 @@ static struct rnic_plain_completion queue[8 * RNIC_PLAIN_BATCH];
 static unsigned there, taken;
 static _Alignas(uint64_t) uint8_t memory[SLOTS * (2 * 64 + 8)];
 static uint64_t executed, bad;   /* the request that is executed, and the one that fails */
+static unsigned looks;           /* at requests ahead */
 static unsigned replies, posted; /* that were added; and of those, by rnic_plain_flush() */
 
 /* ---- in place of the device, and of what executes ---- */
@@ -42,6 +43,10 @@ uint32_t __wrap_rnic_plain_taken(const struct rnic_plain *q);
 uint16_t __wrap_rnic_plain_added(const struct rnic_plain *q);
 void __wrap_rnic_plain_release(struct rnic_plain *q);
 void __wrap_executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data);
+unsigned __wrap_executor_reads(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS]);
+unsigned __wrap_executor_reads_then(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS]);
 enum executor_result __wrap_executor_run(struct executor *x, uint64_t wqes);
 uint64_t __wrap_executor_wqes(const struct executor *x);
 uint64_t __wrap_executor_iterations(const struct executor *x);
@@ -171,6 +176,34 @@ void __wrap_executor_begin(struct executor *x, uint64_t number, const uint8_t *r
 	executed = number;
 }
 
+/* At the request that comes @later than the one that is executed, which has come as well */
+static unsigned look_ahead(const uint8_t *request, uint64_t later)
+{
+	uint64_t n = executed + later;
+
+	assert_ptr_equal(request, memory + n % SLOTS * 64);
+	assert_in_range(n, 0, there - 1);
+	return 0;
+}
+
+unsigned __wrap_executor_reads(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
+{
+	(void)x;
+	(void)at;
+	looks++;
+	return look_ahead(request, 2);
+}
+
+unsigned __wrap_executor_reads_then(
+	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
+{
+	(void)x;
+	(void)at;
+	looks++;
+	return look_ahead(request, 1);
+}
+
 enum executor_result __wrap_executor_run(struct executor *x, uint64_t wqes)
 {
 	(void)x;
@@ -242,7 +275,7 @@ static struct session *begin(void)
 		.domain = tenant.domain,
 		.queues.layout.slots = SLOTS};
 	assert_int_equal(session_cpu_begin(s, &parts, &request), 0);
-	there = taken = replies = posted = 0;
+	there = taken = replies = posted = looks = 0;
 	bad = UINT64_MAX;
 	return s;
 }
@@ -346,6 +379,19 @@ static void test_idle(void **state)
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_BUSY);
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_IDLE);
 	assert_int_equal(session_cpu_turn(s, 2000), SESSION_CPU_ASLEEP);
+	end(s);
+}
+
+/* Of requests that came together, all but the first are looked at before, and all but two more before that */
+static void test_looks_ahead(void **state)
+{
+	enum { REQUESTS = 5 };
+	struct session *s = begin();
+
+	(void)state;
+	put(REQUESTS, 0);
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	assert_int_equal(looks, REQUESTS - 1 + REQUESTS - 2);
 	end(s);
 }
 
@@ -501,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_longer_than_its_recv),
 		cmocka_unit_test(test_left_after_the_last_turn),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_looks_ahead),
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_answers_before_a_fault),
 		cmocka_unit_test(test_left_after_a_short_request),
