@@ -77,8 +77,7 @@ static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uin
 	uint64_t end = n + (uint32_t)(number - (uint32_t)n);
 
 	for (; n < end && n < received; n++)
-		s->cpu->times[n % s->queues.layout.slots] =
-			now_ns - s->cpu->times[n % s->queues.layout.slots];
+		s->cpu->times[cpu_slot(s, n)] = now_ns - s->cpu->times[cpu_slot(s, n)];
 	return n;
 }
 
@@ -120,7 +119,7 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 			done = count_done(s, received, done, some[i].number, now_ns);
 		} else {
 			take_request(s, &some[i], received);
-			s->cpu->times[received++ % s->queues.layout.slots] = now_ns;
+			s->cpu->times[cpu_slot(s, received++)] = now_ns;
 		}
 	}
 	publish(s->cpu, received, done, good);

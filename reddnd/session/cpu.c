@@ -583,7 +583,7 @@ uint64_t session_cpu_timed(const struct session *s)
 
 uint64_t session_cpu_took(const struct session *s, uint64_t n)
 {
-	return s->cpu->times[n % s->queues.layout.slots];
+	return s->cpu->times[cpu_slot(s, n)];
 }
 
 int session_cpu_post(struct session *s, uint64_t to)
