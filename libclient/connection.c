@@ -41,7 +41,8 @@ int reddn_requests_init(struct reddn *c)
 
 		c->slots[i] = (struct reddn_slot){.next = &c->slots[last ? i + 1 - c->depth : i + 1],
 			.mem = reddn_slot_mem(c, i),
-			.encoded = encoded + (size_t)i * REDDN_REQUEST_MAX};
+			.encoded = encoded + (size_t)i * REDDN_REQUEST_MAX,
+			.refill = last ? &c->connection[i / c->depth] : NULL};
 		c->recvs[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&c->connection[i / c->depth],
 			.next = last ? NULL : &c->recvs[i + 1],
 			.sg_list = &c->number[i],
@@ -51,16 +52,13 @@ int reddn_requests_init(struct reddn *c)
 	c->wqes = 3 * c->depth;
 	c->signal_every = c->depth;
 	c->turn = c->connection;
-	c->exceptional = true;
 	c->seen.moves = 1;
 	for (uint32_t i = 0; i < c->info.connections; i++) {
 		struct reddn_connection *k = &c->connection[i];
 
 		k->base = i * c->depth;
-		k->sent_slot = k->done_slot = &c->slots[k->base];
+		k->sent_slot = k->arrived_slot = &c->slots[k->base];
 		k->until_signal = c->signal_every;
-		k->recvs_left = c->depth;
-		k->send_id = (uint64_t)i << REDDN_CONNECTION_SHIFT;
 		k->recvs = c->recvs + k->base;
 		k->next = &c->connection[i + 1 < c->info.connections ? i + 1 : 0];
 	}

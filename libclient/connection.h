@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * connection.h - a handle of libreddn: its state and its memory. connect.c makes one, queues.c has its
- * queues, request.c submits requests, poll.c polls for results, wait.c waits for them, end-reason.c asks why
- * it ended, describe.c what the offload takes and answers.
+ * queues, request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits
+ * for them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. A handle has one or more *connections*, with a queue pair
@@ -28,8 +28,8 @@
 enum {
 	REDDN_REQUEST_MAX = 256, /* bytes of a request */
 	REDDN_NUMBER_BYTES = 4,
-	/* wr_id of a SEND: the index of the connection, and below it how many its completion frees */
-	REDDN_CONNECTION_SHIFT = 56,
+	/* A wr_id is the address of the connection, and this in that of a SEND */
+	REDDN_SEND = 1,
 };
 
 enum reddn_request_kind {
@@ -56,24 +56,23 @@ struct reddn_slot {
 	 * caller has; or NULL, and the slot can be used */
 	struct reddn_request *request;
 	struct reddn_slot *next; /* that of the next number of its connection */
-	struct reddn_slot *next_held;
-	uint8_t *mem;     /* info.slot_size bytes for the reply */
-	uint8_t *encoded; /* REDDN_REQUEST_MAX bytes for the request */
+	struct reddn_slot *next_arrived, *next_held;
+	struct reddn_connection *refill; /* of its last slot: posts a batch of receives behind its replies */
+	uint8_t *mem;                    /* info.slot_size bytes for the reply */
+	uint8_t *encoded;                /* REDDN_REQUEST_MAX bytes for the request */
 };
 
 struct reddn_connection {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *qp_ex;      /* of qp; NULL if its provider has ibv_post_send() only */
-	struct ibv_recv_wr *recvs;    /* one batch of depth receives; wr_id: the connection */
-	uint32_t base;                /* its first slot */
-	uint64_t sent, done;          /* numbers sent, numbers completed */
-	struct reddn_slot *sent_slot; /* base + sent % depth */
-	struct reddn_slot *done_slot; /* base + done % depth */
-	uint64_t send_id;             /* what all wr_id of its signaled sends have in common */
-	uint32_t until_signal;        /* sends until the next one with a completion, which counts */
-	uint64_t reclaimed;           /* sends whose WQEs are free again */
-	uint32_t recvs_left;          /* of a batch, until the next one is posted */
+	struct ibv_qp_ex *qp_ex;         /* of qp; NULL if its provider has ibv_post_send() only */
+	struct ibv_recv_wr *recvs;       /* one batch of depth receives */
+	uint32_t base;                   /* its first slot */
+	uint64_t sent, arrived;          /* numbers sent; those of them whose reply has come */
+	struct reddn_slot *sent_slot;    /* base + sent % depth */
+	struct reddn_slot *arrived_slot; /* base + arrived % depth */
+	uint32_t until_signal;           /* sends until the next one with a completion, which counts */
+	uint64_t reclaimed;              /* sends whose WQEs are free again */
 	struct reddn_connection *next;
 };
 
@@ -83,8 +82,8 @@ struct reddn {
 	/* Keys of up to so many bytes are sent in the usual way: inline, by ibv_wr_*(), one to a number. 0:
 	 * none are */
 	size_t usual_key;
-	/* There is more to do than to send and to take replies: requests to repeat, results that had no room,
-	 * the end of the connection; or no cq_ex. reddn_poll() takes it back */
+	/* There is more to do than to send and to take replies: requests to repeat, or the end of the
+	 * connection. reddn_poll() takes it back */
 	bool exceptional;
 
 	struct rdma_event_channel *events; /* of all connections, as what follows */
@@ -104,15 +103,13 @@ struct reddn {
 	size_t keys_len, key_room;
 	struct reddn_request *requests; /* nrequests */
 	struct reddn_slot *slots;       /* info.depth */
+	struct reddn_slot *arrived;     /* list of slots whose reply has come, and has no result yet */
 	struct reddn_slot *held;        /* list of slots whose results the caller has */
 	struct ibv_recv_wr *recvs;      /* of all connections */
 	struct ibv_sge *number;         /* by receive: its place in the numbers */
 
-	uint32_t nrequests; /* info.depth times the keys of a number */
-	/* What had no room in the last poll: requests of slot left_slot from `left` on, or NULL */
-	struct reddn_request *left;
-	struct reddn_slot *left_slot;
-	uint32_t left_key;
+	uint32_t nrequests;   /* info.depth times the keys of a number */
+	uint32_t arrived_key; /* keys of the first arrived slot that have their result */
 
 	uint32_t depth;  /* of a connection; info.depth is that of all */
 	uint64_t secret; /* for further connections */

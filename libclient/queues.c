@@ -29,7 +29,7 @@ static int make_cq(struct reddn *c, char *err, size_t errlen)
 	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
 	struct ibv_cq_init_attr_ex attr = {.cqe = 2 * depth + c->wqes * c->info.connections + 16,
 		.cq_context = c,
-		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM,
+		.wc_flags = IBV_WC_EX_WITH_IMM,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
 
@@ -250,16 +250,15 @@ int reddn_post_receives(struct reddn_connection *k)
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
-int reddn_post_request_wr(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, unsigned flags)
+int reddn_post_request_wr(const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = c->info.request_len, .lkey = c->mr->lkey};
-	struct ibv_send_wr *bad,
-		wr = {.wr_id = wr_id,
-			.sg_list = &sge,
-			.num_sge = sge.length ? 1 : 0,
-			.opcode = IBV_WR_SEND,
-			.send_flags = flags | (sge.length <= c->inline_max ? IBV_SEND_INLINE : 0)};
+	struct ibv_send_wr *bad, wr = {.wr_id = reddn_send_id(k),
+					 .sg_list = &sge,
+					 .num_sge = sge.length ? 1 : 0,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
+						       (sge.length <= c->inline_max ? IBV_SEND_INLINE : 0)};
 
 	return -ibv_post_send(k->qp, &wr, &bad);
 }

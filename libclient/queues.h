@@ -37,26 +37,30 @@ void reddn_queues_deinit(struct reddn *c);
 /** Post a batch of `depth` receives. 0 or -errno. */
 int reddn_post_receives(struct reddn_connection *k);
 
+/** The wr_id of a SEND. */
+static inline uint64_t reddn_send_id(const struct reddn_connection *k)
+{
+	return (uintptr_t)k | REDDN_SEND;
+}
+
 /** reddn_post_request() by ibv_post_send(). */
-int reddn_post_request_wr(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, unsigned flags);
+int reddn_post_request_wr(const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled);
 
 /**
  * Post a SEND of the info.request_len bytes at @bytes, in c->area, which stay as they are until it completes.
- * Only if @signaled its completion, @wr_id, is in the CQ. 0 or -errno.
+ * Only if @signaled its completion is in the CQ. 0 or -errno.
  */
 static inline int reddn_post_request(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, uint64_t wr_id, bool signaled)
+	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
 {
-	unsigned flags = signaled ? IBV_SEND_SIGNALED : 0;
 	struct ibv_qp_ex *qp = k->qp_ex;
 	uint32_t len = c->info.request_len;
 
 	if (!qp)
-		return reddn_post_request_wr(c, k, bytes, wr_id, flags);
+		return reddn_post_request_wr(c, k, bytes, signaled);
 	ibv_wr_start(qp);
-	qp->wr_id = wr_id;
-	qp->wr_flags = flags;
+	qp->wr_id = reddn_send_id(k);
+	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
 	ibv_wr_send(qp);
 	if (len <= c->inline_max)
 		ibv_wr_set_inline_data(qp, bytes, len);
@@ -73,7 +77,7 @@ static inline int reddn_post_usual(
 
 	ibv_wr_start(qp);
 	if (signaled)
-		qp->wr_id = k->send_id | (k->sent + 1);
+		qp->wr_id = reddn_send_id(k);
 	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
 	ibv_wr_send(qp);
 	ibv_wr_set_inline_data(qp, bytes, c->info.request_len);

@@ -29,11 +29,11 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 }
 
 /* Without a record */
-static enum reddn_reply_state check_none(uint64_t moves, uint64_t epoch, const struct reddn_seen *before)
+static enum reddn_reply_state check_none(const struct reddn_seen *now, const struct reddn_seen *before)
 {
-	if (before->valid && before->epoch != epoch)
+	if (before->valid && before->epoch != now->epoch)
 		return REDDN_REPLY_STALE;
-	if (before->valid && before->moves == moves && !(moves & 1))
+	if (before->valid && before->moves == now->moves && !(now->moves & 1))
 		return REDDN_REPLY_MISS;
 	return REDDN_REPLY_MOVED;
 }
@@ -49,19 +49,17 @@ static enum reddn_reply_state check_other(const struct reddn_geometry *g, const 
 	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
 }
 
-enum reddn_reply_state reddn_reply_check_rest(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
+enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before)
 {
-	const struct reddn_record *r = &reply->head;
+	const struct reddn_head h = reddn_head_read(record);
+	const uint8_t *bytes = record + sizeof(h);
 
-	if (!r->key_len && !r->val_len)
-		return check_none(reply->moves, reply->epoch, before);
+	if (!h.key_len && !h.val_len)
+		return check_none(now, before);
 	/* a key that is the same now was another when it was checked first */
-	if (!r->key_len || r->key_len > g->max_key || r->val_len > g->max_value ||
-		reddn_record_size(r->key_len, r->val_len) > room ||
-		reddn_record_sum_of(reply->bytes, (size_t)r->key_len + r->val_len, reddn_reply_lengths(r)) !=
-			r->sum ||
-		(r->key_len == key_len && memcmp(reply->bytes, key, key_len) == 0))
+	if (!h.key_len || h.key_len > g->max_key || !reddn_head_fits(g, &h) ||
+		!reddn_head_is_right(&h, bytes) || (h.key_len == key_len && memcmp(bytes, key, key_len) == 0))
 		return REDDN_REPLY_OVERTAKEN;
-	return check_other(g, key, key_len, reply->bytes, r->key_len);
+	return check_other(g, key, key_len, bytes, h.key_len);
 }

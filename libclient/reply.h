@@ -60,83 +60,90 @@ static inline void reddn_request_write(
 /** The same for a key. */
 void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
 
+/** What a client has seen in the live line of a reply. */
+struct reddn_seen {
+	bool valid; /* false: nothing yet */
+	uint64_t moves;
+	uint64_t epoch;
+};
+
+/** Read the live line of a reply, once: a server may write to the slot at any time. */
+static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
+{
+	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
+	struct reddn_seen seen = {.valid = true, .moves = live->moves, .epoch = live->epoch};
+
+	/* The compiler must not read it again where it is used */
+	atomic_signal_fence(memory_order_seq_cst);
+	return seen;
+}
+
+/** The head of a record in a slot. */
+struct reddn_head {
+	uint32_t key_len;
+	uint32_t val_len;
+	uint64_t sum;
+};
+_Static_assert(sizeof(struct reddn_head) == sizeof(struct reddn_record), "a record begins with it");
+
+/** Read the head of a record, once as well. */
+static inline struct reddn_head reddn_head_read(const uint8_t *record)
+{
+	struct reddn_head h;
+
+	memcpy(&h, record, sizeof(h));
+	atomic_signal_fence(memory_order_seq_cst);
+	return h;
+}
+
+/** True if the table may have such a record, and the slot has room for it. */
+static inline bool reddn_head_fits(const struct reddn_geometry *g, const struct reddn_head *h)
+{
+	return h->val_len <= g->max_value && reddn_record_size(h->key_len, h->val_len) <= g->stride;
+}
+
+/** True if its checksum is that of the record's @bytes. */
+static inline bool reddn_head_is_right(const struct reddn_head *h, const uint8_t *bytes)
+{
+	return reddn_record_sum_of(bytes, (size_t)h->key_len + h->val_len,
+		       (uint64_t)h->key_len << 32 | h->val_len) == h->sum;
+}
+
+/**
+ * Look for a hit in the reply to a get of the key, which has a length that keys may have: the record of the
+ * key, with a right checksum, at @record in the slot, and in the g->stride bytes there. Returns the length of
+ * its value, which was checked and may be another one in the slot by now; or -1.
+ */
+static inline int64_t reddn_reply_hit(
+	const struct reddn_geometry *g, const void *key, size_t key_len, const uint8_t *record)
+{
+	const struct reddn_head h = reddn_head_read(record);
+	const uint8_t *bytes = record + sizeof(h);
+
+	if (h.key_len == key_len && reddn_head_fits(g, &h) && short_same(bytes, key, key_len) &&
+		reddn_head_is_right(&h, bytes))
+		return h.val_len;
+	return -1;
+}
+
+/** Where the value of a hit is. */
+static inline const uint8_t *reddn_reply_value(const uint8_t *record, size_t key_len)
+{
+	return record + sizeof(struct reddn_record) + key_len;
+}
+
 enum reddn_reply_state {
-	REDDN_REPLY_HIT,
 	REDDN_REPLY_MISS,
 	REDDN_REPLY_MOVED,     /* no record, but entries moved or may have moved: ask again */
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
 	REDDN_REPLY_STALE,     /* no record; another table has replaced the one of this connection */
 };
 
-/** The live line of an earlier reply. */
-struct reddn_seen {
-	bool valid;
-	uint64_t moves;
-	uint64_t epoch;
-};
-
-/** What a reply slot has of lengths and counters, read once: a server may write to the slot at any time. */
-struct reddn_reply {
-	uint64_t moves, epoch;    /* of the live line */
-	struct reddn_record head; /* its lengths are those that were checked */
-	const uint8_t *bytes;     /* key and value in the slot; only these may still change */
-};
-
-/** The lengths of a record as its checksum takes them. */
-static inline uint64_t reddn_reply_lengths(const struct reddn_record *r)
-{
-	return (uint64_t)r->key_len << 32 | r->val_len;
-}
-
-/** Read the head of the reply to a key whose record is at @record in a slot, which has REDDN_SLOT_LIVE in it.
- */
-static inline void reddn_reply_read(const uint8_t *slot, const uint8_t *record, struct reddn_reply *reply)
-{
-	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
-
-	reply->moves = live->moves;
-	reply->epoch = live->epoch;
-	memcpy(&reply->head, record, sizeof(reply->head));
-	reply->bytes = record + sizeof(reply->head);
-	/* The compiler must not read them again where they are used */
-	atomic_signal_fence(memory_order_seq_cst);
-}
-
 /**
- * True if the reply has a whole record whose key has @key_len bytes: with a right checksum, and no longer
- * than the @room bytes that its slot has for it. The length is one that keys may have.
+ * What a reply is that was no hit. @now is its live line, and @before that of a reply that had arrived before
+ * this request was sent.
  */
-static inline bool reddn_reply_is_whole(
-	const struct reddn_geometry *g, size_t key_len, const struct reddn_reply *reply, size_t room)
-{
-	const struct reddn_record *r = &reply->head;
-
-	return r->key_len == key_len && r->val_len <= g->max_value &&
-	       reddn_record_size(key_len, r->val_len) <= room &&
-	       reddn_record_sum_of(reply->bytes, key_len + r->val_len, reddn_reply_lengths(r)) == r->sum;
-}
-
-/**
- * What a reply is that has no such record, or one with another key. @before comes from a reply that had
- * arrived before this request was sent.
- */
-enum reddn_reply_state reddn_reply_check_rest(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t room, const struct reddn_seen *before);
-
-/** True if it is a hit: the slot has the record of the key, whole. */
-static inline bool reddn_reply_is_hit(const struct reddn_geometry *g, const void *key, size_t key_len,
-	const struct reddn_reply *reply, size_t room)
-{
-	return reddn_reply_is_whole(g, key_len, reply, room) && short_same(reply->bytes, key, key_len);
-}
-
-/** Check the reply to a get of the key. */
-static inline enum reddn_reply_state reddn_reply_check(const struct reddn_geometry *g, const void *key,
-	size_t key_len, const struct reddn_reply *reply, size_t room, const struct reddn_seen *before)
-{
-	return reddn_reply_is_hit(g, key, key_len, reply, room)
-		       ? REDDN_REPLY_HIT
-		       : reddn_reply_check_rest(g, key, key_len, reply, room, before);
-}
+enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before);
 
 #endif

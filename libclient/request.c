@@ -92,7 +92,7 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 	int r;
 
 	encode(c, q, s);
-	r = reddn_post_request(c, k, s->encoded, k->send_id | (k->sent + 1), signaled);
+	r = reddn_post_request(c, k, s->encoded, signaled);
 	if (r < 0) {
 		post_failed(c, -r);
 		return;

@@ -5,11 +5,13 @@
 #include "util/array.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -26,8 +28,6 @@ static union {
 	uint64_t align;
 } slot;
 
-enum { ROOM = sizeof(slot) - REDDN_SLOT_RECORD };
-
 static struct reddn_record *const record = (struct reddn_record *)(slot.bytes + REDDN_SLOT_RECORD);
 static struct reddn_table_live *const live = (struct reddn_table_live *)slot.bytes;
 
@@ -43,18 +43,24 @@ static void put(const char *key, size_t val_len)
 	*live = (struct reddn_table_live){.moves = 10, .epoch = 5};
 }
 
-static void read_reply(struct reddn_reply *reply)
+enum { HIT = -1 }; /* beside enum reddn_reply_state */
+
+static int judge_in(const struct reddn_geometry *g, const char *key, const struct reddn_seen *before)
 {
-	reddn_reply_read(slot.bytes, slot.bytes + REDDN_SLOT_RECORD, reply);
+	const struct reddn_seen now = reddn_reply_see(slot.bytes);
+	const uint8_t *at = (uint8_t *)record;
+	int64_t len = reddn_reply_hit(g, key, strlen(key), at);
+
+	if (len < 0)
+		return (int)reddn_reply_without(g, key, strlen(key), at, &now, before);
+	assert_int_equal(len, record->val_len);
+	assert_ptr_equal(reddn_reply_value(at, strlen(key)), record->bytes + strlen(key));
+	return HIT;
 }
 
-static enum reddn_reply_state judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
+static int judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
 {
-	struct reddn_seen seen = {.valid = valid, .moves = moves, .epoch = epoch};
-	struct reddn_reply reply;
-
-	read_reply(&reply);
-	return reddn_reply_check(&geo, key, strlen(key), &reply, ROOM, &seen);
+	return judge_in(&geo, key, &(struct reddn_seen){.valid = valid, .moves = moves, .epoch = epoch});
 }
 
 static void test_hit(void **state)
@@ -63,9 +69,9 @@ static void test_hit(void **state)
 	for (size_t len = 0; len <= 1000; len += 125) {
 		put("key", len);
 		/* A hit needs nothing but itself. */
-		assert_int_equal(judge("key", false, 0, 0), REDDN_REPLY_HIT);
+		assert_int_equal(judge("key", false, 0, 0), HIT);
 		live->moves = 11;
-		assert_int_equal(judge("key", true, 2, 4), REDDN_REPLY_HIT);
+		assert_int_equal(judge("key", true, 2, 4), HIT);
 	}
 }
 
@@ -81,7 +87,7 @@ static void test_any_flip_is_overtaken(void **state)
 			assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
 			*b ^= (uint8_t)(1 << bit);
 		}
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_HIT);
+	assert_int_equal(judge("key", true, 10, 5), HIT);
 }
 
 static void test_miss(void **state)
@@ -100,7 +106,7 @@ static void test_miss(void **state)
 
 static void test_other_records(void **state)
 {
-	struct reddn_reply reply;
+	struct reddn_geometry small = geo;
 
 	(void)state;
 	/* Another key, right in itself: the bucket was rewritten between the reads of its words. */
@@ -120,43 +126,71 @@ static void test_other_records(void **state)
 	put("key", 1001);
 	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
-	read_reply(&reply);
-	assert_int_equal(
-		reddn_reply_check(&geo, "key", 3, &reply, 16 + 1002, &(struct reddn_seen){.valid = true}),
-		REDDN_REPLY_OVERTAKEN);
+	small.stride = 16 + 1002;
+	assert_int_equal(judge_in(&small, "key", &(struct reddn_seen){.valid = true}), REDDN_REPLY_OVERTAKEN);
+	small.stride++;
+	assert_int_equal(judge_in(&small, "key", &(struct reddn_seen){.valid = true}), HIT);
 }
 
-/* A server that writes into the slot once more, at any moment after the head has been read: what was checked
- * is what is used, for lengths and for the counters of the table. */
+/* ---- a server that writes into the slot once more, after the head of the record has been read ---- */
+
+static struct {
+	uint8_t *pages; /* a head at the end of the first one, and its bytes in the second */
+	struct reddn_record *record;
+	uint32_t key_len, val_len; /* what the server writes then */
+	unsigned times;
+} late;
+
+/* The first look at the bytes of the record: the head has been read. */
+static void write_late(int signal)
+{
+	(void)signal;
+	late.record->key_len = late.key_len;
+	late.record->val_len = late.val_len;
+	late.record->sum ^= 1;
+	late.times++;
+	mprotect(late.pages + REDDN_TABLE_PAGE, REDDN_TABLE_PAGE, PROT_READ | PROT_WRITE);
+}
+
+static int64_t hit_written_late(uint32_t key_len, uint32_t val_len)
+{
+	late.key_len = key_len;
+	late.val_len = val_len;
+	late.record = (struct reddn_record *)(late.pages + REDDN_TABLE_PAGE - sizeof(struct reddn_record));
+	memcpy(late.record, record, sizeof(*record) + 3 + 100);
+	assert_int_equal(mprotect(late.pages + REDDN_TABLE_PAGE, REDDN_TABLE_PAGE, PROT_NONE), 0);
+	return reddn_reply_hit(&geo, "key", 3, (uint8_t *)late.record);
+}
+
+/* What was checked is what is used. */
 static void test_written_again(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 3, 100, 101, 1000, 1001, INT32_MAX, UINT32_MAX};
-	const struct reddn_seen seen = {.valid = true, .moves = 10, .epoch = 5};
-	struct reddn_reply reply;
+	const struct sigaction action = {.sa_handler = write_late};
+	const struct reddn_seen before = {.valid = true, .moves = 10, .epoch = 5};
+	struct reddn_seen now;
+	struct sigaction old;
 
 	(void)state;
-	for (unsigned i = 0; i < COUNT(lengths); i++) {
-		for (unsigned k = 0; k < COUNT(lengths); k++) {
-			put("key", 100);
-			read_reply(&reply);
-			record->key_len = lengths[i];
-			record->val_len = lengths[k];
-			record->sum ^= 1;
-			*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
-			assert_int_equal(
-				reddn_reply_check(&geo, "key", 3, &reply, ROOM, &seen), REDDN_REPLY_HIT);
-			assert_int_equal(reply.head.key_len, 3);
-			assert_int_equal(reply.head.val_len, 100);
-			assert_ptr_equal(reply.bytes, record->bytes);
-		}
-	}
+	late.pages =
+		mmap(NULL, 2 * REDDN_TABLE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(late.pages != MAP_FAILED);
+	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+	put("key", 100);
+	for (unsigned i = 0; i < COUNT(lengths); i++)
+		for (unsigned k = 0; k < COUNT(lengths); k++)
+			assert_int_equal(hit_written_late(lengths[i], lengths[k]), 100);
+	assert_int_equal(late.times, COUNT(lengths) * COUNT(lengths));
+	sigaction(SIGSEGV, &old, NULL);
+	munmap(late.pages, 2 * REDDN_TABLE_PAGE);
 	/* The moves that decide about a miss are those that become the next ones seen. */
 	put("", 0);
-	read_reply(&reply);
+	now = reddn_reply_see(slot.bytes);
 	*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
-	assert_int_equal(reddn_reply_check(&geo, "key", 3, &reply, ROOM, &seen), REDDN_REPLY_MISS);
-	assert_int_equal(reply.moves, 10);
-	assert_int_equal(reply.epoch, 5);
+	assert_int_equal(
+		reddn_reply_without(&geo, "key", 3, (uint8_t *)record, &now, &before), REDDN_REPLY_MISS);
+	assert_int_equal(now.moves, 10);
+	assert_int_equal(now.epoch, 5);
 }
 
 /* Keys that fingerprint and bucket do not distinguish. */

@@ -446,6 +446,47 @@ static void test_broken(void **state)
 	rig_stop();
 }
 
+/* Replies that have come are results, one at a time, before the error behind them is. */
+static void test_left_for_the_next_poll(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	rig_start(8, false, 100000);
+	for (unsigned round = 0; round < 5; round++) {
+		submit(8);
+		while (rig_pending())
+			rig_serve();
+		for (unsigned i = 0; i < 8; i++) {
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+			assert_int_equal(res.cookie, i);
+			assert_int_equal(res.status, 0);
+			/* the slots of those behind are in use */
+			assert_int_equal(submit_get(0, 9), i == 0 ? -EAGAIN : 0);
+			if (i == 0)
+				continue;
+			rig_serve();
+			assert_int_equal(reddn_poll(&rig.c, NULL, 0), 0);
+		}
+		for (unsigned i = 0; i < 7; i++) {
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+			assert_int_equal(res.cookie, 9);
+		}
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	}
+	submit(8);
+	for (unsigned i = 0; i < 3; i++)
+		rig_serve();
+	rig_push((struct ibv_wc){.status = IBV_WC_WR_FLUSH_ERR});
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.cookie, i);
+		assert_int_equal(res.status, 0);
+	}
+	expect_broken(-ECONNRESET, 5);
+	rig_stop();
+}
+
 static void test_raw(void **state)
 {
 	struct reddn_result res[4];
@@ -498,6 +539,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_miss_beside_others),
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_left_for_the_next_poll),
 		cmocka_unit_test(test_raw),
 	};
 	int failed;

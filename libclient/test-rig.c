@@ -60,9 +60,12 @@ void rig_push(struct ibv_wc wc)
 
 void rig_complete_send(struct rig_end *e)
 {
-	if (e->completed < e->signals)
-		rig_push((struct ibv_wc){
-			.wr_id = e->signaled[e->completed++ % RIG_MAX_DEPTH], .opcode = IBV_WC_SEND});
+	if (e->completed == e->signals)
+		return;
+	e->completed++;
+	rig_push((struct ibv_wc){.wr_id = reddn_send_id(&rig.c.connection[e - rig.end]),
+		.opcode = IBV_WC_SEND,
+		.qp_num = (uint32_t)(e - rig.end)});
 }
 
 static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
@@ -75,9 +78,11 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	for (; k < n && nic.tail != nic.head; k++) {
 		wc[k] = nic.cqes[nic.tail++ % CQES];
 		/* a request has a WQE */
-		if (wc[k].opcode == IBV_WC_SEND && wc[k].status == IBV_WC_SUCCESS)
-			rig.end[wc[k].wr_id >> REDDN_CONNECTION_SHIFT].reclaimed =
-				wc[k].wr_id & ((1ull << REDDN_CONNECTION_SHIFT) - 1);
+		if (wc[k].opcode == IBV_WC_SEND && wc[k].status == IBV_WC_SUCCESS) {
+			struct rig_end *e = &rig.end[wc[k].qp_num];
+
+			e->reclaimed = e->signaled[e->polled++ % RIG_MAX_DEPTH];
+		}
 	}
 	return k;
 }
@@ -110,23 +115,10 @@ static void fake_end(struct ibv_cq_ex *cq)
 	nic.polling = false;
 }
 
-static enum ibv_wc_opcode fake_opcode(struct ibv_cq_ex *cq)
-{
-	(void)cq;
-	assert_int_equal(nic.wc.status, IBV_WC_SUCCESS);
-	return nic.wc.opcode;
-}
-
 static uint32_t fake_vendor_err(struct ibv_cq_ex *cq)
 {
 	(void)cq;
 	return nic.wc.vendor_err;
-}
-
-static uint32_t fake_byte_len(struct ibv_cq_ex *cq)
-{
-	(void)cq;
-	return nic.wc.byte_len;
 }
 
 static __be32 fake_imm(struct ibv_cq_ex *cq)
@@ -138,9 +130,7 @@ static __be32 fake_imm(struct ibv_cq_ex *cq)
 static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
 	.next_poll = fake_next,
 	.end_poll = fake_end,
-	.read_opcode = fake_opcode,
 	.read_vendor_err = fake_vendor_err,
-	.read_byte_len = fake_byte_len,
 	.read_imm_data = fake_imm};
 
 static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
@@ -154,8 +144,9 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
 	e->arrived++;
 	if (flags & IBV_SEND_SIGNALED) {
-		assert_true(e->signals - e->completed < RIG_MAX_DEPTH);
-		e->signaled[e->signals++ % RIG_MAX_DEPTH] = wr_id;
+		assert_true(e->signals - e->polled < RIG_MAX_DEPTH);
+		assert_int_equal(wr_id, reddn_send_id(&rig.c.connection[e - rig.end]));
+		e->signaled[e->signals++ % RIG_MAX_DEPTH] = e->arrived;
 		if (rig.sends == RIG_AT_ONCE)
 			rig_complete_send(e);
 	}

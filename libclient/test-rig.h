@@ -41,8 +41,8 @@ struct rig_end {
 	uint64_t arrived, served;                       /* requests */
 	uint32_t receives;                              /* that no reply has used yet */
 	uint64_t reclaimed;                             /* requests whose WQEs the client knows to be free */
-	uint64_t signaled[RIG_MAX_DEPTH];               /* wr_id of those whose CQE is to come, */
-	uint64_t signals, completed;                    /* how many there were, and how many came */
+	uint64_t signaled[RIG_MAX_DEPTH];               /* requests up to those whose CQE is to come, */
+	uint64_t signals, completed, polled;            /* how many there were, came, and were polled */
 	bool halfway;                                   /* the oldest request: its buckets have been read */
 };
 

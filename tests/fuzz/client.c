@@ -18,23 +18,29 @@ enum { SLOT = 512 };
 /* A hit is a record with this key and a right checksum. */
 static void reply(const uint8_t *data, size_t size)
 {
-	static const struct reddn_geometry geo = {
-		.seed = 1, .buckets = 64, .max_key = 64, .max_value = 300, .offset_len = 2};
+	static const struct reddn_geometry geo = {.seed = 1,
+		.buckets = 64,
+		.max_key = 64,
+		.max_value = 300,
+		.offset_len = 2,
+		.stride = SLOT - REDDN_SLOT_RECORD};
+	static const struct reddn_seen before = {.valid = true};
 	_Alignas(64) uint8_t slot[SLOT] = {0};
-	struct reddn_seen seen = {.valid = true};
 	struct reddn_record *r = (struct reddn_record *)(slot + REDDN_SLOT_RECORD);
-	struct reddn_reply reply;
 
 	memcpy(slot, data, size < SLOT ? size : SLOT);
 	/* A fuzzer cannot guess a checksum: half of the inputs get the right one. */
 	if ((slot[16] & 1) && r->key_len <= 64 && r->val_len <= 300)
 		r->sum = reddn_record_sum(r);
-	reddn_reply_read(slot, slot + REDDN_SLOT_RECORD, &reply);
-	if (reddn_reply_check(&geo, "key", 3, &reply, SLOT - REDDN_SLOT_RECORD, &seen) != REDDN_REPLY_HIT)
+	if (reddn_reply_hit(&geo, "key", 3, (uint8_t *)r) < 0) {
+		const struct reddn_seen now = reddn_reply_see(slot);
+
+		reddn_reply_without(&geo, "key", 3, (uint8_t *)r, &now, &before);
 		fuzz_refused("no record");
-	else
+	} else {
 		fuzz_need(r->key_len == 3 && memcmp(r->bytes, "key", 3) == 0 && r->sum == reddn_record_sum(r),
 			"a wrong record is a hit");
+	}
 }
 
 static bool same(const struct record_text *a, const struct record_text *b)

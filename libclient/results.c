@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/results.h"
+
+#include "libclient/public.h"
+#include "libclient/queues.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A get is repeated at least so often, even if the machine stands still for retry_ms. */
+enum { RETRIES_MIN = 16 };
+
+/*
+ * Results go to an array of the caller: `at` is the next one, and `end` where there is no room any more. What
+ * may add some returns the next one after them.
+ */
+static struct reddn_result *finish(struct reddn *c, struct reddn_request *q, struct reddn_result *at,
+	int status, const void *value, size_t length)
+{
+	*at = (struct reddn_result){.cookie = q->cookie, .status = status, .value = value, .length = length};
+	q->next_free = c->free_request;
+	c->free_request = q;
+	c->busy--;
+	return at + 1;
+}
+
+/* The caller gets a value in the slot and keeps it until it releases it. */
+static void hold(struct reddn *c, struct reddn_slot *s)
+{
+	s->next_held = c->held;
+	c->held = s;
+}
+
+/* Queue the request to be repeated. 0, or the status of its result if it was repeated long enough. */
+static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
+{
+	uint64_t now = clock_ns();
+
+	if (!q->retries)
+		q->retried_since = now;
+	if (q->retries < RETRIES_MIN)
+		q->retries++;
+	else if (now - q->retried_since > c->retry_ms * 1000000ull)
+		return state == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
+	if (state == REDDN_REPLY_MOVED)
+		c->info.retries_moved++;
+	else
+		c->info.retries_overtaken++;
+	q->next = NULL;
+	if (c->retry)
+		c->retry_tail->next = q;
+	else
+		c->retry = q;
+	c->retry_tail = q;
+	c->exceptional = true;
+	return 0;
+}
+
+static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
+{
+	switch (state) {
+	case REDDN_REPLY_MISS:
+		return REDDN_MISS;
+	case REDDN_REPLY_STALE:
+		return -ESTALE;
+	case REDDN_REPLY_MOVED:
+	case REDDN_REPLY_OVERTAKEN:
+		return retry(c, q, state);
+	}
+	return 0;
+}
+
+/* Keep the line that comes with each reply: the moves of the latest one, and the epoch of the first. */
+static void see(struct reddn *c, struct reddn_seen now)
+{
+	c->seen.moves = now.moves;
+	if (c->seen.valid)
+		return;
+	c->seen.epoch = now.epoch;
+	c->seen.valid = true;
+}
+
+/* True if the slot @s has a hit for the key of @q, whose record is at @record: then that is the result @at.
+ */
+static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
+	const uint8_t *record, struct reddn_result *at)
+{
+	int64_t len = reddn_reply_hit(&c->geo, q->key, q->len, record);
+
+	if (!LIKELY(len >= 0))
+		return false;
+	see(c, reddn_reply_see(s->mem));
+	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len);
+	return true;
+}
+
+/* Process a reply that was no hit, as it is now. */
+static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct reddn_slot *s,
+	struct reddn_request *q, const uint8_t *record, struct reddn_result *at)
+{
+	const struct reddn_seen before = {
+		.valid = c->seen.valid, .moves = q->moves_before, .epoch = c->seen.epoch};
+	const struct reddn_seen now = reddn_reply_see(s->mem);
+	int status = status_of(c, q, reddn_reply_without(&c->geo, q->key, q->len, record, &now, &before));
+
+	see(c, now);
+	return status ? finish(c, q, at, status, NULL, 0) : at;
+}
+
+static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
+{
+	int r = c->broken ? 0 : reddn_post_receives(k);
+
+	if (r < 0)
+		reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
+}
+
+/* The first slot that has arrived is done with. */
+static void pop(struct reddn *c, struct reddn_slot *s)
+{
+	c->arrived = s->next_arrived;
+	if (s->refill)
+		refill(c, s->refill);
+}
+
+/* Process a reply to several keys. What has no room stays in the slot, for the next poll. */
+static struct reddn_result *reply_to_keys(
+	struct reddn *c, struct reddn_slot *s, struct reddn_result *at, const struct reddn_result *end)
+{
+	struct reddn_request *q = s->request;
+	bool held = false;
+
+	while (q && at < end) {
+		const uint8_t *record = s->mem + REDDN_SLOT_RECORD + c->arrived_key++ * c->geo.stride;
+		struct reddn_request *next = q->next;
+
+		q->next = NULL;
+		if (reply_hit(c, s, q, record, at)) {
+			held = true;
+			at++;
+		} else {
+			at = reply_without(c, s, q, record, at);
+		}
+		q = next;
+	}
+	if (q) {
+		s->request = q;
+		return at;
+	}
+	if (held)
+		hold(c, s);
+	else
+		s->request = NULL;
+	c->arrived_key = 0;
+	pop(c, s);
+	return at;
+}
+
+static struct reddn_result *reply_raw(struct reddn *c, struct reddn_slot *s, struct reddn_result *at)
+{
+	pop(c, s);
+	hold(c, s);
+	return finish(c, s->request, at, 0, s->mem, c->info.reply_max);
+}
+
+static NOINLINE struct reddn_result *reply_unusual(
+	struct reddn *c, struct reddn_slot *s, struct reddn_result *at, const struct reddn_result *end)
+{
+	return s->request->kind == REDDN_RAW ? reply_raw(c, s, at) : reply_to_keys(c, s, at, end);
+}
+
+/* Process the reply in the first slot that has arrived. */
+static struct reddn_result *reply(
+	struct reddn *c, struct reddn_slot *s, struct reddn_result *at, const struct reddn_result *end)
+{
+	struct reddn_request *q = s->request;
+	const uint8_t *record = s->mem + REDDN_SLOT_RECORD;
+
+	if (q->kind != REDDN_ONE_KEY)
+		return reply_unusual(c, s, at, end);
+	pop(c, s);
+	if (!LIKELY(reply_hit(c, s, q, record, at))) {
+		s->request = NULL;
+		return reply_without(c, s, q, record, at);
+	}
+	hold(c, s);
+	return at + 1;
+}
+
+/* The connection is lost: the reason becomes the result of every request. */
+static struct reddn_result *report_broken(
+	struct reddn *c, struct reddn_result *at, const struct reddn_result *end)
+{
+	for (uint32_t i = 0; i < c->nrequests; i++)
+		c->requests[i].is_free = false;
+	for (struct reddn_request *q = c->free_request; q; q = q->next_free)
+		q->is_free = true;
+	for (uint32_t i = 0; i < c->nrequests && at < end; i++)
+		if (!c->requests[i].is_free)
+			at = finish(c, &c->requests[i], at, c->broken, NULL, 0);
+	return at;
+}
+
+NOINLINE int reddn_report_rest(
+	struct reddn *c, struct reddn_result *res, struct reddn_result *at, const struct reddn_result *end)
+{
+	if (!c->broken && c->retry)
+		reddn_send_retries(c);
+	if (c->broken)
+		at = report_broken(c, at, end);
+	c->exceptional = c->retry || c->hangup || c->broken;
+	return at == res && c->broken ? c->broken : (int)(at - res);
+}
+
+INLINED int reddn_report_arrived(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
+{
+	struct reddn_result *at = res;
+
+	do {
+		at = reply(c, c->arrived, at, end);
+	} while (at < end && c->arrived);
+	return c->exceptional ? reddn_report_rest(c, res, at, end) : (int)(at - res);
+}
+
+PUBLIC void reddn_release(struct reddn *c)
+{
+	reddn_release_held(c);
+}
