@@ -27,7 +27,7 @@ int reddn_requests_init(struct reddn *c)
 	uint8_t *encoded;
 
 	c->info.depth = depth;
-	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_MAX + REDDN_NUMBER_BYTES);
+	c->area_len = (size_t)depth * (c->info.slot_size + REDDN_REQUEST_BYTES + REDDN_NUMBER_BYTES);
 	c->area = map_pages(c->area_len);
 	c->slots = calloc(depth, sizeof(*c->slots));
 	c->recvs = calloc(depth, sizeof(*c->recvs));
@@ -35,13 +35,13 @@ int reddn_requests_init(struct reddn *c)
 	if (!c->area || !c->slots || !c->recvs || !c->number)
 		return -ENOMEM;
 	encoded = c->area + (size_t)depth * c->info.slot_size;
-	c->numbers = encoded + (size_t)depth * REDDN_REQUEST_MAX;
+	c->numbers = encoded + (size_t)depth * REDDN_REQUEST_BYTES;
 	for (uint32_t i = 0; i < depth; i++) {
 		bool last = (i + 1) % c->depth == 0;
 
 		c->slots[i] = (struct reddn_slot){.next = &c->slots[last ? i + 1 - c->depth : i + 1],
 			.mem = reddn_slot_mem(c, i),
-			.encoded = encoded + (size_t)i * REDDN_REQUEST_MAX,
+			.encoded = encoded + (size_t)i * REDDN_REQUEST_BYTES,
 			.refill = last ? &c->connection[i / c->depth] : NULL};
 		c->recvs[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&c->connection[i / c->depth],
 			.next = last ? NULL : &c->recvs[i + 1],

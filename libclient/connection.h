@@ -27,6 +27,8 @@
 
 enum {
 	REDDN_REQUEST_MAX = 256, /* bytes of a request */
+	/* for an encoded one: bytes of no meaning may follow it, see reddn_request_write() */
+	REDDN_REQUEST_BYTES = REDDN_REQUEST_MAX + 64,
 	REDDN_NUMBER_BYTES = 4,
 	/* A wr_id is the address of the connection, and this in that of a SEND */
 	REDDN_SEND = 1,
@@ -59,7 +61,7 @@ struct reddn_slot {
 	struct reddn_slot *next_arrived, *next_held;
 	struct reddn_connection *refill; /* of its last slot: posts a batch of receives behind its replies */
 	uint8_t *mem;                    /* info.slot_size bytes for the reply */
-	uint8_t *encoded;                /* REDDN_REQUEST_MAX bytes for the request */
+	uint8_t *encoded;                /* REDDN_REQUEST_BYTES for the request */
 };
 
 struct reddn_connection {
@@ -94,7 +96,7 @@ struct reddn {
 	struct ibv_mr *mr;
 	int epoll;
 
-	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_MAX bytes, then as many
+	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_BYTES, then as many
 	 * numbers */
 	uint8_t *area;
 	size_t area_len;

@@ -487,6 +487,36 @@ static void test_left_for_the_next_poll(void **state)
 	rig_stop();
 }
 
+/* The longest request has as many keys as fit. It leaves that of the next slot as it is. */
+static void test_longest_request(void **state)
+{
+	enum { KEYS = 14 };
+	uint8_t bytes[KEYS][RIG_KEY_MAX], before[REDDN_REQUEST_MAX];
+	struct reddn_result res[2 * KEYS];
+	struct reddn_key keys[KEYS];
+
+	(void)state;
+	rig_start_several(KEYS, 1, 2, false, 100000);
+	assert_int_equal(rig.c.info.request_len, 252);
+	for (uint32_t k = 0; k < KEYS; k++)
+		keys[k] = (struct reddn_key){bytes[k], rig_key_of(k, bytes[k])};
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(reddn_mget_submit(&rig.c, keys, KEYS, 0), 0);
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, res, KEYS), KEYS);
+	reddn_release(&rig.c);
+	/* the NIC may still have to send it again */
+	memcpy(before, rig.c.slots[1].encoded, sizeof(before));
+	assert_int_equal(reddn_mget_submit(&rig.c, keys, KEYS, 0), 0);
+	assert_memory_equal(before, rig.c.slots[1].encoded, sizeof(before));
+	rig_serve();
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, res, 2 * KEYS), 2 * KEYS);
+	for (unsigned i = 0; i < 2 * KEYS; i++)
+		assert_int_equal(res[i].status, 0);
+	rig_stop();
+}
+
 static void test_raw(void **state)
 {
 	struct reddn_result res[4];
@@ -540,6 +570,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_left_for_the_next_poll),
+		cmocka_unit_test(test_longest_request),
 		cmocka_unit_test(test_raw),
 	};
 	int failed;
