@@ -32,6 +32,7 @@ int reddn_rej_error(const struct reddn_wire_rej *rej)
 		[REDDN_REJ_SHUTDOWN] = -ESHUTDOWN,
 		[REDDN_REJ_ACCESS] = -EACCES,
 		[REDDN_REJ_QUOTA] = -EDQUOT,
+		[REDDN_REJ_BANNED] = -EACCES,
 		[REDDN_REJ_UNKNOWN] = -ECONNRESET};
 
 	return rej->reason < COUNT(errors) && errors[rej->reason] ? errors[rej->reason] : -EPROTO;

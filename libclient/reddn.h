@@ -59,11 +59,12 @@ struct reddn_options {
  * reason in words; if the server refused, its own words.
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.
- * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed. -EDQUOT:
- * a quota is used up. -ERANGE: depth is too large. -EMSGSIZE: slot_size is too small. -EBUSY: the server is
- * full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed. -EPROTONOSUPPORT: it speaks another version.
- * -EOPNOTSUPP: it knows no sessions of several connections. -ECONNRESET: it closed the first connection while
- * others were made. -EPROTO: the peer is no reddnd, or it broke the protocol.
+ * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or the
+ * client is banned for a while. -EDQUOT: a quota is used up. -ERANGE: depth is too large. -EMSGSIZE:
+ * slot_size is too small. -EBUSY: the server is full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed.
+ * -EPROTONOSUPPORT: it speaks another version. -EOPNOTSUPP: it knows no sessions of several connections.
+ * -ECONNRESET: it closed the first connection while others were made. -EPROTO: the peer is no reddnd, or it
+ * broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
 
