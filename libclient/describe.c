@@ -50,8 +50,9 @@ PUBLIC int reddn_describe(struct reddn *c)
 		else if (r)
 			return r == 1 ? -EBUSY : r;
 	} while (r || len < whole);
-	if (reddn_description_read(&c->description, steal_ptr(&text), c->info.reply_max))
-		return -EPROTO;
+	r = reddn_description_read(&c->description, steal_ptr(&text), c->info.reply_max);
+	if (r < 0)
+		return r;
 	if (c->description.nargs == c->info.nargs || !c->info.nargs)
 		return 0;
 	reddn_description_deinit(&c->description);

@@ -3,7 +3,7 @@
 
 #include "protocol/wire.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,38 +70,33 @@ static bool read_type(struct reddn_reply_field *f, const char *type, char **rest
 	return true;
 }
 
-static const char *read_reply(struct reddn_description *d, char *rest, uint32_t reply_max)
+static bool read_reply(struct reddn_description *d, char *rest, uint32_t reply_max)
 {
 	struct reddn_reply_field *f = &d->field[d->nfields++];
 	char *at;
 
 	f->name = next_word(&rest);
 	at = next_word(&rest);
-	if (!is_name(f->name) || !read_number(at, &f->offset))
-		return "a field of the reply has no name or no offset";
-	if (!read_type(f, next_word(&rest), &rest) || !f->bytes)
-		return "this library does not know the type of a field of the reply";
-	if (f->offset > reply_max || f->bytes > reply_max - f->offset)
-		return "a field lies outside of the reply";
-	return NULL;
+	return is_name(f->name) && read_number(at, &f->offset) && read_type(f, next_word(&rest), &rest) &&
+	       f->bytes && f->offset <= reply_max && f->bytes <= reply_max - f->offset;
 }
 
-static const char *read_statement(struct reddn_description *d, char *rest, uint32_t reply_max)
+static bool read_statement(struct reddn_description *d, char *rest, uint32_t reply_max)
 {
 	const char *word = next_word(&rest);
 
 	if (strcmp(word, "reply") == 0)
 		return read_reply(d, rest, reply_max);
 	if (strcmp(word, "arg") != 0)
-		return NULL;
+		return true;
 	d->arg[d->nargs] = next_word(&rest);
-	return is_name(d->arg[d->nargs++]) ? NULL : "an argument has no name";
+	return is_name(d->arg[d->nargs++]);
 }
 
-const char *reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max)
+int reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max)
 {
-	const char *wrong = NULL;
 	size_t statements = 1;
+	int r = 0;
 
 	for (const char *p = text; *p; p++)
 		statements += *p == ';';
@@ -109,14 +104,14 @@ const char *reddn_description_read(struct reddn_description *d, char *text, uint
 		.arg = calloc(statements, sizeof(*d->arg)),
 		.field = calloc(statements, sizeof(*d->field))};
 	if (!d->arg || !d->field)
-		wrong = "out of memory";
-	for (char *at = text, *end; *at && !wrong; at = end) {
+		r = -ENOMEM;
+	for (char *at = text, *end; *at && r == 0; at = end) {
 		end = at + strcspn(at, ";");
 		if (*end)
 			*end++ = '\0';
-		wrong = read_statement(d, at, reply_max);
+		r = read_statement(d, at, reply_max) ? 0 : -EPROTO;
 	}
-	if (wrong)
+	if (r < 0)
 		reddn_description_deinit(d);
-	return wrong;
+	return r;
 }

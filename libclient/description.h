@@ -27,10 +27,9 @@ bool reddn_description_add(char *text, size_t *len, size_t whole, const char *pa
 
 /**
  * Takes over @text, which was allocated. It comes from outside: a field that does not lie within @reply_max
- * bytes, or has a name that no program can have, is wrong. NULL, or what is wrong with it, and *d is empty
- * then.
+ * bytes, or has a name that no program can have, is wrong. 0; or -EPROTO or -ENOMEM, and *d is empty then.
  */
-const char *reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max);
+int reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max);
 void reddn_description_deinit(struct reddn_description *d);
 
 #endif

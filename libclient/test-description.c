@@ -3,6 +3,7 @@
 
 #include "protocol/wire.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void test_read(void **state)
 		{"key", REDDN_REPLY_BYTES, 24, 12}, {"heap", REDDN_REPLY_UP_TO, 64, 960}};
 
 	(void)state;
-	assert_null(reddn_description_read(&d, strdup(text), REPLY_MAX));
+	assert_int_equal(reddn_description_read(&d, strdup(text), REPLY_MAX), 0);
 	assert_int_equal(d.nargs, 2);
 	assert_string_equal(d.arg[0], "probe[1].at");
 	assert_string_equal(d.arg[1], "key");
@@ -36,7 +37,7 @@ static void test_read(void **state)
 		assert_int_equal(d.field[i].bytes, want[i].bytes);
 	}
 	reddn_description_deinit(&d);
-	assert_null(reddn_description_read(&d, strdup(""), REPLY_MAX));
+	assert_int_equal(reddn_description_read(&d, strdup(""), REPLY_MAX), 0);
 	assert_true(d.text && !d.nargs && !d.nfields);
 	reddn_description_deinit(&d);
 }
@@ -54,7 +55,7 @@ static void test_wrong(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct reddn_description d;
 
-		if (!reddn_description_read(&d, strdup(wrong[i]), REPLY_MAX))
+		if (reddn_description_read(&d, strdup(wrong[i]), REPLY_MAX) != -EPROTO)
 			fail_msg("\"%s\" is accepted", wrong[i]);
 		assert_null(d.text);
 	}
