@@ -126,8 +126,8 @@ int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, vo
 
 /**
  * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the
- * previous call. Returns the number of results; 0: none yet. Negative: the connection is lost, and all
- * outstanding requests have been reported.
+ * previous call. Returns the number of results; 0: none yet. -EINVAL: `max` is negative. Any other negative
+ * number: the connection is lost, and all outstanding requests have been reported.
  */
 int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
 
