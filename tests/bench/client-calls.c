@@ -147,6 +147,25 @@ static void collect(struct reddn *c, unsigned n)
 	reddn_release(c);
 }
 
+/* One request at a time */
+static void library_alone(struct reddn *c, const char *key)
+{
+	struct reddn_result res;
+	uint64_t instructions = 0;
+
+	for (unsigned i = 0; i < CALLS; i++) {
+		int got;
+
+		submit_all(c, key, 1);
+		let_answers_come();
+		begin(INSTRUCTIONS);
+		got = reddn_poll(c, &res, 1);
+		instructions += end();
+		must(got == 1, "an answer in time");
+	}
+	tell("reddn_poll, one result that comes alone, and its receive", instructions, CALLS);
+}
+
 static void library(struct reddn *c, const char *key)
 {
 	struct reddn_result res[DEPTH];
@@ -183,6 +202,7 @@ static void library(struct reddn *c, const char *key)
 	for (unsigned i = 0; i < CALLS; i++)
 		reddn_poll(c, res, DEPTH);
 	tell("reddn_poll, nothing there", end(), CALLS);
+	library_alone(c, key);
 }
 
 static void library_calls(struct reddn *c, const char *key)
