@@ -198,9 +198,11 @@ static void by_device(FILE *f, const struct stats *st)
 {
 	const struct stats_device *all = st->devices;
 
-	family(f, "reddnd_device_up", "gauge", "", "1 unless the device is lost.");
+	family(f, "reddnd_device_up", "gauge", "",
+		"1 unless the device is lost, or was left out when the daemon began.");
 	for (unsigned i = 0; i < st->ndevices; i++)
-		fprintf(f, "reddnd_device_up{device=\"%s\"} %d\n", all[i].name, !all[i].lost);
+		fprintf(f, "reddnd_device_up{device=\"%s\"} %d\n", all[i].name,
+			!all[i].lost && !*all[i].left_out);
 	family(f, "reddnd_device_sessions", "gauge", "", "Clients connected by the device.");
 	for (unsigned i = 0; i < st->ndevices; i++)
 		fprintf(f, "reddnd_device_sessions{device=\"%s\"} %u\n", all[i].name, all[i].sessions);

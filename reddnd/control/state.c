@@ -7,12 +7,20 @@
 
 #include <stdio.h>
 
+static const char *device_state(const struct stats_device *d)
+{
+	if (*d->left_out)
+		return "left out";
+	return d->lost ? "lost" : "serving";
+}
+
 static struct json_object *device_json(const struct stats_device *d)
 {
 	struct json_object *o = json_object_new_object();
 
 	json_add_text(o, "device", d->name);
-	json_add_text(o, "state", d->lost ? "lost" : "serving");
+	json_add_text(o, "state", device_state(d));
+	json_add_text(o, "left_out", d->left_out);
 	json_add_text(o, "no_chains", d->no_chains);
 	json_add_count(o, "sessions", d->sessions);
 	json_add_count(o, "arena_used", d->arena_used);
@@ -31,7 +39,9 @@ static void add_devices(struct json_object *o, const struct stats *st)
 		const struct stats_device *d = &st->devices[i];
 
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s%s", i ? ", " : "", d->name,
-			d->lost ? " (lost)" : "");
+			*d->left_out ? " (left out)"
+			: d->lost    ? " (lost)"
+				     : "");
 		json_object_array_add(list, device_json(d));
 	}
 	json_add_text(o, "device", names);

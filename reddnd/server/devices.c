@@ -299,6 +299,21 @@ static void uncount_others(const struct devices *devices, const struct device *d
 	}
 }
 
+/* @error: why it cannot be opened, or -ENODEV */
+static void note_left_out(struct devices *devices, const struct opening *o, int error)
+{
+	struct device_left_out *out = &devices->left_out[devices->nleft_out++];
+
+	snprintf(out->name, sizeof(out->name), "%s", name_of(o));
+	if (!rnic_device_exists(out->name))
+		snprintf(out->why, sizeof(out->why), "there is no such device");
+	else if (!assign_has_address(o->catalog, o->assignment, o->number))
+		snprintf(out->why, sizeof(out->why), "no address of \"listen\" belongs to it");
+	else
+		snprintf(out->why, sizeof(out->why), "it cannot be opened: %s", strerror(-error));
+	log_error("%s is left out, as %s: the next daemon tries it again", out->name, out->why);
+}
+
 static int inherit_all(struct begin *b)
 {
 	struct devices *d = b->devices;
@@ -320,6 +335,7 @@ static int inherit_all(struct begin *b)
 		if (r < 0 || listens)
 			continue;
 		inheritance_drop(&o.device->inheritance, "no address of the device is left");
+		note_left_out(d, &o, -ENODEV);
 		close_one(o.device);
 		*o.device = (struct device){0};
 		d->n--;
@@ -342,14 +358,12 @@ static int open_inherited_all(struct begin *b)
 	return r;
 }
 
-static void leave_out(const struct opening *o)
+static void leave_out(struct devices *devices, const struct opening *o, int error)
 {
-	struct device *d = o->device;
-
-	log_error("%s is left out: the next daemon tries it again", name_of(o));
-	store_device_clear(&d->inheritance.store);
-	close_one(d);
-	*d = (struct device){0};
+	note_left_out(devices, o, error);
+	store_device_clear(&o->device->inheritance.store);
+	close_one(o->device);
+	*o->device = (struct device){0};
 }
 
 static int open_others(struct begin *b)
@@ -365,7 +379,7 @@ static int open_others(struct begin *b)
 		inheritance_take(&o.device->inheritance, NULL);
 		r = assign_has_address(b->catalog, &b->assignment, k) ? open_one(&o) : -ENODEV;
 		if (r < 0 && b->kept)
-			leave_out(&o);
+			leave_out(d, &o, r);
 		else
 			d->n++;
 	}

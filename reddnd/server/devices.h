@@ -23,9 +23,17 @@ struct device {
 	struct dispatch dispatch;
 };
 
+/** A device that this daemon began without. */
+struct device_left_out {
+	char name[CATALOG_DEVICE_BYTES];
+	char why[128]; /* a clause */
+};
+
 struct devices {
 	struct device device[CATALOG_DEVICES_MAX]; /* by number (served.h) */
 	unsigned n;
+	struct device_left_out left_out[CATALOG_DEVICES_MAX];
+	unsigned nleft_out;
 	struct served served;
 };
 
@@ -39,8 +47,9 @@ struct devices {
  * @d: all zero. Errors have been logged; devices_close() cleans up after them, too.
  *
  * @kept: @c was last in force. Then a device that has gone, or whose addresses have, is left out as long as
- * there is another one; listeners that were left do not need their address. If not, @c may be wrong: if what
- * was left can be gone on with by a daemon with the one that was in force, this process ends instead.
+ * there is another one (left_out); listeners that were left do not need their address. If not, @c may be
+ * wrong: if what was left can be gone on with by a daemon with the one that was in force, this process ends
+ * instead.
  */
 int devices_open(struct devices *d, const struct store *left, const struct catalog *c, bool kept);
 /** The number of @device. */

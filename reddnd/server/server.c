@@ -567,6 +567,8 @@ struct stats *server_snapshot(struct server *sv)
 	uint64_t now = clock_us();
 	struct stats_source source = {
 		.generation = sv->generation,
+		.left_out = sv->devices.left_out,
+		.nleft_out = sv->devices.nleft_out,
 		.tenants = sv->tenants,
 		.now_us = now,
 	};

@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/server/devices.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
 #include "util/cleanup.h"
@@ -187,6 +188,7 @@ static struct stats_device device_stats(const struct generation *g, unsigned dev
 	return (struct stats_device){
 		.name = rnic_device_name(on->dev),
 		.no_chains = rnic_device_caps(on->dev)->no_chains,
+		.left_out = "",
 		.lost = rnic_device_is_lost(on->dev),
 		.arena_used = rnic_arena_used(on->arena),
 		.arena_size = rnic_arena_size(on->arena),
@@ -225,6 +227,10 @@ struct stats *stats_new(const struct stats_source *source)
 	st->status = source->status;
 	for (unsigned k = 0; k < g->served->n; k++)
 		add_device(st, source, k);
+	for (unsigned k = 0; k < source->nleft_out; k++)
+		st->devices[st->ndevices++] = (struct stats_device){.name = source->left_out[k].name,
+			.no_chains = "",
+			.left_out = source->left_out[k].why};
 	qsort(st->sessions, st->nsessions, sizeof(*st->sessions), by_id);
 	st->status.sessions = st->nsessions;
 	for (; st->noffloads < g->catalog->noffloads; st->noffloads++) {

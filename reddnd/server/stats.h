@@ -14,6 +14,7 @@
 struct stats_device {
 	const char *name;
 	const char *no_chains; /* why it runs none: a clause; "": it does */
+	const char *left_out;  /* why the daemon began without it: a clause; "": it did not */
 	bool lost;
 	unsigned sessions;               /* now */
 	uint64_t arena_used, arena_size; /* bytes */
@@ -99,8 +100,8 @@ struct stats_tenant {
 
 struct stats {
 	struct stats_status status;
-	struct stats_device devices[CATALOG_DEVICES_MAX];
-	struct stats_session *sessions; /* the oldest first */
+	struct stats_device devices[CATALOG_DEVICES_MAX]; /* those that were left out behind the others */
+	struct stats_session *sessions;                   /* the oldest first */
 	struct stats_offload *offloads;
 	struct stats_region *regions;
 	struct stats_tenant *tenants;
@@ -109,6 +110,7 @@ struct stats {
 
 void stats_free(struct stats *stats);
 
+struct device_left_out;
 struct generation;
 struct session;
 struct tenant;
@@ -117,6 +119,8 @@ struct tenant;
 struct stats_source {
 	struct stats_status status;
 	const struct session *sessions[CATALOG_DEVICES_MAX]; /* of each device, by_id */
+	const struct device_left_out *left_out;
+	unsigned nleft_out;
 	const struct generation *generation;
 	const struct tenant *tenants;
 	uint64_t now_us;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A snapshot holds what it was made of, and stays as it is when the counters go on. */
+#include "reddnd/server/devices.h"
 #include "reddnd/server/stats.h"
 #include "reddnd/session/group.h"
 
@@ -242,8 +243,25 @@ static void test_devices(void **state)
 	b->generation.lost[1] = devices[1].lost = true;
 	st = snapshot(b, &b->generation);
 	assert_true(st->devices[1].lost);
+	assert_string_equal(st->devices[1].left_out, "");
 	assert_false(st->offloads[0].cpu);
 	assert_string_equal(st->offloads[0].device, "");
+	stats_free(st);
+}
+
+/* A device that the daemon began without is behind the others, with the reason. */
+static void test_left_out(void **state)
+{
+	const struct device_left_out left_out = {.name = "third", .why = "it is gone"};
+	struct bed *b = *state;
+	struct stats *st = stats_new(
+		&(struct stats_source){.generation = &b->generation, .left_out = &left_out, .nleft_out = 1});
+
+	assert_int_equal(st->ndevices, 2);
+	assert_string_equal(st->devices[0].left_out, "");
+	assert_string_equal(st->devices[1].name, "third");
+	assert_string_equal(st->devices[1].left_out, "it is gone");
+	assert_string_equal(st->devices[1].no_chains, "");
 	stats_free(st);
 }
 
@@ -276,6 +294,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reloaded, setup, teardown),
 		cmocka_unit_test(test_empty),

@@ -335,6 +335,22 @@ state_is status 'd["disabled"]' 0 || fail "offloads are disabled" <(ctl offloads
 answers "$first" || fail "no answer by the first device" "$work/get.log" "$work/run.log"
 ok "a device that is lost ends its sessions only, and a reload goes on without it"
 
+: >"$NO_ADDRESS"
+kill -9 "$(daemon)"
+left_out()
+{
+	state_is status '[d["device"]] + [(o["state"], o["left_out"]) for o in d["devices"]]' \
+		"['mlx5_0, mlx5_1 (left out)', ('serving', ''), ('left out', 'no address of \"listen\" belongs to it')]"
+}
+until_true left_out || fail "the next daemon reports $(state status d)" "$work/run.log"
+rm "$NO_ADDRESS"
+ctl status >"$work/status"
+grep -q '^mlx5_1  *left out .*no address of "listen" belongs to it$' "$work/status" || fail "the status has no reason" "$work/status"
+ctl metrics >"$work/metrics"
+grep -qF 'reddnd_device_up{device="mlx5_1"} 0' "$work/metrics" || fail "the metrics do not have the device" "$work/metrics"
+first_goes_on
+ok "a device whose address has gone is left out by the next daemon, which reports it with the reason"
+
 lines=$(wc -l <"$work/run.log")
 kill -9 "$(daemon)"
 serves_both()

@@ -36,6 +36,7 @@ static const struct table_column device_columns[] = {
 	{"sessions", "SESSIONS", TABLE_COUNT},
 	{"arena_used", "ARENA USED", TABLE_BYTES},
 	{"arena_size", "ARENA", TABLE_BYTES},
+	{"left_out", "NOTE", TABLE_TEXT},
 };
 static const struct table_column client_columns[] = {
 	{"device", "DEVICE", TABLE_TEXT}, /* the first one: see ctl_clients() */
