@@ -133,7 +133,7 @@ static uint64_t charged(struct offload *o, struct catalog_offload *in_catalog, u
 /* A client that takes no immediates has more of the arena, and its tenant pays for that */
 static void sends_are_charged(void **state)
 {
-	enum { SLOTS = 64, LOG_SLOTS = 6, DEPTH = 32, SIZE = 1 << 20, MORE = SIZE + 4096 };
+	enum { SLOTS = 256, REPLIES = 64, LOG_SLOTS = 8, DEPTH = 32, SIZE = 1 << 20, MORE = SIZE + 4096 };
 	static const struct chain_step step = {.local[0] = {.kind = CHAIN_AT_SCRATCH, .len = 8}};
 	static struct chain_desc desc = {.nsteps = 1, .steps = &step};
 	struct program program = {.desc = &desc};
@@ -147,8 +147,8 @@ static void sends_are_charged(void **state)
 	(void)state;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, true), MORE);
-	assert_int_equal(layouts_cpu_queue(&o, SLOTS, false).sends, SLOTS);
-	assert_int_equal(layouts_cpu_queue(&o, SLOTS, true).sends, 2 * SLOTS);
+	assert_int_equal(layouts_cpu_queue(&o, SLOTS, false).sends, REPLIES);
+	assert_int_equal(layouts_cpu_queue(&o, SLOTS, true).sends, 2 * REPLIES);
 	/* and it is charged with the request */
 	o.slot_need = 64;
 	snprintf(in_catalog.name, sizeof(in_catalog.name), "cpu");
