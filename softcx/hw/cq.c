@@ -91,6 +91,7 @@ static void fire(struct hw_cq *cq)
 	unmoderate(cq);
 	cq->armed = false;
 	cq->event_at = cq->producer;
+	hw_uar_unlist_cq(cq);
 	if (cq->on_comp)
 		cq->on_comp(cq->arg);
 }
@@ -238,6 +239,12 @@ static void put_cqe(struct hw_cq *cq, uint32_t slot, const struct hw_cqe *c)
 		trace_cqe(cq, c, b);
 }
 
+static void count_cqe(struct hw_cq *cq)
+{
+	cq->producer++;
+	hw_uar_list_cq(cq);
+}
+
 /** CQEs that software has not consumed. A consumer index ahead of the producer is its mistake: 0. */
 static uint32_t outstanding(struct hw_cq *cq)
 {
@@ -264,7 +271,7 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 		return false;
 	}
 	put_cqe(cq, cq->cc ? 0 : cq->producer & (cq->size - 1), cqe);
-	cq->producer++;
+	count_cqe(cq);
 	cq->dev->total.cqes++;
 	if (cqe->solicited || cqe->syndrome)
 		cq->sol_at = cq->producer;
@@ -300,7 +307,7 @@ int hw_cq_resize(struct hw_dev *dev, struct hw_cq *cq, struct hw_mem *buf, uint6
 		return -EINVAL;
 	/* The last CQE in the old ring sends software to the new one, at the next index */
 	put_cqe(cq, cq->producer & (cq->size - 1), &resize);
-	cq->producer++;
+	count_cqe(cq);
 	hw_mem_unpin(dev, cq->buf_mem);
 	cq->buf_mem = buf;
 	cq->ring = ring;

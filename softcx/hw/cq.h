@@ -26,6 +26,7 @@ struct hw_cq {
 
 	uint32_t arm_word; /* last one seen in the doorbell record */
 	bool armed, sol_only;
+	bool listed;       /* on uar->cqs: producer is not event_at */
 	uint64_t event_at; /* producer at the last event */
 	uint64_t sol_at;   /* producer after the last CQE that a solicited-only arm wants */
 	uint16_t period_us, max_count;

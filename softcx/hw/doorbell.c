@@ -128,14 +128,16 @@ static bool scan(struct hw_uar *uar)
 static void fall_asleep(struct hw_uar *uar)
 {
 	struct hw_qp *qp;
-	struct hw_cq *cq;
+	struct hw_cq *cq, *next;
 
 	if (!hw_uar_sleep(uar))
 		return;
 	TAILQ_FOREACH (qp, &uar->qps, of_uar)
 		hw_qp_read_sq_doorbell(qp);
-	TAILQ_FOREACH (cq, &uar->cqs, of_uar)
+	for (cq = TAILQ_FIRST(&uar->cqs); cq; cq = next) {
+		next = TAILQ_NEXT(cq, of_uar);
 		hw_cq_check_arm(cq);
+	}
 }
 
 bool hw_doorbell_scan(struct hw_dev *dev)

@@ -281,7 +281,7 @@ void hw_qp_enable_recv(struct hw_qp *qp, uint16_t pi)
 
 void hw_qp_read_sq_doorbell(struct hw_qp *qp)
 {
-	if (!qp->cd_send && qp->sq)
+	if (hw_qp_has_doorbell(qp))
 		hw_qp_enable(qp, (uint16_t)hw_db_read(&qp->db[1]), NULL);
 }
 

@@ -72,6 +72,12 @@ static inline struct hw_qp *hw_qp_get(const struct hw_dev *dev, uint32_t qpn)
 	return qpn >> 24 ? NULL : hw_table_get(&dev->qps, qpn);
 }
 
+/* Whether software enables its sends by a doorbell record. */
+static inline bool hw_qp_has_doorbell(const struct hw_qp *qp)
+{
+	return qp->sq && !qp->cd_send;
+}
+
 /* Whether it gets acknowledgements, and so has READs, atomics and retries. */
 static inline bool hw_qp_is_reliable(const struct hw_qp *qp)
 {

@@ -107,6 +107,58 @@ static void arms_over_each_other(void **state)
 	close_crowd();
 }
 
+/* As a server that looks at CQEs before it arms */
+static void late_arms_over_each_other(void **state)
+{
+	(void)state;
+	open_crowd();
+	for (int i = 0; i < MANY; i++) {
+		wqe_rdma(&crowd.q[i], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+		rig_ring(&crowd.q[i]);
+	}
+	rig_run(&crowd.rig);
+	for (uint32_t sn = 1; sn < 3; sn++) {
+		for (int i = 0; i < MANY; i++)
+			rig_cq_arm(&crowd.cq[i], sn, false);
+		rig_run(&crowd.rig);
+		/* the second arming is for the same CQE, whose event came */
+		for (int i = 0; i < MANY; i++)
+			assert_int_equal(crowd.cq[i].events, 1);
+	}
+	close_crowd();
+}
+
+/* Sessions that do nothing: a ring of another queue on their page is no reason to look at them */
+static void idle_queues_cost_nothing(void **state)
+{
+	static struct rig_cq cq[MANY];
+	static struct rig_qp q[MANY];
+	struct rig *r = &crowd.rig;
+
+	(void)state;
+	rig_open(r, &(struct hw_config){.seed = 1});
+	crowd.word = rig_alloc(r, 64);
+	for (int i = 0; i < MANY; i++) {
+		rig_cq_new(r, &cq[i], 2);
+		rig_qp_new_with(r, &q[i], &cq[i], &cq[i],
+			(struct rig_opt){.wqebbs = 4, .rq_wqes = 1, .managed = i > 0});
+		rig_connect(&q[i], &q[i]);
+		rig_cq_arm(&cq[i], 1, true);
+	}
+	rig_run(r);
+	rig_cq_arm(&cq[1], 2, false);
+	wqe_rdma(&q[0], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+	rig_ring(&q[0]);
+	assert_int_equal(hw_poll(r->dev), HW_PASS_WORKED);
+	assert_int_equal(hw_poll(r->dev), HW_PASS_NOTHING);
+	rig_expect(&cq[0], CQE_OP_REQ);
+	for (int i = 0; i < MANY; i++) {
+		rig_destroy(&q[i]);
+		assert_int_equal(hw_cq_destroy(r->dev, cq[i].cq), 0);
+	}
+	rig_close(r);
+}
+
 /* ---- sleep ------------------------------------------------------------------------------ */
 
 static bool page_is_there(void)
@@ -189,6 +241,8 @@ int main(void)
 		cmocka_unit_test(rings_over_each_other),
 		cmocka_unit_test(garbage_in_the_word),
 		cmocka_unit_test(arms_over_each_other),
+		cmocka_unit_test(late_arms_over_each_other),
+		cmocka_unit_test(idle_queues_cost_nothing),
 		cmocka_unit_test(sleep_and_wake),
 	};
 

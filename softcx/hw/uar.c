@@ -116,7 +116,7 @@ int hw_uar_free(struct hw_dev *dev, struct hw_uar *uar)
 {
 	struct hw_uar_guard *guard;
 
-	if (!TAILQ_EMPTY(&uar->qps) || !TAILQ_EMPTY(&uar->cqs))
+	if (uar->queues)
 		return -EBUSY;
 	while ((guard = LIST_FIRST(&uar->guards))) {
 		LIST_REMOVE(guard, link);
@@ -148,12 +148,18 @@ struct hw_uar *hw_uar_find(struct hw_dev *dev, uint32_t index)
 void hw_uar_add_qp(struct hw_uar *uar, struct hw_qp *qp)
 {
 	qp->uar = uar;
+	uar->queues++;
+	if (!hw_qp_has_doorbell(qp))
+		return;
 	TAILQ_INSERT_HEAD(&uar->qps, qp, of_uar);
 	uar->sq.of++;
 }
 
 void hw_uar_remove_qp(struct hw_qp *qp)
 {
+	qp->uar->queues--;
+	if (!hw_qp_has_doorbell(qp))
+		return;
 	if (qp->uar->next_qp == qp)
 		qp->uar->next_qp = TAILQ_NEXT(qp, of_uar);
 	TAILQ_REMOVE(&qp->uar->qps, qp, of_uar);
@@ -163,12 +169,29 @@ void hw_uar_remove_qp(struct hw_qp *qp)
 void hw_uar_add_cq(struct hw_uar *uar, struct hw_cq *cq)
 {
 	cq->uar = uar;
-	TAILQ_INSERT_HEAD(&uar->cqs, cq, of_uar);
-	uar->arm.of++;
+	uar->queues++;
 }
 
 void hw_uar_remove_cq(struct hw_cq *cq)
 {
+	hw_uar_unlist_cq(cq);
+	cq->uar->queues--;
+}
+
+void hw_uar_list_cq(struct hw_cq *cq)
+{
+	if (cq->listed)
+		return;
+	cq->listed = true;
+	TAILQ_INSERT_HEAD(&cq->uar->cqs, cq, of_uar);
+	cq->uar->arm.of++;
+}
+
+void hw_uar_unlist_cq(struct hw_cq *cq)
+{
+	if (!cq->listed)
+		return;
+	cq->listed = false;
 	if (cq->uar->next_cq == cq)
 		cq->uar->next_cq = TAILQ_NEXT(cq, of_uar);
 	TAILQ_REMOVE(&cq->uar->cqs, cq, of_uar);

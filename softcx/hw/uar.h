@@ -16,7 +16,7 @@ enum { HW_UAR_MIN_STEP = 2 }; /* of a scan */
 
 /** Progress through the queues that may have rung unseen. */
 struct hw_uar_round {
-	unsigned of;   /* queues of the page */
+	unsigned of;   /* queues in the list */
 	unsigned left; /* to look at */
 	unsigned step; /* how many of them in one scan */
 };
@@ -31,8 +31,9 @@ struct hw_uar {
 	unsigned mappings, guarded;                               /* the latter of the former */
 	LIST_HEAD(, hw_uar_guard) guards;
 	uint64_t rung_at; /* ns; also when it woke */
-	struct hw_uar_qps qps;
-	struct hw_uar_cqs cqs;
+	unsigned queues;
+	struct hw_uar_qps qps; /* whose doorbell records are read: not the managed ones */
+	struct hw_uar_cqs cqs; /* with CQEs since their last event: arming another does nothing yet */
 	struct hw_uar_round sq, arm;
 	struct hw_qp *next_qp; /* where the round goes on; NULL: at the beginning */
 	struct hw_cq *next_cq;
@@ -51,5 +52,8 @@ void hw_uar_add_qp(struct hw_uar *uar, struct hw_qp *qp);
 void hw_uar_remove_qp(struct hw_qp *qp);
 void hw_uar_add_cq(struct hw_uar *uar, struct hw_cq *cq);
 void hw_uar_remove_cq(struct hw_cq *cq);
+/** The CQ has CQEs that no event announced, so arming it may fire; or it has none any more. */
+void hw_uar_list_cq(struct hw_cq *cq);
+void hw_uar_unlist_cq(struct hw_cq *cq);
 
 #endif
