@@ -21,23 +21,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define DEV_DIR "/dev/infiniband/"
 
-/** The command channel of one open file in this process. */
+/**
+ * The command channel of one open file in this process. Files may be many, and a channel takes a descriptor
+ * of the NIC: so those that were not used for the longest time are closed, and opened again when they are.
+ */
 struct channel {
 	uint64_t file; /* cookie of the file's socket; 0: free */
 	uint64_t self; /* cookie of @fd: applications close descriptors they never opened */
 	int fd;
 	unsigned creds; /* creds_now() when it began */
+	bool stays;     /* pages of the file are mapped: a forked child reports them here */
+	uint64_t used;  /* of the uses so far, the last one */
 };
+
+enum { CHANNELS_OPEN = 32 /* and those that stay */ };
 
 static struct fair_lock lock;
 static struct channel channels[4096];
 static unsigned nchannels; /* used slots are below this */
+static unsigned nopen;     /* used slots */
+static uint64_t uses;
+static uint64_t image; /* see proto.h; 0: not chosen yet */
 /* Messages of the call under way. Static, so never on a page that is being converted. */
 static uint8_t inbox[SOFTCX_MAX_MSG];
 static struct softcx_seg outbox[SOFTCX_MAX_MSG / 2 / sizeof(struct softcx_seg)];
@@ -132,6 +143,7 @@ static void channel_drop(struct channel *ch)
 	if (sys_socket_cookie(ch->fd) == ch->self)
 		sys_close(ch->fd);
 	memset(ch, 0, sizeof(*ch));
+	nopen--;
 	while (nchannels && !channels[nchannels - 1].file)
 		nchannels--;
 }
@@ -146,6 +158,23 @@ static void channels_sweep(void)
 			(poll(&pfd, 1, 0) != 0 || sys_socket_cookie(channels[i].fd) != channels[i].self))
 			channel_drop(&channels[i]);
 	}
+}
+
+/** Makes room for one more. */
+static void channels_trim(void)
+{
+	struct channel *oldest = NULL;
+
+	if (nopen < CHANNELS_OPEN)
+		return;
+	channels_sweep();
+	if (nopen < CHANNELS_OPEN)
+		return;
+	for (unsigned i = 0; i < nchannels; i++)
+		if (channels[i].file && !channels[i].stays && (!oldest || channels[i].used < oldest->used))
+			oldest = &channels[i];
+	if (oldest)
+		channel_drop(oldest);
 }
 
 /** Applications may count on getting the lowest free descriptors. */
@@ -178,6 +207,10 @@ static int send_hello(int fd, int channel, bool opener)
 	hello.ino = st.st_ino;
 	hello.think_ns = think ? (uint32_t)strtoul(think, NULL, 10) : 0;
 	hello.in_turn = getenv("SOFTCX_IN_TURN") != NULL;
+	hello.creds = creds_now();
+	if (!image && getrandom(&image, sizeof(image), 0) != sizeof(image))
+		image = 0;
+	hello.image = image;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
@@ -200,7 +233,7 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	struct channel *ch = NULL;
 	int pair[2], rc;
 
-	channels_sweep();
+	channels_trim();
 	for (unsigned i = 0; i < COUNT(channels) && !ch; i++)
 		if (!channels[i].file)
 			ch = &channels[i];
@@ -223,6 +256,8 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	ch->file = sys_socket_cookie(fd);
 	ch->self = sys_socket_cookie(ch->fd);
 	ch->creds = creds_now();
+	ch->used = ++uses;
+	nopen++;
 	if (ch - channels >= nchannels)
 		nchannels = (unsigned)(ch - channels) + 1;
 	*out = ch;
@@ -238,6 +273,7 @@ static int channel_get(int fd, struct channel **out)
 			continue;
 		if (sys_socket_cookie(channels[i].fd) == channels[i].self) {
 			*out = &channels[i];
+			channels[i].used = ++uses;
 			return 0;
 		}
 		channel_drop(&channels[i]);
@@ -548,6 +584,7 @@ void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
 	held = hold(fd);
 	if (held >= 0 && channel_get(held, &ch) == 0) {
 		uffd = guard_new(ch->file, offset, addr, len, map_fd, held == fd ? -1 : held);
+		ch->stays = true;
 		held = -1;
 		if (uffd >= 0) {
 			send_guard(ch, offset, uffd, 0);
@@ -628,5 +665,6 @@ void dev_fork_child(void)
 	remote_copy_fork_child();
 	while (nchannels)
 		channel_drop(&channels[nchannels - 1]);
+	image = 0;
 	fair_lock_fork_child(&lock);
 }

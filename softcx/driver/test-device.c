@@ -9,6 +9,7 @@
 #include "util/array.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/mlx5dv.h>
@@ -272,6 +273,60 @@ static void test_new_credentials_may_not_write(void **state)
 	assert_int_equal(errno, EACCES);
 	rdma_destroy_event_channel(before);
 	rdma_destroy_event_channel(after);
+}
+
+static int nic_descriptors(void)
+{
+	char path[32];
+	DIR *dir;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%ld/fd", test_nic_count("pid"));
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static int makes_id(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id;
+
+	return rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0 ? rdma_destroy_id(id) : -errno;
+}
+
+/** Files that a process does not use for a while have no command channel, and get another one. */
+static void test_many_files(void **state)
+{
+	enum { FILES = 200 };
+	struct rdma_event_channel *channels[FILES];
+	int before = nic_descriptors(), status;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < FILES; i++) {
+		channels[i] = rdma_create_event_channel();
+		assert_non_null(channels[i]);
+	}
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < FILES; i++)
+			assert_int_equal(makes_id(channels[i]), 0);
+	assert_in_range(nic_descriptors() - before, FILES, FILES + FILES / 2);
+
+	/* neither a child nor one with other credentials opened them */
+	pid = fork();
+	if (pid == 0)
+		_exit(makes_id(channels[0]) == -EACCES && makes_id(channels[FILES - 1]) == -EACCES ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(makes_id(channels[0]), 0);
+	assert_int_equal(setuid(getuid()), 0);
+	assert_int_equal(makes_id(channels[0]), -EACCES);
+	assert_int_equal(makes_id(channels[FILES / 2]), -EACCES);
+	for (unsigned i = 0; i < FILES; i++)
+		rdma_destroy_event_channel(channels[i]);
 }
 
 /** The program that inherits a device by exec: it is one there too. */
@@ -555,6 +610,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
 		cmocka_unit_test(test_new_credentials_may_not_write),
+		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_status_names_the_caller),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_doorbell_pages_sleep),

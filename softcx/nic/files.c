@@ -29,6 +29,9 @@ struct file {
 	struct ucma_file *ucma;
 	ino_t ino; /* of the application's end */
 	struct ucred opener;
+	uint64_t image; /* of the opener's hello, as the next */
+	uint32_t creds;
+	bool greeted;
 	pid_t user;       /* of the last call */
 	char program[16]; /* its */
 	unsigned mark;    /* of files_hooks.opened */
@@ -213,7 +216,7 @@ static void channel_used(struct channel *ch)
  * The kernel takes write() commands only with the struct cred that opened the file (include/rdma/ib.h,
  * ib_safe_file_access: f_cred == current_cred): not from a forked child, not after exec, not from a process
  * that got the descriptor by SCM_RIGHTS, not after a change of ids or capabilities, even if they are the same
- * again. ioctl() has no such check. A process image has a channel of its own, and knows of its changes
+ * again. ioctl() has no such check. A process image has channels of its own, and knows of its changes
  * (driver/creds.h); those that it does not know of may show in its ids.
  */
 static bool may_write(const struct channel *ch, const struct softcx_request *req, const struct ucred *now)
@@ -415,7 +418,7 @@ static int channel_add(struct file *file, int fd, bool opener)
 					       .destroy = channel_destroy},
 			.file = file,
 			.pid = cred.pid,
-			.opener = opener};
+			.opener = opener && cred.pid == file->opener.pid};
 		rc = event_loop_add(file->files->loop, &ch->source);
 	}
 	if (rc < 0) {
@@ -428,6 +431,20 @@ static int channel_add(struct file *file, int fd, bool opener)
 }
 
 /* ---- files ------------------------------------------------------------------------------ */
+
+/* Whether write() is for the sender: see may_write(). */
+static bool is_opener(struct file *file, const struct softcx_hello *hello)
+{
+	bool first = !file->greeted;
+
+	file->greeted = true;
+	if (first && hello->opener) {
+		file->image = hello->image;
+		file->creds = hello->creds;
+		return true;
+	}
+	return hello->image && hello->image == file->image && hello->creds == file->creds;
+}
 
 static bool file_input(struct source *source)
 {
@@ -450,7 +467,7 @@ static bool file_input(struct source *source)
 			return false;
 		}
 		file->ino = hello.ino;
-		rc = channel_add(file, p.fds[0], hello.opener && LIST_EMPTY(&file->channels));
+		rc = channel_add(file, p.fds[0], is_opener(file, &hello));
 		if (rc == 0 && file->uverbs)
 			rc = uverbs_set_process(file->uverbs, LIST_FIRST(&file->channels)->pid,
 				hello.think_ns, hello.in_turn != 0);

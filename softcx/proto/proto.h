@@ -8,7 +8,8 @@
  * the socket. That connection is the application's descriptor, so it lives exactly as long as the open file
  * would, whoever holds copies of it. On it travel:
  * - driver to NIC: struct softcx_hello with one descriptor (SCM_RIGHTS), the far end of a command channel;
- * once per process image that uses the file;
+ * once per process image that uses the file, and again when it has closed the channel of a file that it did
+ * not use for a while;
  * - NIC to driver, rdma_cm only: one byte while events are queued, so that the descriptor is readable.
  * The application's last close is end of file here, and the NIC destroys the file's objects.
  *
@@ -43,7 +44,7 @@
 #define SOFTCX_PCI_ROOT "pci" SOFTCX_PCI_DOMAIN ":00"
 
 enum {
-	SOFTCX_VERSION = 4,
+	SOFTCX_VERSION = 5,
 	SOFTCX_MAX_MSG = 176 * 1024, /* fits the default socket buffer */
 	SOFTCX_MAX_FDS = 64,         /* descriptors in one packet; the kernel allows 253 */
 	SOFTCX_MAX_DIR = 80,         /* bytes of a directory's name: sun_path has 108 */
@@ -57,10 +58,13 @@ enum {
 
 struct softcx_hello {
 	uint32_t version;  /* SOFTCX_VERSION */
-	uint32_t opener;   /* 1: sent by open() itself. Only such a channel may carry write() (files.c) */
+	uint32_t opener;   /* 1: sent by open() itself. Only that image may write() (files.c) */
 	uint32_t think_ns; /* modelled clock: time of this process for each message; $SOFTCX_THINK */
 	uint32_t in_turn;  /* the same: 1: it does one thing after the other; $SOFTCX_IN_TURN */
 	uint64_t ino;      /* of the application's end of the connection, as fstat reports it */
+	uint64_t image;    /* of the process: a number of its own; 0: it opens no further channel */
+	uint32_t creds;    /* of the process: changes with its credentials */
+	uint32_t unused;
 };
 
 enum softcx_op {
