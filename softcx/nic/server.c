@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
 
+#include "softcx/nic/descriptors.h"
 #include "softcx/nic/engine.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
@@ -27,7 +28,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/queue.h>
-#include <sys/resource.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -427,32 +427,6 @@ static void unwatch_devices(struct server *s)
 			hw_dev_unwatch(&s->watch[i]);
 }
 
-static rlim_t most_descriptors(void)
-{
-	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
-	unsigned long most = 0;
-
-	if (f && fscanf(f, "%lu", &most) != 1)
-		most = 0;
-	if (f)
-		fclose(f);
-	return most;
-}
-
-/* As many as may be: a NIC has none, and each of its objects here has some */
-static void allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	limit.rlim_cur = limit.rlim_max = most_descriptors();
-	if (limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
-		return;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int server_new(struct server **server, const struct server_config *cfg)
 {
 	struct server *s;
@@ -469,10 +443,12 @@ int server_new(struct server **server, const struct server_config *cfg)
 	s->files = (struct files){.loop = &s->loop, .engine = &s->engine, .devs = s->devs};
 	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
-	allow_descriptors();
+	descriptors_allow();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* naps are shorter than the default slack of 50 us */
 	rc = take_dir(s);
+	if (rc == 0)
+		rc = descriptors_save(s->dir);
 	if (rc == 0)
 		rc = mm_init();
 	if (rc == 0)
@@ -511,6 +487,7 @@ void server_free(struct server *s)
 		event_loop_remove(&s->loop, &c->source);
 	files_clear(&s->files);
 	event_loop_done(&s->loop);
+	descriptors_done();
 	if (s->net)
 		ucma_net_free(s->net);
 	faults_deinit(&s->faults);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
@@ -15,27 +16,78 @@
 struct uverbs_channel {
 	LIST_ENTRY(uverbs_channel) link;
 	enum uverbs_channel_kind kind;
-	unsigned refs; /* objects that post here; the list itself holds none */
-	int fd;        /* write end */
+	unsigned refs;   /* objects that post here; the list itself holds none */
+	int fd;          /* write end; -1: of a named pipe, which is opened for each use */
+	uint64_t number; /* its name */
 	dev_t dev;
 	ino_t ino;
 };
 
+static struct {
+	const char *dir; /* of named pipes; NULL: there are none */
+	unsigned most;   /* write ends that are kept open */
+	unsigned open;
+	uint64_t last_number;
+} pipes;
+
+enum { PIPE_PATH = 160 };
+
 /* Every event takes a buffer of a packet pipe: room for 256. */
 enum { CH_PACKET_PIPE = 256 * 4096, CH_EVENT_MAX = 4096 };
 
+void uverbs_channels_name(const char *dir, unsigned most)
+{
+	pipes.dir = dir;
+	pipes.most = most;
+}
+
+static void pipe_path(const struct uverbs_channel *ch, char path[PIPE_PATH])
+{
+	if (ch->fd >= 0)
+		snprintf(path, PIPE_PATH, "/proc/self/fd/%d", ch->fd);
+	else
+		snprintf(path, PIPE_PATH, "%s/%" PRIu64, pipes.dir, ch->number);
+}
+
+/* -1 with ENXIO: a named pipe that nobody reads from */
+static int write_end(const struct uverbs_channel *ch)
+{
+	char path[PIPE_PATH];
+
+	if (ch->fd >= 0)
+		return ch->fd;
+	pipe_path(ch, path);
+	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void write_end_done(const struct uverbs_channel *ch, int fd)
+{
+	if (fd >= 0 && fd != ch->fd)
+		close(fd);
+}
+
 static void channel_free(struct uverbs_channel *ch)
 {
+	char path[PIPE_PATH];
+
 	LIST_REMOVE(ch, link);
-	close(ch->fd);
+	if (ch->fd >= 0) {
+		close(ch->fd);
+		pipes.open--;
+	} else {
+		pipe_path(ch, path);
+		unlink(path);
+	}
 	free(ch);
 }
 
 bool uverbs_channel_closed(const struct uverbs_channel *ch)
 {
-	struct pollfd p = {.fd = ch->fd};
+	struct pollfd p = {.fd = write_end(ch)};
+	bool closed = p.fd < 0 ? errno == ENXIO : poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+	write_end_done(ch, p.fd);
+	return closed;
 }
 
 /* Channels whose last reader has gone and that nobody posts to any more. */
@@ -52,32 +104,61 @@ static void channels_sweep(struct uverbs_file *file)
 	}
 }
 
-int uverbs_channel_new(
-	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **out)
+static int open_pipe(struct uverbs_channel *ch, int *read_fd)
 {
-	bool packets = kind != UVERBS_CH_COMP && kind != UVERBS_CH_ASYNC;
-	struct uverbs_channel *ch;
-	struct stat st;
+	bool packets = ch->kind != UVERBS_CH_COMP && ch->kind != UVERBS_CH_ASYNC;
 	int fds[2];
 
-	channels_sweep(file);
-	ch = calloc(1, sizeof(*ch));
-	if (!ch)
-		return -ENOMEM;
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		free(ch);
+	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -EMFILE;
-	}
 	fcntl(fds[1], F_SETFL, O_NONBLOCK | (packets ? O_DIRECT : 0));
 	if (packets)
 		fcntl(fds[1], F_SETPIPE_SZ, CH_PACKET_PIPE);
-	fstat(fds[1], &st);
-	ch->kind = kind;
 	ch->fd = fds[1];
+	pipes.open++;
+	*read_fd = fds[0];
+	return 0;
+}
+
+/* The application's descriptor is a write end as well: a pipe without one would be at its end. */
+static int name_pipe(struct uverbs_channel *ch, int *read_fd)
+{
+	char path[PIPE_PATH];
+
+	ch->fd = -1;
+	ch->number = ++pipes.last_number;
+	pipe_path(ch, path);
+	if (mkfifo(path, 0600) < 0)
+		return -EMFILE;
+	*read_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*read_fd < 0)
+		unlink(path);
+	return *read_fd < 0 ? -EMFILE : 0;
+}
+
+int uverbs_channel_new(
+	struct uverbs_file *file, enum uverbs_channel_kind kind, int *read_fd, struct uverbs_channel **out)
+{
+	struct uverbs_channel *ch;
+	struct stat st;
+	bool named;
+	int rc;
+
+	channels_sweep(file);
+	named = kind == UVERBS_CH_COMP && pipes.dir && pipes.open >= pipes.most;
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return -ENOMEM;
+	ch->kind = kind;
+	rc = named ? name_pipe(ch, read_fd) : open_pipe(ch, read_fd);
+	if (rc < 0) {
+		free(ch);
+		return rc;
+	}
+	fstat(*read_fd, &st);
 	ch->dev = st.st_dev;
 	ch->ino = st.st_ino;
 	LIST_INSERT_HEAD(&file->channels, ch, link);
-	*read_fd = fds[0];
 	*out = ch;
 	return 0;
 }
@@ -162,13 +243,13 @@ unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key)
 	} *keep = NULL;
 	unsigned gone = 0, kept = 0, room = 0;
 	uint8_t event[CH_EVENT_MAX];
-	char path[64];
+	char path[PIPE_PATH];
 	ssize_t n;
 	int fd;
 
 	if (!ch)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", ch->fd);
+	pipe_path(ch, path);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
@@ -197,7 +278,12 @@ unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key)
 
 bool uverbs_channel_post(struct uverbs_channel *ch, const void *event, size_t len)
 {
-	return ch && write(ch->fd, event, len) == (ssize_t)len;
+	int fd = ch ? write_end(ch) : -1;
+	bool queued = fd >= 0 && write(fd, event, len) == (ssize_t)len;
+
+	if (ch)
+		write_end_done(ch, fd);
+	return queued;
 }
 
 /* Anything else, the application's device file first of all, must not be kept open here. */

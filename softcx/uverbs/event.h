@@ -7,6 +7,10 @@
  * O_NONBLOCK and SCM_RIGHTS work; only the write end, non-blocking, is kept here. A command that
  * names a channel does so by a descriptor number of the calling process: it is recognised by the
  * pipe's inode. Events written to a channel that is full or closed are lost (Linux keeps any number).
+ *
+ * A process may have fewer descriptors than a NIC may have completion channels. Those above a limit are named
+ * pipes, opened for each event. Unlike others, such a channel is not at its end when the NIC ends: its
+ * descriptor in the application can write, too.
  */
 #ifndef SOFTCX_UVERBS_EVENT_H
 #define SOFTCX_UVERBS_EVENT_H
@@ -20,6 +24,9 @@ enum uverbs_channel_kind {
 	UVERBS_CH_DEVX_OMIT, /* cookie only; one unread event per cookie */
 	UVERBS_CH_DEVX_CMD,  /* wr_id and the out mailbox of an asynchronous command */
 };
+
+/** From now on completion channels are named pipes in folder @dir while @most channels are open. */
+void uverbs_channels_name(const char *dir, unsigned most);
 
 /** @read_fd is for the application. The caller holds no reference: the file keeps the channel. */
 int uverbs_channel_new(

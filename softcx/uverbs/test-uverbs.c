@@ -2,6 +2,10 @@
 /* The verbs ABI on the real engine: context, objects, states, events. */
 #include "softcx/uverbs/test-app.h"
 
+#include "softcx/uverbs/event.h"
+
+#include <sys/stat.h>
+
 /* ---- tests: context and device ---------------------------------------------------------- */
 
 static void test_context(void **state)
@@ -266,10 +270,18 @@ static void test_grh(void **state)
 	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_CREATE_AH, ah, resp), 0);
 }
 
-static void test_completion_events(void **state)
+static int new_comp_channel(void)
 {
 	struct ib_uverbs_create_comp_channel req;
 	struct ib_uverbs_create_comp_channel_resp *ch;
+
+	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, req, ch), 0);
+	return (int)ch->fd;
+}
+
+/* What comes out of the channel @fd, which is closed */
+static void check_completion_events(int fd)
+{
 	struct ib_uverbs_comp_event_desc event;
 	struct ib_uverbs_destroy_cq_resp *done;
 	struct ib_uverbs_destroy_cq destroy = {0};
@@ -278,10 +290,6 @@ static void test_completion_events(void **state)
 	struct cq cq;
 	struct qp qp;
 
-	(void)state;
-	app_open_context();
-	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, req, ch), 0);
-	int fd = (int)ch->fd;
 	assert_int_equal(app_new_cq(&cq, 63, app.async_fd), -EBADF); /* not a completion channel */
 	assert_int_equal(app_new_cq(&cq, 63, fd), 0);
 	assert_int_equal(app_new_qp(&qp, app_new_pd(NULL), &cq, IBV_QPT_RC), 0);
@@ -309,6 +317,42 @@ static void test_completion_events(void **state)
 	assert_int_equal(done->comp_events_reported, 1); /* read; the other one was taken back */
 	assert_false(app_waiting(fd));
 	close(fd);
+}
+
+static void test_completion_events(void **state)
+{
+	(void)state;
+	app_open_context();
+	check_completion_events(new_comp_channel());
+}
+
+static unsigned comp_channels(void)
+{
+	return uverbs_channels_count(app.file, UVERBS_CH_COMP);
+}
+
+/* Above the limit they are named pipes, which are gone with their last reader. */
+static void test_named_channels(void **state)
+{
+	static char dir[] = "/tmp/test-uverbs.XXXXXX";
+	int first, second;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	app_open_context();
+	uverbs_channels_name(dir, 2); /* one of them for asynchronous events */
+	first = new_comp_channel();
+	assert_int_equal(rmdir(dir) | mkdir(dir, 0700), 0);
+	second = new_comp_channel();
+	assert_int_equal(rmdir(dir), -1);
+	assert_int_equal(comp_channels(), 2);
+	check_completion_events(second);
+	assert_int_equal(comp_channels(), 1);
+	close(first);
+	assert_int_equal(comp_channels(), 0);
+	close(new_comp_channel());
+	assert_int_equal(rmdir(dir), 0);
+	uverbs_channels_name(NULL, 0);
 }
 
 /* A WRITE with a key that is none: the responder's QP reports an access error. */
@@ -370,6 +414,7 @@ int main(void)
 		T(test_qp_states),
 		T(test_grh),
 		T(test_completion_events),
+		T(test_named_channels),
 		T(test_async_events),
 	};
 
