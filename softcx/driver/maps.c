@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
 /** Reads a hexadecimal (or decimal) number and the one character behind it. */
@@ -46,6 +47,78 @@ static void parse(const char *line, struct maps_entry *e)
 	e->ino = number(&line, 10);
 	e->path = line + strspn(line, " ");
 }
+
+/* ---- one by one ------------------------------------------------------------------------- */
+
+/* struct procmap_query of linux/fs.h, which Linux 6.1 does not have */
+struct query {
+	uint64_t size, flags, addr;
+	uint64_t start, end, vma_flags, page_size, offset, ino;
+	uint32_t major, minor;
+	uint32_t name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { Q_READABLE = 1, Q_WRITABLE = 2, Q_EXECUTABLE = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
+
+/* 1: @e is the mapping at @addr or the next one; 0: there is none; -errno, -ENOTTY before Linux 6.11 */
+static int query(int fd, uint64_t addr, char name[PATH_MAX], struct maps_entry *e)
+{
+	struct query q = {.size = sizeof(q),
+		.flags = Q_OR_NEXT,
+		.addr = addr,
+		.name_size = PATH_MAX,
+		.name = (uintptr_t)name};
+
+	name[0] = '\0';
+	if (syscall(SYS_ioctl, fd, QUERY, &q) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	*e = (struct maps_entry){.start = q.start,
+		.end = q.end,
+		.prot = (q.vma_flags & Q_READABLE ? PROT_READ : 0) |
+			(q.vma_flags & Q_WRITABLE ? PROT_WRITE : 0) |
+			(q.vma_flags & Q_EXECUTABLE ? PROT_EXEC : 0),
+		.shared = q.vma_flags & Q_SHARED,
+		.offset = q.offset,
+		.dev = makedev(q.major, q.minor),
+		.ino = q.ino,
+		.path = name};
+	return 1;
+}
+
+struct rest {
+	uint64_t addr;
+	int (*fn)(const struct maps_entry *entry, void *arg);
+	void *arg;
+};
+
+static int if_in_rest(const struct maps_entry *e, void *arg)
+{
+	const struct rest *rest = arg;
+
+	return e->end <= rest->addr ? 0 : rest->fn(e, rest->arg);
+}
+
+int maps_from(uint64_t addr, int (*fn)(const struct maps_entry *entry, void *arg), void *arg)
+{
+	int fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC), found = 0, rc = 0;
+	struct rest rest = {addr, fn, arg};
+	char name[PATH_MAX];
+	struct maps_entry e;
+
+	if (fd < 0)
+		return -errno;
+	while (rc == 0 && (found = query(fd, addr, name, &e)) == 1) {
+		addr = e.end;
+		rc = fn(&e, arg);
+	}
+	sys_close(fd);
+	if (found == -ENOTTY)
+		return maps_each(if_in_rest, &rest);
+	return found < 0 ? found : rc;
+}
+
+/* ---- all -------------------------------------------------------------------------------- */
 
 int maps_each(int (*fn)(const struct maps_entry *entry, void *arg), void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * maps.h - reads /proc/self/maps. Allocates nothing and takes no lock, so that it can be used in a
- * forked child; the text buffer is the caller's.
+ * forked child and in a signal handler.
  */
 #ifndef SOFTCX_DRIVER_MAPS_H
 #define SOFTCX_DRIVER_MAPS_H
@@ -26,5 +26,11 @@ struct maps_entry {
  * end, -errno when the file cannot be read.
  */
 int maps_each(int (*fn)(const struct maps_entry *entry, void *arg), void *arg);
+
+/**
+ * The same without the mappings that end at @addr or before. Linux 6.11 finds the first one without a look at
+ * them, however many there are; earlier ones read all.
+ */
+int maps_from(uint64_t addr, int (*fn)(const struct maps_entry *entry, void *arg), void *arg);
 
 #endif

@@ -113,7 +113,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		}
 		/* It may have ended between the fault and this handler: one retry for each conversion. */
 		if ((retried_generation != generation || retried_addr != addr) &&
-			maps_each(writable_pool_at, &addr) == 1) {
+			maps_from(addr, writable_pool_at, &addr) == 1) {
 			retried_generation = generation;
 			retried_addr = addr;
 			errno = saved;
@@ -386,7 +386,7 @@ int mem_resolve(uint64_t va, uint64_t len, bool writable, bool direct, struct me
 	work.writable = writable;
 	work.direct = direct;
 	out->pieces = work.pieces;
-	rc = maps_each(collect, NULL);
+	rc = maps_from(work.start, collect, NULL);
 	if (rc >= 0 && work.next != work.end)
 		rc = -EFAULT;
 	for (unsigned i = 0; i < work.n; i++)
@@ -438,7 +438,7 @@ void mem_discarded(void *addr, size_t len)
 	int saved = errno;
 
 	if (pool.ino)
-		maps_each(punch, &span);
+		maps_from(span.start, punch, &span);
 	errno = saved;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* test-mem.c - conversion of private memory, with this process as its own NIC. */
+#include "softcx/driver/maps.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/stacks.h"
 
@@ -390,9 +391,53 @@ static void test_child_has_a_private_copy(void **state)
 	close(to_child[1]);
 }
 
+/* Keeps the first entry that it sees. */
+static int keep(const struct maps_entry *e, void *arg)
+{
+	struct maps_entry *first = arg;
+
+	*first = *e;
+	first->path = *e->path ? strdup(e->path) : "";
+	return 1;
+}
+
+static int compare(const struct maps_entry *e, void *arg)
+{
+	struct maps_entry found = {0};
+	unsigned *n = arg;
+
+	if (*e->path == '[') /* that of the stack grows */
+		return 0;
+	assert_int_equal(maps_from(e->start, keep, &found), 1);
+	assert_int_equal(found.start, e->start);
+	assert_int_equal(found.prot, e->prot);
+	assert_int_equal(found.shared, e->shared);
+	assert_int_equal(found.offset, e->offset);
+	assert_int_equal(found.dev, e->dev);
+	assert_int_equal(found.ino, e->ino);
+	assert_string_equal(found.path, e->path);
+	if (*found.path)
+		free((char *)(uintptr_t)found.path);
+	++*n;
+	return 0;
+}
+
+/* One mapping is found as in the list of all. */
+static void test_one_by_one(void **state)
+{
+	struct maps_entry found;
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(maps_each(compare, &n), 0);
+	assert_true(n > 10);
+	assert_int_equal(maps_from(UINT64_MAX, keep, &found), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_both_see_one_memory),
 		cmocka_unit_test(test_only_pages_of_the_range),
 		cmocka_unit_test(test_sparse_range),
