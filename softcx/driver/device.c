@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,50 @@ int dev_stat(const char *name, dev_t *rdev)
 		return -ENOENT;
 	*rdev = name_to_rdev(name);
 	return 0;
+}
+
+/*
+ * Files that were asked for lately. Any thread may read and write: a number is that of one socket for ever.
+ */
+static _Atomic uint64_t known[256];
+
+uint64_t dev_file(int fd)
+{
+	int saved = errno;
+	uint64_t file = sys_socket_cookie(fd);
+	_Atomic uint64_t *place = &known[file % COUNT(known)];
+
+	if (file && atomic_load_explicit(place, memory_order_relaxed) != file) {
+		if (dev_is(fd, NULL) && sys_socket_cookie(fd) == file)
+			atomic_store_explicit(place, file, memory_order_relaxed);
+		else
+			file = 0;
+	}
+	errno = saved;
+	return file;
+}
+
+/**
+ * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns.
+ * @fd itself where there is no room for another one. -EBADF: it is closed, or it is something else by now.
+ */
+static int hold(int fd, uint64_t file)
+{
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
+
+	if (held < 0 && errno != EBADF)
+		held = fd;
+	if (held >= 0 && sys_socket_cookie(held) == file)
+		return held;
+	if (held >= 0 && held != fd)
+		sys_close(held);
+	return -EBADF;
+}
+
+static void release(int held, int fd)
+{
+	if (held >= 0 && held != fd)
+		sys_close(held);
 }
 
 /* ---- channels --------------------------------------------------------------------------- */
@@ -264,12 +309,12 @@ static int channel_new(int fd, bool opener, struct channel **out)
 	return 0;
 }
 
-static int channel_get(int fd, struct channel **out)
+static int channel_get(int fd, uint64_t file, struct channel **out)
 {
-	uint64_t cookie = sys_socket_cookie(fd);
+	int held, rc;
 
-	for (unsigned i = 0; cookie && i < nchannels; i++) {
-		if (channels[i].file != cookie)
+	for (unsigned i = 0; i < nchannels; i++) {
+		if (channels[i].file != file)
 			continue;
 		if (sys_socket_cookie(channels[i].fd) == channels[i].self) {
 			*out = &channels[i];
@@ -279,7 +324,10 @@ static int channel_get(int fd, struct channel **out)
 		channel_drop(&channels[i]);
 		break;
 	}
-	return channel_new(fd, false, out);
+	held = hold(fd, file);
+	rc = held < 0 ? held : channel_new(held, false, out);
+	release(held, fd);
+	return rc;
 }
 
 /* ---- calls ------------------------------------------------------------------------------ */
@@ -422,11 +470,22 @@ static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int
 	return 0;
 }
 
+/* It may have been closed, and be something else by now. */
+static void drain(int fd, uint64_t file)
+{
+	int held = hold(fd, file);
+
+	if (held >= 0)
+		recv(held, &(char){0}, 1, MSG_DONTWAIT);
+	release(held, fd);
+}
+
 /**
  * One call with the lock held: sends it, answers the NIC's questions, applies the result. @iov begins with
  * the request.
  */
-static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
+static int call_locked(
+	int fd, uint64_t file, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
 {
 	struct softcx_request *req = iov[0].iov_base;
 	struct channel *ch;
@@ -434,7 +493,7 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 	unsigned nfds;
 	ssize_t n;
 
-	rc = channel_get(fd, &ch);
+	rc = channel_get(fd, file, &ch);
 	if (rc == 0) {
 		req->flags = ch->creds == creds_now() ? 0 : SOFTCX_NEW_CREDS;
 		rc = channel_send(ch, iov, niov, NULL, 0);
@@ -455,44 +514,24 @@ static int call_locked(int fd, struct iovec *iov, size_t niov, struct softcx_rep
 			if (map_fd && nfds == 1)
 				*map_fd = fds[0];
 			if (reply->flags & SOFTCX_DRAIN)
-				recv(fd, &(char){0}, 1, MSG_DONTWAIT);
+				drain(fd, file);
 			break;
 		}
 	}
 	return rc;
 }
 
-/**
- * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns.
- * @fd itself where there is no room for another one. -EBADF: it is closed, or it is something else by now.
- */
-static int hold(int fd)
+/* If another thread closes the file meanwhile, the NIC hangs up: as if it had been closed before the call. */
+static int64_t call(
+	int fd, uint64_t file, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
 {
-	int held = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-	if (held < 0)
-		return errno == EBADF ? -EBADF : fd;
-	if (dev_is(held, NULL))
-		return held;
-	sys_close(held);
-	return -EBADF;
-}
-
-static void release(int held, int fd)
-{
-	if (held >= 0 && held != fd)
-		sys_close(held);
-}
-
-static int64_t call(int fd, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
-{
-	int state, held, rc;
+	int state, rc;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	fair_lock(&lock);
-	held = hold(fd);
-	rc = held < 0 ? held : call_locked(held, iov, niov, reply, map_fd);
-	release(held, fd);
+	rc = call_locked(fd, file, iov, niov, reply, map_fd);
+	if (rc == -EIO && sys_socket_cookie(fd) != file)
+		rc = -EBADF;
 	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : reply->rc;
@@ -509,7 +548,7 @@ static void wait_end(struct wait *w)
 		release(w->held, w->fd);
 }
 
-ssize_t dev_write(int fd, const void *buf, size_t len)
+ssize_t dev_write(int fd, uint64_t file, const void *buf, size_t len)
 {
 	struct softcx_request req = {.op = SOFTCX_WRITE, .va = (uintptr_t)buf, .len = len};
 	struct iovec iov[2] = {{&req, sizeof(req)}, {(void *)(uintptr_t)buf, len}};
@@ -517,7 +556,7 @@ ssize_t dev_write(int fd, const void *buf, size_t len)
 	CLEANUP(wait_end) struct wait w = {.held = -1, .fd = fd};
 
 	for (;;) {
-		int64_t rc = call(w.held >= 0 ? w.held : fd, iov, 2, &reply, NULL);
+		int64_t rc = call(w.held >= 0 ? w.held : fd, file, iov, 2, &reply, NULL);
 		ssize_t n;
 
 		if (rc != -EAGAIN || !(reply.flags & SOFTCX_WAIT))
@@ -529,7 +568,7 @@ ssize_t dev_write(int fd, const void *buf, size_t len)
 		 * thread unwinds, which ends the wait (-fexceptions).
 		 */
 		if (w.held < 0)
-			w.held = hold(fd);
+			w.held = hold(fd, file);
 		if (w.held < 0)
 			return -EBADF;
 		n = recv(w.held, &(char){0}, 1, MSG_PEEK);
@@ -538,7 +577,7 @@ ssize_t dev_write(int fd, const void *buf, size_t len)
 	}
 }
 
-int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
+int dev_ioctl(int fd, uint64_t file, struct ib_uverbs_ioctl_hdr *hdr)
 {
 	struct softcx_request req = {.op = SOFTCX_IOCTL, .va = (uintptr_t)hdr, .len = hdr->length};
 	struct iovec iov[2 + 256] = {{&req, sizeof(req)}, {hdr, hdr->length}};
@@ -551,10 +590,10 @@ int dev_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
 		if (hdr->attrs[i].len > sizeof(hdr->attrs[i].data))
 			iov[niov++] =
 				(struct iovec){(void *)(uintptr_t)hdr->attrs[i].data, hdr->attrs[i].len};
-	return (int)call(fd, iov, niov, &reply, NULL);
+	return (int)call(fd, file, iov, niov, &reply, NULL);
 }
 
-int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset)
+int dev_mmap(int fd, uint64_t file, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_offset)
 {
 	struct softcx_request req = {.op = SOFTCX_MMAP, .va = offset, .len = len};
 	struct iovec iov = {&req, sizeof(req)};
@@ -562,7 +601,7 @@ int dev_mmap(int fd, uint64_t offset, uint64_t len, int *map_fd, uint64_t *map_o
 	int64_t rc;
 
 	*map_fd = -1;
-	rc = call(fd, &iov, 1, &reply, map_fd);
+	rc = call(fd, file, &iov, 1, &reply, map_fd);
 	*map_offset = reply.va;
 	return rc < 0 ? (int)rc : *map_fd < 0 ? -EIO : 0;
 }
@@ -574,15 +613,15 @@ static void send_guard(const struct channel *ch, uint64_t offset, int uffd, uint
 	channel_send(ch, &(struct iovec){&req, sizeof(req)}, 1, &uffd, uffd >= 0);
 }
 
-void dev_mapped(int fd, uint64_t offset, uint64_t len, void *addr, int map_fd)
+void dev_mapped(int fd, uint64_t file, uint64_t offset, uint64_t len, void *addr, int map_fd)
 {
 	struct channel *ch;
 	int state, held, uffd;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	fair_lock(&lock);
-	held = hold(fd);
-	if (held >= 0 && channel_get(held, &ch) == 0) {
+	held = hold(fd, file);
+	if (held >= 0 && channel_get(held, file, &ch) == 0) {
 		uffd = guard_new(ch->file, offset, addr, len, map_fd, held == fd ? -1 : held);
 		ch->stays = true;
 		held = -1;

@@ -313,18 +313,21 @@ EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
 	NEXT(write);
+	uint64_t file;
 	ssize_t n;
 
 	/* Every command begins with a header of 8 bytes. */
-	if (len < 8 || !dev_is(fd, NULL))
+	file = len < 8 ? 0 : dev_file(fd);
+	if (!file)
 		return next(fd, buf, len);
-	n = dev_write(fd, buf, len);
+	n = dev_write(fd, file, buf, len);
 	return n < 0 ? fail((int)n) : n;
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	NEXT(ioctl);
+	uint64_t file;
 	va_list ap;
 	void *arg;
 	int rc;
@@ -332,9 +335,10 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	if (request != RDMA_VERBS_IOCTL || !dev_is(fd, NULL))
+	file = request == RDMA_VERBS_IOCTL ? dev_file(fd) : 0;
+	if (!file)
 		return next(fd, request, arg);
-	rc = dev_ioctl(fd, arg);
+	rc = dev_ioctl(fd, file, arg);
 	return rc < 0 ? fail(rc) : rc;
 }
 
@@ -352,22 +356,23 @@ static void *map_shared(__typeof__(&mmap) next, void *addr, size_t len, int prot
 
 static void *map(__typeof__(&mmap) next, void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
-	uint64_t map_offset;
+	uint64_t file, map_offset;
 	int map_fd, rc;
 	void *result;
 
 	if ((flags & (MAP_TYPE | MAP_ANONYMOUS | MAP_HUGETLB)) == (MAP_SHARED | MAP_ANONYMOUS) && len)
 		return map_shared(next, addr, len, prot, flags);
-	if (fd < 0 || flags & MAP_ANONYMOUS || !dev_is(fd, NULL))
+	file = fd < 0 || flags & MAP_ANONYMOUS ? 0 : dev_file(fd);
+	if (!file)
 		return next(addr, len, prot, flags, fd, offset);
-	rc = dev_mmap(fd, (uint64_t)offset, len, &map_fd, &map_offset);
+	rc = dev_mmap(fd, file, (uint64_t)offset, len, &map_fd, &map_offset);
 	if (rc < 0) {
 		errno = -rc;
 		return MAP_FAILED;
 	}
 	result = next(addr, len, prot, flags, map_fd, (off_t)map_offset);
 	if (result != MAP_FAILED)
-		dev_mapped(fd, (uint64_t)offset, len, result, map_fd);
+		dev_mapped(fd, file, (uint64_t)offset, len, result, map_fd);
 	close(map_fd);
 	return result;
 }

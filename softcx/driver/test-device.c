@@ -275,6 +275,29 @@ static void test_new_credentials_may_not_write(void **state)
 	rdma_destroy_event_channel(after);
 }
 
+/** A descriptor that was a device file a moment ago. */
+static void test_replaced_descriptor(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int pair[2], device = dup(channel->fd);
+	struct rdma_cm_id *id;
+	char text[8];
+
+	(void)state;
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(dup2(pair[0], channel->fd), channel->fd);
+	assert_int_equal(write(channel->fd, "eight...", 8), 8);
+	assert_int_equal(read(pair[1], text, sizeof(text)), 8);
+	assert_memory_equal(text, "eight...", 8);
+	assert_int_equal(dup2(device, channel->fd), channel->fd);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	close(device);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static int nic_descriptors(void)
 {
 	char path[32];
@@ -610,6 +633,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
 		cmocka_unit_test(test_new_credentials_may_not_write),
+		cmocka_unit_test(test_replaced_descriptor),
 		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_status_names_the_caller),
 		cmocka_unit_test(test_exec),
