@@ -40,6 +40,8 @@ struct channel {
 	unsigned creds; /* creds_now() when it began */
 	bool stays;     /* pages of the file are mapped: a forked child reports them here */
 	uint64_t used;  /* of the uses so far, the last one */
+	uint32_t asks;  /* the last ioctl for which the NIC asked for a stat; 0: none */
+	int asked;      /* of which descriptor */
 };
 
 enum { CHANNELS_OPEN = 32 /* and those that stay */ };
@@ -470,6 +472,29 @@ static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int
 	return 0;
 }
 
+/* Object and method */
+static uint32_t ioctl_number(const struct iovec *iov)
+{
+	const struct ib_uverbs_ioctl_hdr *hdr = iov[1].iov_base;
+
+	return (uint32_t)hdr->object_id << 16 | hdr->method_id;
+}
+
+/* An ioctl that names a descriptor mostly names the same one. @st goes into @iov, which has room for it. */
+static void add_stat(const struct channel *ch, struct iovec *iov, size_t *niov, struct stat *st)
+{
+	struct softcx_request *req = iov[0].iov_base;
+
+	if (req->op != SOFTCX_IOCTL || !ch->asks || ch->asks != ioctl_number(iov))
+		return;
+	memset(st, 0, sizeof(*st));
+	if (sys_fstat(ch->asked, st) < 0)
+		return;
+	req->flags |= SOFTCX_WITH_STAT;
+	req->rc = ch->asked;
+	iov[(*niov)++] = (struct iovec){st, sizeof(*st)};
+}
+
 /* It may have been closed, and be something else by now. */
 static void drain(int fd, uint64_t file)
 {
@@ -482,7 +507,7 @@ static void drain(int fd, uint64_t file)
 
 /**
  * One call with the lock held: sends it, answers the NIC's questions, applies the result. @iov begins with
- * the request.
+ * the request, and that of an ioctl has room for one more.
  */
 static int call_locked(
 	int fd, uint64_t file, struct iovec *iov, size_t niov, struct softcx_reply *reply, int *map_fd)
@@ -490,12 +515,14 @@ static int call_locked(
 	struct softcx_request *req = iov[0].iov_base;
 	struct channel *ch;
 	int fds[SOFTCX_MAX_FDS], rc;
+	struct stat st;
 	unsigned nfds;
 	ssize_t n;
 
 	rc = channel_get(fd, file, &ch);
 	if (rc == 0) {
 		req->flags = ch->creds == creds_now() ? 0 : SOFTCX_NEW_CREDS;
+		add_stat(ch, iov, &niov, &st);
 		rc = channel_send(ch, iov, niov, NULL, 0);
 	}
 	while (rc == 0) {
@@ -508,6 +535,8 @@ static int call_locked(
 		if (reply->kind == SOFTCX_NEED_MEM) {
 			rc = answer_mem(ch, reply);
 		} else if (reply->kind == SOFTCX_NEED_STAT) {
+			ch->asks = req->op == SOFTCX_IOCTL ? ioctl_number(iov) : 0;
+			ch->asked = (int)reply->va;
 			rc = answer_stat(ch, (int)reply->va, reply->flags & SOFTCX_SEND_FD);
 		} else {
 			rc = apply_stores(reply, n, fds, nfds);
@@ -580,7 +609,7 @@ ssize_t dev_write(int fd, uint64_t file, const void *buf, size_t len)
 int dev_ioctl(int fd, uint64_t file, struct ib_uverbs_ioctl_hdr *hdr)
 {
 	struct softcx_request req = {.op = SOFTCX_IOCTL, .va = (uintptr_t)hdr, .len = hdr->length};
-	struct iovec iov[2 + 256] = {{&req, sizeof(req)}, {hdr, hdr->length}};
+	struct iovec iov[3 + 256] = {{&req, sizeof(req)}, {hdr, hdr->length}};
 	struct softcx_reply reply = {0};
 	unsigned niov = 2;
 

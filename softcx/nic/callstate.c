@@ -196,6 +196,24 @@ static int answer_mem(struct nic_call *call, struct call_answer *answer, const s
 	return answer->rc == -EINVAL ? -EPROTO : 0;
 }
 
+static int add_answer(struct nic_call *call, const struct call_answer *answer)
+{
+	struct call_answer *grown = realloc(call->answers, (call->nanswers + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	call->answers = grown;
+	grown[call->nanswers++] = *answer;
+	return 0;
+}
+
+int call_presume_stat(struct nic_call *call, int fd, const struct stat *st)
+{
+	return add_answer(
+		call, &(struct call_answer){
+			      .kind = SOFTCX_NEED_STAT, .va = (uint64_t)(int64_t)fd, .st = *st, .fd = -1});
+}
+
 int call_answer(struct nic_call *call, const struct softcx_request *req, const void *bytes, size_t size,
 	const int *fds, unsigned nfds)
 {
@@ -204,7 +222,6 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 		.va = call->need.va,
 		.len = call->need.len,
 		.fd = -1};
-	struct call_answer *grown;
 	int rc = 0;
 
 	if (answer.kind == SOFTCX_NEED_MEM && req->op == SOFTCX_MEM) {
@@ -228,15 +245,12 @@ int call_answer(struct nic_call *call, const struct softcx_request *req, const v
 		answer.rc = req->rc;
 		memcpy(&answer.st, bytes, sizeof(answer.st));
 	}
-	grown = realloc(call->answers, (call->nanswers + 1) * sizeof(*grown));
-	if (!grown) {
+	if (add_answer(call, &answer) < 0) {
 		hw_mem_put(answer.mem);
 		if (answer.fd >= 0)
 			close(answer.fd);
 		return -ENOMEM;
 	}
-	call->answers = grown;
-	grown[call->nanswers++] = answer;
 	call->need.kind = 0;
 	return 0;
 }

@@ -50,6 +50,8 @@ struct nic_call {
 struct nic_call *call_new(const struct files *files, pid_t pid, const struct softcx_request *req,
 	const void *bytes, size_t size);
 void call_free(struct nic_call *call); /* NULL is fine */
+/** Notes the answer to a question about descriptor @fd that nobody has asked yet. -ENOMEM. */
+int call_presume_stat(struct nic_call *call, int fd, const struct stat *st);
 
 /** Stores into the memory of the process, which is about to die and will not read its reply. Without
  * descriptors; what process_vm_writev(2) does not reach is left as it is. */

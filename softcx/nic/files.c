@@ -293,6 +293,25 @@ static bool channel_run(struct channel *ch)
 	return ok;
 }
 
+static struct nic_call *call_with_stat(
+	const struct channel *ch, const struct softcx_request *req, const uint8_t *bytes, size_t size)
+{
+	struct nic_call *call;
+	struct stat st;
+
+	errno = EPROTO;
+	if (size < sizeof(st))
+		return NULL;
+	size -= sizeof(st);
+	memcpy(&st, bytes + size, sizeof(st));
+	call = call_new(ch->file->files, ch->pid, req, bytes, size);
+	if (!call || call_presume_stat(call, req->rc, &st) == 0)
+		return call;
+	call_free(call);
+	errno = ENOMEM;
+	return NULL;
+}
+
 static bool channel_request(struct channel *ch, const struct softcx_request *req, const void *bytes,
 	size_t size, const struct packet *p)
 {
@@ -306,7 +325,10 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 	if (req->op == SOFTCX_WRITE && !may_write(ch, req, &p->cred))
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);
-	ch->call = call_new(ch->file->files, ch->pid, req, bytes, size);
+	if (req->op == SOFTCX_IOCTL && req->flags & SOFTCX_WITH_STAT)
+		ch->call = call_with_stat(ch, req, bytes, size);
+	else
+		ch->call = call_new(ch->file->files, ch->pid, req, bytes, size);
 	if (!ch->call) {
 		complain(ch->file, ch->pid, "call of %zu bytes: %s", size,
 			errno == EPROTO ? "its parts do not fit together" : strerror(errno));

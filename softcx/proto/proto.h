@@ -94,9 +94,11 @@ enum {                   /* softcx_request.flags */
 	SOFTCX_MORE = 1, /* MEM: another packet of segments follows */
 	SOFTCX_COPY_SOCKET =
 		4, /* MEM: the descriptor is not memory but a socket that answers struct softcx_copy */
-	SOFTCX_INHERIT = 2,   /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
-				 owner, has it */
-	SOFTCX_NEW_CREDS = 8, /* WRITE: the process has got other credentials since it opened the file */
+	SOFTCX_INHERIT = 2,    /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
+				  owner, has it */
+	SOFTCX_NEW_CREDS = 8,  /* WRITE: the process has got other credentials since it opened the file */
+	SOFTCX_WITH_STAT = 16, /* IOCTL: a struct stat of descriptor @rc comes last, which the NIC is likely
+				  to ask for */
 };
 
 /** A piece of memory, in ascending order and without gaps. */
