@@ -2,6 +2,7 @@
 #include "softcx/driver/device.h"
 #include "util/cleanup.h"
 
+#include "softcx/driver/channel.h"
 #include "softcx/driver/creds.h"
 #include "softcx/driver/fair-lock.h"
 #include "softcx/driver/guard.h"
@@ -14,44 +15,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define DEV_DIR "/dev/infiniband/"
 
-/**
- * The command channel of one open file in this process. Files may be many, and a channel takes a descriptor
- * of the NIC: so those that were not used for the longest time are closed, and opened again when they are.
- */
-struct channel {
-	uint64_t file; /* cookie of the file's socket; 0: free */
-	uint64_t self; /* cookie of @fd: applications close descriptors they never opened */
-	int fd;
-	unsigned creds; /* creds_now() when it began */
-	bool stays;     /* pages of the file are mapped: a forked child reports them here */
-	uint64_t used;  /* of the uses so far, the last one */
-	uint32_t asks;  /* the last ioctl for which the NIC asked for a stat; 0: none */
-	int asked;      /* of which descriptor */
-};
-
-enum { CHANNELS_OPEN = 32 /* and those that stay */ };
-
 static struct fair_lock lock;
-static struct channel channels[4096];
-static unsigned nchannels; /* used slots are below this */
-static unsigned nopen;     /* used slots */
-static uint64_t uses;
-static uint64_t image; /* see proto.h; 0: not chosen yet */
 /* Messages of the call under way. Static, so never on a page that is being converted. */
 static uint8_t inbox[SOFTCX_MAX_MSG];
 static struct softcx_seg outbox[SOFTCX_MAX_MSG / 2 / sizeof(struct softcx_seg)];
@@ -160,233 +136,7 @@ uint64_t dev_file(int fd)
 	return file;
 }
 
-/**
- * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns.
- * @fd itself where there is no room for another one. -EBADF: it is closed, or it is something else by now.
- */
-static int hold(int fd, uint64_t file)
-{
-	int held = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-	if (held < 0 && errno != EBADF)
-		held = fd;
-	if (held >= 0 && sys_socket_cookie(held) == file)
-		return held;
-	if (held >= 0 && held != fd)
-		sys_close(held);
-	return -EBADF;
-}
-
-static void release(int held, int fd)
-{
-	if (held >= 0 && held != fd)
-		sys_close(held);
-}
-
-/* ---- channels --------------------------------------------------------------------------- */
-
-static void channel_drop(struct channel *ch)
-{
-	if (sys_socket_cookie(ch->fd) == ch->self)
-		sys_close(ch->fd);
-	memset(ch, 0, sizeof(*ch));
-	nopen--;
-	while (nchannels && !channels[nchannels - 1].file)
-		nchannels--;
-}
-
-/** The NIC hangs up when the file's last descriptor is gone. */
-static void channels_sweep(void)
-{
-	for (unsigned i = nchannels; i-- > 0;) {
-		struct pollfd pfd = {.fd = channels[i].fd, .events = POLLIN};
-
-		if (channels[i].file &&
-			(poll(&pfd, 1, 0) != 0 || sys_socket_cookie(channels[i].fd) != channels[i].self))
-			channel_drop(&channels[i]);
-	}
-}
-
-/** Makes room for one more. */
-static void channels_trim(void)
-{
-	struct channel *oldest = NULL;
-
-	if (nopen < CHANNELS_OPEN)
-		return;
-	channels_sweep();
-	if (nopen < CHANNELS_OPEN)
-		return;
-	for (unsigned i = 0; i < nchannels; i++)
-		if (channels[i].file && !channels[i].stays && (!oldest || channels[i].used < oldest->used))
-			oldest = &channels[i];
-	if (oldest)
-		channel_drop(oldest);
-}
-
-/** Applications may count on getting the lowest free descriptors. */
-static int move_high(int fd)
-{
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-	if (high < 0)
-		return fd;
-	sys_close(fd);
-	return high;
-}
-
-static int send_hello(int fd, int channel, bool opener)
-{
-	struct softcx_hello hello = {.version = SOFTCX_VERSION, .opener = opener};
-	struct iovec iov = {&hello, sizeof(hello)};
-	union {
-		struct cmsghdr hdr;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	const char *think = getenv("SOFTCX_THINK");
-	struct stat st;
-
-	if (sys_fstat(fd, &st) < 0)
-		return -errno;
-	hello.ino = st.st_ino;
-	hello.think_ns = think ? (uint32_t)strtoul(think, NULL, 10) : 0;
-	hello.in_turn = getenv("SOFTCX_IN_TURN") != NULL;
-	hello.creds = creds_now();
-	if (!image && getrandom(&image, sizeof(image), 0) != sizeof(image))
-		image = 0;
-	hello.image = image;
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &channel, sizeof(int));
-	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
-		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
-
-		if (errno == EAGAIN)
-			poll(&pfd, 1, -1);
-		else if (errno != EINTR)
-			return errno == EPIPE ? -EIO : -errno;
-	}
-	return 0;
-}
-
-static int channel_new(int fd, bool opener, struct channel **out)
-{
-	struct ucred nic;
-	socklen_t len = sizeof(nic);
-	struct channel *ch = NULL;
-	int pair[2], rc;
-
-	channels_trim();
-	for (unsigned i = 0; i < COUNT(channels) && !ch; i++)
-		if (!channels[i].file)
-			ch = &channels[i];
-	if (!ch)
-		return -ENFILE;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	/* The NIC sees the sender of each message. */
-	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
-	rc = send_hello(fd, pair[1], opener);
-	sys_close(pair[1]);
-	if (rc < 0) {
-		sys_close(pair[0]);
-		return rc;
-	}
-	/* Yama lets only ancestors reach a process's memory, unless it names another one. */
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &nic, &len) == 0)
-		prctl(PR_SET_PTRACER, nic.pid, 0, 0, 0);
-	ch->fd = move_high(pair[0]);
-	ch->file = sys_socket_cookie(fd);
-	ch->self = sys_socket_cookie(ch->fd);
-	ch->creds = creds_now();
-	ch->used = ++uses;
-	nopen++;
-	if (ch - channels >= nchannels)
-		nchannels = (unsigned)(ch - channels) + 1;
-	*out = ch;
-	return 0;
-}
-
-static int channel_get(int fd, uint64_t file, struct channel **out)
-{
-	int held, rc;
-
-	for (unsigned i = 0; i < nchannels; i++) {
-		if (channels[i].file != file)
-			continue;
-		if (sys_socket_cookie(channels[i].fd) == channels[i].self) {
-			*out = &channels[i];
-			channels[i].used = ++uses;
-			return 0;
-		}
-		channel_drop(&channels[i]);
-		break;
-	}
-	held = hold(fd, file);
-	rc = held < 0 ? held : channel_new(held, false, out);
-	release(held, fd);
-	return rc;
-}
-
 /* ---- calls ------------------------------------------------------------------------------ */
-
-/** Sends one packet. -EFAULT when the application's buffers are not readable. */
-static int channel_send(
-	const struct channel *ch, struct iovec *iov, size_t niov, const int *fds, unsigned nfds)
-{
-	union {
-		struct cmsghdr hdr;
-		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
-	} control;
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = niov};
-
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		control.hdr.cmsg_level = SOL_SOCKET;
-		control.hdr.cmsg_type = SCM_RIGHTS;
-		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-	}
-	while (sendmsg(ch->fd, &msg, MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return errno == EPIPE || errno == ECONNRESET ? -EIO
-			       : errno == EMSGSIZE                   ? -E2BIG
-								     : -errno;
-	return 0;
-}
-
-/** Receives one packet into inbox; @fds has room for SOFTCX_MAX_FDS. Its length, or -EIO: the NIC is gone. */
-static ssize_t channel_recv(struct channel *ch, int *fds, unsigned *nfds)
-{
-	union {
-		struct cmsghdr hdr;
-		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = {inbox, sizeof(inbox)};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct cmsghdr *cmsg;
-	ssize_t n;
-
-	do {
-		n = recvmsg(ch->fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	*nfds = 0;
-	if (n < (ssize_t)sizeof(struct softcx_reply))
-		return -EIO;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS) {
-		*nfds = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(cmsg), *nfds * sizeof(int));
-	}
-	return n;
-}
 
 /** Answers NEED_MEM, in as many packets as its descriptors take. */
 static int answer_mem(struct channel *ch, const struct softcx_reply *need)
@@ -498,11 +248,11 @@ static void add_stat(const struct channel *ch, struct iovec *iov, size_t *niov, 
 /* It may have been closed, and be something else by now. */
 static void drain(int fd, uint64_t file)
 {
-	int held = hold(fd, file);
+	int held = channel_hold(fd, file);
 
 	if (held >= 0)
 		recv(held, &(char){0}, 1, MSG_DONTWAIT);
-	release(held, fd);
+	channel_release(held, fd);
 }
 
 /**
@@ -526,7 +276,7 @@ static int call_locked(
 		rc = channel_send(ch, iov, niov, NULL, 0);
 	}
 	while (rc == 0) {
-		n = channel_recv(ch, fds, &nfds);
+		n = channel_recv(ch, inbox, sizeof(inbox), fds, &nfds);
 		if (n < 0) {
 			channel_drop(ch);
 			return -EIO;
@@ -574,7 +324,7 @@ struct wait {
 static void wait_end(struct wait *w)
 {
 	if (w->held >= 0)
-		release(w->held, w->fd);
+		channel_release(w->held, w->fd);
 }
 
 ssize_t dev_write(int fd, uint64_t file, const void *buf, size_t len)
@@ -597,7 +347,7 @@ ssize_t dev_write(int fd, uint64_t file, const void *buf, size_t len)
 		 * thread unwinds, which ends the wait (-fexceptions).
 		 */
 		if (w.held < 0)
-			w.held = hold(fd, file);
+			w.held = channel_hold(fd, file);
 		if (w.held < 0)
 			return -EBADF;
 		n = recv(w.held, &(char){0}, 1, MSG_PEEK);
@@ -649,7 +399,7 @@ void dev_mapped(int fd, uint64_t file, uint64_t offset, uint64_t len, void *addr
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	fair_lock(&lock);
-	held = hold(fd, file);
+	held = channel_hold(fd, file);
 	if (held >= 0 && channel_get(held, file, &ch) == 0) {
 		uffd = guard_new(ch->file, offset, addr, len, map_fd, held == fd ? -1 : held);
 		ch->stays = true;
@@ -659,7 +409,7 @@ void dev_mapped(int fd, uint64_t file, uint64_t offset, uint64_t len, void *addr
 			sys_close(uffd);
 		}
 	}
-	release(held, fd);
+	channel_release(held, fd);
 	fair_unlock(&lock);
 	pthread_setcancelstate(state, NULL);
 }
@@ -722,17 +472,16 @@ void dev_fork_parent(void)
 /** The parent's channel takes this message from anyone. */
 static void guard_inherited(const struct guard *guard, int uffd)
 {
-	for (unsigned i = 0; i < nchannels; i++)
-		if (channels[i].file == guard->file && sys_socket_cookie(channels[i].fd) == channels[i].self)
-			send_guard(&channels[i], guard->offset, uffd, SOFTCX_INHERIT);
+	const struct channel *ch = channel_find(guard->file);
+
+	if (ch)
+		send_guard(ch, guard->offset, uffd, SOFTCX_INHERIT);
 }
 
 void dev_fork_child(void)
 {
 	guard_fork_child(guard_inherited);
 	remote_copy_fork_child();
-	while (nchannels)
-		channel_drop(&channels[nchannels - 1]);
-	image = 0;
+	channels_fork_child();
 	fair_lock_fork_child(&lock);
 }
