@@ -25,8 +25,6 @@ struct channel {
 	unsigned creds; /* creds_now() when it began */
 	bool stays;     /* pages of the file are mapped: a forked child reports them here */
 	uint64_t used;  /* of the uses so far, the last one */
-	uint32_t asks;  /* the last ioctl for which the NIC asked for a stat; 0: none */
-	int asked;      /* of which descriptor */
 };
 
 /**

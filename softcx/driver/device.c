@@ -222,6 +222,16 @@ static int apply_stores(const struct softcx_reply *reply, ssize_t len, const int
 	return 0;
 }
 
+/* ---- ioctls that name descriptors -------------------------------------------------------- */
+
+/* What the NIC asked for lately. An ioctl of one kind mostly names the same descriptors. */
+static struct asked {
+	uint64_t file; /* 0: nothing */
+	uint32_t number;
+	int fd;
+} asked[8];
+static unsigned nasked; /* so far */
+
 /* Object and method */
 static uint32_t ioctl_number(const struct iovec *iov)
 {
@@ -230,19 +240,32 @@ static uint32_t ioctl_number(const struct iovec *iov)
 	return (uint32_t)hdr->object_id << 16 | hdr->method_id;
 }
 
-/* An ioctl that names a descriptor mostly names the same one. @st goes into @iov, which has room for it. */
-static void add_stat(const struct channel *ch, struct iovec *iov, size_t *niov, struct stat *st)
+static void note_asked(const struct channel *ch, const struct iovec *iov, int fd)
+{
+	asked[nasked++ % COUNT(asked)] =
+		(struct asked){.file = ch->file, .number = ioctl_number(iov), .fd = fd};
+}
+
+/* Up to SOFTCX_MAX_STATS go into @stats, which @iov of ioctl @iov[0] has room for. */
+static void add_stats(const struct channel *ch, struct iovec *iov, size_t *niov, struct softcx_stat *stats)
 {
 	struct softcx_request *req = iov[0].iov_base;
+	unsigned n = 0;
 
-	if (req->op != SOFTCX_IOCTL || !ch->asks || ch->asks != ioctl_number(iov))
-		return;
-	memset(st, 0, sizeof(*st));
-	if (sys_fstat(ch->asked, st) < 0)
+	for (unsigned i = 1; i <= COUNT(asked) && n < SOFTCX_MAX_STATS; i++) {
+		const struct asked *a = &asked[(nasked - i) % COUNT(asked)];
+
+		if (a->file != ch->file || a->number != ioctl_number(iov))
+			continue;
+		memset(&stats[n], 0, sizeof(stats[n]));
+		stats[n].fd = a->fd;
+		n += sys_fstat(a->fd, &stats[n].st) == 0;
+	}
+	if (!n)
 		return;
 	req->flags |= SOFTCX_WITH_STAT;
-	req->rc = ch->asked;
-	iov[(*niov)++] = (struct iovec){st, sizeof(*st)};
+	req->count = n;
+	iov[(*niov)++] = (struct iovec){stats, n * sizeof(*stats)};
 }
 
 /* It may have been closed, and be something else by now. */
@@ -265,14 +288,15 @@ static int call_locked(
 	struct softcx_request *req = iov[0].iov_base;
 	struct channel *ch;
 	int fds[SOFTCX_MAX_FDS], rc;
-	struct stat st;
+	struct softcx_stat stats[SOFTCX_MAX_STATS];
 	unsigned nfds;
 	ssize_t n;
 
 	rc = channel_get(fd, file, &ch);
 	if (rc == 0) {
 		req->flags = ch->creds == creds_now() ? 0 : SOFTCX_NEW_CREDS;
-		add_stat(ch, iov, &niov, &st);
+		if (req->op == SOFTCX_IOCTL)
+			add_stats(ch, iov, &niov, stats);
 		rc = channel_send(ch, iov, niov, NULL, 0);
 	}
 	while (rc == 0) {
@@ -285,8 +309,8 @@ static int call_locked(
 		if (reply->kind == SOFTCX_NEED_MEM) {
 			rc = answer_mem(ch, reply);
 		} else if (reply->kind == SOFTCX_NEED_STAT) {
-			ch->asks = req->op == SOFTCX_IOCTL ? ioctl_number(iov) : 0;
-			ch->asked = (int)reply->va;
+			if (req->op == SOFTCX_IOCTL)
+				note_asked(ch, iov, (int)reply->va);
 			rc = answer_stat(ch, (int)reply->va, reply->flags & SOFTCX_SEND_FD);
 		} else {
 			rc = apply_stores(reply, n, fds, nfds);

@@ -293,23 +293,26 @@ static bool channel_run(struct channel *ch)
 	return ok;
 }
 
-static struct nic_call *call_with_stat(
+static struct nic_call *call_with_stats(
 	const struct channel *ch, const struct softcx_request *req, const uint8_t *bytes, size_t size)
 {
+	struct softcx_stat stats[SOFTCX_MAX_STATS];
+	size_t len = req->count * sizeof(stats[0]);
 	struct nic_call *call;
-	struct stat st;
 
 	errno = EPROTO;
-	if (size < sizeof(st))
+	if (req->count > SOFTCX_MAX_STATS || size < len)
 		return NULL;
-	size -= sizeof(st);
-	memcpy(&st, bytes + size, sizeof(st));
-	call = call_new(ch->file->files, ch->pid, req, bytes, size);
-	if (!call || call_presume_stat(call, req->rc, &st) == 0)
-		return call;
-	call_free(call);
-	errno = ENOMEM;
-	return NULL;
+	memcpy(stats, bytes + size - len, len);
+	call = call_new(ch->file->files, ch->pid, req, bytes, size - len);
+	for (unsigned i = 0; call && i < req->count; i++) {
+		if (call_presume_stat(call, stats[i].fd, &stats[i].st) == 0)
+			continue;
+		call_free(call);
+		call = NULL;
+		errno = ENOMEM;
+	}
+	return call;
 }
 
 static bool channel_request(struct channel *ch, const struct softcx_request *req, const void *bytes,
@@ -326,7 +329,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);
 	if (req->op == SOFTCX_IOCTL && req->flags & SOFTCX_WITH_STAT)
-		ch->call = call_with_stat(ch, req, bytes, size);
+		ch->call = call_with_stats(ch, req, bytes, size);
 	else
 		ch->call = call_new(ch->file->files, ch->pid, req, bytes, size);
 	if (!ch->call) {

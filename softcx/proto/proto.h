@@ -33,6 +33,7 @@
 #define SOFTCX_PROTO_PROTO_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define SOFTCX_SOCKET_PREFIX "softcx:"
@@ -97,9 +98,16 @@ enum {                   /* softcx_request.flags */
 	SOFTCX_INHERIT = 2,    /* GUARD: of a mapping that no MMAP was for: a forked child, not the channel's
 				  owner, has it */
 	SOFTCX_NEW_CREDS = 8,  /* WRITE: the process has got other credentials since it opened the file */
-	SOFTCX_WITH_STAT = 16, /* IOCTL: a struct stat of descriptor @rc comes last, which the NIC is likely
-				  to ask for */
+	SOFTCX_WITH_STAT = 16, /* IOCTL: @count softcx_stats come last, which the NIC is likely to ask for */
 };
+
+/** What NEED_STAT would ask for. */
+struct softcx_stat {
+	int32_t fd;
+	uint32_t unused;
+	struct stat st;
+};
+enum { SOFTCX_MAX_STATS = 2 };
 
 /** A piece of memory, in ascending order and without gaps. */
 struct softcx_seg {
