@@ -355,3 +355,16 @@ void dispatch_count(struct dispatch *d)
 	HASH_ITER (by_id, d->sessions, s, next)
 		accounting_update(&d->shared->accounting, s);
 }
+
+unsigned dispatch_count_requests(struct dispatch *d)
+{
+	struct session *s, *next;
+	unsigned sessions = 0;
+
+	HASH_ITER (by_id, d->sessions, s, next) {
+		if (s->queues.layout.recycled || s->offload->cpu)
+			accounting_update(&d->shared->accounting, s);
+		sessions += session_is_first(s);
+	}
+	return sessions;
+}

@@ -86,5 +86,8 @@ void dispatch_lose(struct dispatch *d);
 
 /** Brings the counters of all sessions up to date. */
 void dispatch_count(struct dispatch *d);
+/** How many sessions there are. Brings the number of their requests up to date, which takes a look at
+ * recycled ones and those of a CPU only: others are counted as they are answered. */
+unsigned dispatch_count_requests(struct dispatch *d);
 
 #endif

@@ -562,6 +562,18 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 	};
 }
 
+struct stats_status server_status(struct server *sv)
+{
+	unsigned sessions = 0;
+	struct stats_status st;
+
+	DEVICES_EACH (device, &sv->devices)
+		sessions += dispatch_count_requests(&device->dispatch);
+	st = status(sv, clock_us());
+	st.sessions = sessions;
+	return st;
+}
+
 struct stats *server_snapshot(struct server *sv)
 {
 	uint64_t now = clock_us();

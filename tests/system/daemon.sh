@@ -96,6 +96,8 @@ sed '/^listening on/,$d' "$work/reddnd.log" | grep '^offload o:' >"$work/before"
 ok "the daemon listens when it can serve"
 daemon_pid=$(program_of "$reddnd") || exit
 on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer" "$work/get.log" "$work/reddnd.log"
+until_true grep -q 'STATUS=0 sessions, 1 requests' "$work/notified" || fail "the status has another number of requests" "$work/notified"
+ok "the status counts requests"
 shows()
 {
 	kill -USR1 "$daemon_pid"
