@@ -11,6 +11,7 @@
  *	wake     one WRITE after 50 ms at rest, many times
  *	one N    single WRITEs on one queue pair, many at a time and then one, N others connected and idle
  *	spin [x] polls an empty CQ, or an extended one, until its standard input ends
+ *	volley   two threads answer each other's WRITEs; they poll memory and never yield
  */
 #include "tests/bench/nic-time.h"
 #include "tests/lib/arg.h"
@@ -18,6 +19,8 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +217,79 @@ static void spin(struct rc *rc, bool extended)
 		ibv_destroy_cq(ibv_cq_ex_to_cq(cq));
 }
 
+struct side {
+	struct rc rc;
+	struct ibv_qp *qp;
+	struct rc_peer peer;
+	_Atomic(bool) *over;
+};
+
+/** Waits for number @n of the peer. False: it sends no more. */
+static bool volley_wait(const struct side *s, uint64_t n)
+{
+	while (__atomic_load_n((uint64_t *)s->rc.mem, __ATOMIC_ACQUIRE) != n)
+		if (atomic_load_explicit(s->over, memory_order_relaxed))
+			return false;
+	return true;
+}
+
+static void volley_send(struct side *s, uint64_t n)
+{
+	struct ibv_wc wc[16];
+	int got;
+
+	memcpy(s->rc.mem + 8, &n, sizeof(n));
+	rc_post(&s->rc, s->qp, IBV_WR_RDMA_WRITE, 8, &s->peer, 0, sizeof(n));
+	got = ibv_poll_cq(s->rc.cq, 16, wc); /* of earlier ones */
+	for (int i = 0; i < got; i++)
+		if (wc[i].status != IBV_WC_SUCCESS)
+			rc_die("completion \"%s\"", ibv_wc_status_str(wc[i].status));
+}
+
+static void *volley_return(void *arg)
+{
+	struct side *s = arg;
+
+	for (uint64_t n = 1; volley_wait(s, n); n++)
+		volley_send(s, n);
+	return NULL;
+}
+
+static void volley(struct rc *rc)
+{
+	_Atomic(bool) over = false;
+	struct side side[2] = {{.rc = *rc, .over = &over}, {.over = &over}};
+	double *took = calloc(MAX_SAMPLES, sizeof(double)), end = nic_time_now() + 2 * RUN_S;
+	unsigned n = 0;
+	pthread_t thread;
+
+	rc_open(&side[1].rc, 0, 4096, MAP_SHARED, 128);
+	for (int i = 0; i < 2; i++) {
+		side[i].qp = rc_qp(&side[i].rc, 64);
+		side[!i].peer = rc_self(&side[i].rc, side[i].qp);
+	}
+	for (int i = 0; i < 2; i++)
+		rc_connect(side[i].qp, &side[i].peer);
+	if (!took || pthread_create(&thread, NULL, volley_return, &side[1]) != 0)
+		rc_die("memory, or a thread");
+	while (nic_time_now() < end && n < MAX_SAMPLES) {
+		took[n] = nic_time_now();
+		volley_send(&side[0], n + 1);
+		volley_wait(&side[0], n + 1);
+		took[n] = nic_time_now() - took[n];
+		n++;
+	}
+	atomic_store(&over, true);
+	pthread_join(thread, NULL);
+	qsort(took, n, sizeof(took[0]), by_size);
+	printf("{\"volleys\": %u, \"median_us\": %.2f, \"p99_us\": %.2f, \"max_us\": %.2f}\n", n,
+		took[n / 2] * 1e6, took[(uint64_t)n * 99 / 100] * 1e6, took[n - 1] * 1e6);
+	for (int i = 0; i < 2; i++)
+		ibv_destroy_qp(side[i].qp);
+	rc_close(&side[1].rc);
+	free(took);
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 2 ? argv[2] : "";
@@ -237,6 +313,8 @@ int main(int argc, char **argv)
 		one(&rc, (unsigned)arg_number(argv[3], UINT_MAX));
 	else if (strcmp(way, "spin") == 0)
 		spin(&rc, argc > 3);
+	else if (strcmp(way, "volley") == 0)
+		volley(&rc);
 	else
 		rc_die("%s is no way to load a NIC", way);
 	rc_close(&rc);
