@@ -273,6 +273,7 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 	put_cqe(cq, cq->cc ? 0 : cq->producer & (cq->size - 1), cqe);
 	count_cqe(cq);
 	cq->dev->total.cqes++;
+	cq->dev->answers += !cq->oi; /* one that may overrun is there for WAITs */
 	if (cqe->solicited || cqe->syndrome)
 		cq->sol_at = cq->producer;
 	for (qp = TAILQ_FIRST(&cq->waiters); qp; qp = next) {

@@ -61,6 +61,8 @@ struct hw_dev {
 	unsigned nawake, wqes_between_scans;
 	unsigned ntimes_awake; /* of nawake: pages that show the time */
 	uint64_t wqes_at_scan;
+	uint64_t segments; /* of 16 bytes, of all WQEs executed but NOPs: about what they cost */
+	uint64_t answers;  /* CQEs ever written for software that polls */
 
 	struct hw_qp_list ready;     /* SQs with WQEs to execute */
 	struct hw_qp_list timed;     /* SQs in an RNR or retry pause */

@@ -14,6 +14,10 @@
 enum {
 	PASS = 512, /* WQEs per hw_exec_run */
 	BURST = 32, /* most WQEs of one queue in a turn */
+	/* Of a brief run, in segments: */
+	SHORT_TURN = 32, /* of one queue, */
+	AFTER = 96,      /* after a CQE for software: about as long as a context switch and back */
+	CANDIDATES = 8,  /* queues, for a turn */
 	MAX_RETRY_NS =
 		100000000, /* longest pause before a retry; timeouts of 4 s would only slow programs down */
 	RETRY_FOREVER = 7,
@@ -91,6 +95,7 @@ static void succeed(struct hw_wqe *w)
 	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
+	qp->dev->segments += w->opcode == WQE_OP_NOP ? 0 : w->ds;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
 		trace(w, HW_TRACE_WQE, 0);
@@ -325,21 +330,28 @@ static void step(struct hw_qp *qp)
 		retire(&w, ret);
 }
 
-/* Executes up to @burst WQEs of @qp, which is ready; fewer when that makes the total of bytes reach @enough.
- */
-static unsigned turn(struct hw_qp *qp, unsigned burst, uint64_t enough)
+/* What ends a turn besides the number of its WQEs. */
+struct limit {
+	uint64_t bytes;    /* when this is the total */
+	uint64_t segments; /* of the turn */
+};
+
+/* Executes up to @burst WQEs of @qp, which is ready. */
+static unsigned turn(struct hw_qp *qp, unsigned burst, const struct limit *limit)
 {
+	const uint64_t from = qp->dev->segments;
 	unsigned done = 0;
 
 	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi &&
-		qp->dev->total.bytes < enough) {
+		qp->dev->total.bytes < limit->bytes && qp->dev->segments - from < limit->segments) {
 		step(qp);
 		done++;
 	}
+	qp->goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
 	if (qp->run_state != HW_RUN_READY)
 		return done;
 	/* to the end of the line, or out of it */
-	hw_qp_set_run(qp, qp->sq_ci != qp->sq_pi ? HW_RUN_READY : HW_RUN_IDLE);
+	hw_qp_set_run(qp, qp->goes_on ? HW_RUN_READY : HW_RUN_IDLE);
 	return done;
 }
 
@@ -359,30 +371,53 @@ static struct hw_qp *first_due(const struct hw_dev *dev)
 	return first;
 }
 
-bool hw_exec_run(struct hw_dev *dev)
+/* One of the first queues whose last turn did not end in the middle, or NULL. */
+static struct hw_qp *fresh(const struct hw_dev *dev)
+{
+	struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
+
+	for (unsigned i = 1; qp && qp->goes_on && i < CANDIDATES; i++)
+		qp = TAILQ_NEXT(qp, run);
+	return qp && !qp->goes_on ? qp : NULL;
+}
+
+bool hw_exec_run(struct hw_dev *dev, bool brief)
 {
 	const unsigned most = dev->cfg.pass ? dev->cfg.pass : PASS, burst = most < BURST ? most : BURST;
-	uint64_t enough = dev->total.bytes + BYTES;
+	const struct limit limit = {dev->total.bytes + BYTES, brief ? SHORT_TURN : UINT64_MAX};
+	uint64_t answers = dev->answers, end = UINT64_MAX;
 	unsigned done = 0;
 
 	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
 		return false;
-	while (done++ < most && dev->total.bytes < enough) {
+	while (done++ < most && dev->total.bytes < limit.bytes && dev->segments < end) {
 		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
 
+		if (brief && dev->answers != answers) {
+			answers = dev->answers;
+			end = dev->segments + AFTER;
+		}
 		if (!qp) {
 			if (!hw_inflight_tick(dev))
 				break;
 			continue;
 		}
+		if (brief && qp->goes_on && hw_pick(dev, 8)) {
+			struct hw_qp *other = fresh(dev);
+
+			/* What one of them waits for may be on its way */
+			if (!other && hw_inflight_tick(dev))
+				continue;
+			qp = other ? other : TAILQ_FIRST(&dev->ready);
+		}
 		if (dev->clock) {
-			done += turn(first_due(dev), 1, enough);
+			done += turn(first_due(dev), 1, &limit);
 			if (!dev->cfg.lenient && hw_pick(dev, 2))
 				hw_inflight_tick(dev);
 			continue;
 		}
 		if (dev->cfg.lenient) {
-			done += turn(qp, burst, enough);
+			done += turn(qp, burst, &limit);
 			continue;
 		}
 		switch (hw_pick(dev, 8)) {
@@ -396,7 +431,7 @@ bool hw_exec_run(struct hw_dev *dev)
 			break;
 		}
 		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
-			done += turn(qp, 1 + hw_pick(dev, burst), enough);
+			done += turn(qp, 1 + hw_pick(dev, burst), &limit);
 	}
 	return true;
 }

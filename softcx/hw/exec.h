@@ -63,8 +63,10 @@ struct hw_sgl {
 	struct hw_span span[WQE_MAX_DS];
 };
 
-/** Executes enabled WQEs of ready queues and lets effects land, a bounded number. False: there was nothing to
- * do. */
-bool hw_exec_run(struct hw_dev *dev);
+/**
+ * Executes enabled WQEs of ready queues and lets effects land, a bounded number. If @brief, queues with
+ * little to do come first, and it ends soon after a CQE for software. False: there was nothing to do.
+ */
+bool hw_exec_run(struct hw_dev *dev, bool brief);
 
 #endif

@@ -18,8 +18,9 @@ static bool run_timers(struct hw_dev *dev)
 	return any;
 }
 
-enum hw_pass hw_poll(struct hw_dev *dev)
+static enum hw_pass poll(struct hw_dev *dev, bool brief)
 {
+	const uint64_t answers = dev->answers;
 	bool looked, worked;
 
 	dev->now = clock_ns();
@@ -28,8 +29,26 @@ enum hw_pass hw_poll(struct hw_dev *dev)
 	worked = run_timers(dev);
 	worked |= hw_cq_timers(dev);
 	worked |= hw_qp_flush_broken(dev);
-	worked |= hw_exec_run(dev);
+	worked |= hw_exec_run(dev, brief);
+	if (brief && dev->nready && dev->answers != answers)
+		return HW_PASS_ANSWERED;
 	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
+}
+
+enum hw_pass hw_poll(struct hw_dev *dev)
+{
+	return poll(dev, false);
+}
+
+/* The order of a modelled clock is that of its time */
+enum hw_pass hw_poll_briefly(struct hw_dev *dev)
+{
+	return poll(dev, !dev->clock);
+}
+
+uint64_t hw_answers(const struct hw_dev *dev)
+{
+	return dev->answers;
 }
 
 uint64_t hw_rings(const struct hw_dev *dev)

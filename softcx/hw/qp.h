@@ -36,6 +36,7 @@ struct hw_qp {
 	struct hw_cq *wait_cq;
 	uint32_t wait_index;
 	uint64_t due;
+	bool goes_on;  /* its last turn ended with WQEs left to execute */
 	bool delayed;  /* by a fault: the WQE at sq_ci has had its pause */
 	bool in_retry; /* rnr_left and retry_left are those of the WQE at sq_ci */
 	uint8_t rnr_left, retry_left;

@@ -24,6 +24,7 @@
 enum {
 	EMPTY_POLLS = 16, /* passes that find nothing, before others may run */
 	YIELDS = 16,      /* between two looks at whether others ran then */
+	ANSWERS = 2,      /* to software at a yield, at most, where its latency counts more than its rate */
 	TRIES = 1000,     /* to take the hardware, before its owner may need a core */
 };
 
@@ -73,12 +74,12 @@ static void give_way(struct engine *e)
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static enum hw_pass poll_hardware(struct engine *e)
+static enum hw_pass poll_hardware(struct engine *e, bool brief)
 {
 	enum hw_pass all = HW_PASS_NOTHING;
 
 	for (unsigned i = 0; i < e->ndevs; i++) {
-		enum hw_pass pass = hw_poll(e->devs[i]);
+		enum hw_pass pass = brief ? hw_poll_briefly(e->devs[i]) : hw_poll(e->devs[i]);
 
 		all = pass > all ? pass : all;
 	}
@@ -95,12 +96,16 @@ static enum hw_pass poll_hardware(struct engine *e)
 static void let_others_run(struct engine *e)
 {
 	struct rusage used;
+	bool shares;
 
 	sched_yield();
 	if (++e->yields < YIELDS)
 		return;
 	getrusage(RUSAGE_THREAD, &used);
-	e->hurries = used.ru_nivcsw - e->switches >= YIELDS / 2 && !e->rung_beside;
+	shares = used.ru_nivcsw - e->switches >= YIELDS / 2;
+	e->brief = shares && e->answers - e->answered <= ANSWERS * YIELDS;
+	e->hurries = shares && !e->rung_beside;
+	e->answered = e->answers;
 	e->switches = used.ru_nivcsw;
 	e->rung_beside = false;
 	e->yields = 0;
@@ -174,6 +179,15 @@ static uint64_t rings(const struct engine *e)
 	return all;
 }
 
+static uint64_t answers(const struct engine *e)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < e->ndevs; i++)
+		all += hw_answers(e->devs[i]);
+	return all;
+}
+
 static bool run_round(struct engine *e)
 {
 	const bool hurries = e->hurries && e->yields > 0;
@@ -182,11 +196,13 @@ static bool run_round(struct engine *e)
 
 	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
 		const uint64_t before = rings(e);
-		enum hw_pass pass = poll_hardware(e);
+		enum hw_pass pass = poll_hardware(e, e->brief);
 
 		/* timers, and what was rung before, are no sign of others */
 		e->rung_beside |= empty > 0 && rings(e) != before;
 		busy |= pass != HW_PASS_NOTHING;
+		if (pass == HW_PASS_ANSWERED)
+			break;
 		if (pass == HW_PASS_WORKED || (pass == HW_PASS_LOOKED && !e->hurries)) {
 			empty = 0;
 		} else if (pass == HW_PASS_NOTHING && (hurries || !spins(e))) {
@@ -196,6 +212,7 @@ static bool run_round(struct engine *e)
 		}
 		give_way(e);
 	}
+	e->answers = answers(e);
 	return busy;
 }
 
@@ -241,7 +258,7 @@ static bool look_at_queues(struct engine *e)
 {
 	bool beside = atomic_load_explicit(&e->cpu, memory_order_relaxed) != sched_getcpu() && !e->naps;
 
-	return !beside && poll_hardware(e);
+	return !beside && poll_hardware(e, false);
 }
 
 static void yield(struct engine *e)
