@@ -44,6 +44,8 @@ TARGETS = [
     Target("wall", "gets per second, end to end", "64 bytes, 64 outstanding", 500000, "ways", "gets_per_s", {"depth": 64, "way": "reddn"}, at_least=True),
     Target("wall", "us of the NIC's core for a get: it could do 500,000 in a second", "64 bytes, 64 outstanding", 2, "ways", "nic_us", {"depth": 64, "way": "reddn"}),
     Target("wall", "median of memcached over TCP over that of the NIC", "64 bytes, one get at a time", 4, "ways", "p50_us_ratio", {"depth": 1, "way": "memcached"}, at_least=True),
+    Target("wall", "gets of a core of reddnd's CPU over those of a server that polls", "64 bytes, 64 outstanding", 1, "gets of a server's core", "gets_per_core_ratio",
+           {"depth": 64, "way": "reddn, engine cpu"}, at_least=True),
     Target("isolation", "99th percentile of a get by the application over that by the NIC", AT_16, 35, None, "p99_us_ratio",
            {"server": "application", "work_us": 100, "writers": 16, "way": "two-sided polling"}, at_least=True),
     Target("isolation", "99th percentile of a recycled offload over that of an unrolled one", "every row", 2, None, "p99_us_ratio", {"way": "reddn recycled"}),
