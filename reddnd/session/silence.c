@@ -9,7 +9,8 @@
 
 bool session_has_budgets(const struct session *s)
 {
-	return s->offload->conf->time_budget || s->offload->conf->loop_budget;
+	/* the thread that executes checks those of the CPU */
+	return !s->cpu && (s->offload->conf->time_budget || s->offload->conf->loop_budget);
 }
 
 bool session_busy(const struct session *s)

@@ -22,6 +22,7 @@ arena = "16M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = ( { name = "nic"; program = "hash-get"; region = "t"; },
   { name = "cpu"; program = "hash-get"; region = "t"; engine = "cpu"; },
+  { name = "timed"; program = "hash-get"; region = "t"; engine = "cpu"; time_budget = "1s"; },
   { name = "strict"; program = "hash-get"; region = "t"; engine = "cpu"; on_error = { request = "ban:600s"; }; } );
 END
 
@@ -70,6 +71,9 @@ goes_on() # the client of the NIC is answered
 	alive "$nic_client" || fail "the client of the NIC has ended" "$work/nic.log" "$work/run.log"
 }
 
+# the daemon has nothing to wait for from a session that is idle
+served timed 1 "$REDDN" ping --port "$port" --timeout 100000 --interval 86400000 --count 2 "$address" timed
+timed_client=$child
 ctl limit everyone --rate 1000000 || fail "no limit of the tenant" "$work/ctl.err"
 ctl --json clients
 ctl limit "$(value "d[0]['session']")" --rate 3000 || fail "no limit of the session" "$work/ctl.err"
@@ -84,6 +88,7 @@ kills() # the clients of the CPU, whose process is $cpu_clients, go on as well
 	until_true taken_over $over || fail "nobody takes over" "$work/run.log"
 	until_true charged "$with_both" || fail "charges are left, or lost: $(charges), not $with_both" "$work/run.log"
 	alive "$cpu_clients" || fail "the clients of the CPU have ended" "$work/cpu.log" "$work/run.log"
+	reported clients "any(s['offload'] == 'timed' for s in d)" || fail "a session with a budget has ended" "$work/run.log"
 	goes_on
 	until_true limited || fail "the limits are forgotten: $(limits)" "$work/run.log"
 }
@@ -103,7 +108,7 @@ no_errors()
 
 counted() # prints how many requests the first two sessions of the CPU have had
 {
-	echo $(($(grep -oP '^session [23]: ends after \K[0-9]+' "$work/run.log" | paste -sd+)))
+	echo $(($(grep -oP '^session [34]: ends after \K[0-9]+' "$work/run.log" | paste -sd+)))
 }
 
 all_counted()
@@ -142,6 +147,7 @@ grep -q 'refused for [0-9]* s more' "$work/get.log" || fail "a banned client is 
 goes_on
 ok "a ban stays: $(tail -n 1 "$work/get.log")"
 kill_hard "$nic_client"
+kill_hard "$timed_client"
 kill "$run"
 expect_exit "$run" reddnd-run run.log
 done_testing
