@@ -99,8 +99,9 @@ int collect_due(sd_event_source *source, uint64_t usec, void *arg)
 	return collect_round(d) ? collect_schedule(d) : 0;
 }
 
-/* In eighths of the slots (session_used()): less is not worth an event for each time */
-enum { USED_MUCH = 2 };
+/* USED_MUCH: in eighths of the slots (session_used()); less is not worth an event for each time. ROUNDS:
+ * before other events have their turn */
+enum { USED_MUCH = 2, ROUNDS = 8 };
 
 /* A session that is used much has a turn that reports it long before its slots are used up; between two of
  * them there is nothing to look at. Of others, whose turns may report a request each, rounds take some
@@ -109,10 +110,12 @@ int collect_executed(void *arg)
 {
 	struct dispatch *d = arg;
 
-	do {
+	for (unsigned n = 0; n < ROUNDS; n++) {
 		collect_round(d);
 		if (d->completions.used < USED_MUCH)
-			return collect_schedule(d);
-	} while (!executors_arm(d->executors));
-	return 0;
+			break;
+		if (executors_arm(d->executors))
+			return 0;
+	}
+	return collect_schedule(d);
 }

@@ -2,7 +2,8 @@
 /*
  * collect.h - completions are taken in rounds, one after the other while there are any. A round takes the
  * completions of all sessions, arms again what finished, and frees the sessions that are over. Between rounds
- * events cause more of them; when one finds nothing, CQs are armed.
+ * events cause more of them; when one finds nothing, CQs are armed. For sessions that threads execute, and
+ * that are used much, that need not be an empty one.
  *
  * Thread rules: one thread, that of the event loop.
  */
