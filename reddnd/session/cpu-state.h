@@ -50,7 +50,9 @@ struct session_cpu {
 	uint64_t short_one;
 	bool faulted; /* request begun - 1: with a verdict, for when those before it are done */
 	bool cut_off;
-	int error; /* of sends */
+	bool looking; /* ahead: what is read then belongs to no request that has begun */
+	bool blind;   /* that was cut off, and it does not look any more */
+	int error;    /* of sends */
 	/* of a turn */
 	uint64_t now, wqes; /* us; work requests that are left */
 };

@@ -303,13 +303,17 @@ static const uint8_t *request_of(const struct session *s, uint64_t n)
 
 /* What requests read is in the cache by then, if they have come already: first what they name, and a request
  * later, when that is there, the beginning of what it leads to */
-static void prefetch(const struct session *s)
+static void prefetch(struct session *s)
 {
-	const struct session_cpu *c = s->cpu;
+	struct session_cpu *c = s->cpu;
 	const uint64_t ahead = c->received - c->begun;
 	const uint8_t *at[EXECUTOR_READS];
 	unsigned n;
 
+	if (c->blind)
+		return;
+	c->looking = true;
+	atomic_signal_fence(memory_order_seq_cst);
 	n = ahead > 1 ? executor_reads(c->executor, request_of(s, c->begun + 1), at) : 0;
 	while (n)
 		__builtin_prefetch(at[--n]);
@@ -318,6 +322,8 @@ static void prefetch(const struct session *s)
 		__builtin_prefetch(at[--n]);
 		__builtin_prefetch(at[n] + LINE);
 	}
+	atomic_signal_fence(memory_order_seq_cst);
+	c->looking = false;
 }
 
 static void begin(struct session *s)
@@ -397,7 +403,12 @@ static bool execute(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
 
-	if (bus_guard(execute_guarded, s) < 0) {
+	while (bus_guard(execute_guarded, s) < 0) {
+		c->blind = c->looking;
+		c->looking = false;
+		if (c->blind)
+			continue; /* the request whose bytes these are has its turn, or its place is right by
+				     then */
 		c->cut_off = true;
 		fault(s);
 	}

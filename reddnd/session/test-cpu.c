@@ -7,6 +7,7 @@
 #include "reddnd/session/cpu-state.h"
 #include "reddnd/session/cpu.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,12 +20,15 @@ enum { SLOTS = 64, DEPTH = 16, BYTES = 24, BATCH = (SLOTS - DEPTH) / 2 };
 static struct rnic_plain_completion queue[8 * RNIC_PLAIN_BATCH];
 static unsigned there, taken;
 static _Alignas(uint64_t) uint8_t memory[SLOTS * (2 * 64 + 8)];
-static uint64_t executed, bad;   /* the request that is executed, and the one that fails */
-static unsigned looks;           /* at requests ahead */
+static uint64_t executed, bad; /* the request that is executed, and the one that fails */
+static unsigned looks;         /* at requests ahead */
+static unsigned cut_off;       /* the look that meets the end of a file, from 1 */
+static jmp_buf guard;
 static unsigned replies, posted; /* that were added; and of those, by rnic_plain_flush() */
 
 /* ---- in place of the device, and of what executes ---- */
 
+int __wrap_bus_guard(void (*work)(void *arg), void *arg);
 int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr);
 void __wrap_rnic_plain_free(struct rnic_plain *q);
@@ -54,6 +58,15 @@ const uint8_t *__wrap_executor_replies(const struct executor *x);
 const struct executor_fault *__wrap_executor_fault(const struct executor *x);
 struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_t *ring, unsigned slot);
 int __wrap_cpu_replies_send(struct session *s, uint64_t n);
+
+/* cmocka has handlers of its own for signals */
+int __wrap_bus_guard(void (*work)(void *arg), void *arg)
+{
+	if (setjmp(guard))
+		return -EFAULT;
+	work(arg);
+	return 0;
+}
 
 int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr)
@@ -200,7 +213,8 @@ unsigned __wrap_executor_reads_then(
 {
 	(void)x;
 	(void)at;
-	looks++;
+	if (++looks == cut_off)
+		longjmp(guard, 1);
 	return look_ahead(request, 1);
 }
 
@@ -275,7 +289,7 @@ static struct session *begin(void)
 		.domain = tenant.domain,
 		.queues.layout.slots = SLOTS};
 	assert_int_equal(session_cpu_begin(s, &parts, &request), 0);
-	there = taken = replies = posted = looks = 0;
+	there = taken = replies = posted = looks = cut_off = 0;
 	bad = UINT64_MAX;
 	return s;
 }
@@ -392,6 +406,25 @@ static void test_looks_ahead(void **state)
 	put(REQUESTS, 0);
 	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
 	assert_int_equal(looks, REQUESTS - 1 + REQUESTS - 2);
+	end(s);
+}
+
+/* What is cut off where a request ahead will read ends no request that reads elsewhere; it is not looked at
+ * again */
+static void test_looks_at_what_is_cut_off(void **state)
+{
+	enum { REQUESTS = 5 };
+	struct session *s = begin();
+
+	(void)state;
+	cut_off = 2;
+	put(REQUESTS, 0);
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	assert_int_equal(looks, cut_off);
+	assert_int_equal(replies, REQUESTS);
+	queue[there++] = (struct rnic_plain_completion){.number = REQUESTS};
+	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
+	assert_null(session_cpu_broken(s));
 	end(s);
 }
 
@@ -548,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_left_after_the_last_turn),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_looks_ahead),
+		cmocka_unit_test(test_looks_at_what_is_cut_off),
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_answers_before_a_fault),
 		cmocka_unit_test(test_left_after_a_short_request),
