@@ -72,11 +72,13 @@ static uint64_t between(uint64_t n, uint64_t least, uint64_t most)
 	return n < least ? least : n < most ? n : most;
 }
 
-/* Of the slots an eighth has room for replies, and a quarter where that is not much memory */
+/* Of the slots an eighth has room for replies, and a quarter where that is not much memory; half of few,
+ * which are configured: that is a client's depth, at least */
 static unsigned cpu_replies(uint64_t reply_bytes, unsigned slots)
 {
 	enum { LEAST = 2, MUCH = 64 << 10, MOST = 1 << 20 };
-	const uint64_t n = between(MUCH / reply_bytes, slots / 8, slots / 4);
+	const bool few = slots < CPU_SLOTS_LEAST;
+	const uint64_t n = between(MUCH / reply_bytes, slots / (few ? 2 : 8), slots / (few ? 2 : 4));
 
 	return (unsigned)between(MOST / reply_bytes, LEAST, between(n, LEAST, slots));
 }

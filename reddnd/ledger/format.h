@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 11,
+	LEDGER_VERSION = 12,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
