@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /* EVENTS_EVERY: turns between two looks for events, which take a system call; YIELD_EVERY: turns in a row
- * that find nothing, before others may run, unless all sessions have had one before. Without that a client on
- * the same CPU waits for its time slice, and its next request as well */
+ * that find nothing, before others may run; or one more than sessions are ready, if these are fewer. Without
+ * that a client on the same CPU waits for its time slice, and its next request as well */
 enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, YIELD_EVERY = 16, MS = 1000 };
 
 TAILQ_HEAD(sessions, session);
@@ -184,7 +184,7 @@ static void sleep_for(struct executor_thread *t, uint64_t us)
 	take_events(t);
 }
 
-/* All of them are idle, or many */
+/* As good as all of them are */
 static bool is_idle(const struct executor_thread *t)
 {
 	return t->idle > t->nready || t->idle >= YIELD_EVERY;
