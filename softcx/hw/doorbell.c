@@ -32,18 +32,20 @@ static uint32_t second_half(uint64_t word)
 }
 
 /* How many to look at in this scan. */
-static unsigned portion(const struct hw_uar *uar, const struct hw_uar_round *r)
+static unsigned portion(const struct hw_uar *uar, struct hw_uar_round *r)
 {
-	unsigned n = r->left < r->of ? r->left : r->of, step = uar->dev->wqes_between_scans / WQES_PER_LOOK;
+	unsigned step = uar->dev->wqes_between_scans / WQES_PER_LOOK;
 
 	if (step < r->step)
 		step = r->step;
-	return n < step ? n : step;
+	if (r->left > r->of)
+		r->left = r->of; /* some have left the list */
+	return r->left < step ? r->left : step;
 }
 
 static void portion_done(struct hw_uar_round *r, unsigned looked, bool found)
 {
-	r->left = r->left < r->of ? r->left - looked : r->of - looked;
+	r->left -= looked;
 	if (found)
 		r->step = r->step * 2 < MAX_STEP ? r->step * 2 : MAX_STEP;
 	else if (looked && r->step > HW_UAR_MIN_STEP)

@@ -107,25 +107,59 @@ static void arms_over_each_other(void **state)
 	close_crowd();
 }
 
-/* As a server that looks at CQEs before it arms */
-static void late_arms_over_each_other(void **state)
+/* As a server that looks at CQEs before it arms, with @n CQs */
+static void late_arms(int n)
 {
-	(void)state;
 	open_crowd();
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < n; i++) {
 		wqe_rdma(&crowd.q[i], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 		rig_ring(&crowd.q[i]);
 	}
 	rig_run(&crowd.rig);
 	for (uint32_t sn = 1; sn < 3; sn++) {
-		for (int i = 0; i < MANY; i++)
+		for (int i = 0; i < n; i++)
 			rig_cq_arm(&crowd.cq[i], sn, false);
 		rig_run(&crowd.rig);
 		/* the second arming is for the same CQE, whose event came */
-		for (int i = 0; i < MANY; i++)
+		for (int i = 0; i < n; i++)
 			assert_int_equal(crowd.cq[i].events, 1);
 	}
 	close_crowd();
+}
+
+/* CQs leave the list when their event comes: none may be passed over, however many there are */
+static void late_arms_over_each_other(void **state)
+{
+	(void)state;
+	for (int n = 1; n < 20; n++)
+		late_arms(n);
+	late_arms(MANY);
+}
+
+/* A CQ comes into the list in the middle of a round, at whichever place that is */
+static void a_cq_joins_a_round(void **state)
+{
+	enum { N = 10 };
+
+	(void)state;
+	for (int armed = 0; armed < N; armed++) {
+		open_crowd();
+		for (int i = 0; i < N; i++) {
+			wqe_rdma(&crowd.q[i], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+			rig_ring(&crowd.q[i]);
+			rig_run(&crowd.rig);
+		}
+		crowd.rig.page[4] = UINT64_MAX;
+		hw_poll(crowd.rig.dev);
+		hw_poll(crowd.rig.dev);
+		rig_cq_arm(&crowd.cq[armed], 1, false);
+		crowd.rig.page[4] = UINT64_MAX; /* over it */
+		wqe_rdma(&crowd.q[N], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
+		rig_ring(&crowd.q[N]);
+		rig_run(&crowd.rig);
+		assert_int_equal(crowd.cq[armed].events, 1);
+		close_crowd();
+	}
 }
 
 /* Sessions that do nothing: a ring of another queue on their page is no reason to look at them */
@@ -242,6 +276,7 @@ int main(void)
 		cmocka_unit_test(garbage_in_the_word),
 		cmocka_unit_test(arms_over_each_other),
 		cmocka_unit_test(late_arms_over_each_other),
+		cmocka_unit_test(a_cq_joins_a_round),
 		cmocka_unit_test(idle_queues_cost_nothing),
 		cmocka_unit_test(sleep_and_wake),
 	};

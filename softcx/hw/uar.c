@@ -153,6 +153,7 @@ void hw_uar_add_qp(struct hw_uar *uar, struct hw_qp *qp)
 		return;
 	TAILQ_INSERT_HEAD(&uar->qps, qp, of_uar);
 	uar->sq.of++;
+	uar->sq.left += uar->sq.left > 0; /* a round under way may meet it, and still goes to all others */
 }
 
 void hw_uar_remove_qp(struct hw_qp *qp)
@@ -180,11 +181,17 @@ void hw_uar_remove_cq(struct hw_cq *cq)
 
 void hw_uar_list_cq(struct hw_cq *cq)
 {
+	struct hw_uar *uar = cq->uar;
+
 	if (cq->listed)
 		return;
 	cq->listed = true;
-	TAILQ_INSERT_HEAD(&cq->uar->cqs, cq, of_uar);
-	cq->uar->arm.of++;
+	/* a round under way comes here last, and so to all that were there when it began */
+	if (uar->next_cq)
+		TAILQ_INSERT_BEFORE(uar->next_cq, cq, of_uar);
+	else
+		TAILQ_INSERT_TAIL(&uar->cqs, cq, of_uar);
+	uar->arm.of++;
 }
 
 void hw_uar_unlist_cq(struct hw_cq *cq)
