@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHANNELS_PART = 5 };
+enum { CHANNELS_PART = 5, FOR_EVENTS = 16 /* descriptors that nothing else may have */ };
 
 static char folder[SOFTCX_MAX_DIR + 16]; /* "": there is none */
 
@@ -63,6 +63,10 @@ int descriptors_save(const char *dir)
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	empty_folder();
+	if (limit.rlim_cur > FOR_EVENTS && limit.rlim_cur + FOR_EVENTS > limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max - FOR_EVENTS;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	uverbs_channels_name(folder, (unsigned)(limit.rlim_cur / CHANNELS_PART));
 	return 0;
 }

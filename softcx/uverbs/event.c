@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,24 @@ static void pipe_path(const struct uverbs_channel *ch, char path[PIPE_PATH])
 		snprintf(path, PIPE_PATH, "%s/%" PRIu64, pipes.dir, ch->number);
 }
 
+/*
+ * What is between the soft and the hard limit is for this: an event that is lost for want of a descriptor
+ * would leave its reader asleep for ever.
+ */
+static int open_for_event(const char *path, int flags)
+{
+	int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
+	struct rlimit before, all;
+
+	if (fd >= 0 || errno != EMFILE || getrlimit(RLIMIT_NOFILE, &before) < 0)
+		return fd;
+	all = (struct rlimit){before.rlim_max, before.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &all);
+	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
+	setrlimit(RLIMIT_NOFILE, &before);
+	return fd;
+}
+
 /* -1 with ENXIO: a named pipe that nobody reads from */
 static int write_end(const struct uverbs_channel *ch)
 {
@@ -57,7 +76,7 @@ static int write_end(const struct uverbs_channel *ch)
 	if (ch->fd >= 0)
 		return ch->fd;
 	pipe_path(ch, path);
-	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return open_for_event(path, O_WRONLY);
 }
 
 static void write_end_done(const struct uverbs_channel *ch, int fd)
@@ -250,7 +269,7 @@ unsigned uverbs_channel_purge(struct uverbs_channel *ch, uint64_t key)
 	if (!ch)
 		return 0;
 	pipe_path(ch, path);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = open_for_event(path, O_RDONLY);
 	if (fd < 0)
 		return 0;
 	while ((n = read(fd, event, record_size(ch))) > 0) {

@@ -4,7 +4,11 @@
 
 #include "softcx/uverbs/event.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- tests: context and device ---------------------------------------------------------- */
 
@@ -355,6 +359,42 @@ static void test_named_channels(void **state)
 	uverbs_channels_name(NULL, 0);
 }
 
+/* An event comes through a named pipe although the NIC has no descriptor left. */
+static void test_event_without_descriptors(void **state)
+{
+	enum { MOST = 256 };
+	static char dir[] = "/tmp/test-uverbs.XXXXXX";
+	static const uint64_t event = 42;
+	struct rlimit before, few;
+	struct uverbs_channel *ch;
+	int fd, held[MOST];
+	unsigned n = 0;
+	uint64_t got;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	app_open_context();
+	uverbs_channels_name(dir, 0);
+	assert_int_equal(uverbs_channel_new(app.file, UVERBS_CH_COMP, &fd, &ch), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){MOST, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (n < MOST && (held[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		n++;
+	assert_true(uverbs_channel_post(ch, &event, sizeof(event)));
+	assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), -1);
+	while (n)
+		close(held[--n]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(read(fd, &got, sizeof(got)), sizeof(got));
+	assert_int_equal(got, event);
+	close(fd);
+	uverbs_channels_name(dir, UINT_MAX);
+	close(new_comp_channel());
+	assert_int_equal(rmdir(dir), 0);
+	uverbs_channels_name(NULL, 0);
+}
+
 /* A WRITE with a key that is none: the responder's QP reports an access error. */
 static void test_async_events(void **state)
 {
@@ -415,6 +455,7 @@ int main(void)
 		T(test_grh),
 		T(test_completion_events),
 		T(test_named_channels),
+		T(test_event_without_descriptors),
 		T(test_async_events),
 	};
 
