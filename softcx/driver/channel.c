@@ -66,21 +66,27 @@ static void channels_sweep(void)
 	}
 }
 
-/** Makes room for one more. */
-static void channels_trim(void)
+/** Closes the one that was not used for the longest time. False: all stay. */
+static bool drop_oldest(void)
 {
 	struct channel *oldest = NULL;
 
-	if (nopen < CHANNELS_OPEN)
-		return;
-	channels_sweep();
-	if (nopen < CHANNELS_OPEN)
-		return;
 	for (unsigned i = 0; i < nchannels; i++)
 		if (channels[i].file && !channels[i].stays && (!oldest || channels[i].used < oldest->used))
 			oldest = &channels[i];
 	if (oldest)
 		channel_drop(oldest);
+	return oldest != NULL;
+}
+
+/** Makes room for one more. */
+static void channels_trim(void)
+{
+	if (nopen < CHANNELS_OPEN)
+		return;
+	channels_sweep();
+	if (nopen >= CHANNELS_OPEN)
+		drop_oldest();
 }
 
 /** Applications may count on getting the lowest free descriptors. */
@@ -145,8 +151,10 @@ int channel_new(int fd, bool opener, struct channel **out)
 			ch = &channels[i];
 	if (!ch)
 		return -ENFILE;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
+	/* A kernel needs no descriptor for a call: those of other channels make room */
+	while (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		if (errno != EMFILE || !drop_oldest())
+			return -errno;
 	/* The NIC sees the sender of each message. */
 	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
 	rc = send_hello(fd, pair[1], opener);
@@ -172,6 +180,7 @@ int channel_new(int fd, bool opener, struct channel **out)
 
 int channel_get(int fd, uint64_t file, struct channel **out)
 {
+	bool stays = false;
 	int held, rc;
 
 	for (unsigned i = 0; i < nchannels; i++) {
@@ -182,12 +191,15 @@ int channel_get(int fd, uint64_t file, struct channel **out)
 			channels[i].used = ++uses;
 			return 0;
 		}
+		stays = channels[i].stays;
 		channel_drop(&channels[i]);
 		break;
 	}
 	held = channel_hold(fd, file);
 	rc = held < 0 ? held : channel_new(held, false, out);
 	channel_release(held, fd);
+	if (rc == 0)
+		(*out)->stays = stays;
 	return rc;
 }
 

@@ -309,7 +309,7 @@ static int call_locked(
 		if (reply->kind == SOFTCX_NEED_MEM) {
 			rc = answer_mem(ch, reply);
 		} else if (reply->kind == SOFTCX_NEED_STAT) {
-			if (req->op == SOFTCX_IOCTL)
+			if (req->op == SOFTCX_IOCTL && !(reply->flags & SOFTCX_SEND_FD))
 				note_asked(ch, iov, (int)reply->va);
 			rc = answer_stat(ch, (int)reply->va, reply->flags & SOFTCX_SEND_FD);
 		} else {

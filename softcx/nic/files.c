@@ -485,6 +485,12 @@ static bool file_input(struct source *source)
 			return true;
 		if (p.len <= 0)
 			return false;
+		if (p.len == sizeof(hello) && p.truncated && file->greeted) {
+			/* the caller sees its channel end; the file has objects and goes on */
+			complain(file, file->opener.pid, "no descriptor for a command channel");
+			packet_close(&p);
+			continue;
+		}
 		if (p.len != sizeof(hello) || hello.version != SOFTCX_VERSION || p.nfds != 1) {
 			complain(file, file->opener.pid, "greeting of %zd bytes, version %u, not understood",
 				p.len, p.len == sizeof(hello) ? hello.version : 0);
