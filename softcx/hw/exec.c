@@ -405,8 +405,9 @@ bool hw_exec_run(struct hw_dev *dev, bool brief)
 		if (brief && qp->goes_on && hw_pick(dev, 8)) {
 			struct hw_qp *other = fresh(dev);
 
-			/* What one of them waits for may be on its way */
-			if (!other && hw_inflight_tick(dev))
+			/* What one of them waits for may be on its way; what this one has sent is no such
+			 * thing, and where it lacks a fence it must not look as if it had one */
+			if (!other && TAILQ_FIRST(&dev->inflight) != qp && hw_inflight_tick(dev))
 				continue;
 			qp = other ? other : TAILQ_FIRST(&dev->ready);
 		}
