@@ -195,7 +195,8 @@ ok "a half-open session ends"
 # the same for a client that sends nothing, for instance because its host lost power. A reload can set the timeout
 stay 4.log b one 16
 idle=$child
-expect wide sessions 1
+# only then it has completed its connection
+until_true reported clients "any(c['requests'] > 0 for c in d)" || fail "the client is not served" "$work/4.log" "$work/reddnd.log"
 kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
 sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"
