@@ -158,7 +158,9 @@ static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines 
 	*item = (struct mc_item){.len = (size_t)v->nbytes - 2,
 		.place = s->whole,
 		.at = at,
-		.held = s->h.refcount != 1,
+		/* A READ may take its words at different times: that of h the count before a change, and the
+		 * CAS id after it has begun. The count of v was read when h had seen that id */
+		.held = s->h.refcount != 1 || v->refcount != 1,
 		.cas = v->cas,
 		.exptime = v->exptime,
 		.due = is_due(v, q->clock)};

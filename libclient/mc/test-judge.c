@@ -224,7 +224,7 @@ static void expect_rule(unsigned rule)
 
 static void test_rules(void **state)
 {
-	const size_t at = ITEMS + WALKS + MOST, nbytes = 0, flags = 6, cas = 16;
+	const size_t at = ITEMS + WALKS + MOST, nbytes = 0, refcount = 4, flags = 6, cas = 16;
 
 	(void)state;
 	for (unsigned walk = 0; walk < 3; walk++) {
@@ -258,6 +258,13 @@ static void test_rules(void **state)
 	expect_rule(MC_RULE_COUNTER);
 	r.item.refcount = 2;
 	put_item(1, "key", " 2");
+	expect_rule(MC_RULE_COUNTER);
+	/* only the header has the count, or only the item */
+	put_item(1, "key", "12");
+	r.bytes[at + 24 + refcount] = 2;
+	expect_rule(MC_RULE_COUNTER);
+	put_item(1, "key", "12");
+	r.bytes[at + WALKS + 8 + refcount] = 2;
 	expect_rule(MC_RULE_COUNTER);
 }
 
