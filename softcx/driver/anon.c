@@ -16,16 +16,6 @@ static struct slot {
 	_Atomic uint64_t ino;
 } slots[MANY];
 
-static int moved_high(int fd)
-{
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-	if (high < 0)
-		return fd;
-	sys_close(fd);
-	return high;
-}
-
 int anon_new(size_t len)
 {
 	int saved = errno, fd = -1;
@@ -38,7 +28,7 @@ int anon_new(size_t len)
 			continue;
 		fd = memfd_create("softcx-shared", MFD_CLOEXEC);
 		if (fd >= 0)
-			fd = moved_high(fd);
+			fd = sys_moved_high(fd);
 		if (fd < 0 || ftruncate(fd, (off_t)len) < 0 || sys_fstat(fd, &st) < 0) {
 			if (fd >= 0)
 				sys_close(fd);

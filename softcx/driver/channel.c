@@ -89,17 +89,6 @@ static void channels_trim(void)
 		drop_oldest();
 }
 
-/** Applications may count on getting the lowest free descriptors. */
-static int move_high(int fd)
-{
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-	if (high < 0)
-		return fd;
-	sys_close(fd);
-	return high;
-}
-
 static int send_hello(int fd, int channel, bool opener)
 {
 	struct softcx_hello hello = {.version = SOFTCX_VERSION, .opener = opener};
@@ -166,7 +155,7 @@ int channel_new(int fd, bool opener, struct channel **out)
 	/* Yama lets only ancestors reach a process's memory, unless it names another one. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &nic, &len) == 0)
 		prctl(PR_SET_PTRACER, nic.pid, 0, 0, 0);
-	ch->fd = move_high(pair[0]);
+	ch->fd = sys_moved_high(pair[0]);
 	ch->file = sys_socket_cookie(fd);
 	ch->self = sys_socket_cookie(ch->fd);
 	ch->creds = creds_now();

@@ -34,18 +34,14 @@ static struct {
 static int pool_open(void)
 {
 	struct stat st;
-	int fd, high;
+	int fd;
 
 	if (pool.ino && sys_fstat(pool.fd, &st) == 0 && st.st_ino == pool.ino && st.st_dev == pool.dev)
 		return 0;
 	fd = memfd_create("softcx", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-	if (high >= 0) {
-		sys_close(fd);
-		fd = high;
-	}
+	fd = sys_moved_high(fd);
 	if (sys_fstat(fd, &st) < 0) {
 		int rc = -errno;
 

@@ -56,14 +56,8 @@ int remote_copy_socket(void)
 		return theirs;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	for (int i = 0; i < 2; i++) {
-		int high = fcntl(pair[i], F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
-
-		if (high < 0)
-			continue;
-		sys_close(pair[i]);
-		pair[i] = high;
-	}
+	for (int i = 0; i < 2; i++)
+		pair[i] = sys_moved_high(pair[i]);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

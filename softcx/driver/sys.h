@@ -28,6 +28,17 @@ static inline int sys_close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
+/** @fd, or the descriptor that it is from now on, out of the application's way if there is room there. */
+static inline int sys_moved_high(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
+
+	if (high < 0)
+		return fd;
+	sys_close(fd);
+	return high;
+}
+
 static inline ssize_t sys_read(int fd, void *buf, size_t len)
 {
 	return syscall(SYS_read, fd, buf, len);
