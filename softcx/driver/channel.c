@@ -3,6 +3,7 @@
 
 #include "softcx/driver/creds.h"
 #include "softcx/driver/sys.h"
+#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 
@@ -96,10 +97,8 @@ static int send_hello(int fd, int channel, bool opener)
 	union {
 		struct cmsghdr hdr;
 		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	} control;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	const char *think = getenv("SOFTCX_THINK");
 	struct stat st;
 
@@ -112,10 +111,7 @@ static int send_hello(int fd, int channel, bool opener)
 	if (!image && getrandom(&image, sizeof(image), 0) != sizeof(image))
 		image = 0;
 	hello.image = image;
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &channel, sizeof(int));
+	softcx_put_fds(&msg, &control.hdr, &channel, 1);
 	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
 		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
 
@@ -202,15 +198,7 @@ int channel_send(const struct channel *ch, struct iovec *iov, size_t niov, const
 	} control;
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = niov};
 
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		control.hdr.cmsg_level = SOL_SOCKET;
-		control.hdr.cmsg_type = SCM_RIGHTS;
-		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-	}
+	softcx_put_fds(&msg, &control.hdr, fds, nfds);
 	while (sendmsg(ch->fd, &msg, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
 			return errno == EPIPE || errno == ECONNRESET ? -EIO

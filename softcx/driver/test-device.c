@@ -5,6 +5,7 @@
  */
 #include "softcx/driver/test-listen.h"
 #include "softcx/driver/test-nic.h"
+#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 
@@ -559,17 +560,14 @@ static int raw_channel(int *file)
 	union {
 		struct cmsghdr hdr;
 		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	} control;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	int pair[2];
 
 	*file = test_nic_connect("uverbs0", SOCK_STREAM);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
-	control.hdr = (struct cmsghdr){
-		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-	memcpy(CMSG_DATA(&control.hdr), &pair[1], sizeof(int));
+	softcx_put_fds(&msg, &control.hdr, &pair[1], 1);
 	assert_int_equal(sendmsg(*file, &msg, 0), sizeof(hello));
 	close(pair[1]);
 	return pair[0];

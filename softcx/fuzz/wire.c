@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/fuzz/wire.h"
+#include "softcx/proto/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,15 +43,7 @@ static bool send_packet(int fd, int patience_ms, const void *bytes, size_t len, 
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct pollfd room = {.fd = fd, .events = POLLOUT};
 
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		control.hdr.cmsg_level = SOL_SOCKET;
-		control.hdr.cmsg_type = SCM_RIGHTS;
-		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-	}
+	softcx_put_fds(&msg, &control.hdr, fds, nfds);
 	while (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		if ((errno != EAGAIN && errno != EINTR) || poll(&room, 1, patience_ms) <= 0)
 			return false;

@@ -5,6 +5,7 @@
 #include "softcx/nic/engine.h"
 #include "softcx/nic/guard.h"
 #include "softcx/nic/ident.h"
+#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/qp.h"
@@ -139,15 +140,7 @@ static bool channel_send(struct channel *ch, const struct softcx_reply *reply, c
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	int rc;
 
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		control.hdr.cmsg_level = SOL_SOCKET;
-		control.hdr.cmsg_type = SCM_RIGHTS;
-		control.hdr.cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(&control.hdr), fds, nfds * sizeof(int));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-	}
+	softcx_put_fds(&msg, &control.hdr, fds, nfds);
 	engine_leave(ch->file->files->engine);
 	rc = sendmsg(ch->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 	engine_enter(ch->file->files->engine);

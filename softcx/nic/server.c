@@ -12,6 +12,7 @@
 #include "softcx/nic/sysfs.h"
 #include "softcx/nic/trace.h"
 #include "softcx/proto/call.h"
+#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "util/clock.h"
 
@@ -170,14 +171,11 @@ static void send_file(int fd, struct json_object *o)
 	union {
 		struct cmsghdr hdr;
 		char space[CMSG_SPACE(sizeof(int))];
-	} control = {.hdr = {.cmsg_level = SOL_SOCKET,
-			     .cmsg_type = SCM_RIGHTS,
-			     .cmsg_len = CMSG_LEN(sizeof(int))}};
+	} control;
 	struct iovec iov = {(char[]){"+"}, 1};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	memcpy(CMSG_DATA(&control.hdr), &file, sizeof(file));
+	softcx_put_fds(&msg, &control.hdr, &file, 1);
 	if (file >= 0 && pwrite(file, text, len, 0) == (ssize_t)len)
 		sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else
