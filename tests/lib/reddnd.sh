@@ -40,11 +40,17 @@ by_cpu()
 	[[ ${ENGINE-} == cpu || (${ENGINE-} == mixed && $(($1 % 2)) -eq 1) ]]
 }
 
+# configure_reddnd CONFIG: writes the configuration of the daemon with this text in it, and with ENGINE as the engine
+configure_reddnd()
+{
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "$1")" "$programs" >"$work/reddnd.conf"
+}
+
 # start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine. Sets $reddnd to the process
 # id.
 start_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "$1")" "$programs" >"$work/reddnd.conf"
+	configure_reddnd "$1"
 	background reddnd.log "${server_on[@]}" "$REDDND" --config "$work/reddnd.conf"
 	reddnd=$child
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens

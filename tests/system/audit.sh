@@ -319,7 +319,7 @@ becomes audit "refusals that come too often are counted" '[e["peer"] for e in d 
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
 ping=$child
 until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q to_ns" || fail "no client" "$work/ping.log"
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$settings"
 python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members differ from reddnctl(8)" "$work/schema.log"
 import json, os, re, socket, subprocess, sys
 s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); lines = s.makefile()

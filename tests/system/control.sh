@@ -60,12 +60,6 @@ settings()
 comma=
 turns=()
 
-# change TEXT: replaces the configuration file, as an operator does
-change()
-{
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
-}
-
 get() # OFFLOAD: the value of alice
 {
 	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" alice
@@ -160,7 +154,7 @@ grep -qE '^reddnd_service_seconds_bucket\{offload="one",le="1.073741824"\} [1-9]
 ok "metrics by offload"
 
 # reload: the old session continues, new clients get the new catalog
-change "$(settings "$work/second" one two)"
+configure_reddnd "$(settings "$work/second" one two)"
 ctl --json reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 holds "reload reports the offloads in force" '[o["offload"] for o in d] == ["one", "two"]'
 [[ $(get two) == land && $(get one) == land ]] || fail "the new catalog is not served" "$work/get.log" "$work/reddnd.log"
@@ -180,21 +174,21 @@ until_true served_since || fail "the old session is not served" "$work/ctl.out" 
 ok "and is served"
 
 # a wrong catalog has no effect
-change "$(settings "$work/first" one two one)"
+configure_reddnd "$(settings "$work/first" one two one)"
 ctl reload && fail "a wrong catalog was accepted" "$work/ctl.out"
 complains 'reddnd.conf:2: .*"?one"?'
-change "arena = \"8M\"; $(settings "$work/first" one)"
+configure_reddnd "arena = \"8M\"; $(settings "$work/first" one)"
 ctl reload && fail "another arena was accepted" "$work/ctl.out"
 complains '"arena" cannot change while the daemon runs'
-change "fenced_enables = true; $(settings "$work/first" one)"
+configure_reddnd "fenced_enables = true; $(settings "$work/first" one)"
 ctl reload && fail "fences were accepted without a test of them" "$work/ctl.out"
 complains '"fenced_enables" cannot change while the daemon runs'
-change '@include ""'
+configure_reddnd '@include ""'
 ctl reload && fail "a catalog that includes a directory was accepted" "$work/ctl.out"
 complains '@include "" is no file but a directory'
 [[ $(get two) == land ]] || fail "the catalog was lost" "$work/get.log" "$work/reddnd.log"
 ok "the current catalog stays"
-change "$(settings "$work/first" one)"
+configure_reddnd "$(settings "$work/first" one)"
 kill -HUP "$daemon_pid"
 until_true grep -q '1 regions, 1 offloads; sessions go on' "$work/reddnd.log" || fail "SIGHUP" "$work/reddnd.log"
 [[ $(get one) == wonder ]] || fail "SIGHUP does not reload" "$work/get.log" "$work/reddnd.log"

@@ -234,7 +234,7 @@ ask list-endless.c a 4 12
 
 refused() # OFFLOAD WORDS
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "$1")" "$programs" >"$work/reddnd.conf"
+	configure_reddnd "$(settings "$1")"
 	ctl reload && fail "accepted: $1"
 	grep -q -e "$2" "$work/ctl.err" || fail "$1: no message \"$2\"" "$work/ctl.err"
 	ok "refused: $2"
@@ -247,7 +247,7 @@ refused "{ name = \"x\"; $(list a) loop_budget = 1000; wqe_budget = 5000; }" 'a 
 
 begins one.log patient "$circle" 1
 in_loop=$child
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")"
 ctl reload || fail "reload" "$work/ctl.err"
 becomes clients "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
 ask while-recycled b 8 16
@@ -289,7 +289,7 @@ able "loops that outlive a daemon, and those of reddnc" has.devx || {
 
 # Its loops come to rest for want of credits, in the middle of a request, and the next daemon gives them others
 until_true same_objects || fail "objects of the daemon are left" "$work/reddnd.log"
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "$offloads")" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$(settings "$offloads")"
 background run.log "$REDDND_RUN" "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child
 server_ready "$reddnd" reddnd run.log reddnd_listens

@@ -95,7 +95,7 @@ ok "hits and misses of the CPU are counted"
 background ping.log "$REDDN" ping --timeout 500000 --port "$port" --count 1000000 --interval 1000 "$address" cpu
 until_true grep -q 'offload cpu, depth' "$work/reddnd.log" || fail "no client" "$work/ping.log"
 last=$child
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings second)" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$(settings second)"
 ctl reload
 get cpu land
 get nic land

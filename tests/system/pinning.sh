@@ -62,7 +62,7 @@ ok "a region on a disk is not changed, for a reason in words"
 stop_reddnd
 
 # A kernel before 6.2 pins through writable mappings only
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$settings" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$settings"
 # shellcheck disable=SC2016 # expanded by the inner shell
 background reddnd.log env "LIB=$OLD_KERNEL_LIB" sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child

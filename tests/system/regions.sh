@@ -108,7 +108,7 @@ ok "a reload tries again"
 # an owner
 configure() # SETTINGS
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$1" "$programs" >"$work/reddnd.conf"
+	configure_reddnd "$1"
 	ctl reload || fail "no reload" "$work/ctl.err"
 }
 plain="path = \"$data/bad\";"

@@ -165,8 +165,8 @@ ok "a PD for each tenant"
 stay 3.log b one 16
 third=$child
 expect wide sessions 1
-printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(settings "tenants = (
-  { name = \"wide\"; $(networks 127.0.0.0/8) sessions = 1; } );")" "$programs" >"$work/reddnd.conf"
+configure_reddnd "$(settings "tenants = (
+  { name = \"wide\"; $(networks 127.0.0.0/8) sessions = 1; } );")"
 ctl reload || fail "no reload" "$work/ctl.err"
 refused 'tenant wide has used up its quota "sessions" of 1' c two
 leave "$third"
