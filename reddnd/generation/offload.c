@@ -179,27 +179,44 @@ unsigned offload_keys(const struct offload *o)
 	return o->img->arg_len / bytes_of_key(&o->table->geometry);
 }
 
-/* What libreddn asks for, with one key or several, and where it looks for each record */
-static bool is_for_tables(const struct offload *o)
+/* What libreddn asks for, with one key or several */
+static bool takes_keys(const struct offload *o)
 {
-	const struct table_geometry *g = &o->table->geometry;
 	unsigned keys = offload_keys(o);
-	uint64_t record = table_slot_need(g) - REDDN_SLOT_RECORD;
 
-	if (o->img->arg_len % bytes_of_key(g) || !keys || keys > REDDN_WIRE_KEYS)
-		return false;
-	return keys == 1 || o->slot_need == REDDN_SLOT_RECORD + keys * record;
+	return o->img->arg_len % bytes_of_key(&o->table->geometry) == 0 && keys && keys <= REDDN_WIRE_KEYS;
+}
+
+/* It fits the slot, which ends where that of the next request begins. libreddn looks for those of several
+ * keys one after the other. */
+static bool has_room(const struct offload *o, uint64_t record)
+{
+	unsigned keys = offload_keys(o);
+	uint64_t need = REDDN_SLOT_RECORD + keys * record;
+
+	return keys == 1 ? o->slot_need >= need : o->slot_need == need;
 }
 
 static int check_shape(struct offload *o)
 {
-	if (o->program->shape != PROGRAM_TABLE || (o->table && is_for_tables(o)))
+	uint64_t record;
+
+	if (o->program->shape != PROGRAM_TABLE)
+		return 0;
+	if (!o->table || !takes_keys(o))
+		return offload_wrong(o, -EINVAL,
+			"a program of shape table reads two buckets of a table for each key; its request "
+			"must be two times a fingerprint of %d bytes and a bucket's offset, up to %d times",
+			FP, REDDN_WIRE_KEYS);
+	record = table_slot_need(&o->table->geometry) - REDDN_SLOT_RECORD;
+	if (has_room(o, record))
 		return 0;
 	return offload_wrong(o, -EINVAL,
-		"a program of shape table reads two buckets of a table for each key; its request must be "
-		"two times a fingerprint of %d bytes and a bucket's offset, up to %d times, and replies "
-		"to several keys one record after the other",
-		FP, REDDN_WIRE_KEYS);
+		"a program of shape table replies with records one after the other from byte %d of the slot; "
+		"for %u of up to %" PRIu64 " bytes the slot must have %s%" PRIu64 " bytes, not %u: see its "
+		"param \"record\"",
+		REDDN_SLOT_RECORD, offload_keys(o), record, offload_keys(o) == 1 ? "at least " : "",
+		REDDN_SLOT_RECORD + offload_keys(o) * record, o->slot_need);
 }
 
 /* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */

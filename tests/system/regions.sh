@@ -169,6 +169,22 @@ reported regions 'all(r["state"] == "serving" for r in d)' || fail "a file that 
 ok "a file that nobody writes to may have two"
 stop_reddnd
 
+# a reply slot smaller than a record of the table: the next request's slot begins there
+small_slots() # SETTING
+{
+	printf 'control = "%s"; regions = ( { name = "good"; kind = "table"; path = "%s/good"; } );
+offloads = ( { name = "good"; program = "hash-get"; region = "good"; %s } );' "$control" "$data" "${1-}"
+}
+start_reddnd "$(small_slots)"
+gets good || fail "no answer" "$work/get.log" "$work/reddnd.log"
+configure_reddnd "$(small_slots 'params = { record = 64; };')"
+ctl reload || fail "a table makes a reload fail" "$work/ctl.err"
+reported offloads 'd[0]["state"] == "disabled" and "must have at least 256 bytes, not 128: see its param \"record\"" in d[0]["why"]' ||
+	fail "replies may be longer than their slots" "$work/ctl.out" "$work/reddnd.log"
+get good && fail "a disabled offload is served" "$work/get.log"
+ok "reply slots smaller than a record disable an offload"
+stop_reddnd
+
 # parts of a file
 {
 	head -c 8192 /dev/zero
