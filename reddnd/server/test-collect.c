@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rounds of sessions that threads execute. Sessions, queues and threads are the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "reddnd/server/actions.h"
+#include "reddnd/server/collect.h"
+#include "reddnd/session/cpu.h"
+#include "reddnd/session/instances.h"
+
+enum { EIGHTHS = 8, MUCH = 4, LITTLE = 1 };
+
+static struct session session;
+static struct generation generation;
+static struct shared shared;
+static struct dispatch dispatch;
+
+static unsigned reports; /* turns that were reported and not taken; UINT32_MAX: there is always one */
+static bool reported;    /* one, since the round began */
+static unsigned used;    /* eighths of the slots, in each round that takes something */
+static unsigned rounds;  /* begun */
+static unsigned armed;   /* the event of the threads, with nothing to take */
+static bool scheduled;   /* the next round, by the timer */
+static bool finished;    /* the session is to be armed again */
+static unsigned rearmed; /* the session, so often */
+
+/* ---- in place of threads and sessions ---- */
+
+struct session *executors_next(struct executors *e)
+{
+	(void)e;
+	if (reported || reports == 0)
+		return NULL;
+	reports -= reports != UINT32_MAX;
+	reported = true;
+	return &session;
+}
+
+bool executors_arm(struct executors *e)
+{
+	(void)e;
+	armed += reports == 0;
+	return reports == 0;
+}
+
+const struct verdict *session_cpu_broken(const struct session *s)
+{
+	(void)s;
+	return NULL;
+}
+
+bool session_cpu_note(struct session *s, struct verdict *v)
+{
+	(void)s;
+	(void)v;
+	return false;
+}
+
+uint64_t session_count(struct session *s)
+{
+	(void)s;
+	return 1;
+}
+
+void session_destroy_qps(struct session *s)
+{
+	(void)s;
+	fail();
+}
+
+void session_free(struct session *s)
+{
+	(void)s;
+	fail();
+}
+
+bool spares_put(struct spares *sp, struct session *s)
+{
+	(void)sp;
+	(void)s;
+	fail();
+	return false;
+}
+
+/* ---- in place of completions, accounting and timers ---- */
+
+void completions_begin_round(struct completions *c)
+{
+	c->taken = c->used = 0;
+	rounds++;
+	reported = false;
+}
+
+void completions_end_round(struct completions *c)
+{
+	(void)c;
+}
+
+void completions_rearm_later(struct completions *c, struct session *s)
+{
+	assert_ptr_equal(s, &session);
+	c->used = used;
+	finished = true;
+}
+
+bool completions_take(struct completions *c, struct session **broken, struct verdict *v)
+{
+	(void)c;
+	(void)broken;
+	(void)v;
+	return false;
+}
+
+struct session *completions_rearm(struct completions *c, bool *broke, struct verdict *v)
+{
+	struct session *s = finished ? &session : NULL;
+
+	(void)c;
+	(void)v;
+	*broke = false;
+	rearmed += finished;
+	finished = false;
+	return s;
+}
+
+void accounting_answered(struct accounting *a, struct session *s, uint64_t n)
+{
+	(void)a;
+	(void)s;
+	(void)n;
+}
+
+void actions_judge(struct dispatch *d, struct session *s, const struct verdict *v)
+{
+	(void)d;
+	(void)s;
+	(void)v;
+	fail();
+}
+
+void pacer_post(struct pacer *p, struct session *s)
+{
+	(void)p;
+	assert_ptr_equal(s, &session);
+}
+
+void cq_pool_arm(struct cq_pool *pool)
+{
+	(void)pool;
+}
+
+int sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec)
+{
+	(void)source;
+	(void)usec;
+	return 0;
+}
+
+int sd_event_source_set_enabled(sd_event_source *source, int enabled)
+{
+	(void)source;
+	scheduled = enabled == SD_EVENT_ONESHOT;
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static int setup(void **state)
+{
+	(void)state;
+	dispatch = (struct dispatch){.shared = &shared, .acceptor.generation = &generation};
+	TAILQ_INIT(&dispatch.ended);
+	reports = used = rounds = armed = rearmed = 0;
+	reported = scheduled = finished = false;
+	return 0;
+}
+
+/* Of a session that is used much the next turn is an event again: nothing wakes the event loop before. */
+static void test_used_much(void **state)
+{
+	(void)state;
+	reports = 1;
+	used = MUCH;
+	assert_int_equal(collect_executed(&dispatch), 0);
+	assert_int_equal(rounds, 1);
+	assert_int_equal(rearmed, 1);
+	assert_int_equal(armed, 1);
+	assert_false(scheduled);
+}
+
+/* One that is used little is looked at when the next round is due, with others. */
+static void test_used_little(void **state)
+{
+	(void)state;
+	reports = 1;
+	used = LITTLE;
+	assert_int_equal(collect_executed(&dispatch), 0);
+	assert_int_equal(rounds, 1);
+	assert_int_equal(armed, 0);
+	assert_true(scheduled);
+}
+
+/* What was reported meanwhile is taken at once. */
+static void test_reported_meanwhile(void **state)
+{
+	(void)state;
+	reports = 3;
+	used = MUCH;
+	assert_int_equal(collect_executed(&dispatch), 0);
+	assert_int_equal(rounds, 3);
+	assert_int_equal(rearmed, 3);
+	assert_int_equal(armed, 1);
+	assert_false(scheduled);
+}
+
+/* Threads that report without an end do not keep other events from their turn: the timer brings the rest. */
+static void test_reported_without_end(void **state)
+{
+	(void)state;
+	reports = UINT32_MAX;
+	used = EIGHTHS;
+	assert_int_equal(collect_executed(&dispatch), 0);
+	assert_in_range(rounds, 2, 64);
+	assert_int_equal(rearmed, rounds);
+	assert_int_equal(armed, 0);
+	assert_true(scheduled);
+}
+
+/* The timer's round found something: another follows. If not, all events are asked for. */
+static void test_due(void **state)
+{
+	(void)state;
+	reports = 1;
+	used = LITTLE;
+	assert_int_equal(collect_due(NULL, 0, &dispatch), 0);
+	assert_true(scheduled);
+	assert_int_equal(armed, 0);
+	scheduled = false;
+	assert_int_equal(collect_due(NULL, 0, &dispatch), 0);
+	assert_false(scheduled);
+	assert_int_equal(armed, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_used_much, setup),
+		cmocka_unit_test_setup(test_used_little, setup),
+		cmocka_unit_test_setup(test_reported_meanwhile, setup),
+		cmocka_unit_test_setup(test_reported_without_end, setup),
+		cmocka_unit_test_setup(test_due, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
