@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offer.h"
 
+#include "reddnd/generation/shape.h"
 #include "reddnd/generation/table.h"
 
 #include <endian.h>
@@ -41,7 +42,7 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 		.reply_max = htobe32(o->slot_need),
 	};
 	if (o->program->shape == PROGRAM_TABLE) {
-		unsigned keys = offload_keys(o);
+		unsigned keys = shape_keys(o);
 
 		rep->shape = keys > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
 		table_describe(&o->table->geometry, keys > 1 ? keys : 0, &rep->table);

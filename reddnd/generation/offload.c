@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offload.h"
 
+#include "reddnd/generation/bindings.h"
 #include "reddnd/generation/compile.h"
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/generation/table.h"
+#include "reddnd/generation/shape.h"
 #include "reddnd/program/describe.h"
 #include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
@@ -50,173 +51,6 @@ int offload_unfit(struct offload *o, const char *format, ...)
 	va_end(ap);
 	o->unfit = true;
 	return r;
-}
-
-/* ---- its regions
- * --------------------------------------------------------------------------------------------- */
-
-static int bind_region(struct offload *o, unsigned i, const struct catalog *catalog, struct region **regions)
-{
-	const struct program_region *want = &o->program->regions[i];
-	struct catalog_binding bound;
-	char why[200];
-
-	if (catalog_bind(catalog, o->conf, want->name, want->writable, &bound, why, sizeof(why)) < 0)
-		return offload_wrong(o, -EINVAL, "%s", why);
-	o->bound[i].region = regions[bound.region];
-	o->bound[i].part = bound.part;
-	o->bound[i].writable = want->writable;
-	if (bound.part == CATALOG_BUCKETS)
-		o->table = &regions[bound.region]->table;
-	return 0;
-}
-
-/* The order of a program relies on its regions being different memory */
-static int check_apart(struct offload *o, unsigned i)
-{
-	const struct program_region *r = o->program->regions;
-
-	for (unsigned k = 0; k < i; k++)
-		if ((r[i].writable || r[k].writable) &&
-			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file))
-			return offload_wrong(o, -EINVAL,
-				"regions \"%s\" and \"%s\" of the program are one file, %s, and it writes "
-				"to one of them; bind them to two",
-				r[k].name, r[i].name, o->bound[i].region->conf->path);
-	return 0;
-}
-
-static int bind_regions(struct offload *o, const struct catalog *catalog, struct region **regions)
-{
-	int r = 0;
-
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++)
-		r = bind_region(o, i, catalog, regions);
-	return r;
-}
-
-static int check_size(struct offload *o, unsigned i)
-{
-	const struct program_region *want = &o->program->regions[i];
-	uint64_t size = region_part_size(o->bound[i].region, o->bound[i].part);
-
-	if (size >= want->size)
-		return 0;
-	return offload_wrong(o, -EINVAL,
-		"region \"%s\" of the program needs %" PRIu64 " bytes, \"%s\" has %" PRIu64, want->name,
-		want->size, o->bound[i].region->conf->name, size);
-}
-
-static int check_regions(struct offload *o)
-{
-	char why[REGION_WHY];
-	int r = 0;
-
-	for (unsigned i = 0; i < o->program->nregions; i++)
-		if (region_is_bad(o->bound[i].region, why))
-			return offload_wrong(o, -ENODATA, "region \"%s\" cannot be served: %s",
-				o->bound[i].region->conf->name, why);
-	for (unsigned i = 0; i < o->program->nregions && r == 0; i++) {
-		r = check_size(o, i);
-		if (r == 0)
-			r = check_apart(o, i);
-	}
-	return r;
-}
-
-/* The catalog follows what clients influence with the program as the configuration sets it. A table, or what
- * the device lacks, may make another one of it, which must not store elsewhere: other offloads would not know
- */
-static int check_stored(struct offload *o, const struct catalog *catalog)
-{
-	for (unsigned i = 0; i < o->program->nregions; i++) {
-		struct chain_span theirs = o->program->regions[i].theirs;
-		const struct catalog_region *conf = o->bound[i].region->conf;
-		const struct catalog_stored *known = catalog_stored(catalog, conf->path);
-
-		if (theirs.to == 0)
-			continue;
-		catalog_span_of_file(conf, &theirs.from, &theirs.to);
-		if (!known || theirs.from < known->from || theirs.to > known->to)
-			return offload_wrong(o, -EINVAL,
-				"with the params that its table gives, its program stores what clients send "
-				"or influence in other bytes of region \"%s\" than with their defaults; set "
-				"\"width\" and \"record\"",
-				conf->name);
-	}
-	return 0;
-}
-
-static int check_windows(struct offload *o, struct rnic_pd *pd)
-{
-	struct chain_env env;
-	int r = offload_bind(o, pd, &env);
-
-	if (o->cpu)
-		return 0;
-	if (r < 0)
-		return offload_wrong(
-			o, r, "its regions cannot be registered with the device: %s", strerror(-r));
-	for (unsigned i = 0; i < o->program->nregions; i++)
-		if (env.region[i].iova & ((1ull << o->img->region_bits[i]) - 1))
-			return offload_wrong(o, -EINVAL,
-				"offsets into region \"%s\" have %u bits, more than its address allows",
-				o->program->regions[i].name, o->img->region_bits[i]);
-	return 0;
-}
-
-enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
-
-/* Bytes of the request for a key: two candidates, each a fingerprint and an offset, in this order */
-static unsigned bytes_of_key(const struct table_geometry *g)
-{
-	return 2u * (FP + g->offset_len);
-}
-
-/* Keys of a request */
-unsigned offload_keys(const struct offload *o)
-{
-	return o->img->arg_len / bytes_of_key(&o->table->geometry);
-}
-
-/* What libreddn asks for, with one key or several */
-static bool takes_keys(const struct offload *o)
-{
-	unsigned keys = offload_keys(o);
-
-	return o->img->arg_len % bytes_of_key(&o->table->geometry) == 0 && keys && keys <= REDDN_WIRE_KEYS;
-}
-
-/* It fits the slot, which ends where that of the next request begins. libreddn looks for those of several
- * keys one after the other. */
-static bool has_room(const struct offload *o, uint64_t record)
-{
-	unsigned keys = offload_keys(o);
-	uint64_t need = REDDN_SLOT_RECORD + keys * record;
-
-	return keys == 1 ? o->slot_need >= need : o->slot_need == need;
-}
-
-static int check_shape(struct offload *o)
-{
-	uint64_t record;
-
-	if (o->program->shape != PROGRAM_TABLE)
-		return 0;
-	if (!o->table || !takes_keys(o))
-		return offload_wrong(o, -EINVAL,
-			"a program of shape table reads two buckets of a table for each key; its request "
-			"must be two times a fingerprint of %d bytes and a bucket's offset, up to %d times",
-			FP, REDDN_WIRE_KEYS);
-	record = table_slot_need(&o->table->geometry) - REDDN_SLOT_RECORD;
-	if (has_room(o, record))
-		return 0;
-	return offload_wrong(o, -EINVAL,
-		"a program of shape table replies with records one after the other from byte %d of the slot; "
-		"for %u of up to %" PRIu64 " bytes the slot must have %s%" PRIu64 " bytes, not %u: see its "
-		"param \"record\"",
-		REDDN_SLOT_RECORD, offload_keys(o), record, offload_keys(o) == 1 ? "at least " : "",
-		REDDN_SLOT_RECORD + offload_keys(o) * record, o->slot_need);
 }
 
 /* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
@@ -324,17 +158,17 @@ static int check_program(struct offload *o, const struct rnic_device *dev)
 static int open_regions(struct offload *o, const struct catalog *catalog, struct rnic_pd *pd)
 {
 	const struct rnic_device *dev = rnic_pd_device(pd);
-	int r = check_regions(o);
+	int r = bindings_check_files(o);
 
 	if (r == 0 && o->table)
 		r = compile_for_table(o, &o->table->geometry, rnic_device_caps(dev));
 	if (r == 0)
-		r = check_stored(o, catalog);
+		r = bindings_check_stored(o, catalog);
 	if (r == 0)
 		r = check_program(o, dev);
 	if (r == 0)
-		r = check_windows(o, pd);
-	return r == 0 ? check_shape(o) : r;
+		r = bindings_check_windows(o, pd);
+	return r == 0 ? shape_check(o) : r;
 }
 
 static void describe(const struct offload *o)
@@ -366,7 +200,7 @@ static int open_engine(
 	if (r == 0 && !o->cpu && *caps->no_chains)
 		r = offload_unfit(o, "the device runs no chains: %s", caps->no_chains);
 	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */
-		int bound = bind_regions(o, catalog, regions);
+		int bound = bindings_make(o, catalog, regions);
 
 		r = bound < 0 ? bound : r;
 	}
@@ -455,41 +289,4 @@ bool offload_uses(const struct offload *o, const struct region *r)
 		if (o->bound[i].region == r)
 			return true;
 	return false;
-}
-
-int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env)
-{
-	struct rnic_window w;
-	int r = 0;
-
-	for (unsigned i = 0; !o->cpu && i < o->program->nregions && r == 0; i++) {
-		r = region_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable, &w);
-		if (r < 0)
-			break;
-		env->region[i].iova = w.iova;
-		env->region[i].lkey = w.lkey;
-		env->region[i].rkey = w.rkey;
-	}
-	return r;
-}
-
-void offload_window_slots(
-	const struct offload *o, struct rnic_pd *pd, const struct ledger_slot *slots[CHAIN_MAX_WINDOWS])
-{
-	struct rnic_window w;
-
-	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
-		slots[i] = !o->cpu && i < o->program->nregions &&
-					   region_window(o->bound[i].region, pd, o->bound[i].part,
-						   o->bound[i].writable, &w) == 0
-				   ? w.slot
-				   : NULL;
-}
-
-bool offload_is_bound(const struct offload *o, struct rnic_pd *pd)
-{
-	for (unsigned i = 0; !o->cpu && i < o->program->nregions; i++)
-		if (!region_has_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable))
-			return false;
-	return true;
 }

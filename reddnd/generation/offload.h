@@ -68,20 +68,6 @@ void offload_close(struct offload *o); /* fine on an offload that is all zero */
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
 bool offload_uses(const struct offload *o, const struct region *r);
 
-/** Fills in the regions of @env: windows on them for queues of @pd. Errors have been logged. The first call
- * for a PD registers them, which may take seconds; it may be on another thread. */
-int offload_bind(const struct offload *o, struct rnic_pd *pd, struct chain_env *env);
-
-/** The slots of these windows in the ledger, by region; NULL for what is in none. After offload_bind(). */
-void offload_window_slots(
-	const struct offload *o, struct rnic_pd *pd, const struct ledger_slot *slots[CHAIN_MAX_WINDOWS]);
-
-/** True if the windows for @pd are registered. */
-bool offload_is_bound(const struct offload *o, struct rnic_pd *pd);
-
-/** Keys that a request of a program of shape table asks for. */
-unsigned offload_keys(const struct offload *o);
-
 /* ---- for what opens it ---- */
 
 /** Logs what is wrong, and keeps it as the reason why the offload cannot be used. Returns @error. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/arrivals.h"
 
+#include "reddnd/generation/bindings.h"
 #include "reddnd/generation/generation.h"
 #include "util/clock.h"
 
@@ -148,7 +149,7 @@ static void register_regions(struct worker_job *job)
 	struct arrival *v = (struct arrival *)job;
 	struct chain_env env;
 
-	v->error = offload_bind(v->admitted.offload, pd_of(v), &env);
+	v->error = bindings_register(v->admitted.offload, pd_of(v), &env);
 }
 
 static void on_registered(struct worker_job *job)
@@ -204,7 +205,7 @@ static void step(struct arrival *v)
 			refuse_unreachable(v, "it did not answer some seconds ago");
 		else if (!is_being_resolved(a, v->gid))
 			submit(v, a->resolver, resolve, on_resolved);
-	} else if (!offload_is_bound(v->admitted.offload, pd_of(v))) {
+	} else if (!bindings_are_registered(v->admitted.offload, pd_of(v))) {
 		submit(v, a->registrar, register_regions, on_registered);
 	} else {
 		if (a->ops->ready(a->arg, &v->client, &v->admitted))

@@ -2,6 +2,7 @@
 #include "reddnd/session/heir.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/generation/bindings.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu.h"
@@ -100,7 +101,7 @@ void session_record_program(struct session *s)
 	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
 
-	offload_window_slots(s->offload, s->domain->pd, slots);
+	bindings_slots(s->offload, s->domain->pd, slots);
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
 		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
 	record_recycler(s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/queues.h"
 
+#include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/silence.h"
@@ -173,7 +174,7 @@ static int fill_env(struct session *s, const struct request *request)
 	int r;
 
 	fill_chain(s, request);
-	r = offload_bind(s->offload, s->domain->pd, env);
+	r = bindings_register(s->offload, s->domain->pd, env);
 	return r == 0 && s->queues.loop ? session_loop_write(s->queues.loop, env) : r;
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/shape.h"
+
+#include "reddnd/generation/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
+
+/* Bytes of the request for a key: two candidates, each a fingerprint and an offset, in this order */
+static unsigned bytes_of_key(const struct table_geometry *g)
+{
+	return 2u * (FP + g->offset_len);
+}
+
+unsigned shape_keys(const struct offload *o)
+{
+	return o->img->arg_len / bytes_of_key(&o->table->geometry);
+}
+
+/* What libreddn asks for, with one key or several */
+static bool takes_keys(const struct offload *o)
+{
+	unsigned keys = shape_keys(o);
+
+	return o->img->arg_len % bytes_of_key(&o->table->geometry) == 0 && keys && keys <= REDDN_WIRE_KEYS;
+}
+
+/* It fits the slot, which ends where that of the next request begins. libreddn looks for those of several
+ * keys one after the other. */
+static bool has_room(const struct offload *o, uint64_t record)
+{
+	unsigned keys = shape_keys(o);
+	uint64_t need = REDDN_SLOT_RECORD + keys * record;
+
+	return keys == 1 ? o->slot_need >= need : o->slot_need == need;
+}
+
+int shape_check(struct offload *o)
+{
+	uint64_t record;
+
+	if (o->program->shape != PROGRAM_TABLE)
+		return 0;
+	if (!o->table || !takes_keys(o))
+		return offload_wrong(o, -EINVAL,
+			"a program of shape table reads two buckets of a table for each key; its request "
+			"must be two times a fingerprint of %d bytes and a bucket's offset, up to %d times",
+			FP, REDDN_WIRE_KEYS);
+	record = table_slot_need(&o->table->geometry) - REDDN_SLOT_RECORD;
+	if (has_room(o, record))
+		return 0;
+	return offload_wrong(o, -EINVAL,
+		"a program of shape table replies with records one after the other from byte %d of the slot; "
+		"for %u of up to %" PRIu64 " bytes the slot must have %s%" PRIu64 " bytes, not %u: see its "
+		"param \"record\"",
+		REDDN_SLOT_RECORD, shape_keys(o), record, shape_keys(o) == 1 ? "at least " : "",
+		REDDN_SLOT_RECORD + shape_keys(o) * record, o->slot_need);
+}
