@@ -84,7 +84,8 @@ while True:
 pids+=("$!")
 until_true test -S "$work/notify" || fail "no socket for notifications"
 export NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=2000000
-start_reddnd "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; } );"
+start_reddnd "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"r\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );"
 unset NOTIFY_SOCKET WATCHDOG_USEC
 for words in READY=1 'STATUS=0 sessions' WATCHDOG=1; do
 	until_true grep -q "$words" "$work/notified" || fail "no notification $words" "$work/notified" "$work/reddnd.log"
@@ -106,6 +107,14 @@ shows()
 until_true shows ||
 	fail "SIGUSR1 is not answered" "$work/reddnd.log"
 ok "SIGUSR1 logs the counters"
+# the NIC arms the instances of such a session again by itself, so nothing else takes its completions
+background live.log "$REDDN" ping --timeout 100000 --port "$port" --count 1000000 --interval 20000 "$address" r
+until_true grep -qE 'STATUS=1 sessions, ([2-9]|[1-9][0-9]+) requests' "$work/notified" ||
+	fail "the status has none of the requests of a recycled session" "$work/notified"
+kill "$child"
+wait "$child"
+until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -eq 2 ]" || fail "the client stays" "$work/reddnd.log"
+ok "the status counts requests of a recycled session that goes on"
 kill -HUP "$daemon_pid"
 until_true grep -q RELOADING=1 "$work/notified" || fail "no notification of a reload" "$work/notified" "$work/reddnd.log"
 until_true grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
