@@ -253,6 +253,11 @@ static uint32_t outstanding(struct hw_cq *cq)
 	return used < 0x800000 ? used : 0;
 }
 
+bool hw_cq_holds_one(struct hw_cq *cq)
+{
+	return outstanding(cq) == 1;
+}
+
 static bool overrun(struct hw_cq *cq)
 {
 	return outstanding(cq) >= cq->size;
@@ -273,7 +278,6 @@ bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe)
 	put_cqe(cq, cq->cc ? 0 : cq->producer & (cq->size - 1), cqe);
 	count_cqe(cq);
 	cq->dev->total.cqes++;
-	cq->dev->answers += !cq->oi; /* one that may overrun is there for WAITs */
 	if (cqe->solicited || cqe->syndrome)
 		cq->sol_at = cq->producer;
 	for (qp = TAILQ_FIRST(&cq->waiters); qp; qp = next) {

@@ -73,6 +73,7 @@ static inline bool hw_cq_reached(const struct hw_cq *cq, uint32_t index)
 
 /** Appends a CQE. False: overrun; the CQ has failed and on_error was called. */
 bool hw_cq_push(struct hw_cq *cq, const struct hw_cqe *cqe);
+bool hw_cq_holds_one(struct hw_cq *cq); /* that software has not consumed */
 
 void hw_cq_check_arm(struct hw_cq *cq); /* re-reads the arm word, fires if it must */
 bool hw_cq_timers(struct hw_dev *dev);  /* fires moderated events that are due */

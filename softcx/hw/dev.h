@@ -61,16 +61,19 @@ struct hw_dev {
 	unsigned nawake, wqes_between_scans;
 	unsigned ntimes_awake; /* of nawake: pages that show the time */
 	uint64_t wqes_at_scan;
-	uint64_t segments; /* of 16 bytes, of all WQEs executed but NOPs: about what they cost */
-	uint64_t answers;  /* CQEs ever written for software that polls */
+	uint64_t cost;     /* of all WQEs executed so far (turns.h) */
+	uint64_t round;    /* of the scheduler: where the account of a queue without a rest is, */
+	uint64_t furthest; /* and the highest account of any */
+	uint64_t answers;  /* CQEs ever written that software waits for (qp.h) */
 
-	struct hw_qp_list ready;     /* SQs with WQEs to execute */
+	struct hw_qp_list ready;     /* SQs with WQEs to execute, */
+	struct hw_qp_list spent;     /* and those of them that have had their share of the round */
 	struct hw_qp_list timed;     /* SQs in an RNR or retry pause */
 	struct hw_qp_list inflight;  /* SQs with effects that have not landed */
 	struct hw_qp_list broken;    /* RQs in ERR, whose RECVs are flushed as they are posted */
 	struct hw_cq_list moderated; /* CQs with an event that moderation delays */
-	unsigned nready, ninflight;
-	uint64_t now;   /* ns; read once per turn of a queue */
+	unsigned nready;             /* on either of the first two */
+	uint64_t now;                /* ns; read once per turn of a queue */
 	uint64_t epoch; /* ns from 1970 to the beginning of that clock, when the device was made */
 
 	TAILQ_HEAD(, hw_fault_rule) faults; /* of fault.c */

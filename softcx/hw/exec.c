@@ -8,20 +8,19 @@
 #include "softcx/hw/rate.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/route.h"
+#include "softcx/hw/turns.h"
 #include "softcx/hw/wait.h"
 #include "util/clock.h"
 
 enum {
 	PASS = 512, /* WQEs per hw_exec_run */
-	BURST = 32, /* most WQEs of one queue in a turn */
-	/* Of a brief run, in segments: */
-	SHORT_TURN = 32, /* of one queue, */
-	AFTER = 96,      /* after a CQE for software: about as long as a context switch and back */
-	CANDIDATES = 8,  /* queues, for a turn */
+	BURST = 32, /* most WQEs of one queue between two choices of the seed */
+	/* Of hw_turns_charge(): */
+	COST = 16384, /* in a pass, then doorbells are looked at again; */
+	AFTER = 96,   /* after a CQE that software waits for: about as long as a context switch and back */
 	MAX_RETRY_NS =
 		100000000, /* longest pause before a retry; timeouts of 4 s would only slow programs down */
 	RETRY_FOREVER = 7,
-	BYTES = 4 << 20, /* per hw_exec_run, then doorbells are looked at again */
 };
 
 /* ---- outcome ---------------------------------------------------------------------------- */
@@ -95,7 +94,7 @@ static void succeed(struct hw_wqe *w)
 	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
-	qp->dev->segments += w->opcode == WQE_OP_NOP ? 0 : w->ds;
+	hw_turns_charge(qp, w->opcode == WQE_OP_NOP ? 1 : w->ds, w->bytes);
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
 		trace(w, HW_TRACE_WQE, 0);
@@ -330,28 +329,21 @@ static void step(struct hw_qp *qp)
 		retire(&w, ret);
 }
 
-/* What ends a turn besides the number of its WQEs. */
-struct limit {
-	uint64_t bytes;    /* when this is the total */
-	uint64_t segments; /* of the turn */
-};
-
-/* Executes up to @burst WQEs of @qp, which is ready. */
-static unsigned turn(struct hw_qp *qp, unsigned burst, const struct limit *limit)
+/* Executes what the seed and its share allow of @qp, which can execute. Returns the number of WQEs. */
+static unsigned turn(struct hw_qp *qp)
 {
-	const uint64_t from = qp->dev->segments;
 	unsigned done = 0;
+	bool goes_on;
 
-	while (done < burst && qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi &&
-		qp->dev->total.bytes < limit->bytes && qp->dev->segments - from < limit->segments) {
+	do {
 		step(qp);
 		done++;
-	}
-	qp->goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
-	if (qp->run_state != HW_RUN_READY)
-		return done;
+		goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
+	} while (goes_on && done < qp->burst && hw_turns_has_share(qp));
+	qp->burst = goes_on ? qp->burst - done : 0;
 	/* to the end of the line, or out of it */
-	hw_qp_set_run(qp, qp->goes_on ? HW_RUN_READY : HW_RUN_IDLE);
+	if (qp->run_state == HW_RUN_READY)
+		hw_qp_set_run(qp, goes_on ? HW_RUN_READY : HW_RUN_IDLE);
 	return done;
 }
 
@@ -371,68 +363,76 @@ static struct hw_qp *first_due(const struct hw_dev *dev)
 	return first;
 }
 
-/* One of the first queues whose last turn did not end in the middle, or NULL. */
-static struct hw_qp *fresh(const struct hw_dev *dev)
+/*
+ * The choices of the seed before a turn of @qp. False: it has none. They are made once for each burst,
+ * however many turns it takes: what a queue has sent must not land earlier because shares are short.
+ */
+static bool begin_turn(struct hw_qp *qp, unsigned most)
 {
-	struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
+	struct hw_dev *dev = qp->dev;
 
-	for (unsigned i = 1; qp && qp->goes_on && i < CANDIDATES; i++)
-		qp = TAILQ_NEXT(qp, run);
-	return qp && !qp->goes_on ? qp : NULL;
+	if (dev->cfg.lenient) {
+		qp->burst = most;
+		return true;
+	}
+	/* While one goes on that has had its share, time passes for those that wait for what they have sent
+	 */
+	if (qp->spent && TAILQ_EMPTY(&dev->ready) && hw_pick(dev, 8) && hw_inflight_tick_at_rest(dev))
+		return false;
+	if (qp->burst)
+		return true;
+	switch (hw_pick(dev, 8)) {
+	case 0: /* someone else first */
+		hw_qp_set_run(qp, HW_RUN_READY);
+		return false;
+	case 1:
+	case 2:
+	case 3:
+		hw_inflight_tick(dev);
+		break;
+	}
+	if (qp->run_state != HW_RUN_READY) /* the tick has failed it */
+		return false;
+	qp->burst = 1 + hw_pick(dev, most);
+	return true;
 }
 
-bool hw_exec_run(struct hw_dev *dev, bool brief)
+/* Effects land on a modelled clock as often as WQEs are executed. */
+static unsigned turn_by_clock(struct hw_dev *dev)
+{
+	struct hw_qp *qp = first_due(dev);
+	unsigned done;
+
+	qp->burst = 1;
+	done = turn(qp);
+	if (!dev->cfg.lenient && hw_pick(dev, 2))
+		hw_inflight_tick(dev);
+	return done;
+}
+
+bool hw_exec_run(struct hw_dev *dev)
 {
 	const unsigned most = dev->cfg.pass ? dev->cfg.pass : PASS, burst = most < BURST ? most : BURST;
-	const struct limit limit = {dev->total.bytes + BYTES, brief ? SHORT_TURN : UINT64_MAX};
-	uint64_t answers = dev->answers, end = UINT64_MAX;
+	const uint64_t answers = dev->answers;
+	uint64_t end = dev->cost + COST;
 	unsigned done = 0;
 
 	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
 		return false;
-	while (done++ < most && dev->total.bytes < limit.bytes && dev->segments < end) {
-		struct hw_qp *qp = TAILQ_FIRST(&dev->ready);
+	while (done++ < most && dev->cost < end) {
+		struct hw_qp *qp = hw_turns_next(dev);
 
-		if (brief && dev->answers != answers) {
-			answers = dev->answers;
-			end = dev->segments + AFTER;
-		}
 		if (!qp) {
 			if (!hw_inflight_tick(dev))
 				break;
 			continue;
 		}
-		if (brief && qp->goes_on && hw_pick(dev, 8)) {
-			struct hw_qp *other = fresh(dev);
-
-			/* What one of them waits for may be on its way; what this one has sent is no such
-			 * thing, and where it lacks a fence it must not look as if it had one */
-			if (!other && TAILQ_FIRST(&dev->inflight) != qp && hw_inflight_tick(dev))
-				continue;
-			qp = other ? other : TAILQ_FIRST(&dev->ready);
-		}
-		if (dev->clock) {
-			done += turn(first_due(dev), 1, &limit);
-			if (!dev->cfg.lenient && hw_pick(dev, 2))
-				hw_inflight_tick(dev);
-			continue;
-		}
-		if (dev->cfg.lenient) {
-			done += turn(qp, burst, &limit);
-			continue;
-		}
-		switch (hw_pick(dev, 8)) {
-		case 0: /* someone else first */
-			hw_qp_set_run(qp, HW_RUN_READY);
-			continue;
-		case 1:
-		case 2:
-		case 3:
-			hw_inflight_tick(dev);
-			break;
-		}
-		if (qp->run_state == HW_RUN_READY) /* the tick may have failed it */
-			done += turn(qp, 1 + hw_pick(dev, burst), &limit);
+		if (dev->clock)
+			done += turn_by_clock(dev);
+		else if (begin_turn(qp, burst))
+			done += turn(qp);
+		if (dev->answers != answers && end > dev->cost + AFTER)
+			end = dev->cost + AFTER;
 	}
 	return true;
 }

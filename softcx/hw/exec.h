@@ -64,9 +64,9 @@ struct hw_sgl {
 };
 
 /**
- * Executes enabled WQEs of ready queues and lets effects land, a bounded number. If @brief, queues with
- * little to do come first, and it ends soon after a CQE for software. False: there was nothing to do.
+ * Executes enabled WQEs of ready queues and lets effects land, a bounded number. It ends soon after a CQE
+ * that software waits for. False: there was nothing to do.
  */
-bool hw_exec_run(struct hw_dev *dev, bool brief);
+bool hw_exec_run(struct hw_dev *dev);
 
 #endif

@@ -65,6 +65,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 	hw_table_init(&dev->srqs, 0x30, 1 << 16);
 	hw_table_init(&dev->rates, 0x5, 1 << 16);
 	TAILQ_INIT(&dev->ready);
+	TAILQ_INIT(&dev->spent);
 	TAILQ_INIT(&dev->timed);
 	TAILQ_INIT(&dev->inflight);
 	TAILQ_INIT(&dev->broken);

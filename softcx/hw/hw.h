@@ -116,18 +116,13 @@ enum hw_pass {
 	HW_PASS_NOTHING = 0,
 	HW_PASS_LOOKED, /* for rings of other queues on a page that rang, or there are more to look at */
 	HW_PASS_WORKED,
-	HW_PASS_ANSWERED, /* the same, and ended early: hw_poll_briefly() only */
+	HW_PASS_ANSWERED, /* the same, and ended soon after a CQE that software waits for; there is more */
 };
 /**
  * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
  * Bounded work per call. But for HW_PASS_NOTHING: call again at once.
  */
 enum hw_pass hw_poll(struct hw_dev *dev);
-/**
- * The same for a caller who shares its core with software: what is long comes last, and the pass ends soon
- * after a CQE that software may wait for, although there is more work. No difference with a modelled clock.
- */
-enum hw_pass hw_poll_briefly(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
 uint64_t hw_next_timer(const struct hw_dev *dev);
 
@@ -212,8 +207,6 @@ void hw_uar_wake(struct hw_uar *uar);
 /** Wakes pages that a store brought back without a guard's notice. True if pages still sleep. */
 bool hw_uar_check_asleep(struct hw_dev *dev);
 
-/** How many CQEs it has written to CQs that software polls. */
-uint64_t hw_answers(const struct hw_dev *dev);
 /** How many rings hw_poll() has found: hw_counts.rings. */
 uint64_t hw_rings(const struct hw_dev *dev);
 /** True if hw_poll() may find work that neither a timer nor hw_uar_wake() announces. */

@@ -11,6 +11,7 @@ enum {                  /* all powers of two where they size a ring */
 	MAX_WRITE_BYTES = 128,
 	MAX_CQES = 16,
 };
+enum { LOOKS = 8 }; /* for one queue among those with effects in flight */
 
 struct late_read {
 	uint32_t len, nspans;
@@ -234,20 +235,18 @@ void hw_inflight_free(struct hw_qp *qp)
 	qp->inflight = NULL;
 }
 
-bool hw_inflight_tick(struct hw_dev *dev)
+/* Lets something of @qp land, or nothing. */
+static void tick(struct hw_qp *qp)
 {
-	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight);
-	struct hw_inflight *f;
+	struct hw_inflight *f = qp->inflight;
+	struct hw_dev *dev = qp->dev;
 
-	if (!qp)
-		return false;
-	f = qp->inflight;
 	switch (hw_pick(dev, 8)) {
 	case 0:
 	case 1:
 	case 2:
 		hw_inflight_land(qp);
-		return true;
+		return;
 	case 3:
 	case 4:
 		if (f->cqes_in != f->cqes_out)
@@ -268,5 +267,24 @@ bool hw_inflight_tick(struct hw_dev *dev)
 		TAILQ_INSERT_TAIL(&dev->inflight, qp, landing);
 		unlist_if_empty(qp);
 	}
-	return true;
+}
+
+bool hw_inflight_tick(struct hw_dev *dev)
+{
+	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight);
+
+	if (qp)
+		tick(qp);
+	return qp;
+}
+
+bool hw_inflight_tick_at_rest(struct hw_dev *dev)
+{
+	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight);
+
+	for (unsigned i = 1; qp && qp->run_state == HW_RUN_READY; i++)
+		qp = i < LOOKS ? TAILQ_NEXT(qp, landing) : NULL;
+	if (qp)
+		tick(qp);
+	return qp;
 }

@@ -48,5 +48,7 @@ void hw_inflight_free(struct hw_qp *qp);
 
 /** Lets something land; the seed chooses. False: nothing is in flight. */
 bool hw_inflight_tick(struct hw_dev *dev);
+/** The same for a queue that cannot execute now. False: none was found. */
+bool hw_inflight_tick_at_rest(struct hw_dev *dev);
 
 #endif

@@ -80,7 +80,7 @@ static int find_peer(struct hw_wqe *w)
 
 static int exec_send(struct hw_wqe *w)
 {
-	struct hw_msg msg = {.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & WQE_SOLICITED};
+	struct hw_msg msg = {.src = w->qp, .solicited = w->fm_ce_se & WQE_SOLICITED};
 	struct hw_sgl sgl;
 	int ret;
 
@@ -113,8 +113,7 @@ static int exec_send(struct hw_wqe *w)
 
 static int exec_datagram(struct hw_wqe *w)
 {
-	struct hw_msg msg = {
-		.src_qpn = w->qp->qpn, .solicited = w->fm_ce_se & WQE_SOLICITED, .datagram = true};
+	struct hw_msg msg = {.src = w->qp, .solicited = w->fm_ce_se & WQE_SOLICITED, .datagram = true};
 	struct hw_qp *qp = w->qp;
 	struct hw_av av;
 	struct hw_sgl sgl;
@@ -201,7 +200,7 @@ static int exec_write(struct hw_wqe *w)
 			.cqe_opcode = CQE_OP_RESP_WRITE_IMM,
 			.solicited = w->fm_ce_se & WQE_SOLICITED,
 			.imm_be = raw32(w->p + WQE_IMM),
-			.src_qpn = w->qp->qpn,
+			.src = w->qp,
 			.len = sgl.len,
 			.at = at,
 		};

@@ -18,7 +18,7 @@ static bool run_timers(struct hw_dev *dev)
 	return any;
 }
 
-static enum hw_pass poll(struct hw_dev *dev, bool brief)
+enum hw_pass hw_poll(struct hw_dev *dev)
 {
 	const uint64_t answers = dev->answers;
 	bool looked, worked;
@@ -29,26 +29,10 @@ static enum hw_pass poll(struct hw_dev *dev, bool brief)
 	worked = run_timers(dev);
 	worked |= hw_cq_timers(dev);
 	worked |= hw_qp_flush_broken(dev);
-	worked |= hw_exec_run(dev, brief);
-	if (brief && dev->nready && dev->answers != answers)
+	worked |= hw_exec_run(dev);
+	if (dev->nready && dev->answers != answers)
 		return HW_PASS_ANSWERED;
 	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
-}
-
-enum hw_pass hw_poll(struct hw_dev *dev)
-{
-	return poll(dev, false);
-}
-
-/* The order of a modelled clock is that of its time */
-enum hw_pass hw_poll_briefly(struct hw_dev *dev)
-{
-	return poll(dev, !dev->clock);
-}
-
-uint64_t hw_answers(const struct hw_dev *dev)
-{
-	return dev->answers;
 }
 
 uint64_t hw_rings(const struct hw_dev *dev)

@@ -332,8 +332,23 @@ const uint8_t *hw_qp_take_recv(struct hw_qp *qp)
 	return qp->rq_shadow + off;
 }
 
+/* Whether nothing else is under way when @cqe is written. */
+static bool is_last(struct hw_qp *qp, const struct hw_cqe *cqe)
+{
+	if (cqe->opcode == CQE_OP_REQ || cqe->syndrome)
+		return qp->sq_ci == qp->sq_pi;
+	qp->unanswered--;
+	if (qp->unanswered < qp->least)
+		qp->least = qp->unanswered;
+	return qp->unanswered == qp->least;
+}
+
 void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe)
 {
-	if (!hw_cq_push(cq, cqe) && qp->state != HW_ERR)
+	const bool last = is_last(qp, cqe);
+
+	if (hw_cq_push(cq, cqe))
+		qp->dev->answers += last && !cq->oi && !qp->clock && hw_cq_holds_one(cq);
+	else if (qp->state != HW_ERR)
 		hw_qp_fail(qp, HW_ERR, HW_EV_QP_FATAL);
 }

@@ -33,10 +33,12 @@ struct hw_qp {
 	uint16_t sq_ci, sq_fetched, sq_pi;
 	bool cd_master, cd_send, cd_recv, real_time;
 	enum hw_run run_state;
+	bool spent;       /* on dev->spent */
+	uint64_t account; /* of what it has executed */
+	unsigned burst;   /* WQEs left that the seed lets it execute */
 	struct hw_cq *wait_cq;
 	uint32_t wait_index;
 	uint64_t due;
-	bool goes_on;  /* its last turn ended with WQEs left to execute */
 	bool delayed;  /* by a fault: the WQE at sq_ci has had its pause */
 	bool in_retry; /* rnr_left and retry_left are those of the WQE at sq_ci */
 	uint8_t rnr_left, retry_left;
@@ -50,6 +52,9 @@ struct hw_qp {
 	struct hw_srq *srq;
 	bool is_broken;   /* on dev->broken */
 	bool established; /* a packet arrived in RTR */
+
+	int32_t unanswered; /* messages sent less those received, */
+	int32_t least;      /* and the lowest such number so far */
 
 	uint32_t *db; /* [0] RECVs, [1] send WQEBBs */
 	struct hw_cq *scq, *rcq;
@@ -118,7 +123,12 @@ void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */
 void hw_qp_leave_broken(struct hw_qp *qp);
 bool hw_qp_flush_broken(struct hw_dev *dev); /* RECVs posted since to queues in ERR */
 
-/** Writes a CQE; a CQ that overruns takes the QP to ERR. */
+/**
+ * Writes a CQE; a CQ that overruns takes the QP to ERR. It counts as an answer that software waits for if
+ * there is none that software has not consumed, and nothing else is under way for it: the SQ is empty, or no
+ * more messages have no answer than when there were fewest. A CQ that may overrun is there for
+ * WAITs, and the order of a modelled clock is that of its time.
+ */
 void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe);
 
 #endif

@@ -164,7 +164,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 {
 	uint16_t posted = hw_qp_recvs(peer);
 	struct hw_cqe cqe = {
-		.rqpn = m->src_qpn | (uint32_t)(m->has_grh ? 1 : 0) << 28 | (uint32_t)m->packet_type << 24,
+		.rqpn = m->src->qpn | (uint32_t)(m->has_grh ? 1 : 0) << 28 | (uint32_t)m->packet_type << 24,
 		.slid = m->slid,
 		.user_index = peer->user_index,
 		.real_time = peer->real_time,
@@ -183,6 +183,7 @@ int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *m)
 	/* A RECV index behind what was consumed is no RECV */
 	if (!posted || posted >= 0x8000)
 		return HW_EXEC_RNR;
+	m->src->unanswered++;
 	seg = take(peer, &max, &cqe.wqe_counter);
 	if (m->data && m->len) {
 		uint32_t room = !peer->cs_res || m->datagram ? 0 : peer->rcq->cqe_bytes == 128 ? 64 : 32;

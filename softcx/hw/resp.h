@@ -29,7 +29,7 @@ struct hw_msg {
 	bool solicited;
 	bool datagram; /* a 40-byte GRH is delivered first */
 	uint32_t imm_be;
-	uint32_t src_qpn;
+	struct hw_qp *src;         /* who sends it */
 	uint8_t packet_type;       /* of a datagram: enum hw_packet_type */
 	uint32_t len;              /* bytes to report */
 	uint64_t at;               /* modelled clock: when it is placed */

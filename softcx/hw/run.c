@@ -4,6 +4,7 @@
 #include "softcx/hw/clock.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/qp.h"
+#include "softcx/hw/turns.h"
 #include "util/clock.h"
 
 void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
@@ -14,8 +15,7 @@ void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
 	case HW_RUN_IDLE:
 		break;
 	case HW_RUN_READY:
-		TAILQ_REMOVE(&dev->ready, qp, run);
-		dev->nready--;
+		hw_turns_remove(qp);
 		break;
 	case HW_RUN_WAIT:
 		TAILQ_REMOVE(&qp->wait_cq->waiters, qp, run);
@@ -28,8 +28,7 @@ void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
 	case HW_RUN_IDLE:
 		break;
 	case HW_RUN_READY:
-		TAILQ_INSERT_TAIL(&dev->ready, qp, run);
-		dev->nready++;
+		hw_turns_add(qp);
 		break;
 	case HW_RUN_WAIT:
 		TAILQ_INSERT_TAIL(&qp->wait_cq->waiters, qp, run);

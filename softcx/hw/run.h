@@ -11,7 +11,7 @@ struct hw_qp;
 
 enum hw_run {
 	HW_RUN_IDLE,  /* nothing to execute, or not in RTS */
-	HW_RUN_READY, /* on dev->ready */
+	HW_RUN_READY, /* can execute: turns.h */
 	HW_RUN_WAIT,  /* stopped at a WAIT: on the waiters of wait_cq */
 	HW_RUN_TIMED, /* pause before a retry: on dev->timed until @due */
 };

@@ -276,41 +276,6 @@ static void ring_wraps(void **state)
 	close_pair(&p);
 }
 
-/* A CQE ends a brief pass though there is more, and no other pass; all is executed in the end. */
-static void passes_for_software(void **state)
-{
-	enum { LONG = 200 };
-	struct rig_opt o = {.wqebbs = 256};
-
-	(void)state;
-	for (int brief = 0; brief < 2; brief++) {
-		enum hw_pass (*poll)(struct hw_dev *) = brief ? hw_poll_briefly : hw_poll;
-		struct hw_counts c;
-		struct pair p;
-		uint8_t *mem;
-
-		open_pair(&p, 1, true, o);
-		mem = rig_alloc(&p.rig, 64);
-		for (unsigned i = 0; i < LONG; i++)
-			wqe_rdma(&p.q[1], WQE_OP_WRITE, mem, 8, mem + 8, 0, 0);
-		rig_ring(&p.q[1]);
-		wqe_rdma(&p.q[0], WQE_OP_WRITE, mem, 8, mem + 16, SIG, 0);
-		rig_ring(&p.q[0]);
-		assert_int_equal(poll(p.rig.dev), brief ? HW_PASS_ANSWERED : HW_PASS_WORKED);
-		rig_expect(&p.scq[0], CQE_OP_REQ);
-		hw_counts(p.rig.dev, &c);
-		if (brief)
-			assert_in_range(c.wqes, 1, LONG / 2);
-		else
-			assert_int_equal(c.wqes, LONG + 1);
-		while (poll(p.rig.dev))
-			;
-		hw_counts(p.rig.dev, &c);
-		assert_int_equal(c.wqes, LONG + 1);
-		close_pair(&p);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,7 +287,6 @@ int main(void)
 		cmocka_unit_test(write_read_atomic),
 		cmocka_unit_test(masked_atomics),
 		cmocka_unit_test(ring_wraps),
-		cmocka_unit_test(passes_for_software),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,6 @@
 enum {
 	EMPTY_POLLS = 16, /* passes that find nothing, before others may run */
 	YIELDS = 16,      /* between two looks at whether others ran then */
-	ANSWERS = 2,      /* to software at a yield, at most, where its latency counts more than its rate */
 	TRIES = 1000,     /* to take the hardware, before its owner may need a core */
 };
 
@@ -74,12 +73,12 @@ static void give_way(struct engine *e)
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static enum hw_pass poll_hardware(struct engine *e, bool brief)
+static enum hw_pass poll_hardware(struct engine *e)
 {
 	enum hw_pass all = HW_PASS_NOTHING;
 
 	for (unsigned i = 0; i < e->ndevs; i++) {
-		enum hw_pass pass = brief ? hw_poll_briefly(e->devs[i]) : hw_poll(e->devs[i]);
+		enum hw_pass pass = hw_poll(e->devs[i]);
 
 		all = pass > all ? pass : all;
 	}
@@ -96,16 +95,13 @@ static enum hw_pass poll_hardware(struct engine *e, bool brief)
 static void let_others_run(struct engine *e)
 {
 	struct rusage used;
-	bool shares;
 
 	sched_yield();
 	if (++e->yields < YIELDS)
 		return;
 	getrusage(RUSAGE_THREAD, &used);
-	shares = used.ru_nivcsw - e->switches >= YIELDS / 2;
-	e->brief = shares && e->answers - e->answered <= ANSWERS * YIELDS;
-	e->hurries = shares && !e->rung_beside;
-	e->answered = e->answers;
+	e->shares = used.ru_nivcsw - e->switches >= YIELDS / 2;
+	e->hurries = e->shares && !e->rung_beside;
 	e->switches = used.ru_nivcsw;
 	e->rung_beside = false;
 	e->yields = 0;
@@ -179,15 +175,6 @@ static uint64_t rings(const struct engine *e)
 	return all;
 }
 
-static uint64_t answers(const struct engine *e)
-{
-	uint64_t all = 0;
-
-	for (unsigned i = 0; i < e->ndevs; i++)
-		all += hw_answers(e->devs[i]);
-	return all;
-}
-
 static bool run_round(struct engine *e)
 {
 	const bool hurries = e->hurries && e->yields > 0;
@@ -196,14 +183,14 @@ static bool run_round(struct engine *e)
 
 	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
 		const uint64_t before = rings(e);
-		enum hw_pass pass = poll_hardware(e, e->brief);
+		enum hw_pass pass = poll_hardware(e);
 
 		/* timers, and what was rung before, are no sign of others */
 		e->rung_beside |= empty > 0 && rings(e) != before;
 		busy |= pass != HW_PASS_NOTHING;
-		if (pass == HW_PASS_ANSWERED)
+		if (pass == HW_PASS_ANSWERED && e->shares)
 			break;
-		if (pass == HW_PASS_WORKED || (pass == HW_PASS_LOOKED && !e->hurries)) {
+		if (pass >= HW_PASS_WORKED || (pass == HW_PASS_LOOKED && !e->hurries)) {
 			empty = 0;
 		} else if (pass == HW_PASS_NOTHING && (hurries || !spins(e))) {
 			break;
@@ -212,7 +199,6 @@ static bool run_round(struct engine *e)
 		}
 		give_way(e);
 	}
-	e->answers = answers(e);
 	return busy;
 }
 
@@ -258,7 +244,7 @@ static bool look_at_queues(struct engine *e)
 {
 	bool beside = atomic_load_explicit(&e->cpu, memory_order_relaxed) != sched_getcpu() && !e->naps;
 
-	return !beside && poll_hardware(e, false);
+	return !beside && poll_hardware(e);
 }
 
 static void yield(struct engine *e)

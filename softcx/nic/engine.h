@@ -43,10 +43,8 @@ struct engine {
 	unsigned yields;    /* since it looked at @switches, */
 	long switches;      /* how often it lost the core so far */
 	bool rung_beside;   /* since then: by software on another core */
-	uint64_t answers;   /* CQEs for software so far, */
-	uint64_t answered;  /* and until it looked */
-	bool brief;   /* are its passes: it shares its core with software that waits for single requests */
-	bool hurries; /* to yield: only software on its own core has work for it */
+	bool shares;        /* its core with software that runs when it yields, */
+	bool hurries;       /* and has no work from elsewhere */
 
 	uint64_t yielded_at; /* ns, by the command thread */
 };
