@@ -204,7 +204,10 @@ void hw_uar_unguard(struct hw_uar *uar, struct hw_uar_guard *guard);
 /** Puts the page back and polls it from now on; then the store may be repeated. No effect on an awake page.
  */
 void hw_uar_wake(struct hw_uar *uar);
-/** Wakes pages that a store brought back without a guard's notice. True if pages still sleep. */
+/**
+ * Wakes pages that a store brought back without a guard's notice. It looks at some of those that sleep, at
+ * the others the next times: a server has thousands. True if pages still sleep.
+ */
 bool hw_uar_check_asleep(struct hw_dev *dev);
 
 /** How many rings hw_poll() has found: hw_counts.rings. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Doorbell pages: rings that overwrite each other, and the sleep of pages that nobody rings. */
 #include "softcx/hw/test-rig.h"
+#include "softcx/hw/uar.h"
 
 #include <endian.h>
 #include <unistd.h>
@@ -269,6 +270,45 @@ static void sleep_and_wake(void **state)
 	assert_int_equal(ended, 1);
 }
 
+/* Thousands of pages sleep, and a check looks at a few of them; a store without a guard is found in the end.
+ */
+static void many_asleep(void **state)
+{
+	enum { PAGES = 5 * HW_UAR_LOOKS };
+	struct hw_uar *uar[PAGES];
+	struct hw_uar_guard guard[PAGES];
+	unsigned ended = 0, checks = 0;
+	struct hw_counts c;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &(struct hw_config){.lenient = true});
+	for (unsigned i = 0; i < PAGES; i++) {
+		guard[i] = (struct hw_uar_guard){.gone = gone, .arg = &ended};
+		assert_int_equal(hw_uar_alloc(r.dev, &uar[i]), 0);
+		hw_uar_mapped(uar[i]);
+		hw_uar_guard(uar[i], &guard[i]);
+	}
+	do {
+		usleep(5000);
+		rig_run(&r);
+		hw_counts(r.dev, &c);
+	} while (c.uars_asleep < PAGES);
+	/* the worst places, whatever the order */
+	for (unsigned i = 0; i < PAGES; i += PAGES - 1)
+		assert_int_equal(pwrite(hw_uar_fd(uar[i]), &(uint64_t){0}, 8, 0), 8);
+	do {
+		hw_uar_check_asleep(r.dev);
+		hw_counts(r.dev, &c);
+		checks++;
+	} while (c.uars_asleep > PAGES - 2);
+	assert_int_equal(checks, PAGES / HW_UAR_LOOKS);
+	for (unsigned i = 0; i < PAGES; i++)
+		assert_int_equal(hw_uar_free(r.dev, uar[i]), 0);
+	assert_int_equal(ended, PAGES);
+	rig_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +319,7 @@ int main(void)
 		cmocka_unit_test(a_cq_joins_a_round),
 		cmocka_unit_test(idle_queues_cost_nothing),
 		cmocka_unit_test(sleep_and_wake),
+		cmocka_unit_test(many_asleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

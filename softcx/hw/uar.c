@@ -267,12 +267,17 @@ void hw_uar_unguard(struct hw_uar *uar, struct hw_uar_guard *guard)
 
 bool hw_uar_check_asleep(struct hw_dev *dev)
 {
-	struct hw_uar *uar, *next;
+	struct hw_uar *uar = TAILQ_FIRST(&dev->asleep), *next;
+	unsigned looks = HW_UAR_LOOKS;
 
-	for (uar = TAILQ_FIRST(&dev->asleep); uar; uar = next) {
-		next = TAILQ_NEXT(uar, link);
-		if (lseek(uar->fd, 0, SEEK_DATA) == 0)
+	for (struct hw_uar *last = TAILQ_LAST(&dev->asleep, hw_uar_list); uar && looks--; uar = next) {
+		next = uar == last ? NULL : TAILQ_NEXT(uar, link);
+		if (lseek(uar->fd, 0, SEEK_DATA) == 0) {
 			hw_uar_wake(uar);
+			continue;
+		}
+		TAILQ_REMOVE(&dev->asleep, uar, link);
+		TAILQ_INSERT_TAIL(&dev->asleep, uar, link);
 	}
 	return !TAILQ_EMPTY(&dev->asleep);
 }

@@ -12,7 +12,10 @@
 TAILQ_HEAD(hw_uar_qps, hw_qp);
 TAILQ_HEAD(hw_uar_cqs, hw_cq);
 
-enum { HW_UAR_MIN_STEP = 2 }; /* of a scan */
+enum {
+	HW_UAR_MIN_STEP = 2, /* of a scan */
+	HW_UAR_LOOKS = 64,   /* at pages that sleep, in a check: each is a system call */
+};
 
 /** Progress through the queues that may have rung unseen. */
 struct hw_uar_round {
