@@ -46,6 +46,8 @@ TAILQ_HEAD(hw_uar_list, hw_uar);
 
 struct hw_dev {
 	struct hw_config cfg;
+	struct hw_pu *pu;       /* NULL: one thread executes all devices */
+	struct hw_qp *claimant; /* a ready queue whose WQE waits for other units, and is next; or NULL */
 	uint64_t rng;
 	uint8_t max_ds;   /* of a send WQE */
 	uint64_t lacking; /* hw_op_lacking() */

@@ -5,6 +5,7 @@
 #include "softcx/hw/fault.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/op.h"
+#include "softcx/hw/pu.h"
 #include "softcx/hw/rate.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/route.h"
@@ -305,7 +306,7 @@ static void retire(struct hw_wqe *w, int ret)
 		qp->sq_ci = w->idx;
 }
 
-/* Executes the WQE at the head of the queue, which is ready. */
+/* Executes the WQE at the head of the queue, which is ready, unless it has to wait for a processing unit. */
 static void step(struct hw_qp *qp)
 {
 	uint8_t linear[WQE_MAX_BBS * WQE_BB];
@@ -319,6 +320,8 @@ static void step(struct hw_qp *qp)
 		fail(&w, HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
 		return;
 	}
+	if (__builtin_expect(qp->dev->pu != NULL, 0) && !hw_pu_claim(qp->dev->pu, hw_op_pus(&w)))
+		return;
 	if (!(qp->dev->cfg.no_sync_fence && hw_wait_is_sync(w.opcode)))
 		fence(&w);
 	/* A CQE that landed found no room: the queue has failed and is flushed */
@@ -329,9 +332,18 @@ static void step(struct hw_qp *qp)
 		retire(&w, ret);
 }
 
+/* Why a pass or a turn ends early: for a WQE of this unit, or because it has done something and is awaited.
+ */
+static bool interrupted(const struct hw_dev *dev, unsigned done)
+{
+	return __builtin_expect(dev->pu != NULL, 0) &&
+	       (dev->pu->wants || (done > 1 && hw_pu_awaited(dev->pu)));
+}
+
 /* Executes what the seed and its share allow of @qp, which can execute. Returns the number of WQEs. */
 static unsigned turn(struct hw_qp *qp)
 {
+	struct hw_pu *pu = qp->dev->pu;
 	unsigned done = 0;
 	bool goes_on;
 
@@ -339,11 +351,15 @@ static unsigned turn(struct hw_qp *qp)
 		step(qp);
 		done++;
 		goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
-	} while (goes_on && done < qp->burst && hw_turns_has_share(qp));
+	} while (goes_on && done < qp->burst && hw_turns_has_share(qp) && !interrupted(qp->dev, 0));
+	if (pu)
+		hw_pu_return(pu);
 	qp->burst = goes_on ? qp->burst - done : 0;
 	/* to the end of the line, or out of it */
 	if (qp->run_state == HW_RUN_READY)
 		hw_qp_set_run(qp, goes_on ? HW_RUN_READY : HW_RUN_IDLE);
+	if (pu && pu->wants)
+		qp->dev->claimant = qp;
 	return done;
 }
 
@@ -373,6 +389,10 @@ static bool begin_turn(struct hw_qp *qp, unsigned most)
 
 	if (dev->cfg.lenient) {
 		qp->burst = most;
+		return true;
+	}
+	if (dev->claimant) { /* it goes on with a turn */
+		qp->burst = qp->burst ? qp->burst : 1;
 		return true;
 	}
 	/* While one goes on that has had its share, time passes for those that wait for what they have sent
@@ -419,8 +439,8 @@ bool hw_exec_run(struct hw_dev *dev)
 
 	if (!dev->nready && TAILQ_EMPTY(&dev->inflight))
 		return false;
-	while (done++ < most && dev->cost < end) {
-		struct hw_qp *qp = hw_turns_next(dev);
+	while (done++ < most && dev->cost < end && !interrupted(dev, done)) {
+		struct hw_qp *qp = dev->claimant ? dev->claimant : hw_turns_next(dev);
 
 		if (!qp) {
 			if (!hw_inflight_tick(dev))

@@ -4,10 +4,11 @@
  * that executes WQEs. It knows no file descriptor of an application, no handle and no system call of the
  * verbs ABI. softcx/uverbs, the "kernel driver", uses it, and softcx/nic runs it.
  *
- * Threads: one at a time. The caller sees to it that no two functions run at once (softcx/nic/engine.h).
- * Errors: 0 or a negative errno; positive values are documented where they occur.
- * Ownership: objects are created and destroyed in pairs; destroying what is still referenced
- * gives -EBUSY (a PD with keys or queues, a CQ with QPs), as firmware does.
+ * Threads: one at a time. The caller sees to it that no two functions run at once (softcx/nic/hardware.h),
+ * but for hw_poll() of devices that have different processing units (pu.h). Errors: 0 or a negative errno;
+ * positive values are documented where they occur. Ownership: objects are created and destroyed in pairs;
+ * destroying what is still referenced gives -EBUSY (a PD with keys or queues, a CQ with QPs), as firmware
+ * does.
  */
 #ifndef SOFTCX_HW_HW_H
 #define SOFTCX_HW_HW_H
@@ -120,7 +121,8 @@ enum hw_pass {
 };
 /**
  * One pass of the engine over everything that may have work: doorbells, enabled queues, timers.
- * Bounded work per call. But for HW_PASS_NOTHING: call again at once.
+ * Bounded work per call. But for HW_PASS_NOTHING: call again at once. The lock of a processing unit may be
+ * given up in between.
  */
 enum hw_pass hw_poll(struct hw_dev *dev);
 /** Nanoseconds until the next timer (RNR, retry) is due; UINT64_MAX when none is pending. */
@@ -212,6 +214,8 @@ bool hw_uar_check_asleep(struct hw_dev *dev);
 
 /** How many rings hw_poll() has found: hw_counts.rings. */
 uint64_t hw_rings(const struct hw_dev *dev);
+/** True if another device may have left work here: queues to execute or to flush, or an event for later. */
+bool hw_has_work(const struct hw_dev *dev);
 /** True if hw_poll() may find work that neither a timer nor hw_uar_wake() announces. */
 bool hw_must_poll(const struct hw_dev *dev);
 

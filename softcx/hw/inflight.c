@@ -139,7 +139,8 @@ bool hw_inflight_write(
 
 	if (qp->dev->cfg.lenient)
 		return false;
-	if (len > MAX_WRITE_BYTES || hw_pick(qp->dev, 2) == 0) {
+	/* Without an address here it is reached by way of its device, whose lock may be another's then */
+	if (len > MAX_WRITE_BYTES || (qp->dev->pu && !dst->host) || hw_pick(qp->dev, 2) == 0) {
 		hw_inflight_land_writes(qp);
 		return false;
 	}

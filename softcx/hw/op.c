@@ -7,7 +7,9 @@
 #include "softcx/hw/indirect.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/mw.h"
+#include "softcx/hw/pu.h"
 #include "softcx/hw/resp.h"
+#include "softcx/hw/route.h"
 #include "softcx/hw/split.h"
 #include "softcx/hw/wait.h"
 #include "util/array.h"
@@ -412,6 +414,29 @@ static int exec_to_target(struct hw_wqe *w)
 	w->p = all;
 	w->ds += ADDRESS_DS;
 	return ret;
+}
+
+/* Where the message goes, as far as the queue and the WQE say. */
+static const struct hw_dev *destination(const struct hw_wqe *w)
+{
+	struct hw_av av;
+
+	if (w->qp->type != HW_UD && w->qp->type != HW_DCI)
+		return hw_resp_dev(w->qp);
+	if (w->ds < WQE_UD_SGE_DS)
+		return NULL;
+	av = hw_datagram_av(w->qp->dev, w->p);
+	return hw_route(w->qp->dev, &av, NULL);
+}
+
+uint32_t hw_op_pus(const struct hw_wqe *w)
+{
+	const struct hw_dev *to;
+
+	if (w->qp->dev->faults_armed || w->opcode == WQE_OP_UMR)
+		return HW_PU_EVERY;
+	to = is_message(w->opcode) ? destination(w) : NULL;
+	return to ? 1u << to->pu->index : 0;
 }
 
 uint64_t hw_op_lacking(const struct hw_dev *dev)

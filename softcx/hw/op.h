@@ -13,6 +13,9 @@
  */
 int hw_op_exec(struct hw_wqe *w);
 
+/** The processing units whose devices executing @w concerns besides its own, as hw_pu_claim() takes them. */
+uint32_t hw_op_pus(const struct hw_wqe *w);
+
 /** Opcodes that its profile lacks, by 1 << opcode: they end their queue. */
 uint64_t hw_op_lacking(const struct hw_dev *dev);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/doorbell.h"
 #include "softcx/hw/exec.h"
+#include "softcx/hw/pu.h"
 #include "util/clock.h"
 
 static bool run_timers(struct hw_dev *dev)
@@ -18,7 +19,7 @@ static bool run_timers(struct hw_dev *dev)
 	return any;
 }
 
-enum hw_pass hw_poll(struct hw_dev *dev)
+static enum hw_pass pass(struct hw_dev *dev)
 {
 	const uint64_t answers = dev->answers;
 	bool looked, worked;
@@ -35,6 +36,21 @@ enum hw_pass hw_poll(struct hw_dev *dev)
 	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
 }
 
+/* A WQE that needs units which other threads have is executed at the beginning of a second pass. */
+enum hw_pass hw_poll(struct hw_dev *dev)
+{
+	enum hw_pass first = pass(dev), second;
+	struct hw_pu *pu = dev->pu;
+
+	if (__builtin_expect(!pu || !pu->wants, 1))
+		return first;
+	hw_pu_take_wanted(pu);
+	second = pass(dev);
+	hw_pu_return(pu); /* it has gone, say: a command came before */
+	pu->wants = 0;
+	return second > first ? second : first;
+}
+
 uint64_t hw_rings(const struct hw_dev *dev)
 {
 	return dev->total.rings;
@@ -43,6 +59,11 @@ uint64_t hw_rings(const struct hw_dev *dev)
 bool hw_must_poll(const struct hw_dev *dev)
 {
 	return dev->nawake || dev->nready || !TAILQ_EMPTY(&dev->inflight) || !TAILQ_EMPTY(&dev->broken);
+}
+
+bool hw_has_work(const struct hw_dev *dev)
+{
+	return dev->nready || !TAILQ_EMPTY(&dev->broken) || !TAILQ_EMPTY(&dev->moderated);
 }
 
 uint64_t hw_next_timer(const struct hw_dev *dev)

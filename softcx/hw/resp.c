@@ -5,7 +5,7 @@
 #include "softcx/hw/route.h"
 #include "softcx/hw/srq.h"
 
-static struct hw_dev *peer_dev(struct hw_qp *qp)
+struct hw_dev *hw_resp_dev(struct hw_qp *qp)
 {
 	if (!qp->peer_dev && qp->mod.mask & HW_QP_AV)
 		qp->peer_dev = hw_route(qp->dev, &qp->mod.av, NULL);
@@ -33,12 +33,12 @@ static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
 
 struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 {
-	struct hw_dev *dev = peer_dev(qp);
+	struct hw_dev *dev = hw_resp_dev(qp);
 	struct hw_qp *peer = dev ? hw_qp_get(dev, qp->mod.dest_qpn) : NULL;
 
 	if (!peer || peer->type != qp->type || !receives(peer) || !carried(qp, dev))
 		return NULL;
-	if (peer->mod.dest_qpn != qp->qpn || peer_dev(peer) != qp->dev)
+	if (peer->mod.dest_qpn != qp->qpn || hw_resp_dev(peer) != qp->dev)
 		return NULL;
 	/* UC takes the first packet of a message with any number: IB 9.8 */
 	if (qp->type == HW_RC && peer->mod.rq_psn != qp->mod.sq_psn && !qp->dev->cfg.lenient)

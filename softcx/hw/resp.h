@@ -8,6 +8,9 @@
 
 #include "softcx/hw/exec.h"
 
+/** Where @qp is connected to. NULL: nowhere. */
+struct hw_dev *hw_resp_dev(struct hw_qp *qp);
+
 /**
  * The QP that @qp's packets reach: named by its address and destination QPN, ready to receive and connected
  * back to @qp (strict, RC: and expecting the packet sequence number that comes next). NULL: packets are lost.

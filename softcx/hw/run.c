@@ -38,6 +38,8 @@ void hw_qp_set_run(struct hw_qp *qp, enum hw_run run)
 		break;
 	}
 	qp->run_state = run;
+	if (dev->claimant == qp)
+		dev->claimant = NULL;
 }
 
 void hw_qp_resume(struct hw_qp *qp)
