@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -15,6 +16,9 @@
 #include <unistd.h>
 
 enum { PATIENCE_MS = 1000 };
+
+/* Ranges of one process share a socket: one question at a time, of all threads that execute queues. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
 struct remote_copy {
 	struct hw_mem mem;
@@ -89,7 +93,9 @@ static bool remote_copy_reach(struct hw_mem *mem, uint64_t va, void *buf, size_t
 {
 	struct remote_copy *rc = mem->priv;
 	static uint32_t id;
+	bool lives;
 
+	pthread_mutex_lock(&asking);
 	for (size_t done = 0, n; done < len && rc->sock >= 0; done += n) {
 		struct softcx_copy copy = {.va = va + done, .store = store, .id = ++id};
 
@@ -100,7 +106,9 @@ static bool remote_copy_reach(struct hw_mem *mem, uint64_t va, void *buf, size_t
 		close(rc->sock);
 		rc->sock = -1;
 	}
-	return rc->sock >= 0;
+	lives = rc->sock >= 0;
+	pthread_mutex_unlock(&asking);
+	return lives;
 }
 
 int remote_copy_new(struct hw_mem **mem, uint64_t va, uint64_t len, bool writable, pid_t pid, int sock)

@@ -138,16 +138,18 @@ static void on_trace(void *arg, const struct hw_trace *t)
 		.opmod = t->opmod,
 		.syndrome = t->syndrome,
 		.ds = t->ds,
-		.pid = owner(source->tracers, source->dev, t->qpn),
 	};
 	struct tracer *r;
 
 	memcpy(rec.device, source->label, sizeof(rec.device));
 	add_path(&rec, source, t);
+	pthread_mutex_lock(&source->tracers->lock);
+	rec.pid = owner(source->tracers, source->dev, t->qpn);
 	rec.ns = clock_read_ns(CLOCK_REALTIME);
 	LIST_FOREACH (r, &source->tracers->list, link)
 		if (wanted(r, &rec))
 			put(r, &rec, t);
+	pthread_mutex_unlock(&source->tracers->lock);
 }
 
 static void hook(struct tracers *t, hw_trace_fn fn)
@@ -160,6 +162,7 @@ void tracers_init(struct tracers *t, const struct files *files, unsigned ndevs)
 {
 	memset(t, 0, sizeof(*t));
 	LIST_INIT(&t->list);
+	pthread_mutex_init(&t->lock, NULL);
 	t->files = files;
 	for (unsigned i = 0; i < ndevs; i++) {
 		t->source[i].tracers = t;
@@ -288,7 +291,11 @@ bool tracers_flush(struct tracers *t)
 	struct tracer *r;
 	bool more = false;
 
+	if (LIST_EMPTY(&t->list))
+		return false;
+	pthread_mutex_lock(&t->lock);
 	LIST_FOREACH (r, &t->list, link)
 		more |= flush(r);
+	pthread_mutex_unlock(&t->lock);
 	return more;
 }

@@ -12,6 +12,7 @@
 #include "softcx/nic/files.h"
 #include "softcx/proto/hosts.h"
 
+#include <pthread.h>
 #include <sys/queue.h>
 
 struct tracer;
@@ -26,6 +27,7 @@ struct tracers {
 	const struct files *files; /* to find the process of a QP */
 	LIST_HEAD(, tracer) list;
 	struct trace_source source[HOSTS_MAX_DEVS];
+	pthread_mutex_t lock;       /* of owners and of the readers' rings: several engines fill them */
 	uint32_t kinds;             /* of 1 << enum hw_trace_kind, that some reader wants */
 	struct trace_owner *owners; /* QPNs seen lately; NULL without a reader */
 	unsigned users;             /* files->users when they were */

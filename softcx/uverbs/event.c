@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,15 +57,21 @@ static void pipe_path(const struct uverbs_channel *ch, char path[PIPE_PATH])
  */
 static int open_for_event(const char *path, int flags)
 {
+	static pthread_mutex_t raising =
+		PTHREAD_MUTEX_INITIALIZER; /* of several threads that execute queues */
 	int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
 	struct rlimit before, all;
 
-	if (fd >= 0 || errno != EMFILE || getrlimit(RLIMIT_NOFILE, &before) < 0)
+	if (fd >= 0 || errno != EMFILE)
 		return fd;
-	all = (struct rlimit){before.rlim_max, before.rlim_max};
-	setrlimit(RLIMIT_NOFILE, &all);
-	fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
-	setrlimit(RLIMIT_NOFILE, &before);
+	pthread_mutex_lock(&raising);
+	if (getrlimit(RLIMIT_NOFILE, &before) == 0) {
+		all = (struct rlimit){before.rlim_max, before.rlim_max};
+		setrlimit(RLIMIT_NOFILE, &all);
+		fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
+		setrlimit(RLIMIT_NOFILE, &before);
+	}
+	pthread_mutex_unlock(&raising);
 	return fd;
 }
 
