@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/callstate.h"
 
-#include "softcx/nic/engine.h"
+#include "softcx/nic/hardware.h"
 #include "softcx/nic/remote-copy.h"
 
 #include <errno.h>
@@ -151,13 +151,13 @@ static bool unfit(const int *fds, unsigned n, bool socket)
 
 static int map_pieces(struct nic_call *call, struct call_answer *answer)
 {
-	struct engine *engine = call->files->engine;
+	struct hardware *hardware = call->files->hardware;
 	int rc;
 
-	engine_leave(engine);
+	hardware_leave(hardware);
 	rc = mm_new(&answer->mem, answer->va, answer->len, answer->flags & SOFTCX_WRITABLE, call->pid,
 		call->pieces, call->npieces);
-	engine_enter(engine);
+	hardware_enter(hardware);
 	if (rc == 0)
 		mm_add(answer->mem);
 	return rc;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/engine.h"
 
-#include "softcx/nic/mm.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -16,64 +14,23 @@
 #define USEC 1000ULL
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
-#define SPINS (100 * USEC)  /* after work, before it naps */
-#define TURN (50 * USEC)    /* of commands, before others may run */
-#define HANDOVER (2 * USEC) /* until a thread that runs has noticed that the hardware is free */
-#define ROUND (25 * USEC)   /* of passes, before others may run: with many queues a pass takes microseconds */
+#define SPINS (100 * USEC) /* after work, before it naps */
+#define ROUND (25 * USEC)  /* of passes, before others may run: with many queues a pass takes microseconds */
 
 enum {
 	EMPTY_POLLS = 16, /* passes that find nothing, before others may run */
 	YIELDS = 16,      /* between two looks at whether others ran then */
-	TRIES = 1000,     /* to take the hardware, before its owner may need a core */
 };
 
-/* ---- who has the hardware ---------------------------------------------------------------- */
-
-/* It is never kept for long, so waiting is looking again. @owner: where the other thread was lately. */
-static void take(struct engine *e, const _Atomic(int) *owner)
+static void take(struct engine *e)
 {
-	for (unsigned n = 1; atomic_exchange_explicit(&e->taken, true, memory_order_acquire); n++)
-		if (n % TRIES == 0 || atomic_load_explicit(owner, memory_order_relaxed) == sched_getcpu())
-			sched_yield();
-}
-
-static void take_for_queues(struct engine *e)
-{
-	take(e, &e->command_cpu);
+	hw_pu_take(&e->pu);
 	atomic_store_explicit(&e->cpu, sched_getcpu(), memory_order_relaxed);
-}
-
-static void give(struct engine *e)
-{
-	atomic_store_explicit(&e->taken, false, memory_order_release);
-}
-
-static bool wanted(struct engine *e)
-{
-	return atomic_load_explicit(&e->wanted, memory_order_relaxed);
-}
-
-/* Without a pause it would be taken again before the other thread has noticed. */
-static void give_way(struct engine *e)
-{
-	uint64_t until;
-
-	if (!wanted(e))
-		return;
-	give(e);
-	if (atomic_load_explicit(&e->command_cpu, memory_order_relaxed) == sched_getcpu()) {
-		sched_yield();
-	} else {
-		until = clock_ns() + HANDOVER;
-		while (wanted(e) && clock_ns() < until)
-			;
-	}
-	take_for_queues(e);
 }
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static enum hw_pass poll_hardware(struct engine *e)
+enum hw_pass engine_poll(struct engine *e)
 {
 	enum hw_pass all = HW_PASS_NOTHING;
 
@@ -150,8 +107,7 @@ static uint64_t nap_length(struct engine *e, uint64_t now, uint64_t timer)
 	return nap < timer ? nap : timer;
 }
 
-/** Gives the hardware up and sleeps up to @ns (UINT64_MAX: for ever), or until a command has been executed.
- */
+/** Gives its lock up and sleeps up to @ns (UINT64_MAX: for ever), or until something is done for it. */
 static void sleep_for(struct engine *e, uint64_t ns)
 {
 	struct pollfd p = {.fd = e->wake, .events = POLLIN};
@@ -159,10 +115,10 @@ static void sleep_for(struct engine *e, uint64_t ns)
 	eventfd_t n;
 
 	e->naps = true;
-	give(e);
+	hw_pu_give(&e->pu);
 	if (ppoll(&p, 1, ns == UINT64_MAX ? NULL : &ts, NULL) > 0)
 		eventfd_read(e->wake, &n);
-	take_for_queues(e);
+	take(e);
 	e->naps = false;
 }
 
@@ -183,7 +139,7 @@ static bool run_round(struct engine *e)
 
 	for (int empty = 0; empty < EMPTY_POLLS && clock_ns() < end;) {
 		const uint64_t before = rings(e);
-		enum hw_pass pass = poll_hardware(e);
+		enum hw_pass pass = engine_poll(e);
 
 		/* timers, and what was rung before, are no sign of others */
 		e->rung_beside |= empty > 0 && rings(e) != before;
@@ -197,7 +153,7 @@ static bool run_round(struct engine *e)
 		} else {
 			empty++;
 		}
-		give_way(e);
+		hw_pu_give_way(&e->pu);
 	}
 	return busy;
 }
@@ -206,107 +162,64 @@ static void *run(void *arg)
 {
 	struct engine *e = arg;
 
-	take_for_queues(e);
+	take(e);
 	while (!e->stop) {
 		bool busy = run_round(e);
 		uint64_t timer =
 			tracers_flush(e->tracers) ? MSEC : UINT64_MAX; /* their connections are full */
 		uint64_t now = clock_ns(), nap = 0;
 
-		if (busy)
+		if (busy || e->visited)
 			e->busy_at = now;
 		else
 			nap = nap_length(e, now, timer);
+		e->visited = false;
 		if (nap) {
 			sleep_for(e, nap);
 		} else {
-			give(e);
+			hw_pu_give(&e->pu);
 			let_others_run(e);
-			take_for_queues(e);
+			take(e);
 		}
 	}
-	give(e);
+	hw_pu_give(&e->pu);
 	return NULL;
-}
-
-/* ---- commands --------------------------------------------------------------------------- */
-
-void engine_enter(struct engine *e)
-{
-	atomic_store_explicit(&e->command_cpu, sched_getcpu(), memory_order_relaxed);
-	atomic_store_explicit(&e->wanted, true, memory_order_relaxed);
-	take(e, &e->cpu);
-	atomic_store_explicit(&e->wanted, false, memory_order_relaxed);
-}
-
-/* True if they had something to do. The engine's thread does this by itself if it runs. */
-static bool look_at_queues(struct engine *e)
-{
-	bool beside = atomic_load_explicit(&e->cpu, memory_order_relaxed) != sched_getcpu() && !e->naps;
-
-	return !beside && poll_hardware(e);
-}
-
-static void yield(struct engine *e)
-{
-	sched_yield();
-	e->yielded_at = clock_ns();
-}
-
-/* Software that shares a core with this process gets it as soon as it has something to look at. */
-void engine_leave(struct engine *e)
-{
-	bool busy = look_at_queues(e);
-
-	for (struct mm_released *gone; (gone = mm_take_released());) {
-		give(e);
-		mm_unmap(gone);
-		engine_enter(e);
-		busy |= look_at_queues(e);
-	}
-	give(e);
-	if (busy)
-		yield(e);
-}
-
-/* Nor does it wait for as long as commands keep coming. */
-void engine_between(struct engine *e)
-{
-	e->busy_at = clock_ns();
-	if (e->naps)
-		eventfd_write(e->wake, 1);
-	engine_leave(e);
-	if (clock_ns() - e->yielded_at >= TURN)
-		yield(e);
-	engine_enter(e);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-void engine_init(struct engine *e)
+void engine_visited(struct engine *e)
 {
-	*e = (struct engine){.taken = true, .cpu = -1, .command_cpu = -1, .wake = -1};
+	if (e->visited) /* and woken */
+		return;
+	for (unsigned i = 0; i < e->ndevs; i++)
+		e->visited |= hw_has_work(e->devs[i]);
+	if (e->visited)
+		engine_wake(e);
 }
 
-int engine_start(struct engine *e, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers)
+static void on_return(struct hw_pu *pu)
 {
-	sigset_t mine, before;
+	engine_visited((struct engine *)pu);
+}
+
+void engine_wake(struct engine *e)
+{
+	if (e->naps)
+		eventfd_write(e->wake, 1);
+}
+
+int engine_start(struct engine *e, struct tracers *tracers)
+{
 	int rc;
 
-	e->devs = devs;
-	e->ndevs = ndevs;
+	e->pu.on_return = on_return;
 	e->tracers = tracers;
 	e->busy_at = clock_ns();
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake < 0)
 		return -errno;
-	/* The command thread takes the signals that end the process: they wake it */
-	sigemptyset(&mine);
-	sigaddset(&mine, SIGTERM);
-	sigaddset(&mine, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &mine, &before);
 	rc = pthread_create(&e->thread, NULL, run, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
 		close(e->wake);
 		e->wake = -1;
@@ -316,13 +229,13 @@ int engine_start(struct engine *e, struct hw_dev *const *devs, unsigned ndevs, s
 
 void engine_stop(struct engine *e)
 {
-	if (e->wake < 0)
-		return;
 	e->stop = true;
-	eventfd_write(e->wake, 1);
-	give(e);
+	eventfd_write(e->wake, 1); /* it may be about to sleep */
+}
+
+void engine_join(struct engine *e)
+{
 	pthread_join(e->thread, NULL);
-	engine_enter(e);
 	close(e->wake);
 	e->wake = -1;
 }

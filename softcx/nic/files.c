@@ -2,8 +2,8 @@
 #include "softcx/nic/files.h"
 
 #include "softcx/nic/callstate.h"
-#include "softcx/nic/engine.h"
 #include "softcx/nic/guard.h"
+#include "softcx/nic/hardware.h"
 #include "softcx/nic/ident.h"
 #include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
@@ -91,7 +91,7 @@ static void take_fds(struct packet *p, const struct cmsghdr *c)
 	}
 }
 
-static void packet_recv(struct engine *engine, int fd, void *buf, size_t size, struct packet *p)
+static void packet_recv(struct hardware *hardware, int fd, void *buf, size_t size, struct packet *p)
 {
 	/* Without credentials in it, it has room for some more descriptors, and the kernel fills it. */
 	union {
@@ -103,11 +103,11 @@ static void packet_recv(struct engine *engine, int fd, void *buf, size_t size, s
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
 	memset(p, 0, sizeof(*p));
-	engine_leave(engine);
+	hardware_leave(hardware);
 	p->len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (p->len < 0)
 		p->len = -errno;
-	engine_enter(engine);
+	hardware_enter(hardware);
 	if (p->len < 0)
 		return;
 	p->truncated = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
@@ -141,9 +141,9 @@ static bool channel_send(struct channel *ch, const struct softcx_reply *reply, c
 	int rc;
 
 	softcx_put_fds(&msg, &control.hdr, fds, nfds);
-	engine_leave(ch->file->files->engine);
+	hardware_leave(ch->file->files->hardware);
 	rc = sendmsg(ch->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-	engine_enter(ch->file->files->engine);
+	hardware_enter(ch->file->files->hardware);
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		complain(ch->file, ch->pid, "the answer cannot be sent: %s", strerror(-rc));
 	return rc == 0;
@@ -354,7 +354,7 @@ static bool channel_input(struct source *source)
 	struct packet p;
 	int rc;
 
-	packet_recv(ch->file->files->engine, source->fd, inbox, sizeof(inbox), &p);
+	packet_recv(ch->file->files->hardware, source->fd, inbox, sizeof(inbox), &p);
 	if (p.len == -EAGAIN)
 		return true;
 	if (p.len <= 0) {
@@ -473,7 +473,7 @@ static bool file_input(struct source *source)
 		struct packet p;
 		int rc;
 
-		packet_recv(file->files->engine, source->fd, &hello, sizeof(hello), &p);
+		packet_recv(file->files->hardware, source->fd, &hello, sizeof(hello), &p);
 		if (p.len == -EAGAIN)
 			return true;
 		if (p.len <= 0)

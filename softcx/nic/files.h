@@ -6,7 +6,7 @@
  * uses it. Calls of one channel follow one another; a call that waits for an answer about memory does not
  * hold up the others.
  *
- * The caller of each function has the hardware (engine.h); sources give it up while they receive, map and
+ * The caller of each function has the hardware (hardware.h); sources give it up while they receive, map and
  * send.
  */
 #ifndef SOFTCX_NIC_FILES_H
@@ -37,7 +37,7 @@ struct files_hooks {
 /** All open files, and what they use. */
 struct files {
 	struct event_loop *loop;
-	struct engine *engine;
+	struct hardware *hardware;
 	struct hw_dev *const *devs;
 	struct ucma_net *net;
 	struct file *first; /* of the open ones */

@@ -88,6 +88,10 @@ static int make_dirs(struct hosts *hosts, const struct options *o)
 		fprintf(stderr, "softcx-nic: --%s: %s\n", list ? "hosts" : "devices", why);
 		return 2;
 	}
+	if (options_check_pu(o, hosts->ndevs, why, sizeof(why)) < 0) {
+		fprintf(stderr, "softcx-nic: %s\n", why);
+		return 2;
+	}
 	if (rc == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
 		rc = -errno;
 	if (rc == 0)
@@ -138,6 +142,7 @@ int main(int argc, char **argv)
 			.no_sync_fence = options_given(&o, OPTION_NO_SYNC_FENCE)},
 		.device = options_device(&o),
 		.clock = o.text[OPTION_CLOCK],
+		.pus = (unsigned)o.number[OPTION_PU],
 		.linger = (unsigned)o.number[OPTION_LINGER],
 	};
 	rc = read_device(&cfg, &profile);

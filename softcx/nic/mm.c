@@ -23,8 +23,8 @@ LIST_HEAD(mapping_list, mapping);
 static struct mapping_list mappings = LIST_HEAD_INITIALIZER(mappings);
 static struct mapping_list released = LIST_HEAD_INITIALIZER(released);
 
-/** Synchronous, in the thread that has the hardware: the list is not being changed while it touches memory.
- */
+/** Synchronous, in a thread that has the hardware or a part of it: the list, for which it takes all of it, is
+ * not being changed while the thread touches memory. */
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	static const char why[] =

@@ -9,7 +9,7 @@
  * A file may become shorter than what is mapped: an access beyond its end meets zeros (the page is replaced,
  * see mm_init) and never kills the NIC.
  *
- * Threads: mm_new() and mm_unmap(), which take long, may be called without the hardware (engine.h), the
+ * Threads: mm_new() and mm_unmap(), which take long, may be called without the hardware (hardware.h), the
  * others need it. Errors: negative errno.
  */
 #ifndef SOFTCX_NIC_MM_H

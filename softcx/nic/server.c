@@ -2,10 +2,10 @@
 #include "softcx/nic/server.h"
 
 #include "softcx/nic/descriptors.h"
-#include "softcx/nic/engine.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
+#include "softcx/nic/hardware.h"
 #include "softcx/nic/ident.h"
 #include "softcx/nic/mm.h"
 #include "softcx/nic/objects.h"
@@ -61,7 +61,7 @@ struct server {
 	struct hw_dev *devs[HOSTS_MAX_DEVS];
 	struct ucma_net *net;
 	struct faults faults;
-	struct engine engine;
+	struct hardware hardware;
 	struct hw_dev_watch watch[HOSTS_MAX_DEVS];
 	struct event_loop loop;
 	struct files files;
@@ -130,6 +130,7 @@ static struct json_object *server_status(const struct server *s)
 	json_object_object_add(o, "dir", json_object_new_string(s->dir));
 	json_object_object_add(o, "device", json_object_new_string(s->cfg.device));
 	json_object_object_add(o, "seed", json_object_new_uint64(s->cfg.hw.seed));
+	json_object_object_add(o, "pu", json_object_new_int64(s->cfg.pus));
 	json_object_object_add(o, "lenient", json_object_new_boolean(s->cfg.hw.lenient));
 	json_object_object_add(o, "index_check", json_object_new_boolean(!s->cfg.hw.no_index_check));
 	json_object_object_add(o, "sync_fence", json_object_new_boolean(!s->cfg.hw.no_sync_fence));
@@ -398,7 +399,7 @@ static void on_served(void *arg)
 {
 	struct server *s = arg;
 
-	engine_between(&s->engine);
+	hardware_between(&s->hardware);
 }
 
 /* What came of it in the connection manager is for the command thread. */
@@ -437,8 +438,8 @@ int server_new(struct server **server, const struct server_config *cfg)
 	ident_init(cfg->hosts);
 	s->dir = cfg->hosts->host[0].dir;
 	s->loop.epoll = s->loop.wake = s->lock_fd = -1;
-	engine_init(&s->engine);
-	s->files = (struct files){.loop = &s->loop, .engine = &s->engine, .devs = s->devs};
+	hardware_init(&s->hardware, cfg->pus);
+	s->files = (struct files){.loop = &s->loop, .hardware = &s->hardware, .devs = s->devs};
 	tracers_init(&s->tracers, &s->files, cfg->hosts->ndevs);
 	watches_init(&s->watches, &s->files);
 	descriptors_allow();
@@ -536,20 +537,20 @@ static void run_commands(struct server *s)
 			break;
 		left = linger_ns(s, now);
 		timer = due < timer ? due : timer;
-		engine_leave(&s->engine);
+		hardware_leave(&s->hardware);
 		event_loop_wait(&s->loop, left < timer ? left : timer);
-		engine_enter(&s->engine);
+		hardware_enter(&s->hardware);
 		event_loop_serve(&s->loop);
 	}
 }
 
 int server_run(struct server *s)
 {
-	int rc = engine_start(&s->engine, s->devs, s->cfg.hosts->ndevs, &s->tracers);
+	int rc = hardware_start(&s->hardware, s->devs, s->cfg.hosts->ndevs, &s->tracers);
 
 	if (rc < 0)
 		return rc;
 	run_commands(s);
-	engine_stop(&s->engine);
+	hardware_stop(&s->hardware);
 	return 0;
 }

@@ -3,8 +3,9 @@
  * server.h - the NIC process: its devices, the sockets of the device files (proto.h), and the loop that runs
  * both.
  *
- * Two threads: one executes queues (engine.h), and that of server_run() everything else. Messages of drivers
- * are checked. A malformed one ends its connection, with a line on standard error, and has no other effect.
+ * One or more threads execute queues (hardware.h), and that of server_run() does everything else. Messages of
+ * drivers are checked. A malformed one ends its connection, with a line on standard error, and has no other
+ * effect.
  */
 #ifndef SOFTCX_NIC_SERVER_H
 #define SOFTCX_NIC_SERVER_H
@@ -17,6 +18,7 @@ struct server_config {
 	struct hw_config hw;       /* complete */
 	const char *device;        /* name or file of hw.profile, as it was given */
 	const char *clock;         /* name of hw.costs, or NULL */
+	unsigned pus;              /* threads that execute queues: not more than devices */
 	unsigned linger;           /* end this many seconds after the last client left; 0: never */
 };
 

@@ -95,6 +95,13 @@ const struct option_row option_table[OPTIONS] = {
 		.arg = "A[:N],...",
 		.verbs = RUN | NIC | FUZZ,
 		.help = "names of emulated hosts and their numbers of\ndevices (default: one host)"},
+	[OPTION_PU] = {.name = "pu",
+		.arg = "N",
+		.verbs = RUN | NIC | FUZZ,
+		.help = "number of threads that execute queues, each those\nof other devices (default 1)",
+		.min = 1,
+		.max = HOSTS_MAX_DEVS,
+		.value = 1},
 	[OPTION_LINGER] = {.name = "linger",
 		.arg = "SECONDS",
 		.verbs = NIC,
@@ -264,6 +271,26 @@ int options_parse(
 	}
 	*first = optind;
 	return 0;
+}
+
+int options_check_pu(const struct options *o, unsigned ndevs, char *why, size_t size)
+{
+	uint64_t n = o->number[OPTION_PU];
+
+	if (n > 1 && o->text[OPTION_CLOCK])
+		snprintf(why, size,
+			"--pu %llu with --clock: a modelled clock decides which queue is next, of all "
+			"devices; "
+			"leave one of them out",
+			(unsigned long long)n);
+	else if (n > ndevs)
+		snprintf(why, size,
+			"--pu %llu: one thread executes a device, and the NIC has %u; --hosts and --devices "
+			"make more",
+			(unsigned long long)n, ndevs);
+	else
+		return 0;
+	return -EINVAL;
 }
 
 int options_args(const struct options *o, enum option_verb verb, char **argv)

@@ -42,6 +42,7 @@ enum option_id {
 	OPTION_DEVICE,
 	OPTION_DEVICES,
 	OPTION_HOSTS,
+	OPTION_PU,
 	OPTION_LINGER,
 	OPTION_READY_FD,
 	OPTION_HOST,
@@ -103,6 +104,9 @@ const char *options_device(const struct options *o);
  */
 int options_parse(
 	struct options *o, enum option_verb verb, int argc, char **argv, int *first, char *why, size_t size);
+
+/** Checks --pu for a NIC of @ndevs devices. 0, or -EINVAL and the mistake in @why. */
+int options_check_pu(const struct options *o, unsigned ndevs, char *why, size_t size);
 
 /**
  * Adds those options of @verb that are given as "--NAME=VALUE" to @argv, which has room for OPTIONS of them.

@@ -105,6 +105,29 @@ static void passed_on(void **state)
 		free(argv[n--]);
 }
 
+static void processing_units(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(VERB_RUN, ARGV("ls")), 0);
+	assert_int_equal(o.number[OPTION_PU], 1);
+	assert_int_equal(options_check_pu(&o, 1, why, sizeof(why)), 0);
+	assert_int_equal(parse(VERB_RUN, ARGV("--clock", "cx5", "--pu=1", "ls")), 0);
+	assert_int_equal(options_check_pu(&o, 1, why, sizeof(why)), 0);
+	assert_int_equal(parse(VERB_NIC, ARGV("--pu", "2")), 0);
+	assert_int_equal(o.number[OPTION_PU], 2);
+	assert_int_equal(options_check_pu(&o, 2, why, sizeof(why)), 0);
+	assert_int_equal(options_check_pu(&o, 1, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why,
+		"--pu 2: one thread executes a device, and the NIC has 1; --hosts and --devices make more");
+	assert_int_equal(parse(VERB_FUZZ, ARGV("--pu", "2", "--clock", "cx5", "ls")), 0);
+	assert_int_equal(options_check_pu(&o, 2, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "--pu 2 with --clock: "));
+	assert_int_equal(parse(VERB_NIC, ARGV("--pu", "17")), -EINVAL);
+	assert_string_equal(why, "--pu 17: not from 1 to 16");
+	assert_int_equal(parse(VERB_STATUS, ARGV("--pu", "2")), -EINVAL);
+	assert_string_equal(why, "status does not take --pu");
+}
+
 static char *read_file(FILE *f)
 {
 	static char text[200000];
@@ -163,6 +186,7 @@ int main(void)
 		cmocka_unit_test(verbs),
 		cmocka_unit_test(values),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(processing_units),
 		cmocka_unit_test(passed_on),
 		cmocka_unit_test(manual_page),
 		cmocka_unit_test(help),

@@ -128,6 +128,8 @@ void tool_nic_hosts(struct tool_nic_options *opt)
 	if (hosts_set_dir(&opt->hosts, tool_dir) < 0)
 		tool_die("%s, with the name of a host: longer than %d bytes: choose another with --dir",
 			tool_dir, SOFTCX_MAX_DIR);
+	if (options_check_pu(&opt->options, opt->hosts.ndevs, why, sizeof(why)) < 0)
+		tool_die("%s", why);
 }
 
 static void set_number(struct options *o, enum option_id id, char text[static 16], unsigned n)
@@ -240,6 +242,9 @@ static const char *differing_option(const struct tool_nic_options *opt, struct j
 	if (options_given(o, OPTION_SEED) && json_object_object_get_ex(status, "seed", &v) &&
 		json_object_get_uint64(v) != o->number[OPTION_SEED])
 		return "seed";
+	if (options_given(o, OPTION_PU) && json_object_object_get_ex(status, "pu", &v) &&
+		json_object_get_uint64(v) != o->number[OPTION_PU])
+		return "pu";
 	for (size_t i = 0; i < COUNT(flags); i++)
 		if (options_given(o, flags[i].id) && json_object_object_get_ex(status, flags[i].key, &v) &&
 			json_object_get_boolean(v) != flags[i].when_given)

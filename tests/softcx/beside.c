@@ -2,10 +2,11 @@
 /*
  * softcx-beside TOOL - commands and WQEs at the same time: to be run under `softcx run`.
  *
- * One process writes and reads back without a pause, and compares. Beside it, devices are opened, queues are
- * connected and destroyed with WQEs in them, processes end with everything open, the status is asked for and
- * a trace is read. No object may be left over. With the NIC under ThreadSanitizer this shows that its two
- * threads share nothing without order.
+ * Processes write and read back without a pause, and compare: one inside the first device, and with two
+ * devices one from each to the other. Beside them, devices are opened, queues are connected and destroyed
+ * with WQEs in them, processes end with everything open, the status is asked for and a trace is read. No
+ * object may be left over. With the NIC under ThreadSanitizer this shows that its threads share nothing
+ * without order.
  */
 #include "tests/lib/rc.h"
 #include "util/array.h"
@@ -33,59 +34,80 @@ static void on_stop(int sig)
 
 /* ---- WQEs ------------------------------------------------------------------------------- */
 
-/* Writes one half of its memory into the other, and reads it back. */
-static int write_and_compare(void)
+static unsigned from, to; /* devices of the next path */
+
+/* A queue pair on one device, connected to one on the other, or to itself. */
+struct path {
+	struct rc rc, far;
+	struct ibv_qp *qp, *far_qp;
+	struct rc_peer peer;
+};
+
+static void open_path(struct path *p)
 {
 	struct rc_peer self;
-	struct ibv_qp *qp;
-	uint64_t n = 0;
-	struct rc rc;
 
-	rc_open(&rc, 0, MEM, MAP_SHARED, 2 * DEPTH);
-	qp = rc_qp(&rc, DEPTH);
-	self = rc_self(&rc, qp);
-	rc_connect(qp, &self);
-	for (; !stopped || n == 0; n++) {
-		memset(rc.mem, (int)(n % 251), HALF);
-		rc_post(&rc, qp, IBV_WR_RDMA_WRITE, 0, &self, HALF, HALF);
-		rc_expect(&rc, IBV_WC_SUCCESS);
-		memset(rc.mem, 0xff, HALF);
-		rc_post(&rc, qp, IBV_WR_RDMA_READ, 0, &self, HALF, HALF);
-		rc_expect(&rc, IBV_WC_SUCCESS);
-		for (unsigned i = 0; i < HALF; i++)
-			if (rc.mem[i] != n % 251)
-				rc_die("byte %u of round %" PRIu64 " is %#x", i, n, rc.mem[i]);
+	rc_open(&p->rc, from, MEM, MAP_SHARED, 2 * DEPTH);
+	p->qp = rc_qp(&p->rc, DEPTH);
+	self = p->peer = rc_self(&p->rc, p->qp);
+	p->far_qp = NULL;
+	if (to != from) {
+		rc_open(&p->far, to, MEM, MAP_SHARED, 1);
+		p->far_qp = rc_qp(&p->far, 1);
+		p->peer = rc_self(&p->far, p->far_qp);
+		rc_connect(p->far_qp, &self);
 	}
-	ibv_destroy_qp(qp);
-	rc_close(&rc);
-	printf("%" PRIu64 " times written and read beside commands\n", n);
+	rc_connect(p->qp, &p->peer);
+}
+
+static void close_path(struct path *p)
+{
+	if (ibv_destroy_qp(p->qp) != 0 || (p->far_qp && ibv_destroy_qp(p->far_qp) != 0))
+		rc_die("ibv_destroy_qp");
+	rc_close(&p->rc);
+	if (p->far_qp)
+		rc_close(&p->far);
+}
+
+/* Writes one half of its memory into the other half at the end of the path, and reads it back. */
+static int write_and_compare(void)
+{
+	uint64_t n = 0;
+	struct path p;
+
+	open_path(&p);
+	for (; !stopped || n == 0; n++) {
+		memset(p.rc.mem, (int)(n % 251), HALF);
+		rc_post(&p.rc, p.qp, IBV_WR_RDMA_WRITE, 0, &p.peer, HALF, HALF);
+		rc_expect(&p.rc, IBV_WC_SUCCESS);
+		memset(p.rc.mem, 0xff, HALF);
+		rc_post(&p.rc, p.qp, IBV_WR_RDMA_READ, 0, &p.peer, HALF, HALF);
+		rc_expect(&p.rc, IBV_WC_SUCCESS);
+		for (unsigned i = 0; i < HALF; i++)
+			if (p.rc.mem[i] != n % 251)
+				rc_die("byte %u of round %" PRIu64 " is %#x", i, n, p.rc.mem[i]);
+	}
+	close_path(&p);
+	printf("%" PRIu64 " times written and read beside commands, from device %u to %u\n", n, from, to);
 	return 0;
 }
 
 /* ---- commands --------------------------------------------------------------------------- */
 
-/* A queue pair with unfinished WQEs. */
-static struct ibv_qp *start_some(struct rc *rc)
+/* With unfinished WQEs. */
+static void start_some(struct path *p)
 {
-	struct rc_peer self;
-	struct ibv_qp *qp;
-
-	rc_open(rc, 0, MEM, MAP_SHARED, 2 * DEPTH);
-	qp = rc_qp(rc, DEPTH);
-	self = rc_self(rc, qp);
-	rc_connect(qp, &self);
+	open_path(p);
 	for (unsigned i = 0; i < DEPTH; i++)
-		rc_post(rc, qp, IBV_WR_RDMA_WRITE, 0, &self, HALF, HALF);
-	return qp;
+		rc_post(&p->rc, p->qp, IBV_WR_RDMA_WRITE, 0, &p->peer, HALF, HALF);
 }
 
 static void open_and_close(void)
 {
-	struct rc rc;
+	struct path p;
 
-	if (ibv_destroy_qp(start_some(&rc)) != 0)
-		rc_die("ibv_destroy_qp");
-	rc_close(&rc);
+	start_some(&p);
+	close_path(&p);
 }
 
 static pid_t child(int (*run)(void))
@@ -104,9 +126,9 @@ static pid_t child(int (*run)(void))
 
 static int end_with_all_open(void)
 {
-	struct rc rc;
+	struct path p;
 
-	start_some(&rc);
+	start_some(&p);
 	_exit(0);
 }
 
@@ -122,7 +144,7 @@ static void expect_good_end(pid_t pid, const char *what)
 
 static const char *tool;
 
-/* Objects of the device: none may be left over. */
+/* Objects of all devices: none may be left over. */
 static long objects(void)
 {
 	static const char *const kinds[] = {"pds", "mkeys", "uars", "cqs", "qps", "srqs", "mems"};
@@ -145,7 +167,10 @@ static long objects(void)
 		at = strstr(text, key);
 		if (!at)
 			rc_die("no %s in the status", kinds[i]);
-		sum += strtol(at + strlen(key), NULL, 10);
+		for (; at; at = strstr(at, key)) {
+			at += strlen(key);
+			sum += strtol(at, NULL, 10);
+		}
 	}
 	return sum;
 }
@@ -159,9 +184,27 @@ static int read_trace(void)
 	return system(command) != 0; /* NOLINT(cert-env33-c): a fixed command of the test */
 }
 
+static unsigned count_devices(void)
+{
+	int n = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	if (list)
+		ibv_free_device_list(list);
+	return (unsigned)n;
+}
+
+static pid_t start_writer(unsigned device, unsigned far)
+{
+	from = device;
+	to = far;
+	return child(write_and_compare);
+}
+
 int main(int argc, char **argv)
 {
-	pid_t writer, tracer = 0;
+	pid_t writers[3], tracer = 0;
+	unsigned devices = count_devices(), nwriters = 0;
 	long before;
 
 	if (argc != 2) {
@@ -171,8 +214,14 @@ int main(int argc, char **argv)
 	tool = argv[1];
 	before = objects();
 	signal(SIGTERM, on_stop);
-	writer = child(write_and_compare);
+	writers[nwriters++] = start_writer(0, 0);
+	if (devices > 1) {
+		writers[nwriters++] = start_writer(0, 1);
+		writers[nwriters++] = start_writer(1, 0);
+	}
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		from = i % devices;
+		to = i / 2 % devices;
 		open_and_close();
 		if (i % EVERY)
 			continue;
@@ -183,8 +232,10 @@ int main(int argc, char **argv)
 		objects();
 	}
 	expect_good_end(tracer, "a trace");
-	kill(writer, SIGTERM);
-	expect_good_end(writer, "the writer");
+	while (nwriters--) {
+		kill(writers[nwriters], SIGTERM);
+		expect_good_end(writers[nwriters], "a writer");
+	}
 	/* The NIC hears of the end of a process a moment later than its parent */
 	for (unsigned i = 0; i < 500 && objects() != before; i++)
 		usleep(10000);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hardware.h - the threads that execute queues (engine.h), beside the thread that executes commands
+ * (server.c).
+ *
+ * Device number i is executed by engine i mod N, with the engine's lock. All other state of the process
+ * belongs to the thread that has the *hardware*, the locks of all engines: files, connections, readers of
+ * traces, and what devices share. The command thread has it while it runs a handler, and gives it up around
+ * system calls: they take most of the time of a command (a handler takes about 1 us, an answer that wakes its
+ * process 10 us, taking a mapping of a queue away 20 us). The engines have their locks otherwise, for as long
+ * as nobody asks for them.
+ *
+ * Where the command thread shares a core with an engine, that cannot run while the command thread does. So
+ * the command thread looks at its queues itself each time that it gives the hardware up.
+ *
+ * Which choices the seed makes depends on the order of commands and passes, as it does on when programs ring,
+ * and with several engines on how their passes lie in time.
+ */
+#ifndef SOFTCX_NIC_HARDWARE_H
+#define SOFTCX_NIC_HARDWARE_H
+
+#include "softcx/nic/engine.h"
+
+struct hardware {
+	struct engine engine[HOSTS_MAX_DEVS];
+	struct hw_pu *pu[HOSTS_MAX_DEVS];
+	unsigned n;
+	bool runs;
+	uint64_t yielded_at; /* ns, by the command thread */
+};
+
+/** @n engines, HOSTS_MAX_DEVS at most. The caller has the hardware. */
+void hardware_init(struct hardware *h, unsigned n);
+/**
+ * Starts the threads; the caller is the command thread from now on. @devs, of which there are not fewer than
+ * engines, and @tracers outlive them. 0 or a negative errno: none runs.
+ */
+int hardware_start(struct hardware *h, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers);
+/** Ends the threads; the caller has the hardware, and keeps it. No effect if they do not run. */
+void hardware_stop(struct hardware *h);
+
+/** For the command thread, in pairs. To give up the hardware also unmaps what mm.h has released. */
+void hardware_leave(struct hardware *h);
+void hardware_enter(struct hardware *h);
+/**
+ * After each command, which may have changed anything: wakes the engines. The queues have their turn, and so
+ * do programs that share the core.
+ */
+void hardware_between(struct hardware *h);
+
+#endif
