@@ -49,6 +49,7 @@ void mc_ask_send(struct reddn_mc *mc, struct mc_ask *a)
 	/* the reply of any bucket has where to look */
 	if (!mc_facts_place(&s->facts, a->table, a->key, a->key_len, &a->place))
 		a->place = (struct mc_place){0};
+	a->newest = s->facts.newest;
 	if (!a->began_ms)
 		a->began_ms = clock_ms();
 	r = mc_nic_ask(&s->nic, a->place.at, (uint64_t)(a - mc->asks));
@@ -129,13 +130,16 @@ static int absent(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result 
 static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *lines,
 	const struct reddn_result *got, uint64_t now_ms, struct reddn_mc_result *res)
 {
+	struct mc_facts *facts = &mc->servers[a->server].facts;
 	const struct mc_question q = {.key = a->key,
 		.key_len = a->key_len,
-		.clock = mc_facts_clock(&mc->servers[a->server].facts, now_ms),
+		.clock = mc_facts_clock(facts, now_ms),
+		.newest = a->newest,
 		.rules = MC_RULES};
 	struct mc_item item;
 	enum mc_judgement judgement = mc_judge(got->value, got->length, lines, &q, &item);
 
+	mc_facts_saw(facts, item.cas);
 	if (a->pieces.all)
 		judgement = judgement == MC_LONG && mc_pieces_judge(a, &item, &q) ? MC_HIT : MC_UNSURE;
 	/* an item that moves with its CAS id may come back to its place, but not within that time */

@@ -14,7 +14,15 @@ void mc_facts_take(struct mc_facts *f, const struct mc_lines *lines, bool proved
 	/* reddnd's clock is whole seconds, and late; so it is ahead by as much as it ever was */
 	if (next || ahead_ms > f->ahead_ms)
 		f->ahead_ms = ahead_ms;
+	if (next)
+		f->newest = 0;
 	f->lines = *lines;
+}
+
+void mc_facts_saw(struct mc_facts *f, uint64_t cas)
+{
+	if (cas > f->newest)
+		f->newest = cas;
 }
 
 uint64_t mc_facts_clock(const struct mc_facts *f, uint64_t now_ms)

@@ -13,10 +13,15 @@ struct mc_facts {
 	bool known;
 	struct mc_lines lines; /* of the latest reply that had them */
 	int64_t ahead_ms;      /* the server's clock is that far ahead of ours, at least */
+	uint64_t newest;       /* CAS id of this memcached that a reply has shown; 0: none */
 };
 
 /** Learn from the lines of a reply that arrived at @now_ms; @proved: mc_lines_read(). */
 void mc_facts_take(struct mc_facts *f, const struct mc_lines *lines, bool proved, uint64_t now_ms);
+
+/** A reply, whose lines were learned from, shows an item in the table with @cas (mc_judge); 0: it does not.
+ */
+void mc_facts_saw(struct mc_facts *f, uint64_t cas);
 
 /** The server's clock in seconds, at least. */
 uint64_t mc_facts_clock(const struct mc_facts *f, uint64_t now_ms);

@@ -103,18 +103,29 @@ static bool is_over(const struct reddn_cache_item *v, const struct reddn_cache_s
 	return (v->exptime && v->exptime <= clock + 1) || (v->time <= served->flushed && !later);
 }
 
-/* incr changes a value in place, and holds a reference meanwhile */
-static bool may_change(const struct mc_item *item)
+/*
+ * incr and decr change a value in place, if it begins as a number does (memcached.c, do_add_delta): they take
+ * a reference, which makes the count two; they get the next CAS id and store it; they write the digits, and
+ * spaces behind them; and they give the reference back. The count of one in h, read when the CAS id had been
+ * given, shows that the change is over. That the id is in h, too, does not show when: a READ may take its
+ * words at different times, this count before the change and this id in the midst of it. What a reply showed
+ * before the NIC was asked does, of this id or a later one: ids are given in order. docs/design/memcached.md
+ */
+static bool may_change(const struct mc_item *item, unsigned rules)
 {
-	return item->len && item->held &&
+	bool held = item->held && (rules & MC_RULE_COUNTER), fresh = item->fresh && (rules & MC_RULE_KNOWN);
+
+	return item->len && (held || fresh) &&
 	       (isdigit(*item->value) || isspace(*item->value) || *item->value == '-' || *item->value == '+');
 }
 
 /* While an item is copied to another page, memcached holds it, and its copy has that count, too, until it is
- * whole and in the table. The same CAS id shows that only if it is not kept. */
-static bool may_be_copied(const struct mc_item *item, const struct mc_lines *lines)
+ * whole and in the table. The same CAS id shows that only if it is not kept. The count that came with the
+ * value is asked for as well, because that of h may be of what was there before, if its words were read at
+ * different times. */
+static bool may_be_copied(const struct seen *s, const struct mc_lines *lines)
 {
-	return item->held && (lines->served.traits & REDDN_CACHE_IDS_MOVE);
+	return (s->h.refcount != 1 || s->v.refcount != 1) && (lines->served.traits & REDDN_CACHE_IDS_MOVE);
 }
 
 /* It may have the key: of a long key only the beginning was sent */
@@ -158,9 +169,8 @@ static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines 
 	*item = (struct mc_item){.len = (size_t)v->nbytes - 2,
 		.place = s->whole,
 		.at = at,
-		/* A READ may take its words at different times: that of h the count before a change, and the
-		 * CAS id after it has begun. The count of v was read when h had seen that id */
-		.held = s->h.refcount != 1 || v->refcount != 1,
+		.held = s->h.refcount != 1,
+		.fresh = v->cas > q->newest,
 		.cas = v->cas,
 		.exptime = v->exptime,
 		.due = is_due(v, q->clock)};
@@ -168,9 +178,9 @@ static enum mc_judgement judge_item(const struct seen *s, const struct mc_lines 
 		return MC_LONG;
 	item->value = s->rest + at - REST;
 	item->flags = flags_of(v, item->value);
-	if (!(q->rules & MC_RULE_COUNTER))
-		return MC_HIT;
-	return may_change(item) || may_be_copied(item, lines) ? MC_UNSURE : MC_HIT;
+	if ((q->rules & MC_RULE_COUNTER) && may_be_copied(s, lines))
+		return MC_UNSURE;
+	return may_change(item, q->rules) ? MC_UNSURE : MC_HIT;
 }
 
 enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
@@ -182,6 +192,7 @@ enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lin
 	uint64_t first;
 	bool one_place = true;
 
+	item->cas = 0;
 	if (len < ITEMS || most < sizeof(struct reddn_cache_item) - REST)
 		return MC_ELSEWHERE;
 	memcpy(&first, reply + FIRST, sizeof(first));
@@ -213,7 +224,8 @@ bool mc_judge_pieces(const struct mc_item *before, const uint8_t *bytes, const s
 		return false;
 	*item = *after; /* touched meanwhile, perhaps */
 	item->held = before->held;
+	item->fresh = before->fresh;
 	item->value = bytes + before->at;
 	item->flags = flags_of(&v, item->value);
-	return !may_change(item);
+	return !may_change(item, q->rules);
 }

@@ -35,14 +35,16 @@ enum {
 	MC_RULE_AFTER = 2,   /* the header after the item is the same */
 	MC_RULE_BEFORE = 4,  /* the header before the item is the same */
 	MC_RULE_COUNTER = 8, /* nobody else holds what may be a counter, or moves with its CAS id */
-	MC_RULES = 15,
+	MC_RULE_KNOWN = 16,  /* the CAS id of what may be a counter was given before the NIC was asked */
+	MC_RULES = 31,
 };
 
 struct mc_question {
 	const char *key;
 	size_t key_len;
-	uint64_t clock; /* the server's, in seconds, at least (protocol/cache-item.h) */
-	unsigned rules; /* MC_RULES */
+	uint64_t clock;  /* the server's, in seconds, at least (protocol/cache-item.h) */
+	uint64_t newest; /* CAS id of this memcached that a reply had shown when the NIC was asked */
+	unsigned rules;  /* MC_RULES */
 };
 
 struct mc_item {
@@ -50,14 +52,18 @@ struct mc_item {
 	size_t len;
 	uint64_t place; /* where the item begins, in bytes from the start of the file */
 	uint32_t at;    /* and its value, from there */
-	bool held;      /* somebody held it: it may change, or be the copy of one that moves */
+	bool held;      /* somebody held it: it may change */
+	bool fresh;     /* its CAS id may be younger than the question: the change that it is of may go on */
 	uint64_t cas;
 	uint32_t flags;   /* of the client who set it */
 	uint32_t exptime; /* by the server's clock; 0: never */
 	bool due;         /* memcached has to hear of this get, or may evict the item though it is used */
 };
 
-/** @lines: of this reply, of @len bytes. Sets *@item on a hit, and of one that is longer. */
+/**
+ * @lines: of this reply, of @len bytes. Sets *@item on a hit, and of one that is longer. Else @item->cas is
+ * the CAS id if the item was in the table with it, as that of one that may change; 0 if that is not known.
+ */
 enum mc_judgement mc_judge(const uint8_t *reply, size_t len, const struct mc_lines *lines,
 	const struct mc_question *q, struct mc_item *item);
 

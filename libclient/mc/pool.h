@@ -30,6 +30,7 @@ struct mc_ask {
 	bool absent;           /* it goes over TCP because the NIC did not find it */
 	uint8_t table, tries;  /* of those in use; how often the NIC was asked again */
 	struct mc_place place; /* where the NIC was asked to look */
+	uint64_t newest;       /* CAS id that was known then */
 	struct mc_pieces {
 		struct mc_item item;        /* what the first answer showed, if it is longer */
 		uint64_t generation;        /* of its memcached */

@@ -70,6 +70,27 @@ static void test_unknown(void **state)
 	assert_false(mc_facts_place(&f, 0, "key", 3, &p));
 }
 
+/* CAS ids of one memcached are given in order; the next one begins again */
+static void test_newest(void **state)
+{
+	struct mc_lines l = lines(1 << 12);
+	struct mc_facts f = {0};
+
+	(void)state;
+	mc_facts_take(&f, &l, true, NOW);
+	mc_facts_saw(&f, 7);
+	mc_facts_saw(&f, 5);
+	mc_facts_saw(&f, 0);
+	assert_int_equal(f.newest, 7);
+	mc_facts_take(&f, &l, true, NOW);
+	assert_int_equal(f.newest, 7);
+	l.live.generation = l.served.generation = 10;
+	mc_facts_take(&f, &l, true, NOW);
+	assert_int_equal(f.newest, 0);
+	mc_facts_saw(&f, 5);
+	assert_int_equal(f.newest, 5);
+}
+
 static void test_clock(void **state)
 {
 	struct mc_lines l = lines(1 << 12);
@@ -120,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_newest),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_age),
 	};

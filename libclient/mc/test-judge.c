@@ -28,6 +28,8 @@ static struct {
 	struct reddn_cache_item item;
 } r;
 
+static uint64_t newest; /* CAS id that was known when the NIC was asked */
+
 static void put64(size_t at, uint64_t v)
 {
 	v = htobe64(v);
@@ -81,6 +83,7 @@ static int setup(void **state)
 		.refcount = 1,
 		.it_flags = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_CFLAGS,
 		.cas = 99};
+	newest = 99;
 	put_item(0, "other", "o");
 	put_item(1, "key", "value");
 	memcpy(r.bytes + FIRST, &(uint64_t){0x10000200000}, 8);
@@ -89,7 +92,8 @@ static int setup(void **state)
 
 static enum mc_judgement judge_with(const char *key, unsigned rules, struct mc_item *item)
 {
-	const struct mc_question q = {.key = key, .key_len = strlen(key), .clock = CLOCK, .rules = rules};
+	const struct mc_question q = {
+		.key = key, .key_len = strlen(key), .clock = CLOCK, .newest = newest, .rules = rules};
 
 	return mc_judge(r.bytes, LEN, &r.lines, &q, item);
 }
@@ -259,13 +263,57 @@ static void test_rules(void **state)
 	r.item.refcount = 2;
 	put_item(1, "key", " 2");
 	expect_rule(MC_RULE_COUNTER);
-	/* only the header has the count, or only the item */
+	/* the count after the header does not matter: another change may have begun */
 	put_item(1, "key", "12");
+	r.bytes[at + WALKS + 8 + refcount] = r.bytes[at + AFTER + 16 + refcount] = 2;
+	assert_int_equal(judge("key"), MC_HIT);
 	r.bytes[at + 24 + refcount] = 2;
 	expect_rule(MC_RULE_COUNTER);
+}
+
+/*
+ * The READ of the header took the count before a change, and the CAS id in the midst of it: all is as if the
+ * change were over. Only that nobody knew this id yet shows that it may not be.
+ */
+static void test_known(void **state)
+{
+	static const char *const numbers[] = {"12", " 2", "\t", "-2", "+2", "1 and more"};
+	struct mc_item item;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		put_item(1, "key", numbers[i]);
+		newest = 98;
+		expect_rule(MC_RULE_KNOWN);
+		put_item(1, "key", numbers[i]);
+		newest = 100;
+		assert_int_equal(judge("key"), MC_HIT);
+	}
+	newest = 0;
+	put_item(1, "key", "v12");
+	assert_int_equal(judge("key"), MC_HIT);
+	put_item(1, "key", "");
+	assert_int_equal(judge("key"), MC_HIT);
+	/* so the next question knows it */
 	put_item(1, "key", "12");
-	r.bytes[at + WALKS + 8 + refcount] = 2;
-	expect_rule(MC_RULE_COUNTER);
+	assert_int_equal(judge_with("key", MC_RULES, &item), MC_UNSURE);
+	assert_int_equal(item.cas, 99);
+	newest = item.cas;
+	assert_int_equal(judge("key"), MC_HIT);
+}
+
+/* The CAS id of what is not proved to be in the table may be anything */
+static void test_unproved_id(void **state)
+{
+	struct mc_item item = {.cas = 5};
+
+	(void)state;
+	r.bytes[ITEMS + WALKS + MOST + AFTER + 16 + 16]++;
+	assert_int_equal(judge_with("key", MC_RULES, &item), MC_UNSURE);
+	assert_int_equal(item.cas, 0);
+	item.cas = 5;
+	assert_int_equal(judge_with("kez", MC_RULES, &item), MC_BEYOND);
+	assert_int_equal(item.cas, 0);
 }
 
 /*
@@ -275,7 +323,7 @@ static void test_rules(void **state)
  */
 static void test_moved(void **state)
 {
-	const size_t at = ITEMS + WALKS + MOST;
+	const size_t at = ITEMS + WALKS + MOST, refcount = 4;
 
 	(void)state;
 	/* the last walk finds it where it was: nothing else is wrong with a value of which the end is not
@@ -288,6 +336,11 @@ static void test_moved(void **state)
 	r.lines.served.traits = REDDN_CACHE_IDS_MOVE;
 	r.item.refcount = 2;
 	put_item(1, "key", "valu?");
+	expect_rule(MC_RULE_COUNTER);
+	/* or if the READ of the header took the count of what was there before */
+	r.lines.served.traits = REDDN_CACHE_IDS_MOVE;
+	put_item(1, "key", "valu?");
+	r.bytes[at + WALKS + 8 + refcount] = 2;
 	expect_rule(MC_RULE_COUNTER);
 	r.lines.served.traits = REDDN_CACHE_IDS_MOVE;
 	assert_int_equal(judge("key"), MC_HIT);
@@ -343,7 +396,7 @@ static void test_pieces(void **state)
 	const struct mc_item before = {.len = 1000, .place = 0x5000, .at = 64, .cas = 7};
 	struct reddn_cache_item header = {
 		.nbytes = 1002, .it_flags = CACHE_ITEM_LINKED | CACHE_ITEM_CFLAGS, .nkey = 3, .cas = 7};
-	struct mc_item after = before, held = before, item;
+	struct mc_item after = before, held = before, fresh = before, item;
 	uint8_t bytes[1064] = {[60] = 77};
 
 	(void)state;
@@ -358,8 +411,11 @@ static void test_pieces(void **state)
 	assert_int_equal(item.exptime, 9);
 	held.held = true; /* by incr, for a moment */
 	assert_false(mc_judge_pieces(&held, bytes, &after, &q, &item));
+	fresh.fresh = true; /* incr may have begun, and go on */
+	assert_false(mc_judge_pieces(&fresh, bytes, &after, &q, &item));
 	bytes[64] = 'v';
 	assert_true(mc_judge_pieces(&held, bytes, &after, &q, &item));
+	assert_true(mc_judge_pieces(&fresh, bytes, &after, &q, &item));
 	after.cas = 8;
 	assert_false(mc_judge_pieces(&before, bytes, &after, &q, &item));
 	after = before;
@@ -433,6 +489,8 @@ int main(void)
 		cmocka_unit_test_setup(test_absent, setup),
 		cmocka_unit_test_setup(test_absent_unproved, setup),
 		cmocka_unit_test_setup(test_rules, setup),
+		cmocka_unit_test_setup(test_known, setup),
+		cmocka_unit_test_setup(test_unproved_id, setup),
 		cmocka_unit_test_setup(test_moved, setup),
 		cmocka_unit_test_setup(test_items, setup),
 		cmocka_unit_test_setup(test_too_long, setup),

@@ -44,6 +44,20 @@ expect 'mget key 500' 'hits=500 nic=4[0-9][0-9] misses=0 errors=0 wrong=0|hits=5
 expect 'mget other 40' 'hits=0 nic=0 misses=40 errors=0 wrong=0'
 expect 'set bad%s 0 0 x' SUCCESS
 expect 'get bad%s' 'hit nic .* x'
+# a number that was changed is asked for again, and then its CAS id is known
+expect 'set number 0 0 41' SUCCESS
+expect 'get number' 'hit nic .* 41'
+asked_again()
+{
+	ask stats
+	[[ $answer =~ repeated=([0-9]+) ]] && repeated=${BASH_REMATCH[1]}
+}
+asked_again
+before=$repeated
+memcached_answers 'incr number 1' '^42' || fail "memcached cannot count"
+expect 'get number' 'hit nic .* 42'
+asked_again
+[[ $repeated -gt $before ]] || fail "a number with an unknown CAS id is not asked for again"
 expect stats '.* absent_wrong=[0-9]+ .*'
 ok "values, flags and CAS ids by the NIC; misses over TCP"
 

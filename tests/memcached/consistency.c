@@ -121,12 +121,13 @@ static void *churn(void *arg)
 /* ---- the reader ------------------------------------------------------------------------- */
 
 static struct {
-	uint64_t changes, hits, unsure, absent, unproved, wrong, lost;
+	uint64_t changes, hits, unsure, fresh, absent, unproved, wrong, lost;
 } count;
 
 struct question {
 	unsigned key;
-	uint64_t done; /* version when it was asked */
+	uint64_t done;   /* version when it was asked */
+	uint64_t newest; /* CAS id that was known then */
 	struct mc_place place;
 };
 
@@ -163,7 +164,8 @@ static void check(const struct question *q, const struct mc_item *item)
 static void take(const struct reddn_result *r, const struct question *q, unsigned rules)
 {
 	char name[HISTORY_KEY];
-	struct mc_question question = {.key = name, .rules = rules};
+	struct mc_question question = {.key = name, .newest = q->newest, .rules = rules};
+	enum mc_judgement judgement;
 	uint64_t now_ms = clock_ms();
 	struct mc_lines lines;
 	struct mc_item item;
@@ -177,7 +179,9 @@ static void take(const struct reddn_result *r, const struct question *q, unsigne
 	history_key(q->key, name);
 	question.key_len = strlen(name);
 	question.clock = mc_facts_clock(&facts, now_ms);
-	switch (mc_judge(r->value, r->length, &lines, &question, &item)) {
+	judgement = mc_judge(r->value, r->length, &lines, &question, &item);
+	mc_facts_saw(&facts, item.cas);
+	switch (judgement) {
 	case MC_HIT:
 		count.hits++;
 		check(q, &item);
@@ -187,6 +191,10 @@ static void take(const struct reddn_result *r, const struct question *q, unsigne
 		count.absent++;
 		break;
 	case MC_UNSURE:
+		question.rules &= ~MC_RULE_KNOWN;
+		count.fresh += mc_judge(r->value, r->length, &lines, &question, &item) == MC_HIT;
+		count.unsure++;
+		break;
 	case MC_LONG:
 	case MC_ELSEWHERE:
 		count.unsure++;
@@ -214,6 +222,7 @@ static int read_keys(struct reddn *c, uint64_t hits, unsigned rules)
 			q->key = (unsigned)rand_r(&seed) % HISTORY_KEYS;
 			q->done = __atomic_load_n(&history[q->key].done, __ATOMIC_SEQ_CST);
 			q->place = place_of(q->key, (unsigned)rand_r(&seed) >> 4);
+			q->newest = facts.newest;
 			at.number = q->place.at;
 			if (reddn_call_submit(c, &at, 1, free_slots[nfree - 1]) < 0)
 				break;
@@ -274,9 +283,9 @@ int main(int argc, char **argv)
 	for (unsigned k = 0; k < HISTORY_KEYS; k++)
 		count.changes += history[k].done;
 	printf("{\"changes\": %" PRIu64 ", \"moves\": %" PRIu64 ", \"hits\": %" PRIu64
-	       ", \"unsure\": %" PRIu64 ", \"absent\": %" PRIu64 ", \"unproved\": %" PRIu64
-	       ", \"wrong\": %" PRIu64 ", \"lost\": %" PRIu64 "}\n",
-		count.changes, moves, count.hits, count.unsure, count.absent, count.unproved, count.wrong,
-		count.lost);
+	       ", \"unsure\": %" PRIu64 ", \"of_fresh_counters\": %" PRIu64 ", \"absent\": %" PRIu64
+	       ", \"unproved\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"lost\": %" PRIu64 "}\n",
+		count.changes, moves, count.hits, count.unsure, count.fresh, count.absent, count.unproved,
+		count.wrong, count.lost);
 	return r < 0 ? 2 : count.wrong > 0;
 }

@@ -6,9 +6,10 @@
 # client of libreddn-mc that confirms misses miss a key that was there all the while, in GETS. Half of the gets are by a recycled
 # offload. Clients that leave out one rule of libclient/mc/judge.h get wrong values, for each rule: so the test would see them. What
 # breaks without the rule of places needs a memcached that moves an item at one of a few moments, to where a walk comes by a pointer
-# that is over: moved.c makes this moment.
+# that is over: moved.c makes this moment. What breaks without that of known CAS ids needs a NIC that takes two words of a header at two
+# moments, one before and one in the midst of a change: counter.c makes those.
 #
-# consistency.sh rules [HITS]: the moment of moved.c; then, for each rule, counts of HITS gets without it, or up to the first wrong one.
+# consistency.sh rules [HITS]: these moments; then, for each rule, counts of HITS gets without it, or up to the first wrong one.
 #
 # ITEMS: params.n of the offload, 4.
 here=$(dirname "$(realpath "$0")")
@@ -20,7 +21,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
-: "${CONFIRM:?}" "${CONSISTENCY:?}" "${MOVED:?}" "${SLOW_MEMCACHED:?}"
+: "${CONFIRM:?}" "${CONSISTENCY:?}" "${COUNTER:?}" "${MOVED:?}" "${SLOW_MEMCACHED:?}"
 export SLOW_HOLD=$work/hold
 also_preloaded=$SLOW_MEMCACHED
 hits=20000 kills=${2:-2} gets=${3:-3000}
@@ -62,7 +63,7 @@ restart_memcached()
 # without RULE NUMBER HITS: status 0 if a value is wrong. The numbers are MC_RULE_...
 without()
 {
-	readers rule.json "$3" "$((15 - $2))"
+	readers rule.json "$3" "$((31 - $2))"
 	rc=0
 	wait "$reader" || rc=$?
 	[[ $rc -le 1 ]] || fail "without the rule about $1: the reader fails" "$work/rule.json" "$work/reddnd.log" "$work/memcached.log"
@@ -87,10 +88,21 @@ moved()
 	ok "what only the rule about places refuses: $(tail -n 1 "$work/moved.json")"
 }
 
+# Without the rule about known ids a number is torn that memcached is changing, and with all rules it is not
+counter()
+{
+	on_nic counter.json "$COUNTER" "$address" "$port" first "127.0.0.1:$mc_port" "$SLOW_HOLD" ||
+		fail "what only the rule about known ids refuses" "$work/counter.json" "$work/reddnd.log" "$work/memcached.log"
+	ok "what only the rule about known ids refuses: $(tail -n 1 "$work/counter.json")"
+	"$SOFTCX" fault clear >"$work/fault.log"
+	restart_memcached
+}
+
 moved
+counter
 if [[ ${1-} == rules ]]; then
 	unsteady 0.1 0.01 || fail "no faults" "$work/fault.log"
-	for rule in places:1 after:2 before:4 counter:8; do
+	for rule in places:1 after:2 before:4 counter:8 known:16; do
 		without "${rule%:*}" "${rule#*:}" "$hits"
 	done
 	stop_reddnd
@@ -104,7 +116,7 @@ done
 
 unsteady 0.002 0.0005 || fail "no faults" "$work/fault.log"
 for offload in cache recycled; do
-	readers counts.json "$(((hits + 1) / 2))" 15 "$offload"
+	readers counts.json "$(((hits + 1) / 2))" 31 "$offload"
 	background confirm.json "$CONFIRM" "--SERVER=127.0.0.1:$mc_port" "$(((gets + 1) / 2))" "$offload"
 	confirm=$child
 	for ((i = 0; i < (kills + 1) / 2; i++)); do

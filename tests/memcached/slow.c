@@ -3,10 +3,12 @@
  * slow.c - preloaded into memcached by tests: makes it rest where a reader without locks could see what is
  * half done: before it takes a lock, and in the middle of a copy.
  *
- * If there is a file $SLOW_HOLD, the next copy of an item to another place renames it to $SLOW_HOLD.held, and
- * stops in the middle until that is gone. With $SLOW_START, the search for the address
- * of its port does the same.
+ * If there is a file $SLOW_HOLD, the next copy of an item to another place, or of digits into an item,
+ * renames it to $SLOW_HOLD.held, and stops in the middle until that is gone. With $SLOW_START, the search for
+ * the address of its port does the same.
  */
+#include "protocol/cache-format.h"
+
 #include <dlfcn.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -68,6 +70,17 @@ static void hold(const char *variable)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+/* incr writes nothing but digits */
+static bool is_incr(const void *to, const uint8_t *from, size_t n)
+{
+	if ((uintptr_t)to < REDDN_CACHE_BASE || (uintptr_t)to >= 2 * REDDN_CACHE_BASE)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (from[i] < '0' || from[i] > '9')
+			return false;
+	return true;
+}
+
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	static __typeof__(&pthread_mutex_lock) next;
@@ -96,7 +109,7 @@ EXPORT void *memcpy(void *to, const void *from, size_t n)
 	size_t middle = next_random() % (n < SHORT ? n + 1 : SHORT);
 
 	for (size_t i = 0; i < n; i++) {
-		if (n > SHORT && i == n / 2 && is_mover())
+		if (i == n / 2 && (n > SHORT ? is_mover() : is_incr(to, f, n)))
 			hold("SLOW_HOLD");
 		if (i == middle)
 			rest(COPIES);
