@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/args.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -42,24 +43,23 @@ const char *reddn_format_read(
 						 : "the fields of a request do not add up to its length";
 }
 
-static void put_number(uint8_t be[8], uint64_t number)
-{
-	for (int i = 7; i >= 0; i--, number >>= 8)
-		be[i] = (uint8_t)number;
-}
-
 static void put_field(uint8_t *out, const struct reddn_wire_field *p, const struct reddn_wire_arg *a,
 	const struct reddn_arg *value)
 {
 	const uint8_t *from = value->bytes;
-	uint8_t be[8];
+	uint64_t be;
 
 	if (a->kind != REDDN_ARG_BYTES) {
-		put_number(be, p->flags & REDDN_FIELD_INVERTED ? ~value->number : value->number);
-		from = be + 8 - a->bytes;
+		be = htobe64(p->flags & REDDN_FIELD_INVERTED ? ~value->number : value->number);
+		from = (const uint8_t *)&be + sizeof(be) - a->bytes;
+	}
+	from += p->first;
+	if (!(p->flags & REDDN_FIELD_REVERSED)) {
+		memcpy(out, from, p->len);
+		return;
 	}
 	for (unsigned i = 0; i < p->len; i++)
-		out[i] = from[p->first + (p->flags & REDDN_FIELD_REVERSED ? p->len - 1 - i : i)];
+		out[i] = from[p->len - 1 - i];
 }
 
 int reddn_format_encode(const struct reddn_request_format *f, const struct reddn_arg *args, unsigned nargs,
