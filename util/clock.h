@@ -35,4 +35,17 @@ static inline uint64_t clock_ms(void)
 	return clock_ns() / 1000000;
 }
 
+/** CLOCK_MONOTONIC in nanoseconds at the last tick of the kernel, some milliseconds ago: no hardware is read,
+ * which takes most of the time of clock_ns(). */
+static inline uint64_t clock_tick_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC_COARSE);
+}
+
+/** The same in milliseconds. */
+static inline uint64_t clock_tick_ms(void)
+{
+	return clock_tick_ns() / 1000000;
+}
+
 #endif

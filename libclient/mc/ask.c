@@ -51,7 +51,7 @@ void mc_ask_send(struct reddn_mc *mc, struct mc_ask *a)
 		a->place = (struct mc_place){0};
 	a->newest = s->facts.newest;
 	if (!a->began_ms)
-		a->began_ms = clock_ms();
+		a->began_ms = clock_tick_ms();
 	r = mc_nic_ask(&s->nic, a->place.at, (uint64_t)(a - mc->asks));
 	if (r == -EAGAIN) {
 		mc_queue_put(&mc->nic, a);
@@ -226,7 +226,7 @@ static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_res
 static void send_uses(struct mc_server *s)
 {
 	if (s->uses.len && !s->facts.lines.served.died)
-		mc_uses_send_due(&s->uses, clock_ns());
+		mc_uses_send_due(&s->uses, clock_tick_ns());
 }
 
 /* ---- over TCP --------------------------------------------------------------------------- */

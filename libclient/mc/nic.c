@@ -80,7 +80,7 @@ int mc_nic_ask(struct mc_nic *nic, uint64_t offset, uint64_t cookie)
 	int r = reddn_call_submit(nic->c, &at, 1, cookie);
 
 	if (r == 0 && !nic->flying++)
-		nic->heard_ms = clock_ms();
+		nic->heard_ms = clock_tick_ms();
 	return r;
 }
 
@@ -89,7 +89,6 @@ int mc_nic_poll(struct mc_nic *nic, struct reddn_result *got, int max, uint32_t 
 {
 	int k = reddn_poll(nic->c, got, max), failed = k < 0 ? k : 0;
 
-	*now_ms = clock_ms();
 	for (int i = 0; i < k && !failed; i++)
 		failed = got[i].status < 0 ? got[i].status : 0;
 	if (failed) {
@@ -97,9 +96,10 @@ int mc_nic_poll(struct mc_nic *nic, struct reddn_result *got, int max, uint32_t 
 		return failed;
 	}
 	if (k > 0) {
-		nic->heard_ms = *now_ms;
+		*now_ms = clock_ms();
+		nic->heard_ms = clock_tick_ms();
 		nic->flying -= (uint32_t)k;
-	} else if (*now_ms - nic->heard_ms > limit_ms) {
+	} else if (clock_tick_ms() - nic->heard_ms > limit_ms) {
 		*why = "it does not answer";
 		return -ETIMEDOUT;
 	}

@@ -12,7 +12,7 @@ struct mc_nic {
 	struct reddn *c;   /* NULL: not connected */
 	bool lost;         /* c is to be closed, once its results are released */
 	uint32_t flying;   /* requests without a reply */
-	uint64_t heard_ms; /* since when replies are due */
+	uint64_t heard_ms; /* clock_tick_ms() since when replies are due */
 	uint64_t retry_ms; /* connects again not before */
 	int refused;       /* how the last attempt to connect ended; 0: well */
 	char why[300];     /* why it is not used; "": it is */
@@ -33,8 +33,8 @@ void mc_nic_release(struct mc_nic *nic);
 int mc_nic_ask(struct mc_nic *nic, uint64_t offset, uint64_t cookie);
 
 /**
- * Takes up to @max results, all with a value; @now_ms is when. Returns their number; negative: it is to be
- * lost, for the reason *@why. No result for @limit_ms is one.
+ * Takes up to @max results, all with a value; @now_ms is when, if there are any. Returns their number;
+ * negative: it is to be lost, for the reason *@why. No result for @limit_ms is one.
  */
 int mc_nic_poll(struct mc_nic *nic, struct reddn_result *got, int max, uint32_t limit_ms, uint64_t *now_ms,
 	const char **why);

@@ -23,8 +23,8 @@ struct mc_ask {
 	size_t key_len;
 	uint64_t cookie;
 	uint32_t server;
-	uint64_t asked_ms; /* when it was submitted */
-	uint64_t began_ms; /* when the NIC was asked first, or again */
+	uint64_t asked_ms; /* when it was submitted, by clock_tick_ms(): no later */
+	uint64_t began_ms; /* when the NIC was asked first, or again, by the same clock */
 	bool flying;
 	bool beyond;           /* a bucket that the NIC has seen has more items than it sends */
 	bool absent;           /* it goes over TCP because the NIC did not find it */

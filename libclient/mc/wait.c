@@ -23,8 +23,10 @@ PUBLIC int reddn_mc_submit(struct reddn_mc *mc, const char *key, size_t key_len,
 	if (!a)
 		return -EAGAIN;
 	room = a->tcp;
-	*a = (struct mc_ask){
-		.key_len = mc->space_len + key_len, .cookie = cookie, .asked_ms = clock_ms(), .tcp = room};
+	*a = (struct mc_ask){.key_len = mc->space_len + key_len,
+		.cookie = cookie,
+		.asked_ms = clock_tick_ms(),
+		.tcp = room};
 	if (mc->space_len)
 		memcpy(a->key, mc->space, mc->space_len);
 	memcpy(a->key + mc->space_len, key, key_len);
