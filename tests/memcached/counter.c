@@ -30,13 +30,13 @@ static bool is_number(const struct mc_item *item, unsigned i)
 	return item->len == DIGITS && memcmp(item->value, numbers[i], DIGITS) == 0;
 }
 
-/* The reply is a hit, of a number that was never set */
+/* The reply is a hit, of a number that was never set, though nobody held the item */
 static bool is_torn(const struct reddn_result *r, uint64_t newest, unsigned leave_out)
 {
 	struct mc_item item;
 
-	return moment_judge(&m, r, key, newest, leave_out, &item) == MC_HIT && !is_number(&item, 0) &&
-	       !is_number(&item, 1);
+	return moment_judge(&m, r, key, newest, leave_out, &item) == MC_HIT && !item.held &&
+	       !is_number(&item, 0) && !is_number(&item, 1);
 }
 
 /* The next hit has number @i */
@@ -60,6 +60,9 @@ struct found {
 static struct found read_half_done(unsigned i, unsigned delay_ms)
 {
 	const uint64_t newest = m.facts.newest;
+	/* where items move with their CAS ids, the count that comes with the value has to be one, too */
+	const unsigned moves =
+		m.facts.lines.served.traits & REDDN_CACHE_IDS_MOVE ? (unsigned)MC_RULE_COUNTER : 0;
 	struct found found = {.in_time = true};
 	struct reddn_result r;
 	char answer[32] = "";
@@ -75,7 +78,7 @@ static struct found read_half_done(unsigned i, unsigned delay_ms)
 		found.in_time = false;
 	else
 		r = moment_reply(&m);
-	found.torn_without = is_torn(&r, newest, MC_RULE_KNOWN);
+	found.torn_without = is_torn(&r, newest, MC_RULE_KNOWN | moves);
 	found.torn = is_torn(&r, newest, 0);
 	reddn_release(m.c);
 	moment_release_memcached(&m);
