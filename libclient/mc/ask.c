@@ -373,11 +373,16 @@ int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 
 	mc_ask_release(mc);
 	send_queued(mc);
-	mc_pieces_poll(mc);
 	for (uint32_t i = 0; i < mc->nservers; i++) {
-		n += collect(mc, &mc->servers[i], res + n, max - n);
-		send_uses(&mc->servers[i]);
+		struct mc_server *s = &mc->servers[i];
+
+		if (s->pieces.flying)
+			mc_pieces_collect(mc, s);
+		n += collect(mc, s, res + n, max - n);
+		send_uses(s);
 	}
+	if (mc->pieces.first)
+		mc_pieces_send(mc);
 	if (n == 0 && max > 0 && mc->tcp.first)
 		n = ask_tcp(mc, res, max);
 	return n;

@@ -69,13 +69,11 @@ static int send_piece(struct reddn_mc *mc, struct mc_ask *a, struct mc_server *s
 	return 1;
 }
 
-static void send_pieces(struct reddn_mc *mc)
+void mc_pieces_send(struct reddn_mc *mc)
 {
 	struct mc_queue waiting = mc->pieces;
 	struct mc_ask *a;
 
-	if (!waiting.first)
-		return;
 	mc_queue_init(&mc->pieces);
 	while ((a = mc_queue_take(&waiting)) != NULL) {
 		int r;
@@ -128,28 +126,18 @@ static void take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_re
 	settle(mc, a);
 }
 
-static void collect(struct reddn_mc *mc, struct mc_server *s)
+void mc_pieces_collect(struct reddn_mc *mc, struct mc_server *s)
 {
 	struct reddn_result got[BATCH];
 	const char *why;
 	uint64_t now_ms;
-	int k = 0;
+	int k = mc_nic_poll(&s->pieces, got, BATCH, mc->options.reply_ms, &now_ms, &why);
 
-	if (!s->pieces.flying || s->pieces.lost)
-		return;
-	k = mc_nic_poll(&s->pieces, got, BATCH, mc->options.reply_ms, &now_ms, &why);
 	if (k < 0)
 		lose(mc, s, why);
 	for (int i = 0; i < k; i++)
 		take(mc, s, &got[i]);
 	mc_nic_release(&s->pieces);
-}
-
-void mc_pieces_poll(struct reddn_mc *mc)
-{
-	for (uint32_t i = 0; i < mc->nservers; i++)
-		collect(mc, &mc->servers[i]);
-	send_pieces(mc);
 }
 
 bool mc_pieces_judge(const struct mc_ask *a, struct mc_item *item, const struct mc_question *q)
