@@ -108,6 +108,16 @@ static int make_queues(struct session *s)
 
 /* ---- the environment of the chain ---- */
 
+/* CQEs of sessions before. Nobody waits for those of an unrolled session's replies */
+static void fill_before(const struct session *s, struct chain_env *env)
+{
+	env->recv_before = s->queues.cq[0].first;
+	env->queue[0].before = s->recycler.reply_cq.first;
+	for (unsigned q = 1; q < s->offload->img->nqueues; q++)
+		env->queue[q].before = s->queues.cq[q].first;
+	env->recycler.before = s->recycler.cq.first;
+}
+
 static void fill_queues(struct session *s)
 {
 	const struct queue_layout *l = &s->queues.layout;
@@ -116,11 +126,10 @@ static void fill_queues(struct session *s)
 
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
-	env->recv_before = s->queues.cq[0].first;
+	fill_before(s, env);
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
-		env->queue[q].before = q == 0 ? 0 : s->queues.cq[q].first;
 		env->queue[q].iova = b->iova + l->queue[q].ring_off - b->code_off;
 		env->queue[q].lkey = b->lkey;
 		env->queue[q].rkey = b->rkey;
@@ -304,20 +313,12 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
-/* For another session. The rings of a recycled chain have CQE numbers that begin with 0, and a CQ cannot be
- * reset: there all queues are made anew */
-static bool keeps_code(const struct session *s)
+/* If the session is intact, for another one */
+static void stop_code(struct session *s, struct rnic_qp *qp)
 {
-	return s->intact && !s->queues.layout.recycled;
-}
-
-static void stop_code(struct session *s, unsigned q)
-{
-	struct rnic_qp *qp = &s->queues.qp[q];
-
-	if (keeps_code(s))
+	if (s->intact)
 		s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
-	if (!keeps_code(s))
+	if (!s->intact)
 		rnic_qp_stop(qp);
 }
 
@@ -333,22 +334,29 @@ void session_queues_stop(struct session *s)
 	/* a spare has no offload, and all its queues are in RESET */
 	unsigned start = s->offload ? chain_start_queue(s->offload->img) : 0;
 
-	rnic_qp_stop(&s->recycler.qp);
+	stop_code(s, &s->recycler.qp);
 	rnic_qp_stop(&s->queues.qp[0]);
 	if (start > 0)
-		stop_code(s, start);
+		stop_code(s, &s->queues.qp[start]);
 	session_loop_stop(s->queues.loop);
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		if (q != start)
-			stop_code(s, q);
+			stop_code(s, &s->queues.qp[q]);
+}
+
+static void destroy_code_qps(struct session *s)
+{
+	for (unsigned q = 1; q < CHAIN_MAX_QUEUES; q++)
+		rnic_qp_deinit(&s->queues.qp[q]);
+	rnic_qp_deinit(&s->recycler.qp);
 }
 
 void session_destroy_qps(struct session *s)
 {
 	session_loop_destroy_qp(s->queues.loop);
-	for (unsigned q = 0; q < (keeps_code(s) ? 1 : CHAIN_MAX_QUEUES); q++)
-		rnic_qp_deinit(&s->queues.qp[q]);
-	rnic_qp_deinit(&s->recycler.qp);
+	rnic_qp_deinit(&s->queues.qp[0]);
+	if (!s->intact)
+		destroy_code_qps(s);
 }
 
 /* ---- for another session ---- */
@@ -367,19 +375,49 @@ static int restart_cqs(struct session *s)
 
 	for (unsigned q = 0; q < s->offload->img->nqueues && r == 0; q++)
 		r = rnic_cq_restart(&s->queues.cq[q]);
+	if (r == 0 && s->queues.layout.recycled)
+		r = rnic_cq_restart(&s->recycler.cq);
+	if (r == 0 && s->queues.layout.recycled)
+		r = rnic_cq_restart(&s->recycler.reply_cq);
 	return r;
+}
+
+/* Whether the rings of the next session can go on with the numbers of the CQs. An unrolled chain can always:
+ * each of its numbers is written by itself */
+static int goes_on(struct session *s, bool *yes)
+{
+	struct chain_env env = {0};
+	const struct chain_template *t;
+	int r;
+
+	*yes = true;
+	if (!s->queues.layout.recycled)
+		return 0;
+	r = layouts_template(s->offload, &s->queues.layout, &t);
+	if (r < 0)
+		return r;
+	fill_before(s, &env);
+	*yes = chain_template_fits(t, &env);
+	return 0;
+}
+
+/* In the same memory */
+static int make_code_again(struct session *s)
+{
+	destroy_code_qps(s);
+	destroy_cqs(s);
+	return make_code(s);
 }
 
 int session_queues_restart(struct session *s)
 {
-	int r;
+	bool kept = true;
+	int r = restart_cqs(s);
 
-	if (keeps_code(s)) {
-		r = restart_cqs(s);
-	} else {
-		destroy_cqs(s);
-		r = make_code(s);
-	}
+	if (r == 0)
+		r = goes_on(s, &kept);
+	if (r == 0 && !kept)
+		r = make_code_again(s);
 	if (r == 0)
 		r = connect_code(s);
 	s->queues.connected = r == 0;

@@ -3,9 +3,10 @@
  * spares.h - what sessions that ended have of the device, kept for a while for sessions that begin.
  *
  * To make two queues, their CQs and their memory takes a dozen firmware commands, and as many to destroy
- * them. So the queues of the code are reset, their CQs go on counting, and the memory stays pinned. Of a
- * recycled session only the memory stays: its rings have CQE numbers that begin with 0, and a CQ cannot be
- * reset. But its queues are made anew when it has ended, so that nobody waits for that.
+ * them. So the queues of the code are reset, their CQs go on counting, and the memory stays pinned. The same
+ * of the recycler and of the CQ of recycled replies. Rings of the next session have CQE numbers from there
+ * on. Of a recycled chain whose slots share lanes for them only the memory stays (recycle-template.h): its
+ * queues are made anew when the session has ended, so that nobody waits for that.
  *
  * A spare goes to a session of the same tenant, whose instances are written from the same image: its keys and
  * its protection domain are that tenant's, and memory that the chain can reach is cleared. The queue pair of

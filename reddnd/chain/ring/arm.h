@@ -26,7 +26,7 @@ struct chain_env {
 	uint32_t recv_before; /* CQEs that it had before that of instance 0 */
 	struct {
 		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
-		uint32_t before;   /* CQEs that it had before; not of a recycled chain, as recv_before */
+		uint32_t before;   /* CQEs that it had before */
 		uint64_t iova;     /* of the ring */
 		uint32_t lkey, rkey;
 		uint8_t *ring;        /* ring_wqebbs * 64 bytes */
@@ -42,6 +42,7 @@ struct chain_env {
 	uint64_t first;
 	struct {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
+		uint32_t before; /* CQEs that its CQ had before */
 		uint64_t iova;
 		uint8_t *ring;
 	} recycler;

@@ -56,7 +56,7 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 {
 	const struct chain_image *img = k->img;
 	const struct chain_env *env = k->env;
-	uint64_t next = env->first + slot + env->slots, cqes;
+	uint64_t next = env->first + slot + env->slots, cqes, before;
 	uint64_t addr = wqe_addr(k, r->where, slot) + r->offset;
 	uint32_t key = env->queue[r->where].lkey;
 
@@ -73,7 +73,9 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
-		lap_refresh(k->lap, addr + 1, key, 3, next * cqes + (uint64_t)r->addend, env->slots * cqes);
+		before = r->index == CHAIN_CQ_RECV ? env->recv_before : env->queue[r->index].before;
+		lap_refresh(k->lap, addr + 1, key, 3, before + next * cqes + (uint64_t)r->addend,
+			env->slots * cqes);
 		return;
 	case CHAIN_REL_SEQ32:
 		lap_refresh(k->lap, addr, key, 4, next + (uint64_t)r->addend, env->slots);
@@ -269,8 +271,8 @@ static void await_instances(struct recycler *k, unsigned end)
 		if (!cqes)
 			continue;
 		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
-		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, (env->first + end) * cqes - 1,
-			env->slots * cqes);
+		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3,
+			env->queue[q].before + (env->first + end) * cqes - 1, env->slots * cqes);
 		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
 	}
 }
@@ -322,6 +324,7 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		.lanes = k->dry ? NULL : env->lanes.mem + head,
 		.lanes_iova = env->lanes.iova + head,
 		.lanes_size = env->lanes.size - head,
+		.first_cqe = env->recycler.before,
 		.group = k->img->fetch_group,
 	};
 	unsigned enables[MAX_SECTIONS], recv_en[MAX_SECTIONS];
