@@ -86,39 +86,56 @@ static int wait_cqe(struct master_qp *m)
 	return 0;
 }
 
+static int be_ready(struct master_qp *m)
+{
+	return m->qp.dev ? 0 : make_queues(m);
+}
+
 /* After an error the SQ executes nothing more, and after a timeout a CQE may still come: the queues are
  * destroyed, and made again for the next WQE. */
-static int post_and_wait(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+static int wait_posted(struct master_qp *m)
 {
-	int r = m->qp.dev ? 0 : make_queues(m);
+	int r = wait_cqe(m);
 
-	if (r < 0)
-		return r;
-	rnic_qp_post(&m->qp, wqe);
-	r = wait_cqe(m);
 	if (r < 0)
 		destroy_queues(m);
 	return r;
 }
 
-static int enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint16_t index)
+static void post_enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint16_t index)
 {
 	uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = opcode, [WQE_DSCOUNT] = 2, [WQE_FLAGS] = WQE_SIGNALLED};
 
 	wqe_put32(wqe + WQE_SYNC_INDEX, index);
 	wqe_put32(wqe + WQE_SYNC_OBJECT, qpn);
-	return post_and_wait(m, wqe);
+	rnic_qp_post(&m->qp, wqe);
+}
+
+int master_qp_enable_each(struct master_qp *m, const struct master_enable *queues, unsigned n)
+{
+	int r = be_ready(m);
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < n; i++)
+		post_enable(m, WQE_OP_SEND_EN, queues[i].qpn, queues[i].index);
+	return wait_posted(m);
 }
 
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	return enable(m, WQE_OP_SEND_EN, qpn, index);
+	return master_qp_enable_each(m, &(struct master_enable){.qpn = qpn, .index = index}, 1);
 }
 
 int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	return enable(m, WQE_OP_RECV_EN, qpn, index);
+	int r = be_ready(m);
+
+	if (r < 0)
+		return r;
+	post_enable(m, WQE_OP_RECV_EN, qpn, index);
+	return wait_posted(m);
 }
 
 int master_qp_tick(struct master_qp *m)
@@ -126,5 +143,10 @@ int master_qp_tick(struct master_qp *m)
 	const uint8_t wqe[RNIC_WQEBB_BYTES] = {
 		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
 
-	return post_and_wait(m, wqe);
+	int r = be_ready(m);
+
+	if (r < 0)
+		return r;
+	rnic_qp_post(&m->qp, wqe);
+	return wait_posted(m);
 }

@@ -26,6 +26,13 @@ void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
  */
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index);
 
+struct master_enable {
+	uint32_t qpn;
+	uint16_t index;
+};
+/** The same of @n queues, in this order, and waits once. */
+int master_qp_enable_each(struct master_qp *m, const struct master_enable *queues, unsigned n);
+
 /** The same for the RQ of a managed queue pair: RECVs up to producer index @index can be used. */
 int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
 

@@ -281,18 +281,29 @@ static int connect_code(struct session *s)
 	return r;
 }
 
-static int start_recycler(struct session *s)
+static int enable_first(struct session *s)
 {
+	const struct chain_image *img = s->offload->img;
+	const struct master_enable queues[] = {
+		{s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img)},
+		{s->recycler.qp.qpn, s->queues.layout.recycling.start},
+	};
+
+	return master_qp_enable_each(&s->domain->master, queues, s->queues.layout.recycled ? 2 : 1);
+}
+
+static void arm_cqs(struct session *s)
+{
+	for (unsigned q = 0; q < s->offload->img->nqueues; q++)
+		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
 	if (!s->queues.layout.recycled)
-		return 0;
+		return;
 	rnic_cq_arm(&s->recycler.cq, true);
 	rnic_cq_arm(&s->recycler.reply_cq, true);
-	return master_qp_enable(&s->domain->master, s->recycler.qp.qpn, s->queues.layout.recycling.start);
 }
 
 int session_queues_start(struct session *s)
 {
-	const struct chain_image *img = s->offload->img;
 	int r = 0;
 
 	if (!s->queues.connected)
@@ -303,12 +314,10 @@ int session_queues_start(struct session *s)
 	if (r == 0)
 		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], s->pacing.paced);
 	s->budgets.resting = session_has_budgets(s);
-	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
-		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
-	if (r == 0)
-		r = master_qp_enable(
-			&s->domain->master, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
-	return r == 0 ? start_recycler(s) : r;
+	if (r < 0)
+		return r;
+	arm_cqs(s);
+	return enable_first(s);
 }
 
 /* ---- ending ---- */
