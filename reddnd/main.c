@@ -188,18 +188,20 @@ static int on_show(sd_event_source *source, const struct signalfd_siginfo *info,
 static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct daemon *d = arg;
-	const struct stats_status s = server_status(d->server);
+	struct stats stats;
+	const struct stats_status *s = &stats.status;
 	char disabled[40] = "";
 	int r;
 
 	(void)usec;
-	if (s.disabled)
-		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", s.disabled,
-			s.disabled == 1 ? "" : "s");
-	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s", s.sessions, s.requests,
+	server_overview(d->server, &stats);
+	if (s->disabled)
+		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", s->disabled,
+			s->disabled == 1 ? "" : "s");
+	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s", s->sessions, s->requests,
 		disabled,
-		*s.configuration_refused ? ", the configuration has mistakes and the one before is in force"
-					 : "");
+		*s->configuration_refused ? ", the configuration has mistakes and the one before is in force"
+					  : "");
 	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

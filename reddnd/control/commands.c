@@ -65,7 +65,10 @@ static struct json_object *answer_state(
 
 static struct json_object *run_status(struct call *call)
 {
-	return answer_state(call, state_status);
+	struct stats stats;
+
+	server_overview(call->c->server, &stats);
+	return state_status(&stats);
 }
 
 static struct json_object *run_clients(struct call *call)

@@ -61,6 +61,17 @@ static void count_loop(struct session *s)
 	t->wqes += loop_size_wqes(s->offload->program, s->counters.iterations) - before;
 }
 
+void accounting_count(struct accounting *a, struct session *s)
+{
+	uint64_t n = session_count(s);
+
+	if (!n && !s->queues.loop && !s->cpu)
+		return;
+	accounting_answered(a, s, n);
+	count_loop(s);
+	session_note(s);
+}
+
 void accounting_update(struct accounting *a, struct session *s)
 {
 	accounting_answered(a, s, session_count(s));

@@ -24,6 +24,8 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	HASH_DELETE(by_id, d->sessions, s);
 	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
+	d->nsessions -= session_is_first(s);
+	d->nlate -= session_counts_late(s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 

@@ -62,10 +62,13 @@ static void join_adopted(struct dispatch *d, struct session *s)
 
 	if (first == s)
 		return;
-	if (first && first->tenant == s->tenant)
-		session_join(s, first);
-	else /* it began no session: the end of that has been reported */
+	if (!first ||
+		first->tenant != s->tenant) { /* it began no session: the end of that has been reported */
 		drop(d, s);
+		return;
+	}
+	session_join(s, first);
+	d->nsessions--;
 }
 
 /* What clients have of a session is all of it or nothing */

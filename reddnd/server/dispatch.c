@@ -7,6 +7,7 @@
 #include "reddnd/server/report.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/group.h"
+#include "reddnd/session/instances.h"
 #include "reddnd/session/silence.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
@@ -31,6 +32,8 @@ void dispatch_add(struct dispatch *d, struct session *s)
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
 	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
 	completions_add(&d->completions, s);
+	d->nsessions += session_is_first(s);
+	d->nlate += session_counts_late(s);
 }
 
 /* ---- budgets ---- */
@@ -356,15 +359,13 @@ void dispatch_count(struct dispatch *d)
 		accounting_update(&d->shared->accounting, s);
 }
 
-unsigned dispatch_count_requests(struct dispatch *d)
+void dispatch_count_requests(struct dispatch *d)
 {
 	struct session *s, *next;
-	unsigned sessions = 0;
 
-	HASH_ITER (by_id, d->sessions, s, next) {
-		if (s->queues.layout.recycled || s->offload->cpu)
-			accounting_update(&d->shared->accounting, s);
-		sessions += session_is_first(s);
-	}
-	return sessions;
+	if (!d->nlate)
+		return;
+	HASH_ITER (by_id, d->sessions, s, next)
+		if (session_counts_late(s))
+			accounting_count(&d->shared->accounting, s);
 }

@@ -33,6 +33,8 @@ struct dispatch {
 	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
 	struct session *sessions;  /* by_id */
 	struct session *by_queues; /* the same */
+	unsigned nsessions;        /* one of several connections is one */
+	unsigned nlate;            /* connections whose requests dispatch_count_requests() counts */
 	TAILQ_HEAD(, session) ended;
 	struct acceptor acceptor;
 	struct arrivals arrivals;
@@ -86,8 +88,8 @@ void dispatch_lose(struct dispatch *d);
 
 /** Brings the counters of all sessions up to date. */
 void dispatch_count(struct dispatch *d);
-/** How many sessions there are. Brings the number of their requests up to date, which takes a look at
- * recycled ones and those of a CPU only: others are counted as they are answered. */
-unsigned dispatch_count_requests(struct dispatch *d);
+/** Brings the number of their requests up to date, which takes a look at recycled ones and those of a CPU
+ * only: others are counted as they are answered. */
+void dispatch_count_requests(struct dispatch *d);
 
 #endif

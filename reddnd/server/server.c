@@ -562,19 +562,8 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 	};
 }
 
-struct stats_status server_status(struct server *sv)
-{
-	unsigned sessions = 0;
-	struct stats_status st;
-
-	DEVICES_EACH (device, &sv->devices)
-		sessions += dispatch_count_requests(&device->dispatch);
-	st = status(sv, clock_us());
-	st.sessions = sessions;
-	return st;
-}
-
-struct stats *server_snapshot(struct server *sv)
+/* Counters are up to date */
+static struct stats_source source_of_stats(struct server *sv)
 {
 	uint64_t now = clock_us();
 	struct stats_source source = {
@@ -583,11 +572,33 @@ struct stats *server_snapshot(struct server *sv)
 		.nleft_out = sv->devices.nleft_out,
 		.tenants = sv->tenants,
 		.now_us = now,
+		.status = status(sv, now),
 	};
 
-	count_all(sv);
-	source.status = status(sv, now);
+	DEVICES_EACH (device, &sv->devices) {
+		unsigned k = devices_number(&sv->devices, device);
+
+		source.sessions[k] = device->dispatch.sessions;
+		source.nsessions[k] = device->dispatch.nsessions;
+	}
+	return source;
+}
+
+void server_overview(struct server *sv, struct stats *stats)
+{
+	struct stats_source source;
+
 	DEVICES_EACH (device, &sv->devices)
-		source.sessions[devices_number(&sv->devices, device)] = device->dispatch.sessions;
+		dispatch_count_requests(&device->dispatch);
+	source = source_of_stats(sv);
+	stats_overview(stats, &source);
+}
+
+struct stats *server_snapshot(struct server *sv)
+{
+	struct stats_source source;
+
+	count_all(sv);
+	source = source_of_stats(sv);
 	return stats_new(&source);
 }

@@ -62,9 +62,9 @@ struct events *server_events(struct server *server);
 
 /** Brings all counters up to date and takes a snapshot of them: stats_free(). NULL: no memory. */
 struct stats *server_snapshot(struct server *server);
-/** The state of the daemon in a snapshot, without the use of the arena. Much faster where there are many
- * sessions. */
-struct stats_status server_status(struct server *server);
+/** Of a snapshot only the state of the daemon and of its devices; nothing is to be freed. Much faster where
+ * there are many sessions. */
+void server_overview(struct server *server, struct stats *stats);
 
 /** Limits to change. Rates of 0: none. */
 struct server_limit {

@@ -195,17 +195,20 @@ static struct stats_device device_stats(const struct generation *g, unsigned dev
 	};
 }
 
+static void add_sessions(struct stats *st, const struct stats_source *source, unsigned device)
+{
+	for (const struct session *s = source->sessions[device]; s; s = s->by_id.next)
+		if (session_is_first(s))
+			st->sessions[st->nsessions++] = session_stats(s, st->devices[device].name, source);
+}
+
 static void add_device(struct stats *st, const struct stats_source *source, unsigned device)
 {
 	struct stats_device *d = &st->devices[st->ndevices++];
 
 	*d = device_stats(source->generation, device);
-	for (const struct session *s = source->sessions[device]; s; s = s->by_id.next) {
-		if (!session_is_first(s))
-			continue;
-		st->sessions[st->nsessions++] = session_stats(s, d->name, source);
-		d->sessions++;
-	}
+	d->sessions = source->nsessions[device];
+	st->status.sessions += d->sessions;
 	st->status.arena_used += d->arena_used;
 	st->status.arena_size += d->arena_size;
 }
@@ -217,22 +220,30 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-struct stats *stats_new(const struct stats_source *source)
+void stats_overview(struct stats *st, const struct stats_source *source)
 {
-	CLEANUP(stats_freep) struct stats *st = calloc(1, sizeof(*st));
-	const struct generation *g = source->generation;
-
-	if (!st || !allocate(st, source))
-		return NULL;
-	st->status = source->status;
-	for (unsigned k = 0; k < g->served->n; k++)
+	*st = (struct stats){.status = source->status};
+	for (unsigned k = 0; k < source->generation->served->n; k++)
 		add_device(st, source, k);
 	for (unsigned k = 0; k < source->nleft_out; k++)
 		st->devices[st->ndevices++] = (struct stats_device){.name = source->left_out[k].name,
 			.no_chains = "",
 			.left_out = source->left_out[k].why};
+}
+
+struct stats *stats_new(const struct stats_source *source)
+{
+	CLEANUP(stats_freep) struct stats *st = calloc(1, sizeof(*st));
+	const struct generation *g = source->generation;
+
+	if (!st)
+		return NULL;
+	stats_overview(st, source);
+	if (!allocate(st, source))
+		return NULL;
+	for (unsigned k = 0; k < g->served->n; k++)
+		add_sessions(st, source, k);
 	qsort(st->sessions, st->nsessions, sizeof(*st->sessions), by_id);
-	st->status.sessions = st->nsessions;
 	for (; st->noffloads < g->catalog->noffloads; st->noffloads++) {
 		const char *device;
 		const struct offload *o = worst(g, st->noffloads, &device);

@@ -119,6 +119,7 @@ struct tenant;
 struct stats_source {
 	struct stats_status status;
 	const struct session *sessions[CATALOG_DEVICES_MAX]; /* of each device, by_id */
+	unsigned nsessions[CATALOG_DEVICES_MAX];             /* the same; one of several connections is one */
 	const struct device_left_out *left_out;
 	unsigned nleft_out;
 	const struct generation *generation;
@@ -126,6 +127,9 @@ struct stats_source {
 	uint64_t now_us;
 };
 
+/** For the server: the state of the daemon and of its devices, and nothing else of a snapshot. Nothing is to
+ * be freed. It takes the same time however many sessions there are. */
+void stats_overview(struct stats *stats, const struct stats_source *source);
 /** For the server: a snapshot. The counters in @source must be up to date. NULL: no memory. */
 struct stats *stats_new(const struct stats_source *source);
 

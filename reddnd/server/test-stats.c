@@ -129,11 +129,21 @@ static int teardown(void **state)
 	return 0;
 }
 
+static unsigned firsts(const struct session *s)
+{
+	unsigned n = 0;
+
+	for (; s; s = s->by_id.next)
+		n += s->first == s;
+	return n;
+}
+
 static struct stats *snapshot(struct bed *b, const struct generation *in_force)
 {
 	struct stats *st = stats_new(&(struct stats_source){
 		.status = {.refused = 3},
 		.sessions = {b->sessions, b->elsewhere},
+		.nsessions = {firsts(b->sessions), firsts(b->elsewhere)},
 		.generation = in_force,
 		.tenants = b->tenants,
 		.now_us = NOW,
@@ -169,6 +179,26 @@ static void test_all(void **state)
 		assert_int_equal(s->verdicts[VERDICT_TIME], i);
 	}
 	stats_free(st);
+}
+
+/* What it takes no look at sessions for */
+static void test_overview(void **state)
+{
+	struct bed *b = *state;
+	struct stats st;
+
+	b->served.n = DEVICES;
+	stats_overview(&st, &(struct stats_source){
+				    .status = {.refused = 3},
+				    .nsessions = {5, 6},
+				    .generation = &b->generation,
+			    });
+	assert_int_equal(st.status.refused, 3);
+	assert_int_equal(st.status.sessions, 5 + 6);
+	assert_int_equal(st.ndevices, 2);
+	assert_int_equal(st.devices[0].sessions, 5);
+	assert_int_equal(st.devices[1].sessions, 6);
+	assert_null(st.sessions);
 }
 
 /* A session of several connections is one, with the sum of what they count */
@@ -292,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overview, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_devices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),

@@ -29,6 +29,11 @@ uint64_t session_recycled(const struct session *s);
  * requests; 0 for any other session.
  */
 uint64_t session_count(struct session *s);
+/** Whether that is how its requests are counted. */
+static inline bool session_counts_late(const struct session *s)
+{
+	return s->queues.layout.recycled || s->cpu;
+}
 /** Iterations of its loop since the last time. */
 uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session
