@@ -322,8 +322,8 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
-/* If the session is intact, for another one */
-static void stop_code(struct session *s, struct rnic_qp *qp)
+/* RESET flushes nothing: no CQE comes, and no event. From there queues can serve another session */
+static void stop_qp(struct session *s, struct rnic_qp *qp)
 {
 	if (s->intact)
 		s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
@@ -334,23 +334,24 @@ static void stop_code(struct session *s, struct rnic_qp *qp)
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
  * waits: nothing answers or writes to the client after that. If the heads are in that queue, nothing enables
- * a code queue either; else the queue with the heads, which goes on with RECVs that are flushed, stops next,
- * so that it enables no queue that is in RESET. The recycler waits for the queue of the client, and stops
- * before it: it restores no WQE of a request that is under way.
+ * a code queue either; else the queue with the heads, which may go on with RECVs that are flushed, stops
+ * next, so that it enables no code queue that is in RESET. That of the client, which it may still enable, is
+ * only destroyed after that. The recycler waits for the queue of the client, and stops before it: it restores
+ * no WQE of a request that is under way.
  */
 void session_queues_stop(struct session *s)
 {
 	/* a spare has no offload, and all its queues are in RESET */
 	unsigned start = s->offload ? chain_start_queue(s->offload->img) : 0;
 
-	stop_code(s, &s->recycler.qp);
-	rnic_qp_stop(&s->queues.qp[0]);
+	stop_qp(s, &s->recycler.qp);
+	stop_qp(s, &s->queues.qp[0]);
 	if (start > 0)
-		stop_code(s, &s->queues.qp[start]);
+		stop_qp(s, &s->queues.qp[start]);
 	session_loop_stop(s->queues.loop);
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		if (q != start)
-			stop_code(s, &s->queues.qp[q]);
+			stop_qp(s, &s->queues.qp[q]);
 }
 
 static void destroy_code_qps(struct session *s)

@@ -33,8 +33,8 @@ void session_queues_arm_events(struct session *s);
 int session_queues_arm(struct session *s);
 /** Connects the QPs and lets the NIC begin. */
 int session_queues_start(struct session *s);
-/** Moves the QPs to the error state, or those of the code of an intact session to RESET: they execute nothing
- * any more. */
+/** Moves the QPs to the error state, or those of an intact session to RESET: they execute nothing any more.
+ */
 void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */
