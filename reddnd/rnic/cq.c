@@ -102,26 +102,6 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 	return r;
 }
 
-/* There is no command that resets a CQ, and only the device knows how many CQEs there were: those of a CQ
- * that ignores overrun are taken by nobody */
-int rnic_cq_restart(struct rnic_cq *cq)
-{
-	uint8_t in[PRM_SIZE_query_qp_in] = {0}, out[PRM_SIZE_query_cq_out] = {0};
-	int r;
-
-	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_CQ);
-	prm_set(in, PRM_in_objn, cq->cqn);
-	r = rnic_devx_query(cq->dev->ctx->cmd_fd, cq->handle, in, sizeof(in), out, sizeof(out));
-	if (r < 0)
-		return log_errno(r, "cannot query completion queue %#x", cq->cqn);
-	cq->first = (uint32_t)prm_get(out + PRM_query_cq_out_cq_context_byte, PRM_cqc_producer_counter);
-	ledger_restarted(cq->slot, cq->handle, cq->first);
-	forget_cqes(cq);
-	rnic_cq_seek(cq, 0);
-	rnic_cq_update(cq);
-	return 0;
-}
-
 void rnic_cq_seek(struct rnic_cq *cq, uint64_t n)
 {
 	cq->consumer = (uint32_t)(cq->first + n);
@@ -214,6 +194,52 @@ int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 		found = 1;
 	}
 	return found;
+}
+
+/* ---- for another user ---- */
+
+static int ask_count(const struct rnic_cq *cq, uint32_t *count)
+{
+	uint8_t in[PRM_SIZE_query_qp_in] = {0}, out[PRM_SIZE_query_cq_out] = {0};
+	int r;
+
+	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_CQ);
+	prm_set(in, PRM_in_objn, cq->cqn);
+	r = rnic_devx_query(cq->dev->ctx->cmd_fd, cq->handle, in, sizeof(in), out, sizeof(out));
+	if (r < 0)
+		return log_errno(r, "cannot query completion queue %#x", cq->cqn);
+	*count = (uint32_t)prm_get(out + PRM_query_cq_out_cq_context_byte, PRM_cqc_producer_counter);
+	return 0;
+}
+
+/* False: the entries do not show it. After an error all that was posted is flushed, and that may be more than
+ * the CQ holds */
+static bool see_count(struct rnic_cq *cq, uint64_t had, uint32_t *count)
+{
+	const uint32_t from = (uint32_t)(cq->first + had), end = from + (1u << cq->log_size);
+	struct rnic_cqe error;
+	uint32_t n = from;
+
+	if (had == RNIC_CQES_UNKNOWN || (had && !owned(cq, from - 1)) || rnic_cq_find_error(cq, &error))
+		return false;
+	while (n != end && owned(cq, n))
+		n++;
+	*count = n & 0xffffff;
+	return n != end;
+}
+
+/* There is no command that resets a CQ, and those of a CQ that ignores overrun are taken by nobody */
+int rnic_cq_restart(struct rnic_cq *cq, uint64_t had)
+{
+	int r = see_count(cq, had, &cq->first) ? 0 : ask_count(cq, &cq->first);
+
+	if (r < 0)
+		return r;
+	ledger_restarted(cq->slot, cq->handle, cq->first);
+	forget_cqes(cq);
+	rnic_cq_seek(cq, 0);
+	rnic_cq_update(cq);
+	return 0;
 }
 
 const char *rnic_syndrome_text(uint8_t syndrome)

@@ -4,6 +4,7 @@
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
+#include "reddnd/session/instances.h"
 #include "reddnd/session/silence.h"
 
 #include <string.h>
@@ -379,16 +380,32 @@ static void destroy_cqs(struct session *s)
 	rnic_cq_deinit(&s->recycler.reply_cq);
 }
 
+/* CQEs that a code queue has caused at least. Unknown where there may be more behind them than the CQ holds:
+ * those of all requests whose replies this process has not taken yet. Those of recycled instances do not
+ * overlap, and all replies have been counted */
+static uint64_t least_cqes(const struct session *s, unsigned q)
+{
+	uint64_t cqes = s->offload->img->queue[q].cqes;
+
+	return s->queues.layout.recycled && 2 * cqes < 1u << s->queues.cq[q].log_size
+		       ? s->progress.done * cqes
+		       : RNIC_CQES_UNKNOWN;
+}
+
 static int restart_cqs(struct session *s)
 {
-	int r = 0;
+	uint64_t done;
+	int r;
 
-	for (unsigned q = 0; q < s->offload->img->nqueues && r == 0; q++)
-		r = rnic_cq_restart(&s->queues.cq[q]);
+	session_count(s);
+	done = s->progress.done;
+	r = rnic_cq_restart(&s->queues.cq[0], done);
+	for (unsigned q = 1; q < s->offload->img->nqueues && r == 0; q++)
+		r = rnic_cq_restart(&s->queues.cq[q], least_cqes(s, q));
 	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.cq);
+		r = rnic_cq_restart(&s->recycler.cq, RNIC_CQES_UNKNOWN);
 	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.reply_cq);
+		r = rnic_cq_restart(&s->recycler.reply_cq, done);
 	return r;
 }
 
