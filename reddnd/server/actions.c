@@ -26,6 +26,7 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	completions_remove(&d->completions, s);
 	d->nsessions -= session_is_first(s);
 	d->nlate -= session_counts_late(s);
+	d->nolder -= dispatch_is_older(d, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/dispatch.h"
 
+#include "reddnd/generation/generation.h"
 #include "reddnd/server/actions.h"
 #include "reddnd/server/clients.h"
 #include "reddnd/server/collect.h"
@@ -34,6 +35,7 @@ void dispatch_add(struct dispatch *d, struct session *s)
 	completions_add(&d->completions, s);
 	d->nsessions += session_is_first(s);
 	d->nlate += session_counts_late(s);
+	d->nolder += dispatch_is_older(d, s);
 }
 
 /* ---- budgets ---- */
@@ -279,9 +281,19 @@ void dispatch_deinit(struct dispatch *d)
 
 /* ---- for orders ---- */
 
+bool dispatch_is_older(const struct dispatch *d, const struct session *s)
+{
+	return s->offload->generation != d->acceptor.generation;
+}
+
 void dispatch_serve(struct dispatch *d, const struct generation *generation)
 {
+	struct session *s, *next;
+
 	d->acceptor.generation = generation;
+	d->nolder = 0;
+	HASH_ITER (by_id, d->sessions, s, next)
+		d->nolder += dispatch_is_older(d, s);
 }
 
 void dispatch_use(struct dispatch *d, const struct catalog *catalog)
@@ -305,7 +317,7 @@ static void check_regions(struct dispatch *d, struct session *s)
 	const struct offload *o = s->offload;
 
 	for (unsigned i = 0; i < o->program->nregions; i++) {
-		if (o->generation != d->acceptor.generation) /* regions of that one have been checked */
+		if (dispatch_is_older(d, s)) /* regions of that one have been checked */
 			region_check(o->bound[i].region);
 		if (!s->ended && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED, "the data of the offload were cut off");
@@ -325,8 +337,10 @@ void dispatch_check_regions(struct dispatch *d)
 			report_unfinished(d->shared->events, conf->name, conf->path);
 	}
 	collect_drain(d);
-	HASH_ITER (by_id, d->sessions, s, next)
-		check_regions(d, s);
+	/* else no session has one that is bad */
+	if (d->nolder || generation_bad_regions(g))
+		HASH_ITER (by_id, d->sessions, s, next)
+			check_regions(d, s);
 	collect_round(d);
 }
 

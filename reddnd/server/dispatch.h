@@ -35,6 +35,7 @@ struct dispatch {
 	struct session *by_queues; /* the same */
 	unsigned nsessions;        /* one of several connections is one */
 	unsigned nlate;            /* connections whose requests dispatch_count_requests() counts */
+	unsigned nolder;           /* connections whose offload is not of the generation for new ones */
 	TAILQ_HEAD(, session) ended;
 	struct acceptor acceptor;
 	struct arrivals arrivals;
@@ -76,6 +77,9 @@ void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 
 /** Looks if files of regions have been cut. Sessions that use them end. */
 void dispatch_check_regions(struct dispatch *d);
+
+/** Whether the offload of @s is not of the generation for new clients. */
+bool dispatch_is_older(const struct dispatch *d, const struct session *s);
 
 /** NULL: there is no such session. */
 struct session *dispatch_find(const struct dispatch *d, uint64_t id);

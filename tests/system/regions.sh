@@ -145,6 +145,18 @@ make_table bad
 ctl reload || fail "no reload" "$work/ctl.err"
 gets bad || fail "a new file in place of a removed one" "$work/get.log"
 
+# cut under a session from before a reload, after which it is no region
+make_table other
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+stay=$child
+until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+configure "${settings/"$data/bad"/"$data/other"}"
+truncate -s 0 "$data/bad"
+wait "$stay" && fail "a session on a file of an earlier configuration goes on" "$work/stay.log"
+until_true reported clients 'len(d) == 0' || fail "the session does not end" "$work/ctl.out"
+good_serves "a file of an earlier configuration was cut"
+ok "a session ends when a file is cut that is no region any more"
+
 stop_reddnd
 
 # one file by two paths: what a program stores by one of them would be a surprise to others
