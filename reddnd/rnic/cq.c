@@ -212,15 +212,15 @@ static int ask_count(const struct rnic_cq *cq, uint32_t *count)
 	return 0;
 }
 
-/* False: the entries do not show it. After an error all that was posted is flushed, and that may be more than
- * the CQ holds */
-static bool see_count(struct rnic_cq *cq, uint64_t had, uint32_t *count)
+/* False: the entries do not show it. An owner bit is that of every second lap. After an error all that was
+ * posted is flushed, and that may be more than is known */
+static bool see_count(struct rnic_cq *cq, uint64_t least, uint64_t most, uint32_t *count)
 {
-	const uint32_t from = (uint32_t)(cq->first + had), end = from + (1u << cq->log_size);
+	const uint32_t size = 1u << cq->log_size, from = (uint32_t)(cq->first + least), end = from + size;
 	struct rnic_cqe error;
 	uint32_t n = from;
 
-	if (had == RNIC_CQES_UNKNOWN || (had && !owned(cq, from - 1)) || rnic_cq_find_error(cq, &error))
+	if (most - least > size || (least && !owned(cq, from - 1)) || rnic_cq_find_error(cq, &error))
 		return false;
 	while (n != end && owned(cq, n))
 		n++;
@@ -229,9 +229,9 @@ static bool see_count(struct rnic_cq *cq, uint64_t had, uint32_t *count)
 }
 
 /* There is no command that resets a CQ, and those of a CQ that ignores overrun are taken by nobody */
-int rnic_cq_restart(struct rnic_cq *cq, uint64_t had)
+int rnic_cq_restart(struct rnic_cq *cq, uint64_t least, uint64_t most)
 {
-	int r = see_count(cq, had, &cq->first) ? 0 : ask_count(cq, &cq->first);
+	int r = see_count(cq, least, most, &cq->first) ? 0 : ask_count(cq, &cq->first);
 
 	if (r < 0)
 		return r;

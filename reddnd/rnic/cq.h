@@ -17,7 +17,6 @@ enum {
 	RNIC_CQE_BYTES = CQE_BYTES,
 	RNIC_DB_BYTES = 64, /* room for one doorbell record: a cache line of its own */
 };
-#define RNIC_CQES_UNKNOWN UINT64_MAX
 
 struct rnic_cq {
 	struct rnic_device *dev; /* NULL: there is no queue */
@@ -61,11 +60,11 @@ struct rnic_cqe {
 /** Takes the next CQE: 1, or 0 when there is none. */
 int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
 /**
- * Numbers of CQEs begin with 0 again, and no CQE is there. What used the CQ is destroyed or in RESET. @had:
- * CQEs that it had at least, so that there are no more behind them than it holds, but for errors;
- * RNIC_CQES_UNKNOWN: the device is asked. An error of the device, logged.
+ * Numbers of CQEs begin with 0 again, and no CQE is there. What used the CQ is destroyed or in RESET. @least,
+ * @most: CQEs that it had, but for errors. The device is asked if these are further apart than it has
+ * entries, or after an error. An error of the device, logged.
  */
-int rnic_cq_restart(struct rnic_cq *cq, uint64_t had);
+int rnic_cq_restart(struct rnic_cq *cq, uint64_t least, uint64_t most);
 /** The next CQE to be taken, or to raise an event, is number @n. */
 void rnic_cq_seek(struct rnic_cq *cq, uint64_t n);
 /** Writes the doorbell record: the device may reuse the entries that rnic_cq_poll() took. */

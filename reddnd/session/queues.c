@@ -380,32 +380,32 @@ static void destroy_cqs(struct session *s)
 	rnic_cq_deinit(&s->recycler.reply_cq);
 }
 
-/* CQEs that a code queue has caused at least. Unknown where there may be more behind them than the CQ holds:
- * those of all requests whose replies this process has not taken yet. Those of recycled instances do not
- * overlap, and all replies have been counted */
-static uint64_t least_cqes(const struct session *s, unsigned q)
+/* @done: requests of which there is a reply, @received: all, and the NIC may have executed each: it does not
+ * wait for a client that acknowledges nothing. Recycled instances do not overlap */
+static int restart_code_cq(struct session *s, unsigned q, uint64_t done, uint64_t received)
 {
 	uint64_t cqes = s->offload->img->queue[q].cqes;
 
-	return s->queues.layout.recycled && 2 * cqes < 1u << s->queues.cq[q].log_size
-		       ? s->progress.done * cqes
-		       : RNIC_CQES_UNKNOWN;
+	return s->queues.layout.recycled ? rnic_cq_restart(&s->queues.cq[q], done * cqes, received * cqes)
+					 : rnic_cq_restart(&s->queues.cq[q], 0, UINT64_MAX);
 }
 
 static int restart_cqs(struct session *s)
 {
-	uint64_t done;
+	const uint32_t first = s->queues.cq[0].first;
+	uint64_t done, received;
 	int r;
 
 	session_count(s);
 	done = s->progress.done;
-	r = rnic_cq_restart(&s->queues.cq[0], done);
+	r = rnic_cq_restart(&s->queues.cq[0], done, done + s->queues.layout.slots);
+	received = done + ((s->queues.cq[0].first - first - (uint32_t)done) & 0xffffff);
 	for (unsigned q = 1; q < s->offload->img->nqueues && r == 0; q++)
-		r = rnic_cq_restart(&s->queues.cq[q], least_cqes(s, q));
+		r = restart_code_cq(s, q, done, received);
 	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.cq, RNIC_CQES_UNKNOWN);
+		r = rnic_cq_restart(&s->recycler.cq, 0, UINT64_MAX);
 	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.reply_cq, done);
+		r = rnic_cq_restart(&s->recycler.reply_cq, done, received);
 	return r;
 }
 
