@@ -380,6 +380,21 @@ static void destroy_cqs(struct session *s)
 	rnic_cq_deinit(&s->recycler.reply_cq);
 }
 
+/* A queue that fails leaves any number of CQEs, more than its CQ has entries, and the recycler may take them
+ * for replies */
+static bool has_failed(struct session *s)
+{
+	struct rnic_cqe cqe;
+
+	for (unsigned part = 0; part <= SESSION_REPLIES; part++) {
+		const struct rnic_cq *cq = session_cq(s, part);
+
+		if (cq && rnic_cq_find_error(cq, &cqe))
+			return true;
+	}
+	return false;
+}
+
 /* @done: requests of which there is a reply, @received: all, and the NIC may have executed each: it does not
  * wait for a client that acknowledges nothing. Recycled instances do not overlap */
 static int restart_code_cq(struct session *s, unsigned q, uint64_t done, uint64_t received)
@@ -438,10 +453,10 @@ static int make_code_again(struct session *s)
 
 int session_queues_restart(struct session *s)
 {
-	bool kept = true;
-	int r = restart_cqs(s);
+	bool kept = !s->queues.layout.recycled || !has_failed(s);
+	int r = kept ? restart_cqs(s) : 0;
 
-	if (r == 0)
+	if (r == 0 && kept)
 		r = goes_on(s, &kept);
 	if (r == 0 && !kept)
 		r = make_code_again(s);

@@ -6,7 +6,8 @@
  * them. So the queues of the code are reset, their CQs go on counting, and the memory stays pinned. The same
  * of the recycler and of the CQ of recycled replies. Rings of the next session have CQE numbers from there
  * on. Of a recycled chain whose slots share lanes for them only the memory stays (recycle-template.h): its
- * queues are made anew when the session has ended, so that nobody waits for that.
+ * queues are made anew when the session has ended, so that nobody waits for that; the same if one of them had
+ * failed when the client left.
  *
  * A spare goes to a session of the same tenant, whose instances are written from the same image: its keys and
  * its protection domain are that tenant's, and memory that the chain can reach is cleared. The queue pair of

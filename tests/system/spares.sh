@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Queues of sessions that ended serve others: those of the same tenant and offload, from where their CQs are, and not for long. Those of
-# a session that was cut off serve nobody, and none outlives the daemon.
+# a session that was cut off, or that failed, serve nobody, and none outlives the daemon.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
@@ -63,6 +63,11 @@ nothing_kept()
 	[[ -z $(spares) ]]
 }
 
+lacks_first()
+{
+	! spares | grep -qFxf "$work/first"
+}
+
 counts() # of objects that sessions have
 {
 	objects | grep -E '[.](qps|cqs|mkeys|mems) '
@@ -103,6 +108,24 @@ for offload in armed both kept; do
 done
 ok "after their time nothing is left of them"
 idle=$(counts)
+
+# Queues that failed when the client had left, and before the daemon looked
+load kept 40
+spares >"$work/first"
+background broken.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" kept
+until_true serves || fail "no client" "$work/broken.log" "$work/run.log"
+qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" qpn "$(ctl clients 'd[0]["session"]')" 0)
+daemon=$(daemon)
+kill -STOP "$daemon"
+kill -9 "$(program_of "$child")"
+wait "$child"
+"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+kill -CONT "$daemon"
+until_true nobody || fail "the session does not end" "$work/run.log"
+until_true lacks_first || fail "CQs of queues that failed are kept" "$work/first" <(spares) "$work/run.log"
+load kept 300
+reload
+ok "CQs of queues that failed serve nobody"
 
 # CQE numbers of 256 slots share lanes (reddnd/chain/ring/recycle-template.h): the queues are new ones, in the same memory
 depth=128
