@@ -395,8 +395,7 @@ static bool begin_turn(struct hw_qp *qp, unsigned most)
 		qp->burst = qp->burst ? qp->burst : 1;
 		return true;
 	}
-	/* While one goes on that has had its share, time passes for those that wait for what they have sent
-	 */
+	/* While one goes on that has had its share, time passes for CQEs that WAITs are for */
 	if (qp->spent && TAILQ_EMPTY(&dev->ready) && hw_pick(dev, 8) && hw_inflight_tick_at_rest(dev))
 		return false;
 	if (qp->burst)

@@ -279,11 +279,19 @@ bool hw_inflight_tick(struct hw_dev *dev)
 	return qp;
 }
 
+/* Whether a WAIT may be for a CQE of @qp that is in flight. */
+static bool is_awaited(const struct hw_qp *qp)
+{
+	const struct hw_inflight *f = qp->inflight;
+
+	return f->cqes_in != f->cqes_out && !TAILQ_EMPTY(&qp->scq->waiters);
+}
+
 bool hw_inflight_tick_at_rest(struct hw_dev *dev)
 {
 	struct hw_qp *qp = TAILQ_FIRST(&dev->inflight);
 
-	for (unsigned i = 1; qp && qp->run_state == HW_RUN_READY; i++)
+	for (unsigned i = 1; qp && (qp->run_state == HW_RUN_READY || !is_awaited(qp)); i++)
 		qp = i < LOOKS ? TAILQ_NEXT(qp, landing) : NULL;
 	if (qp)
 		tick(qp);

@@ -48,7 +48,10 @@ void hw_inflight_free(struct hw_qp *qp);
 
 /** Lets something land; the seed chooses. False: nothing is in flight. */
 bool hw_inflight_tick(struct hw_dev *dev);
-/** The same for a queue that cannot execute now. False: none was found. */
+/**
+ * The same for a queue that cannot execute now, and has a CQE in flight that a WAIT may be for: what nobody
+ * waits for does not come earlier. False: none was found.
+ */
 bool hw_inflight_tick_at_rest(struct hw_dev *dev);
 
 #endif

@@ -268,6 +268,50 @@ static void a_missing_fence_shows_beside_others(void **state)
 	assert_true(beside * 20 > alone * 19);
 }
 
+/*
+ * A queue reads a word and enables another one, which writes it on behind @before other WQEs, without the
+ * WAIT that it needs. Returns in how many runs it wrote before the word had come.
+ */
+static unsigned stale_words(unsigned before)
+{
+	unsigned n = 0;
+
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct rig_qp managed;
+		struct crowd c;
+		uint64_t *word;
+
+		open_crowd(&c, (struct hw_config){.seed = seed});
+		rig_qp_new_with(&c.rig, &managed, &c.others, &c.others,
+			(struct rig_opt){.wqebbs = RING, .managed = true});
+		rig_connect(&managed, &managed);
+		word = rig_alloc(&c.rig, 3 * 64);
+		word[0] = 1;
+		for (unsigned i = 0; i < before; i++)
+			wqe_rdma(&managed, WQE_OP_WRITE, c.mem, 8, c.mem + 8, 0, 0);
+		wqe_rdma(&managed, WQE_OP_WRITE, word + 8, 8, word + 16, 0, 0);
+		wqe_rdma(&c.q[0], WQE_OP_READ, word + 8, 8, word, SIG, 0);
+		wqe_enable(&c.q[0], WQE_OP_SEND_EN, hw_qpn(managed.qp), managed.pi, 0);
+		rig_ring(&c.q[0]);
+		rig_run(&c.rig);
+		n += !word[16];
+		rig_destroy(&managed);
+		close_crowd(&c);
+	}
+	return n;
+}
+
+/* Nobody waits for the READ, so that nothing brings it on while the other queue has one share after another.
+ */
+static void a_missing_wait_shows_many_shares_later(void **state)
+{
+	const unsigned at_once = stale_words(0), later = stale_words(4 * HW_SHARE / WRITE);
+
+	(void)state;
+	print_message("%u stale words at once, %u after four shares\n", at_once, later);
+	assert_true(later * 4 > at_once);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +322,7 @@ int main(void)
 		cmocka_unit_test(passes_end_for_who_waits),
 		cmocka_unit_test(passes_end_for_the_last_reply),
 		cmocka_unit_test(a_missing_fence_shows_beside_others),
+		cmocka_unit_test(a_missing_wait_shows_many_shares_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
