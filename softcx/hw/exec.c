@@ -345,7 +345,7 @@ static unsigned turn(struct hw_qp *qp)
 {
 	struct hw_pu *pu = qp->dev->pu;
 	unsigned done = 0;
-	bool goes_on;
+	bool goes_on, waits;
 
 	do {
 		step(qp);
@@ -354,11 +354,13 @@ static unsigned turn(struct hw_qp *qp)
 	} while (goes_on && done < qp->burst && hw_turns_has_share(qp) && !interrupted(qp->dev, 0));
 	if (pu)
 		hw_pu_return(pu);
+	waits = pu && pu->wants;
+	done -= waits;
 	qp->burst = goes_on ? qp->burst - done : 0;
 	/* to the end of the line, or out of it */
 	if (qp->run_state == HW_RUN_READY)
 		hw_qp_set_run(qp, goes_on ? HW_RUN_READY : HW_RUN_IDLE);
-	if (pu && pu->wants)
+	if (waits)
 		qp->dev->claimant = qp;
 	return done;
 }
@@ -391,10 +393,8 @@ static bool begin_turn(struct hw_qp *qp, unsigned most)
 		qp->burst = most;
 		return true;
 	}
-	if (dev->claimant) { /* it goes on with a turn */
-		qp->burst = qp->burst ? qp->burst : 1;
+	if (dev->claimant) /* it goes on with a turn */
 		return true;
-	}
 	/* While one goes on that has had its share, time passes for CQEs that WAITs are for */
 	if (qp->spent && TAILQ_EMPTY(&dev->ready) && hw_pick(dev, 8) && hw_inflight_tick_at_rest(dev))
 		return false;

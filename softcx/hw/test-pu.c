@@ -3,6 +3,8 @@
  * Devices executed by a thread each. They stand in a ring: each sends to the next one, and software of each
  * runs in its thread, with the lock of its unit.
  */
+#include "softcx/hw/doorbell.h"
+#include "softcx/hw/exec.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/pu.h"
 #include "softcx/hw/test-rig.h"
@@ -412,6 +414,38 @@ static void visits(void **state)
 	close_ring(&r);
 }
 
+/* A WQE that waits for a unit is none of the burst: what has been sent does not land earlier for it. */
+static void bursts(void **state)
+{
+	struct ring r;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		const struct hw_qp *qp;
+		struct hw_dev *dev;
+		unsigned left;
+
+		open_ring(&r, 2, (struct hw_config){.seed = seed}, true);
+		qp = r.side[0].out.qp;
+		dev = qp->dev;
+		hw_pu_take(&r.unit[0]);
+		hw_pu_take(&r.unit[1]); /* as another thread has it */
+		run_software(&r.side[0]);
+		hw_doorbell_scan(dev);
+		while (!dev->claimant)
+			hw_exec_run(dev);
+		left = qp->burst;
+		for (int i = 0; i < 10; i++) {
+			assert_ptr_equal(dev->claimant, qp);
+			assert_int_equal(qp->burst, left);
+			assert_int_equal(qp->sq_ci, 0);
+			r.unit[0].wants = 0;
+			hw_exec_run(dev);
+		}
+		close_ring(&r);
+	}
+}
+
 /* ---- locks ------------------------------------------------------------------------------ */
 
 static void claims(void **state)
@@ -457,6 +491,7 @@ int main(void)
 		cmocka_unit_test(claims),
 		cmocka_unit_test(same_seed_same_run),
 		cmocka_unit_test(visits),
+		cmocka_unit_test(bursts),
 		cmocka_unit_test(all_verbs),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(commands),
