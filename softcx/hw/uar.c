@@ -231,15 +231,18 @@ static bool come_back(struct hw_uar *uar)
 void hw_uar_wake(struct hw_uar *uar)
 {
 	struct hw_dev *dev = uar->dev;
+	uint64_t nothing = 0;
 
 	if (!uar->asleep)
 		return;
 	delist(uar);
 	uar->asleep = false;
 	uar->rung_at = clock_ns();
-	/* A store of nothing brings a page back that has nothing in it, and leaves alone one that has */
+	/* A store of nothing brings a page back that has nothing in it, and leaves alone one that has. (clang
+	 * makes an OR of 0 a mere fence.) */
 	if (uar->kind == HW_UAR_RINGS)
-		__atomic_fetch_or(uar->page, 0, __ATOMIC_SEQ_CST);
+		__atomic_compare_exchange_n(
+			uar->page, &nothing, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	else if (!come_back(uar))
 		hw_uar_set_time(uar, hw_clock_ticks(uar->rung_at));
 	dev->total.uars_woken += uar->kind == HW_UAR_RINGS;
