@@ -125,7 +125,7 @@ static void reset(struct hw_qp *qp)
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;
 	qp->rq_ci = qp->rq_fetched = qp->rq_enabled = 0;
 	qp->in_retry = qp->established = qp->delayed = false;
-	qp->unanswered = qp->least = 0;
+	qp->unanswered = 0;
 	qp->mod = clear;
 	qp->peer_dev = NULL;
 	if (qp->clock)

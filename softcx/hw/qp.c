@@ -337,10 +337,9 @@ static bool is_last(struct hw_qp *qp, const struct hw_cqe *cqe)
 {
 	if (cqe->opcode == CQE_OP_REQ || cqe->syndrome)
 		return qp->sq_ci == qp->sq_pi;
-	qp->unanswered--;
-	if (qp->unanswered < qp->least)
-		qp->least = qp->unanswered;
-	return qp->unanswered == qp->least;
+	if (qp->unanswered)
+		qp->unanswered--;
+	return !qp->unanswered;
 }
 
 void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe)

@@ -53,8 +53,7 @@ struct hw_qp {
 	bool is_broken;   /* on dev->broken */
 	bool established; /* a packet arrived in RTR */
 
-	int32_t unanswered; /* messages sent less those received, */
-	int32_t least;      /* and the lowest such number so far */
+	uint32_t unanswered; /* messages sent less those received, and less the lowest that this ever was */
 
 	uint32_t *db; /* [0] RECVs, [1] send WQEBBs */
 	struct hw_cq *scq, *rcq;
