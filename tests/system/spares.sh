@@ -186,7 +186,8 @@ ok "the next daemon destroys spares"
 # One on queues of others goes on under the next daemon, which learns from the ledger where their CQs are
 load kept 77
 spares >"$work/first"
-background over.log "$REDDN" bench --timeout 100000 --depth 16 --count 100000 --verify --keys "$work/data.tsv" "$address" kept
+# the rate leaves 15 seconds to kill the daemon under it
+background over.log "$REDDN" bench --timeout 100000 --depth 16 --rate 10000 --count 150000 --verify --keys "$work/data.tsv" "$address" kept
 until_true serves || fail "no client" "$work/over.log" "$work/run.log"
 kill -9 "$(daemon)"
 until_true taken_over 2 || fail "nobody takes over" "$work/run.log"
