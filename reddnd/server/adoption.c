@@ -62,8 +62,8 @@ static void join_adopted(struct dispatch *d, struct session *s)
 
 	if (first == s)
 		return;
-	if (!first ||
-		first->tenant != s->tenant) { /* it began no session: the end of that has been reported */
+	/* it began no session: the end of that has been reported */
+	if (!first || first->tenant != s->tenant) {
 		drop(d, s);
 		return;
 	}
