@@ -179,13 +179,19 @@ static int setup(void **state)
 	return 0;
 }
 
+/* Threads report @n turns, of a session that used so many eighths of its slots in each. */
+static void report(unsigned n, unsigned eighths)
+{
+	reports = n;
+	used = eighths;
+	assert_int_equal(collect_executed(&dispatch), 0);
+}
+
 /* Of a session that is used much the next turn is an event again: nothing wakes the event loop before. */
 static void test_used_much(void **state)
 {
 	(void)state;
-	reports = 1;
-	used = MUCH;
-	assert_int_equal(collect_executed(&dispatch), 0);
+	report(1, MUCH);
 	assert_int_equal(rounds, 1);
 	assert_int_equal(rearmed, 1);
 	assert_int_equal(armed, 1);
@@ -196,9 +202,7 @@ static void test_used_much(void **state)
 static void test_used_little(void **state)
 {
 	(void)state;
-	reports = 1;
-	used = LITTLE;
-	assert_int_equal(collect_executed(&dispatch), 0);
+	report(1, LITTLE);
 	assert_int_equal(rounds, 1);
 	assert_int_equal(armed, 0);
 	assert_true(scheduled);
@@ -208,9 +212,7 @@ static void test_used_little(void **state)
 static void test_reported_meanwhile(void **state)
 {
 	(void)state;
-	reports = 3;
-	used = MUCH;
-	assert_int_equal(collect_executed(&dispatch), 0);
+	report(3, MUCH);
 	assert_int_equal(rounds, 3);
 	assert_int_equal(rearmed, 3);
 	assert_int_equal(armed, 1);
@@ -221,9 +223,7 @@ static void test_reported_meanwhile(void **state)
 static void test_reported_without_end(void **state)
 {
 	(void)state;
-	reports = UINT32_MAX;
-	used = EIGHTHS;
-	assert_int_equal(collect_executed(&dispatch), 0);
+	report(UINT32_MAX, EIGHTHS);
 	assert_in_range(rounds, 2, 64);
 	assert_int_equal(rearmed, rounds);
 	assert_int_equal(armed, 0);
