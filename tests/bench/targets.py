@@ -41,6 +41,8 @@ TARGETS = [
     Target("handle", "the same by a program in two queues", "modelled, 64 bytes, index checks, unrolled, hash-get-stages", 7e5, "programs", "gets_per_s",
            {"program": "hash-get-stages"}, at_least=True),
     Target("handle", "keys per second of requests of 4 keys over those of single gets", "modelled, 64 bytes, one connection, both modes", 1.5, "mget", "ratio", {"what": "one request"}, at_least=True),
+    Target("handle", "the same of 8 keys in two requests over 8 single gets", "modelled, 64 bytes, one connection, both modes, no more outstanding", 1.5, "mget of 8", "ratio",
+           {"what": "two requests"}, at_least=True),
     Target("wall", "gets per second, end to end", "64 bytes, 64 outstanding", 500000, "ways", "gets_per_s", {"depth": 64, "way": "reddn"}, at_least=True),
     Target("wall", "us of the NIC's core for a get: it could do 500,000 in a second", "64 bytes, 64 outstanding", 2, "ways", "nic_us", {"depth": 64, "way": "reddn"}),
     Target("wall", "median of memcached over TCP over that of the NIC", "64 bytes, one get at a time", 4, "ways", "p50_us_ratio", {"depth": 1, "way": "memcached"}, at_least=True),
