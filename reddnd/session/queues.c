@@ -4,7 +4,7 @@
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
-#include "reddnd/session/instances.h"
+#include "reddnd/session/queues-code.h"
 #include "reddnd/session/silence.h"
 
 #include <string.h>
@@ -69,8 +69,7 @@ static int make_qp(struct session *s, unsigned q)
 	return rnic_qp_init(&s->queues.qp[q], &s->queues.block, &qp);
 }
 
-/* All but the queue pair of the client */
-static int make_code(struct session *s)
+int session_queues_make_code(struct session *s)
 {
 	const struct queue_layout *l = &s->queues.layout;
 	const struct chain_image *img = s->offload->img;
@@ -102,15 +101,14 @@ static int make_client_qp(struct session *s)
 /* Makes them, or finds them if the block was adopted */
 static int make_queues(struct session *s)
 {
-	int r = make_code(s);
+	int r = session_queues_make_code(s);
 
 	return r == 0 ? make_client_qp(s) : r;
 }
 
 /* ---- the environment of the chain ---- */
 
-/* CQEs of sessions before. Nobody waits for those of an unrolled session's replies */
-static void fill_before(const struct session *s, struct chain_env *env)
+void session_queues_begin_at(const struct session *s, struct chain_env *env)
 {
 	env->recv_before = s->queues.cq[0].first;
 	env->queue[0].before = s->recycler.reply_cq.first;
@@ -127,7 +125,7 @@ static void fill_queues(struct session *s)
 
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
-	fill_before(s, env);
+	session_queues_begin_at(s, env);
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
@@ -210,6 +208,18 @@ int session_queues_make(struct session *s, struct rnic_arena *arena, const struc
 	return r == 0 ? fill_env(s, request) : r;
 }
 
+/* Nothing of the session before is left in the memory that the chain can reach, as if it were new */
+int session_queues_reuse(struct session *s, const struct request *request)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	int r;
+
+	memset(s->queues.block.mem + l->code_off, 0, l->code_size);
+	s->queues.env = (struct chain_env){0};
+	r = make_client_qp(s);
+	return r == 0 ? fill_env(s, request) : r;
+}
+
 /* ---- taking over ---- */
 
 int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request)
@@ -270,7 +280,7 @@ int session_queues_arm(struct session *s)
 	return 0;
 }
 
-static int connect_code(struct session *s)
+int session_queues_connect_code(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 	int r = 0;
@@ -308,7 +318,7 @@ int session_queues_start(struct session *s)
 	int r = 0;
 
 	if (!s->queues.connected)
-		r = connect_code(s);
+		r = session_queues_connect_code(s);
 	if (r == 0 && s->queues.loop)
 		r = session_loop_start(s->queues.loop, &s->first->loops,
 			s->first->connections + !session_is_first(s), &s->domain->master);
@@ -370,8 +380,6 @@ void session_destroy_qps(struct session *s)
 		destroy_code_qps(s);
 }
 
-/* ---- for another session ---- */
-
 static void destroy_cqs(struct session *s)
 {
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
@@ -380,102 +388,10 @@ static void destroy_cqs(struct session *s)
 	rnic_cq_deinit(&s->recycler.reply_cq);
 }
 
-/* A queue that fails leaves any number of CQEs, more than its CQ has entries, and the recycler may take them
- * for replies */
-static bool has_failed(struct session *s)
-{
-	struct rnic_cqe cqe;
-
-	for (unsigned part = 0; part <= SESSION_REPLIES; part++) {
-		const struct rnic_cq *cq = session_cq(s, part);
-
-		if (cq && rnic_cq_find_error(cq, &cqe))
-			return true;
-	}
-	return false;
-}
-
-/* @done: requests of which there is a reply, @received: all, and the NIC may have executed each: it does not
- * wait for a client that acknowledges nothing. Recycled instances do not overlap */
-static int restart_code_cq(struct session *s, unsigned q, uint64_t done, uint64_t received)
-{
-	uint64_t cqes = s->offload->img->queue[q].cqes;
-
-	return s->queues.layout.recycled ? rnic_cq_restart(&s->queues.cq[q], done * cqes, received * cqes)
-					 : rnic_cq_restart(&s->queues.cq[q], 0, UINT64_MAX);
-}
-
-static int restart_cqs(struct session *s)
-{
-	const uint32_t first = s->queues.cq[0].first;
-	uint64_t done, received;
-	int r;
-
-	session_count(s);
-	done = s->progress.done;
-	r = rnic_cq_restart(&s->queues.cq[0], done, done + s->queues.layout.slots);
-	received = done + ((s->queues.cq[0].first - first - (uint32_t)done) & 0xffffff);
-	for (unsigned q = 1; q < s->offload->img->nqueues && r == 0; q++)
-		r = restart_code_cq(s, q, done, received);
-	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.cq, 0, UINT64_MAX);
-	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_cq_restart(&s->recycler.reply_cq, done, received);
-	return r;
-}
-
-/* Whether the rings of the next session can go on with the numbers of the CQs. An unrolled chain can always:
- * each of its numbers is written by itself */
-static int goes_on(struct session *s, bool *yes)
-{
-	struct chain_env env = {0};
-	const struct chain_template *t;
-	int r;
-
-	*yes = true;
-	if (!s->queues.layout.recycled)
-		return 0;
-	r = layouts_template(s->offload, &s->queues.layout, &t);
-	if (r < 0)
-		return r;
-	fill_before(s, &env);
-	*yes = chain_template_fits(t, &env);
-	return 0;
-}
-
-/* In the same memory */
-static int make_code_again(struct session *s)
+void session_queues_destroy_code(struct session *s)
 {
 	destroy_code_qps(s);
 	destroy_cqs(s);
-	return make_code(s);
-}
-
-int session_queues_restart(struct session *s)
-{
-	bool kept = !s->queues.layout.recycled || !has_failed(s);
-	int r = kept ? restart_cqs(s) : 0;
-
-	if (r == 0 && kept)
-		r = goes_on(s, &kept);
-	if (r == 0 && !kept)
-		r = make_code_again(s);
-	if (r == 0)
-		r = connect_code(s);
-	s->queues.connected = r == 0;
-	return r;
-}
-
-/* Nothing of the session before is left in the memory that the chain can reach, as if it were new */
-int session_queues_reuse(struct session *s, const struct request *request)
-{
-	const struct queue_layout *l = &s->queues.layout;
-	int r;
-
-	memset(s->queues.block.mem + l->code_off, 0, l->code_size);
-	s->queues.env = (struct chain_env){0};
-	r = make_client_qp(s);
-	return r == 0 ? fill_env(s, request) : r;
 }
 
 /* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are

@@ -13,11 +13,8 @@
  * reports, logged.
  */
 int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request);
-/** The same with those of a session that ended (spares.h): only the queue pair of the client is made. */
+/** The same with those of a session that ended (restart.h): only the queue pair of the client is made. */
 int session_queues_reuse(struct session *s, const struct request *request);
-/** After session_destroy_qps(), of an intact session: makes the queues ready for that. -errno of the device,
- * logged: they can only be destroyed. */
-int session_queues_restart(struct session *s);
 /** Stops all of them, destroys them, and frees their memory. Fine on queues that were never made. */
 void session_queues_destroy(struct session *s);
 

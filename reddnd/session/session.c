@@ -10,6 +10,7 @@
 #include "reddnd/session/heir.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
+#include "reddnd/session/restart.h"
 #include "reddnd/session/spares.h"
 #include "util/cleanup.h"
 
@@ -194,7 +195,7 @@ void session_free(struct session *s)
 
 int session_make_spare(struct session *s)
 {
-	int r = s->intact ? session_queues_restart(s) : -EINVAL;
+	int r = s->intact ? session_restart(s) : -EINVAL;
 
 	if (r < 0)
 		return r;

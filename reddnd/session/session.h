@@ -5,7 +5,8 @@
  * hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
- *   spares.h     keeps those of sessions that ended for others
+ *   restart.h    makes those of a session that ended ready for another
+ *   spares.h     keeps these
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   group.h      several connections
  *   heir.h       takes over a session of a daemon before this one
