@@ -145,12 +145,15 @@ static const uint8_t *entry(const struct rnic_cq *cq, uint32_t n)
 	return cq->cqes + (size_t)(n & ((1u << cq->log_size) - 1)) * RNIC_CQE_BYTES;
 }
 
+/* Where there is none, nothing is loaded behind the owner bit: looks at many queues overlap */
 static bool owned(const struct rnic_cq *cq, uint32_t n)
 {
 	uint8_t own = __atomic_load_n(entry(cq, n) + CQE_OP_OWN, __ATOMIC_RELAXED);
 
+	if (own >> 4 == CQE_OP_INVALID || (own & 1) != (n >> cq->log_size & 1))
+		return false;
 	barrier_from_device();
-	return own >> 4 != CQE_OP_INVALID && (own & 1) == (n >> cq->log_size & 1);
+	return true;
 }
 
 int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe)
