@@ -184,6 +184,11 @@ int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
 	return owned(cq, cq->first + n) && parse(entry(cq, cq->first + n), cqe);
 }
 
+const uint64_t *rnic_cq_words(const struct rnic_cq *cq, uint32_t n)
+{
+	return (const uint64_t *)(entry(cq, cq->first + n) + CQE_TIMESTAMP);
+}
+
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 {
 	struct rnic_cqe c;

@@ -61,15 +61,16 @@ static void count_loop(struct session *s)
 	t->wqes += loop_size_wqes(s->offload->program, s->counters.iterations) - before;
 }
 
-void accounting_count(struct accounting *a, struct session *s)
+uint64_t accounting_count(struct accounting *a, struct session *s)
 {
 	uint64_t n = session_count(s);
 
 	if (!n && !s->queues.loop && !s->cpu)
-		return;
+		return 0;
 	accounting_answered(a, s, n);
 	count_loop(s);
 	session_note(s);
+	return n;
 }
 
 void accounting_update(struct accounting *a, struct session *s)

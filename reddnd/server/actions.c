@@ -17,6 +17,7 @@ enum { MS = 1000 };
 void actions_drop(struct dispatch *d, struct session *s, bool intact)
 {
 	timers_end(s);
+	late_remove(&d->late, s);
 	budgets_end(&d->budgets, s);
 	session_end(s, intact);
 	session_charge_rest(s);
@@ -25,7 +26,6 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
 	d->nsessions -= session_is_first(s);
-	d->nlate -= session_counts_late(s);
 	d->nolder -= dispatch_is_older(d, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }

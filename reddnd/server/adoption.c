@@ -8,14 +8,6 @@
 #include "reddnd/session/heir.h"
 #include "util/clock.h"
 
-/* What serves it besides the event loop */
-static int begin(struct dispatch *d, struct session *s)
-{
-	int r = timers_begin(&d->timers, s);
-
-	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
-}
-
 /* Nobody has counted it */
 static void drop(struct dispatch *d, struct session *s)
 {
@@ -29,7 +21,7 @@ void adoption_add(struct dispatch *d, struct session *s)
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->shared->accounting, s);
-	if (begin(d, s) == 0) {
+	if (dispatch_begin(d, s) == 0) {
 		if (s->slot->session.established)
 			timers_established(&d->timers, s);
 	} else if (session_number(s) == s->id) {

@@ -50,9 +50,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	else
 		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
 	pacer_post(&d->shared->pacer, s);
-	r = timers_begin(&d->timers, s);
-	if (r >= 0 && s->cpu)
-		r = executors_add(d->executors, s);
+	r = dispatch_begin(d, s);
 	if (r >= 0)
 		r = accept_answer(s);
 	if (r < 0) {

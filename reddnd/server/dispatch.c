@@ -34,8 +34,16 @@ void dispatch_add(struct dispatch *d, struct session *s)
 	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
 	completions_add(&d->completions, s);
 	d->nsessions += session_is_first(s);
-	d->nlate += session_counts_late(s);
 	d->nolder += dispatch_is_older(d, s);
+}
+
+int dispatch_begin(struct dispatch *d, struct session *s)
+{
+	int r = timers_begin(&d->timers, s);
+
+	if (r == 0 && session_counts_late(s))
+		r = late_add(&d->late, s);
+	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
 }
 
 /* ---- budgets ---- */
@@ -271,6 +279,7 @@ void dispatch_deinit(struct dispatch *d)
 		collect_reap(d);
 	spares_deinit(&d->spares);
 	executors_free(d->executors);
+	late_deinit(&d->late);
 	budgets_deinit(&d->budgets);
 	sd_event_source_disable_unref(d->round_timer);
 	sd_event_source_disable_unref(d->async_source);
@@ -375,11 +384,5 @@ void dispatch_count(struct dispatch *d)
 
 void dispatch_count_requests(struct dispatch *d)
 {
-	struct session *s, *next;
-
-	if (!d->nlate)
-		return;
-	HASH_ITER (by_id, d->sessions, s, next)
-		if (session_counts_late(s))
-			accounting_count(&d->shared->accounting, s);
+	late_count(&d->late, &d->shared->accounting);
 }

@@ -22,6 +22,7 @@
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
 #include "reddnd/server/executors.h"
+#include "reddnd/server/late.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
 #include "reddnd/session/spares.h"
@@ -34,12 +35,12 @@ struct dispatch {
 	struct session *sessions;  /* by_id */
 	struct session *by_queues; /* the same */
 	unsigned nsessions;        /* one of several connections is one */
-	unsigned nlate;            /* connections whose requests dispatch_count_requests() counts */
 	unsigned nolder;           /* connections whose offload is not of the generation for new ones */
 	TAILQ_HEAD(, session) ended;
 	struct acceptor acceptor;
 	struct arrivals arrivals;
 	struct completions completions;
+	struct late late;
 	struct timers timers;
 	struct budgets budgets;
 	struct spares spares;
@@ -84,6 +85,8 @@ bool dispatch_is_older(const struct dispatch *d, const struct session *s);
 /** NULL: there is no such session. */
 struct session *dispatch_find(const struct dispatch *d, uint64_t id);
 void dispatch_add(struct dispatch *d, struct session *s);
+/** What looks after @s from now on, besides its events. An error: end it, or drop it. */
+int dispatch_begin(struct dispatch *d, struct session *s);
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */
 void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);
 

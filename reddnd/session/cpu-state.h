@@ -26,7 +26,8 @@ struct session_cpu {
 			    how long it took */
 	uint64_t timed;  /* requests before this one came to a daemon before this one, and have no times */
 	/* for the event loop */
-	atomic_ullong received, done, iterations;
+	_Atomic(uint64_t) received, done; /* session_cpu_words() */
+	atomic_ullong iterations;
 	atomic_bool broken;
 	struct verdict verdict; /* of that; written before it is */
 	atomic_bool notes;      /* there is a note; the event loop takes it */

@@ -180,6 +180,7 @@ struct session {
 	bool intact;               /* and its queues can serve another session */
 	uint64_t kept_until;       /* as a spare (spares.h); us */
 	bool finished;             /* instances finished that are not armed again */
+	unsigned late_at;          /* its entry in server/late.h, from 1; 0: none */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
 	/* of the server, its queues.number, of its completions, of its executor */
 	UT_hash_handle by_id, by_queues, by_qpn, by_thread;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * late.h - the requests of sessions that no completion reports: those of recycled sessions, and of sessions
+ * that the CPU serves (session_counts_late()). They are counted when somebody asks for their number, and of
+ * ten thousand such sessions most have done nothing since the last time. So the table below has what shows
+ * that, and nothing else: a look at a session loads one cache line of its own memory, and depends on no look
+ * before it, so that CPUs overlap them.
+ *
+ * Thread rules: one thread, that of the event loop.
+ */
+#ifndef SERVER_LATE_H
+#define SERVER_LATE_H
+
+#include "reddnd/server/accounting.h"
+
+struct late {
+	struct late_entry *entries;
+	unsigned n, room;
+};
+
+void late_deinit(struct late *l); /* fine on one that is all zero */
+
+/** @s counts late: late_remove() it before it is freed. -ENOMEM. */
+int late_add(struct late *l, struct session *s);
+/** Fine for a session that was not added. */
+void late_remove(struct late *l, struct session *s);
+
+/** Counts the requests of all of them that are over by now. */
+void late_count(struct late *l, struct accounting *a);
+
+#endif
