@@ -22,7 +22,9 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-enum { STATUS_INTERVAL_US = 5000000, RETRY_S = 5 };
+/* The line for the service manager is made after this time, or twice that: nobody waits for it, so the slack
+ * is as large */
+enum { STATUS_US = 5000000, STATUS_MAX_S = 2 * STATUS_US / 1000000, RETRY_S = 5 };
 
 struct options {
 	const char *config;
@@ -190,19 +192,21 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 	struct daemon *d = arg;
 	struct stats stats;
 	const struct stats_status *s = &stats.status;
-	char disabled[40] = "";
+	char age[60] = "", disabled[40] = "";
+	unsigned calls = server_glance(d->server, &stats);
 	int r;
 
 	(void)usec;
-	server_overview(d->server, &stats);
+	if (calls > 1)
+		snprintf(age, sizeof(age), ", perhaps without some of the last %u s", calls * STATUS_MAX_S);
 	if (s->disabled)
 		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", s->disabled,
 			s->disabled == 1 ? "" : "s");
-	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s", s->sessions, s->requests,
-		disabled,
+	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s%s", s->sessions, s->requests,
+		age, disabled,
 		*s->configuration_refused ? ", the configuration has mistakes and the one before is in force"
 					  : "");
-	r = sd_event_source_set_time_relative(source, STATUS_INTERVAL_US);
+	r = sd_event_source_set_time_relative(source, STATUS_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -267,8 +271,7 @@ static int run(struct daemon *d, struct configuration *begin)
 	if (r < 0)
 		return r;
 	server_trust_catalog(d->server);
-	/* Nobody waits for this: the slack is as large as the interval */
-	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_INTERVAL_US, on_status, d);
+	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_US, on_status, d);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
 	sd_notify(false, "READY=1");

@@ -386,3 +386,9 @@ void dispatch_count_requests(struct dispatch *d)
 {
 	late_count(&d->late, &d->shared->accounting);
 }
+
+unsigned dispatch_count_some_requests(struct dispatch *d)
+{
+	late_count_some(&d->late, &d->shared->accounting);
+	return late_rounds(&d->late);
+}

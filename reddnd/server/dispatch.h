@@ -98,5 +98,8 @@ void dispatch_count(struct dispatch *d);
 /** Brings the number of their requests up to date, which takes a look at recycled ones and those of a CPU
  * only: others are counted as they are answered. */
 void dispatch_count_requests(struct dispatch *d);
+/** The same of some of those (late.h), and of others at the next call. Returns the calls until each has been
+ * looked at. */
+unsigned dispatch_count_some_requests(struct dispatch *d);
 
 #endif

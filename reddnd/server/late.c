@@ -86,9 +86,28 @@ static void count(struct late_entry *e, struct accounting *a)
 		*e = (struct late_entry){.words = session_words(e->session), .session = e->session};
 }
 
-void late_count(struct late *l, struct accounting *a)
+static void look(struct late *l, unsigned from, unsigned to, struct accounting *a)
 {
-	for (unsigned i = 0; i < l->n; i++)
+	for (unsigned i = from; i < to; i++)
 		if (has_changed(&l->entries[i]))
 			count(&l->entries[i], a);
+}
+
+void late_count(struct late *l, struct accounting *a)
+{
+	look(l, 0, l->n, a);
+}
+
+/* The last ones first: one that takes the place of one that ends is the last, and has had its turn */
+void late_count_some(struct late *l, struct accounting *a)
+{
+	unsigned to = l->at && l->at < l->n ? l->at : l->n;
+
+	l->at = to > LATE_SOME ? to - LATE_SOME : 0;
+	look(l, l->at, to, a);
+}
+
+unsigned late_rounds(const struct late *l)
+{
+	return l->n > LATE_SOME ? (l->n + LATE_SOME - 1) / LATE_SOME : 1;
 }

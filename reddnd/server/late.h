@@ -16,7 +16,10 @@
 struct late {
 	struct late_entry *entries;
 	unsigned n, room;
+	unsigned at; /* late_count_some() has looked at entries from here on */
 };
+
+enum { LATE_SOME = 2048 };
 
 void late_deinit(struct late *l); /* fine on one that is all zero */
 
@@ -27,5 +30,10 @@ void late_remove(struct late *l, struct session *s);
 
 /** Counts the requests of all of them that are over by now. */
 void late_count(struct late *l, struct accounting *a);
+/** The same of LATE_SOME of them, and of the next ones at the next call: for what is made every few seconds
+ * whether or not anybody reads it. */
+void late_count_some(struct late *l, struct accounting *a);
+/** Calls of that until each has been looked at; at least 1. */
+unsigned late_rounds(const struct late *l);
 
 #endif

@@ -594,6 +594,21 @@ void server_overview(struct server *sv, struct stats *stats)
 	stats_overview(stats, &source);
 }
 
+unsigned server_glance(struct server *sv, struct stats *stats)
+{
+	struct stats_source source;
+	unsigned calls = 1;
+
+	DEVICES_EACH (device, &sv->devices) {
+		unsigned n = dispatch_count_some_requests(&device->dispatch);
+
+		calls = n > calls ? n : calls;
+	}
+	source = source_of_stats(sv);
+	stats_overview(stats, &source);
+	return calls;
+}
+
 struct stats *server_snapshot(struct server *sv)
 {
 	struct stats_source source;

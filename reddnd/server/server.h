@@ -65,6 +65,10 @@ struct stats *server_snapshot(struct server *server);
 /** Of a snapshot only the state of the daemon and of its devices; nothing is to be freed. Much faster where
  * there are many sessions. */
 void server_overview(struct server *server, struct stats *stats);
+/** The same, for those who do it again and again whether or not anybody reads it: requests that no completion
+ * reports are those of some sessions only, and of others at the next call. Returns the calls until each has
+ * been looked at; at least 1. */
+unsigned server_glance(struct server *server, struct stats *stats);
 
 /** Limits to change. Rates of 0: none. */
 struct server_limit {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { SLOTS = 4, LOG = 3, CQES = 1 << LOG, MANY = 100, WQEBBS = 2 };
+enum { SLOTS = 4, LOG = 3, CQES = 1 << LOG, MANY = 2 * LATE_SOME + 1, WQEBBS = 2 };
 
 struct one {
 	struct session s;
@@ -168,8 +168,40 @@ static void those_that_end(void **state)
 	for (unsigned i = 1; i < MANY - 1; i++)
 		late_remove(&late, &ones[i].s);
 	assert_int_equal(late.n, 0);
-	late_count(&late, &accounting);
+	late_count_some(&late, &accounting);
+	assert_int_equal(late_rounds(&late), 1);
 	assert_int_equal(accounting.requests, MANY - 2);
+}
+
+static void some_at_a_time(void **state)
+{
+	(void)state;
+	assert_int_equal(late_rounds(&late), 3);
+	for (unsigned i = 0; i < MANY; i++)
+		answer(&ones[i]);
+	late_count_some(&late, &accounting);
+	assert_int_equal(accounting.requests, LATE_SOME);
+	late_count_some(&late, &accounting);
+	late_count_some(&late, &accounting);
+	assert_int_equal(accounting.requests, MANY);
+	answer(&ones[MANY - 1]);
+	late_count_some(&late, &accounting);
+	assert_int_equal(accounting.requests, MANY + 1);
+}
+
+/* Whoever ends meanwhile, the others have their turn */
+static void some_while_others_end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++)
+		answer(&ones[i]);
+	for (unsigned n = 0; n < 3; n++) {
+		late_count_some(&late, &accounting);
+		late_remove(&late, &ones[n].s);
+		late_remove(&late, &ones[MANY / 2 + n].s);
+	}
+	for (unsigned i = 3; i < MANY; i++)
+		assert_true(ones[i].s.progress.done == 1 || !ones[i].s.late_at);
 }
 
 int main(void)
@@ -180,6 +212,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(those_that_come_while_others_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_was_counted_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(some_at_a_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(some_while_others_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
