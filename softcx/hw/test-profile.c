@@ -449,6 +449,57 @@ static void enable_behind(void **state)
 	assert_true(enabled_behind(with(PROFILE_BEHIND, PROFILE_BEHIND_AROUND)) >= 4);
 }
 
+/* A managed queue of 4 WQEs is enabled in RESET as far as 2, then connected, then enabled as far as 3.
+ * Returns how many it has executed before that, and afterwards in @end. Negative: the SEND_EN fails. */
+static int enabled_in_reset(struct hw_config cfg, uint16_t *end)
+{
+	struct hw_qp_progress at;
+	struct rig_qp m, q;
+	struct rig_cq cq;
+	struct rig rig;
+	int n = -1;
+
+	rig_open(&rig, &cfg);
+	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_qp_new(&rig, &m, &cq, &cq);
+	rig_qp_new_with(&rig, &q, &cq, &cq, (struct rig_opt){.managed = true});
+	rig_connect(&m, &m);
+	for (unsigned i = 0; i < 4; i++)
+		wqe_nop(&q, 1, 0);
+	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), 2, 0);
+	rig_ring(&m);
+	rig_run(&rig);
+	rig_connect(&q, &q);
+	rig_run(&rig);
+	if (hw_qp_state(m.qp) == HW_RTS) {
+		hw_qp_progress(q.qp, &at);
+		n = at.sq_done;
+		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), 3, 0);
+		rig_ring(&m);
+		rig_run(&rig);
+	}
+	hw_qp_progress(q.qp, &at);
+	*end = at.sq_done;
+	rig_destroy(&m);
+	rig_destroy(&q);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+	return n;
+}
+
+static void enable_in_reset(void **state)
+{
+	uint16_t end;
+
+	(void)state;
+	assert_int_equal(enabled_in_reset(cx5(), &end), 0);
+	assert_int_equal(end, 3);
+	assert_int_equal(enabled_in_reset(with(PROFILE_RESET, PROFILE_RESET_KEPT), &end), 2);
+	assert_int_equal(end, 3);
+	assert_int_equal(enabled_in_reset(with(PROFILE_RESET, PROFILE_RESET_ERROR), &end), -1);
+	assert_int_equal(end, 0);
+}
+
 /* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
 static void real_time(void **state)
 {
@@ -481,6 +532,7 @@ int main(void)
 		cmocka_unit_test(flush_to_doorbell),
 		cmocka_unit_test(doorbell_of_a_managed_queue),
 		cmocka_unit_test(enable_behind),
+		cmocka_unit_test(enable_in_reset),
 		cmocka_unit_test(doorbell_of_another_queue),
 		cmocka_unit_test(real_time),
 	};
