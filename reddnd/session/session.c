@@ -155,12 +155,19 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 		rep->flags = REDDN_REP_SENDS;
 }
 
+/* Code may enable a queue that is in RESET already: the queues of the next session must not run from that,
+ * nor those of this one fail */
+static bool can_be_reset(const struct session *s)
+{
+	return rnic_device_caps(rnic_pd_device(s->domain->pd))->observed.reset_drops_enables;
+}
+
 /* A CQ that a session had alone may have overflowed when its queue pair was stopped (rnic/cq-pool.h) */
 static bool can_serve_another(const struct session *s)
 {
 	bool alone = s->queues.pool_cq && s->queues.pool_cq->alone;
 
-	return !s->cpu && !s->adopted && !s->foreign && !s->queues.loop && !alone;
+	return !s->cpu && !s->adopted && !s->foreign && !s->queues.loop && !alone && can_be_reset(s);
 }
 
 void session_end(struct session *s, bool intact)

@@ -21,7 +21,9 @@
  * an older one: the owner of the struct clears them.
  *
  * A session that broke, or that the daemon ended, keeps its queues, and so do those that a daemon before this
- * one made, that have a loop without a bound, and on devices where a session has the CQ of its replies alone.
+ * one made, that have a loop without a bound, and on devices where a session has the CQ of its replies alone,
+ * or that do anything when a queue in RESET is enabled: while the queues of a session are reset one after the
+ * other, its code may still enable one of them (rnic_observed.reset_drops_enables).
  *
  * In the ledger a spare is a slot that ends: the next daemon destroys it.
  *

@@ -25,6 +25,7 @@ no-masked-atomics) not=(masked-atomics) ;;
 no-message-limit) not=(message-limit) ;;
 prefetch-256) not=(fetch) ;;
 recv-en-broken) not=(recv-enable) untried=(smaller-recv-enable) ;;
+reset-enable-fails | reset-enable-stays) not=(reset-enable) ;;
 small-inline) not=(long-wqes) ;;
 *) fail "usage: probe.sh DEVICE" ;;
 esac

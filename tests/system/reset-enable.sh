@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# reset-enable.sh DEVICE: clients leave in the middle of their requests, so that code of theirs may enable a queue that is in RESET.
+# Their queues serve the next ones, but not on a device on which such a SEND_EN is an error, or runs the queue later. All answers of
+# the next ones are right.
+export SOFTCX_DEVICE=$1 ENGINE=nic
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
+
+case $1 in
+cx5) kept=1 ;;
+reset-enable-fails | reset-enable-stays) kept=0 ;;
+*) fail "usage: reset-enable.sh DEVICE" ;;
+esac
+
+"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+control = "$work/control";
+spare_time = "1000s";
+programs = "$programs";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
+offloads = (
+  { name = "unrolled"; program = "hash-get-parallel"; region = "t"; },
+  { name = "recycled"; program = "hash-get-parallel"; region = "t"; mode = "recycled"; } );
+tenants = ( { name = "open"; } );
+END
+start_nic
+serve_supervised
+
+sessions() # NUMBER: there are as many
+{
+	[[ $("$REDDNCTL" --socket "$work/control" --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"])') == "$1" ]]
+}
+
+spares() # what slots of sessions that ended have, a line each
+{
+	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" spares
+}
+
+leave_in_the_middle() # OFFLOAD
+{
+	background left.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" "$1"
+	until_true sessions 1 || fail "$1: no client" "$work/left.log" "$work/run.log"
+	kill -9 "$(program_of "$child")"
+	wait "$child"
+	until_true sessions 0 || fail "$1: the session does not end" "$work/run.log"
+}
+
+for offload in unrolled recycled; do
+	for ((i = 1; i <= 5; i++)); do
+		leave_in_the_middle $offload
+		on_nic bench.log "$REDDN" bench --timeout 100000 --depth 16 --count $((i * 77)) --verify --keys "$work/data.tsv" "$address" $offload ||
+			fail "$offload: wrong or missing answers" "$work/bench.log" "$work/run.log"
+		until_true sessions 0 || fail "$offload: the session does not end" "$work/run.log"
+	done
+	ok "$offload: clients that follow one that left in the middle have the right answers"
+	[[ $(spares | wc -l) -eq $kept ]] || fail "$offload: not $kept sets of queues are kept" <(spares) "$work/run.log"
+	ok "$offload: $kept sets of queues are kept"
+	"$REDDNCTL" --socket "$work/control" reload >"$work/ctl.log" 2>&1 || fail "no reload" "$work/ctl.log"
+done
+kill "$run"
+expect_exit "$run" reddnd-run run.log
+done_testing
