@@ -63,10 +63,7 @@ struct hw_sgl {
 	struct hw_span span[WQE_MAX_DS];
 };
 
-/**
- * Executes enabled WQEs of ready queues and lets effects land, a bounded number. It ends soon after a CQE
- * that software waits for. False: there was nothing to do.
- */
-bool hw_exec_run(struct hw_dev *dev);
+/** Executes the WQE at the head of the queue, which is ready, unless it has to wait for a processing unit. */
+void hw_exec_step(struct hw_qp *qp);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/doorbell.h"
-#include "softcx/hw/exec.h"
+#include "softcx/hw/pass.h"
 #include "softcx/hw/pu.h"
+#include "softcx/hw/qp.h"
 #include "util/clock.h"
 
 static bool run_timers(struct hw_dev *dev)
@@ -30,7 +31,7 @@ static enum hw_pass pass(struct hw_dev *dev)
 	worked = run_timers(dev);
 	worked |= hw_cq_timers(dev);
 	worked |= hw_qp_flush_broken(dev);
-	worked |= hw_exec_run(dev);
+	worked |= hw_pass_run(dev);
 	if (dev->nready && dev->answers != answers)
 		return HW_PASS_ANSWERED;
 	return worked ? HW_PASS_WORKED : looked ? HW_PASS_LOOKED : HW_PASS_NOTHING;
