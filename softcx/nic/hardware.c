@@ -94,19 +94,28 @@ static void stop(struct hardware *h, unsigned n)
 	hardware_enter(h);
 }
 
-int hardware_start(struct hardware *h, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers)
+static void deal(struct hardware *h, struct hw_dev *const *devs, const struct hosts *hosts)
+{
+	unsigned order[HOSTS_MAX_DEVS];
+
+	hosts_deal(hosts, order);
+	for (unsigned i = 0; i < hosts->ndevs; i++) {
+		struct engine *e = &h->engine[i % h->n];
+
+		e->devs[e->ndevs++] = devs[order[i]];
+		if (h->n > 1)
+			hw_dev_set_pu(devs[order[i]], &e->pu);
+	}
+}
+
+int hardware_start(
+	struct hardware *h, struct hw_dev *const *devs, const struct hosts *hosts, struct tracers *tracers)
 {
 	sigset_t mine, before;
 	unsigned started = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; i < ndevs; i++) {
-		struct engine *e = &h->engine[i % h->n];
-
-		e->devs[e->ndevs++] = devs[i];
-		if (h->n > 1)
-			hw_dev_set_pu(devs[i], &e->pu);
-	}
+	deal(h, devs, hosts);
 	/* The command thread takes the signals that end the process: they wake it */
 	sigemptyset(&mine);
 	sigaddset(&mine, SIGTERM);

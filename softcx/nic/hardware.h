@@ -3,12 +3,13 @@
  * hardware.h - the threads that execute queues (engine.h), beside the thread that executes commands
  * (server.c).
  *
- * Device number i is executed by engine i mod N, with the engine's lock. All other state of the process
- * belongs to the thread that has the *hardware*, the locks of all engines: files, connections, readers of
- * traces, and what devices share. The command thread has it while it runs a handler, and gives it up around
- * system calls: they take most of the time of a command (a handler takes about 1 us, an answer that wakes its
- * process 10 us, taking a mapping of a queue away 20 us). The engines have their locks otherwise, for as long
- * as nobody asks for them.
+ * Devices are dealt out to engines, first those that are the first of their hosts (hosts_deal()): a client
+ * and a server that use mlx5_0 have an engine each, if there are two. What is of a device is executed with
+ * the lock of its engine. All other state of the process belongs to the thread that has the *hardware*, the
+ * locks of all engines: files, connections, readers of traces, and what devices share. The command thread has
+ * it while it runs a handler, and gives it up around system calls: they take most of the time of a command (a
+ * handler takes about 1 us, an answer that wakes its process 10 us, taking a mapping of a queue away 20 us).
+ * The engines have their locks otherwise, for as long as nobody asks for them.
  *
  * Where the command thread shares a core with an engine, that cannot run while the command thread does. So
  * the command thread looks at its queues itself each time that it gives the hardware up.
@@ -20,6 +21,7 @@
 #define SOFTCX_NIC_HARDWARE_H
 
 #include "softcx/nic/engine.h"
+#include "softcx/proto/hosts.h"
 
 struct hardware {
 	struct engine engine[HOSTS_MAX_DEVS];
@@ -32,10 +34,11 @@ struct hardware {
 /** @n engines, HOSTS_MAX_DEVS at most. The caller has the hardware. */
 void hardware_init(struct hardware *h, unsigned n);
 /**
- * Starts the threads; the caller is the command thread from now on. @devs, of which there are not fewer than
- * engines, and @tracers outlive them. 0 or a negative errno: none runs.
+ * Starts the threads; the caller is the command thread from now on. @devs, those of @hosts, of which there
+ * are not fewer than engines, and @tracers outlive them. 0 or a negative errno: none runs.
  */
-int hardware_start(struct hardware *h, struct hw_dev *const *devs, unsigned ndevs, struct tracers *tracers);
+int hardware_start(
+	struct hardware *h, struct hw_dev *const *devs, const struct hosts *hosts, struct tracers *tracers);
 /** Ends the threads; the caller has the hardware, and keeps it. No effect if they do not run. */
 void hardware_stop(struct hardware *h);
 

@@ -546,7 +546,7 @@ static void run_commands(struct server *s)
 
 int server_run(struct server *s)
 {
-	int rc = hardware_start(&s->hardware, s->devs, s->cfg.hosts->ndevs, &s->tracers);
+	int rc = hardware_start(&s->hardware, s->devs, s->cfg.hosts, &s->tracers);
 
 	if (rc < 0)
 		return rc;

@@ -81,6 +81,16 @@ int hosts_parse(struct hosts *hosts, const char *list, unsigned ndevs, char *why
 	return rc;
 }
 
+void hosts_deal(const struct hosts *hosts, unsigned devs[static HOSTS_MAX_DEVS])
+{
+	unsigned n = 0;
+
+	for (unsigned place = 0; n < hosts->ndevs; place++)
+		for (unsigned i = 0; i < hosts->n; i++)
+			if (place < hosts->host[i].ndevs)
+				devs[n++] = hosts->host[i].first + place;
+}
+
 int hosts_set_dir(struct hosts *hosts, const char *dir)
 {
 	for (unsigned i = 0; i < hosts->n; i++) {

@@ -34,6 +34,11 @@ struct hosts {
  * names without a number. 0, or -EINVAL and the mistake in @why.
  */
 int hosts_parse(struct hosts *hosts, const char *list, unsigned ndevs, char *why, size_t size);
+/**
+ * The numbers of all devices: the first of each host, then the second of each, and so on. What is dealt out
+ * in this order is spread over the devices that hosts use.
+ */
+void hosts_deal(const struct hosts *hosts, unsigned devs[static HOSTS_MAX_DEVS]);
 /** @dir: the NIC's. -ENAMETOOLONG when a directory of a host would have more than SOFTCX_MAX_DIR bytes. */
 int hosts_set_dir(struct hosts *hosts, const char *dir);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -63,12 +64,34 @@ static void directories(void **state)
 	assert_int_equal(hosts_set_dir(&hosts, longest), -ENAMETOOLONG);
 }
 
+/* What the devices of @list are in the order in which they are dealt out */
+static void expect_deal(const char *list, const char *order)
+{
+	unsigned devs[HOSTS_MAX_DEVS];
+	char text[4 * HOSTS_MAX_DEVS] = "";
+
+	assert_int_equal(parse(list, 1), 0);
+	hosts_deal(&hosts, devs);
+	for (unsigned i = 0; i < hosts.ndevs; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%u ", devs[i]);
+	assert_string_equal(text, order);
+}
+
+static void first_devices_are_dealt_out_first(void **state)
+{
+	(void)state;
+	expect_deal("a:2,b:2", "0 2 1 3 ");
+	expect_deal("a,b:3,c:2", "0 1 4 2 5 3 ");
+	expect_deal("a:3", "0 1 2 ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(directories),
+		cmocka_unit_test(first_devices_are_dealt_out_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
