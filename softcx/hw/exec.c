@@ -90,7 +90,8 @@ static void succeed(struct hw_wqe *w)
 	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
-	hw_turns_charge(qp, w->opcode == WQE_OP_NOP ? 1 : w->ds, w->bytes);
+	hw_turns_charge(qp, w->opcode == WQE_OP_NOP ? 1 : w->ds, w->bytes - qp->moved);
+	qp->moved = 0;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
 		trace(w, HW_TRACE_WQE, 0);
@@ -120,6 +121,7 @@ static void fail(struct hw_wqe *w, int fault)
 	struct hw_cqe cqe = cqe_of(w);
 
 	qp->in_retry = false;
+	qp->moved = 0;
 	if (qp->clock) {
 		hw_clock_issued(w);
 		cqe.at = w->done;
@@ -137,7 +139,11 @@ static void fail(struct hw_wqe *w, int fault)
 	fail_peer(w, fault);
 }
 
-/* Nobody took the packet of an RC queue. false: the WQE has failed. */
+/*
+ * Nobody took the packet of an RC queue. The counters are those since the last acknowledgement: neither a
+ * loss nor an RNR NAK reloads any (Linux sw/rxe rxe_comp.c, hw/hfi1 rc.c do_rc_ack). False: the WQE has
+ * failed.
+ */
 static bool retry(struct hw_wqe *w, int why)
 {
 	struct hw_qp *qp = w->qp;
@@ -266,7 +272,7 @@ static int execute(struct hw_wqe *w)
 
 	if (qp->clock)
 		hw_clock_start(w);
-	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0)) {
+	if (__builtin_expect(qp->dev->faults_armed || qp->delayed, 0) && !qp->moved) {
 		ret = hw_fault_meet(w);
 		if (ret || qp->run_state != HW_RUN_READY)
 			return ret;
@@ -276,11 +282,25 @@ static int execute(struct hw_wqe *w)
 	return hw_op_exec(w);
 }
 
+/* A part of its message has been moved, which the peer has acknowledged */
+static void move_on(const struct hw_wqe *w)
+{
+	struct hw_qp *qp = w->qp;
+
+	qp->in_retry = false;
+	qp->moved += w->part;
+	hw_turns_charge(qp, 0, w->part);
+}
+
 /* Takes @w off the queue with its result, or leaves it there to be executed again. */
 static void retire(struct hw_wqe *w, int ret)
 {
 	struct hw_qp *qp = w->qp;
 
+	if (ret == HW_EXEC_PART) {
+		move_on(w);
+		return;
+	}
 	if (ret == HW_EXEC_STOP) {
 		if (qp->dev->trace)
 			trace(w, HW_TRACE_BLOCKED, 0);
@@ -301,27 +321,34 @@ static void retire(struct hw_wqe *w, int ret)
 		qp->sq_ci = w->idx;
 }
 
-void hw_exec_step(struct hw_qp *qp)
+bool hw_exec_step(struct hw_qp *qp)
 {
 	uint8_t linear[WQE_MAX_BBS * WQE_BB];
 	struct hw_wqe w;
 	int ret;
 
 	if (__builtin_expect(qp->rate != NULL, 0) && !qp->clock && must_pause(qp))
-		return;
+		return true;
 	if (!decode(qp, &w, linear)) {
 		qp->sq_ci++;
 		fail(&w, HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE));
-		return;
+		return true;
 	}
 	if (__builtin_expect(qp->dev->pu != NULL, 0) && !hw_pu_claim(qp->dev->pu, hw_op_pus(&w)))
-		return;
+		return false;
 	if (!(qp->dev->cfg.no_sync_fence && hw_wait_is_sync(w.opcode)))
 		fence(&w);
 	/* A CQE that landed found no room: the queue has failed and is flushed */
 	if (qp->run_state != HW_RUN_READY)
-		return;
+		return true;
 	ret = execute(&w);
 	if (qp->run_state == HW_RUN_READY)
 		retire(&w, ret);
+	return !qp->moved;
+}
+
+void hw_exec_finish(struct hw_qp *qp)
+{
+	while (qp->moved && qp->run_state == HW_RUN_READY)
+		hw_exec_step(qp);
 }

@@ -22,6 +22,7 @@ struct hw_wqe {
 	bool prompt;        /* which is not delayed: nothing is enabled behind it */
 	struct hw_qp *peer; /* the responder, once found */
 	uint64_t at, done;  /* modelled clock: when it starts and is complete */
+	uint32_t part;      /* of the message, which is moved now: segment.h */
 	/* for its CQE */
 	uint32_t bytes;
 	bool inl; /* the data is delivered in the CQE */
@@ -34,6 +35,7 @@ enum {
 	HW_EXEC_STOP = -1, /* a WAIT that is not satisfied; or the queue pauses */
 	HW_EXEC_RNR = -2,  /* the peer has no RECV */
 	HW_EXEC_LOST = -3, /* nobody answers */
+	HW_EXEC_PART = -4, /* more of the message is to come */
 };
 
 #define HW_FAULT(syndrome, vendor) ((syndrome) | (vendor) << 8)
@@ -63,7 +65,10 @@ struct hw_sgl {
 	struct hw_span span[WQE_MAX_DS];
 };
 
-/** Executes the WQE at the head of the queue, which is ready, unless it has to wait for a processing unit. */
-void hw_exec_step(struct hw_qp *qp);
+/** Executes the WQE at the head of the queue, which is ready, or a part of it. False: it moved a part of its
+ * message, or has to wait for a processing unit. */
+bool hw_exec_step(struct hw_qp *qp);
+/** Completes the WQE of which a part is executed. */
+void hw_exec_finish(struct hw_qp *qp);
 
 #endif

@@ -10,6 +10,7 @@
 #include "softcx/hw/pu.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/route.h"
+#include "softcx/hw/segment.h"
 #include "softcx/hw/split.h"
 #include "softcx/hw/wait.h"
 #include "util/array.h"
@@ -96,10 +97,13 @@ static int exec_send(struct hw_wqe *w)
 							: CQE_OP_RESP_SEND_INVAL;
 	if (w->opcode != WQE_OP_SEND)
 		msg.imm_be = raw32(w->p + WQE_IMM);
+	w->bytes = sgl.len;
+	if (!hw_segment_choose(w))
+		return HW_EXEC_PART;
 	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
 	if (ret)
 		return ret;
-	msg.len = w->bytes = sgl.len;
+	msg.len = sgl.len;
 	msg.data = &sgl;
 	if (w->qp->clock)
 		msg.at = hw_clock_send(w, &sgl);
@@ -159,9 +163,23 @@ static int unreachable(const struct hw_span *remote)
 			    : HW_FAULT(CQE_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
 }
 
+/* Its bytes, or those of this part */
+static int move_write(struct hw_wqe *w, struct hw_sgl *sgl, struct hw_span *to, bool now)
+{
+	struct hw_qp *qp = w->qp;
+	unsigned one = 1;
+
+	hw_segment_skip(w, sgl->span, &sgl->n);
+	hw_segment_skip(w, to, &one);
+	if (!now && hw_inflight_write(qp, to, sgl->span, sgl->n, w->part))
+		return 0;
+	hw_inflight_land_writes(qp);
+	return hw_copy(to, 1, sgl->span, sgl->n, w->part) ? 0 : unreachable(to);
+}
+
 static int exec_write(struct hw_wqe *w)
 {
-	bool imm = w->opcode == WQE_OP_WRITE_IMM;
+	bool imm = w->opcode == WQE_OP_WRITE_IMM, last;
 	struct hw_sgl sgl;
 	struct hw_span to;
 	uint64_t at = 0;
@@ -187,16 +205,18 @@ static int exec_write(struct hw_wqe *w)
 		if (!recvs || recvs >= 0x8000)
 			return HW_EXEC_RNR;
 	}
+	last = hw_segment_choose(w);
 	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
 	if (ret)
 		return ret;
 	if (w->qp->clock)
 		at = hw_clock_send(w, &sgl);
-	if (sgl.len && (w->prompt || imm || !hw_inflight_write(w->qp, &to, sgl.span, sgl.n, sgl.len))) {
-		hw_inflight_land_writes(w->qp);
-		if (!hw_copy(&to, 1, sgl.span, sgl.n, sgl.len))
-			return unreachable(&to);
-	}
+	if (sgl.len)
+		ret = move_write(w, &sgl, &to, w->prompt || imm);
+	if (ret)
+		return ret;
+	if (!last)
+		return HW_EXEC_PART;
 	if (imm) {
 		struct hw_msg msg = {
 			.cqe_opcode = CQE_OP_RESP_WRITE_IMM,
@@ -234,7 +254,7 @@ static int exec_read(struct hw_wqe *w)
 	struct hw_sgl sgl;
 	struct hw_span from;
 	unsigned one = 1;
-	bool ok;
+	bool ok, last;
 	int ret;
 
 	if (w->ds < 2)
@@ -256,6 +276,7 @@ static int exec_read(struct hw_wqe *w)
 	if (too_many(w))
 		return HW_FAULT(CQE_SYND_REMOTE_INVAL, HW_VENDOR_INVAL) | HW_FAULT_PEER | HW_FAULT_PEER_REQ;
 	hw_inflight_land_writes(qp);
+	last = hw_segment_choose(w);
 	ret = hw_split_read(w, &from, &one, sgl.len);
 	if (ret)
 		return ret == HW_EXEC_STOP ? ret : unreachable(&from);
@@ -270,9 +291,11 @@ static int exec_read(struct hw_wqe *w)
 			     hw_scatter(sgl.span, sgl.n, data, sgl.len));
 	} else {
 		hw_inflight_land_reads(qp);
-		ok = hw_copy(sgl.span, sgl.n, &from, 1, sgl.len);
+		hw_segment_skip(w, sgl.span, &sgl.n);
+		hw_segment_skip(w, &from, &one);
+		ok = hw_copy(sgl.span, sgl.n, &from, 1, w->part);
 	}
-	return ok ? 0 : unreachable(&from);
+	return !ok ? unreachable(&from) : last ? 0 : HW_EXEC_PART;
 }
 
 static int exec_atomic(struct hw_wqe *w)

@@ -31,14 +31,12 @@ static unsigned turn(struct hw_qp *qp)
 	bool goes_on, waits;
 
 	do {
-		hw_exec_step(qp);
-		done++;
+		done += hw_exec_step(qp);
 		goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
 	} while (goes_on && done < qp->burst && hw_turns_has_share(qp) && !interrupted(qp->dev, 0));
 	if (pu)
 		hw_pu_return(pu);
 	waits = pu && pu->wants;
-	done -= waits;
 	qp->burst = goes_on ? qp->burst - done : 0;
 	/* to the end of the line, or out of it */
 	if (qp->run_state == HW_RUN_READY)

@@ -3,6 +3,7 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
+#include "softcx/hw/exec.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/route.h"
@@ -77,6 +78,7 @@ void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event)
 	if (qp->state == HW_ERR) /* a CQE that landed found no room */
 		return;
 	hw_qp_set_run(qp, HW_RUN_IDLE);
+	qp->moved = 0;
 	qp->state = to;
 	if (event)
 		hw_qp_event(qp, event);
@@ -125,7 +127,7 @@ static void reset(struct hw_qp *qp)
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;
 	qp->rq_ci = qp->rq_fetched = qp->rq_enabled = 0;
 	qp->in_retry = qp->established = qp->delayed = false;
-	qp->unanswered = 0;
+	qp->unanswered = qp->moved = 0;
 	qp->mod = clear;
 	qp->peer_dev = NULL;
 	if (qp->clock)
@@ -217,6 +219,7 @@ int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, cons
 			hw_qp_read_sq_doorbell(qp);
 		hw_qp_start(qp);
 	} else if (to == HW_SQD && from != HW_SQD) {
+		hw_exec_finish(qp);
 		hw_inflight_land(qp);
 		hw_qp_set_run(qp, HW_RUN_IDLE);
 		hw_qp_event(qp, HW_EV_SQ_DRAINED);

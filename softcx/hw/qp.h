@@ -39,8 +39,9 @@ struct hw_qp {
 	struct hw_cq *wait_cq;
 	uint32_t wait_index;
 	uint64_t due;
-	bool delayed;  /* by a fault: the WQE at sq_ci has had its pause */
-	bool in_retry; /* rnr_left and retry_left are those of the WQE at sq_ci */
+	bool delayed;   /* by a fault: the WQE at sq_ci has had its pause */
+	uint32_t moved; /* bytes of the message at sq_ci: segment.h */
+	bool in_retry;  /* rnr_left and retry_left are those of the WQE at sq_ci */
 	uint8_t rnr_left, retry_left;
 	struct hw_inflight *inflight;
 	bool has_inflight; /* on dev->inflight */

@@ -26,6 +26,11 @@ bool hw_split_next(struct hw_qp *qp, uint64_t pause_ns)
 	return true;
 }
 
+bool hw_split_is_due(const struct hw_qp *qp)
+{
+	return qp->split && qp->split->state != IDLE;
+}
+
 void hw_split_free(struct hw_qp *qp)
 {
 	if (qp->split)
@@ -83,11 +88,11 @@ static int end(struct hw_wqe *w, struct hw_span *spans, unsigned *n, uint32_t le
 	return 0;
 }
 
-int hw_split_read(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans, uint32_t len)
+int hw_split_read_due(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans, uint32_t len)
 {
 	struct hw_split *s = w->qp->split;
 
-	if (__builtin_expect(!s, 1) || s->state == IDLE)
+	if (s->state == IDLE)
 		return 0;
 	if (!len || len > HW_SPLIT_MOST) {
 		s->state = IDLE;

@@ -18,12 +18,21 @@ enum { HW_SPLIT_MOST = 1 << 20 }; /* bytes; longer messages are read at once */
 /** The next message of @qp is to be read at two moments, @pause_ns apart. False: out of memory. */
 bool hw_split_next(struct hw_qp *qp, uint64_t pause_ns);
 
+/* Of a queue that has had such messages */
+int hw_split_read_due(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans, uint32_t len);
+
 /**
  * Call it when @len bytes of @spans are about to be read for @w. 0: read them, from @spans, which may be one
  * span of other memory now, valid until the next WQE of the queue. Else the queue pauses, and the WQE is to
  * be executed again (HW_EXEC_STOP), or memory cannot be reached: a local protection fault.
  */
-int hw_split_read(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans, uint32_t len);
+static inline int hw_split_read(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans, uint32_t len)
+{
+	return __builtin_expect(!w->qp->split, 1) ? 0 : hw_split_read_due(w, spans, nspans, len);
+}
+
+/** Whether the message at the head of @qp is read at two moments. */
+bool hw_split_is_due(const struct hw_qp *qp);
 
 void hw_split_free(struct hw_qp *qp);
 

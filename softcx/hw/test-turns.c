@@ -14,7 +14,7 @@ enum { SEEDS = 200, RING = 1024 };
 enum { WRITE = 3 }; /* segments */
 
 /* Queues connected to themselves. The CQ of the first one is its own. */
-enum { QUEUES = 3 };
+enum { QUEUES = 3, MEM = 1 << 18 };
 struct crowd {
 	struct rig rig;
 	struct rig_cq one, others;
@@ -33,7 +33,7 @@ static void open_crowd(struct crowd *c, struct hw_config cfg)
 		rig_qp_new_with(&c->rig, &c->q[i], cq, cq, (struct rig_opt){.wqebbs = RING});
 		rig_connect(&c->q[i], &c->q[i]);
 	}
-	c->mem = rig_alloc(&c->rig, 1 << 16);
+	c->mem = rig_alloc(&c->rig, MEM);
 }
 
 static void close_crowd(struct crowd *c)
@@ -50,7 +50,7 @@ static void close_crowd(struct crowd *c)
 static void post(struct crowd *c, int i, unsigned n, uint32_t len)
 {
 	while (n--)
-		wqe_rdma(&c->q[i], WQE_OP_WRITE, c->mem, len, c->mem + (1 << 15), 0, 0);
+		wqe_rdma(&c->q[i], WQE_OP_WRITE, c->mem, len, c->mem + MEM / 2, 0, 0);
 	rig_ring(&c->q[i]);
 }
 
@@ -105,6 +105,43 @@ static void shares_are_equal(void **state)
 			high = account > high ? account : high;
 		}
 		assert_in_range(high - low, 0, 3 * HW_SHARE);
+		close_crowd(&c);
+	}
+}
+
+/* What queue @i has executed, of WRITEs of @len bytes. Its account is no less when it has got less */
+static uint64_t executed(const struct crowd *c, int i, uint32_t len)
+{
+	const struct hw_qp *qp = c->q[i].qp;
+
+	return qp->sq_ci * (uint64_t)(WRITE + len / HW_DATA_UNIT) + qp->moved / HW_DATA_UNIT;
+}
+
+/* Not beyond one segment for each queue, and what the seed serves out of turn */
+static void long_messages_have_no_larger_share(void **state)
+{
+	struct crowd c;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		const uint32_t len = seed % 4 < 2 ? 1 << 16 : 20000;
+		uint64_t small, large, from;
+
+		open_crowd(&c, (struct hw_config){.seed = seed, .lenient = seed % 2, .pass = 32});
+		post(&c, 0, 1000, 8);
+		while (!c.q[0].qp->sq_pi)
+			hw_poll(c.rig.dev);
+		post(&c, 1, 60, len);
+		while (!c.q[1].qp->sq_pi)
+			hw_poll(c.rig.dev);
+		small = executed(&c, 0, 8);
+		large = executed(&c, 1, len);
+		from = c.rig.dev->cost;
+		while (c.rig.dev->cost < from + 4000)
+			hw_poll(c.rig.dev);
+		small = executed(&c, 0, 8) - small;
+		large = executed(&c, 1, len) - large;
+		assert_in_range(large * 100 / small, 95, 105);
 		close_crowd(&c);
 	}
 }
@@ -317,6 +354,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rested_queues_are_first),
 		cmocka_unit_test(shares_are_equal),
+		cmocka_unit_test(long_messages_have_no_larger_share),
 		cmocka_unit_test(rest_is_not_saved),
 		cmocka_unit_test(nobody_starves),
 		cmocka_unit_test(passes_end_for_who_waits),

@@ -13,6 +13,9 @@
  * - one that always has more to do gets a share whenever each other has had one;
  * - nothing waits while nothing else is to be done.
  *
+ * A message longer than what is left of the share ends its turn in the middle (segment.h), so that shares are
+ * equal in bytes, however long messages are.
+ *
  * With a modelled clock the order is that of its time, and all queues are on dev->ready.
  */
 #ifndef SOFTCX_HW_TURNS_H

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Long messages that move in parts, beside a queue of short ones: their bytes, and what ends them in the
+ * middle. */
+#include "softcx/hw/qp.h"
+#include "softcx/hw/segment.h"
+#include "softcx/hw/test-rig.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { SEEDS = 100, LONG = 40000, OFF = 3 /* nothing is aligned */ };
+
+/* Two queues connected to themselves. The second one has short WRITEs without end. */
+struct two {
+	struct rig rig;
+	struct rig_cq cq, rcq, others;
+	struct rig_qp q, other;
+	uint8_t *src, *dst, *word;
+};
+
+static void open_two(struct two *t, struct hw_config cfg)
+{
+	rig_open(&t->rig, &cfg);
+	rig_cq_new(&t->rig, &t->cq, 6);
+	rig_cq_new(&t->rig, &t->rcq, 6);
+	rig_cq_new(&t->rig, &t->others, 6);
+	rig_qp_new(&t->rig, &t->q, &t->cq, &t->rcq);
+	rig_qp_new_with(&t->rig, &t->other, &t->others, &t->others, (struct rig_opt){.wqebbs = 1024});
+	rig_connect(&t->q, &t->q);
+	rig_connect(&t->other, &t->other);
+	t->src = rig_alloc(&t->rig, 1 << 16);
+	t->dst = rig_alloc(&t->rig, 1 << 16);
+	t->word = rig_alloc(&t->rig, 64);
+	for (unsigned i = 0; i < LONG; i++)
+		t->src[OFF + i] = (uint8_t)(i * 7 + i / 256 + 1);
+	for (unsigned i = 0; i < 500; i++)
+		wqe_rdma(&t->other, WQE_OP_WRITE, t->word, 8, t->word + 8, 0, 0);
+	rig_ring(&t->other);
+}
+
+static void close_two(struct two *t)
+{
+	rig_run(&t->rig);
+	rig_destroy(&t->q);
+	rig_destroy(&t->other);
+	assert_int_equal(hw_cq_destroy(t->rig.dev, t->cq.cq), 0);
+	assert_int_equal(hw_cq_destroy(t->rig.dev, t->rcq.cq), 0);
+	assert_int_equal(hw_cq_destroy(t->rig.dev, t->others.cq), 0);
+	rig_close(&t->rig);
+}
+
+/* One message with three data segments, of @opcode: the last of them of three bytes */
+static void post(struct two *t, uint8_t opcode)
+{
+	const bool send = opcode == WQE_OP_SEND, read = opcode == WQE_OP_READ;
+	const uint32_t len[] = {9001, LONG - 9001 - 3, 3};
+	uint8_t *local = (read ? t->dst : t->src) + OFF, *remote = (read ? t->src : t->dst) + OFF;
+	uint8_t *w = wqe_raw(&t->q, opcode, 0, send ? 4 : 5, SIG, 0), *seg = w + (send ? 16 : 32);
+
+	if (!send) {
+		put64(w + WQE_RADDR, (uintptr_t)remote);
+		put32(w + WQE_RKEY, t->rig.key);
+	}
+	for (unsigned i = 0; i < 3; local += len[i++], seg += WQE_DS)
+		put_seg(seg, local, len[i], t->rig.key);
+	if (send || opcode == WQE_OP_WRITE_IMM)
+		rig_recv(&t->q, 2, t->dst + OFF, 20000, t->dst + OFF + 20000, 30000);
+	rig_ring(&t->q);
+}
+
+/* Until a part has been moved, or paid for */
+static void run_into_the_middle(struct two *t)
+{
+	while (!t->q.qp->moved)
+		assert_true(hw_poll(t->rig.dev));
+	assert_in_range(t->q.qp->moved, HW_PACKET, LONG - 1);
+}
+
+/* Everything arrives once, and other queues have turns between */
+static void all_bytes_arrive(void **state)
+{
+	static const uint8_t opcodes[] = {WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_SEND};
+	struct two t;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++)
+		for (unsigned i = 0; i < sizeof(opcodes); i++) {
+			uint16_t before;
+
+			open_two(&t, (struct hw_config){.seed = seed, .lenient = seed % 2, .pass = 1});
+			post(&t, opcodes[i]);
+			run_into_the_middle(&t);
+			before = t.other.qp->sq_ci;
+			while (t.q.qp->sq_ci != t.q.qp->sq_pi)
+				hw_poll(t.rig.dev);
+			assert_in_range(t.other.qp->sq_ci - before, 10, 200);
+			post(&t, WQE_OP_WRITE); /* the peer expects just the next packet */
+			rig_run(&t.rig);
+			assert_memory_equal(t.dst + OFF, t.src + OFF, LONG);
+			assert_int_equal(t.dst[OFF - 1] | t.dst[OFF + LONG], 0);
+			rig_expect(&t.cq, CQE_OP_REQ);
+			rig_expect(&t.cq, CQE_OP_REQ);
+			assert_null(rig_cq_next(&t.cq));
+			assert_int_equal(rig_cq_count(&t.rcq),
+				opcodes[i] == WQE_OP_WRITE_IMM || opcodes[i] == WQE_OP_SEND);
+			close_two(&t);
+		}
+}
+
+/* Bytes that change meanwhile are read as they are when their part moves */
+static void bytes_change_in_the_middle(void **state)
+{
+	struct two t;
+	uint32_t moved;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
+		post(&t, seed % 2 ? WQE_OP_WRITE : WQE_OP_READ);
+		run_into_the_middle(&t);
+		moved = t.q.qp->moved;
+		memset(t.src + OFF, 0xff, LONG);
+		rig_run(&t.rig);
+		assert_memory_not_equal(t.dst + OFF, t.src + OFF, moved);
+		assert_memory_equal(t.dst + OFF + moved, t.src + OFF + moved, LONG - moved);
+		close_two(&t);
+	}
+}
+
+static void keys_go_in_the_middle(void **state)
+{
+	struct two t;
+	uint32_t key, moved;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
+		const struct hw_mkey_attr attr = {.pdn = t.rig.pdn,
+			.access = HW_LOCAL_WRITE | HW_REMOTE_WRITE,
+			.mem = &t.rig.mem,
+			.iova = (uintptr_t)t.rig.mem.host,
+			.len = t.rig.mem.len};
+
+		assert_int_equal(hw_mkey_create(t.rig.dev, &attr, &key), 0);
+		put32(wqe_rdma(&t.q, WQE_OP_WRITE, t.src, LONG, t.dst, SIG, 0) + WQE_RKEY, key);
+		wqe_rdma(&t.q, WQE_OP_WRITE, t.src, 8, t.dst, SIG, 0);
+		rig_ring(&t.q);
+		run_into_the_middle(&t);
+		moved = t.q.qp->moved;
+		assert_int_equal(hw_mkey_destroy(t.rig.dev, key), 0);
+		rig_run(&t.rig);
+		rig_expect_error(&t.cq, CQE_SYND_REMOTE_ACCESS);
+		rig_expect_error(&t.cq, CQE_SYND_FLUSH);
+		assert_memory_equal(t.dst, t.src, moved);
+		assert_int_equal(t.dst[moved + 1] | t.dst[LONG - 1], 0);
+		close_two(&t);
+	}
+}
+
+/* After each part the peer is away for as long as retries last. What it has got is not sent again, and each
+ * part has all retries */
+static void parts_are_acknowledged(void **state)
+{
+	unsigned losses = 0;
+	uint32_t moved = 0;
+	struct hw_qp *qp;
+	struct two t;
+
+	(void)state;
+	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
+	qp = t.q.qp;
+	post(&t, WQE_OP_WRITE);
+	for (;;) {
+		while (qp->moved == moved && rig_cq_count(&t.cq) == 0)
+			hw_poll(t.rig.dev);
+		if (qp->moved <= moved)
+			break;
+		moved = qp->moved;
+		qp->mod.dest_qpn ^= 1;
+		for (unsigned n = 0; n < qp->mod.retry_cnt;) {
+			const uint64_t due = qp->due;
+
+			usleep(20); /* longer than a timeout: the other queue has no turns for nothing */
+			hw_poll(t.rig.dev);
+			n += qp->due != due;
+			assert_int_equal(qp->moved, moved);
+			assert_int_equal(hw_qp_state(qp), HW_RTS);
+		}
+		losses += qp->mod.retry_cnt;
+		qp->mod.dest_qpn ^= 1;
+	}
+	assert_true(losses > qp->mod.retry_cnt);
+	assert_int_equal(hw_qp_state(qp), HW_RTS);
+	assert_memory_equal(t.dst + OFF, t.src + OFF, LONG);
+	close_two(&t);
+}
+
+/* RESET ends a message; the next one begins with its first byte. What has begun is over before SQD */
+static void states_in_the_middle(void **state)
+{
+	struct two t;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
+		post(&t, WQE_OP_WRITE);
+		run_into_the_middle(&t);
+		rig_qp_to(&t.q, HW_RST);
+		t.q.pi = 0;
+		t.q.db[1] = 0;
+		memset(t.dst, 0, 1 << 16);
+		rig_connect(&t.q, &t.q);
+		post(&t, WQE_OP_READ);
+		post(&t, WQE_OP_READ);
+		run_into_the_middle(&t);
+		rig_qp_to(&t.q, HW_SQD);
+		assert_int_equal(t.q.last_event, HW_EV_SQ_DRAINED);
+		assert_memory_equal(t.dst + OFF, t.src + OFF, LONG);
+		rig_expect(&t.cq, CQE_OP_REQ);
+		rig_run(&t.rig);
+		assert_null(rig_cq_next(&t.cq));
+		rig_qp_to(&t.q, HW_RTS);
+		rig_run(&t.rig);
+		rig_expect(&t.cq, CQE_OP_REQ);
+		close_two(&t);
+	}
+}
+
+/* What nobody else waits for moves at once */
+static void a_queue_alone_is_not_stopped(void **state)
+{
+	struct two t;
+
+	(void)state;
+	open_two(&t, (struct hw_config){.lenient = true, .pass = 1});
+	rig_run(&t.rig);
+	post(&t, WQE_OP_WRITE);
+	hw_poll(t.rig.dev);
+	rig_expect(&t.cq, CQE_OP_REQ);
+	close_two(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_bytes_arrive),
+		cmocka_unit_test(bytes_change_in_the_middle),
+		cmocka_unit_test(keys_go_in_the_middle),
+		cmocka_unit_test(parts_are_acknowledged),
+		cmocka_unit_test(states_in_the_middle),
+		cmocka_unit_test(a_queue_alone_is_not_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
