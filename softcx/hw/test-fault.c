@@ -308,6 +308,53 @@ static void rnr(void **state)
 	}
 }
 
+/* Faults for the next attempts, one each, in this order: L is a loss, R an RNR NAK */
+static void trouble(struct pair *p, const char *attempts)
+{
+	for (; *attempts; attempts++)
+		add(p, (struct hw_fault){.kind = *attempts == 'L' ? HW_FAULT_DROP : HW_FAULT_RNR,
+			       .opcode = -1,
+			       .at = 1,
+			       .count = 1});
+}
+
+/* Losses and RNR NAKs are counted apart, and neither gives the other new retries; an acknowledgement does */
+static void retries_are_counted_apart(void **state)
+{
+	static const struct {
+		const char *first, *second; /* trouble of two messages */
+		uint8_t syndrome;           /* of the second; 0: both arrive */
+	} t[] = {
+		{"LRLR", "", 0},
+		{"LRLR", "RRLL", 0},
+		{"", "LRLRL", CQE_SYND_RETRY},
+		{"RRLL", "RLLRL", CQE_SYND_RETRY},
+		{"LLRR", "RLRLR", CQE_SYND_RNR_RETRY},
+		{"LLRR", "RRR", CQE_SYND_RNR_RETRY},
+	};
+	struct hw_qp_mod mod = {.mask = HW_QP_RETRY | HW_QP_RNR_RETRY, .retry_cnt = 2, .rnr_retry = 2};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(t); i++) {
+		struct pair p;
+
+		open_pair(&p, 1, false);
+		assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
+		for (unsigned m = 0; m < 2; m++) {
+			trouble(&p, m ? t[i].second : t[i].first);
+			rig_recv(&p.q[1], 1, p.dst, 8);
+			wqe_send(&p.q[0], WQE_OP_SEND, p.src, 8, SIG, 0);
+			go(&p);
+			rig_settle(&p.rig);
+			if (m && t[i].syndrome)
+				rig_expect_error(&p.scq[0], t[i].syndrome);
+			else
+				rig_expect(&p.scq[0], CQE_OP_REQ);
+		}
+		close_pair(&p);
+	}
+}
+
 static void error(void **state)
 {
 	static const struct {
@@ -514,6 +561,7 @@ int main(void)
 		cmocka_unit_test(split),
 		cmocka_unit_test(split_and_reset),
 		cmocka_unit_test(rnr),
+		cmocka_unit_test(retries_are_counted_apart),
 		cmocka_unit_test(error),
 		cmocka_unit_test(qp_error),
 		cmocka_unit_test(port),
