@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * op.h - what each opcode does: local data, the request, the response. Internal to softcx/hw.
+ * op.h - which opcodes a queue may have, and who executes each. Internal to softcx/hw.
  */
 #ifndef SOFTCX_HW_OP_H
 #define SOFTCX_HW_OP_H
@@ -9,7 +9,7 @@
 
 /**
  * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only
- * HW_EXEC_OK has had any effect, apart from RECVs that a fault consumed.
+ * HW_EXEC_OK and HW_EXEC_PART have had any effect, apart from RECVs that a fault consumed.
  */
 int hw_op_exec(struct hw_wqe *w);
 
