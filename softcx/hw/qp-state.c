@@ -41,15 +41,17 @@ void hw_qp_flush_sq(struct hw_qp *qp)
 	}
 }
 
-/* Flushes what the doorbell record has posted; on a managed RQ no more than was enabled. */
+/* Flushes what the doorbell record has posted; of a managed RQ what was enabled, where that is so for a
+ * managed SQ, too, and else no more of it than the doorbell record has. */
 static bool flush_rq(struct hw_qp *qp)
 {
 	uint16_t n, posted;
 
 	if (!qp->rq)
 		return false;
-	n = hw_qp_recvs(qp);
-	posted = (uint16_t)(hw_db_read(&qp->db[0]) - qp->rq_ci);
+	n = posted = hw_qp_recvs(qp);
+	if (qp->cd_recv && hw_fact(qp->dev, PROFILE_FLUSH) == PROFILE_FLUSH_DOORBELL)
+		posted = (uint16_t)(hw_db_read(&qp->db[0]) - qp->rq_ci);
 	if (n >= 0x8000 || posted >= 0x8000)
 		return false;
 	if (posted < n)

@@ -122,6 +122,32 @@ static void managed_flush(void **state)
 	close_pair(&p);
 }
 
+/* What is in the doorbell record of a managed RQ does not matter */
+static void managed_recv_flush(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed_recv = true});
+	rig_destroy(&p.q[1]); /* an ordinary one instead */
+	rig_qp_new(&p.rig, &p.q[1], &p.scq[1], &p.rcq[1]);
+	rig_connect(&p.q[0], &p.q[0]);
+	rig_connect(&p.q[1], &p.q[1]);
+	wqe_enable(&p.q[1], WQE_OP_RECV_EN, hw_qpn(p.q[0].qp), 2, 0);
+	rig_ring(&p.q[1]);
+	rig_run(&p.rig);
+	rig_qp_to(&p.q[0], HW_ERR);
+	rig_run(&p.rig);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 0);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 1);
+	assert_null(rig_cq_next(&p.rcq[0]));
+	wqe_enable(&p.q[1], WQE_OP_RECV_EN, hw_qpn(p.q[0].qp), 3, 0); /* enabling more flushes more */
+	rig_ring(&p.q[1]);
+	rig_run(&p.rig);
+	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 2);
+	close_pair(&p);
+}
+
 enum where { LKEY, RKEY };
 
 /* A key with @access of 64 bytes, used by @opcode at its address plus @shift */
@@ -557,6 +583,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(error_flushes),
 		cmocka_unit_test(managed_flush),
+		cmocka_unit_test(managed_recv_flush),
 		cmocka_unit_test(key_checks),
 		cmocka_unit_test(qp_access),
 		cmocka_unit_test(misaligned_atomic),
