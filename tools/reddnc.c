@@ -250,7 +250,7 @@ static const char options_text[] =
 	"  -D, --direct             compile for a device that does not check WQE indices\n"
 	"  -M, --no-masked-atomics  compile for a device without masked atomics\n"
 	"  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
-	"  -O, --overlap            compile for unrolled sessions, where requests may overlap\n"
+	"  -O, --overlap            compile as reddnd does, so that requests may overlap\n"
 	"  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue together\n"
 	"  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
 	"writes "

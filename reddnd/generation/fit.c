@@ -48,7 +48,7 @@ struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 		.swapped_old = caps->observed.atomics == RNIC_ATOMICS_SWAPPED,
 		.fenced_enables = caps->observed.fenced_enables,
 		.ignores_index = caps->observed.unchecked_wqes && !recycled,
-		.overlap = !recycled,
+		.overlap = true,
 		.max_sge = max_sge(caps),
 		.fetch_group = fit_group(caps),
 	};

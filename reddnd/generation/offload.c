@@ -75,7 +75,7 @@ static int check_budget(struct offload *o)
 enum { OVERLAPS = 1 };
 
 /* OVERLAPS: the device has no room for instances that overlap, which are longer, and whose replies need more
- * CQEs */
+ * CQEs; or they cannot be recycled */
 static int check_device(struct offload *o, const struct rnic_device *dev)
 {
 	const struct rnic_caps *caps = rnic_device_caps(dev);
@@ -92,14 +92,16 @@ static int check_device(struct offload *o, const struct rnic_device *dev)
 			"its loop takes a queue of %u WQEBBs, the device has queues of %u",
 			o->program->loop_ring, max_wqebbs);
 	r = layouts_make(o, max_wqebbs, &most);
-	if (r < 0 && r != -E2BIG)
+	if (r < 0 && r != -E2BIG && r != -EOPNOTSUPP)
 		return r;
 	if (chain_start_queue(o->img) > 0 && (r < 0 || !layouts_share_cqs(o, slots)))
 		return OVERLAPS;
-	if (r < 0)
+	if (r == -E2BIG)
 		return offload_wrong(o, -E2BIG,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
 			most / 2);
+	if (r < 0)
+		return r;
 	return fit_check(o->program, o->conf->recycled, caps, why) < 0 ? offload_unfit(o, "%s", why) : 0;
 }
 

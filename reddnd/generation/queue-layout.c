@@ -2,6 +2,7 @@
 #include "reddnd/generation/queue-layout.h"
 
 #include "reddnd/chain/ring/arm.h"
+#include "reddnd/chain/ring/lap-end.h"
 #include "reddnd/rnic/qp.h"
 
 #include <assert.h>
@@ -61,7 +62,8 @@ static int size_rings(
 	int r = 0;
 
 	for (unsigned q = 0; q < img->nqueues; q++) {
-		rings[q] = (l->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&img->queue[q], l->slots);
+		rings[q] = l->recycled ? chain_recycle_ring(img, q, l->slots)
+				       : chain_ring_wqebbs(&img->queue[q], l->slots);
 		env.queue[q].ring_wqebbs = rings[q];
 		if (rings[q] == 0 || rings[q] > max_wqebbs)
 			return -E2BIG;
@@ -78,6 +80,21 @@ static unsigned log_cqes(uint32_t cqes)
 	while (1u << log < cqes)
 		log++;
 	return log;
+}
+
+/*
+ * Of a recycled session, so that the CQE of an error is still there when all is flushed that comes after it.
+ * Where instances overlap, those of the lap go on with RECVs that are flushed: less than a lap of replies may
+ * be on the way when one fails, and up to a lap is enabled later. Of RECVs no more come than that, either.
+ */
+static uint32_t recv_cqes(const struct chain_image *img, const struct queue_layout *l)
+{
+	return l->recycled && chain_has_lap_end(img) ? 2 * l->slots : l->slots;
+}
+
+static uint32_t reply_cqes(const struct chain_image *img, const struct queue_layout *l, uint32_t ring)
+{
+	return 2 * (chain_has_lap_end(img) ? ring : l->slots); /* a WQE has a WQEBB, at least */
 }
 
 /* The shared memory starts at a WQEBB boundary, because it is addressed like a region */
@@ -126,13 +143,13 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots)), &at);
 	if (recycled) {
 		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
-		place_cqes(&l->replies, log_cqes(2 * slots), &at);
+		place_cqes(&l->replies, log_cqes(reply_cqes(img, l, rings[0])), &at);
 	}
 	if (loop) {
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
 		place_cqes(&l->loop.credits, log_cqes(0), &at);
 	}
-	place_cqes(&l->queue[0], log_cqes(slots), &at);
+	place_cqes(&l->queue[0], log_cqes(recv_cqes(img, l)), &at);
 	place_all_doorbells(img, loop, l, &at);
 	/* In what is left of the page: work queues begin at pages */
 	l->scratch_off = l->code_off = line_up(at);

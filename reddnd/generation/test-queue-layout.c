@@ -122,6 +122,28 @@ static void test_layouts(void **state)
 	}
 }
 
+/* So that the CQE of an error stays, while what is left of the lap is flushed */
+static void test_cqes_of_a_lap(void **state)
+{
+	const struct chain_hash_get p = {.offset_len = 4};
+	struct chain_image *img;
+	struct queue_layout in_turn, overlapping;
+	uint32_t head;
+
+	(void)state;
+	assert_int_equal(chain_hash_get(&p, &img), 0);
+	assert_int_equal(queue_layout_make(img, NULL, true, 64, 32768, &in_turn), 0);
+	head = img->queue[0].head_wqebbs;
+	assert_true(head > 0);
+	img->queue[0].head_wqebbs = 0;
+	img->queue[1].head_wqebbs = head;
+	assert_int_equal(queue_layout_make(img, NULL, true, 64, 32768, &overlapping), 0);
+	assert_int_equal(1u << in_turn.queue[0].cq_log_size, 64);
+	assert_int_equal(1u << overlapping.queue[0].cq_log_size, 128);
+	assert_true(1u << overlapping.replies.cq_log_size >= 2 * chain_ring_wqes(&img->queue[0], 64));
+	chain_free(img);
+}
+
 static void test_too_big(void **state)
 {
 	const struct chain_hash_get p = {.offset_len = 4};
@@ -145,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_cqes_of_a_lap),
 		cmocka_unit_test(test_too_big),
 	};
 

@@ -37,7 +37,8 @@ static int restart_unrolled_cqs(struct session *s)
 }
 
 /* Of @done requests there is a reply. Of all that were received, and the NIC may have executed each, as it
- * does not wait for a client that acknowledges nothing, there may be one. Instances do not overlap */
+ * does not wait for a client that acknowledges nothing, there may be one. None has run for a RECV that was
+ * flushed, as that leaves the CQE of an error */
 static int restart_recycled_cqs(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;

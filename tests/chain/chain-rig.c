@@ -153,7 +153,8 @@ static void make_loop(struct chain_rig *c)
 
 static uint32_t ring_of(const struct chain_rig *c, unsigned q)
 {
-	return (c->recycled ? chain_recycle_ring : chain_ring_wqebbs)(&c->img->queue[q], c->env.slots);
+	return c->recycled ? chain_recycle_ring(c->img, q, c->env.slots)
+			   : chain_ring_wqebbs(&c->img->queue[q], c->env.slots);
 }
 
 static void make_recycler(struct chain_rig *c)

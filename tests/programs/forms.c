@@ -147,16 +147,6 @@ static bool as_refused(
 	return complain(t, c, device, what);
 }
 
-static bool is_not_recycled(const struct chain_image *img)
-{
-	struct chain_env env = {.slots = 8};
-	struct chain_recycle size;
-
-	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], env.slots);
-	return chain_recycle_size(img, &env, &size) != 0;
-}
-
 static void run_case(struct totals *t, const struct forms_case *c, struct running *run, struct program *p)
 {
 	bool writes = p->loop;
@@ -176,7 +166,7 @@ static void run_case(struct totals *t, const struct forms_case *c, struct runnin
 		if (t->sparse && t->nth / COUNT(devices) % MODES != mode)
 			continue;
 		/* a condition may be decided in a control segment, which nothing restores */
-		if (mode && is_not_recycled(p->image)) {
+		if (mode && !run_recycles(p->image)) {
 			if (!c->unrolled && !run->o.direct)
 				complain(t, c, run->device, "it cannot be recycled");
 			continue;

@@ -3,9 +3,9 @@
  * random-on-hw [--runs N [FIRST [FILE]]]: programs made at random (generate.h), compiled, verified and run on
  * the emulated silicon under some seeds each, and by the CPU, beside what they mean (interpret.h) if that can
  * tell. Memory, reply and slot must be as the text means, no queue may fail and every request is answered.
- * Where requests overlap, four are outstanding, and each program runs again with queues that fail then. A
- * run: the requests of one program under one seed. With --runs until there were so many, programs from number
- * FIRST on; with FILE, that program instead.
+ * Where requests overlap, four are outstanding, and each program runs again, recycled, and with queues that
+ * fail then. A run: the requests of one program under one seed. With --runs until there were so many,
+ * programs from number FIRST on; with FILE, that program instead.
  */
 #include "tests/programs/failing.h"
 #include "tests/programs/random-offload.h"
@@ -15,23 +15,51 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REQUESTS = 2, OVERLAPPING = 8, SEEDS = 4 };
+enum {
+	REQUESTS = 2,
+	OVERLAPPING = 8,
+	RECYCLED = 40, /* more than two laps */
+	SLOTS = 8,
+	SEEDS = 4
+};
 
-static uint64_t answered, runs, loops, overlap;
+static uint64_t answered, runs, loops, overlap, recycled;
 static const char *file; /* the program, instead of one at random */
 static struct failing_counts failing;
 static struct random_offload program;
 
 static bool runs_while_queues_fail(uint64_t seed, char why[400])
 {
+	bool recycles = run_recycles(program.p->image);
 	char what[400];
 
-	for (unsigned i = 0; i < SEEDS; i++)
-		if (!failing_run(&program.o, program.p, seed + i, OVERLAPPING, &failing, what)) {
-			snprintf(why, 400, "when a queue has failed, %.370s", what);
+	for (unsigned i = 0; i < SEEDS; i++) {
+		unsigned slots = recycles && i % 2 ? SLOTS : 0;
+
+		recycled += slots > 0;
+		if (!failing_run(&program.o, program.p, seed + i, slots, slots ? RECYCLED : OVERLAPPING,
+			    &failing, what)) {
+			snprintf(why, 400, "%swhen a queue has failed, %.350s", slots ? "recycled, " : "",
+				what);
 			return false;
 		}
+	}
 	return true;
+}
+
+static bool runs_recycled(uint64_t seed, char why[400])
+{
+	char what[400];
+	bool ok;
+
+	if (!run_recycles(program.p->image))
+		return true;
+	run_recycled = true;
+	ok = run_program(&program.o, program.p, seed, 1, RECYCLED, NULL, what);
+	run_recycled = false;
+	if (!ok)
+		snprintf(why, 400, "recycled, %.380s", what);
+	return ok;
 }
 
 /* 1: it ran as it reads, 0: it is not one that can run here, -1: it did not */
@@ -52,7 +80,8 @@ static int one(uint64_t seed, char why[400])
 	if (program.p) {
 		requests = program.o.depth > 1 ? OVERLAPPING : REQUESTS;
 		r = run_program(&program.o, program.p, seed * SEEDS, SEEDS, requests, &n, why) ? 1 : -1;
-		if (r > 0 && program.o.depth > 1 && !runs_while_queues_fail(seed * SEEDS, why))
+		if (r > 0 && program.o.depth > 1 &&
+			(!runs_recycled(seed, why) || !runs_while_queues_fail(seed * SEEDS, why)))
 			r = -1;
 		answered += n.requests;
 		runs += (n.requests + requests - 1) / requests;
@@ -91,6 +120,7 @@ static void run_as_they_read(void **state)
 	print_message("%lu runs in which a queue failed: %lu requests answered, %lu lost\n",
 		(unsigned long)failing.runs, (unsigned long)failing.answered, (unsigned long)failing.lost);
 	assert_true(failing.answered > failing.runs && failing.lost > failing.runs / 4);
+	assert_true(recycled > failing.runs / 4);
 	assert_true(ran > programs / 10 && loops > programs / 100 && overlap > programs / 100 && runs > ran);
 }
 

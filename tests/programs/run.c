@@ -6,6 +6,7 @@
 #include "reddnd/executor/executor.h"
 #include "tests/programs/in-parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,19 @@ bool run_recycled;
 bool run_overlap;
 unsigned run_fetch_group;
 bool run_swapped;
+
+bool run_recycles(const struct chain_image *img)
+{
+	struct chain_env env = {.slots = 8};
+	struct chain_recycle size;
+	int r;
+
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, env.slots);
+	r = chain_recycle_size(img, &env, &size);
+	assert_true(r == 0 || r == -EOPNOTSUPP);
+	return r == 0;
+}
 
 struct program *run_compile(const struct run_offload *o)
 {

@@ -87,6 +87,8 @@ extern bool run_swapped;
 /** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */
 extern unsigned run_fetch_group;
 
+/** Whether such a chain can be recycled. */
+bool run_recycles(const struct chain_image *img);
 /** The program as compiled, or a failed test with the compiler's message. To be freed with program_free(). */
 struct program *run_compile(const struct run_offload *o);
 /**

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/suite.h"
 
-#include "reddnd/chain/ring/recycle.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +9,19 @@ enum { SEEDS_OF_A_CLIENT = 20 };
 
 static unsigned all_seeds, all_requests;
 
-static void is_not_recycled(const struct chain_image *img)
+/* As the daemon does: with instances in turn, where those that overlap cannot be recycled */
+static struct program *compile(const struct run_offload *o)
 {
-	struct chain_env env = {.slots = 8};
-	struct chain_recycle size;
+	struct program *p = run_compile(o);
+	bool overlap = run_overlap;
 
-	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], env.slots);
-	assert_int_equal(chain_recycle_size(img, &env, &size), -EOPNOTSUPP);
+	if (!run_recycled || !overlap || run_recycles(p->image))
+		return p;
+	program_free(p);
+	run_overlap = false;
+	p = run_compile(o);
+	run_overlap = overlap;
+	return p;
 }
 
 /* Whatever the silicon may do; and the compiler's count of work requests is what ran */
@@ -33,11 +35,11 @@ static void means_what_it_says(void **state)
 
 	if (run_fetch_group && o->no_groups)
 		return;
-	p = run_compile(o);
+	p = compile(o);
 	img = p->image;
 
 	if (run_recycled && o->unrolled) {
-		is_not_recycled(img);
+		assert_false(run_recycles(img));
 		program_free(p);
 		return;
 	}
@@ -66,13 +68,15 @@ int run_all(
 	const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests, const char *filter)
 {
 	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
+	bool both;
 	int r;
 
 	assert_non_null(tests);
-	run_recycled = filter && strcmp(filter, "--recycled") == 0;
+	both = filter && strcmp(filter, "--recycled-overlap") == 0;
+	run_recycled = both || (filter && strcmp(filter, "--recycled") == 0);
 	if (filter && strcmp(filter, "--groups") == 0)
 		run_fetch_group = 4;
-	run_overlap = filter && (strcmp(filter, "--overlap") == 0 || run_fetch_group);
+	run_overlap = both || (filter && (strcmp(filter, "--overlap") == 0 || run_fetch_group));
 	run_swapped = filter && strcmp(filter, "--swapped") == 0;
 	all_seeds = seeds;
 	all_requests = requests;

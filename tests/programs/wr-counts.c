@@ -84,7 +84,7 @@ static void recycling(const struct chain_image *img, unsigned slots, double per_
 	unsigned a, e, sections = chain_recycle_sections(slots);
 
 	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(&img->queue[q], slots);
+		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, slots);
 	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
 	a = k.lap.adds + sections; /* one counts */
 	e = 3 * sections;

@@ -27,7 +27,7 @@ arena = \"64M\";
 connect_timeout = \"300s\";
 regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
-  { name = \"kept\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+  { name = \"kept\"; program = \"hash-get-stages\"; region = \"t\"; mode = \"recycled\"; },
   { name = \"armed\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"other\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"strict\"; program = \"hash-get\"; region = \"t\"; on_error = { request = \"ban:600s\"; }; } );" >"$work/reddnd.conf"
@@ -266,11 +266,13 @@ if [[ ${ENGINE-nic} == nic ]]; then
 	supervisor=$(program_of "$run")
 	kill -STOP "$supervisor"
 	old=$(daemon)
-	# The third client of each: a queue of its chain. One of a recycled chain leaves no CQE when it breaks; that of an unrolled one
-	# waits for the next request, so the WAIT is flushed
+	# The third client of each: a queue of its chain. The last one of "kept" has nothing enabled, and leaves no CQE when it breaks; that
+	# of "armed" waits for the next request, so the WAIT is flushed
 	broken=()
+	queue=2
 	for session in $(clients '" ".join(str(o["session"]) for o in sorted(d, key=lambda o: o["session"])[4::3])'); do
-		broken+=("$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$old" qpn "$session" 1)")
+		broken+=("$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$old" qpn "$session" $queue)")
+		queue=1
 	done
 	kill -9 "$old"
 	until_true dead "$old" || fail "the daemon does not die"
@@ -324,7 +326,7 @@ if [[ ${ENGINE-nic} == nic ]]; then
 
 	another='the server was upgraded, and the offload is another one now'
 	cp "$work/reddnd.conf" "$work/right.conf"
-	sed -i -E '/"(other|kept)"/s/hash-get/hash-get-parallel/' "$work/reddnd.conf"
+	sed -i -E '/"(other|kept)"/s/hash-get(-stages)?"/hash-get-parallel"/' "$work/reddnd.conf"
 	count
 	kill -9 "$(daemon)"
 	until_true ended "$other" || fail "the client of another program does not end" "$work/other.log" "$work/run.log"

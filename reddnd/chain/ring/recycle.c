@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/lap-check.h"
+#include "reddnd/chain/ring/lap-end.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -37,10 +38,13 @@ unsigned chain_recycle_together(unsigned slots)
 	return slots / chain_recycle_sections(slots);
 }
 
-uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots)
+uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots)
 {
-	uint32_t ring = chain_ring_wqebbs(q, slots);
+	uint32_t ring = chain_ring_wqebbs(&img->queue[q], slots);
+	uint32_t pad = ring - img->queue[q].wqebbs * slots;
 
+	if (q == 0 && chain_has_lap_end(img) && pad < CHAIN_LAP_END_WQEBBS)
+		ring = ring < CHAIN_MAX_RING ? 2 * ring : 0;
 	return ring && ring < CHAIN_RECYCLE_MIN_RING ? CHAIN_RECYCLE_MIN_RING : ring;
 }
 
@@ -67,8 +71,7 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsig
 			env->queue[r->where].ring_wqebbs);
 		return;
 	case CHAIN_REL_ENABLE:
-		lap_refresh(k->lap, addr + 2, key, 2,
-			chain_enable_index(img, env, r->index, next, (uint32_t)r->addend),
+		lap_refresh(k->lap, addr + 2, key, 2, chain_recycled_index(img, env, r, next),
 			env->queue[r->index].ring_wqebbs);
 		return;
 	case CHAIN_REL_WAIT:
@@ -206,18 +209,39 @@ static void refresh_slot(struct recycler *k, unsigned slot)
 		restore(k, &k->img->restores[i], slot);
 }
 
+static void refresh_pad_index(struct recycler *k, unsigned q, uint32_t w)
+{
+	const struct chain_env *env = k->env;
+	uint32_t ring = env->queue[q].ring_wqebbs;
+
+	lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[q].lkey, 2,
+		env->first / env->slots * ring + w, ring);
+}
+
+/* What it has beside a pad: the number of its SEND_EN, and the index of the NOP behind that */
+static void refresh_lap_end(struct recycler *k)
+{
+	const struct chain_env *env = k->env;
+	uint32_t w = chain_lap_end_at(k->img, env), behind = w + CHAIN_LAP_END_WQEBBS;
+
+	lap_refresh(k->lap, env->queue[0].iova + (uint64_t)w * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
+		env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots),
+		env->queue[chain_start_queue(k->img)].ring_wqebbs);
+	if (behind < env->queue[0].ring_wqebbs)
+		refresh_pad_index(k, 0, behind);
+}
+
 /* The pad at the end of a lap has run when the first instance of the next lap is over */
 static void refresh_pads(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned q = 0; q < k->img->nqueues; q++) {
-		uint32_t ring = env->queue[q].ring_wqebbs, w = k->img->queue[q].wqebbs * env->slots;
-
-		for (; w < ring; w += CHAIN_PAD_WQEBBS)
-			lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX,
-				env->queue[q].lkey, 2, env->first / env->slots * ring + w, ring);
-	}
+	for (unsigned q = 0; q < k->img->nqueues; q++)
+		for (uint32_t w = k->img->queue[q].wqebbs * env->slots; w < env->queue[q].ring_wqebbs;
+			w += CHAIN_PAD_WQEBBS)
+			refresh_pad_index(k, q, w);
+	if (chain_has_lap_end(k->img))
+		refresh_lap_end(k);
 }
 
 /* ---- the recycler's lap ------------------------------------------------------------------------------ */
@@ -374,6 +398,15 @@ static bool changes_indices(const struct chain_image *img)
 	return false;
 }
 
+/* The recycler sees by its CQEs when each code queue is through with a slot */
+static bool counts_code(const struct chain_image *img)
+{
+	for (unsigned q = 1; q < img->nqueues; q++)
+		if (!img->queue[q].cqes)
+			return false;
+	return true;
+}
+
 int chain_recycle_size(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size)
 {
 	struct recycler k = {.img = img, .env = env, .dry = true};
@@ -381,7 +414,7 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
-	if (!img->queue[0].head_wqebbs || changes_indices(img))
+	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
 		return -EOPNOTSUPP;
 	if (note_relocs(&k) < 0)
 		r = -ENOMEM;
@@ -399,6 +432,8 @@ void chain_recycle_arm(const struct chain_image *img, const struct chain_env *en
 	}
 	for (unsigned q = 0; q < img->nqueues; q++)
 		chain_write_pad(img, env, q, env->first / env->slots);
+	if (chain_has_lap_end(img))
+		chain_write_lap_end(img, env, env->first / env->slots);
 }
 
 int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)

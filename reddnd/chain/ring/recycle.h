@@ -20,6 +20,9 @@
  * armed again when n - slots is over. The chain's own WQEs are the same as when the daemon arms it, and the
  * path of a request gets no longer.
  *
+ * Where instances overlap, laps have an end (lap-end.h), so that RECVs which are flushed do not keep the
+ * chain going.
+ *
  * A request that comes while a section runs shares the NIC with it. So sections are short where there are
  * many slots, and each costs some work requests, so they are not shorter than that.
  *
@@ -61,14 +64,14 @@ unsigned chain_recycle_together(unsigned slots);
 /**
  * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
- * the chain changes control segments, as the direct form of conditions does, or its instances overlap: RECVs
- * that are flushed would keep it going. -ENOMEM.
+ * the chain changes control segments, as the direct form of conditions does, or its instances overlap and a
+ * code queue has no CQE, by which the recycler sees that it is through with one. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);
 
-/** WQEBBs of the ring of a queue of a recycled chain; 0 if no ring can be that large. */
-uint32_t chain_recycle_ring(const struct chain_queue *q, unsigned slots);
+/** WQEBBs of the ring of queue @q of a recycled chain; 0 if no ring can be that large. */
+uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots);
 
 /**
  * Arms every slot and writes RQ, pads, the recycler's ring (env->recycler) and its lanes (env->lanes): once,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ring/again.h"
+#include "reddnd/chain/ring/lap-end.h"
 
 #include "mlx5/wqe.h"
 
@@ -212,6 +213,40 @@ static void a_head_elsewhere(void **state)
 	assert_int_equal(chain_start_index(f->img), 2);
 }
 
+/* Recycled, the last instance leaves the head of the next lap to queue 0 */
+static void a_lap_of_a_recycled_chain_ends(void **state)
+{
+	struct fixture *f = *state;
+	const uint8_t *last = f->ring[1] + 3 * WQEBBS * CHAIN_WQEBB;
+	const uint8_t *end = f->ring[0] + SLOTS * WQEBBS * CHAIN_WQEBB;
+
+	assert_false(chain_has_lap_end(f->img));
+	f->img->queue[0].head_wqebbs = 0;
+	f->img->queue[1].head_wqebbs = 1;
+	assert_true(chain_has_lap_end(f->img));
+	for (unsigned seq = 0; seq < SLOTS; seq++)
+		chain_arm(f->img, &f->env, seq);
+	chain_write_pad(f->img, &f->env, 0, 0);
+	chain_write_lap_end(f->img, &f->env, 0);
+	assert_int_equal(wqe_get(last - WQEBBS * CHAIN_WQEBB + 48, 4), 3 * WQEBBS + 1);
+	assert_int_equal(wqe_get(last + 48, 4), RING); /* with the pad */
+	assert_int_equal(wqe_get(last + 56, 4), RING); /* of the reply: as ever */
+	assert_int_equal(chain_lap_end_at(f->img, &f->env), SLOTS * WQEBBS);
+	assert_int_equal(end[WQE_OPCODE], WQE_OP_SEND_EN);
+	assert_int_equal(wqe_get(end + WQE_INDEX, 2), SLOTS * WQEBBS);
+	assert_int_equal(wqe_get(end + WQE_QPN_DS, 4), 0x12340002);
+	assert_int_equal(wqe_get(end + WQE_SYNC_INDEX, 4), RING + 1);
+	assert_int_equal(wqe_get(end + WQE_SYNC_OBJECT, 4), 0x123401);
+	end += CHAIN_WQEBB;
+	assert_int_equal(end[WQE_OPCODE], WQE_OP_NOP);
+	assert_int_equal(wqe_get(end + WQE_INDEX, 2), SLOTS * WQEBBS + 1);
+	assert_int_equal(wqe_get(end + WQE_QPN_DS, 4), 0x12340000 | (PAD - 1) * 4);
+	/* laps later, and of another instance */
+	assert_int_equal(chain_lap_end_index(f->img, &f->env, 4095), 1);
+	assert_int_equal(chain_recycled_index(f->img, &f->env, &relocs[9], 2 * SLOTS - 1), 2 * RING);
+	assert_int_equal(chain_recycled_index(f->img, &f->env, &relocs[9], 2 * SLOTS), 2 * RING + WQEBBS + 1);
+}
+
 static void counters_wrap(void **state)
 {
 	struct fixture *f = *state;
@@ -395,6 +430,7 @@ int main(void)
 		T(relocations),
 		T(the_last_slot_enables_across_the_pad),
 		T(a_head_elsewhere),
+		T(a_lap_of_a_recycled_chain_ends),
 		T(counters_wrap),
 		T(the_pad_comes_with_slot_0_of_the_next_lap),
 		T(arming_again_does_the_same),

@@ -88,7 +88,7 @@ static void begin(struct bed *b, bool parallel, unsigned slots)
 	*b = (struct bed){.env.slots = slots};
 	assert_int_equal(chain_hash_get(&p, &b->img), 0);
 	for (unsigned q = 0; q < b->img->nqueues; q++)
-		b->env.queue[q].ring_wqebbs = chain_recycle_ring(&b->img->queue[q], slots);
+		b->env.queue[q].ring_wqebbs = chain_recycle_ring(b->img, q, slots);
 	assert_int_equal(chain_recycle_size(b->img, &b->env, &b->made), 0);
 	b->env.rq_stride = chain_rq_stride(b->img);
 	b->size = 1 << 21;
