@@ -41,6 +41,14 @@ unsigned fit_group(const struct rnic_caps *caps)
 	return group <= CHAIN_MAX_GROUP && (group & (group - 1)) == 0 ? group : 0;
 }
 
+/* Pads of rings are executed once in a lap, and each of their NOPs takes as long as any work request */
+static unsigned max_pad(const struct rnic_caps *caps)
+{
+	unsigned wqebbs = caps->max_sq_wqe / CHAIN_WQEBB;
+
+	return wqebbs < CHAIN_LONGEST_PAD ? wqebbs : CHAIN_LONGEST_PAD;
+}
+
 struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 {
 	return (struct program_target){
@@ -51,6 +59,7 @@ struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 		.overlap = true,
 		.max_sge = max_sge(caps),
 		.fetch_group = fit_group(caps),
+		.pad_wqebbs = max_pad(caps),
 	};
 }
 

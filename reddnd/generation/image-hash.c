@@ -59,6 +59,7 @@ static void add_image(uint64_t *h, const struct chain_image *img)
 	add(h, img->region_bits, sizeof(img->region_bits));
 	add_number(h, img->nregions);
 	add_number(h, img->arg_len);
+	add_number(h, img->pad_wqebbs);
 }
 
 static void add_qp(uint64_t *h, const struct queue_layout_qp *q)

@@ -136,6 +136,10 @@ static void short_wqes(void **state)
 	(void)state;
 	caps.max_sq_wqe = 256;
 	assert_int_equal(fit_target(&caps, false).max_sge, 14);
+	assert_int_equal(fit_target(&caps, false).pad_wqebbs, 4);
+	caps.max_sq_wqe = 1024;
+	assert_int_equal(fit_target(&caps, false).pad_wqebbs, CHAIN_LONGEST_PAD);
+	caps.max_sq_wqe = 256;
 	expect(counts, false, NULL);
 	expect(counts, true, "no send WQEs of 512 bytes");
 	expect(gathers, false, "line 4 needs 15 data segments in a work request, the device can only do 14");

@@ -414,6 +414,7 @@ static bool one(uint64_t seed, const char *file, char why[400])
 	if (program.p) {
 		did.programs++;
 		target.overlap = true;
+		target.pad_wqebbs = seed % 3 ? CHAIN_LONGEST_PAD : 0;
 		random_offload_make(&overlapping, seed, file, &target, true);
 		did.overlap += chain_start_queue(overlapping.p->image) > 0;
 		ok = run_pair(&program.o, overlapping.p,

@@ -71,6 +71,7 @@ static int one(uint64_t seed, char why[400])
 		.ignores_index = seed % 8 == 1,
 		.fenced_enables = seed % 3 == 0,
 		.overlap = seed % 2,
+		.pad_wqebbs = (unsigned)(seed % (CHAIN_LONGEST_PAD + 1)),
 		.fetch_group = groups[seed % 7]};
 	struct run_counts n = {0};
 	unsigned requests;

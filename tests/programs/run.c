@@ -41,6 +41,7 @@ struct program *run_compile(const struct run_offload *o)
 		.fenced_enables = o->fenced,
 		.swapped_old = o->swapped || run_swapped,
 		.overlap = run_overlap,
+		.pad_wqebbs = run_overlap ? CHAIN_LONGEST_PAD : 0,
 		.fetch_group = run_fetch_group};
 	struct program *p;
 	unsigned n = 0;

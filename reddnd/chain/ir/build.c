@@ -247,6 +247,7 @@ static void emit(struct layout *l, struct chain_image *img)
 	img->scratch_size = l->scratch_size;
 	img->nregions = l->d->nregions;
 	img->fetch_group = l->d->fetch_group;
+	img->pad_wqebbs = l->d->pad_wqebbs;
 	for (unsigned w = 0; w < l->d->nwords; w++)
 		if (l->d->words[w].init)
 			memcpy(img->scratch_init + l->word_at[w], l->d->words[w].init, l->d->words[w].size);

@@ -153,6 +153,8 @@ struct chain_desc {
 	/* WQEBBs of a managed queue that the device fetches together, past the enabled index too: a power of
 	 * two, CHAIN_MAX_GROUP at most; 0 as 1. What derive.h makes then has NOPs that fill the groups */
 	uint16_t fetch_group;
+	uint8_t pad_wqebbs; /* of a NOP that pads a ring: what the device takes, CHAIN_LONGEST_PAD at most; 0:
+			       CHAIN_PAD_WQEBBS */
 	const struct chain_step *steps;
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */

@@ -17,6 +17,13 @@ uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots)
 	return ring;
 }
 
+uint32_t chain_pad_nop(const struct chain_image *img, uint32_t left)
+{
+	uint32_t longest = img->pad_wqebbs ? img->pad_wqebbs : CHAIN_PAD_WQEBBS;
+
+	return left < longest ? left : longest;
+}
+
 static uint32_t wqes_of(const struct chain_queue *q)
 {
 	uint32_t wqes = 0;

@@ -131,17 +131,23 @@ struct chain_image {
 	/* Work requests per instance by class, as the paper counts them; and NOPs that pad */
 	unsigned n_copy, n_atomic, n_sync, n_pad;
 	unsigned fetch_group; /* as of the description */
+	unsigned pad_wqebbs;  /* of a NOP that pads a ring; 0: CHAIN_PAD_WQEBBS */
 	/* READs and atomics a queue may have outstanding, at most */
 	unsigned max_rd_atomic;
 };
 
 enum {
 	CHAIN_MAX_RING = 32768, /* WQEBBs: half of what a 16-bit WQE index can tell apart */
-	CHAIN_PAD_WQEBBS = 4,   /* of a NOP that pads a ring; a device has send WQEs of 256 bytes at least */
+	CHAIN_PAD_WQEBBS = 4,   /* of a NOP that pads; a device has send WQEs of 256 bytes at least */
+	CHAIN_LONGEST_PAD =
+		15, /* the same of any device: the DS field has 6 bits, and counts segments of 16 bytes */
 };
 
 /** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
 uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);
+
+/** WQEBBs of the NOP of a pad of which @left WQEBBs are left: as many as can be. */
+uint32_t chain_pad_nop(const struct chain_image *img, uint32_t left);
 
 /** WQEs in such a ring, those of the pad included: the CQEs that it leaves when all of it is flushed, at
  * most. */

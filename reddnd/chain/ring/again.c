@@ -332,7 +332,7 @@ static void renew_pad(const struct chain_image *img, const struct chain_env *env
 {
 	uint32_t ring = env->queue[q].ring_wqebbs;
 
-	for (uint32_t w = img->queue[q].wqebbs * env->slots; w < ring; w += CHAIN_PAD_WQEBBS)
+	for (uint32_t w = img->queue[q].wqebbs * env->slots; w < ring; w += chain_pad_nop(img, ring - w))
 		wqe_put16(
 			env->queue[q].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX, (uint16_t)(lap * ring + w));
 }

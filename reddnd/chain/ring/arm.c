@@ -92,8 +92,7 @@ void chain_write_pad(const struct chain_image *img, const struct chain_env *env,
 	uint32_t w = img->queue[q].wqebbs * env->slots;
 
 	while (w < env->queue[q].ring_wqebbs) {
-		uint32_t left = env->queue[q].ring_wqebbs - w;
-		uint32_t n = left < CHAIN_PAD_WQEBBS ? left : CHAIN_PAD_WQEBBS;
+		uint32_t n = chain_pad_nop(img, env->queue[q].ring_wqebbs - w);
 		uint8_t *wqe = env->queue[q].ring + (size_t)w * CHAIN_WQEBB;
 
 		memset(wqe, 0, (size_t)n * CHAIN_WQEBB);

@@ -54,8 +54,8 @@ static uint8_t *write_wqe(
 /* The first NOP of the pad makes room for it */
 static void write_pad(const struct chain_image *img, const struct chain_env *env, uint64_t lap)
 {
-	const uint32_t at = chain_lap_end_at(img, env), left = env->queue[0].ring_wqebbs - at;
-	const uint32_t nop = left < CHAIN_PAD_WQEBBS ? left : CHAIN_PAD_WQEBBS;
+	const uint32_t at = chain_lap_end_at(img, env);
+	const uint32_t nop = chain_pad_nop(img, env->queue[0].ring_wqebbs - at);
 	uint8_t *w = write_wqe(env, lap, at, CHAIN_SEND_EN, chain_wqe_ds(CHAIN_SEND_EN, 0));
 
 	wqe_put32(w + WQE_SYNC_INDEX, chain_lap_end_index(img, env, lap));

@@ -236,10 +236,12 @@ static void refresh_pads(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned q = 0; q < k->img->nqueues; q++)
-		for (uint32_t w = k->img->queue[q].wqebbs * env->slots; w < env->queue[q].ring_wqebbs;
-			w += CHAIN_PAD_WQEBBS)
+	for (unsigned q = 0; q < k->img->nqueues; q++) {
+		uint32_t ring = env->queue[q].ring_wqebbs, w = k->img->queue[q].wqebbs * env->slots;
+
+		for (; w < ring; w += chain_pad_nop(k->img, ring - w))
 			refresh_pad_index(k, q, w);
+	}
 	if (chain_has_lap_end(k->img))
 		refresh_lap_end(k);
 }

@@ -372,6 +372,20 @@ static void a_long_pad_is_several_nops(void **state)
 	}
 }
 
+/* Where the device takes longer WQEs, it has fewer of them */
+static void a_pad_has_the_longest_nops(void **state)
+{
+	struct fixture *f = *state;
+
+	f->img->pad_wqebbs = PAD - 1;
+	chain_write_pad(f->img, &f->env, 1, 0);
+	assert_int_equal(f->ring[1][SLOTS * WQEBBS * CHAIN_WQEBB + 7], (PAD - 1) * 4);
+	assert_int_equal(f->ring[1][(RING - 1) * CHAIN_WQEBB + 7], 4);
+	f->img->pad_wqebbs = CHAIN_LONGEST_PAD;
+	chain_write_pad(f->img, &f->env, 1, 0);
+	assert_int_equal(f->ring[1][SLOTS * WQEBBS * CHAIN_WQEBB + 7], PAD * 4);
+}
+
 static void wqes_of_a_ring(void **state)
 {
 	uint8_t starts[] = {1, 1, 0, 1};
@@ -435,6 +449,7 @@ int main(void)
 		T(the_pad_comes_with_slot_0_of_the_next_lap),
 		T(arming_again_does_the_same),
 		T(a_long_pad_is_several_nops),
+		T(a_pad_has_the_longest_nops),
 		cmocka_unit_test(wqes_of_a_ring),
 		T(receives),
 	};

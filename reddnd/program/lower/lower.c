@@ -468,6 +468,7 @@ static void emit(struct lower *l, struct lowered *result)
 	result->desc.fenced_enables = l->target->fenced_enables;
 	result->desc.swapped_old = l->target->swapped_old;
 	result->desc.fetch_group = (uint16_t)l->target->fetch_group;
+	result->desc.pad_wqebbs = (uint8_t)l->target->pad_wqebbs;
 	result->desc.overlap = l->target->overlap;
 	result->endless = l->endless;
 	if (l->endless) {

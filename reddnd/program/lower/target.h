@@ -25,6 +25,7 @@ struct program_target {
 	bool overlap;         /* a request may begin while the one before it is at work: chain_desc.overlap */
 	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 	unsigned fetch_group; /* WQEBBs that it fetches together, as chain_desc.fetch_group */
+	unsigned pad_wqebbs;  /* of a NOP, as chain_desc.pad_wqebbs */
 	const struct program_theirs *theirs; /* and what is done there besides; ntheirs of them */
 	unsigned ntheirs;
 };
