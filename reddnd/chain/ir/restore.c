@@ -321,11 +321,10 @@ static enum order order_of(const struct chain_image *img, const struct chain_rel
 }
 
 /* Arming goes through them for each request: what is alike in a row is done without a mispredicted branch */
-static int by_order(const void *a, const void *b, void *img)
+static int by_field(const void *a, const void *b)
 {
 	const struct chain_reloc *x = a, *y = b;
-	int keys[][2] = {{(int)order_of(img, x), (int)order_of(img, y)}, {x->kind, y->kind}, {x->sym, y->sym},
-		{x->where, y->where}};
+	int keys[][2] = {{x->kind, y->kind}, {x->sym, y->sym}, {x->where, y->where}};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (keys[i][0] != keys[i][1])
@@ -333,17 +332,28 @@ static int by_order(const void *a, const void *b, void *img)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+/* Brings those of @order to @first, sorted. Returns where they end */
+static unsigned gather(struct chain_image *img, unsigned first, enum order order)
+{
+	struct chain_reloc *relocs = img->relocs;
+	unsigned end = first;
+
+	for (unsigned i = first; i < img->nrelocs; i++)
+		if (order_of(img, &relocs[i]) == order) {
+			struct chain_reloc found = relocs[i];
+
+			relocs[i] = relocs[end];
+			relocs[end++] = found;
+		}
+	qsort(relocs + first, end - first, sizeof(*relocs), by_field);
+	return end;
+}
+
 static void order_relocs(struct chain_image *img)
 {
-	unsigned i = 0;
-
-	qsort_r(img->relocs, img->nrelocs, sizeof(*img->relocs), by_order, img);
-	while (i < img->nrelocs && order_of(img, &img->relocs[i]) == STAYS)
-		i++;
-	img->again_reloc = i;
-	while (i < img->nrelocs && order_of(img, &img->relocs[i]) == AGAIN)
-		i++;
-	img->index_reloc = i;
+	img->again_reloc = gather(img, 0, STAYS);
+	img->index_reloc = gather(img, img->again_reloc, AGAIN);
+	gather(img, img->index_reloc, INDEX);
 }
 
 int layout_note_restores(const struct layout *l, struct chain_image *img)
