@@ -416,10 +416,13 @@ static void find_must_run(struct proof *p, unsigned answer)
 	while (more) {
 		more = false;
 		for (unsigned s = 0; s < n; s++) {
-			unsigned by[2] = {only_enabler(p, s),
-				p->l.d->steps[s].flags & CHAIN_DORMANT ? p->waker[s] : NOBODY};
+			unsigned by[2];
 
-			for (unsigned i = 0; i < 2 && p->must[s]; i++)
+			if (!p->must[s])
+				continue;
+			by[0] = only_enabler(p, s);
+			by[1] = p->l.d->steps[s].flags & CHAIN_DORMANT ? p->waker[s] : NOBODY;
+			for (unsigned i = 0; i < 2; i++)
 				if (by[i] < n && !p->must[by[i]])
 					more = p->must[by[i]] = true;
 		}
