@@ -85,8 +85,8 @@ static int resolve_sync(struct check *c)
 
 		if (w->v->class != CHAIN_CLASS_SYNC)
 			continue;
-		object = (uint32_t)wqe_get(w->bytes + WQE_SYNC_OBJECT, 4);
-		number = (uint32_t)wqe_get(w->bytes + WQE_SYNC_INDEX, 4);
+		object = wqe_get32(w->bytes + WQE_SYNC_OBJECT);
+		number = wqe_get32(w->bytes + WQE_SYNC_INDEX);
 		if (w->v->opcode == WQE_OP_SEND_EN && object == c->env->qpn) {
 			uint16_t ahead = (uint16_t)(number - w->at);
 
@@ -200,10 +200,10 @@ static int collect(struct check *c)
 		struct touch t = {.wqe = i, .write = w->v->scatters};
 
 		for (; w->v->data && at < w->bytes[WQE_DSCOUNT] * WQE_DS; at += WQE_DS) {
-			uint64_t len = wqe_get(w->bytes + at + WQE_SGE_LEN, 4);
+			uint64_t len = wqe_get32(w->bytes + at + WQE_SGE_LEN);
 
-			t.key = (uint32_t)wqe_get(w->bytes + at + WQE_SGE_LKEY, 4);
-			t.from = wqe_get(w->bytes + at + WQE_SGE_ADDR, 8);
+			t.key = wqe_get32(w->bytes + at + WQE_SGE_LKEY);
+			t.from = wqe_get64(w->bytes + at + WQE_SGE_ADDR);
 			t.until = t.from + len;
 			total += len;
 			if (add(c, t))
@@ -214,8 +214,8 @@ static int collect(struct check *c)
 		t.write = w->v->opcode != WQE_OP_READ;
 		t.atomic = w->v->atomic_bytes;
 		t.remote = true;
-		t.key = (uint32_t)wqe_get(w->bytes + WQE_RKEY, 4);
-		t.from = wqe_get(w->bytes + WQE_RADDR, 8);
+		t.key = wqe_get32(w->bytes + WQE_RKEY);
+		t.from = wqe_get64(w->bytes + WQE_RADDR);
 		t.until = t.from + (t.atomic ? 8 : total);
 		if (add(c, t))
 			return -ENOMEM;
@@ -243,7 +243,7 @@ static void find_wanderers(struct check *c)
 				at += WQE_DS) {
 				unsigned field = t->remote ? at : at + WQE_SGE_ADDR;
 
-				if (wqe_get(w->bytes + field, 8) == t->from && memchr(p + field, 1, 8))
+				if (wqe_get64(w->bytes + field) == t->from && memchr(p + field, 1, 8))
 					t->everywhere = true;
 				if (t->remote)
 					break;
