@@ -133,14 +133,14 @@ bool run_wrong(struct run *r, const char *what)
 bool run_same(struct run *r, const uint8_t *is, const uint8_t *should, size_t n, const char *what)
 {
 	char text[200];
+	size_t i = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (is[i] != should[i]) {
-			snprintf(text, sizeof(text), "byte %zu of %s is %#x, not %#x", i, what, is[i],
-				should[i]);
-			return run_wrong(r, text);
-		}
-	return true;
+	if (memcmp(is, should, n) == 0)
+		return true;
+	while (is[i] == should[i])
+		i++;
+	snprintf(text, sizeof(text), "byte %zu of %s is %#x, not %#x", i, what, is[i], should[i]);
+	return run_wrong(r, text);
 }
 
 /* ---- the same by the CPU ---------------------------------------------------------------------- */
