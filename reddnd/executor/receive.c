@@ -83,11 +83,11 @@ static bool does(const struct trace_step *t, trace_run *run)
 
 void receive_find_reads(struct receive *r, const struct trace *t, const struct op_state *s)
 {
-	const struct trace_step *end = t->step + t->nsteps;
 	const struct origin request = {.request = r};
 
 	r->nreads = 0;
-	for (const struct trace_step *step = t->step; step < end && r->nreads < EXECUTOR_READS; step++) {
+	for (unsigned i = 0; i < t->nsteps && r->nreads < EXECUTOR_READS; i++) {
+		const struct trace_step *step = &t->step[i];
 		const struct origin read = {.read = step->op};
 		struct receive_read *to = &r->reads[r->nreads];
 
@@ -97,8 +97,8 @@ void receive_find_reads(struct receive *r, const struct trace *t, const struct o
 		if (!to->place.mask)
 			continue;
 		r->nreads++;
-		for (const struct trace_step *then = step + 1; then < end && !to->then.mask; then++)
-			if (does(then, trace_step_found_send))
-				to->then = find_place(&read, then, s);
+		for (unsigned k = i + 1; k < t->nsteps && !to->then.mask; k++)
+			if (does(&t->step[k], trace_step_found_send))
+				to->then = find_place(&read, &t->step[k], s);
 	}
 }

@@ -115,7 +115,8 @@ static trace_run *make_read(struct trace *all, const struct op_state *s, struct 
 		(op->queue == 0 || !find(s, t, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, op->bytes) ||
 			memory_is_own(&s->memory, t->mem)))
 		return trace_step_any;
-	t->from = op->remote - at;
+	if (op->remote)
+		t->from = op->remote - at;
 	t->part = all->part + all->nparts;
 	t->nwords = (uint32_t)(at + op->bytes + WORD - 1) / WORD;
 	for (unsigned i = 0; i < op->nsegments; at += op->segment[i++].len)
