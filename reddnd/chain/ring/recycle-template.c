@@ -438,8 +438,11 @@ void chain_template_write(const struct chain_template *t, const struct chain_ima
 	memcpy(env->lanes.mem, t->lanes, t->made.lanes);
 	for (const struct run *r = t->runs; r < t->runs + t->nruns; r++)
 		write_run(r, &parts[r->first->part], env->recycler.ring);
-	for (const struct back *b = t->backs; b < t->backs + t->nbacks; b++)
+	for (size_t i = 0; i < t->nbacks; i++) {
+		const struct back *b = &t->backs[i];
+
 		memcpy(env->lanes.mem + b->at, parts[b->part].mem + b->from, b->len);
+	}
 	cqe_numbers_write(t->cqes, env);
 	*made = t->made;
 }
