@@ -14,6 +14,7 @@
 #include "libclient/reddn-mc.h"
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "tests/lib/die.h"
 #include "util/array.h"
 #include "util/clock.h"
 
@@ -41,12 +42,6 @@ static struct {
 	uint64_t wrong, errors;
 	char why[256];
 } seen;
-
-__attribute__((noreturn)) static void die(const char *what)
-{
-	fprintf(stderr, "failover-client: %s\n", what);
-	exit(1);
-}
 
 static void read_keys(const char *path)
 {
@@ -156,7 +151,7 @@ static void run_reddn(char **argv, uint64_t ms)
 	struct reddn *c;
 
 	if (reddn_connect(&c, &options, err, sizeof(err)) < 0)
-		die(err);
+		die("%s", err);
 	begin();
 	for (unsigned i = 0; !is_over(ms) && ask_reddn(c, i); i = (i + 1) % data.n)
 		;
@@ -175,7 +170,7 @@ static void wait_for_nic(struct reddn_mc *mc)
 	while (reddn_mc_get(mc, data.key[0], strlen(data.key[0]), &res) < 0 || !res.by_nic) {
 		if (clock_ns() > until) {
 			reddn_mc_get_server(mc, 0, &server);
-			die(server.why);
+			die("%s", server.why);
 		}
 		usleep(RETRY_US);
 	}
@@ -192,7 +187,7 @@ static void run_mc(char **argv, uint64_t ms)
 	char err[256];
 
 	if (reddn_mc_connect(&mc, argv[2], &options, err, sizeof(err)) < 0)
-		die(err);
+		die("%s", err);
 	wait_for_nic(mc);
 	begin();
 	for (unsigned i = 0; !is_over(ms); i = (i + 1) % data.n) {

@@ -16,10 +16,10 @@
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "tests/lib/die.h"
 #include "util/array.h"
 #include "util/clock.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,18 +35,6 @@ static struct {
 	struct reddn **conns;
 	unsigned n;
 } client;
-
-__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
-{
-	va_list ap;
-
-	fputs("scale-client: ", stderr);
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static struct reddn *open_one(void)
 {

@@ -16,12 +16,12 @@
 #include "protocol/table-format.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
+#include "tests/lib/die.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,14 +33,6 @@ enum { ARG = 256, BUF = 17 << 20 };
 
 static int nsettings;
 static char **settings;
-
-static void die(const char *what) __attribute__((noreturn));
-
-static void die(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static const char *text_setting(const char *name)
 {
@@ -95,7 +87,7 @@ static void open_table(const char *file)
 	table.map = mmap(NULL, table.st.file_size, PROT_READ, MAP_SHARED, fileno(f), 0);
 	fclose(f);
 	if (table.map == MAP_FAILED)
-		die("mmap");
+		die("mmap: %s", strerror(errno));
 	for (table.offset_len = 1; (table.st.buckets * 16 - 1) >> (8 * table.offset_len);)
 		table.offset_len++;
 }
@@ -106,7 +98,7 @@ static void post_recv(uint32_t i)
 	struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
 
 	if (ibv_post_recv(s.id->qp, &wr, &bad))
-		die("post_recv");
+		die("post_recv: %s", strerror(errno));
 }
 
 /* Take the event of a channel; its CQE may have been polled already. */
@@ -116,7 +108,7 @@ static void take_event(struct ibv_comp_channel *channel)
 	void *context;
 
 	if (ibv_get_cq_event(channel, &cq, &context) < 0)
-		die("completion channel");
+		die("completion channel: %s", strerror(errno));
 	ibv_ack_cq_events(cq, 1);
 	ibv_req_notify_cq(cq, 0);
 }
@@ -162,7 +154,7 @@ static void write_slot(const uint8_t *from, uint32_t at, uint32_t len, enum ibv_
 			.wr.rdma = {.remote_addr = slot + at, .rkey = be32toh(s.req.slot_rkey)}};
 
 	if (ibv_post_send(s.id->qp, &wr, &bad))
-		die("post_send");
+		die("post_send: %s", strerror(errno));
 }
 
 static void answer(const uint8_t *arg, uint32_t imm)
@@ -228,7 +220,7 @@ static bool misbehave(const uint8_t *arg)
 		ibv_modify_qp(s.id->qp, &attr, IBV_QP_STATE);
 		return true;
 	}
-	die("do=?");
+	die("do=?: %s", strerror(errno));
 }
 
 static void reject(struct rdma_cm_id *id, uint32_t reason, uint32_t detail, const char *text)
@@ -282,13 +274,13 @@ static void accept_session(struct rdma_cm_id *id)
 	attr.send_cq = id->send_cq;
 	attr.recv_cq = s.cq;
 	if (!attr.send_cq || rdma_create_qp(id, pd, &attr) < 0)
-		die("queues");
+		die("queues: %s", strerror(errno));
 	ibv_req_notify_cq(s.cq, 0);
 	ibv_req_notify_cq(id->send_cq, 0);
 	for (uint32_t i = 0; i < s.depth; i++)
 		post_recv(i);
 	if (rdma_accept(id, &param) < 0)
-		die("accept");
+		die("accept: %s", strerror(errno));
 }
 
 static void end_session(void)
@@ -357,7 +349,7 @@ static void connection_event(void)
 	uint8_t data[256];
 
 	if (rdma_get_cm_event(cm, &ev) < 0)
-		die("event");
+		die("event: %s", strerror(errno));
 	id = ev->id;
 	type = ev->event;
 	param = ev->param.conn;
@@ -385,7 +377,7 @@ int main(int argc, char **argv)
 	cm = rdma_create_event_channel();
 	if (s.buf == MAP_FAILED || !cm || rdma_create_id(cm, &listener, NULL, RDMA_PS_TCP) < 0 ||
 		rdma_bind_addr(listener, (struct sockaddr *)&addr) < 0 || rdma_listen(listener, 8) < 0)
-		die("listen");
+		die("listen: %s", strerror(errno));
 	puts("ready");
 	fflush(stdout);
 	for (;;) {

@@ -7,10 +7,10 @@
  */
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
+#include "tests/lib/die.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,19 +26,6 @@ static uint64_t rnd(uint64_t below)
 	rng ^= rng >> 7;
 	rng ^= rng << 17;
 	return (rng >> 11) % below;
-}
-
-static void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
 }
 
 static const struct kind {

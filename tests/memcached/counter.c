@@ -13,6 +13,7 @@
  * Prints how often it was tried. Status 0: a number that was never set is a hit without the rule; with all
  * rules none is, and the next hit is the number as it is. 1: it is not so.
  */
+#include "tests/lib/die.h"
 #include "tests/memcached/moment.h"
 
 #include <stdio.h>
@@ -72,7 +73,7 @@ static struct found read_half_done(unsigned i, unsigned delay_ms)
 	moment_submit(&m, key);
 	moment_wait_for_nic();
 	if (talk_send(&m.t, "%s %s 1111111111", i ? "incr" : "decr", key) < 0)
-		moment_die("memcached cannot be asked");
+		die("memcached cannot be asked");
 	moment_wait_for_memcached(&m);
 	if (reddn_poll(m.c, &r, 1) == 1)
 		found.in_time = false;
@@ -83,7 +84,7 @@ static struct found read_half_done(unsigned i, unsigned delay_ms)
 	reddn_release(m.c);
 	moment_release_memcached(&m);
 	if (talk_line(&m.t, answer, sizeof(answer)) < 0 || strcmp(answer, numbers[i]) != 0)
-		moment_die("%s becomes \"%s\"", key, answer);
+		die("%s becomes \"%s\"", key, answer);
 	return found;
 }
 

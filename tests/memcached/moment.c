@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/memcached/moment.h"
 
+#include "tests/lib/die.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -11,17 +12,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-_Noreturn void moment_die(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(2);
-}
 
 void moment_pause_ms(long ms)
 {
@@ -38,14 +28,14 @@ static void learn(struct moment *m)
 		struct mc_lines lines;
 
 		if (reddn_call_submit(m->c, &nowhere, 1, 0) < 0)
-			moment_die("submit: %s", reddn_errmsg(m->c));
+			die("submit: %s", reddn_errmsg(m->c));
 		r = moment_reply(m);
 		mc_facts_take(&m->facts, &lines, mc_lines_read(r.value, r.length, &lines), clock_ms());
 		reddn_release(m->c);
 		moment_pause_ms(1);
 	}
 	if (!m->facts.known)
-		moment_die("memcached is not proved");
+		die("memcached is not proved");
 }
 
 void moment_open(struct moment *m, char *const args[5])
@@ -60,7 +50,7 @@ void moment_open(struct moment *m, char *const args[5])
 	*m = (struct moment){.hold = args[4]};
 	if (talk_open(&m->t, args[3], MOMENT_WAIT_MS, err, sizeof(err)) < 0 ||
 		reddn_connect(&m->c, &options, err, sizeof(err)) < 0)
-		moment_die("%s", err);
+		die("%s", err);
 	learn(m);
 }
 
@@ -76,7 +66,7 @@ static void wait_until(bool (*is_so)(const struct moment *), const struct moment
 
 	while (!is_so(m)) {
 		if (clock_ms() > end)
-			moment_die("%s", what);
+			die("%s", what);
 		moment_pause_ms(1);
 	}
 }
@@ -89,7 +79,7 @@ void moment_ask(struct moment *m, const char *wanted, const char *command)
 	int e = talk_ask(&m->t, answer, sizeof(answer), "%s", command);
 
 	if (e < 0 || strcmp(answer, wanted) != 0)
-		moment_die("%.40s: %s", command, e < 0 ? strerror(-e) : answer);
+		die("%.40s: %s", command, e < 0 ? strerror(-e) : answer);
 }
 
 void moment_hold_memcached(const struct moment *m)
@@ -128,7 +118,7 @@ void moment_fault(const char *format, ...)
 	snprintf(command, sizeof(command), "\"$SOFTCX\" fault clear >&2 && \"$SOFTCX\" fault add %s >&2",
 		words);
 	if (system(command) != 0)
-		moment_die("%s", command);
+		die("%s", command);
 }
 
 static bool has_struck(const struct moment *m)
@@ -155,7 +145,7 @@ void moment_submit(struct moment *m, const char *key)
 	const struct reddn_arg at = {.number = moment_place(m, key).at};
 
 	if (reddn_call_submit(m->c, &at, 1, 0) < 0)
-		moment_die("submit: %s", reddn_errmsg(m->c));
+		die("submit: %s", reddn_errmsg(m->c));
 }
 
 struct reddn_result moment_reply(struct moment *m)
@@ -163,7 +153,7 @@ struct reddn_result moment_reply(struct moment *m)
 	struct reddn_result r;
 
 	if (reddn_wait(m->c, &r, 1, MOMENT_WAIT_MS) != 1 || r.status < 0)
-		moment_die("no answer: %s", reddn_errmsg(m->c));
+		die("no answer: %s", reddn_errmsg(m->c));
 	return r;
 }
 
@@ -197,5 +187,5 @@ void moment_hit(struct moment *m, const char *key, struct mc_item *item)
 		reddn_release(m->c);
 		moment_pause_ms(1);
 	}
-	moment_die("no hit of %s", key);
+	die("no hit of %s", key);
 }

@@ -31,7 +31,6 @@ struct moment {
 void moment_open(struct moment *m, char *const args[5]);
 void moment_close(struct moment *m);
 
-_Noreturn void moment_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void moment_pause_ms(long ms);
 
 /** Asks memcached for @command; it has to answer @wanted. */

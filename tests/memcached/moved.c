@@ -12,6 +12,7 @@
  * rules, and a value that was never set without the one; and the right value comes once the item is moved. 1:
  * it is not so. 3: this was not in time.
  */
+#include "tests/lib/die.h"
 #include "tests/memcached/moment.h"
 
 #include <stdio.h>
@@ -49,7 +50,7 @@ static unsigned per_page(unsigned *class)
 		stats[i].name = names[i];
 	}
 	if (talk_stats(&m.t, "slabs", stats, CLASSES) < 0)
-		moment_die("stats slabs");
+		die("stats slabs");
 	for (*class = CLASSES - 1; *class && !*stats[*class].value;)
 		--*class;
 	return (unsigned)atoi(stats[*class].value);

@@ -11,11 +11,11 @@
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "tests/lib/die.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,19 +46,6 @@ struct state {
 		atomic_uint begun, ended;
 	} key[KEYS];
 };
-
-static void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static uint64_t rnd(uint64_t *s)
 {
