@@ -24,7 +24,7 @@ void chain_locate(
 			in->slot + 1 < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
 	}
 	in->scratch = env->scratch.iova + (uint64_t)in->slot * img->scratch_size;
-	in->scratch_mem = env->scratch.mem + (size_t)in->slot * img->scratch_size;
+	in->scratch_mem = img->scratch_size ? env->scratch.mem + (size_t)in->slot * img->scratch_size : NULL;
 	in->slot_addr = env->slot_addr;
 	if (env->slot_count)
 		in->slot_addr += seq % env->slot_count * env->slot_size;
