@@ -32,6 +32,10 @@ enum {
 	QUEUE_CALL = 2
 }; /* of such a program, besides that of all its code: its CQEs start the loop, and say that it is over */
 
+/* One more than a description may have: what is in no queue that the program names has the last. If all are
+ * used, the description is refused */
+enum { LOWER_QUEUES = CHAIN_MAX_QUEUES + 1 };
+
 /** The condition under which a statement runs: the result of @test, and @up. NULL: always. */
 struct guard {
 	struct test *test;
@@ -227,7 +231,7 @@ struct lower {
 	struct step *cursor; /* steps are put after it (NULL: first), if `inserting`, else at the end */
 	bool inserting;
 	bool by_hand; /* the author gave an order somewhere */
-	bool used[CHAIN_MAX_QUEUES];
+	bool used[LOWER_QUEUES];
 };
 
 /* flat.c */

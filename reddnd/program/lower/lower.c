@@ -13,7 +13,7 @@
 struct out {
 	struct lower *l;
 	struct lowered *result;
-	uint8_t queue[CHAIN_MAX_QUEUES]; /* of the description, by that of the ops */
+	uint8_t queue[LOWER_QUEUES]; /* of the description, by that of the ops */
 	const struct step *step;
 	struct chain_step *to;
 	unsigned n;                 /* segments so far */
@@ -222,7 +222,7 @@ static void add_steps(struct out *o)
 static void add_queues(struct out *o)
 {
 	struct lower *l = o->l;
-	struct chain_queue_desc *queues = pool_alloc(l->pool, CHAIN_MAX_QUEUES * sizeof(*queues));
+	struct chain_queue_desc *queues = pool_alloc(l->pool, LOWER_QUEUES * sizeof(*queues));
 	unsigned n = 1;
 
 	queues[0].name = "reply";

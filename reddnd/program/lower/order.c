@@ -276,7 +276,7 @@ static void find_woken(struct lower *l, struct step *end, struct woken *woken)
 /* The last step of each queue of code before the end of the reply, which comes last if it can: an answer that
  * uses nothing of what the code does also means that the code has not failed. Returns that end; NULL: there
  * is one queue of code, where nothing gets lost */
-static struct step *find_last(struct lower *l, struct step *last[CHAIN_MAX_QUEUES])
+static struct step *find_last(struct lower *l, struct step *last[LOWER_QUEUES])
 {
 	struct step *s, *end = NULL;
 	bool several = false;
@@ -307,8 +307,8 @@ static struct step *find_last(struct lower *l, struct step *last[CHAIN_MAX_QUEUE
  */
 void lower_tell(struct lower *l)
 {
-	struct step *s, *last[CHAIN_MAX_QUEUES] = {0}, *end = find_last(l, last);
-	unsigned first = 1, highest = CHAIN_MAX_QUEUES - 1;
+	struct step *s, *last[LOWER_QUEUES] = {0}, *end = find_last(l, last);
+	unsigned first = 1, highest = LOWER_QUEUES - 1;
 	struct woken woken;
 
 	if (!end)
