@@ -82,19 +82,18 @@ static unsigned log_cqes(uint32_t cqes)
 	return log;
 }
 
-/*
- * Of a recycled session, so that the CQE of an error is still there when all is flushed that comes after it.
- * Where instances overlap, those of the lap go on with RECVs that are flushed: less than a lap of replies may
- * be on the way when one fails, and up to a lap is enabled later. Of RECVs no more come than that, either.
- */
+/* Of a recycled session, so that the CQE of an error is still there when all is flushed that comes after it.
+ * Where instances overlap, those of the lap go on with RECVs that are flushed. */
 static uint32_t recv_cqes(const struct chain_image *img, const struct queue_layout *l)
 {
 	return l->recycled && chain_has_lap_end(img) ? 2 * l->slots : l->slots;
 }
 
+/* The same, and the last good ones before it, by which a session is counted (session_count()): a lap is
+ * flushed at most, of which each WQE has a WQEBB at least */
 static uint32_t reply_cqes(const struct chain_image *img, const struct queue_layout *l, uint32_t ring)
 {
-	return 2 * (chain_has_lap_end(img) ? ring : l->slots); /* a WQE has a WQEBB, at least */
+	return 2 * l->slots + (chain_has_lap_end(img) ? ring : 0);
 }
 
 /* The shared memory starts at a WQEBB boundary, because it is addressed like a region */
@@ -140,7 +139,7 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
 	 * the CQE of an error, before those of what is flushed with it */
 	for (unsigned q = 1; q < img->nqueues; q++)
-		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots)), &at);
+		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots, rings[q])), &at);
 	if (recycled) {
 		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
 		place_cqes(&l->replies, log_cqes(reply_cqes(img, l, rings[0])), &at);

@@ -128,7 +128,7 @@ static void test_cqes_of_a_lap(void **state)
 	const struct chain_hash_get p = {.offset_len = 4};
 	struct chain_image *img;
 	struct queue_layout in_turn, overlapping;
-	uint32_t head;
+	uint32_t head, flushed;
 
 	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
@@ -140,7 +140,15 @@ static void test_cqes_of_a_lap(void **state)
 	assert_int_equal(queue_layout_make(img, NULL, true, 64, 32768, &overlapping), 0);
 	assert_int_equal(1u << in_turn.queue[0].cq_log_size, 64);
 	assert_int_equal(1u << overlapping.queue[0].cq_log_size, 128);
-	assert_true(1u << overlapping.replies.cq_log_size >= 2 * chain_ring_wqes(&img->queue[0], 64));
+	assert_true(1u << overlapping.replies.cq_log_size >= 2 * 64 + chain_ring_wqes(&img->queue[0], 64));
+	/* of few slots a ring has the least size, and a long pad, which is flushed as well */
+	img->queue[1].overlaps = true;
+	assert_int_equal(queue_layout_make(img, NULL, true, CHAIN_RECYCLE_MIN_SLOTS, 32768, &overlapping), 0);
+	assert_true(overlapping.queue[1].ring_wqebbs >
+		    chain_ring_wqebbs(&img->queue[1], CHAIN_RECYCLE_MIN_SLOTS));
+	flushed =
+		chain_ring_flushed(&img->queue[1], CHAIN_RECYCLE_MIN_SLOTS, overlapping.queue[1].ring_wqebbs);
+	assert_true(1u << overlapping.queue[1].cq_log_size >= flushed);
 	chain_free(img);
 }
 

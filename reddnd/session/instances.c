@@ -71,12 +71,30 @@ uint64_t session_recycled(const struct session *s)
 	return le64toh(n);
 }
 
-/* The recycler counts the slots of a section at once; CQEs of replies show the rest. Their ring holds twice
- * as many CQEs as there are slots: none is mistaken for one of the round before. */
+/*
+ * The recycler counts the slots of a section at once; CQEs of replies, of which each instance has one, show
+ * the rest. When queue 0 fails it is flushed, and the recycler takes that for replies, to the end of the lap
+ * at most. Then the CQ still has the CQEs of the lap before (generation/queue-layout.c), and all from the
+ * first error on are errors.
+ */
+static void count_replies(struct session *s)
+{
+	const uint64_t kept = session_recycled(s), two_laps = 2 * s->queues.layout.slots;
+	uint64_t done = s->progress.done;
+	struct rnic_cqe cqe;
+
+	if (kept > done && !(rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)kept - 1, &cqe) && cqe.error))
+		done = kept;
+	else if (kept > done + two_laps)
+		done = kept - two_laps;
+	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)done, &cqe) && !cqe.error)
+		done++;
+	s->progress.done = done;
+}
+
 uint64_t session_count(struct session *s)
 {
-	uint64_t before = s->progress.done, kept = session_recycled(s);
-	struct rnic_cqe cqe;
+	uint64_t before = s->progress.done;
 
 	if (s->cpu) {
 		s->progress.done = session_cpu_done(s);
@@ -85,12 +103,7 @@ uint64_t session_count(struct session *s)
 	}
 	if (!s->queues.layout.recycled)
 		return 0;
-	/* a reply queue that fails is flushed, and the recycler takes that for replies */
-	if (kept > s->progress.done &&
-		!(rnic_cq_peek(&s->queues.cq[0], (uint32_t)kept - 1, &cqe) && cqe.error))
-		s->progress.done = kept;
-	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)s->progress.done, &cqe) && !cqe.error)
-		s->progress.done++;
+	count_replies(s);
 	session_served_since(s, before);
 	return s->progress.done - before;
 }

@@ -96,5 +96,39 @@ ok "a running daemon uses no processor"
 kill "$bench"
 wait "$bench"
 
+# The reply queue fails while the daemon is stopped. The chain goes on to the end of its lap, and the recycler takes what is flushed
+# for replies
+answered() # LOG: gets without an error, by the client
+{
+	awk '$1 == "gets" { n += $2 } $1 == "errors" { n -= $2 } END { print n }' "$1"
+}
+executed() # WQEs, by the NIC
+{
+	"$SOFTCX" status --json | python3 -c 'import json, sys; print(sum(d["wqes"] for d in json.load(sys.stdin)["devices"]))'
+}
+rests() # the NIC
+{
+	[[ $(executed) == "$(executed)" ]]
+}
+for _ in {1..5}; do
+	background bench.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --verify --keys "$work/data.tsv" "$address" table
+	bench=$child
+	until_true reported clients "any(c['requests'] > 500 for c in d)" || fail "no replies" "$work/bench.log" "$work/reddnd.log"
+	session=$(python3 -c "import json; print(json.load(open('$work/ctl.out'))[0]['session'])")
+	qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$daemon" qpn "$session" 0) || fail "no number of the reply queue"
+	kill -STOP "$daemon"
+	until_true grep -q '^State:.*stopped' "/proc/$daemon/status" || fail "the daemon does not stop"
+	"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+	until_true rests || fail "the NIC does not come to rest"
+	kill -CONT "$daemon"
+	wait "$bench" # it ends with errors
+	until_true grep -q "session $session: ends after" "$work/reddnd.log" || fail "the session does not end" "$work/reddnd.log"
+	"$SOFTCX" fault clear >"$work/fault.log"
+	counted=$(sed -n "s/.*session $session: ends after \([0-9]*\) .*/\1/p" "$work/reddnd.log")
+	[[ $counted == "$(answered "$work/bench.log")" ]] ||
+		fail "$counted requests are counted, $(answered "$work/bench.log") had an answer" "$work/bench.log" "$work/reddnd.log"
+done
+ok "what was answered before a queue failed is counted, with the daemon stopped"
+
 stop_reddnd
 done_testing

@@ -33,28 +33,29 @@ static uint32_t wqes_of(const struct chain_queue *q)
 	return wqes;
 }
 
-static uint32_t pad_wqes(const struct chain_queue *q, unsigned slots)
+static uint32_t pad_wqes(const struct chain_queue *q, unsigned slots, uint32_t ring)
 {
-	uint32_t pad = chain_ring_wqebbs(q, slots) - q->wqebbs * slots;
+	uint32_t pad = ring - q->wqebbs * slots;
 
 	return (pad + CHAIN_PAD_WQEBBS - 1) / CHAIN_PAD_WQEBBS;
 }
 
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots)
 {
-	return wqes_of(q) * slots + pad_wqes(q, slots);
+	return wqes_of(q) * slots + pad_wqes(q, slots, chain_ring_wqebbs(q, slots));
 }
 
 /* Where instances do not overlap, no more than one has, and the pad: of the queue with the head the end of an
  * instance, then the pad and the head of the next, of others an instance and the pad behind it */
-uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots)
+uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots, uint32_t ring)
 {
-	return (q->overlaps ? wqes_of(q) * slots : wqes_of(q)) + pad_wqes(q, slots);
+	return (q->overlaps ? wqes_of(q) * slots : wqes_of(q)) + pad_wqes(q, slots, ring);
 }
 
 uint32_t chain_ring_cqes(const struct chain_queue *q, unsigned slots)
 {
-	uint32_t all = chain_ring_wqes(q, slots), cqes = q->cqes * slots + chain_ring_flushed(q, slots);
+	uint32_t all = chain_ring_wqes(q, slots);
+	uint32_t cqes = q->cqes * slots + chain_ring_flushed(q, slots, chain_ring_wqebbs(q, slots));
 
 	return cqes < all ? cqes : all;
 }

@@ -153,8 +153,8 @@ uint32_t chain_pad_nop(const struct chain_image *img, uint32_t left);
  * most. */
 uint32_t chain_ring_wqes(const struct chain_queue *q, unsigned slots);
 
-/** CQEs of what is enabled at a time, and is flushed if the first of it fails. */
-uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots);
+/** CQEs of what is enabled at a time in a ring of @ring WQEBBs, and is flushed if the first of it fails. */
+uint32_t chain_ring_flushed(const struct chain_queue *q, unsigned slots, uint32_t ring);
 
 /** CQEs of such a ring that may be unread, at most, if no more is flushed than was enabled: no instance is
  * armed again before its CQEs are read. */
