@@ -17,17 +17,27 @@ static bool in_image(const struct session *s, unsigned q, uint16_t index, uint32
 	return at < own * s->queues.layout.slots;
 }
 
-/* What flushed a queue is an error of another one: replaces *cqe and *part by it, if it is there */
+/* True if queue @part has an error by itself: not one of what was flushed */
+static bool has_cause(struct session *s, unsigned part, struct rnic_cqe *cqe)
+{
+	const struct rnic_cq *cq = session_cq(s, part);
+
+	return cq && rnic_cq_find_error(cq, cqe) && cqe->syndrome != CQE_SYND_FLUSH;
+}
+
+/* What flushed a queue is an error of another one: replaces *cqe and *part by it, if it is there. Those of
+ * queue 0 come first: when that fails, code may go on with RECVs that are flushed, which it does not
+ * understand. */
 static void find_cause(struct session *s, unsigned *part, struct rnic_cqe *cqe)
 {
 	struct rnic_cqe cause;
 
-	for (unsigned i = 0; i <= SESSION_LOOP && cqe->syndrome == CQE_SYND_FLUSH; i++) {
-		const struct rnic_cq *cq = session_cq(s, i);
+	for (unsigned i = 0; i <= SESSION_LOOP + 1 && cqe->syndrome == CQE_SYND_FLUSH; i++) {
+		unsigned of = i == 0 ? 0 : i == 1 ? SESSION_REPLIES : i - 1;
 
-		if (cq && rnic_cq_find_error(cq, &cause) && cause.syndrome != CQE_SYND_FLUSH) {
+		if (has_cause(s, of, &cause)) {
 			*cqe = cause;
-			*part = i;
+			*part = of;
 		}
 	}
 }
