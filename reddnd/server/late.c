@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/late.h"
 
+#include "mlx5/barrier.h"
 #include "reddnd/session/instances.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static void count(struct late_entry *e, struct accounting *a)
 {
 	e->words = session_words(e->session);
 	load(e->words, e->seen);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	barrier_from_device();
 	if (accounting_count(a, e->session))
 		*e = (struct late_entry){.words = session_words(e->session), .session = e->session};
 }
