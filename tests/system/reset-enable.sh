@@ -40,6 +40,11 @@ sessions() # NUMBER: there are as many
 	[[ $("$REDDNCTL" --socket "$work/control" --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"])') == "$1" ]]
 }
 
+asks() # there is a client, with answers
+{
+	"$REDDNCTL" --socket "$work/control" --json clients | python3 -c 'import json, sys; sys.exit(not any(c["requests"] for c in json.load(sys.stdin)))'
+}
+
 spares() # what slots of sessions that ended have, a line each
 {
 	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" spares
@@ -48,7 +53,7 @@ spares() # what slots of sessions that ended have, a line each
 leave_in_the_middle() # OFFLOAD
 {
 	background left.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" "$1"
-	until_true sessions 1 || fail "$1: no client" "$work/left.log" "$work/run.log"
+	until_true asks || fail "$1: no client that asks" "$work/left.log" "$work/run.log"
 	kill -9 "$(program_of "$child")"
 	wait "$child"
 	until_true sessions 0 || fail "$1: the session does not end" "$work/run.log"
