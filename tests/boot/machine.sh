@@ -10,6 +10,7 @@ mirror=${REDDN_MIRROR:-http://deb.debian.org/debian}
 work=
 making=
 machine=
+group=
 
 die()
 {
@@ -45,6 +46,7 @@ cleanup()
 
 	[[ -z $making ]] || kill "$making" 2>/dev/null || true
 	[[ -z $machine ]] || ! alive || end_machine
+	[[ -z $group ]] || drop_cgroup "$group"
 	[[ -z $work ]] || rm -rf --one-file-system "$work"
 	exit "$rc"
 }
@@ -89,6 +91,44 @@ apt_as_here()
 	mkdir -p "$archives/partial" "$1/var/cache/apt/archives"
 }
 
+# cgroups: prints those that this process is in, where systemd keeps its services: a directory each
+cgroups()
+{
+	local hierarchy path
+
+	while IFS=: read -r _ hierarchy path; do
+		case $hierarchy in
+		name=systemd) awk -v p="${path%/}" '$3 == "cgroup" && $4 ~ /(^|,)name=systemd(,|$)/ { print $2 p; exit }' /proc/mounts ;;
+		'') awk -v p="${path%/}" '$3 == "cgroup2" { print $2 p; exit }' /proc/mounts ;;
+		esac
+	done </proc/self/cgroup
+}
+
+# in_cgroup NAME COMMAND...: becomes a command in cgroups of its own. Machines that are in one have the cgroups of their services in
+# common, and the systemd of each finds processes there that it cannot see.
+in_cgroup()
+{
+	local name=$1 of
+	shift
+
+	for of in $(cgroups); do
+		if ! mkdir -p "$of/$name" || ! echo "$BASHPID" >"$of/$name/cgroup.procs"; then
+			printf 'the machine has no cgroup of its own in %s\n' "$of" >&2
+		fi
+	done
+	exec "$@"
+}
+
+# drop_cgroup NAME: of a command that has ended
+drop_cgroup()
+{
+	local of
+
+	for of in $(cgroups); do
+		find "$of/$1" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+}
+
 # run_machine ROOT LIMIT OPTIONS...: runs the machine in ROOT for at most LIMIT seconds, with these options of systemd-nspawn, then
 # prints ROOT/root/boot/log, which a machine writes that is alive. Returns its exit status.
 run_machine()
@@ -98,7 +138,8 @@ run_machine()
 
 	# The systemd of Debian 13 is for version 2 of cgroups
 	[[ $suite == bookworm ]] || export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
-	systemd-nspawn --quiet --directory="$root" --machine="reddnd-${0##*/}-$$" --register=no --keep-unit --settings=no \
+	group=reddnd-${0##*/}-$$
+	in_cgroup "$group" systemd-nspawn --quiet --directory="$root" --machine="$group" --register=no --keep-unit --settings=no \
 		--link-journal=no --timezone=off --console=pipe "$@" >"$work/console" 2>&1 </dev/null &
 	machine=$!
 	for ((i = 0; i < limit * 5; i++)); do
@@ -112,6 +153,8 @@ run_machine()
 	}
 	wait "$machine" || rc=$?
 	machine=
+	drop_cgroup "$group"
+	group=
 	[[ -e $root/root/boot/log ]] || {
 		tail -n 30 "$work/console"
 		die "the machine did not boot (systemd-nspawn: exit status $rc)"
