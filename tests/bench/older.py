@@ -36,6 +36,9 @@ def run(build, count, seed):
 
 def of_a_get(build, seed):
     short, long = run(build, SHORT, seed), run(build, LONG, seed)
+    for function in WHAT.values():
+        if function not in short or function not in long:
+            sys.exit("client: %s: callgrind has no function %s(): build it without LTO" % (build or "this build", function))
     return {what: (long[function] - short[function]) / (LONG - SHORT) for what, function in WHAT.items()}
 
 
