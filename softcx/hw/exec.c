@@ -9,6 +9,7 @@
 #include "softcx/hw/rate.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/route.h"
+#include "softcx/hw/segment.h"
 #include "softcx/hw/turns.h"
 #include "softcx/hw/wait.h"
 #include "util/clock.h"
@@ -65,14 +66,16 @@ static void trace(const struct hw_wqe *w, enum hw_trace_kind kind, uint8_t syndr
 	w->qp->dev->trace(w->qp->dev->trace_arg, &t);
 }
 
-/* One for every packet of the request, or of the response to a READ: IB 9.7. */
-static void advance_psn(const struct hw_wqe *w)
+/* One for every packet of @bytes of the request, or of the response to a READ: IB 9.7. */
+static void advance_psn(const struct hw_wqe *w, uint32_t bytes)
 {
 	struct hw_qp_mod *mod = &w->qp->mod;
 	uint32_t packets = 1;
 
-	if (mod->mtu && w->bytes > mod->mtu)
-		packets = (w->bytes + mod->mtu - 1) / mod->mtu;
+	if (!w->peer || (w->qp->type != HW_RC && w->qp->type != HW_UC))
+		return;
+	if (mod->mtu && bytes > mod->mtu)
+		packets = (bytes + mod->mtu - 1) / mod->mtu;
 	mod->sq_psn = (mod->sq_psn + packets) & 0xffffff;
 	w->peer->mod.rq_psn = mod->sq_psn;
 }
@@ -80,17 +83,17 @@ static void advance_psn(const struct hw_wqe *w)
 static void succeed(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
+	const uint32_t left = w->bytes - qp->moved;
 	struct hw_cqe cqe;
 
 	qp->in_retry = false;
 	if (qp->clock)
 		hw_clock_issued(w);
-	if (w->peer && (qp->type == HW_RC || qp->type == HW_UC))
-		advance_psn(w);
+	advance_psn(w, hw_segment_moves(w) ? left : w->bytes);
 	if (qp->rate && w->opcode != WQE_OP_READ)
 		hw_rate_charge(qp->rate, w->bytes, qp->clock ? w->at / 1000 : clock_ns());
 	qp->dev->total.wqes++;
-	hw_turns_charge(qp, w->opcode == WQE_OP_NOP ? 1 : w->ds, w->bytes - qp->moved);
+	hw_turns_charge(qp, w->opcode == WQE_OP_NOP ? 1 : w->ds, left);
 	qp->moved = 0;
 	qp->dev->total.bytes += w->bytes;
 	if (__builtin_expect(qp->dev->trace != NULL, 0))
@@ -282,7 +285,7 @@ static int execute(struct hw_wqe *w)
 	return hw_op_exec(w);
 }
 
-/* A part of its message has been moved, which the peer has acknowledged */
+/* A part of its message has been moved, which the peer has acknowledged, or has been paid for */
 static void move_on(const struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
@@ -290,6 +293,8 @@ static void move_on(const struct hw_wqe *w)
 	qp->in_retry = false;
 	qp->moved += w->part;
 	hw_turns_charge(qp, 0, w->part);
+	if (hw_segment_moves(w))
+		advance_psn(w, w->part);
 }
 
 /* Takes @w off the queue with its result, or leaves it there to be executed again. */

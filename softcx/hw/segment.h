@@ -10,9 +10,10 @@
  * WQE stays at the head of the queue. WRITEs and READs move part by part, so that others see half of them,
  * and words across the end of a part may be torn, as those across the end of a packet. Keys, the peer and its
  * rights are looked at again for each part: what has gone meanwhile makes the message fail in the middle.
- * Each part is acknowledged: what is lost is sent again from there, with all retries. A SEND, which fills one
- * RECV, is paid for part by part, and moves with the last one. Datagrams are packets. With a modelled clock,
- * and when a fault splits it, a message is one part.
+ * Each part is acknowledged: what is lost is sent again from there, with all retries, and to the same
+ * connection, whose PSNs go on with each part. A SEND, which fills one RECV, is paid for part by part, and
+ * moves with the last one. Datagrams are packets. With a modelled clock, and when a fault splits it, a
+ * message is one part.
  */
 #ifndef SOFTCX_HW_SEGMENT_H
 #define SOFTCX_HW_SEGMENT_H
@@ -33,6 +34,12 @@ static inline bool hw_segment_choose(struct hw_wqe *w)
 {
 	w->part = w->bytes - w->qp->moved;
 	return __builtin_expect(w->part <= HW_PACKET, 1) || hw_segment_end(w);
+}
+
+/** Whether each part of a message of @w moves in its turn. Those of a SEND are only paid for. */
+static inline bool hw_segment_moves(const struct hw_wqe *w)
+{
+	return w->opcode == WQE_OP_WRITE || w->opcode == WQE_OP_WRITE_IMM || w->opcode == WQE_OP_READ;
 }
 
 /** Moves the start of @spans, of a whole message, to where this part begins. */

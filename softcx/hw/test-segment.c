@@ -195,6 +195,63 @@ static void parts_are_acknowledged(void **state)
 	close_two(&t);
 }
 
+/* The responder connects again, with the PSN that it had before: it does not expect the rest of a message. Of
+ * a SEND nothing has been sent, so it arrives */
+static void responder_begins_anew(void **state)
+{
+	static const uint8_t opcodes[] = {WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_SEND};
+	struct rig_qp peer;
+	struct two t;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(opcodes); i++) {
+		open_two(&t, (struct hw_config){.seed = i, .pass = 1});
+		rig_qp_new(&t.rig, &peer, &t.rcq, &t.rcq);
+		rig_qp_to(&t.q, HW_RST);
+		rig_connect(&t.q, &peer);
+		rig_recv(&peer, 2, t.dst + OFF, 20000, t.dst + OFF + 20000, 30000);
+		post(&t, opcodes[i]);
+		run_into_the_middle(&t);
+		rig_qp_to(&peer, HW_RST);
+		peer.db[0] = peer.rpi = 0;
+		rig_recv(&peer, 2, t.dst + OFF, 20000, t.dst + OFF + 20000, 30000);
+		rig_qp_connect_to(&peer, hw_qpn(t.q.qp), NULL);
+		rig_run(&t.rig);
+		rig_settle(&t.rig);
+		if (opcodes[i] == WQE_OP_SEND)
+			rig_expect(&t.cq, CQE_OP_REQ);
+		else
+			rig_expect_error(&t.cq, CQE_SYND_RETRY);
+		rig_destroy(&peer);
+		close_two(&t);
+	}
+}
+
+/* A message in parts has the PSNs of one at once */
+static void parts_have_the_packets_of_the_whole(void **state)
+{
+	static const uint8_t opcodes[] = {WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_SEND};
+	struct hw_qp_mod mod;
+	struct two t;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(opcodes); i++)
+		for (uint32_t mtu = 256; mtu <= HW_PACKET; mtu *= 2) {
+			uint32_t first;
+
+			open_two(&t, (struct hw_config){.seed = mtu, .pass = 1});
+			mod = (struct hw_qp_mod){.mask = HW_QP_MTU, .mtu = (uint16_t)mtu};
+			assert_int_equal(hw_qp_modify(t.rig.dev, t.q.qp, HW_RTS, &mod), 0);
+			first = t.q.qp->mod.sq_psn;
+			post(&t, opcodes[i]);
+			run_into_the_middle(&t);
+			rig_run(&t.rig);
+			assert_int_equal(t.q.qp->mod.sq_psn, first + (LONG + mtu - 1) / mtu);
+			assert_int_equal(t.q.qp->mod.rq_psn, t.q.qp->mod.sq_psn);
+			close_two(&t);
+		}
+}
+
 /* RESET ends a message; the next one begins with its first byte. What has begun is over before SQD */
 static void states_in_the_middle(void **state)
 {
@@ -247,6 +304,8 @@ int main(void)
 		cmocka_unit_test(bytes_change_in_the_middle),
 		cmocka_unit_test(keys_go_in_the_middle),
 		cmocka_unit_test(parts_are_acknowledged),
+		cmocka_unit_test(responder_begins_anew),
+		cmocka_unit_test(parts_have_the_packets_of_the_whole),
 		cmocka_unit_test(states_in_the_middle),
 		cmocka_unit_test(a_queue_alone_is_not_stopped),
 	};
