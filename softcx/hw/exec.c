@@ -285,16 +285,17 @@ static int execute(struct hw_wqe *w)
 	return hw_op_exec(w);
 }
 
-/* A part of its message has been moved, which the peer has acknowledged, or has been paid for */
+/* A part of its message has been moved, which the peer has acknowledged, or has only been paid for */
 static void move_on(const struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
 
-	qp->in_retry = false;
 	qp->moved += w->part;
 	hw_turns_charge(qp, 0, w->part);
-	if (hw_segment_moves(w))
-		advance_psn(w, w->part);
+	if (!hw_segment_moves(w))
+		return;
+	qp->in_retry = false;
+	advance_psn(w, w->part);
 }
 
 /* Takes @w off the queue with its result, or leaves it there to be executed again. */

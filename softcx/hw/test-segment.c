@@ -18,6 +18,13 @@ struct two {
 	uint8_t *src, *dst, *word;
 };
 
+static void post_others(struct two *t)
+{
+	for (unsigned i = 0; i < 500; i++)
+		wqe_rdma(&t->other, WQE_OP_WRITE, t->word, 8, t->word + 8, 0, 0);
+	rig_ring(&t->other);
+}
+
 static void open_two(struct two *t, struct hw_config cfg)
 {
 	rig_open(&t->rig, &cfg);
@@ -33,9 +40,7 @@ static void open_two(struct two *t, struct hw_config cfg)
 	t->word = rig_alloc(&t->rig, 64);
 	for (unsigned i = 0; i < LONG; i++)
 		t->src[OFF + i] = (uint8_t)(i * 7 + i / 256 + 1);
-	for (unsigned i = 0; i < 500; i++)
-		wqe_rdma(&t->other, WQE_OP_WRITE, t->word, 8, t->word + 8, 0, 0);
-	rig_ring(&t->other);
+	post_others(t);
 }
 
 static void close_two(struct two *t)
@@ -195,6 +200,33 @@ static void parts_are_acknowledged(void **state)
 	close_two(&t);
 }
 
+/* A part of a SEND that is only paid for is no acknowledgement: with one retry, the second RNR NAK ends it */
+static void paid_parts_are_not_acknowledged(void **state)
+{
+	struct hw_qp *qp;
+	struct two t;
+
+	(void)state;
+	open_two(&t, (struct hw_config){.lenient = true, .pass = 1});
+	rig_run(&t.rig);
+	qp = t.q.qp;
+	qp->mod.rnr_retry = 1;
+	put_seg(wqe_raw(&t.q, WQE_OP_SEND, 0, 2, SIG, 0) + 16, t.src, LONG, t.rig.key);
+	rig_ring(&t.q); /* alone: it moves at once */
+	while (qp->run_state != HW_RUN_TIMED)
+		hw_poll(t.rig.dev);
+	assert_int_equal(qp->moved, 0);
+	post_others(&t);
+	usleep(1000); /* longer than the pause: the other queue has no turns for nothing */
+	run_into_the_middle(&t);
+	while (qp->moved) {
+		hw_poll(t.rig.dev);
+		assert_int_not_equal(qp->run_state, HW_RUN_TIMED);
+	}
+	rig_expect_error(&t.cq, CQE_SYND_RNR_RETRY);
+	close_two(&t);
+}
+
 /* The responder connects again, with the PSN that it had before: it does not expect the rest of a message. Of
  * a SEND nothing has been sent, so it arrives */
 static void responder_begins_anew(void **state)
@@ -304,6 +336,7 @@ int main(void)
 		cmocka_unit_test(bytes_change_in_the_middle),
 		cmocka_unit_test(keys_go_in_the_middle),
 		cmocka_unit_test(parts_are_acknowledged),
+		cmocka_unit_test(paid_parts_are_not_acknowledged),
 		cmocka_unit_test(responder_begins_anew),
 		cmocka_unit_test(parts_have_the_packets_of_the_whole),
 		cmocka_unit_test(states_in_the_middle),
