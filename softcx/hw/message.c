@@ -83,8 +83,10 @@ int hw_message_send(struct hw_wqe *w)
 	int ret;
 
 	ret = local_data(w, 1, 0, &sgl);
-	if (!ret)
-		ret = find_peer(w);
+	if (ret)
+		return ret;
+	w->bytes = sgl.len;
+	ret = find_peer(w);
 	if (ret)
 		return ret;
 	msg.cqe_opcode = w->opcode == WQE_OP_SEND       ? CQE_OP_RESP_SEND
@@ -92,7 +94,6 @@ int hw_message_send(struct hw_wqe *w)
 							: CQE_OP_RESP_SEND_INVAL;
 	if (w->opcode != WQE_OP_SEND)
 		msg.imm_be = raw32(w->p + WQE_IMM);
-	w->bytes = sgl.len;
 	if (!hw_segment_choose(w))
 		return HW_EXEC_PART;
 	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
@@ -183,11 +184,12 @@ int hw_message_write(struct hw_wqe *w)
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, 2, 0, &sgl);
-	if (!ret)
-		ret = find_peer(w);
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
+	ret = find_peer(w);
+	if (ret)
+		return ret;
 	if (sgl.len) {
 		ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), wqe_get64(w->p + WQE_RADDR), sgl.len,
 			HW_REMOTE_WRITE, &to);
@@ -255,11 +257,12 @@ int hw_message_read(struct hw_wqe *w)
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	ret = local_data(w, 2, HW_LOCAL_WRITE, &sgl);
-	if (!ret)
-		ret = find_peer(w);
 	if (ret)
 		return ret;
 	w->bytes = sgl.len;
+	ret = find_peer(w);
+	if (ret)
+		return ret;
 	if (qp->clock)
 		hw_clock_fetch_data(w, sgl.len, false);
 	if (!sgl.len)

@@ -259,6 +259,36 @@ static void responder_begins_anew(void **state)
 	}
 }
 
+/* An unreliable queue does not notice that its peer goes in the middle. It pays for the rest, once */
+static void an_unreliable_peer_goes(void **state)
+{
+	struct rig_qp uc[2];
+	uint64_t cost;
+	struct two t;
+
+	(void)state;
+	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
+	for (unsigned i = 0; i < 2; i++)
+		rig_qp_new_with(&t.rig, &uc[i], &t.cq, &t.rcq, (struct rig_opt){.type = HW_UC});
+	rig_connect(&uc[0], &uc[1]);
+	while (!t.other.qp->sq_ci)
+		hw_poll(t.rig.dev);
+	wqe_rdma(&uc[0], WQE_OP_WRITE, t.src, LONG, t.dst, SIG, 0);
+	rig_ring(&uc[0]);
+	while (!uc[0].qp->moved)
+		assert_true(hw_poll(t.rig.dev));
+	rig_qp_to(&uc[1], HW_ERR);
+	cost = t.rig.dev->cost;
+	while (uc[0].qp->moved)
+		assert_true(hw_poll(t.rig.dev));
+	rig_expect(&t.cq, CQE_OP_REQ);
+	assert_in_range(t.rig.dev->cost - cost, 1, LONG);
+	rig_run(&t.rig);
+	rig_destroy(&uc[0]);
+	rig_destroy(&uc[1]);
+	close_two(&t);
+}
+
 /* A message in parts has the PSNs of one at once */
 static void parts_have_the_packets_of_the_whole(void **state)
 {
@@ -338,6 +368,7 @@ int main(void)
 		cmocka_unit_test(parts_are_acknowledged),
 		cmocka_unit_test(paid_parts_are_not_acknowledged),
 		cmocka_unit_test(responder_begins_anew),
+		cmocka_unit_test(an_unreliable_peer_goes),
 		cmocka_unit_test(parts_have_the_packets_of_the_whole),
 		cmocka_unit_test(states_in_the_middle),
 		cmocka_unit_test(a_queue_alone_is_not_stopped),
