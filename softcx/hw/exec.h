@@ -68,7 +68,7 @@ struct hw_sgl {
 /** Executes the WQE at the head of the queue, which is ready, or a part of it. False: it moved a part of its
  * message, or has to wait for a processing unit. */
 bool hw_exec_step(struct hw_qp *qp);
-/** Completes the WQE of which a part is executed. */
+/** Completes the WQE of which a part is executed, unless the queue has to pause. */
 void hw_exec_finish(struct hw_qp *qp);
 
 #endif

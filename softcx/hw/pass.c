@@ -32,6 +32,8 @@ static unsigned turn(struct hw_qp *qp)
 
 	do {
 		done += hw_exec_step(qp);
+		if (__builtin_expect(qp->state == HW_SQD, 0))
+			hw_qp_drain(qp);
 		goes_on = qp->run_state == HW_RUN_READY && qp->sq_ci != qp->sq_pi;
 	} while (goes_on && done < qp->burst && hw_turns_has_share(qp) && !interrupted(qp->dev, 0));
 	if (pu)

@@ -196,6 +196,17 @@ static void apply(struct hw_qp *qp, const struct hw_qp_mod *m)
 		c->log_ack_freq = m->log_ack_freq;
 }
 
+void hw_qp_drain(struct hw_qp *qp)
+{
+	if (qp->state != HW_SQD || qp->moved)
+		return;
+	hw_inflight_land(qp);
+	if (qp->state != HW_SQD) /* a CQE that landed found no room */
+		return;
+	hw_qp_set_run(qp, HW_RUN_IDLE);
+	hw_qp_event(qp, HW_EV_SQ_DRAINED);
+}
+
 int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, const struct hw_qp_mod *mod)
 {
 	enum hw_qp_state from = qp->state;
@@ -222,9 +233,7 @@ int hw_qp_modify(struct hw_dev *dev, struct hw_qp *qp, enum hw_qp_state to, cons
 		hw_qp_start(qp);
 	} else if (to == HW_SQD && from != HW_SQD) {
 		hw_exec_finish(qp);
-		hw_inflight_land(qp);
-		hw_qp_set_run(qp, HW_RUN_IDLE);
-		hw_qp_event(qp, HW_EV_SQ_DRAINED);
+		hw_qp_drain(qp);
 	}
 	return 0;
 }

@@ -12,8 +12,8 @@
  * rights are looked at again for each part: what has gone meanwhile makes the message fail in the middle.
  * Each part is acknowledged: what is lost is sent again from there, with all retries, and to the same
  * connection, whose PSNs go on with each part. A SEND, which fills one RECV, is paid for part by part, and
- * moves with the last one. Datagrams are packets. With a modelled clock, and when a fault splits it, a
- * message is one part.
+ * moves with the last one. A queue is drained (SQD) when the message is over. Datagrams are packets. With a
+ * modelled clock, and when a fault splits it, a message is one part.
  */
 #ifndef SOFTCX_HW_SEGMENT_H
 #define SOFTCX_HW_SEGMENT_H

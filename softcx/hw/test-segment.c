@@ -132,6 +132,20 @@ static void bytes_change_in_the_middle(void **state)
 	}
 }
 
+/* Of all memory */
+static uint32_t new_key(struct two *t)
+{
+	const struct hw_mkey_attr attr = {.pdn = t->rig.pdn,
+		.access = HW_LOCAL_WRITE | HW_REMOTE_WRITE,
+		.mem = &t->rig.mem,
+		.iova = (uintptr_t)t->rig.mem.host,
+		.len = t->rig.mem.len};
+	uint32_t key;
+
+	assert_int_equal(hw_mkey_create(t->rig.dev, &attr, &key), 0);
+	return key;
+}
+
 static void keys_go_in_the_middle(void **state)
 {
 	struct two t;
@@ -140,13 +154,7 @@ static void keys_go_in_the_middle(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
-		const struct hw_mkey_attr attr = {.pdn = t.rig.pdn,
-			.access = HW_LOCAL_WRITE | HW_REMOTE_WRITE,
-			.mem = &t.rig.mem,
-			.iova = (uintptr_t)t.rig.mem.host,
-			.len = t.rig.mem.len};
-
-		assert_int_equal(hw_mkey_create(t.rig.dev, &attr, &key), 0);
+		key = new_key(&t);
 		put32(wqe_rdma(&t.q, WQE_OP_WRITE, t.src, LONG, t.dst, SIG, 0) + WQE_RKEY, key);
 		wqe_rdma(&t.q, WQE_OP_WRITE, t.src, 8, t.dst, SIG, 0);
 		rig_ring(&t.q);
@@ -345,6 +353,78 @@ static void states_in_the_middle(void **state)
 	}
 }
 
+/* A key goes in the middle: the message fails on the way to SQD, and nothing is drained */
+static void failure_before_sqd(void **state)
+{
+	struct two t;
+	uint32_t key;
+
+	(void)state;
+	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
+	key = new_key(&t);
+	put32(wqe_rdma(&t.q, WQE_OP_WRITE, t.src, LONG, t.dst, SIG, 0) + WQE_RKEY, key);
+	rig_ring(&t.q);
+	run_into_the_middle(&t);
+	assert_int_equal(hw_mkey_destroy(t.rig.dev, key), 0);
+	rig_qp_to(&t.q, HW_SQD);
+	assert_int_equal(hw_qp_state(t.q.qp), HW_ERR);
+	rig_expect_error(&t.cq, CQE_SYND_REMOTE_ACCESS);
+	assert_int_not_equal(t.q.last_event, HW_EV_SQ_DRAINED);
+	close_two(&t);
+}
+
+/* Two WRITEs. In the middle of the first one the peer is away, and while the queue pauses it goes to SQD */
+static void pause_before_sqd(struct two *t)
+{
+	open_two(t, (struct hw_config){.seed = 1, .pass = 1});
+	post(t, WQE_OP_WRITE);
+	post(t, WQE_OP_WRITE);
+	run_into_the_middle(t);
+	t->q.qp->mod.dest_qpn ^= 1;
+	while (t->q.qp->run_state != HW_RUN_TIMED)
+		hw_poll(t->rig.dev);
+	rig_qp_to(&t->q, HW_SQD);
+	assert_int_equal(t->q.events, 0);
+	assert_int_not_equal(t->q.qp->moved, 0);
+}
+
+/* The queue is drained when the message is over, which is later, perhaps never */
+static void sqd_in_a_pause(void **state)
+{
+	struct two t;
+
+	(void)state;
+	pause_before_sqd(&t);
+	t.q.qp->mod.dest_qpn ^= 1;
+	while (!t.q.events)
+		hw_poll(t.rig.dev);
+	assert_int_equal(t.q.last_event, HW_EV_SQ_DRAINED);
+	assert_memory_equal(t.dst + OFF, t.src + OFF, LONG);
+	rig_expect(&t.cq, CQE_OP_REQ);
+	rig_run(&t.rig);
+	assert_null(rig_cq_next(&t.cq));
+	rig_qp_to(&t.q, HW_RTS);
+	rig_run(&t.rig);
+	rig_expect(&t.cq, CQE_OP_REQ);
+	assert_int_equal(t.q.events, 1);
+	close_two(&t);
+
+	pause_before_sqd(&t);
+	rig_settle(&t.rig);
+	rig_expect_error(&t.cq, CQE_SYND_RETRY);
+	assert_int_equal(t.q.events, 0);
+	close_two(&t);
+
+	pause_before_sqd(&t);
+	t.q.qp->mod.dest_qpn ^= 1;
+	rig_qp_to(&t.q, HW_RTS);
+	rig_settle(&t.rig);
+	rig_expect(&t.cq, CQE_OP_REQ);
+	rig_expect(&t.cq, CQE_OP_REQ);
+	assert_int_equal(t.q.events, 0);
+	close_two(&t);
+}
+
 /* What nobody else waits for moves at once */
 static void a_queue_alone_is_not_stopped(void **state)
 {
@@ -371,6 +451,8 @@ int main(void)
 		cmocka_unit_test(an_unreliable_peer_goes),
 		cmocka_unit_test(parts_have_the_packets_of_the_whole),
 		cmocka_unit_test(states_in_the_middle),
+		cmocka_unit_test(failure_before_sqd),
+		cmocka_unit_test(sqd_in_a_pause),
 		cmocka_unit_test(a_queue_alone_is_not_stopped),
 	};
 
