@@ -233,6 +233,45 @@ static void unchecked(void **state)
 	assert_true(cfg.no_index_check);
 }
 
+/* A queue that enables WQEs of a managed one, @q, which is not connected yet */
+struct master {
+	struct rig rig;
+	struct rig_cq cq;
+	struct rig_qp m, q;
+};
+
+static void master_open(struct master *t, struct hw_config cfg)
+{
+	rig_open(&t->rig, &cfg);
+	rig_cq_new_attr(&t->rig, &t->cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_qp_new(&t->rig, &t->m, &t->cq, &t->cq);
+	rig_qp_new_with(&t->rig, &t->q, &t->cq, &t->cq, (struct rig_opt){.managed = true});
+	rig_connect(&t->m, &t->m);
+}
+
+static void master_enable(struct master *t, uint32_t index)
+{
+	wqe_enable(&t->m, WQE_OP_SEND_EN, hw_qpn(t->q.qp), index, 0);
+	rig_ring(&t->m);
+	rig_run(&t->rig);
+}
+
+static uint16_t master_done(const struct master *t)
+{
+	struct hw_qp_progress at;
+
+	hw_qp_progress(t->q.qp, &at);
+	return at.sq_done;
+}
+
+static void master_close(struct master *t)
+{
+	rig_destroy(&t->m);
+	rig_destroy(&t->q);
+	assert_int_equal(hw_cq_destroy(t->rig.dev, t->cq.cq), 0);
+	rig_close(&t->rig);
+}
+
 /*
  * A managed queue of eight NOPs. Number @first is executed, then numbers @first + 1 and later become WRITEs
  * and are executed. Returns a bit for each that was executed as a WRITE.
@@ -240,40 +279,26 @@ static void unchecked(void **state)
 static unsigned patched(struct hw_config cfg, unsigned first)
 {
 	enum { WQES = 8 };
-	struct rig_opt managed = {.managed = true};
-	struct rig rig;
-	struct rig_cq cq;
-	struct rig_qp m, q;
+	struct master t;
 	unsigned done = 0;
 	uint8_t *op[WQES];
 	uint64_t *w;
 
-	rig_open(&rig, &cfg);
-	rig_cq_new(&rig, &cq, 4);
-	rig_qp_new(&rig, &m, &cq, &cq);
-	rig_qp_new_with(&rig, &q, &cq, &cq, managed);
-	rig_connect(&m, &m);
-	rig_connect(&q, &q);
-	w = rig_alloc(&rig, (WQES + 1) * sizeof(*w));
+	master_open(&t, cfg);
+	rig_connect(&t.q, &t.q);
+	w = rig_alloc(&t.rig, (WQES + 1) * sizeof(*w));
 	w[WQES] = 42;
 	for (unsigned i = 0; i < WQES; i++) {
-		op[i] = wqe_rdma(&q, WQE_OP_WRITE, w + WQES, 8, w + i, 0, 0) + 3;
+		op[i] = wqe_rdma(&t.q, WQE_OP_WRITE, w + WQES, 8, w + i, 0, 0) + 3;
 		*op[i] = WQE_OP_NOP;
 	}
-	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), first + 1, 0);
-	rig_ring(&m);
-	rig_run(&rig);
+	master_enable(&t, first + 1);
 	for (unsigned i = first + 1; i < WQES; i++)
 		*op[i] = WQE_OP_WRITE;
-	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), WQES, 0);
-	rig_ring(&m);
-	rig_run(&rig);
+	master_enable(&t, WQES);
 	for (unsigned i = 0; i < WQES; i++)
 		done |= (unsigned)(w[i] == 42) << i;
-	rig_destroy(&m);
-	rig_destroy(&q);
-	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
-	rig_close(&rig);
+	master_close(&t);
 	return done;
 }
 
@@ -369,35 +394,22 @@ static unsigned rung(struct hw_config cfg, enum hw_qp_state *state)
  * stays. */
 static void doorbell_of_another_queue(void **state)
 {
-	struct hw_config cfg = with(PROFILE_DOORBELL, PROFILE_DOORBELL_MOVES);
-	struct rig_opt managed = {.managed = true};
 	struct hw_qp_progress at;
-	struct rig rig;
-	struct rig_cq cq;
-	struct rig_qp m, q;
+	struct master t;
 
 	(void)state;
-	rig_open(&rig, &cfg);
-	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
-	rig_qp_new(&rig, &m, &cq, &cq);
-	rig_qp_new_with(&rig, &q, &cq, &cq, managed);
-	rig_connect(&m, &m);
-	rig_connect(&q, &q);
+	master_open(&t, with(PROFILE_DOORBELL, PROFILE_DOORBELL_MOVES));
+	rig_connect(&t.q, &t.q);
 	for (unsigned i = 0; i < 0x8010; i += 0x10) {
 		for (unsigned k = 0; k < 0x10; k++)
-			wqe_nop(&q, 1, 0);
-		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), i + 0x10, 0);
-		rig_ring(&m);
-		rig_run(&rig);
+			wqe_nop(&t.q, 1, 0);
+		master_enable(&t, i + 0x10);
 	}
-	hw_qp_progress(q.qp, &at);
+	hw_qp_progress(t.q.qp, &at);
 	assert_int_equal(at.sq_enabled, 0x8010);
 	assert_int_equal(at.sq_done, 0x8010);
-	assert_int_equal(hw_qp_state(q.qp), HW_RTS);
-	rig_destroy(&m);
-	rig_destroy(&q);
-	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
-	rig_close(&rig);
+	assert_int_equal(hw_qp_state(t.q.qp), HW_RTS);
+	master_close(&t);
 }
 
 static void doorbell_of_a_managed_queue(void **state)
@@ -416,30 +428,18 @@ static void doorbell_of_a_managed_queue(void **state)
 /* Four NOPs, of which two are enabled, and then one. Returns how many have run. */
 static unsigned enabled_behind(struct hw_config cfg)
 {
-	struct hw_qp_progress at;
-	struct rig rig;
-	struct rig_cq cq;
-	struct rig_qp m, q;
+	struct master t;
+	unsigned done;
 
-	rig_open(&rig, &cfg);
-	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
-	rig_qp_new(&rig, &m, &cq, &cq);
-	rig_qp_new_with(&rig, &q, &cq, &cq, (struct rig_opt){.managed = true});
-	rig_connect(&m, &m);
-	rig_connect(&q, &q);
+	master_open(&t, cfg);
+	rig_connect(&t.q, &t.q);
 	for (unsigned i = 0; i < 4; i++)
-		wqe_nop(&q, 1, 0);
-	for (unsigned i = 2; i > 0; i--) {
-		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), i, 0);
-		rig_ring(&m);
-		rig_run(&rig);
-	}
-	hw_qp_progress(q.qp, &at);
-	rig_destroy(&m);
-	rig_destroy(&q);
-	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
-	rig_close(&rig);
-	return at.sq_done;
+		wqe_nop(&t.q, 1, 0);
+	master_enable(&t, 2);
+	master_enable(&t, 1);
+	done = master_done(&t);
+	master_close(&t);
+	return done;
 }
 
 static void enable_behind(void **state)
@@ -453,37 +453,21 @@ static void enable_behind(void **state)
  * Returns how many it has executed before that, and afterwards in @end. Negative: the SEND_EN fails. */
 static int enabled_in_reset(struct hw_config cfg, uint16_t *end)
 {
-	struct hw_qp_progress at;
-	struct rig_qp m, q;
-	struct rig_cq cq;
-	struct rig rig;
+	struct master t;
 	int n = -1;
 
-	rig_open(&rig, &cfg);
-	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
-	rig_qp_new(&rig, &m, &cq, &cq);
-	rig_qp_new_with(&rig, &q, &cq, &cq, (struct rig_opt){.managed = true});
-	rig_connect(&m, &m);
+	master_open(&t, cfg);
 	for (unsigned i = 0; i < 4; i++)
-		wqe_nop(&q, 1, 0);
-	wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), 2, 0);
-	rig_ring(&m);
-	rig_run(&rig);
-	rig_connect(&q, &q);
-	rig_run(&rig);
-	if (hw_qp_state(m.qp) == HW_RTS) {
-		hw_qp_progress(q.qp, &at);
-		n = at.sq_done;
-		wqe_enable(&m, WQE_OP_SEND_EN, hw_qpn(q.qp), 3, 0);
-		rig_ring(&m);
-		rig_run(&rig);
+		wqe_nop(&t.q, 1, 0);
+	master_enable(&t, 2);
+	rig_connect(&t.q, &t.q);
+	rig_run(&t.rig);
+	if (hw_qp_state(t.m.qp) == HW_RTS) {
+		n = master_done(&t);
+		master_enable(&t, 3);
 	}
-	hw_qp_progress(q.qp, &at);
-	*end = at.sq_done;
-	rig_destroy(&m);
-	rig_destroy(&q);
-	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
-	rig_close(&rig);
+	*end = master_done(&t);
+	master_close(&t);
 	return n;
 }
 
