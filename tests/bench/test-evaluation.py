@@ -85,7 +85,7 @@ def page():
     for name, of in everything.items():
         check([r for r in of if r.get("table") == targets.TABLE] == targets.judge(name, of), "targets of %s.json: met or missed by its rows" % name)
     with open(os.path.join(DOCS, "evaluation.md"), encoding="utf-8") as f:
-        shown = re.findall(r"<!-- from evaluation/(\w+).json(?:: ([^|\n]*?))?(?: \|.*)? -->", f.read())
+        shown = re.findall(r"<!-- from evaluation/([\w-]+).json(?:: ([^|\n]*?))?(?: \|.*)? -->", f.read())
     check(shown[:3] == [("paper", table) for table in ("?", predictions.TABLE, targets.TABLE)], "the page begins with them")
     judged = {name for name, of in everything.items() if targets.judge(name, of)}
     check(judged <= {name for name, table in shown if table == targets.TABLE}, "it shows the targets of each result")
