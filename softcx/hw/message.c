@@ -76,17 +76,24 @@ static int find_peer(struct hw_wqe *w)
 	return w->peer ? 0 : HW_EXEC_LOST;
 }
 
+/* The local data of a message, which is paid for even if its peer is gone, and its peer */
+static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
+{
+	int ret = local_data(w, ds, access, sgl);
+
+	if (ret)
+		return ret;
+	w->bytes = sgl->len;
+	return find_peer(w);
+}
+
 int hw_message_send(struct hw_wqe *w)
 {
 	struct hw_msg msg = {.src = w->qp, .solicited = w->fm_ce_se & WQE_SOLICITED};
 	struct hw_sgl sgl;
 	int ret;
 
-	ret = local_data(w, 1, 0, &sgl);
-	if (ret)
-		return ret;
-	w->bytes = sgl.len;
-	ret = find_peer(w);
+	ret = begin(w, 1, 0, &sgl);
 	if (ret)
 		return ret;
 	msg.cqe_opcode = w->opcode == WQE_OP_SEND       ? CQE_OP_RESP_SEND
@@ -183,11 +190,7 @@ int hw_message_write(struct hw_wqe *w)
 
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	ret = local_data(w, 2, 0, &sgl);
-	if (ret)
-		return ret;
-	w->bytes = sgl.len;
-	ret = find_peer(w);
+	ret = begin(w, 2, 0, &sgl);
 	if (ret)
 		return ret;
 	if (sgl.len) {
@@ -256,11 +259,7 @@ int hw_message_read(struct hw_wqe *w)
 
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	ret = local_data(w, 2, HW_LOCAL_WRITE, &sgl);
-	if (ret)
-		return ret;
-	w->bytes = sgl.len;
-	ret = find_peer(w);
+	ret = begin(w, 2, HW_LOCAL_WRITE, &sgl);
 	if (ret)
 		return ret;
 	if (qp->clock)
