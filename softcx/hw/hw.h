@@ -211,6 +211,8 @@ void hw_uar_wake(struct hw_uar *uar);
  * the others the next times: a server has thousands. True if pages still sleep.
  */
 bool hw_uar_check_asleep(struct hw_dev *dev);
+/** True if pages sleep. It looks at none: that is a system call each, with the lock of the queues. */
+bool hw_uar_any_asleep(const struct hw_dev *dev);
 
 /** How many rings hw_poll() has found: hw_counts.rings. */
 uint64_t hw_rings(const struct hw_dev *dev);

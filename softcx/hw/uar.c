@@ -282,5 +282,10 @@ bool hw_uar_check_asleep(struct hw_dev *dev)
 		TAILQ_REMOVE(&dev->asleep, uar, link);
 		TAILQ_INSERT_TAIL(&dev->asleep, uar, link);
 	}
+	return hw_uar_any_asleep(dev);
+}
+
+bool hw_uar_any_asleep(const struct hw_dev *dev)
+{
 	return !TAILQ_EMPTY(&dev->asleep);
 }

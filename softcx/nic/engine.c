@@ -15,6 +15,7 @@
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
 #define SPINS (100 * USEC) /* after work, before it naps */
+#define LOOKS (10 * MSEC)  /* from one check of pages that sleep to the next: each page is a system call */
 #define ROUND (25 * USEC)  /* of passes, before others may run: with many queues a pass takes microseconds */
 
 enum {
@@ -81,19 +82,21 @@ static uint64_t nap_length(struct engine *e, uint64_t now, uint64_t timer)
 {
 	uint64_t quiet = now - e->busy_at;
 	uint64_t most = quiet < SEC ? 150 * USEC : quiet < 10 * SEC ? 500 * USEC : 2 * MSEC;
+	const bool looks = now - e->looked_at >= LOOKS;
 	bool polls = false, asleep = false;
 	uint64_t nap;
 
 	if (quiet < SPINS)
 		e->nap = 20 * USEC;
-	if (quiet < SPINS && now - e->looked_at < MSEC && spins(e))
+	if (quiet < SPINS && !looks && spins(e))
 		return 0;
-	e->looked_at = now;
+	if (looks)
+		e->looked_at = now;
 	for (unsigned i = 0; i < e->ndevs; i++) {
 		uint64_t due = hw_next_timer(e->devs[i]);
 
 		timer = due < timer ? due : timer;
-		asleep |= hw_uar_check_asleep(e->devs[i]);
+		asleep |= looks ? hw_uar_check_asleep(e->devs[i]) : hw_uar_any_asleep(e->devs[i]);
 		polls |= hw_must_poll(e->devs[i]);
 	}
 	if (asleep && timer > 100 * MSEC)

@@ -30,7 +30,7 @@ struct engine {
 	pthread_t thread;
 	int wake;           /* eventfd; -1: it does not run */
 	uint64_t nap;       /* length of the next sleep */
-	uint64_t looked_at; /* ns, at timers and at UARs that sleep */
+	uint64_t looked_at; /* ns, at UARs that sleep */
 	unsigned yields;    /* since it looked at @switches, */
 	long switches;      /* how often it lost the core so far */
 	bool rung_beside;   /* since then: by software on another core */
