@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/util/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <time.h>
 
@@ -93,13 +94,21 @@ static int be_ready(struct master_qp *m)
 
 /* After an error the SQ executes nothing more, and after a timeout a CQE may still come: the queues are
  * destroyed, and made again for the next WQE. */
-static int wait_posted(struct master_qp *m)
+int master_qp_wait(struct master_qp *m)
 {
-	int r = wait_cqe(m);
+	int r = m->waits ? wait_cqe(m) : 0;
 
+	m->waits = 0;
 	if (r < 0)
 		destroy_queues(m);
 	return r;
+}
+
+static void post(struct master_qp *m, const uint8_t wqe[static RNIC_WQEBB_BYTES])
+{
+	assert(m->waits < WQEBBS);
+	m->waits++;
+	rnic_qp_post(&m->qp, wqe);
 }
 
 static void post_enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint16_t index)
@@ -109,33 +118,39 @@ static void post_enable(struct master_qp *m, uint8_t opcode, uint32_t qpn, uint1
 
 	wqe_put32(wqe + WQE_SYNC_INDEX, index);
 	wqe_put32(wqe + WQE_SYNC_OBJECT, qpn);
-	rnic_qp_post(&m->qp, wqe);
+	post(m, wqe);
 }
 
-int master_qp_enable_each(struct master_qp *m, const struct master_enable *queues, unsigned n)
+int master_qp_post(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
 	int r = be_ready(m);
 
-	if (r < 0)
-		return r;
-	for (unsigned i = 0; i < n; i++)
-		post_enable(m, WQE_OP_SEND_EN, queues[i].qpn, queues[i].index);
-	return wait_posted(m);
+	if (r == 0)
+		post_enable(m, WQE_OP_SEND_EN, qpn, index);
+	return r;
+}
+
+int master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
+{
+	int r = be_ready(m);
+
+	if (r == 0)
+		post_enable(m, WQE_OP_RECV_EN, qpn, index);
+	return r;
 }
 
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	return master_qp_enable_each(m, &(struct master_enable){.qpn = qpn, .index = index}, 1);
+	int r = master_qp_post(m, qpn, index);
+
+	return r == 0 ? master_qp_wait(m) : r;
 }
 
 int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	int r = be_ready(m);
+	int r = master_qp_post_recvs(m, qpn, index);
 
-	if (r < 0)
-		return r;
-	post_enable(m, WQE_OP_RECV_EN, qpn, index);
-	return wait_posted(m);
+	return r == 0 ? master_qp_wait(m) : r;
 }
 
 int master_qp_tick(struct master_qp *m)
@@ -147,6 +162,6 @@ int master_qp_tick(struct master_qp *m)
 
 	if (r < 0)
 		return r;
-	rnic_qp_post(&m->qp, wqe);
-	return wait_posted(m);
+	post(m, wqe);
+	return master_qp_wait(m);
 }

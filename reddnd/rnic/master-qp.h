@@ -14,6 +14,7 @@ struct master_qp {
 	struct rnic_block block;
 	struct rnic_cq cq;
 	struct rnic_qp qp;
+	unsigned waits; /* WQEs whose CQEs nobody has waited for */
 };
 
 int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena);
@@ -26,15 +27,17 @@ void master_qp_deinit(struct master_qp *m); /* fine on one that is all zero */
  */
 int master_qp_enable(struct master_qp *m, uint32_t qpn, uint16_t index);
 
-struct master_enable {
-	uint32_t qpn;
-	uint16_t index;
-};
-/** The same of @n queues, in this order, and waits once. */
-int master_qp_enable_each(struct master_qp *m, const struct master_enable *queues, unsigned n);
-
 /** The same for the RQ of a managed queue pair: RECVs up to producer index @index can be used. */
 int master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
+
+/**
+ * The same without the wait, so that there is time for other things: fewer than 64 before master_qp_wait(),
+ * which waits for all of them, and has their errors. Who calls another of these functions meanwhile waits for
+ * them, and gets their errors.
+ */
+int master_qp_post(struct master_qp *m, uint32_t qpn, uint16_t index);
+int master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
+int master_qp_wait(struct master_qp *m); /* 0 if there is nothing to wait for */
 
 /** Posts one signalled NOP and waits for its CQE: cq then counts one more, for WAITs. Errors as above. */
 int master_qp_tick(struct master_qp *m);

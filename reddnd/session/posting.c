@@ -42,7 +42,9 @@ static int enable_recvs(struct session *s, uint64_t to)
 {
 	if (s->slot)
 		__atomic_store_n(&s->slot->session.counters.posted, to, __ATOMIC_RELEASE);
-	return master_qp_enable_recvs(&s->domain->master, s->queues.qp[0].qpn, (uint16_t)to);
+	return s->queues.starting
+		       ? master_qp_post_recvs(&s->domain->master, s->queues.qp[0].qpn, (uint16_t)to)
+		       : master_qp_enable_recvs(&s->domain->master, s->queues.qp[0].qpn, (uint16_t)to);
 }
 
 int session_post(struct session *s, uint64_t to)

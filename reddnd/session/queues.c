@@ -292,15 +292,25 @@ int session_queues_connect_code(struct session *s)
 	return r;
 }
 
+/* The NIC begins while the client is answered */
 static int enable_first(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
-	const struct master_enable queues[] = {
-		{s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img)},
-		{s->recycler.qp.qpn, s->queues.layout.recycling.start},
-	};
+	struct master_qp *m = &s->domain->master;
+	int r = master_qp_post(m, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 
-	return master_qp_enable_each(&s->domain->master, queues, s->queues.layout.recycled ? 2 : 1);
+	if (r == 0 && s->queues.layout.recycled)
+		r = master_qp_post(m, s->recycler.qp.qpn, s->queues.layout.recycling.start);
+	s->queues.starting = r == 0;
+	return r;
+}
+
+int session_queues_started(struct session *s)
+{
+	int r = s->queues.starting ? master_qp_wait(&s->domain->master) : 0;
+
+	s->queues.starting = false;
+	return r;
 }
 
 static void arm_cqs(struct session *s)
@@ -355,6 +365,7 @@ void session_queues_stop(struct session *s)
 	/* a spare has no offload, and all its queues are in RESET */
 	unsigned start = s->offload ? chain_start_queue(s->offload->img) : 0;
 
+	session_queues_started(s); /* to enable a queue that has stopped is an error of the master QP */
 	stop_qp(s, &s->recycler.qp);
 	stop_qp(s, &s->queues.qp[0]);
 	if (start > 0)

@@ -28,8 +28,11 @@ void session_queues_arm_events(struct session *s);
 
 /** Writes the rings: every instance is armed. */
 int session_queues_arm(struct session *s);
-/** Connects the QPs and lets the NIC begin. */
+/** Connects the QPs and lets the NIC begin, which takes a moment. */
 int session_queues_start(struct session *s);
+/** Waits for that, and for RECVs that were enabled meanwhile (posting.h). An error that the master QP has
+ * logged: the session cannot go on. */
+int session_queues_started(struct session *s);
 /** Moves the QPs to the error state, or those of an intact session to RESET: they execute nothing any more.
  */
 void session_queues_stop(struct session *s);

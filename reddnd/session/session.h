@@ -62,6 +62,7 @@ struct session_queues {
 	struct cq_pool_queue *pool_cq; /* where replies complete; NULL if the chain is recycled */
 	uint32_t pool_cqes;            /* charged to pool_cq */
 	bool connected;                /* those of the code, of a session that ended */
+	bool starting;                 /* session_queues_started() waits until the NIC has begun */
 };
 
 /** Only of a recycled chain. */
@@ -207,7 +208,8 @@ enum {
 };
 
 /**
- * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()). It is
+ * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()), and to
+ * wait until the NIC has begun (session_queues_started()), when the client has been answered. It is
  * the next connection of @first, whatever @id is, or a session of its own if that is NULL. On
  * success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an error of
  * the device; errors of the device have been logged.

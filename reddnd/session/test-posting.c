@@ -3,8 +3,10 @@
 #include "reddnd/session/posting.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/session/queues.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,13 +23,31 @@ static uint8_t ring[4 * 64];
 static uint16_t posted; /* to the NIC */
 static struct session session;
 
+static unsigned waits; /* for what was posted */
+
+int __wrap_master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
 int __wrap_master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
-int __wrap_master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
+int __wrap_master_qp_wait(struct master_qp *m);
+
+int __wrap_master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
 	(void)m;
 	(void)qpn;
 	posted = index;
 	return 0;
+}
+
+int __wrap_master_qp_wait(struct master_qp *m)
+{
+	(void)m;
+	waits++;
+	return -ETIMEDOUT;
+}
+
+int __wrap_master_qp_enable_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
+{
+	waits++;
+	return __wrap_master_qp_post_recvs(m, qpn, index);
 }
 
 static int setup(void **state)
@@ -45,6 +65,7 @@ static int setup(void **state)
 		ring[g * 64 + WQE_OPCODE] = WQE_OP_RECV_EN;
 	}
 	posted = 0;
+	waits = 0;
 	return 0;
 }
 
@@ -104,11 +125,30 @@ static void pacing_begins(void **state)
 	assert_int_equal(posted, 11 * SECTION + SLOTS - 1);
 }
 
+/* A client is answered before the NIC has said that it began, and the error of that comes afterwards */
+static void nobody_waits_at_the_start(void **state)
+{
+	struct session *s = &session;
+
+	(void)state;
+	s->queues.starting = true;
+	assert_int_equal(session_post(s, 5), 0);
+	assert_int_equal(posted, 5);
+	assert_int_equal(waits, 0);
+	assert_int_equal(session_queues_started(s), -ETIMEDOUT);
+	assert_int_equal(waits, 1);
+	assert_int_equal(session_queues_started(s), 0);
+	assert_int_equal(waits, 1);
+	assert_int_equal(session_post(s, 6), 0);
+	assert_int_equal(waits, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(pacing_ends, setup),
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
-		cmocka_unit_test_setup(pacing_begins, setup)};
+		cmocka_unit_test_setup(pacing_begins, setup),
+		cmocka_unit_test_setup(nobody_waits_at_the_start, setup)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

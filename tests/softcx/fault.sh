@@ -255,8 +255,8 @@ grep -qE 'a queue failed, though no step of it did|the device reports that queue
 ! grep -q 'step .* failed: flushed' "$work/reddnd.log" || fail "the daemon blames a step that was flushed" "$work/reddnd.log"
 ok "the daemon blames no step for a queue that the NIC ended"
 
-# The first enabling WQE is that of the master QP, which lets the queues of a new session begin. When it fails, that client is refused,
-# and the next one is served.
+# The first enabling WQE is that of the master QP, which lets the queues of a new session begin while the client is answered. When it
+# fails, that session ends, and the next client is served.
 while IFS='|' read -r words said; do
 	read -ra w <<<"$words"
 	fault add "${w[@]}"
