@@ -15,6 +15,7 @@ struct rnic_conn {
 	struct rnic_cm *cm;
 	uint32_t id;
 	bool accepted;
+	bool over;     /* there is no such id any more */
 	bool recorded; /* in the ledger, as one that waits for an answer */
 	char peer[80];
 	const char *device;

@@ -259,13 +259,13 @@ int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
 	return rnic_ucm_reject(rnic_cm_fd(conn->cm), conn->id, data, size);
 }
 
+/* One call for both: to destroy the id sends what a disconnect would send (Linux core/cm.c, cm_destroy_id) */
 void rnic_conn_disconnect(struct rnic_conn *conn)
 {
-	int r = conn->accepted ? rnic_ucm_disconnect(rnic_cm_fd(conn->cm), conn->id) : 0;
-
-	if (r < 0)
-		log_debug("disconnecting %s: %s", conn->peer, strerror(-r));
-	conn->accepted = false;
+	answered(conn);
+	if (!conn->over)
+		rnic_ucm_destroy_id(rnic_cm_fd(conn->cm), conn->id);
+	conn->over = true;
 }
 
 /* The kernel refuses to reject what is connected (cm.c, cm_send_rej_locked) */
@@ -279,7 +279,6 @@ bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t
 
 void rnic_conn_free(struct rnic_conn *conn)
 {
-	answered(conn);
-	rnic_ucm_destroy_id(rnic_cm_fd(conn->cm), conn->id);
+	rnic_conn_disconnect(conn);
 	free(conn);
 }

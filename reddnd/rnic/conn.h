@@ -69,7 +69,8 @@ int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
 /** The daemon before this one may have died before it answered the connection: refuses it then, with at most
  * 148 bytes of private data. False: it is connected, or was answered. */
 bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size);
-/** The client gets an event. Fine on a connection that is gone. */
+/** The client gets an event. What is known of the connection stays until rnic_conn_free(), which does the same
+ * if nobody has. */
 void rnic_conn_disconnect(struct rnic_conn *conn);
 void rnic_conn_free(struct rnic_conn *conn);
 

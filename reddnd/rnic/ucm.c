@@ -245,10 +245,3 @@ int rnic_ucm_reject(int fd, uint32_t id, const void *data, size_t size)
 		memcpy(cmd.private_data, data, size);
 	return COMMAND(fd, REJECT, cmd, 0);
 }
-
-int rnic_ucm_disconnect(int fd, uint32_t id)
-{
-	const struct rdma_ucm_disconnect cmd = {.id = id};
-
-	return COMMAND(fd, DISCONNECT, cmd, 0);
-}

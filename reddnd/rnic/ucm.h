@@ -88,6 +88,5 @@ int rnic_ucm_qp_attr(int fd, uint32_t id, enum ibv_qp_state state, struct ibv_qp
 int rnic_ucm_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const void *data, size_t size);
 /** At most 148 bytes of private data. */
 int rnic_ucm_reject(int fd, uint32_t id, const void *data, size_t size);
-int rnic_ucm_disconnect(int fd, uint32_t id);
 
 #endif

@@ -227,10 +227,8 @@ static void end_in_words(
 	/* Of several connections the first one stands for the session (session/group.h) */
 	if (number <= LEDGER_SESSION_MASK)
 		adoption_end(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
-	if (!conn)
-		return;
-	rnic_conn_disconnect(conn);
-	rnic_conn_free(conn);
+	if (conn)
+		rnic_conn_free(conn);
 }
 
 /* NULL: it goes on; or why it does not. A tenant that is not configured any more is kept for its sessions, as
