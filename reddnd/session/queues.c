@@ -343,37 +343,50 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
-/* RESET flushes nothing: no CQE comes, and no event. From there queues can serve another session */
-static void stop_qp(struct session *s, struct rnic_qp *qp)
+/* RESET flushes nothing: no CQE comes, and no event. From there queues can serve another session. What is in
+ * RESET may be enabled by those that are not yet (rnic_observed.reset_drops_enables), but a queue that is
+ * gone must not be: so the queue pair of the client goes last, and without a RESET, as with a process that
+ * dies (Linux hw/mlx5/devx.c, devx_obj_cleanup). After that nothing writes to the client. */
+static int reset_code(struct session *s)
 {
-	if (s->intact)
-		s->intact = !qp->dev || rnic_qp_reset(qp) == 0;
-	if (!s->intact)
-		rnic_qp_stop(qp);
+	int r = s->recycler.qp.dev ? rnic_qp_reset(&s->recycler.qp) : 0;
+
+	for (unsigned q = 1; q < CHAIN_MAX_QUEUES && r == 0; q++)
+		if (s->queues.qp[q].dev)
+			r = rnic_qp_reset(&s->queues.qp[q]);
+	if (r == 0)
+		rnic_qp_deinit(&s->queues.qp[0]);
+	return r;
 }
 
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
  * waits: nothing answers or writes to the client after that. If the heads are in that queue, nothing enables
  * a code queue either; else the queue with the heads, which may go on with RECVs that are flushed, stops
- * next, so that it enables no code queue that is in RESET. That of the client, which it may still enable, is
- * only destroyed after that. The recycler waits for the queue of the client, and stops before it: it restores
- * no WQE of a request that is under way.
+ * next. The recycler waits for the queue of the client, and stops before it: it restores no WQE of a request
+ * that is under way.
  */
-void session_queues_stop(struct session *s)
+static void stop_all(struct session *s)
 {
-	/* a spare has no offload, and all its queues are in RESET */
+	/* a spare has no offload, and nothing enables its queues */
 	unsigned start = s->offload ? chain_start_queue(s->offload->img) : 0;
 
-	session_queues_started(s); /* to enable a queue that has stopped is an error of the master QP */
-	stop_qp(s, &s->recycler.qp);
-	stop_qp(s, &s->queues.qp[0]);
+	rnic_qp_stop(&s->recycler.qp);
+	rnic_qp_stop(&s->queues.qp[0]);
 	if (start > 0)
-		stop_qp(s, &s->queues.qp[start]);
+		rnic_qp_stop(&s->queues.qp[start]);
 	session_loop_stop(s->queues.loop);
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		if (q != start)
-			stop_qp(s, &s->queues.qp[q]);
+			rnic_qp_stop(&s->queues.qp[q]);
+}
+
+void session_queues_stop(struct session *s)
+{
+	session_queues_started(s); /* to enable a queue that has stopped is an error of the master QP */
+	s->intact = s->intact && reset_code(s) == 0;
+	if (!s->intact)
+		stop_all(s);
 }
 
 static void destroy_code_qps(struct session *s)

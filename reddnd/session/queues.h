@@ -33,8 +33,8 @@ int session_queues_start(struct session *s);
 /** Waits for that, and for RECVs that were enabled meanwhile (posting.h). An error that the master QP has
  * logged: the session cannot go on. */
 int session_queues_started(struct session *s);
-/** Moves the QPs to the error state, or those of an intact session to RESET: they execute nothing any more.
- */
+/** Moves the QPs to the error state, or those of an intact session to RESET, and destroys that of its client:
+ * they execute nothing any more. */
 void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */
