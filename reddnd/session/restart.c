@@ -21,40 +21,27 @@ static bool has_failed(struct session *s)
 	return false;
 }
 
-static int restart_recv_cq(struct session *s)
-{
-	return rnic_cq_restart(&s->queues.cq[0], s->progress.done, s->progress.done + s->queues.layout.slots);
-}
-
-/* Instances overlap, and what those without a reply have executed is in no count */
-static int restart_unrolled_cqs(struct session *s)
-{
-	int r = restart_recv_cq(s);
-
-	for (unsigned q = 1; q < s->offload->img->nqueues && r == 0; q++)
-		r = rnic_cq_restart(&s->queues.cq[q], 0, UINT64_MAX);
-	return r;
-}
-
-/* Of @done requests there is a reply. Of all that were received, and the NIC may have executed each, as it
- * does not wait for a client that acknowledges nothing, there may be one. None has run for a RECV that was
- * flushed, as that leaves the CQE of an error */
-static int restart_recycled_cqs(struct session *s)
+/* Of those done there is a reply. Of all that were received there may be one: the NIC may have executed each,
+ * as it does not wait for a client that acknowledges nothing, and instances may overlap. A RECV that was
+ * flushed counts as received, as it does for them. */
+static int restart_cqs(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
-	const uint32_t first = s->queues.cq[0].first;
+	struct rnic_cq *recv_cq = &s->queues.cq[0];
+	const uint32_t first = recv_cq->first;
 	uint64_t done, received;
 	int r;
 
 	session_count(s);
 	done = s->progress.done;
-	r = restart_recv_cq(s);
-	received = done + ((s->queues.cq[0].first - first - (uint32_t)done) & 0xffffff);
+	r = rnic_cq_restart(recv_cq, done, done + s->queues.layout.slots);
+	received = done + ((recv_cq->first - first - (uint32_t)done) & 0xffffff);
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_cq_restart(
 			&s->queues.cq[q], done * img->queue[q].cqes, received * img->queue[q].cqes);
-	if (r == 0)
-		r = rnic_cq_restart(&s->recycler.cq, 0, UINT64_MAX);
+	if (r < 0 || !s->queues.layout.recycled)
+		return r;
+	r = rnic_cq_restart(&s->recycler.cq, 0, UINT64_MAX);
 	return r == 0 ? rnic_cq_restart(&s->recycler.reply_cq, done, received) : r;
 }
 
@@ -73,7 +60,7 @@ static int restart_recycled(struct session *s)
 
 	if (has_failed(s))
 		return make_again(s);
-	r = restart_recycled_cqs(s);
+	r = restart_cqs(s);
 	if (r == 0)
 		r = layouts_template(s->offload, &s->queues.layout, &t);
 	if (r < 0)
@@ -85,7 +72,7 @@ static int restart_recycled(struct session *s)
 int session_restart(struct session *s)
 {
 	/* each number in an unrolled chain is written by itself */
-	int r = s->queues.layout.recycled ? restart_recycled(s) : restart_unrolled_cqs(s);
+	int r = s->queues.layout.recycled ? restart_recycled(s) : restart_cqs(s);
 
 	if (r == 0)
 		r = session_queues_connect_code(s);

@@ -127,6 +127,18 @@ load kept 300
 reload
 ok "CQs of queues that failed serve nobody"
 
+# What requests have left in CQs whose client did not wait for answers is counted when their queues are kept
+depth=8 # of that client
+for offload in armed both kept; do
+	for ((i = 1; i <= 5; i++)); do
+		on_nic left.log "$MISUSE" "$address" "$port" $offload leave-in-flight || fail "$offload: leave-in-flight" "$work/left.log" "$work/run.log"
+		until_true nobody || fail "$offload: the session does not end" "$work/run.log"
+		load $offload $((i * 23))
+	done
+	ok "$offload: queues of clients that left in the middle of requests give others the right answers"
+	reload
+done
+
 # CQE numbers of 256 slots share lanes (reddnd/chain/ring/recycle-template.h): the queues are new ones, in the same memory
 depth=128
 load kept 5
