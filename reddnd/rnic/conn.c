@@ -52,16 +52,32 @@ void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_
 	*port = ntohs(conn->route.local.sin6_port);
 }
 
-int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16])
+static int ask_gid(struct rnic_device *dev, const struct ibv_ah_attr *ah, uint64_t now)
 {
-	union ibv_gid g;
+	union ibv_gid gid;
 
-	if (!conn->rtr.ah_attr.is_global)
-		return -ENODATA;
-	if (ibv_query_gid(dev->ctx, conn->rtr.ah_attr.port_num, conn->rtr.ah_attr.grh.sgid_index, &g))
+	if (ibv_query_gid(dev->ctx, ah->port_num, ah->grh.sgid_index, &gid))
 		return errno ? -errno : -EIO;
-	memcpy(gid, g.raw, sizeof(g.raw));
+	dev->asked.port = ah->port_num;
+	dev->asked.index = ah->grh.sgid_index;
+	dev->asked.until = now + KNOWN_US;
+	memcpy(dev->asked.gid, gid.raw, sizeof(gid.raw));
 	return 0;
+}
+
+int rnic_conn_server_gid(const struct rnic_conn *conn, struct rnic_device *dev, uint8_t gid[16], uint64_t now)
+{
+	const struct ibv_ah_attr *ah = &conn->rtr.ah_attr;
+	int r = 0;
+
+	if (!ah->is_global)
+		return -ENODATA;
+	if (dev->asked.until <= now || dev->asked.port != ah->port_num ||
+		dev->asked.index != ah->grh.sgid_index)
+		r = ask_gid(dev, ah, now);
+	if (r == 0)
+		memcpy(gid, dev->asked.gid, sizeof(dev->asked.gid));
+	return r;
 }
 
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)

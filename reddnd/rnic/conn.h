@@ -18,8 +18,11 @@ const char *rnic_conn_peer(const struct rnic_conn *conn);
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
 /** The address and the port that the client connected to; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port);
-/** Our own GID that the client's packets come to, of @dev, which is the connection's. -errno. */
-int rnic_conn_server_gid(const struct rnic_conn *conn, const struct rnic_device *dev, uint8_t gid[16]);
+/** Our own GID that the client's packets come to, of @dev, which is the connection's; as it was a second
+ * before
+ * @now_us at most. -errno. */
+int rnic_conn_server_gid(
+	const struct rnic_conn *conn, struct rnic_device *dev, uint8_t gid[16], uint64_t now_us);
 /** Its queue pair, which replies go to. */
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn);
 /** The GID that packets to the client go to, by which it is known in the network. Without a GRH, that of its
@@ -69,8 +72,8 @@ int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size);
 /** The daemon before this one may have died before it answered the connection: refuses it then, with at most
  * 148 bytes of private data. False: it is connected, or was answered. */
 bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size);
-/** The client gets an event. What is known of the connection stays until rnic_conn_free(), which does the same
- * if nobody has. */
+/** The client gets an event. What is known of the connection stays until rnic_conn_free(), which does the
+ * same if nobody has. */
 void rnic_conn_disconnect(struct rnic_conn *conn);
 void rnic_conn_free(struct rnic_conn *conn);
 

@@ -50,6 +50,11 @@ struct rnic_device {
 	bool lost;
 	struct rnic_caps caps;
 	struct rnic_path own; /* of its queues to each other (own-path.h) */
+	/* Of its GIDs the one that a connection came to lately (conn.h) */
+	struct {
+		uint8_t gid[16], port, index;
+		uint64_t until; /* us */
+	} asked;
 	struct {
 		bool known; /* false: nobody has asked (stamps.h) */
 		bool real_time;

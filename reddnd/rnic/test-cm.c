@@ -130,6 +130,7 @@ static uint8_t seen_address[16], seen_gid[16], seen_server[16], seen_server_gid[
 static uint16_t seen_port;
 static uint32_t seen_qpn;
 static struct rnic_device *dev;
+static uint64_t at;
 
 static void note_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
@@ -137,7 +138,7 @@ static void note_request(void *arg, struct rnic_conn *conn, const void *data, si
 	rnic_conn_gid(conn, seen_gid);
 	rnic_conn_server(conn, seen_server, &seen_port);
 	if (!rnic_device_caps(dev)->infiniband)
-		assert_int_equal(rnic_conn_server_gid(conn, dev, seen_server_gid), 0);
+		assert_int_equal(rnic_conn_server_gid(conn, dev, seen_server_gid, at), 0);
 	seen_qpn = rnic_conn_client_qpn(conn);
 	request(arg, conn, data, size);
 }
@@ -199,7 +200,6 @@ static void ends_of_a_connection(void **state)
 }
 
 static struct rnic_conn_memory memory;
-static uint64_t at;
 static bool recalled;
 
 static void resolve_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
@@ -243,6 +243,40 @@ static void recent_addresses(void **state)
 	assert_false(is_recalled(channel, cm, begin + second));
 	rdma_destroy_event_channel(channel);
 	rnic_cm_free(cm);
+}
+
+/* The device is not asked for its GID once more in the same second */
+static void recent_gid(void **state)
+{
+	const uint64_t second = 1000000, begin = 11 * second;
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	uint8_t own[16];
+	struct rnic_cm *cm;
+
+	(void)state;
+	assert_non_null(channel);
+	if (rnic_device_caps(dev)->infiniband) {
+		printf("left out: GIDs of a server: on InfiniBand nobody asks for them\n");
+		rdma_destroy_event_channel(channel);
+		return;
+	}
+	cm = listen_on("127.0.0.1", note_request);
+	for (unsigned i = 0; i < 3; i++) {
+		struct rdma_cm_id *id = ask(channel, NO_QPN);
+
+		at = begin + (i == 0 ? 0 : i == 1 ? second - 1 : second);
+		dispatch_next(cm);
+		expect_event(channel, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id);
+		if (i == 0) {
+			memcpy(own, seen_server_gid, sizeof(own));
+			dev->asked.gid[15] ^= 1; /* who sees this has not asked */
+		}
+		assert_int_equal(memcmp(seen_server_gid, own, sizeof(own)) == 0, i != 1);
+	}
+	rdma_destroy_event_channel(channel);
+	rnic_cm_free(cm);
+	at = 0;
 }
 
 /* No client can make the NIC wait for hours */
@@ -313,7 +347,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
 		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(recent_addresses),
-		cmocka_unit_test(ack_timeout), cmocka_unit_test(addresses_change_hands)};
+		cmocka_unit_test(recent_gid), cmocka_unit_test(ack_timeout),
+		cmocka_unit_test(addresses_change_hands)};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

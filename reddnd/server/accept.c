@@ -122,12 +122,12 @@ static bool has_gid(const struct token_ends *ends)
 /* The same of the address that it connects to, which the kernel compares only with that of a listener. A
  * token for another server would be good here if a request could name any. */
 static bool has_our_address(
-	const struct acceptor *a, const struct session_client *c, const struct token_ends *ends)
+	const struct acceptor *a, const struct session_client *c, const struct admit_from *from)
 {
 	uint8_t gid[16];
 
-	return rnic_conn_server_gid(c->conn, a->parts.dev, gid) == 0 &&
-	       memcmp(gid, ends->server, sizeof(gid)) == 0;
+	return rnic_conn_server_gid(c->conn, a->parts.dev, gid, from->now_us) == 0 &&
+	       memcmp(gid, from->ends->server, sizeof(gid)) == 0;
 }
 
 /* The session that takes the client as a further connection; or NULL. A session that this daemon only watches
@@ -172,7 +172,7 @@ static bool may_ask(const struct acceptor *a, const struct session_client *c, co
 			"the address in the request is not the one that the client's packets come from");
 		return false;
 	}
-	if (!from->untrusted && !has_our_address(a, c, from->ends)) {
+	if (!from->untrusted && !has_our_address(a, c, from)) {
 		request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the server's address in the request is not the one that the client's packets go to");
 		return false;
