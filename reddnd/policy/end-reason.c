@@ -35,7 +35,9 @@ static struct end_reason *place_for(struct end_reasons *all, const struct source
 
 		if (e->number < oldest->number)
 			oldest = e;
-		if (!e->number || memcmp(&e->source, source, sizeof(*source)) != 0)
+		if (!e->number) /* those that are free come last */
+			break;
+		if (memcmp(&e->source, source, sizeof(*source)) != 0)
 			continue;
 		n++;
 		if (!own || e->number < own->number)
