@@ -76,24 +76,20 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 		.epoch = __atomic_load_n(&live->epoch, __ATOMIC_RELAXED)};
 }
 
-/** The head of a record in a slot. */
+/** The head of a record in a slot. Packed: it is read where a server has put it. */
 struct reddn_head {
 	uint32_t key_len;
 	uint32_t val_len;
 	uint64_t sum;
-};
+} __attribute__((packed));
 _Static_assert(sizeof(struct reddn_head) == sizeof(struct reddn_record), "a record begins with it");
 
-/** Read the head of a record, once as well. */
+/** Read the head of a record, once as well: not again where it is used, as clang does with a memcpy(). */
 static inline struct reddn_head reddn_head_read(const uint8_t *record)
 {
-	struct reddn_head h;
+	const volatile struct reddn_head *h = (const volatile struct reddn_head *)record;
 
-	memcpy(&h, record, sizeof(h));
-	/* The compiler must not read it again where it is used: clang does, over a fence too, as what is
-	 * passed on is a copy of the record */
-	__asm__ volatile("" : "+r"(h.key_len), "+r"(h.val_len), "+r"(h.sum) : : "memory");
-	return h;
+	return (struct reddn_head){.key_len = h->key_len, .val_len = h->val_len, .sum = h->sum};
 }
 
 /** True if the table may have such a record, and the slot has room for it. */
