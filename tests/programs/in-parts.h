@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * in-parts.h - executes the requests of an executor once more, in parts, on memory of its own, and by
- * an executor that has executed one request before or none. A pause may come anywhere, and both must do the
- * same.
+ * executors that are newer: the first has two requests, the next four, up to 32. A pause may come anywhere,
+ * and both must do the same.
  */
 #ifndef TESTS_PROGRAMS_IN_PARTS_H
 #define TESTS_PROGRAMS_IN_PARTS_H
