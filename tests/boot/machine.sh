@@ -56,39 +56,72 @@ trap 'exit 143' TERM INT HUP
 [[ $(id -u) -eq 0 ]] || die "running a machine needs root"
 work=$(mktemp -d)
 
-# make_base CACHE PACKAGES: makes a Debian with these packages from the mirror, once, below the directory CACHE: $base. It gets this
-# name when it is complete.
+# make_base CACHE: makes a Debian with its init and nothing else from the mirror, once, below the directory CACHE: $base. It gets this name
+# when it is complete.
 make_base()
 {
-	local cache=$1 packages=$2 name log
+	local cache=$1 log=$work/debootstrap.log new lock
 
-	name=$suite-$(sha256sum <<<"$packages" | cut -c 1-12)
-	base=$cache/$name
-	[[ ! -d $base ]] || return 0
 	mkdir -p "$cache"
-	rm -rf --one-file-system "$cache/$name".new
-	log=$work/debootstrap.log
-	# in the background, so that a signal to this script ends it and its children at once
-	timeout -k 5 1200 debootstrap --variant=minbase --include="$packages" "$suite" "$cache/$name.new" "$mirror" >"$log" 2>&1 </dev/null &
-	making=$!
-	if ! wait "$making"; then
-		tail -n 15 "$log" >&2
-		rm -rf --one-file-system "$cache/$name.new"
-		die "debootstrap cannot make a Debian $suite, see above; REDDN_MIRROR names another mirror"
+	base=$cache/$suite
+	new=$base.new
+	# another script may be making it
+	exec {lock}>"$base.lock"
+	flock "$lock"
+	if [[ ! -d $base ]]; then
+		rm -rf --one-file-system "$new"
+		# in the background, so that a signal to this script ends it and its children at once
+		timeout -k 5 1200 debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus "$suite" "$new" "$mirror" >"$log" 2>&1 </dev/null &
+		making=$!
+		if ! wait "$making"; then
+			tail -n 15 "$log" >&2
+			rm -rf --one-file-system "$new"
+			die "debootstrap cannot make a Debian $suite, see above; REDDN_MIRROR names another mirror"
+		fi
+		making=
+		rm -rf "$new/var/cache/apt/archives" "$new/usr/share/doc"
+		mv "$new" "$base"
 	fi
-	making=
-	rm -rf "$cache/$name.new/var/cache/apt/archives" "$cache/$name.new/usr/share/doc"
-	mv "$cache/$name.new" "$base"
+	exec {lock}>&-
 }
 
-# apt_as_here ROOT: apt reaches the mirror as it does here. Downloads may be kept in $archives, to be bound to /var/cache/apt/archives. After
-# make_base.
+# make_base_with CACHE NAME PACKAGE...: the same, with these packages besides, for the one script that uses this NAME: $base
+make_base_with()
+{
+	local made
+	made=$1/$suite-$2-$(sha256sum <<<"${*:3}" | cut -c 1-12)
+
+	make_base "$1"
+	if [[ ! -d $made ]]; then
+		rm -rf --one-file-system "$1/$suite-$2"-*
+		cp -a --reflink=auto "$base" "$made.new"
+		# debhelper-compat and dh-sequence-* are names that packages provide; apt chooses
+		run_online "$made.new" 1800 "apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install ${*:3}" \
+			>"$work/apt.log" || die "a Debian $suite with these packages cannot be made: ${*:3}: $(tail -n 15 "$work/apt.log")"
+		rm -rf "$made.new/var/lib/apt/lists" "$made.new/usr/share/doc"
+		mv "$made.new" "$made"
+	fi
+	base=$made
+}
+
+# apt_as_here ROOT: apt reaches the mirror as it does here. Downloads are kept in $archives, beside those that apt of this machine has kept;
+# apt locks it, so each script has its own. After make_base.
 apt_as_here()
 {
 	printf 'deb %s %s main\n' "$mirror" "$suite" >"$1/etc/apt/sources.list"
 	apt-config dump | grep -E '^Acquire::(https?|Retries|Check-Valid-Until|Check-Date|ForceIPv[46]|Languages)\b' >"$1/etc/apt/apt.conf.d/90host" || true
-	archives=${base%/*}/archives
+	archives=${base%/*}/archives-${0##*/}
 	mkdir -p "$archives/partial" "$1/var/cache/apt/archives"
+	cp -ln /var/cache/apt/archives/*.deb "$archives/" 2>/dev/null || true
+}
+
+# run_online ROOT LIMIT COMMAND: runs a command for bash in ROOT, with the network of this machine, as run_machine does. After make_base.
+run_online()
+{
+	apt_as_here "$1"
+	mkdir -p "$1/root/boot"
+	run_machine "$1" "$2" --as-pid2 --suppress-sync=yes --resolv-conf=copy-host --bind="$archives:/var/cache/apt/archives" \
+		bash -c "{ $3; } >/root/boot/log 2>&1"
 }
 
 # cgroups: prints those that this process is in, where systemd keeps its services: a directory each
