@@ -37,6 +37,16 @@ taken_over() # N: so many daemons have
 	[[ $(takeovers) -ge $1 ]]
 }
 
+spares() # prints what slots of sessions that ended have: "qps cqs mkeys", a line each
+{
+	"${BASH_SOURCE[0]%/*}/../system/ledger-read.py" "$(daemon)" spares
+}
+
+nothing_kept()
+{
+	[[ -z $(spares) ]]
+}
+
 # On a device without direct commands a session of the CPU ends with its daemon, and its client learns why
 kill_under_cpu_client() # N PROCESS LOG: kills the daemon for the N-th time; PROCESS is the client, LOG its output
 {

@@ -45,11 +45,6 @@ asks() # there is a client, with answers
 	"$REDDNCTL" --socket "$work/control" --json clients | python3 -c 'import json, sys; sys.exit(not any(c["requests"] for c in json.load(sys.stdin)))'
 }
 
-spares() # what slots of sessions that ended have, a line each
-{
-	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" spares
-}
-
 leave_in_the_middle() # OFFLOAD
 {
 	background left.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" "$1"

@@ -52,17 +52,6 @@ serves()
 	[[ $(ctl status 'd["sessions"]') == 1 ]]
 }
 
-# what slots of sessions that ended have: "qps cqs mkeys", one a line
-spares()
-{
-	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" spares
-}
-
-nothing_kept()
-{
-	[[ -z $(spares) ]]
-}
-
 lacks_first()
 {
 	! spares | grep -qFxf "$work/first"
