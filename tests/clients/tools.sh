@@ -81,11 +81,12 @@ loader=$!
 pids+=("$loader")
 exec 9>"$work/pipe"
 printf 'piped\tx\n%s' 'half a li' >&9
-busy()
+locked() # by the load. A second one that asks for the lock might get it first
 {
-	"$REDDN_TABLE" load "$table" /dev/null 2>&1 | grep -q 'another process has the table open for writing'
+	grep -q ":$(stat -c %i "$table") " /proc/locks
 }
-until_true busy || fail "two writers at a time"
+until_true locked || fail "the load does not begin" "$work/load.log"
+expect "two writers at a time" 2 "another process has the table open for writing" "$REDDN_TABLE" load "$table" /dev/null
 expect "repair of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" repair "$table"
 expect "upgrade of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" upgrade "$table"
 kill "$loader"
