@@ -35,6 +35,17 @@
 	X(HEAD_CHANGES, "{at} changes a region, while the head is in queue \"{name}\", which does not fail " \
 			"with the client's queue pair")                                                      \
 	X(HEAD_ENABLES, "{at}: two queues enable \"{name}\", and instances would do so out of order")        \
+	X(SETS, "{0} sets of code queues of {1} each; there can be one set, or two if all are at most {2}")  \
+	X(SETS_OVERLAP, "two sets of code queues take turns: instances must overlap")                        \
+	X(SETS_HEAD, "two sets of code queues take turns, but the head is in queue \"{name}\": instances "   \
+		     "must overlap")                                                                         \
+	X(TURN_ELSEWHERE, "{at}: waits for the instance before, whose reply another queue enables")          \
+	X(TURN_ALONE, "{at}: waits for the instance before, which the same queue has")                       \
+	X(ANSWER_NUMBER,                                                                                     \
+		"{at}: with two sets of code queues, an answer must have the number of its request: by "     \
+		"that a client sees that one before it has failed")                                          \
+	X(TURN_MISSING, "{at}: enables the reply without a WAIT for the instance before, which the other "   \
+			"set of code queues has")                                                            \
 	X(HEAD_STEPS, "queue \"{name}\" has a head of {0} steps, but only {1} steps")                        \
 	X(HEAD_START, "{at}: a head must begin with a WAIT for the request")                                 \
 	X(NO_HEAD, "no queue has a head: nothing would start an instance")                                   \

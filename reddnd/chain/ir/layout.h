@@ -15,7 +15,7 @@ struct layout_step {
 	uint8_t ds, nsge; /* data segments in the description */
 	bool head;
 	uint16_t cqe;     /* signalled: number of its CQE in the instance */
-	uint16_t until;   /* WAIT: step, LAYOUT_NONE for the request */
+	uint16_t until;   /* WAIT: step, LAYOUT_NONE for the request, and for the instance before */
 	uint32_t enables; /* SEND_EN: WQEBBs of the target queue */
 };
 
@@ -28,6 +28,7 @@ struct layout {
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
 	uint32_t scratch_size;
+	uint16_t answers; /* the last SEND_EN of the reply, LAYOUT_NONE: there is none */
 	struct chain_error *err;
 };
 
@@ -52,6 +53,13 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 	const struct chain_error_at *at,
 
 	struct layout_range *range);
+/** True if step @s may be executed though no SEND_EN of its instance has enabled it: it is of a reply that
+ * the next instance enables as well, when the set of code queues that had this one has failed. */
+static inline bool layout_may_be_early(const struct layout *l, unsigned s)
+{
+	return l->d->sets > 1 && l->d->steps[s].queue == 0;
+}
+
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b);
 /** Bytes a step moves: sum of its data segments, 8 for an atomic. */
 uint32_t layout_step_bytes(const struct layout *l, unsigned s);

@@ -37,7 +37,7 @@ struct number {
  * and an ENABLE that of the next one */
 struct base {
 	uint8_t kind, sym, index;
-	uint64_t step; /* from one instance to the next one of the same lap */
+	uint64_t step; /* from one instance to the next one of the same lap and the same set of code queues */
 };
 
 struct chain_again {
@@ -48,24 +48,37 @@ struct chain_again {
 	unsigned n16, n32, n64;
 	struct base bases[MAX_BASES];
 	unsigned nbases;
-	unsigned slot_base; /* the address of the reply slot; nbases: there is none */
+	unsigned slot_base;      /* the address of the reply slot; nbases: there is none */
+	size_t part_step[PARTS]; /* bytes, as base.step */
 };
 
 /* ---- preparing ---- */
 
+/* Bytes of a queue, or of scratch memory */
+static size_t part_step(const struct chain_image *img, unsigned part)
+{
+	if (part == SCRATCH)
+		return (size_t)img->scratch_size * img->sets;
+	return (size_t)img->queue[part].wqebbs * CHAIN_WQEBB * img->sets / chain_stride(img, part);
+}
+
 static uint64_t step_of(const struct chain_image *img, const struct base *b)
 {
+	const unsigned sets = img->sets;
+
 	switch ((enum chain_reloc_kind)b->kind) {
 	case CHAIN_REL_INDEX16:
 	case CHAIN_REL_ENABLE:
-		return img->queue[b->index].wqebbs;
+		return (uint64_t)img->queue[b->index].wqebbs * sets / chain_stride(img, b->index);
 	case CHAIN_REL_WAIT:
-		return b->index == CHAIN_CQ_RECV ? 1 : img->queue[b->index].cqes;
+		return b->index == CHAIN_CQ_RECV
+			       ? sets
+			       : img->queue[b->index].cqes * sets / chain_stride(img, b->index);
 	case CHAIN_REL_SEQ32:
-		return 1;
+		return sets;
 	case CHAIN_REL_ADDR64:
-		return b->sym == CHAIN_SYM_QUEUE     ? (uint64_t)img->queue[b->index].wqebbs * CHAIN_WQEBB
-		       : b->sym == CHAIN_SYM_SCRATCH ? img->scratch_size
+		return b->sym == CHAIN_SYM_QUEUE     ? part_step(img, b->index)
+		       : b->sym == CHAIN_SYM_SCRATCH ? part_step(img, SCRATCH)
 						     : 0;
 	default:
 		return 0;
@@ -121,6 +134,7 @@ static void plan(const struct chain_image *img, const struct chain_reloc *r, str
 		return;
 	case CHAIN_REL_QPN32:
 	case CHAIN_REL_CQN32:
+		b->sym = r->sym;
 		n->addend = 0;
 		return;
 	case CHAIN_REL_INDEX16:
@@ -132,6 +146,7 @@ static void plan(const struct chain_image *img, const struct chain_reloc *r, str
 		count_enabled(img, b, n);
 		return;
 	case CHAIN_REL_WAIT:
+		b->sym = r->sym;
 		n->mask = 0xffffff;
 		return;
 	case CHAIN_REL_SEQ32:
@@ -221,6 +236,9 @@ int chain_again_new(struct chain_again **again, const struct chain_image *img)
 	if (!a)
 		return -ENOMEM;
 	a->img = img;
+	for (unsigned q = 0; q < img->nqueues; q++)
+		a->part_step[q] = part_step(img, q);
+	a->part_step[SCRATCH] = part_step(img, SCRATCH);
 	r = plan_words(a);
 	if (r == 0)
 		r = plan_numbers(a);
@@ -249,21 +267,21 @@ static uint64_t value_of(const struct chain_instance *in, const struct base *b)
 	case CHAIN_REL_ADDR64:
 		return chain_address(in, b->sym, b->index);
 	case CHAIN_REL_LKEY32:
-		return chain_lkey(in->env, b->sym, b->index);
+		return chain_lkey(in, b->sym, b->index);
 	case CHAIN_REL_RKEY32:
-		return chain_rkey(in->env, b->sym, b->index);
+		return chain_rkey(in, b->sym, b->index);
 	case CHAIN_REL_QPN24:
-		return (uint64_t)in->env->queue[b->index].qpn << 8;
+		return (uint64_t)chain_qpn(in, b->index) << 8;
 	case CHAIN_REL_QPN32:
-		return in->env->queue[b->index].qpn;
+		return chain_qpn(in, b->index);
 	case CHAIN_REL_CQN32:
-		return b->index == CHAIN_CQ_RECV ? in->env->recv_cqn : in->env->queue[b->index].cqn;
+		return chain_cqn(in, b->sym, b->index);
 	case CHAIN_REL_INDEX16:
 		return in->queue[b->index].at;
 	case CHAIN_REL_ENABLE:
 		return in->queue[b->index].next;
 	case CHAIN_REL_WAIT:
-		return chain_cqe_number(in, b->index);
+		return chain_cqe_number(in, b->sym, b->index);
 	case CHAIN_REL_SEQ32:
 		return in->seq;
 	}
@@ -289,15 +307,15 @@ static void begin(struct state *st, const struct chain_again *a, const struct ch
 	st->part[SCRATCH] = in.scratch_mem;
 }
 
-/* To the next instance of the same lap, and of the same round of the reply slots */
+/* To the next instance of the same lap, of the same set, and of the same round of the reply slots */
 static void go_on(struct state *st, const struct chain_again *a, const struct chain_env *env)
 {
 	for (unsigned i = 0; i < a->nbases; i++)
 		st->base[i] += a->bases[i].step;
-	st->base[a->slot_base] += env->slot_count ? env->slot_size : 0;
+	st->base[a->slot_base] += env->slot_count ? env->slot_size * a->img->sets : 0;
 	for (unsigned q = 0; q < a->img->nqueues; q++)
-		st->part[q] += (size_t)a->img->queue[q].wqebbs * CHAIN_WQEBB;
-	st->part[SCRATCH] += a->img->scratch_size;
+		st->part[q] += a->part_step[q];
+	st->part[SCRATCH] += a->part_step[SCRATCH];
 }
 
 static void put(const struct state *st, const struct chain_again *a)
@@ -328,44 +346,57 @@ static void put(const struct state *st, const struct chain_again *a)
 }
 
 /* The NOPs of an earlier lap are there: a NOP changes nothing */
-static void renew_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
+static void renew_pad(const struct chain_image *img, const struct chain_env *env, unsigned of, uint64_t lap)
 {
-	uint32_t ring = env->queue[q].ring_wqebbs;
+	uint32_t ring = env->queue[of].ring_wqebbs;
 
-	for (uint32_t w = img->queue[q].wqebbs * env->slots; w < ring; w += chain_pad_nop(img, ring - w))
-		wqe_put16(
-			env->queue[q].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX, (uint16_t)(lap * ring + w));
+	for (uint32_t w = chain_pad_at(img, of, env->slots); w < ring; w += chain_pad_nop(img, ring - w))
+		wqe_put16(env->queue[of].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX,
+			(uint16_t)(lap * ring + w));
 }
 
-/* Slot 0 of a lap brings the pad of the lap before, as with chain_arm() */
-static void write_pads(const struct chain_image *img, const struct chain_env *env, uint64_t lap)
+/* The first instance of a lap in a ring brings the pad of the lap before, as with chain_arm() */
+static void write_pads(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
+	const uint64_t lap = seq >> __builtin_ctz(env->slots);
+
 	for (unsigned q = 0; q < img->nqueues; q++) {
+		const unsigned ring = chain_ring_of(img, q, seq);
+
+		if ((seq & (env->slots - 1)) >= chain_stride(img, q))
+			continue;
 		if (lap == 1)
-			chain_write_pad(img, env, q, 0);
+			chain_write_pad(img, env, ring, 0);
 		else
-			renew_pad(img, env, q, lap - 1);
+			renew_pad(img, env, ring, lap - 1);
 	}
 }
 
 void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
 {
-	const unsigned last = env->slots - 1;
-	struct state st;
-	uint64_t until = 0; /* instances before this one can go on from the one before them */
+	const unsigned sets = a->img->sets, end = env->slots - sets;
+	struct state all[CHAIN_MAX_SETS];
+	uint64_t until[CHAIN_MAX_SETS] = {
+		0}; /* instances before this one can go on from the one before them */
 
 	assert(from >= env->slots);
 	for (uint64_t seq = from; seq < to; seq++) {
-		unsigned slot = (unsigned)seq & last;
+		unsigned slot = (unsigned)seq & (env->slots - 1), set = (unsigned)seq & (sets - 1);
+		struct state *st = &all[set];
 
-		if (seq < until && slot > 0 && slot < last) {
-			go_on(&st, a, env);
-		} else {
-			begin(&st, a, env, seq);
-			until = seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
+		if (sets > 1 && seq == env->first + env->slots) { /* the instance before had a NOP */
+			chain_arm(a->img, env, seq);
+			continue;
 		}
-		put(&st, a);
-		if (slot == 0)
-			write_pads(a->img, env, seq >> __builtin_ctz(env->slots));
+		if (seq < until[set] && slot >= sets && slot < end) {
+			go_on(st, a, env);
+		} else {
+			begin(st, a, env, seq);
+			until[set] =
+				seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
+		}
+		put(st, a);
+		if (slot < sets)
+			write_pads(a->img, env, seq);
 	}
 }

@@ -19,8 +19,10 @@ struct chain_instance {
 	uint64_t lap;
 	uint64_t seq, slot_addr;
 	struct {
-		uint64_t addr;     /* IOVA of its first WQEBB */
-		uint64_t at, next; /* ring index of that, and of the one of the next instance, not reduced */
+		unsigned ring;
+		uint64_t addr; /* IOVA of its first WQEBB */
+		uint64_t at,
+			next; /* ring index of that, and of the one of the next instance there, not reduced */
 		uint8_t *wqes;
 	} queue[CHAIN_MAX_QUEUES];
 	uint64_t scratch;
@@ -32,11 +34,21 @@ void chain_locate(
 
 /** @sym: enum chain_sym_kind. */
 uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned index);
-uint32_t chain_lkey(const struct chain_env *env, unsigned sym, unsigned index);
-uint32_t chain_rkey(const struct chain_env *env, unsigned sym, unsigned index);
+uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned index);
+uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned index);
+/** Of queue @index. */
+uint32_t chain_qpn(const struct chain_instance *in, unsigned index);
 
-/** CQE number that a WAIT of instance in->seq with addend 0 waits for, not reduced. @index: as of CQN32. */
-uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
+/** CQ of a WAIT of instance in->seq, and the CQE number, not reduced, that it waits for with addend 0.
+ * @index: as of CQN32. @back: CHAIN_BEFORE if it waits for the instance before, or 0. */
+uint32_t chain_cqn(const struct chain_instance *in, unsigned back, unsigned index);
+uint64_t chain_cqe_number(const struct chain_instance *in, unsigned back, unsigned index);
+
+/** True if @r is in a WAIT for an instance before the first one: then it is a NOP, in that instance alone. */
+static inline bool chain_is_first_turn(const struct chain_instance *in, const struct chain_reloc *r)
+{
+	return r->kind == CHAIN_REL_WAIT && r->sym == CHAIN_BEFORE && in->seq == in->env->first;
+}
 
 /** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
  * the end of the instance on, at the next one. */

@@ -2,6 +2,7 @@
 #include "reddnd/chain/ring/recycle.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/chain/ring/instance.h"
 #include "reddnd/chain/ring/lap-check.h"
 #include "reddnd/chain/ring/lap-end.h"
 
@@ -40,48 +41,44 @@ unsigned chain_recycle_together(unsigned slots)
 
 uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots)
 {
-	uint32_t ring = chain_ring_wqebbs(&img->queue[q], slots);
-	uint32_t pad = ring - img->queue[q].wqebbs * slots;
+	uint32_t ring = chain_ring_wqebbs(&img->queue[q], chain_ring_slots(img, q, slots));
+	uint32_t pad = ring - img->queue[q].wqebbs * chain_ring_slots(img, q, slots);
 
-	if (q == 0 && chain_has_lap_end(img) && pad < CHAIN_LAP_END_WQEBBS)
+	if (q == 0 && chain_has_lap_end(img) && pad < chain_lap_end_wqebbs(img))
 		ring = ring < CHAIN_MAX_RING ? 2 * ring : 0;
 	return ring && ring < CHAIN_RECYCLE_MIN_RING ? CHAIN_RECYCLE_MIN_RING : ring;
 }
 
 /* ---- what an instance needs ---------------------------------------------------------------------- */
 
-static uint64_t wqe_addr(const struct recycler *k, unsigned q, unsigned slot)
-{
-	return k->env->queue[q].iova + (uint64_t)slot * k->img->queue[q].wqebbs * CHAIN_WQEBB;
-}
-
-/* The value that a relocation will have a lap of the slots later, and how it goes on from there */
-static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, unsigned slot)
+/* The value that a relocation will have a lap of the slots later, and how it goes on from there. @in: that
+ * instance */
+static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, const struct chain_instance *in)
 {
 	const struct chain_image *img = k->img;
 	const struct chain_env *env = k->env;
-	uint64_t next = env->first + slot + env->slots, cqes, before;
-	uint64_t addr = wqe_addr(k, r->where, slot) + r->offset;
-	uint32_t key = env->queue[r->where].lkey;
+	uint64_t addr = in->queue[r->where].addr + r->offset, cqes;
+	uint32_t key = chain_lkey(in, CHAIN_SYM_QUEUE, r->where);
 
 	switch ((enum chain_reloc_kind)r->kind) {
 	case CHAIN_REL_INDEX16:
 		lap_refresh(k->lap, addr, key, 2,
-			chain_enable_index(img, env, r->where, next, r->offset / CHAIN_WQEBB),
-			env->queue[r->where].ring_wqebbs);
+			chain_enable_index(img, env, r->where, in->seq, r->offset / CHAIN_WQEBB),
+			env->queue[in->queue[r->where].ring].ring_wqebbs);
 		return;
 	case CHAIN_REL_ENABLE:
-		lap_refresh(k->lap, addr + 2, key, 2, chain_recycled_index(img, env, r, next),
-			env->queue[r->index].ring_wqebbs);
+		lap_refresh(k->lap, addr + 2, key, 2, chain_recycled_index(img, env, r, in->seq),
+			env->queue[in->queue[r->index].ring].ring_wqebbs);
 		return;
 	case CHAIN_REL_WAIT:
-		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
-		before = r->index == CHAIN_CQ_RECV ? env->recv_before : env->queue[r->index].before;
-		lap_refresh(k->lap, addr + 1, key, 3, before + next * cqes + (uint64_t)r->addend,
-			env->slots * cqes);
+		cqes = r->index == CHAIN_CQ_RECV
+			       ? env->slots
+			       : chain_ring_slots(img, r->index, env->slots) * img->queue[r->index].cqes;
+		lap_refresh(k->lap, addr + 1, key, 3,
+			chain_cqe_number(in, r->sym, r->index) + (uint64_t)r->addend, cqes);
 		return;
 	case CHAIN_REL_SEQ32:
-		lap_refresh(k->lap, addr, key, 4, next + (uint64_t)r->addend, env->slots);
+		lap_refresh(k->lap, addr, key, 4, in->seq + (uint64_t)r->addend, env->slots);
 		return;
 	case CHAIN_REL_ADDR64:
 	case CHAIN_REL_LKEY32:
@@ -155,7 +152,8 @@ static uint32_t tag_of(const struct recycler *k, const struct chain_reloc *r, ui
 }
 
 /* Bytes @at to @at + @n, which all come from the image, or all from relocation @from */
-static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n, unsigned from, unsigned slot)
+static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n, unsigned from,
+	const struct chain_instance *in)
 {
 	const struct chain_queue *queue = &k->img->queue[q];
 	const struct chain_reloc *r = from ? &k->img->relocs[from - 1] : NULL;
@@ -169,14 +167,14 @@ static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n,
 	for (unsigned i = 0; r && i < n; i++)
 		low[i] = (uint8_t)((uint64_t)r->addend >> 8 * ((r->offset + 7 - at - i) & 7));
 	if (!k->dry)
-		bytes = k->env->queue[q].ring + (size_t)slot * queue->wqebbs * CHAIN_WQEBB + at;
+		bytes = in->queue[q].wqes + at;
 	else if (r)
 		bytes = low;
-	lap_restore(k->lap, wqe_addr(k, q, slot) + at, k->env->queue[q].lkey, bytes, n,
-		r ? tag_of(k, r, at, slot) : 0);
+	lap_restore(k->lap, in->queue[q].addr + at, chain_lkey(in, CHAIN_SYM_QUEUE, q), bytes, n,
+		r ? tag_of(k, r, at, in->slot) : 0);
 }
 
-static void restore_wqes(struct recycler *k, const struct chain_restore *r, unsigned slot)
+static void restore_wqes(struct recycler *k, const struct chain_restore *r, const struct chain_instance *in)
 {
 	const uint16_t *filled = k->filled[r->index];
 	unsigned n;
@@ -184,51 +182,68 @@ static void restore_wqes(struct recycler *k, const struct chain_restore *r, unsi
 	for (uint32_t at = r->offset; at < r->offset + r->len; at += n) {
 		for (n = 1; n < 8 && at + n < r->offset + r->len && filled[at + n] == filled[at];)
 			n++;
-		restore_run(k, r->index, at, n, filled[at], slot);
+		restore_run(k, r->index, at, n, filled[at], in);
 	}
 }
 
-static void restore(struct recycler *k, const struct chain_restore *r, unsigned slot)
+static void restore(struct recycler *k, const struct chain_restore *r, const struct chain_instance *in)
 {
-	uint64_t addr = k->env->scratch.iova + (uint64_t)slot * k->img->scratch_size;
-
 	if (r->sym == CHAIN_SYM_QUEUE) {
-		restore_wqes(k, r, slot);
+		restore_wqes(k, r, in);
 		return;
 	}
 	for (uint32_t at = r->offset; at < r->offset + r->len; at += 8)
-		lap_restore(k->lap, addr + at, k->env->scratch.lkey, k->img->scratch_init + at,
+		lap_restore(k->lap, in->scratch + at, k->env->scratch.lkey, k->img->scratch_init + at,
 			r->offset + r->len - at < 8 ? r->offset + r->len - at : 8, 0);
+}
+
+/* The first instance of all has a NOP there, for the sake of which all that come after it in its slot get a
+ * WAIT again */
+static void restore_turn(struct recycler *k, const struct chain_reloc *r, const struct chain_instance *in)
+{
+	static const uint8_t wait = WQE_OP_WAIT;
+	uint64_t wqe = in->queue[r->where].addr + r->offset - WQE_SYNC_INDEX;
+
+	if (in->slot == 0 && r->kind == CHAIN_REL_WAIT && r->sym == CHAIN_BEFORE)
+		lap_restore(k->lap, wqe + WQE_OPCODE, chain_lkey(in, CHAIN_SYM_QUEUE, r->where), &wait,
+			sizeof(wait), 0);
 }
 
 static void refresh_slot(struct recycler *k, unsigned slot)
 {
-	for (unsigned i = 0; i < k->img->nrelocs; i++)
-		refresh_reloc(k, &k->img->relocs[i], slot);
+	struct chain_instance in;
+
+	chain_locate(&in, k->img, k->env, k->env->first + slot + k->env->slots);
+	for (unsigned i = 0; i < k->img->nrelocs; i++) {
+		refresh_reloc(k, &k->img->relocs[i], &in);
+		restore_turn(k, &k->img->relocs[i], &in);
+	}
 	for (unsigned i = 0; i < k->img->nrestores; i++)
-		restore(k, &k->img->restores[i], slot);
+		restore(k, &k->img->restores[i], &in);
 }
 
-static void refresh_pad_index(struct recycler *k, unsigned q, uint32_t w)
+static void refresh_pad_index(struct recycler *k, unsigned of, uint32_t w)
 {
 	const struct chain_env *env = k->env;
-	uint32_t ring = env->queue[q].ring_wqebbs;
+	uint32_t ring = env->queue[of].ring_wqebbs;
 
-	lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[q].lkey, 2,
-		env->first / env->slots * ring + w, ring);
+	lap_refresh(k->lap, env->queue[of].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[of].lkey,
+		2, env->first / env->slots * ring + w, ring);
 }
 
-/* What it has beside a pad: the number of its SEND_EN, and the index of the NOP behind that */
+/* What it has beside a pad: the numbers of its SEND_ENs, and the indices of what is behind the first one */
 static void refresh_lap_end(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
-	uint32_t w = chain_lap_end_at(k->img, env), behind = w + CHAIN_LAP_END_WQEBBS;
+	const uint32_t at = chain_lap_end_at(k->img, env), own = chain_lap_end_wqebbs(k->img);
 
-	lap_refresh(k->lap, env->queue[0].iova + (uint64_t)w * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
-		env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots),
-		env->queue[chain_start_queue(k->img)].ring_wqebbs);
-	if (behind < env->queue[0].ring_wqebbs)
-		refresh_pad_index(k, 0, behind);
+	for (unsigned set = 0; set < own; set++)
+		lap_refresh(k->lap,
+			env->queue[0].iova + (uint64_t)(at + set) * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
+			env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots, set),
+			env->queue[chain_ring_of(k->img, chain_start_queue(k->img), set)].ring_wqebbs);
+	for (uint32_t w = at + 1; w <= at + own && w < env->queue[0].ring_wqebbs; w++)
+		refresh_pad_index(k, 0, w);
 }
 
 /* The pad at the end of a lap has run when the first instance of the next lap is over */
@@ -236,11 +251,11 @@ static void refresh_pads(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned q = 0; q < k->img->nqueues; q++) {
-		uint32_t ring = env->queue[q].ring_wqebbs, w = k->img->queue[q].wqebbs * env->slots;
+	for (unsigned of = 0; of < chain_rings(k->img); of++) {
+		uint32_t ring = env->queue[of].ring_wqebbs, w = chain_pad_at(k->img, of, env->slots);
 
 		for (; w < ring; w += chain_pad_nop(k->img, ring - w))
-			refresh_pad_index(k, q, w);
+			refresh_pad_index(k, of, w);
 	}
 	if (chain_has_lap_end(k->img))
 		refresh_lap_end(k);
@@ -272,9 +287,10 @@ static uint32_t log_bytes(const struct recycler *k)
 static void log_replies(struct recycler *k, unsigned g)
 {
 	uint32_t len = log_bytes(k);
+	uint64_t from = k->env->queue[0].iova + (uint64_t)g * len;
 	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_READ, 1, 0));
 
-	wqe_put64(w + WQE_RADDR, wqe_addr(k, 0, g * chain_recycle_together(k->env->slots)));
+	wqe_put64(w + WQE_RADDR, from);
 	wqe_put32(w + WQE_RKEY, k->env->queue[0].rkey);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, len);
 	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, k->env->lanes.lkey);
@@ -290,7 +306,8 @@ static void await_instances(struct recycler *k, unsigned end)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned q = k->img->nqueues; q-- > 0;) {
+	for (unsigned of = chain_rings(k->img); of-- > 0;) {
+		const unsigned q = chain_queue_of(k->img, of);
 		uint64_t cqes = k->img->queue[q].cqes;
 		unsigned wait;
 
@@ -298,8 +315,9 @@ static void await_instances(struct recycler *k, unsigned end)
 			continue;
 		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3,
-			env->queue[q].before + (env->first + end) * cqes - 1, env->slots * cqes);
-		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
+			env->queue[of].before + chain_instances_in(k->img, of, env->first + end) * cqes - 1,
+			chain_ring_slots(k->img, q, env->slots) * cqes);
+		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[of].cqn);
 	}
 }
 
@@ -326,7 +344,7 @@ static void add_section(
 	lap_await(k->lap, landed, mark);
 	count(k, slots);
 	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
-	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
+	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - k->img->sets, env->slots);
 	wqe_put32(lap_bytes(k->lap, recvs) + WQE_SYNC_OBJECT, env->queue[0].qpn);
 	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
 	if (!last)
@@ -367,7 +385,7 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		size->ring_wqebbs = ring;
 		size->lanes = size->lap.lanes + head;
 		size->start = lap_index_after(k->lap, enables[0]);
-		size->recvs = (uint16_t)(env->first + env->slots - 1);
+		size->recvs = (uint16_t)(env->first + env->slots - k->img->sets);
 		size->progress = 0;
 		size->log = HEAD;
 		for (unsigned g = 0; g < sections; g++)
@@ -416,7 +434,8 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
-	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
+	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)) ||
+		chain_recycle_together(env->slots) < img->sets)
 		return -EOPNOTSUPP;
 	if (note_relocs(&k) < 0)
 		r = -ENOMEM;
@@ -432,8 +451,8 @@ void chain_recycle_arm(const struct chain_image *img, const struct chain_env *en
 		chain_arm(img, env, env->first + slot);
 		chain_format_recv(img, env, slot);
 	}
-	for (unsigned q = 0; q < img->nqueues; q++)
-		chain_write_pad(img, env, q, env->first / env->slots);
+	for (unsigned ring = 0; ring < chain_rings(img); ring++)
+		chain_write_pad(img, env, ring, env->first / env->slots);
 	if (chain_has_lap_end(img))
 		chain_write_lap_end(img, env, env->first / env->slots);
 }

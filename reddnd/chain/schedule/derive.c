@@ -49,6 +49,7 @@ struct attempt {
 	struct way way;
 	unsigned head;     /* queue */
 	uint16_t answered; /* the reply is enabled through this step of the text; NONE: not at all */
+	bool turn;         /* the WAIT for the instance before is there */
 	struct queue_state q[CHAIN_MAX_QUEUES];
 	struct set at_start[CHAIN_MAX_STEPS]; /* what was over when the step of the text started */
 	uint16_t at[CHAIN_MAX_STEPS];         /* in the output, of a step of the text */
@@ -240,6 +241,20 @@ static uint8_t settle(struct attempt *a, unsigned in, const struct set *need, un
 	return CHAIN_FENCE;
 }
 
+/* The reply of the instance before is enabled by the other set of code queues, and before this one. The WAIT
+ * comes where others do, so that it takes no time of its own */
+static void await_turn(struct attempt *a, unsigned in)
+{
+	struct chain_step *st;
+
+	if (a->t->d.sets <= 1 || a->turn)
+		return;
+	st = put(a, &(struct chain_step){.queue = (uint8_t)in, .verb = CHAIN_WAIT, .turn = true});
+	explain(a, st,
+		"the other set of code queues enables the reply of the request before, and does so first");
+	a->turn = true;
+}
+
 /* First step of its queue, from @s on, that must not be fetched as soon as all before step @at is over; NONE
  * if none */
 static unsigned run_end(const struct text *t, unsigned s, unsigned at)
@@ -398,6 +413,8 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 	}
 	need = set_below(
 		&need, s); /* it cannot wait for what comes later: the proof of the order refuses that */
+	if (!q)
+		await_turn(a, t->steps[s].queue);
 	flags = settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
 	a->q[q].enabled = (uint16_t)after;
@@ -411,7 +428,7 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 	struct queue_state *qs = &a->q[st->queue];
 	struct set need = t->data[s], part, fenced = {0};
 
-	if (a->way.cautious && t->wakes_end[s] && st->queue != a->way.reply_by) {
+	if (a->way.cautious && t->wakes_end[s] && (st->queue != a->way.reply_by || t->d.sets > 1)) {
 		part = set_below(&t->of_queue[st->queue], s);
 		set_join(&need, &part);
 	}
@@ -459,6 +476,7 @@ static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 	}
 	if (through == NONE || (a->answered != NONE && through <= a->answered))
 		return;
+	await_turn(a, queue);
 	st = put(a, &(struct chain_step){.queue = (uint8_t)queue,
 			    .verb = CHAIN_SEND_EN,
 			    .upto = CHAIN_UPTO_STEP,
@@ -527,14 +545,17 @@ static void finish(struct attempt *a)
 	for (unsigned q = 1; q < t->d.nqueues; q++)
 		set_join(&all, &t->of_queue[q]);
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
-		uint8_t flags = settle(a, a->way.reply_by, &all, done);
+		uint8_t flags;
 
+		await_turn(a, a->way.reply_by);
+		flags = settle(a, a->way.reply_by, &all, done);
 		if (flags & CHAIN_FENCE) /* the CQEs of the queue say when all of it is over (recycle.h) */
 			flags |= CHAIN_SIGNALLED;
-
 		explain(a, enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known", name_of(a, done));
 	}
+	if (a->turn) /* the next instance waits for it */
+		out->steps[a->q[0].covers].flags |= CHAIN_SIGNALLED;
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
 		if (a->q[q].covers == NONE)
 			continue;
@@ -711,6 +732,8 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 	t->d.fetch_group = 0; /* its groups are filled in the end */
 	if (d->overlap)
 		r = find_best(t, true, &best);
+	if (r == 0 && !best && d->sets > 1)
+		return d->overlap ? CHAIN_REFUSED : CHAIN_REFUSE(err, SETS_OVERLAP);
 	if (r == 0 && !best) {
 		*err = (struct chain_error){0};
 		r = find_best(t, false, &best);

@@ -164,7 +164,7 @@ static void add_edges(struct proof *p)
 			if (l->d->steps[before].verb == CHAIN_WAIT)
 				edge(p, node(before, LANDED), node(s, STARTED));
 		}
-		if (st->verb == CHAIN_WAIT && !p->doubtful[s])
+		if (st->verb == CHAIN_WAIT && !st->turn && !p->doubtful[s])
 			edge(p, l->step[s].until == NONE ? request(p) : node(l->step[s].until, COMPLETED),
 				node(s, LANDED));
 		if (heeds_fence(p, st))
@@ -396,6 +396,8 @@ static unsigned only_enabler(const struct proof *p, unsigned s)
 	const struct chain_step *steps = p->l.d->steps;
 	unsigned only = NOBODY;
 
+	if (layout_may_be_early(&p->l, s))
+		return SEVERAL;
 	for (unsigned e = 0; e < p->l.d->nsteps && !p->l.step[s].head; e++) {
 		if (!enables(&p->l, e, s) || is_before(p, node(s, STARTED), node(e, STARTED)))
 			continue;
