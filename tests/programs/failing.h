@@ -9,6 +9,7 @@
 
 struct failing_counts {
 	uint64_t runs, answered, lost; /* requests; those that were lost had been sent */
+	uint64_t ahead;                /* runs in which requests after one that was lost were answered */
 };
 
 /**

@@ -246,6 +246,34 @@ static struct step *tell(struct lower *l, unsigned queue, const struct woken *wo
 	return s;
 }
 
+/* True if the READ of lanes @s has room for opcodes as well, and for a segment of what is between */
+static bool can_bring(const struct lower *l, const struct step *s, const struct woken *woken)
+{
+	return can_pair(s) && woken->n <= WORD && s->nlocal + 1 + woken->n <= lower_max_sge(l);
+}
+
+/* The lanes of one word end where the opcodes begin. Those of two, which are a pair, are in the middle of it:
+ * then the READ puts the rest of the second word aside */
+static void bring_with_lanes(struct lower *l, struct step *s, const struct woken *woken)
+{
+	struct word *first = s->lanes_of->word->word, *both = first->in;
+
+	if (both) {
+		const unsigned rest = WORD - (s->remote.len - s->lanes_of->word->nlanes);
+
+		both->size = 3 * WORD;
+		both->init = pool_alloc(l->pool, both->size);
+		woken->opcodes->in = both;
+		woken->opcodes->at = 2 * WORD;
+		*lower_local(l, s) = lower_scratch(lower_word(l, "rest", (uint16_t)rest), 0, rest);
+		s->remote.len += rest;
+	} else {
+		adjoin(l, first, woken->opcodes);
+	}
+	s->remote.len += woken->n;
+	bring_opcodes(l, s, woken);
+}
+
 /* True if @s may as well come right before @to; NULL: last of all */
 static bool can_be_later(const struct lower *l, struct step *s, const struct step *to)
 {
@@ -275,11 +303,11 @@ static void find_woken(struct lower *l, struct step *end, struct woken *woken)
 
 /* The last step of each queue of code before the end of the reply, which comes last if it can: an answer that
  * uses nothing of what the code does also means that the code has not failed. Returns that end; NULL: there
- * is one queue of code, where nothing gets lost */
+ * is one queue of code, in one set, where nothing gets lost */
 static struct step *find_last(struct lower *l, struct step *last[LOWER_QUEUES])
 {
 	struct step *s, *end = NULL;
-	bool several = false;
+	bool several = l->target->sets > 1;
 	unsigned queue = 0;
 
 	TAILQ_FOREACH (s, &l->steps, link) {
@@ -310,6 +338,7 @@ void lower_tell(struct lower *l)
 	struct step *s, *last[LOWER_QUEUES] = {0}, *end = find_last(l, last);
 	unsigned first = 1, highest = LOWER_QUEUES - 1;
 	struct woken woken;
+	bool alone; /* one queue: what its conditions come to is known when it has not failed */
 
 	if (!end)
 		return;
@@ -317,8 +346,11 @@ void lower_tell(struct lower *l)
 		first++;
 	while (highest > first && !last[highest])
 		highest--;
-	if (highest == first)
+	alone = highest == first;
+	if (alone && (l->target->sets <= 1 || end->guard))
 		return;
+	if (l->target->sets > 1) /* another set may enable the reply, and learns of no failure of this one */
+		first--;
 	if (end->guard) { /* its opcode is what its condition came to */
 		lower_refuse(l, ANSWER, diag_line(l->diag, end->line),
 			"a program with several queues ends with an answer under no condition: only "
@@ -332,14 +364,11 @@ void lower_tell(struct lower *l)
 			continue;
 		begin_telling(l, &woken);
 		s = last[q];
-		if (q != highest || !can_pair(s) || s->lanes_of->word->word->in || woken.n > WORD ||
-			s->nlocal + woken.n > lower_max_sge(l)) {
-			s = tell(l, q, &woken);
-			woken = (struct woken){.step = {s}, .n = 1};
-			continue;
+		if (q == highest && can_bring(l, s, &woken)) {
+			bring_with_lanes(l, s, &woken);
+			return;
 		}
-		adjoin(l, s->lanes_of->word->word, woken.opcodes); /* the lanes end where it begins */
-		s->remote.len += woken.n;
-		bring_opcodes(l, s, &woken);
+		s = tell(l, q, &woken);
+		woken = (struct woken){.step = {s}, .n = 1};
 	}
 }
