@@ -11,7 +11,8 @@
  * Request number n (from 0) is one SEND of exactly `request_len` bytes. Its reply goes to reply slot n %
  * depth and ends with a WRITE_WITH_IMM whose immediate is n (mod 2^32). At most `depth` requests are
  * outstanding. The client posts a receive for each request before it sends it. Replies come in the order of
- * the requests. Where a device has no immediates, a reply ends with two messages (REDDN_REP_SENDS).
+ * the requests; one with another number than that which is due comes after a failure of the server, and ends
+ * the connection. Where a device has no immediates, a reply ends with two messages (REDDN_REP_SENDS).
  */
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H

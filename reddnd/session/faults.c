@@ -8,13 +8,13 @@
 enum { FALSE_ALARMS_MAX = 1000 };
 
 /* The position of a WQE in the image of its queue; false in the pad */
-static bool in_image(const struct session *s, unsigned q, uint16_t index, uint32_t *wqebb)
+static bool in_image(const struct session *s, unsigned ring, uint16_t index, uint32_t *wqebb)
 {
-	uint32_t own = s->offload->img->queue[q].wqebbs;
-	uint32_t at = index & (s->queues.layout.queue[q].ring_wqebbs - 1);
+	const struct chain_image *img = s->offload->img;
+	uint32_t at = index & (s->queues.layout.queue[ring].ring_wqebbs - 1);
 
-	*wqebb = at % own;
-	return at < own * s->queues.layout.slots;
+	*wqebb = at % img->queue[chain_queue_of(img, ring)].wqebbs;
+	return at < chain_pad_at(img, ring, s->queues.layout.slots);
 }
 
 /* True if queue @part has an error by itself: not one of what was flushed */
@@ -77,7 +77,7 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 		verdict_set(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)", syndrome,
 			cqe.vendor);
 	else
-		verdict_of_step(v, o->program, o->conf->path, part, wqebb, &cqe);
+		verdict_of_step(v, o->program, o->conf->path, chain_queue_of(o->img, part), wqebb, &cqe);
 	v->syndrome = cqe.syndrome;
 	v->vendor = cqe.vendor;
 }
@@ -104,10 +104,8 @@ static int count_event(struct session *s, unsigned part, struct verdict *v)
 
 static void arm_again(struct session *s, unsigned part, struct rnic_cq *cq)
 {
-	const struct chain_image *img = s->offload->img;
-
-	if (part < img->nqueues)
-		rnic_cq_seek(cq, part == 0 ? s->progress.done : s->progress.done * img->queue[part].cqes);
+	if (part < chain_rings(s->offload->img))
+		session_seek(s, part);
 	rnic_cq_arm(cq, true);
 }
 

@@ -75,6 +75,7 @@ static void whole(void **state)
 	assert_string_equal(f->offload.conf->name, "gone");
 	assert_int_equal(f->offload.conf->on_error[VERDICT_STEP].action, VERDICT_TERMINATE);
 	assert_int_equal(f->offload.img->nqueues, 2);
+	assert_int_equal(f->offload.img->sets, 1);
 	assert_int_equal(f->offload.img->arg_len, 18);
 	assert_int_equal(f->offload.slot_need, 200);
 	assert_int_equal(f->offload.outcome.wqes, 12);
@@ -110,6 +111,13 @@ static void damaged(void **state)
 		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 		slot = complete();
 		slot.object[i].cookie |= 0x7f;
+		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	}
+	/* two sets of one code queue, and more than there can be */
+	for (unsigned sets = 2; sets < 4; sets++) {
+		struct ledger_slot slot = complete();
+
+		slot.session.recycler.sets = (uint8_t)sets;
 		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	}
 	for (unsigned i = 0; i < 8; i++) {
