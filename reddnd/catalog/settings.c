@@ -137,6 +137,7 @@ static const char *must_be(const struct settings_rule *rule, char words[MUST_BE]
 
 static void store(void *field, size_t size, uint64_t value)
 {
+	assert(size == sizeof(uint16_t) || size == sizeof(uint32_t) || size == sizeof(uint64_t));
 	if (size == sizeof(uint16_t))
 		*(uint16_t *)field = (uint16_t)value;
 	else if (size == sizeof(uint32_t))
