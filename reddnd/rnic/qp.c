@@ -325,7 +325,7 @@ int rnic_qp_reset(struct rnic_qp *qp)
 	return 0;
 }
 
-void rnic_qp_deinit(struct rnic_qp *qp)
+int rnic_qp_deinit(struct rnic_qp *qp)
 {
 	int r = qp->dev ? rnic_devx_destroy(qp->dev->ctx->cmd_fd, RNIC_DEVX_OBJ, qp->handle) : 0;
 
@@ -334,6 +334,7 @@ void rnic_qp_deinit(struct rnic_qp *qp)
 	else if (qp->dev)
 		ledger_gone(qp->slot, LEDGER_QP, qp->handle);
 	*qp = (struct rnic_qp){0};
+	return r;
 }
 
 uint16_t rnic_qp_posted_recvs(const struct rnic_qp *qp)

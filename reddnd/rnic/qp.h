@@ -59,8 +59,9 @@ void rnic_qp_stop(struct rnic_qp *qp);
 /** Moves @qp to RESET: it executes nothing more, nothing is flushed, and its indices begin with 0 again once
  * it is connected. An error of the device, logged. */
 int rnic_qp_reset(struct rnic_qp *qp);
-/** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. */
-void rnic_qp_deinit(struct rnic_qp *qp);
+/** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. An error of the device,
+ * logged: the queue pair may go on, and nobody has it any more. */
+int rnic_qp_deinit(struct rnic_qp *qp);
 
 /** The low bits of the number up to which RQ entries are posted, as the device was notified last. */
 uint16_t rnic_qp_posted_recvs(const struct rnic_qp *qp);

@@ -361,7 +361,8 @@ int session_queues_start(struct session *s)
 /* RESET flushes nothing: no CQE comes, and no event. From there queues can serve another session. What is in
  * RESET may be enabled by those that are not yet (rnic_observed.reset_drops_enables), but a queue that is
  * gone must not be: so the queue pair of the client goes last, and without a RESET, as with a process that
- * dies (Linux hw/mlx5/devx.c, devx_obj_cleanup). After that nothing writes to the client. */
+ * dies (Linux hw/mlx5/devx.c, devx_obj_cleanup). After that nothing writes to the client. If the device does
+ * not let go of it, it may enable what it did: that serves nobody else. */
 static int reset_code(struct session *s)
 {
 	int r = s->recycler.qp.dev ? rnic_qp_reset(&s->recycler.qp) : 0;
@@ -369,9 +370,7 @@ static int reset_code(struct session *s)
 	for (unsigned q = 1; q < CHAIN_MAX_QUEUES && r == 0; q++)
 		if (s->queues.qp[q].dev)
 			r = rnic_qp_reset(&s->queues.qp[q]);
-	if (r == 0)
-		rnic_qp_deinit(&s->queues.qp[0]);
-	return r;
+	return r == 0 ? rnic_qp_deinit(&s->queues.qp[0]) : r;
 }
 
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
