@@ -3,7 +3,6 @@
 
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
-#include "reddnd/session/queues.h"
 #include "reddnd/session/spares.h"
 #include "reddnd/util/log.h"
 
@@ -304,11 +303,9 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 int accept_answer(struct session *s)
 {
 	struct reddn_wire_rep rep;
-	int r;
 
 	session_describe(s, &rep);
 	session_note_connections(s->first);
 	ledger_accepted(s->slot);
-	r = rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
-	return r == 0 ? session_queues_started(s) : r;
+	return rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
 }

@@ -50,8 +50,7 @@ void accept_refuse(struct acceptor *a, const struct session_client *client,
 struct session *accept_begin(struct acceptor *a, const struct session_client *client,
 	const struct admit_result *admitted, uint64_t now_us);
 
-/** Accepts the connection of @s, with what its client needs to know, and waits until its queues have begun.
- * -errno: @s cannot be used. */
+/** Accepts the connection of @s, with what its client needs to know. -errno: @s cannot be used. */
 int accept_answer(struct session *s);
 
 #endif

@@ -5,6 +5,7 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
+#include "reddnd/session/queues.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -37,7 +38,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 {
 	struct dispatch *d = arg;
 	struct session *s = begin(d, client, admitted);
-	int r;
+	const char *broken = NULL;
 
 	shared_report_unlisted(d->shared);
 	if (!s)
@@ -50,11 +51,12 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	else
 		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
 	pacer_post(&d->shared->pacer, s);
-	r = dispatch_begin(d, s);
-	if (r >= 0)
-		r = accept_answer(s);
-	if (r < 0) {
-		actions_end(d, s, REDDN_WIRE_END_FAILED, "the client could not be answered");
+	if (dispatch_begin(d, s) < 0 || accept_answer(s) < 0)
+		broken = "the client could not be answered";
+	else if (session_queues_started(s) < 0)
+		broken = "the NIC did not begin with its queues";
+	if (broken) {
+		actions_end(d, s, REDDN_WIRE_END_FAILED, broken);
 		collect_reap(d);
 	}
 	return true;

@@ -271,6 +271,7 @@ error remote-access --opcode send-enable --count 1|the master QP failed: remote 
 qp-error --opcode send-enable --count 1|the master QP failed: flushed
 delay 60000000 --opcode send-enable --count 1|timed out waiting for a completion of the master QP
 END
+[[ $(grep -c 'the NIC did not begin with its queues' "$work/reddnd.log") -eq 3 ]] || fail "the daemon gives another reason for the end" "$work/reddnd.log"
 
 # All stands still while the master QP works, as a machine that is paused, and the daemon runs again before the NIC does.
 daemon=$(program_of "$reddnd") || exit
