@@ -26,7 +26,9 @@ regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },
   { name = "both"; program = "hash-get-parallel"; region = "t"; },
-  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; depth_max = 128; } );
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; depth_max = 128; },
+  { name = "armed-sets"; program = "hash-get"; region = "t"; code_sets = 2; },
+  { name = "kept-sets"; program = "hash-get"; region = "t"; mode = "recycled"; code_sets = 2; } );
 tenants = ( { name = "open"; }, { name = "keyed"; key = "$work/key"; } );
 END
 }
@@ -118,11 +120,15 @@ ok "CQs of queues that failed serve nobody"
 
 # What requests have left in CQs whose client did not wait for answers is counted when their queues are kept
 depth=8 # of that client
-for offload in armed both kept; do
+for offload in armed both kept armed-sets kept-sets; do
+	load $offload 1
+	spares >"$work/first"
 	for ((i = 1; i <= 5; i++)); do
 		on_nic left.log "$MISUSE" "$address" "$port" $offload leave-in-flight || fail "$offload: leave-in-flight" "$work/left.log" "$work/run.log"
 		until_true nobody || fail "$offload: the session does not end" "$work/run.log"
 		load $offload $((i * 23))
+		spares >"$work/now"
+		cmp -s "$work/first" "$work/now" || fail "$offload: what the client left serves nobody" "$work/first" "$work/now" "$work/run.log"
 	done
 	ok "$offload: queues of clients that left in the middle of requests give others the right answers"
 	reload
