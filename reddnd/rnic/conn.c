@@ -52,32 +52,37 @@ void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_
 	*port = ntohs(conn->route.local.sin6_port);
 }
 
-static int ask_gid(struct rnic_device *dev, const struct ibv_ah_attr *ah, uint64_t now)
+static bool ask_gid(struct rnic_device *dev, const struct ibv_ah_attr *ah, uint64_t now)
 {
 	union ibv_gid gid;
 
 	if (ibv_query_gid(dev->ctx, ah->port_num, ah->grh.sgid_index, &gid))
-		return errno ? -errno : -EIO;
+		return false;
 	dev->asked.port = ah->port_num;
 	dev->asked.index = ah->grh.sgid_index;
 	dev->asked.until = now + KNOWN_US;
 	memcpy(dev->asked.gid, gid.raw, sizeof(gid.raw));
-	return 0;
+	return true;
 }
 
-int rnic_conn_server_gid(const struct rnic_conn *conn, struct rnic_device *dev, uint8_t gid[16], uint64_t now)
+static bool is_asked(const struct rnic_device *dev, const struct ibv_ah_attr *ah, uint64_t now)
+{
+	return now < dev->asked.until && dev->asked.port == ah->port_num &&
+	       dev->asked.index == ah->grh.sgid_index;
+}
+
+bool rnic_conn_came_to(
+	const struct rnic_conn *conn, struct rnic_device *dev, const uint8_t address[16], uint64_t now)
 {
 	const struct ibv_ah_attr *ah = &conn->rtr.ah_attr;
-	int r = 0;
+	const uint8_t *gid = dev->asked.gid;
 
 	if (!ah->is_global)
-		return -ENODATA;
-	if (dev->asked.until <= now || dev->asked.port != ah->port_num ||
-		dev->asked.index != ah->grh.sgid_index)
-		r = ask_gid(dev, ah, now);
-	if (r == 0)
-		memcpy(gid, dev->asked.gid, sizeof(dev->asked.gid));
-	return r;
+		return false;
+	if (is_asked(dev, ah, now) && memcmp(gid, address, sizeof(dev->asked.gid)) == 0)
+		return true;
+	/* another address may have the index since then */
+	return ask_gid(dev, ah, now) && memcmp(gid, address, sizeof(dev->asked.gid)) == 0;
 }
 
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn)

@@ -18,11 +18,10 @@ const char *rnic_conn_peer(const struct rnic_conn *conn);
 void rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16]);
 /** The address and the port that the client connected to; IPv4 as ::ffff:a.b.c.d. */
 void rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port);
-/** Our own GID that the client's packets come to, of @dev, which is the connection's; as it was a second
- * before
- * @now_us at most. -errno. */
-int rnic_conn_server_gid(
-	const struct rnic_conn *conn, struct rnic_device *dev, uint8_t gid[16], uint64_t now_us);
+/** True if the GID that the client's packets come to is @address. It is one of @dev, which is the
+ * connection's. That it was so a second before @now_us is enough. */
+bool rnic_conn_came_to(
+	const struct rnic_conn *conn, struct rnic_device *dev, const uint8_t address[16], uint64_t now_us);
 /** Its queue pair, which replies go to. */
 uint32_t rnic_conn_client_qpn(const struct rnic_conn *conn);
 /** The GID that packets to the client go to, by which it is known in the network. Without a GRH, that of its

@@ -123,10 +123,7 @@ static bool has_gid(const struct token_ends *ends)
 static bool has_our_address(
 	const struct acceptor *a, const struct session_client *c, const struct admit_from *from)
 {
-	uint8_t gid[16];
-
-	return rnic_conn_server_gid(c->conn, a->parts.dev, gid, from->now_us) == 0 &&
-	       memcmp(gid, from->ends->server, sizeof(gid)) == 0;
+	return rnic_conn_came_to(c->conn, a->parts.dev, from->ends->server, from->now_us);
 }
 
 /* The session that takes the client as a further connection; or NULL. A session that this daemon only watches
