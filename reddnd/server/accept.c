@@ -3,6 +3,7 @@
 
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
+#include "reddnd/session/queues.h"
 #include "reddnd/session/spares.h"
 #include "reddnd/util/log.h"
 
@@ -303,6 +304,18 @@ int accept_answer(struct session *s)
 
 	session_describe(s, &rep);
 	session_note_connections(s->first);
-	ledger_accepted(s->slot);
+	if (!s->queues.starting)
+		ledger_accepted(s->slot);
 	return rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
+}
+
+/* The master QP goes with the daemon, and with it what it has not yet done: the next one could only look at a
+ * session that never begins */
+int accept_begun(struct session *s)
+{
+	int r = session_queues_started(s);
+
+	if (r == 0)
+		ledger_accepted(s->slot);
+	return r;
 }

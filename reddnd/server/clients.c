@@ -5,7 +5,6 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
-#include "reddnd/session/queues.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -53,7 +52,7 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 	pacer_post(&d->shared->pacer, s);
 	if (dispatch_begin(d, s) < 0 || accept_answer(s) < 0)
 		broken = "the client could not be answered";
-	else if (session_queues_started(s) < 0)
+	else if (accept_begun(s) < 0)
 		broken = "the NIC did not begin with its queues";
 	if (broken) {
 		actions_end(d, s, REDDN_WIRE_END_FAILED, broken);

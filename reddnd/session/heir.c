@@ -170,7 +170,7 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 	const struct ledger_session *l = &slot->session;
 
 	if (!l->accepted)
-		return "the server was restarted before it had answered";
+		return "the server was restarted while the session began";
 	if (slot->kind == LEDGER_CPU_SESSION) {
 		const char *why = absence(o);
 

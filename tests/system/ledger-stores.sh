@@ -64,13 +64,13 @@ died_or_rests()
 	died || as_it_was
 }
 
-client() # OFFLOAD WHAT: it is answered, or refused because the daemon died meanwhile
+client() # OFFLOAD WHAT: it is answered, or learns that the daemon died meanwhile
 {
 	local rc=0
 
 	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" "$1" alice || rc=$?
 	[[ $rc -eq 0 && $(cat "$work/get.log") == wonder ]] && return
-	grep -q 'refused by the server: the server was restarted before it had answered' "$work/get.log" ||
+	grep -qE 'refused by the server: the server was restarted before it had answered|the server was restarted while the session began' "$work/get.log" ||
 		fail "$2: the client is neither answered nor refused with a reason: status $rc" "$work/get.log" "$work/run.log"
 	refused=$((refused + 1))
 }

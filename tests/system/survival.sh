@@ -194,7 +194,7 @@ ok "nothing of them is left over, and limits that an operator set are in force"
 comes() # WHAT OFFLOAD KEY: a client is answered, or refused with a reason
 {
 	on_nic get.log timeout 100 "$REDDN" get -p "$port" -t 50000 "$address" "$2" "$3" && return
-	grep -q 'refused by the server: ' "$work/get.log" ||
+	grep -qE 'refused by the server: |the server was restarted while the session began' "$work/get.log" ||
 		fail "$1: a client of $2 is neither answered nor refused with a reason" "$work/get.log" "$work/run.log"
 }
 

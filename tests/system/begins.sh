@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The daemon is killed when it has answered a client, and the NIC has not begun with the queues: the next daemon ends that session, and the
+# client learns why.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+needs "${recycling[@]}"
+
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+printf 'alice\twonder\n' >"$work/data.tsv"
+"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+cat >"$work/reddnd.conf" <<END
+listen = "$address:$port";
+control = "$work/control";
+programs = "$programs";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
+offloads = (
+  { name = "armed"; program = "hash-get"; region = "t"; },
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; } );
+END
+
+start_nic
+serve_supervised
+
+has_struck()
+{
+	[[ $("$SOFTCX" fault list --json) == *'"struck":1'* ]]
+}
+
+answers()
+{
+	on_nic get.log "$REDDN" get -p "$port" -t 50000 "$address" "$1" alice && [[ $(cat "$work/get.log") == wonder ]]
+}
+
+ended() # times that a daemon ended such a session
+{
+	grep -c 'ends: the server was restarted while the session began' "$work/run.log"
+}
+
+# The daemon waits for a second for the NIC. Where all of this takes longer, once more.
+kills=0
+for offload in armed kept; do
+	before=$(ended)
+	for ((try = 1; ; try++)); do
+		[[ $try -le 20 ]] || fail "$offload: the daemon is never killed in time" "$work/client.log" "$work/run.log"
+		"$SOFTCX" fault add delay 60000000 --opcode send-enable --count 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
+		background client.log "$REDDN" get -p "$port" -t 50000 "$address" $offload alice
+		client=$child
+		until_true has_struck || fail "$offload: nothing is delayed" "$work/client.log" "$work/run.log"
+		kill -9 "$(daemon)"
+		"$SOFTCX" fault clear
+		until_true taken_over $((++kills)) || fail "nobody takes over" "$work/run.log"
+		rc=0
+		wait "$client" || rc=$?
+		[[ $(ended) -eq $before ]] || break
+		if [[ $rc -ne 0 ]]; then
+			grep -q 'the NIC did not begin with its queues' "$work/client.log" ||
+				fail "$offload: the client does not learn that its session never begins" "$work/client.log" "$work/run.log"
+		fi
+	done
+	if [[ $rc -eq 0 ]]; then # it has asked once more
+		[[ $(cat "$work/client.log") == wonder ]] || fail "$offload: the client has another value" "$work/client.log"
+	else
+		grep -q 'the server was restarted while the session began' "$work/client.log" ||
+			fail "$offload: the client does not learn why its session has ended" "$work/client.log" "$work/run.log"
+	fi
+	until_true answers $offload || fail "$offload: the next client is not answered" "$work/get.log" "$work/run.log"
+done
+ok "a session that the NIC has not begun with ends with its daemon, and its client learns why"
+
+kill "$run"
+expect_exit "$run" reddnd-run run.log
+done_testing
