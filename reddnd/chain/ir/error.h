@@ -109,6 +109,8 @@
 			  "and a last step of queue \"{name}\" give it its opcode")                          \
 	X(FAILURE_HEEDLESS, "{at} may fail, and {other}, in another queue, would go on with what was there " \
 			    "before; put both into queue \"{name}\"")                                        \
+	X(WOKEN_ELSEWHERE, "{at} gets its opcode from {other}; with two sets of code queues, queue "         \
+			   "\"{name}\", which enables the reply, must give it")                              \
 	/* verify/bounds.h */                                                                                \
 	X(FOREIGN_REQUEST,                                                                                   \
 		"{at}: {other} puts bytes of a request into its {name}, where only values of the "           \

@@ -124,6 +124,65 @@ static void nothing_can_be_left_out(void **state)
 	chain_derive_free(d);
 }
 
+/*
+ * Of two code queues, "first" wakes the answer, when "second" has woken that. If the one that enables the
+ * reply is the other one, and fails before it does, the other set may enable the reply while the answer is
+ * woken, and not yet what stands before it.
+ */
+static void woken_where_the_reply_is_enabled(void **state)
+{
+	static const struct chain_queue_desc three[] = {{"reply", 0}, {"first", 0}, {"second", 0}};
+	static const uint8_t read[] = {WQE_OP_READ}, both[] = {WQE_OP_WRITE_IMM, WQE_OP_WRITE};
+	static const struct chain_word three_words[] = {{"w", 8, NULL}, {"read", 1, read}, {"both", 2, both}};
+	struct chain_step steps[] = {text[0],
+		{.label = "second",
+			.queue = 2,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_FENCE,
+			.remote = {.kind = CHAIN_AT_SCRATCH, .name = "read"},
+			.local = {{.kind = CHAIN_AT_FIELD,
+				.name = "first",
+				.field = CHAIN_F_OPCODE,
+				.len = 1}}},
+		{.label = "first",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.flags = CHAIN_DORMANT | CHAIN_FENCE,
+			.remote = {.kind = CHAIN_AT_SCRATCH, .name = "both"},
+			.local = {{.kind = CHAIN_AT_FIELD, .name = "done", .field = CHAIN_F_OPCODE, .len = 1},
+				{.kind = CHAIN_AT_FIELD,
+					.name = "value",
+					.field = CHAIN_F_OPCODE,
+					.len = 1}}},
+		{.label = "value",
+			.verb = CHAIN_WRITE,
+			.flags = CHAIN_DORMANT,
+			.remote = {.kind = CHAIN_AT_SLOT, .from = 8},
+			.local = {{.kind = CHAIN_AT_SCRATCH, .name = "w", .len = 8}}},
+		text[2], {.verb = CHAIN_SEND_EN, .upto = CHAIN_UPTO_END}};
+	const struct chain_desc d = {.name = "three",
+		.queues = three,
+		.nqueues = 3,
+		.words = three_words,
+		.nwords = 3,
+		.nregions = 1,
+		.overlap = true,
+		.sets = 2,
+		.steps = steps,
+		.nsteps = 6};
+	struct chain_desc *out;
+	struct chain_error err;
+
+	(void)state;
+	steps[0].queue = 2;
+	steps[5].queue = 1;
+	assert_int_equal(chain_derive(&d, &out, &err), 0);
+	chain_derive_free(out);
+	steps[5].queue = 2;
+	assert_int_equal(chain_derive(&d, &out, &err), CHAIN_REFUSED);
+	assert_string_equal(chain_error_name(err.code), "WOKEN_ELSEWHERE");
+}
+
 static void only_where_instances_overlap(void **state)
 {
 	struct chain_desc d = {.name = "changes",
@@ -310,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_can_be_left_out),
+		cmocka_unit_test(woken_where_the_reply_is_enabled),
 		cmocka_unit_test(only_where_instances_overlap),
 		cmocka_unit_test(sets_take_turns),
 		cmocka_unit_test(armed_again),

@@ -469,11 +469,29 @@ static int leave_doubtful_waits_out(struct proof *p)
 	return 0;
 }
 
+/*
+ * Of two sets of code queues, the other one enables a reply when the queue that was to do so has failed. That
+ * queue's own steps are over then, or never start, but those of others may be at work: what wakes an answer
+ * while the reply is fetched may come too late for the steps before it.
+ */
+static int check_waker(struct proof *p, unsigned answer)
+{
+	const struct chain_desc *d = p->l.d;
+	const unsigned waker = p->waker[answer];
+
+	if (d->sets <= 1 || waker >= d->nsteps || d->steps[waker].queue == d->steps[p->l.answers].queue)
+		return 0;
+	return layout_refuse(&p->l, WOKEN_ELSEWHERE, .at = layout_at(&p->l, answer),
+		.other = layout_at(&p->l, waker), .name = d->queues[d->steps[p->l.answers].queue].name);
+}
+
 /* Steps after an answer do not matter to it; after the end of the reply the slot is armed again */
 static int check_answer(struct proof *p, unsigned answer, bool last)
 {
 	const struct layout *l = &p->l;
 
+	if (check_waker(p, answer))
+		return CHAIN_REFUSED;
 	find_must_run(p, answer);
 	if (leave_doubtful_waits_out(p))
 		return -ENOMEM;
