@@ -134,7 +134,8 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 	CLEANUP(cleanup_free) char *messages = NULL;
 
 	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
-		settings_wrong(l, group, "offload \"%s\": its program has mistakes", o->name);
+		settings_wrong(l, group, "offload \"%s\": its program has mistakes%s", o->name,
+			sets > 1 ? ", or cannot have two sets of code queues (\"code_sets\")" : "");
 		if (messages)
 			fputs(messages, l->errors);
 		return;

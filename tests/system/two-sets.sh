@@ -44,6 +44,7 @@ sed "s|^regions.*|regions = ( { name = \"t\"; kind = \"raw\"; path = \"$work/cou
 rc=0
 "$REDDND" --config "$work/wrong.conf" --check-config >"$work/check.log" 2>&1 || rc=$?
 [[ $rc -ne 0 ]] || fail "a program that changes a region is not refused" "$work/check.log"
+grep -q 'its program has mistakes, or cannot have two sets of code queues ("code_sets")' "$work/check.log" || fail "no hint at the setting" "$work/check.log"
 grep -q 'changes a region, while the head is in queue "code"' "$work/check.log" || fail "no reason" "$work/check.log"
 ok "a program that cannot have two sets is refused, with its line and the reason"
 
