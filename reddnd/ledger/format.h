@@ -130,7 +130,7 @@ struct ledger_recycler {
 	uint16_t recv_en[8]; /* by section of it: WQEBBs of the recycler's ring in which its RECV_ENs are */
 	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
 	uint16_t wqes;                       /* of a request */
-	uint8_t sets;                        /* of code queues; 0: one */
+	uint8_t sets;                        /* of code queues; 0: one, where wqes had 32 bits */
 	uint8_t unused;
 	uint16_t reply_wqebbs; /* of an instance */
 	uint16_t nwrites;      /* 0: there are too many for the ledger */

@@ -91,7 +91,7 @@ static void record_recycler(struct session *s)
 		.request_bytes = s->offload->img->arg_len,
 		.reply_bytes = s->offload->slot_need,
 		.wqes = (uint16_t)s->offload->outcome.wqes,
-		.sets = (uint8_t)s->offload->img->sets};
+		.sets = s->offload->img->sets > 1 ? (uint8_t)s->offload->img->sets : 0};
 	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
 	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
 	record_writes(r, &s->offload->outcome);
