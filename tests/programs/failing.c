@@ -61,6 +61,21 @@ static bool is_one_of(const struct history *h, const uint8_t *slot, unsigned fir
 	return false;
 }
 
+/* Each byte is one of before or of the reply: of a reply that the other set of code queues enables, what its
+ * own had decided is written, and what stands under no condition */
+static bool is_made_of(const struct history *h, const uint8_t *slot)
+{
+	for (unsigned at = 0; at < RUN_SLOT; at++) {
+		unsigned i = 0;
+
+		while (i <= h->n && h->slot[i * (size_t)RUN_SLOT + at] != slot[at])
+			i++;
+		if (i > h->n)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Of two sets of code queues one goes on when the other one has failed. Then there are replies after one that
  * is missing, and right ones. libreddn ends the connection with the first, because of its number.
@@ -107,9 +122,10 @@ static bool check_slots(struct failing *f)
 
 	for (uint64_t n = r->c.sent < depth ? 0 : r->c.sent - depth; n < r->c.sent; n++) {
 		const struct history *h = &f->history[n % depth];
+		const uint8_t *slot = r->slots + n % depth * RUN_SLOT;
 		bool lost = n >= r->answered;
 
-		if (!is_one_of(h, r->slots + n % depth * RUN_SLOT, lost ? 0 : h->n))
+		if (lost && r->c.img->sets > 1 ? !is_made_of(h, slot) : !is_one_of(h, slot, lost ? 0 : h->n))
 			return run_wrong(r,
 				lost ? "a slot has neither what was there nor the reply" : "a reply is gone");
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * on-hw library | features | loops | places | above [--recycled | --groups | --overlap | --recycled-overlap |
- * --two-sets |
- * --recycled-sets | NAME]: these programs (offloads.h) on the emulated silicon, under many seeds, against
- * what they mean in plain C.
+ * --two-sets | --recycled-sets | NAME]: these programs (offloads.h) on the emulated silicon, under many
+ * seeds, against what they mean in plain C.
  */
 #include "tests/programs/offloads.h"
 #include "tests/programs/suite.h"
