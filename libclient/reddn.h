@@ -90,7 +90,8 @@ struct reddn_result {
  * miss is not certain. After `retry_ms` the result is -EAGAIN (entries moved all the time, or the writer died
  * during a move) or -EBADMSG (no record with a right checksum arrived).
  * Other errors of the result: -ESTALE: another table has replaced the one of this connection; connect again.
- * -ECONNRESET, -EIO: the connection was lost before the reply.
+ * -ECONNRESET, -EIO: the connection was lost before the reply. -EPROTO: the reply to a later request came
+ * instead, because a queue of the server has failed; the connection is lost.
  */
 int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
 
