@@ -99,9 +99,12 @@ static void nothing_can_be_left_out(void **state)
 	const unsigned turn = find(d, &(struct chain_step){.queue = 1, .verb = CHAIN_WAIT, .turn = true});
 	const unsigned enable = find(d, &(struct chain_step){.queue = 1, .verb = CHAIN_SEND_EN});
 	const unsigned done = find(d, &(struct chain_step){.verb = CHAIN_WRITE_IMM});
+	unsigned tell = 0;
 	struct chain_step st;
 
 	(void)state;
+	while (!d->steps[tell].label || strcmp(d->steps[tell].label, "tell") != 0)
+		tell++;
 	assert_true(turn < enable && d->steps[enable].flags & CHAIN_SIGNALLED);
 	assert_refused(*d, turn, (struct chain_step){.queue = 1, .verb = CHAIN_NOP}, CHAIN_E_TURN_MISSING);
 	assert_refused(*d, turn, (struct chain_step){.queue = 0, .verb = CHAIN_WAIT, .turn = true},
@@ -113,6 +116,10 @@ static void nothing_can_be_left_out(void **state)
 	st = d->steps[done];
 	st.flags &= (uint8_t)~CHAIN_DORMANT;
 	assert_refused(*d, done, st, CHAIN_E_FAILURE_HIDDEN);
+	/* nothing wakes it */
+	st = d->steps[tell];
+	st.local[0] = text[0].local[0];
+	assert_refused(*d, tell, st, CHAIN_E_FAILURE_HIDDEN);
 	st = d->steps[done];
 	st.flags &= (uint8_t)~CHAIN_IMM_SEQ;
 	assert_refused(*d, done, st, CHAIN_E_ANSWER_NUMBER);
