@@ -47,6 +47,27 @@ nothing_kept()
 	[[ -z $(spares) ]]
 }
 
+# The control socket of the daemon is $work/control.
+clients() # EXPRESSION: of python, of the list d of clients
+{
+	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
+}
+
+requests() # OFFLOAD: of its client, as the daemon has counted them
+{
+	clients "max(o['requests'] for o in d if o['offload'] == '$1')" || echo 0
+}
+
+more_requests() # OFFLOAD N
+{
+	[[ $(requests "$1") -gt $2 ]]
+}
+
+has_clients() # N
+{
+	[[ $(clients 'len(d)') -eq $1 ]]
+}
+
 # On a device without direct commands a session of the CPU ends with its daemon, and its client learns why
 kill_under_cpu_client() # N PROCESS LOG: kills the daemon for the N-th time; PROCESS is the client, LOG its output
 {

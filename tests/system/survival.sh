@@ -50,25 +50,6 @@ ended() # PID
 	! alive "$1"
 }
 
-clients() # EXPRESSION: of python, of the list d of clients
-{
-	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
-}
-
-requests() # OFFLOAD: of its client, as the daemon has counted them
-{
-	clients "max(o['requests'] for o in d if o['offload'] == '$1')" || echo 0
-}
-
-more_requests() # OFFLOAD N
-{
-	[[ $(requests "$1") -gt $2 ]]
-}
-
-has_clients() # N
-{
-	[[ $(clients 'len(d)') -eq $1 ]]
-}
 as_in_second() # the NIC has the objects that it had under the second daemon, when no queues were left of clients that had gone
 {
 	[[ $(objects) == "$(cat "$work/objects.2")" ]]

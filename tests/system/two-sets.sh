@@ -51,31 +51,6 @@ ok "a program that cannot have two sets is refused, with its line and the reason
 start_nic
 serve_supervised
 
-clients() # EXPRESSION: of python, of the list d of clients
-{
-	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
-}
-
-requests() # OFFLOAD: of its client, as the daemon has counted them
-{
-	clients "max(o['requests'] for o in d if o['offload'] == '$1')" || echo 0
-}
-
-more_requests() # OFFLOAD N
-{
-	[[ $(requests "$1") -gt $2 ]]
-}
-
-has_clients() # N
-{
-	[[ $(clients 'len(d)') -eq $1 ]]
-}
-
-spares() # what slots of sessions that ended have, one a line
-{
-	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" spares
-}
-
 load() # OFFLOAD REQUESTS: verified answers
 {
 	on_nic bench.log "$REDDN" bench --timeout 100000 --depth 16 --port "$port" --count "$2" --verify --keys "$work/data.tsv" "$address" "$1" ||
