@@ -10,13 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
-enum { CHANNELS_OPEN = 32 /* and those that stay */ };
+enum {
+	CHANNELS_OPEN = 32, /* and those that stay */
+	LOOKS = 10          /* for an answer, before the thread sleeps: some microseconds */
+};
 
 static struct channel channels[4096];
 static unsigned nchannels; /* used slots are below this */
@@ -207,6 +211,18 @@ int channel_send(const struct channel *ch, struct iovec *iov, size_t niov, const
 	return 0;
 }
 
+/** The NIC has most answers sooner than a thread that sleeps would be woken. */
+static ssize_t receive(int fd, struct msghdr *msg)
+{
+	for (unsigned looks = 0;; looks++) {
+		ssize_t n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC | (looks < LOOKS ? MSG_DONTWAIT : 0));
+
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			return n;
+		sched_yield();
+	}
+}
+
 ssize_t channel_recv(const struct channel *ch, void *buf, size_t size, int *fds, unsigned *nfds)
 {
 	union {
@@ -219,9 +235,7 @@ ssize_t channel_recv(const struct channel *ch, void *buf, size_t size, int *fds,
 	struct cmsghdr *cmsg;
 	ssize_t n;
 
-	do {
-		n = recvmsg(ch->fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	n = receive(ch->fd, &msg);
 	*nfds = 0;
 	if (n < (ssize_t)sizeof(struct softcx_reply))
 		return -EIO;
