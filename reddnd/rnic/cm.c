@@ -286,15 +286,24 @@ int rnic_cm_fd(const struct rnic_cm *cm)
 	return cm->fd;
 }
 
-/* Asks the kernel for all that is known of a client. */
-static int describe_client(struct rnic_conn *conn)
+static struct rnic_conn *new_conn(const struct rnic_cm *cm, uint32_t id)
 {
-	int r = rnic_ucm_query_route(conn->cm->fd, conn->id, &conn->route);
+	struct rnic_conn *conn = calloc(1, sizeof(*conn));
+
+	if (conn)
+		*conn = (struct rnic_conn){.fd = cm->fd, .ledger = cm->ledger, .id = id};
+	return conn;
+}
+
+/* Asks the kernel for all that is known of a client. */
+static int describe_client(struct rnic_cm *cm, struct rnic_conn *conn)
+{
+	int r = rnic_ucm_query_route(conn->fd, conn->id, &conn->route);
 
 	if (r < 0)
 		return log_errno(r, "cannot get the address of a client");
 	describe(&conn->route.peer, conn->peer, sizeof(conn->peer));
-	conn->device = device_name(conn->cm, &conn->route);
+	conn->device = device_name(cm, &conn->route);
 	return conn_get_attr(conn, IBV_QPS_RTR, &conn->rtr);
 }
 
@@ -323,7 +332,7 @@ static void record_request(struct rnic_cm *cm, uint32_t id)
 }
 
 /* Before its id can be that of another */
-void cm_forget_request(struct rnic_cm *cm, uint32_t id)
+static void forget_request(struct rnic_cm *cm, uint32_t id)
 {
 	if (cm->ledger)
 		ledger_remove_request(cm->ledger, id);
@@ -332,27 +341,24 @@ void cm_forget_request(struct rnic_cm *cm, uint32_t id)
 static void destroy_request(struct rnic_cm *cm, uint32_t id, const void *data, size_t size)
 {
 	rnic_ucm_reject(cm->fd, id, data, size);
-	cm_forget_request(cm, id);
+	forget_request(cm, id);
 	rnic_ucm_destroy_id(cm->fd, id);
 }
 
 static void new_request(struct rnic_cm *cm, const struct rnic_ucm_event *event)
 {
-	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
+	CLEANUP(cleanup_free) struct rnic_conn *conn = new_conn(cm, event->id);
 	int r = -ENOMEM;
 
 	record_request(cm, event->id);
 	move_here(cm, event->id); /* unless it is here, as are those that came to this process */
-	if (conn) {
-		conn->cm = cm;
-		conn->id = event->id;
-		r = describe_client(conn);
-	}
+	if (conn)
+		r = describe_client(cm, conn);
 	if (r < 0) {
 		destroy_request(cm, event->id, NULL, 0);
 		return;
 	}
-	conn->recorded = true;
+	conn->recorded = cm->ledger;
 	cm->ops->request(cm->arg, steal_ptr(&conn), event->data, event->size);
 }
 
@@ -455,7 +461,7 @@ void rnic_cm_end_others(struct rnic_cm *cm)
 
 int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struct rnic_conn **out)
 {
-	CLEANUP(cleanup_free) struct rnic_conn *conn = calloc(1, sizeof(*conn));
+	CLEANUP(cleanup_free) struct rnic_conn *conn = new_conn(cm, id);
 
 	if (!conn)
 		return -ENOMEM;
@@ -463,8 +469,6 @@ int rnic_cm_inherit_conn(struct rnic_cm *cm, uint32_t id, uint64_t number, struc
 	if (move_here(cm, id) < 0)
 		return -ENOENT;
 	cm->unread += EVENTS_OF_A_CONN;
-	conn->cm = cm;
-	conn->id = id;
 	conn->accepted = true;
 	conn->recorded = ledger_has_request(cm->ledger, id);
 	snprintf(conn->peer, sizeof(conn->peer), "an unknown address");

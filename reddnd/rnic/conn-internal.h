@@ -12,7 +12,8 @@
 #define CM_LISTENER (UINT64_C(1) << 63)
 
 struct rnic_conn {
-	struct rnic_cm *cm;
+	int fd;                /* the connection manager's */
+	struct ledger *ledger; /* the same, or NULL */
 	uint32_t id;
 	bool accepted;
 	bool over;     /* there is no such id any more */
@@ -28,8 +29,5 @@ struct rnic_conn {
 
 /** What the kernel would bring a queue pair of @conn into @state with. Errors have been logged. */
 int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr);
-
-/** The request with the id has been answered: the ledger need not have it. */
-void cm_forget_request(struct rnic_cm *cm, uint32_t id);
 
 #endif

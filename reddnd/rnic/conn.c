@@ -26,7 +26,7 @@ enum {
 
 int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr)
 {
-	int r = rnic_ucm_qp_attr(rnic_cm_fd(conn->cm), conn->id, state, attr);
+	int r = rnic_ucm_qp_attr(conn->fd, conn->id, state, attr);
 
 	return r < 0 ? log_errno(r, "cannot get the path to client %s", conn->peer) : 0;
 }
@@ -259,7 +259,7 @@ int rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool s
 static void answered(struct rnic_conn *conn)
 {
 	if (conn->recorded)
-		cm_forget_request(conn->cm, conn->id);
+		ledger_remove_request(conn->ledger, conn->id);
 	conn->recorded = false;
 }
 
@@ -268,7 +268,7 @@ int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, cons
 	int r;
 
 	assert(number && !(number & CM_LISTENER) && !conn->accepted);
-	r = rnic_ucm_accept(rnic_cm_fd(conn->cm), conn->id, number, qpn, data, size);
+	r = rnic_ucm_accept(conn->fd, conn->id, number, qpn, data, size);
 	conn->accepted = r == 0;
 	if (conn->accepted)
 		answered(conn);
@@ -277,7 +277,7 @@ int rnic_conn_accept(struct rnic_conn *conn, uint64_t number, uint32_t qpn, cons
 
 int rnic_conn_reject(struct rnic_conn *conn, const void *data, size_t size)
 {
-	return rnic_ucm_reject(rnic_cm_fd(conn->cm), conn->id, data, size);
+	return rnic_ucm_reject(conn->fd, conn->id, data, size);
 }
 
 /* One call for both: to destroy the id sends what a disconnect would send (Linux core/cm.c, cm_destroy_id) */
@@ -285,14 +285,14 @@ void rnic_conn_disconnect(struct rnic_conn *conn)
 {
 	answered(conn);
 	if (!conn->over)
-		rnic_ucm_destroy_id(rnic_cm_fd(conn->cm), conn->id);
+		rnic_ucm_destroy_id(conn->fd, conn->id);
 	conn->over = true;
 }
 
 /* The kernel refuses to reject what is connected (cm.c, cm_send_rej_locked) */
 bool rnic_conn_refuse_inherited(struct rnic_conn *conn, const void *data, size_t size)
 {
-	bool refused = conn->recorded && rnic_ucm_reject(rnic_cm_fd(conn->cm), conn->id, data, size) == 0;
+	bool refused = conn->recorded && rnic_ucm_reject(conn->fd, conn->id, data, size) == 0;
 
 	answered(conn);
 	return refused;

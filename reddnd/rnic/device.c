@@ -308,7 +308,7 @@ int rnic_device_fd(const struct rnic_device *dev)
 
 const char *rnic_device_name(const struct rnic_device *dev)
 {
-	return ibv_get_device_name(dev->ctx->device);
+	return rnic_name(dev);
 }
 
 struct rnic_pd *rnic_device_pd(struct rnic_device *dev)

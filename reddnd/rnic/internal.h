@@ -62,6 +62,11 @@ struct rnic_device {
 	} clock;
 };
 
+static inline const char *rnic_name(const struct rnic_device *dev)
+{
+	return ibv_get_device_name(dev->ctx->device);
+}
+
 /** The object of @slot that is at @offset of its block, or NULL. */
 static inline const struct ledger_object *rnic_find_object(
 	const struct ledger_slot *slot, enum ledger_type type, uint64_t offset)

@@ -53,12 +53,12 @@ static int read_gids(struct rnic_device *dev, struct gids *g)
 	int r = ibv_query_port(dev->ctx, RNIC_PORT, &port);
 
 	if (r)
-		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(dev));
+		return log_errno(-abs(r), "%s: cannot query its port", rnic_name(dev));
 	g->entry = calloc((size_t)port.gid_tbl_len + 1, sizeof(*g->entry));
 	if (!g->entry)
 		return -ENOMEM;
 	g->n = ibv_query_gid_table(dev->ctx, g->entry, (size_t)port.gid_tbl_len, 0);
-	return g->n < 0 ? log_errno((int)g->n, "%s: cannot read its GIDs", rnic_device_name(dev)) : 0;
+	return g->n < 0 ? log_errno((int)g->n, "%s: cannot read its GIDs", rnic_name(dev)) : 0;
 }
 
 /* Tries GIDs of one kind on both sides: the best that leads there */
@@ -81,7 +81,7 @@ static int find_gids(struct rnic_device *dev, struct rnic_device *to, struct rni
 					worth(&other.entry[j]) == w)
 					r = resolve(dev, &own.entry[i], &other.entry[j], path);
 	return r < 0 ? log_errno(r, "%s: no GID leads to %s: both network interfaces must be up",
-			       rnic_device_name(dev), rnic_device_name(to))
+			       rnic_name(dev), rnic_name(to))
 		     : 0;
 }
 
@@ -91,12 +91,12 @@ int rnic_path_to(struct rnic_device *dev, struct rnic_device *to, struct rnic_pa
 	int r = ibv_query_port(to->ctx, RNIC_PORT, &port);
 
 	if (r)
-		return log_errno(-abs(r), "%s: cannot query its port", rnic_device_name(to));
+		return log_errno(-abs(r), "%s: cannot query its port", rnic_name(to));
 	*path = (struct rnic_path){.port = RNIC_PORT, .mtu = (uint8_t)port.active_mtu};
 	if (!dev->caps.infiniband)
 		return find_gids(dev, to, path);
 	if (!port.lid) {
-		log_error("%s: its port has no LID: a subnet manager must run", rnic_device_name(to));
+		log_error("%s: its port has no LID: a subnet manager must run", rnic_name(to));
 		return -ENETDOWN;
 	}
 	path->dlid = port.lid;
@@ -116,9 +116,9 @@ int rnic_own_path_find(struct rnic_device *dev)
 	if (r < 0)
 		return r;
 	if (dev->caps.infiniband)
-		log_info("%s: its queues reach each other by LID %u", rnic_device_name(dev), dev->own.dlid);
+		log_info("%s: its queues reach each other by LID %u", rnic_name(dev), dev->own.dlid);
 	else
 		log_info("%s: its queues reach each other by GID %u, as it has no forced loopback",
-			rnic_device_name(dev), dev->own.sgid_index);
+			rnic_name(dev), dev->own.sgid_index);
 	return 0;
 }

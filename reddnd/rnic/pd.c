@@ -20,8 +20,8 @@ static int number_pd(struct rnic_pd *pd)
 	obj.pd.out = &dv;
 	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
 	if (r)
-		return log_errno(-abs(r), "%s: cannot get the number of a protection domain",
-			rnic_device_name(pd->dev));
+		return log_errno(
+			-abs(r), "%s: cannot get the number of a protection domain", rnic_name(pd->dev));
 	pd->pdn = dv.pdn;
 	return 0;
 }
@@ -36,7 +36,7 @@ int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slo
 	pd->dev = dev;
 	pd->pd = ibv_alloc_pd(dev->ctx);
 	if (!pd->pd)
-		return log_errno(-errno, "%s: cannot make a protection domain", rnic_device_name(dev));
+		return log_errno(-errno, "%s: cannot make a protection domain", rnic_name(dev));
 	pd->slot = slot;
 	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
 	r = dev->direct ? number_pd(pd) : 0;
@@ -56,7 +56,7 @@ int rnic_pd_adopt(struct rnic_pd **out, struct rnic_device *dev, struct ledger_s
 	pd->dev = dev;
 	pd->pd = ibv_import_pd(dev->ctx, o->handle);
 	r = pd->pd ? number_pd(pd)
-		   : log_errno(-errno, "%s: cannot go on with a protection domain", rnic_device_name(dev));
+		   : log_errno(-errno, "%s: cannot go on with a protection domain", rnic_name(dev));
 	if (r < 0) { /* what it is stays in its slot */
 		if (pd->pd)
 			ibv_unimport_pd(pd->pd);
@@ -73,7 +73,7 @@ void rnic_pd_free(struct rnic_pd *pd)
 	uint32_t handle = pd->pd ? pd->pd->handle : 0;
 
 	if (pd->pd && ibv_dealloc_pd(pd->pd))
-		log_warning("%s: a protection domain is still in use", rnic_device_name(pd->dev));
+		log_warning("%s: a protection domain is still in use", rnic_name(pd->dev));
 	else if (pd->pd)
 		ledger_gone(pd->slot, LEDGER_PD, handle);
 	free(pd);
