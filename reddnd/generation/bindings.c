@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/bindings.h"
 
+#include "reddnd/generation/wrong.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

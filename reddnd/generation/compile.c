@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/table.h"
+#include "reddnd/generation/wrong.h"
 #include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"

@@ -4,6 +4,7 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/generation/wrong.h"
 #include "reddnd/rnic/cq-pool.h"
 
 #include <assert.h>

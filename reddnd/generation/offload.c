@@ -6,52 +6,16 @@
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/shape.h"
+#include "reddnd/generation/wrong.h"
 #include "reddnd/program/describe.h"
 #include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int vwrong(struct offload *o, int error, const char *format, va_list ap)
-	__attribute__((format(printf, 3, 0)));
-
-static int vwrong(struct offload *o, int error, const char *format, va_list ap)
-{
-	bool may_fall_back = error == -EOPNOTSUPP && !o->cpu && o->conf->engine == CATALOG_AUTO;
-
-	vsnprintf(o->why, sizeof(o->why), format, ap);
-	log_at(may_fall_back ? LOG_NOTICE : LOG_ERR, 0, "%s: offload %s: %s", o->conf->where, o->conf->name,
-		o->why);
-	return error;
-}
-
-int offload_wrong(struct offload *o, int error, const char *format, ...)
-{
-	va_list ap;
-	int r;
-
-	va_start(ap, format);
-	r = vwrong(o, error, format, ap);
-	va_end(ap);
-	return r;
-}
-
-int offload_unfit(struct offload *o, const char *format, ...)
-{
-	va_list ap;
-	int r;
-
-	va_start(ap, format);
-	r = vwrong(o, -EOPNOTSUPP, format, ap);
-	va_end(ap);
-	o->unfit = true;
-	return r;
-}
 
 /* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
 static int check_budget(struct offload *o)

@@ -68,12 +68,4 @@ void offload_close(struct offload *o); /* fine on an offload that is all zero */
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
 bool offload_uses(const struct offload *o, const struct region *r);
 
-/* ---- for what opens it ---- */
-
-/** Logs what is wrong, and keeps it as the reason why the offload cannot be used. Returns @error. */
-int offload_wrong(struct offload *o, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/** The same for what the device lacks. Returns -EOPNOTSUPP. */
-int offload_unfit(struct offload *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 #endif

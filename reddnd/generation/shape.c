@@ -2,6 +2,7 @@
 #include "reddnd/generation/shape.h"
 
 #include "reddnd/generation/table.h"
+#include "reddnd/generation/wrong.h"
 
 #include <errno.h>
 #include <inttypes.h>
