@@ -241,7 +241,6 @@ bool lower_excludes(const struct guard *a, const struct guard *b);  /* never bot
 
 /* answer.c */
 void lower_check_answers(struct lower *l); /* there is an answer */
-struct steps *lower_list(struct lower *l, bool in_loop);
 
 /* loop-call.c */
 /** True, or the errors are reported. */
@@ -257,12 +256,16 @@ void lower_webs(struct lower *l);
  * steps. */
 bool lower_reversed_store(const struct ast_verb *v);
 struct web *lower_web_of(const struct op *op, const void *key);
+/** Bytes before what a READ of @p wants that it reads as well: where a request or a variable gives the
+ * address. */
+uint32_t lower_skip(const struct ast_place *p);
 
 /* place.c */
 struct word *lower_word(struct lower *l, const char *name, uint16_t size);
 struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64_t value);
 void lower_place_web(struct lower *l, struct web *w); /* gives a web of memory its bytes */
 struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name);
+struct steps *lower_list(struct lower *l, bool in_loop);
 void lower_append(struct lower *l, struct step *s);
 unsigned lower_max_sge(const struct lower *l); /* data segments of a WQE */
 struct place *lower_local(struct lower *l, struct step *s);
@@ -270,19 +273,6 @@ struct place lower_scratch(struct word *w, uint32_t from, uint32_t len);
 /** Bytes from.. of a value, all of them in that part. */
 struct place lower_part(const struct part *part, uint32_t from, uint32_t len);
 struct place lower_field(struct step *s, enum chain_field field, unsigned sge, uint32_t from, uint32_t len);
-/** What an operand's bytes are, as a place to read from. Appends the steps that need to come before. */
-struct place lower_source(
-	struct lower *l, const struct op *op, struct step *user, unsigned sge, const struct ast_operand *o);
-/** Makes @s's place (remote, or local[sge]) that of @p; appends what computes its address. */
-struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
-	const struct ast_place *p, uint64_t at);
-/** Bytes before what a READ of @p wants that it reads as well: where a request or a variable gives the
- * address. */
-uint32_t lower_skip(const struct ast_place *p);
-/** The same for READ @s, whose place it sets and whose first segment takes those bytes. */
-void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p);
-/** A destination in scratch or in a WQE. */
-struct place lower_target(struct lower *l, const struct op *op, const struct ast_place *p, uint32_t bytes);
 /** Appends a READ of @from to @to: both have the same length. */
 struct step *lower_copy(
 	struct lower *l, const struct op *op, struct place from, struct place to, const char *name);
@@ -306,6 +296,18 @@ void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, 
  * the same bytes it brings no more than it has room for, and a READ doubles them.
  */
 void lower_gather_args(struct lower *l);
+
+/* operand.c */
+/** What an operand's bytes are, as a place to read from. Appends the steps that need to come before. */
+struct place lower_source(
+	struct lower *l, const struct op *op, struct step *user, unsigned sge, const struct ast_operand *o);
+/** Makes @s's place (remote, or local[sge]) that of @p; appends what computes its address. */
+struct place lower_region(struct lower *l, const struct op *op, struct step *s, int sge,
+	const struct ast_place *p, uint64_t at);
+/** The same for READ @s, whose place it sets; its first segment takes the bytes of lower_skip(). */
+void lower_read_region(struct lower *l, const struct op *op, struct step *s, const struct ast_place *p);
+/** A destination in scratch or in a WQE. */
+struct place lower_target(struct lower *l, const struct op *op, const struct ast_place *p, uint32_t bytes);
 
 /* verb.c */
 /** Makes the statement's own step, which others may refer to. */

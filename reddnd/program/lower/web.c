@@ -21,6 +21,14 @@ bool lower_reversed_store(const struct ast_verb *v)
 	       o->place->kind == AST_AT_REGION && o->place->nterms;
 }
 
+/* Reading a few bytes more costs less than an addition */
+enum { MOST_SKIPPED = 256 };
+
+uint32_t lower_skip(const struct ast_place *p)
+{
+	return p->kind == AST_AT_REGION && p->nterms == 1 && p->at <= MOST_SKIPPED ? (uint32_t)p->at : 0;
+}
+
 /* @read: of a READ, which can begin a bit before */
 static void note_terms(struct lower *l, struct op *op, const struct ast_place *p, bool read)
 {
