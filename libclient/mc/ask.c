@@ -2,80 +2,15 @@
 #include "libclient/mc/ask.h"
 
 #include "libclient/mc/pieces.h"
+#include "libclient/mc/send.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* TRIES: how often a NIC is asked again. MOVE_MS: a get takes less than moving an item there and back, in
- * milliseconds. */
-enum { TRIES = 2, BATCH = 16, TCP_BATCH = 64, MOVE_MS = 100 };
-
-void mc_ask_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter)
-{
-	++*counter;
-	mc_queue_put(&mc->tcp, a);
-}
-
-/* Requests that are on their way get no reply any more */
-static void abandon(struct reddn_mc *mc, const struct mc_server *s)
-{
-	for (uint32_t i = 0; i < mc->options.depth; i++) {
-		struct mc_ask *a = &mc->asks[i];
-
-		if (!a->flying || &mc->servers[a->server] != s)
-			continue;
-		a->flying = false;
-		mc_ask_tcp(mc, a, &mc->stats.without_nic);
-	}
-}
-
-static void lose(struct reddn_mc *mc, struct mc_server *s, const char *why)
-{
-	mc_server_lose(s, clock_ms(), why);
-	abandon(mc, s);
-}
-
-void mc_ask_send(struct reddn_mc *mc, struct mc_ask *a)
-{
-	struct mc_server *s = &mc->servers[a->server];
-	int r;
-
-	if (!mc_server_ready(s)) {
-		mc_ask_tcp(mc, a, &mc->stats.without_nic);
-		return;
-	}
-	/* the reply of any bucket has where to look */
-	if (!mc_facts_place(&s->facts, a->table, a->key, a->key_len, &a->place))
-		a->place = (struct mc_place){0};
-	a->newest = s->facts.newest;
-	if (!a->began_ms)
-		a->began_ms = clock_tick_ms();
-	r = mc_nic_ask(&s->nic, a->place.at, (uint64_t)(a - mc->asks));
-	if (r == -EAGAIN) {
-		mc_queue_put(&mc->nic, a);
-	} else if (r < 0) {
-		lose(mc, s, reddn_errmsg(s->nic.c));
-		mc_ask_tcp(mc, a, &mc->stats.without_nic);
-	} else {
-		a->flying = true;
-	}
-}
-
-void mc_ask_again(struct reddn_mc *mc, struct mc_ask *a)
-{
-	a->table = 0;
-	a->beyond = false;
-	a->began_ms = 0;
-	a->pieces = (struct mc_pieces){0};
-	if (a->tries++ == TRIES) {
-		mc_ask_tcp(mc, a, &mc->stats.unsure);
-		return;
-	}
-	mc->stats.repeated++;
-	mc_ask_send(mc, a);
-}
+/* MOVE_MS: a get takes less than moving an item there and back, in milliseconds. */
+enum { BATCH = 16, TCP_BATCH = 64, MOVE_MS = 100 };
 
 /* ---- what the NIC answers --------------------------------------------------------------- */
 
@@ -112,7 +47,7 @@ static int absent(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result 
 
 	if (mc_facts_place(facts, a->table + 1u, a->key, a->key_len, &next)) {
 		a->table++;
-		mc_ask_send(mc, a);
+		mc_send(mc, a);
 		return 0;
 	}
 	/* what is dead does not move items */
@@ -123,7 +58,7 @@ static int absent(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result 
 		return 1;
 	}
 	a->absent = true;
-	mc_ask_tcp(mc, a, &mc->stats.absent);
+	mc_send_tcp(mc, a, &mc->stats.absent);
 	return 0;
 }
 
@@ -154,7 +89,7 @@ static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *l
 	case MC_ABSENT:
 		return absent(mc, a, res);
 	case MC_UNSURE:
-		mc_ask_again(mc, a);
+		mc_send_again(mc, a);
 		return 0;
 	case MC_LONG:
 		if (mc_pieces_begin(mc, a, &item))
@@ -163,7 +98,7 @@ static int judge(struct reddn_mc *mc, struct mc_ask *a, const struct mc_lines *l
 	case MC_ELSEWHERE:
 		break;
 	}
-	mc_ask_tcp(mc, a, &mc->stats.elsewhere);
+	mc_send_tcp(mc, a, &mc->stats.elsewhere);
 	return 0;
 }
 
@@ -181,26 +116,26 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 	s->begins = !mc_lines_read(got->value, got->length, &lines);
 	s->listens = s->begins && listens;
 	if (s->begins) {
-		mc_ask_again(mc, a);
+		mc_send_again(mc, a);
 		return 0;
 	}
 	verified = s->verified;
 	if (!mc_server_learn(s, &lines, now_ms)) {
 		if (s->nic.lost)
-			abandon(mc, s);
-		mc_ask_tcp(mc, a, &mc->stats.without_nic);
+			mc_send_abandon(mc, s);
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
 	/* the next memcached runs, and libmemcached need not wait for the end of its pause */
 	if (verified && s->verified != verified && !lines.served.died && !listens)
 		memcached_quit(mc->memc);
 	if (!mc_place_holds(&a->place, &lines)) {
-		mc_ask_again(mc, a);
+		mc_send_again(mc, a);
 		return 0;
 	}
 	if (mc->options.flush_ms != REDDN_MC_FOREVER &&
 		mc_facts_age(&s->facts, now_ms) > mc->options.flush_ms) {
-		mc_ask_tcp(mc, a, &mc->stats.without_nic);
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
 	return judge(mc, a, &lines, got, now_ms, res);
@@ -217,7 +152,7 @@ static int collect(struct reddn_mc *mc, struct mc_server *s, struct reddn_mc_res
 		return 0;
 	k = mc_nic_poll(&s->nic, got, max < BATCH ? max : BATCH, mc->options.reply_ms, &now_ms, &why);
 	if (k < 0)
-		lose(mc, s, why);
+		mc_send_lose(mc, s, why);
 	for (int i = 0; i < k && !s->nic.lost; i++)
 		n += take(mc, s, &got[i], now_ms, &res[n]);
 	return n;
@@ -286,7 +221,7 @@ static void wait_for_memcached(struct reddn_mc *mc, struct mc_ask *a)
 {
 	a->tries = 0;
 	a->absent = false;
-	mc_ask_again(mc, a);
+	mc_send_again(mc, a);
 }
 
 static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_result *res)
@@ -354,25 +289,12 @@ void mc_ask_release(struct reddn_mc *mc)
 		mc_queue_put(&mc->idle, a);
 }
 
-/* What had no room before */
-static void send_queued(struct reddn_mc *mc)
-{
-	struct mc_queue waiting = mc->nic;
-	struct mc_ask *a;
-
-	if (!waiting.first)
-		return;
-	mc_queue_init(&mc->nic);
-	while ((a = mc_queue_take(&waiting)) != NULL)
-		mc_ask_send(mc, a);
-}
-
 int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 {
 	int n = 0;
 
 	mc_ask_release(mc);
-	send_queued(mc);
+	mc_send_queued(mc);
 	for (uint32_t i = 0; i < mc->nservers; i++) {
 		struct mc_server *s = &mc->servers[i];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/pieces.h"
 
-#include "libclient/mc/ask.h"
+#include "libclient/mc/send.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -24,11 +24,11 @@ static void settle(struct reddn_mc *mc, struct mc_ask *a)
 	if (a->pieces.flying || a->pieces.waiting)
 		return;
 	if (a->pieces.lost)
-		mc_ask_tcp(mc, a, &mc->stats.elsewhere);
+		mc_send_tcp(mc, a, &mc->stats.elsewhere);
 	else if (a->pieces.changed)
-		mc_ask_again(mc, a);
+		mc_send_again(mc, a);
 	else
-		mc_ask_send(mc, a);
+		mc_send(mc, a);
 }
 
 /* Pieces that are on their way do not come any more */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/ask.h"
 #include "libclient/mc/pool.h"
+#include "libclient/mc/send.h"
 #include "libclient/public.h"
 #include "util/array.h"
 #include "util/clock.h"
@@ -35,7 +36,7 @@ PUBLIC int reddn_mc_submit(struct reddn_mc *mc, const char *key, size_t key_len,
 	/* servers that were ejected may be back */
 	memcached_autoeject(mc->memc);
 	a->server = memcached_generate_hash(mc->memc, key, key_len);
-	mc_ask_send(mc, a);
+	mc_send(mc, a);
 	return 0;
 }
 
