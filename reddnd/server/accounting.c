@@ -3,8 +3,8 @@
 
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/policy/offload-stats.h"
-#include "reddnd/session/heir.h"
 #include "reddnd/session/instances.h"
+#include "reddnd/session/note.h"
 
 void accounting_began(struct session *s)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * heir.h - sessions that go on under another daemon: what this one notes in the ledger for the next, and
- * taking over what the one before has noted.
+ * heir.h - sessions that go on under this daemon: taking over what the one before has noted (note.h).
  *
  * Thread rules: one thread.
  */
@@ -10,12 +9,6 @@
 
 #include "reddnd/session/session.h"
 
-/* All of these do nothing for a session that is in no ledger. */
-
-/** Counters and limits, as they are now. */
-void session_note(struct session *s);
-/** The windows on its regions, and what is needed of its program; once its chain is bound to them. */
-void session_record_program(struct session *s);
 /** What it claimed of the windows of the daemon before this one, when it was taken over. */
 void session_release_windows(struct session *s);
 

@@ -4,13 +4,13 @@
 #include "mlx5/barrier.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
-#include "reddnd/session/heir.h"
+#include "reddnd/session/note.h"
 #include "reddnd/session/posting.h"
+#include "reddnd/session/queues.h"
 #include "reddnd/session/service.h"
 #include "reddnd/session/silence.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <inttypes.h>
 
 /* The index of the last WQE of the reply of instance @n */
@@ -57,18 +57,6 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 	session_served(s, s->progress.done, cqe);
 	count_one(s);
 	return 0;
-}
-
-uint64_t session_recycled(const struct session *s)
-{
-	uint64_t n;
-
-	if (!s->queues.layout.recycled)
-		return 0;
-	n = __atomic_load_n((uint64_t *)(s->queues.env.lanes.mem + s->queues.layout.recycling.progress),
-		__ATOMIC_RELAXED);
-	barrier_from_device();
-	return le64toh(n);
 }
 
 /*

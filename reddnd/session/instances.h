@@ -19,10 +19,6 @@ int session_rearm(struct session *s, struct verdict *v);
  */
 unsigned session_used(const struct session *s);
 
-/** A recycled session: instances that its recycler has re-armed, a section's slots at a time. 0 for any
- * other. */
-uint64_t session_recycled(const struct session *s);
-
 /**
  * Counts what a recycled chain, which raises no events, has completed since the last time: it reads what the
  * NIC left in memory. The same of a session that the CPU serves, on another thread. Returns the number of

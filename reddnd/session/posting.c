@@ -3,7 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/instances.h"
+#include "reddnd/session/queues.h"
 
 bool session_is_limited(const struct session *s)
 {

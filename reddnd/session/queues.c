@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/queues.h"
 
+#include "mlx5/barrier.h"
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/queues-code.h"
 #include "reddnd/session/silence.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum { RECYCLER_READS = 16 /* under way at a time */ };
@@ -470,4 +472,16 @@ uint32_t session_qpn(const struct session *s, unsigned part)
 	if (part == SESSION_LOOP)
 		return session_loop_qpn(s->queues.loop);
 	return part == SESSION_RECYCLER ? s->recycler.qp.qpn : s->queues.qp[part].qpn;
+}
+
+uint64_t session_recycled(const struct session *s)
+{
+	uint64_t n;
+
+	if (!s->queues.layout.recycled)
+		return 0;
+	n = __atomic_load_n((uint64_t *)(s->queues.env.lanes.mem + s->queues.layout.recycling.progress),
+		__ATOMIC_RELAXED);
+	barrier_from_device();
+	return le64toh(n);
 }

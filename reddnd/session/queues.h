@@ -48,4 +48,8 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part);
 /** The QPN of queue @part. */
 uint32_t session_qpn(const struct session *s, unsigned part);
 
+/** A recycled session: instances that its recycler has re-armed, a section's slots at a time. 0 for any
+ * other. */
+uint64_t session_recycled(const struct session *s);
+
 #endif

@@ -8,6 +8,7 @@
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
+#include "reddnd/session/note.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/session/restart.h"

@@ -9,6 +9,7 @@
  *   spares.h     keeps these
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   group.h      several connections
+ *   note.h       notes a session for the next daemon
  *   heir.h       takes over a session of a daemon before this one
  *   foreign.h    stands in for an offload that this daemon does not have
  *   instances.h  takes completions, counts what finished, arms it again

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * note.h - what this daemon notes in the ledger of a session, for the next one (heir.h).
+ *
+ * Both do nothing for a session that is in no ledger.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef SESSION_NOTE_H
+#define SESSION_NOTE_H
+
+#include "reddnd/session/session.h"
+
+/** Counters and limits, as they are now. */
+void session_note(struct session *s);
+/** The windows on its regions, and what is needed of its program; once its chain is bound to them. */
+void session_record_program(struct session *s);
+
+#endif
