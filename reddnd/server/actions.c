@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/actions.h"
 
+#include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/group.h"
@@ -22,11 +23,7 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	session_end(s, intact);
 	session_charge_rest(s);
 	pacer_forget(&d->shared->pacer, s);
-	HASH_DELETE(by_id, d->sessions, s);
-	HASH_DELETE(by_queues, d->by_queues, s);
-	completions_remove(&d->completions, s);
-	d->nsessions -= session_is_first(s);
-	d->nolder -= dispatch_is_older(d, s);
+	live_remove(d, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 

@@ -3,6 +3,7 @@
 
 #include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"
+#include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
@@ -17,11 +18,11 @@ static void drop(struct dispatch *d, struct session *s)
 
 void adoption_add(struct dispatch *d, struct session *s)
 {
-	dispatch_add(d, s);
+	live_add(d, s);
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->shared->accounting, s);
-	if (dispatch_begin(d, s) == 0) {
+	if (live_begin(d, s) == 0) {
 		if (s->slot->session.established)
 			timers_established(&d->timers, s);
 	} else if (session_number(s) == s->id) {
@@ -50,7 +51,7 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 /* A connection joins the first one of its session again */
 static void join_adopted(struct dispatch *d, struct session *s)
 {
-	struct session *first = dispatch_find(d, session_number(s));
+	struct session *first = live_find(d, session_number(s));
 
 	if (first == s)
 		return;

@@ -3,6 +3,7 @@
 
 #include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"
+#include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
 #include "reddnd/util/log.h"
@@ -44,13 +45,13 @@ static bool on_ready(void *arg, const struct session_client *client, const struc
 		return false;
 	/* Making the queues takes milliseconds, which are not the client's */
 	s->since = clock_us();
-	dispatch_add(d, s);
+	live_add(d, s);
 	if (session_is_first(s))
 		on_began(d, s);
 	else
 		log_at(LOG_INFO, session_number(s), "has %u connections", s->first->connections);
 	pacer_post(&d->shared->pacer, s);
-	if (dispatch_begin(d, s) < 0 || accept_answer(s) < 0)
+	if (live_begin(d, s) < 0 || accept_answer(s) < 0)
 		broken = "the client could not be answered";
 	else if (accept_begun(s) < 0)
 		broken = "the NIC did not begin with its queues";
@@ -88,7 +89,7 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 static void on_established(void *arg, uint64_t number)
 {
 	struct dispatch *d = arg;
-	struct session *s = dispatch_find(d, number);
+	struct session *s = live_find(d, number);
 
 	if (!s)
 		return;
@@ -103,7 +104,7 @@ static void on_gone(void *arg, uint64_t number, const char *why)
 	struct session *s;
 
 	collect_drain(d);
-	s = dispatch_find(d, number);
+	s = live_find(d, number);
 	if (s)
 		actions_left(d, s, why);
 	collect_round(d);

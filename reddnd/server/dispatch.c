@@ -5,6 +5,7 @@
 #include "reddnd/server/actions.h"
 #include "reddnd/server/clients.h"
 #include "reddnd/server/collect.h"
+#include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/group.h"
@@ -19,32 +20,6 @@
 
 /* A client can cause events without end: others have their turn after so many */
 enum { EVENTS_AT_ONCE = 64 };
-
-struct session *dispatch_find(const struct dispatch *d, uint64_t id)
-{
-	struct session *s;
-
-	HASH_FIND(by_id, d->sessions, &id, sizeof(id), s);
-	return s;
-}
-
-void dispatch_add(struct dispatch *d, struct session *s)
-{
-	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
-	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
-	completions_add(&d->completions, s);
-	d->nsessions += session_is_first(s);
-	d->nolder += dispatch_is_older(d, s);
-}
-
-int dispatch_begin(struct dispatch *d, struct session *s)
-{
-	int r = timers_begin(&d->timers, s);
-
-	if (r == 0 && session_counts_late(s))
-		r = late_add(&d->late, s);
-	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
-}
 
 /* ---- budgets ---- */
 
@@ -290,11 +265,6 @@ void dispatch_deinit(struct dispatch *d)
 
 /* ---- for orders ---- */
 
-bool dispatch_is_older(const struct dispatch *d, const struct session *s)
-{
-	return s->offload->generation != d->acceptor.generation;
-}
-
 void dispatch_serve(struct dispatch *d, const struct generation *generation)
 {
 	struct session *s, *next;
@@ -302,7 +272,7 @@ void dispatch_serve(struct dispatch *d, const struct generation *generation)
 	d->acceptor.generation = generation;
 	d->nolder = 0;
 	HASH_ITER (by_id, d->sessions, s, next)
-		d->nolder += dispatch_is_older(d, s);
+		d->nolder += live_is_older(d, s);
 }
 
 void dispatch_use(struct dispatch *d, const struct catalog *catalog)
@@ -326,7 +296,7 @@ static void check_regions(struct dispatch *d, struct session *s)
 	const struct offload *o = s->offload;
 
 	for (unsigned i = 0; i < o->program->nregions; i++) {
-		if (dispatch_is_older(d, s)) /* regions of that one have been checked */
+		if (live_is_older(d, s)) /* regions of that one have been checked */
 			region_check(o->bound[i].region);
 		if (!s->ended && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED, "the data of the offload were cut off");

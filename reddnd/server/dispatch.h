@@ -32,7 +32,7 @@ struct dispatch {
 	struct rnic_device *dev;
 	struct shared *shared;
 	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
-	struct session *sessions;  /* by_id */
+	struct session *sessions;  /* live.h: by_id */
 	struct session *by_queues; /* the same */
 	unsigned nsessions;        /* one of several connections is one */
 	unsigned nolder;           /* connections whose offload is not of the generation for new ones */
@@ -79,14 +79,6 @@ void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 /** Looks if files of regions have been cut. Sessions that use them end. */
 void dispatch_check_regions(struct dispatch *d);
 
-/** Whether the offload of @s is not of the generation for new clients. */
-bool dispatch_is_older(const struct dispatch *d, const struct session *s);
-
-/** NULL: there is no such session. */
-struct session *dispatch_find(const struct dispatch *d, uint64_t id);
-void dispatch_add(struct dispatch *d, struct session *s);
-/** What looks after @s from now on, besides its events. An error: end it, or drop it. */
-int dispatch_begin(struct dispatch *d, struct session *s);
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */
 void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);
 

@@ -5,6 +5,7 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/configuration.h"
 #include "reddnd/server/devices.h"
+#include "reddnd/server/live.h"
 #include "reddnd/server/reload.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
@@ -474,7 +475,7 @@ uint64_t server_reload(struct server *sv)
 static struct session *find_session(struct server *sv, uint64_t id, struct dispatch **d)
 {
 	DEVICES_EACH (device, &sv->devices) {
-		struct session *s = dispatch_find(&device->dispatch, id);
+		struct session *s = live_find(&device->dispatch, id);
 
 		*d = &device->dispatch;
 		if (s)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/live.h"
+
+#include "reddnd/session/group.h"
+#include "reddnd/session/instances.h"
+
+struct session *live_find(const struct dispatch *d, uint64_t id)
+{
+	struct session *s;
+
+	HASH_FIND(by_id, d->sessions, &id, sizeof(id), s);
+	return s;
+}
+
+bool live_is_older(const struct dispatch *d, const struct session *s)
+{
+	return s->offload->generation != d->acceptor.generation;
+}
+
+void live_add(struct dispatch *d, struct session *s)
+{
+	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
+	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
+	completions_add(&d->completions, s);
+	d->nsessions += session_is_first(s);
+	d->nolder += live_is_older(d, s);
+}
+
+void live_remove(struct dispatch *d, struct session *s)
+{
+	HASH_DELETE(by_id, d->sessions, s);
+	HASH_DELETE(by_queues, d->by_queues, s);
+	completions_remove(&d->completions, s);
+	d->nsessions -= session_is_first(s);
+	d->nolder -= live_is_older(d, s);
+}
+
+int live_begin(struct dispatch *d, struct session *s)
+{
+	int r = timers_begin(&d->timers, s);
+
+	if (r == 0 && session_counts_late(s))
+		r = late_add(&d->late, s);
+	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
+}
