@@ -4,7 +4,8 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
-#include "softcx/tool/trace-text.h"
+#include "softcx/tool/trace-json.h"
+#include "softcx/tool/trace-wqe.h"
 #include "util/array.h"
 
 #include <inttypes.h>

@@ -4,6 +4,8 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "softcx/tool/trace-event.h"
+#include "softcx/tool/trace-json.h"
+#include "softcx/tool/trace-wqe.h"
 
 #include "softcx/hw/hw.h"
 #include "util/array.h"
@@ -12,156 +14,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* ---- what a WQE holds ------------------------------------------------------------------- */
-
-enum { MAX_PIECES = 16 }; /* data segments of what a record holds */
-
-struct piece {
-	bool is_inline;
-	uint32_t len, lkey;
-	uint64_t addr;
-};
-
-enum shape { SHAPE_NONE, SHAPE_SEND, SHAPE_WRITE, SHAPE_READ, SHAPE_ATOMIC, SHAPE_WAIT, SHAPE_ENABLE };
-
-struct words {
-	const char *name; /* NULL: no such opcode */
-	enum shape shape;
-	bool cas, masked;
-	const uint8_t *wqe;
-	unsigned bytes;                                      /* of the WQE, that the record holds */
-	bool cut;                                            /* there were more */
-	bool datagram;                                       /* with an address vector */
-	uint32_t dctn;                                       /* which an initiator addresses; 0: none */
-	uint8_t rc[sizeof(((struct softcx_trace *)0)->wqe)]; /* what it has without the address */
-	struct piece piece[MAX_PIECES];
-	unsigned pieces;
-	uint64_t total;
-	/* of an atomic */
-	unsigned size;
-	uint64_t arg, compare, arg_mask, compare_mask;
-};
-
-static const struct {
-	const char *name;
-	enum shape shape;
-} opcodes[] = {
-	[WQE_OP_NOP] = {"NOP", SHAPE_NONE},
-	[WQE_OP_SEND_INVAL] = {"SEND_INVAL", SHAPE_SEND},
-	[WQE_OP_WRITE] = {"WRITE", SHAPE_WRITE},
-	[WQE_OP_WRITE_IMM] = {"WRITE_IMM", SHAPE_WRITE},
-	[WQE_OP_SEND] = {"SEND", SHAPE_SEND},
-	[WQE_OP_SEND_IMM] = {"SEND_IMM", SHAPE_SEND},
-	[WQE_OP_WAIT] = {"WAIT", SHAPE_WAIT},
-	[WQE_OP_READ] = {"READ", SHAPE_READ},
-	[WQE_OP_CAS] = {"CAS", SHAPE_ATOMIC},
-	[WQE_OP_FETCH_ADD] = {"FAA", SHAPE_ATOMIC},
-	[WQE_OP_MASKED_CAS] = {"MASKED_CAS", SHAPE_ATOMIC},
-	[WQE_OP_MASKED_FETCH_ADD] = {"MASKED_FAA", SHAPE_ATOMIC},
-	[WQE_OP_RECV_EN] = {"RECV_EN", SHAPE_ENABLE},
-	[WQE_OP_SEND_EN] = {"SEND_EN", SHAPE_ENABLE},
-	[WQE_OP_LOCAL_INVAL] = {"LOCAL_INVAL", SHAPE_NONE},
-	[WQE_OP_UMR] = {"UMR", SHAPE_NONE},
-};
-
-static void parse_pieces(struct words *w, unsigned at)
-{
-	while (at + WQE_DS <= w->bytes && w->pieces < MAX_PIECES) {
-		const uint8_t *seg = w->wqe + at;
-		struct piece *p = &w->piece[w->pieces++];
-		uint32_t n = wqe_get32(seg);
-
-		p->is_inline = n & WQE_INLINE;
-		p->len = n & ~WQE_INLINE;
-		w->total += p->len;
-		if (p->is_inline) {
-			/* ends the list when it claims more than there is */
-			if (p->len > w->bytes - at - 4)
-				return;
-			at += (p->len + 4 + WQE_DS - 1) / WQE_DS * WQE_DS;
-		} else {
-			p->lkey = wqe_get32(seg + 4);
-			p->addr = wqe_get64(seg + 8);
-			at += WQE_DS;
-		}
-	}
-}
-
-/* An initiator's WQE, without the address vector, is one of RC: hw/op.c. */
-static void parse_target(struct words *w)
-{
-	enum { ADDRESS = (WQE_UD_SGE_DS - 1) * WQE_DS };
-
-	if (w->shape == SHAPE_NONE || w->shape == SHAPE_WAIT || w->shape == SHAPE_ENABLE ||
-		w->bytes < WQE_UD_SGE_DS * WQE_DS)
-		return;
-	w->dctn = wqe_get32(w->wqe + WQE_UD_DQPN) & 0xffffff;
-	memcpy(w->rc, w->wqe, WQE_DS);
-	memcpy(w->rc + WQE_DS, w->wqe + WQE_DS + ADDRESS, w->bytes - WQE_DS - ADDRESS);
-	w->wqe = w->rc;
-	w->bytes -= ADDRESS;
-}
-
-/* Operands as hw/atomic.c reads them. */
-static void parse_atomic(struct words *w, uint8_t opcode, uint8_t opmod)
-{
-	const uint8_t *p = w->wqe + WQE_ATOMIC;
-	uint64_t v[4];
-	bool wide;
-
-	w->cas = opcode == WQE_OP_CAS || opcode == WQE_OP_MASKED_CAS;
-	w->masked = opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
-	w->size = w->masked && opmod == 8 ? 4 : 8;
-	wide = w->masked && w->cas && w->size == 8;
-	for (unsigned i = 0; i < 4; i++)
-		v[i] = w->size == 8 ? wqe_get64(p + 8 * i) : wqe_get32(p + 4 * i);
-	w->arg = v[0];
-	w->compare = v[1];
-	w->arg_mask = w->cas ? v[2] : v[1];
-	w->compare_mask = v[3];
-	parse_pieces(w, WQE_ATOMIC + (wide ? 32 : 16));
-}
-
-static void parse(struct words *w, const struct softcx_trace *rec)
-{
-	*w = (struct words){.wqe = rec->wqe, .bytes = rec->ds * WQE_DS};
-	if (w->bytes > sizeof(rec->wqe)) {
-		w->bytes = sizeof(rec->wqe);
-		w->cut = true;
-	}
-	if (rec->opcode >= COUNT(opcodes) || !opcodes[rec->opcode].name)
-		return;
-	w->name = opcodes[rec->opcode].name;
-	w->shape = opcodes[rec->opcode].shape;
-	if (rec->type == HW_DCI)
-		parse_target(w);
-	switch (w->shape) {
-	case SHAPE_NONE:
-		break;
-	case SHAPE_SEND:
-		w->datagram = rec->type == HW_UD && w->bytes >= WQE_UD_SGE_DS * WQE_DS;
-		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS);
-		break;
-	case SHAPE_WRITE:
-	case SHAPE_READ:
-		parse_pieces(w, 2 * WQE_DS);
-		break;
-	case SHAPE_ATOMIC:
-		parse_atomic(w, rec->opcode, rec->opmod);
-		break;
-	case SHAPE_WAIT:
-	case SHAPE_ENABLE:
-		break;
-	}
-	/* too short for what its opcode needs: its segments mean nothing */
-	if (w->bytes < (w->shape == SHAPE_NONE || w->shape == SHAPE_SEND ? 1u : 2u) * WQE_DS ||
-		(w->shape == SHAPE_ATOMIC && w->bytes < 3 * WQE_DS)) {
-		w->shape = SHAPE_NONE;
-		w->pieces = 0;
-	}
-}
-
-static const char *fence(const struct words *w)
+static const char *fence(const struct trace_wqe *w)
 {
 	static const char *const names[] = {
 		NULL, "small fence", "fence", "strong fence", "small fence and fence"};
@@ -170,7 +23,7 @@ static const char *fence(const struct words *w)
 	return fm < COUNT(names) ? names[fm] : "unknown fence mode";
 }
 
-static bool signaled(const struct words *w)
+static bool signaled(const struct trace_wqe *w)
 {
 	return (w->wqe[WQE_FLAGS] >> WQE_CE_SHIFT & 3) >= WQE_CE_ALWAYS;
 }
@@ -183,36 +36,6 @@ static bool has_imm(const struct softcx_trace *rec)
 static bool invalidates(const struct softcx_trace *rec)
 {
 	return rec->opcode == WQE_OP_SEND_INVAL || rec->opcode == WQE_OP_LOCAL_INVAL;
-}
-
-const char *trace_syndrome(uint8_t code)
-{
-	switch (code) {
-	case CQE_SYND_LOCAL_LENGTH:
-		return "local length error";
-	case CQE_SYND_LOCAL_QP_OP:
-		return "local QP operation error";
-	case CQE_SYND_LOCAL_PROT:
-		return "local protection error";
-	case CQE_SYND_FLUSH:
-		return "flushed";
-	case CQE_SYND_MW_BIND:
-		return "memory window bind error";
-	case CQE_SYND_LOCAL_ACCESS:
-		return "local access error";
-	case CQE_SYND_REMOTE_INVAL:
-		return "remote invalid request error";
-	case CQE_SYND_REMOTE_ACCESS:
-		return "remote access error";
-	case CQE_SYND_REMOTE_OP:
-		return "remote operation error";
-	case CQE_SYND_RETRY:
-		return "transport retries exhausted";
-	case CQE_SYND_RNR_RETRY:
-		return "RNR retries exhausted";
-	default:
-		return "unknown error";
-	}
 }
 
 /* Why nobody answered, if the address vector shows it; or NULL. */
@@ -229,19 +52,6 @@ static const char *lost(const struct softcx_trace *rec)
 	return rec->syndrome == CQE_SYND_RETRY && rec->number < COUNT(words) ? words[rec->number] : NULL;
 }
 
-const char *trace_opcode(uint8_t opcode)
-{
-	return opcode < COUNT(opcodes) ? opcodes[opcode].name : NULL;
-}
-
-uint64_t trace_bytes(const struct softcx_trace *rec)
-{
-	struct words w;
-
-	parse(&w, rec);
-	return w.total;
-}
-
 /* ---- text ------------------------------------------------------------------------------- */
 
 static void print_time(FILE *out, uint64_t ns)
@@ -255,10 +65,10 @@ static void print_time(FILE *out, uint64_t ns)
 	fprintf(out, "%s.%09u", text, (unsigned)(ns % 1000000000));
 }
 
-static void print_pieces(FILE *out, const struct words *w, const char *preposition)
+static void print_pieces(FILE *out, const struct trace_wqe *w, const char *preposition)
 {
 	for (unsigned i = 0; i < w->pieces; i++) {
-		const struct piece *p = &w->piece[i];
+		const struct trace_piece *p = &w->piece[i];
 
 		fprintf(out, "%s", i ? " + " : preposition);
 		if (p->is_inline)
@@ -272,7 +82,7 @@ static void print_pieces(FILE *out, const struct words *w, const char *prepositi
 		fprintf(out, " + more");
 }
 
-static void print_atomic(FILE *out, const struct words *w)
+static void print_atomic(FILE *out, const struct trace_wqe *w)
 {
 	if (w->cas)
 		fprintf(out, " compare 0x%" PRIx64 " swap 0x%" PRIx64, w->compare, w->arg);
@@ -284,16 +94,16 @@ static void print_atomic(FILE *out, const struct words *w)
 		fprintf(out, " field boundaries 0x%" PRIx64, w->arg_mask);
 }
 
-static void print_action(FILE *out, const struct words *w)
+static void print_action(FILE *out, const struct trace_wqe *w)
 {
 	const uint8_t *p = w->wqe;
 	char gid[INET6_ADDRSTRLEN];
 	uint32_t number;
 
 	switch (w->shape) {
-	case SHAPE_NONE:
+	case TRACE_NONE:
 		break;
-	case SHAPE_SEND:
+	case TRACE_SEND:
 		fprintf(out, " %" PRIu64 " bytes", w->total);
 		print_pieces(out, w, " from ");
 		if (w->datagram)
@@ -301,28 +111,28 @@ static void print_action(FILE *out, const struct words *w)
 				inet_ntop(AF_INET6, p + WQE_UD_RGID, gid, sizeof(gid)),
 				wqe_get32(p + WQE_UD_QKEY));
 		break;
-	case SHAPE_WRITE:
+	case TRACE_WRITE:
 		fprintf(out, " %" PRIu64 " bytes", w->total);
 		print_pieces(out, w, " from ");
 		fprintf(out, " to 0x%" PRIx64 " rkey 0x%x", wqe_get64(p + WQE_RADDR),
 			wqe_get32(p + WQE_RKEY));
 		break;
-	case SHAPE_READ:
+	case TRACE_READ:
 		fprintf(out, " %" PRIu64 " bytes from 0x%" PRIx64 " rkey 0x%x", w->total,
 			wqe_get64(p + WQE_RADDR), wqe_get32(p + WQE_RKEY));
 		print_pieces(out, w, " to ");
 		break;
-	case SHAPE_ATOMIC:
+	case TRACE_ATOMIC:
 		fprintf(out, " %u bytes at 0x%" PRIx64 " rkey 0x%x:", w->size, wqe_get64(p + WQE_RADDR),
 			wqe_get32(p + WQE_RKEY));
 		print_atomic(out, w);
 		print_pieces(out, w, ", old value to ");
 		break;
-	case SHAPE_WAIT:
+	case TRACE_WAIT:
 		fprintf(out, " for CQ %u to reach %u", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff,
 			wqe_get32(p + WQE_SYNC_INDEX));
 		break;
-	case SHAPE_ENABLE:
+	case TRACE_ENABLE:
 		number = wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff;
 		fprintf(out, " QP 0x%06x up to %u", number, wqe_get32(p + WQE_SYNC_INDEX) & 0xffff);
 		break;
@@ -331,7 +141,7 @@ static void print_action(FILE *out, const struct words *w)
 
 void trace_text(FILE *out, const struct softcx_trace *rec)
 {
-	struct words w;
+	struct trace_wqe w;
 
 	print_time(out, rec->ns);
 	if (rec->lost) {
@@ -343,7 +153,7 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 		trace_event_text(out, rec);
 		return;
 	}
-	parse(&w, rec);
+	trace_parse(&w, rec);
 	fprintf(out, "QP 0x%06x [%u] ", rec->qpn, rec->index);
 	if (w.name)
 		fprintf(out, "%s", w.name);
@@ -369,25 +179,7 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-void trace_add_number(struct json_object *o, const char *name, uint64_t value)
-{
-	json_object_object_add(o, name, json_object_new_uint64(value));
-}
-
-void trace_add_hex(struct json_object *o, const char *name, uint64_t value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	json_object_object_add(o, name, json_object_new_string(text));
-}
-
-void trace_add_text(struct json_object *o, const char *name, const char *value)
-{
-	json_object_object_add(o, name, json_object_new_string(value));
-}
-
-static struct json_object *pieces_json(const struct words *w)
+static struct json_object *pieces_json(const struct trace_wqe *w)
 {
 	struct json_object *list = json_object_new_array();
 
@@ -406,7 +198,7 @@ static struct json_object *pieces_json(const struct words *w)
 	return list;
 }
 
-static void add_atomic(struct json_object *o, const struct words *w)
+static void add_atomic(struct json_object *o, const struct trace_wqe *w)
 {
 	trace_add_number(o, "size", w->size);
 	if (w->cas) {
@@ -423,37 +215,37 @@ static void add_atomic(struct json_object *o, const struct words *w)
 	}
 }
 
-static void add_action(struct json_object *o, const struct words *w)
+static void add_action(struct json_object *o, const struct trace_wqe *w)
 {
 	const uint8_t *p = w->wqe;
 	char gid[INET6_ADDRSTRLEN];
 
 	switch (w->shape) {
-	case SHAPE_NONE:
+	case TRACE_NONE:
 		return;
-	case SHAPE_WAIT:
+	case TRACE_WAIT:
 		trace_add_number(o, "cqn", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff);
 		trace_add_number(o, "until", wqe_get32(p + WQE_SYNC_INDEX));
 		return;
-	case SHAPE_ENABLE:
+	case TRACE_ENABLE:
 		trace_add_hex(o, "target_qpn", wqe_get32(p + WQE_SYNC_OBJECT) & 0xffffff);
 		trace_add_number(o, "until", wqe_get32(p + WQE_SYNC_INDEX) & 0xffff);
 		return;
-	case SHAPE_SEND:
+	case TRACE_SEND:
 		if (w->datagram) {
 			trace_add_hex(o, "dest_qpn", wqe_get32(p + WQE_UD_DQPN) & 0xffffff);
 			trace_add_text(o, "dest_gid", inet_ntop(AF_INET6, p + WQE_UD_RGID, gid, sizeof(gid)));
 			trace_add_hex(o, "qkey", wqe_get32(p + WQE_UD_QKEY));
 		}
 		break;
-	case SHAPE_WRITE:
-	case SHAPE_READ:
-	case SHAPE_ATOMIC:
+	case TRACE_WRITE:
+	case TRACE_READ:
+	case TRACE_ATOMIC:
 		trace_add_hex(o, "remote_address", wqe_get64(p + WQE_RADDR));
 		trace_add_hex(o, "rkey", wqe_get32(p + WQE_RKEY));
 		break;
 	}
-	if (w->shape == SHAPE_ATOMIC)
+	if (w->shape == TRACE_ATOMIC)
 		add_atomic(o, w);
 	trace_add_number(o, "length", w->total);
 	json_object_object_add(o, "local", pieces_json(w));
@@ -464,7 +256,7 @@ static void add_action(struct json_object *o, const struct words *w)
 struct json_object *trace_json(const struct softcx_trace *rec)
 {
 	struct json_object *o = json_object_new_object();
-	struct words w;
+	struct trace_wqe w;
 
 	trace_add_number(o, "time_ns", rec->ns);
 	if (rec->lost) {
@@ -482,7 +274,7 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 		trace_event_json(o, rec);
 		return o;
 	}
-	parse(&w, rec);
+	trace_parse(&w, rec);
 	trace_add_number(o, "opcode", rec->opcode);
 	if (w.name)
 		trace_add_text(o, "name", w.name);

@@ -6,8 +6,8 @@
  *   TIME DEVICE QP NUMBER [INDEX] OPCODE operands, flags -> outcome
  * In JSON the same facts have members of their own. Addresses, keys and queue pair numbers are hexadecimal
  * (in JSON strings "0x..."); CQ numbers, lengths and indices are decimal. A WQE that was refused is described
- * as far as its bytes make sense. A record that stands for lost ones has their number. trace-event.h prints
- * the records that are not send WQEs.
+ * as far as its bytes make sense (trace-wqe.h). A record that stands for lost ones has their number.
+ * trace-event.h prints the records that are not send WQEs.
  */
 #ifndef SOFTCX_TOOL_TRACE_TEXT_H
 #define SOFTCX_TOOL_TRACE_TEXT_H
@@ -19,16 +19,7 @@
 
 /** Writes one line, newline included. */
 void trace_text(FILE *out, const struct softcx_trace *rec);
-/** Length of the message: the sum of its data segments. */
-uint64_t trace_bytes(const struct softcx_trace *rec);
 /** The caller puts it. */
 struct json_object *trace_json(const struct softcx_trace *rec);
-
-/* Shared with trace-event.c and trace-pcap.c. */
-const char *trace_syndrome(uint8_t code);
-const char *trace_opcode(uint8_t opcode); /* NULL: no such */
-void trace_add_number(struct json_object *o, const char *name, uint64_t value);
-void trace_add_hex(struct json_object *o, const char *name, uint64_t value);
-void trace_add_text(struct json_object *o, const char *name, const char *value);
 
 #endif
