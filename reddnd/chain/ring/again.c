@@ -307,12 +307,13 @@ static void begin(struct state *st, const struct chain_again *a, const struct ch
 	st->part[SCRATCH] = in.scratch_mem;
 }
 
-/* To the next instance of the same lap, of the same set, and of the same round of the reply slots */
-static void go_on(struct state *st, const struct chain_again *a, const struct chain_env *env)
+/* To the next instance of the same lap, of the same set, and of the same round of the reply slots, which are
+ * @slot_step bytes apart */
+static void go_on(struct state *st, const struct chain_again *a, uint64_t slot_step)
 {
 	for (unsigned i = 0; i < a->nbases; i++)
 		st->base[i] += a->bases[i].step;
-	st->base[a->slot_base] += env->slot_count ? env->slot_size * a->img->sets : 0;
+	st->base[a->slot_base] += slot_step;
 	for (unsigned q = 0; q < a->img->nqueues; q++)
 		st->part[q] += a->part_step[q];
 	st->part[SCRATCH] += a->part_step[SCRATCH];
@@ -372,31 +373,35 @@ static void write_pads(const struct chain_image *img, const struct chain_env *en
 	}
 }
 
-void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
+/* Those from @seq up to @to that have the set of code queues of @seq */
+static void arm_set(const struct chain_again *a, const struct chain_env *env, uint64_t seq, uint64_t to)
 {
 	const unsigned sets = a->img->sets, end = env->slots - sets;
-	struct state all[CHAIN_MAX_SETS];
-	uint64_t until[CHAIN_MAX_SETS] = {
-		0}; /* instances before this one can go on from the one before them */
+	const uint64_t slot_step = env->slot_count ? (uint64_t)env->slot_size * sets : 0;
+	uint64_t until = 0; /* instances before this one can go on from the one before them */
+	struct state st;
 
-	assert(from >= env->slots);
-	for (uint64_t seq = from; seq < to; seq++) {
-		unsigned slot = (unsigned)seq & (env->slots - 1), set = (unsigned)seq & (sets - 1);
-		struct state *st = &all[set];
+	for (; seq < to; seq += sets) {
+		const unsigned slot = (unsigned)seq & (env->slots - 1);
 
-		if (sets > 1 && seq == env->first + env->slots) { /* the instance before had a NOP */
+		if (seq < until && slot >= sets && slot < end) {
+			go_on(&st, a, slot_step);
+		} else if (sets > 1 && seq == env->first + env->slots) { /* the instance before had a NOP */
 			chain_arm(a->img, env, seq);
 			continue;
-		}
-		if (seq < until[set] && slot >= sets && slot < end) {
-			go_on(st, a, env);
 		} else {
-			begin(st, a, env, seq);
-			until[set] =
-				seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
+			begin(&st, a, env, seq);
+			until = seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
 		}
-		put(st, a);
+		put(&st, a);
 		if (slot < sets)
 			write_pads(a->img, env, seq);
 	}
+}
+
+void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
+{
+	assert(from >= env->slots);
+	for (unsigned set = 0; set < a->img->sets; set++)
+		arm_set(a, env, from + set, to);
 }
