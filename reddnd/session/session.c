@@ -85,7 +85,10 @@ static int begin(struct session *s, struct rnic_arena *arena, const struct reque
 	if (r < 0)
 		return r;
 	session_set_paced(s, session_is_limited(s));
-	return session_queues_start(s);
+	r = session_queues_start(s);
+	/* When a connection has been accepted, all end with it. So a further one is refused if its queues do
+	 * not begin */
+	return r == 0 && !session_is_first(s) ? session_queues_started(s) : r;
 }
 
 static int begin_cpu(struct session *s, const struct session_parts *parts, const struct request *request)

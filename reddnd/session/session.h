@@ -212,10 +212,10 @@ enum {
 
 /**
  * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()), and to
- * wait until the NIC has begun (session_queues_started()), when the client has been answered. It is
- * the next connection of @first, whatever @id is, or a session of its own if that is NULL. On
- * success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an error of
- * the device; errors of the device have been logged.
+ * wait until the NIC has begun (session_queues_started()), when the client has been answered. It is a session
+ * of its own; or the next connection of @first if that is not NULL, whatever @id is, and has waited for the
+ * NIC. On success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an
+ * error of the device; errors of the device have been logged.
  */
 int session_new(struct session **s, uint64_t id, struct session *first, const struct session_parts *parts,
 	const struct admit_result *a, const struct session_client *client, uint64_t now_us);

@@ -105,6 +105,14 @@ void raw_prepare(struct raw_client *c, const char *address, const char *port, co
 	memcpy(c->req.offload, offload, strnlen(offload, sizeof(c->req.offload)));
 }
 
+void raw_name_session(struct raw_client *c, uint64_t session, uint64_t secret)
+{
+	const struct reddn_wire_join join = {.session = session, .secret = secret};
+
+	c->req.flags = REDDN_REQ_JOIN;
+	memcpy(c->req.offload, &join, sizeof(join));
+}
+
 struct token_ends raw_ends(const struct raw_client *c)
 {
 	struct token_ends ends = {.port = ntohs(rdma_get_dst_port(c->id)), .client_qpn = c->id->qp->qp_num};

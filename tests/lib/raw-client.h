@@ -43,6 +43,8 @@ void raw_need(bool ok, const char *what);
 /** Does everything before connecting. @port: text. */
 void raw_prepare(struct raw_client *c, const char *address, const char *port, const char *offload);
 void raw_finish(struct raw_client *c);
+/** @c->req asks for a further connection of a session, which its reply names so. */
+void raw_name_session(struct raw_client *c, uint64_t session, uint64_t secret);
 /** Of a prepared client: what tokens are made for, and a token of @c->req as it is now. */
 struct token_ends raw_ends(const struct raw_client *c);
 void raw_sign(struct raw_client *c, const struct token_key *key);

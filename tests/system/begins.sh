@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The daemon is killed when it has answered a client, and the NIC has not begun with the queues: the next daemon ends that session, and the
-# client learns why.
+# client learns why. A further connection with whose queues the NIC does not begin is refused, and its session goes on; also if the daemon is
+# killed meanwhile.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${FURTHER:?set FURTHER to the path of the client that joins}"
 
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
@@ -72,6 +73,56 @@ for offload in armed kept; do
 	until_true answers $offload || fail "$offload: the next client is not answered" "$work/get.log" "$work/run.log"
 done
 ok "a session that the NIC has not begun with ends with its daemon, and its client learns why"
+
+# asks PID: the client PID asks for a further connection
+asks()
+{
+	lines=$(wc -l <"$work/further.log")
+	kill -USR1 "$1"
+}
+
+has_answer()
+{
+	[[ $(wc -l <"$work/further.log") -gt $lines ]]
+}
+
+answered() # sets $answer
+{
+	until_true has_answer || fail "$offload: there is no answer" "$work/further.log" "$work/run.log"
+	answer=$(tail -n 1 "$work/further.log")
+}
+
+for offload in armed kept; do
+	background further.log "$FURTHER" "$address" "$port" $offload
+	further=$child
+	until_true grep -q ready "$work/further.log" || fail "$offload: no session" "$work/further.log" "$work/run.log"
+	client=$(program_of "$further")
+
+	# twice: where there are queues that a session left, the daemon drops them and tries again
+	"$SOFTCX" fault add error remote-access --opcode send-enable --count 2 >"$work/fault.log" || fail "no fault" "$work/fault.log"
+	asks "$client"
+	answered
+	[[ $answer == 'refused: the server could not make the queues'* ]] ||
+		fail "$offload: a connection that does not begin is not refused" "$work/further.log" "$work/run.log"
+	"$SOFTCX" fault clear
+
+	for ((try = 1; ; try++)); do
+		[[ $try -le 20 ]] || fail "$offload: the daemon is never killed in time" "$work/further.log" "$work/run.log"
+		"$SOFTCX" fault add delay 60000000 --opcode send-enable --count 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
+		asks "$client"
+		until_true has_struck || fail "$offload: nothing is delayed" "$work/further.log" "$work/run.log"
+		kill -9 "$(daemon)"
+		"$SOFTCX" fault clear
+		until_true taken_over $((++kills)) || fail "nobody takes over" "$work/run.log"
+		answered
+		[[ $answer != 'refused: the server was restarted before it had answered'* ]] || break
+	done
+
+	asks "$client"
+	expect_exit "$further" "the client of several connections" further.log
+	[[ $(tail -n 1 "$work/further.log") == joined ]] || fail "$offload: no further connection" "$work/further.log" "$work/run.log"
+	ok "$offload: a connection that the NIC does not begin with is refused, and its session goes on"
+done
 
 kill "$run"
 expect_exit "$run" reddnd-run run.log

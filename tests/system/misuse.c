@@ -305,20 +305,12 @@ static void until_killed(struct raw_client *c)
 	}
 }
 
-static void name_session(struct raw_client *c, uint64_t session, uint64_t secret)
-{
-	const struct reddn_wire_join join = {.session = session, .secret = secret};
-
-	c->req.flags = REDDN_REQ_JOIN;
-	memcpy(c->req.offload, &join, sizeof(join));
-}
-
 static void join_fails(char **argv, uint64_t session, uint64_t secret)
 {
 	struct raw_client c;
 
 	raw_prepare(&c, argv[1], argv[2], "");
-	name_session(&c, session, secret);
+	raw_name_session(&c, session, secret);
 	raw_need(raw_connect(&c, &c.req, sizeof(c.req)) == RDMA_CM_EVENT_REJECTED &&
 			 c.rej.reason == REDDN_REJ_UNKNOWN,
 		"a connection joins that may not");
@@ -342,7 +334,7 @@ static void joins(char **argv)
 	join_fails(argv, 0, secret);
 	for (unsigned i = 1; i < REDDN_WIRE_CONNECTIONS; i++) {
 		raw_prepare(&c[i], argv[1], argv[2], "");
-		name_session(&c[i], session, secret);
+		raw_name_session(&c[i], session, secret);
 		raw_start(&c[i]);
 		raw_need(c[i].rep.session == session, "it is another session");
 		raw_post_recvs(&c[i], 1);
