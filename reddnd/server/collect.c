@@ -5,6 +5,7 @@
 #include "reddnd/server/actions.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/instances.h"
+#include "reddnd/session/release.h"
 
 /* What threads have executed since the last time */
 static void take_executed(struct dispatch *d)

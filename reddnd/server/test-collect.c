@@ -11,6 +11,7 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/instances.h"
+#include "reddnd/session/release.h"
 
 enum { EIGHTHS = 8, MUCH = 4, LITTLE = 1 };
 

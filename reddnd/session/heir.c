@@ -26,19 +26,6 @@ static void claim_windows(struct session *s)
 			ledger_claim(ledger, ledger_slot_of(ledger, s->slot->session.windows[i]));
 }
 
-void session_release_windows(struct session *s)
-{
-	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
-
-	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
-		uint32_t number = s->slot->session.windows[i];
-
-		s->slot->session.windows[i] = 0;
-		if (number)
-			rnic_window_release(dev, ledger_slot_of(rnic_device_ledger(dev), number));
-	}
-}
-
 /* NULL, or why nobody can have @o */
 static const char *absence(const struct offload *o)
 {

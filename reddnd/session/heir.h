@@ -9,9 +9,6 @@
 
 #include "reddnd/session/session.h"
 
-/** What it claimed of the windows of the daemon before this one, when it was taken over. */
-void session_release_windows(struct session *s);
-
 /** NULL, or why the session in @slot cannot go on at all, in words; @o: the offload of that name, or NULL. */
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o);
 /** NULL, or why it can go on only as a foreign one (foreign.h), in words. */

@@ -5,13 +5,11 @@
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/offer.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
-#include "reddnd/session/heir.h"
 #include "reddnd/session/note.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
-#include "reddnd/session/restart.h"
+#include "reddnd/session/release.h"
 #include "reddnd/session/spares.h"
 #include "util/cleanup.h"
 
@@ -29,16 +27,6 @@ static int charge_pool(struct session *s, struct cq_pool *pool)
 	q->pool = pool;
 	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
 	return q->pool_cqes ? cq_pool_charge(pool, q->pool_cqes, s->offload->cq_alone, &q->pool_cq) : 0;
-}
-
-static void release(struct session *s)
-{
-	session_queues_destroy(s);
-	session_cpu_free(s->cpu);
-	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
-	if (s->adopted)
-		session_release_windows(s);
-	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
 }
 
 /* What the next daemon must know of it, besides its queues. */
@@ -134,7 +122,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	if (r == 0)
 		r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : begin(s, parts->arena, &a->request);
 	if (r < 0) {
-		release(s);
+		session_release(s);
 		return r;
 	}
 	if (s->slot) {
@@ -183,43 +171,4 @@ void session_end(struct session *s, bool intact)
 	session_queues_stop(s);
 	session_cpu_stop(s->cpu);
 	rnic_conn_disconnect(s->client.conn);
-}
-
-/* All but what it has of the device */
-static void leave(struct session *s)
-{
-	rnic_conn_free(s->client.conn);
-	tenant_refund(s->tenant, &s->charge);
-	if (s->adopted)
-		tenant_unref(s->tenant);
-	if (!s->foreign)
-		generation_unref(s->offload->generation);
-	foreign_free(s->foreign);
-}
-
-void session_free(struct session *s)
-{
-	release(s);
-	leave(s);
-	free(s);
-}
-
-int session_make_spare(struct session *s)
-{
-	int r = s->intact ? session_restart(s) : -EINVAL;
-
-	if (r < 0)
-		return r;
-	tenant_ref(s->tenant);
-	leave(s);
-	s->offload = NULL;
-	s->first = s->further = NULL;
-	return 0;
-}
-
-void session_free_spare(struct session *s)
-{
-	release(s);
-	tenant_unref(s->tenant);
-	free(s);
 }

@@ -7,6 +7,7 @@
  *   queues.h     makes and destroys the queues
  *   restart.h    makes those of a session that ended ready for another
  *   spares.h     keeps these
+ *   release.h    gives back what a session has
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   group.h      several connections
  *   note.h       notes a session for the next daemon
@@ -229,12 +230,5 @@ void session_end(struct session *s, bool intact);
 /** Destroys the queue pairs, but for those that can serve another session. They write no CQE after this:
  * empty the CQ pool before new ones are made. */
 void session_destroy_qps(struct session *s);
-/** After session_end() and session_destroy_qps(). */
-void session_free(struct session *s);
-
-/** The same, but what it has of the device is kept, ready for a session of the same tenant and image.
- * -EINVAL: it cannot serve another, all is as before; or an error of the device, logged. */
-int session_make_spare(struct session *s);
-void session_free_spare(struct session *s);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/spares.h"
 
+#include "reddnd/session/release.h"
 #include "util/clock.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who gets which queues of sessions that ended. The queues are numbers. */
+#include "reddnd/session/release.h"
 #include "reddnd/session/spares.h"
 
 #include <setjmp.h>
