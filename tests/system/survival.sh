@@ -144,7 +144,7 @@ struck() # true if it has died; the fault is forgotten
 }
 
 overs=6
-serving_step=$((step / 2 + 1))
+serving_step=$((step / 3 + 1))
 # making a session that the CPU executes takes fewer calls
 [[ ${ENGINE-nic} == nic ]] || serving_step=$((step / 6 + 1))
 for moment in kill-before kill-after; do
