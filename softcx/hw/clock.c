@@ -321,10 +321,12 @@ static void occupy(struct hw_wqe *w, uint64_t work)
 void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 {
 	const struct costs *costs = w->qp->dev->clock->costs;
-	uint64_t last = cq->producer - 1, number = last - ((last - index) & 0xffffff);
+	uint64_t since = (cq->producer - 1 - index) & 0xffffff; /* CQEs after that one */
 
-	if (cq->producer && cq->producer - number <= cq->clock->mask + 1)
-		w->at = later(w->at, cq->clock->cqe[number & cq->clock->mask].at - costs->cqe);
+	/* There is none before the first: to WAIT for CQE -1 is to wait for nothing (wait.h) */
+	if (since < cq->producer && since <= cq->clock->mask)
+		w->at = later(
+			w->at, cq->clock->cqe[(cq->producer - 1 - since) & cq->clock->mask].at - costs->cqe);
 	occupy(w, costs->wait);
 	w->at += costs->wait;
 	w->done = w->at;

@@ -503,6 +503,36 @@ static void fence(void **state)
 	assert_near(at[1], 170, 1);
 }
 
+/* A WAIT for CQE 1 of its own queue, and then one for @index: how long after that CQE it ends. */
+static uint64_t two_waits(uint32_t index)
+{
+	uint64_t before;
+	struct pair p;
+
+	open_pair(&p, &cx5, 1, 1);
+	post(&p, 0, WQE_OP_NOP, 0, SIG);
+	post(&p, 0, WQE_OP_NOP, 0, SIG);
+	wqe_wait(&p.qp[0][0], hw_cqn(p.cq[0][0].cq), 1, 0);
+	wqe_wait(&p.qp[0][0], hw_cqn(p.cq[0][0].cq), index, SIG);
+	rig_ring(&p.qp[0][0]);
+	run(&p);
+	assert_non_null(rig_cq_next(&p.cq[0][0]));
+	before = stamp(rig_cq_next(&p.cq[0][0]));
+	before = stamp(rig_cq_next(&p.cq[0][0])) - before;
+	close_pair(&p);
+	return before;
+}
+
+/* What comes before the first CQE has no time: to wait for that takes no longer than for one long past. */
+static void wait_before_first(void **state)
+{
+	(void)state;
+	assert_near(two_waits(0), 2 * 20, 1); /* order.completion - order.wq */
+	assert_int_equal(two_waits(0xffffff), two_waits(0));
+	assert_int_equal(two_waits(0xfffffe), two_waits(0));
+	assert_int_equal(two_waits(0x800002), two_waits(0)); /* the last of the half window */
+}
+
 /* ---- calendars -------------------------------------------------------------------------- */
 
 static void calendar(void **state)
@@ -598,6 +628,7 @@ int main(void)
 		cmocka_unit_test(software_in_turn),
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(fence),
+		cmocka_unit_test(wait_before_first),
 		cmocka_unit_test(calendar),
 		cmocka_unit_test(bad_files),
 	};

@@ -6,10 +6,11 @@
  * and how DPDK counts (mlx5_txpp.c, mlx5_tx.h).
  *
  * WAIT holds its queue until CQE number `index` of a CQ has been written: 24 bits, inclusive, compared in a
- * cyclic half window. SEND_EN and RECV_EN set the producer index of a managed queue: 16 bits, exclusive,
- * absolute; an index that is not ahead has no effect. Where public sources are silent, the strict device
- * refuses and the lenient one allows: all three need cd_master on their own QP; SEND_EN and RECV_EN need a
- * managed queue of the same PD.
+ * cyclic half window. Numbers before that of the first CQE are passed from the start (`wait_index` of OFED's
+ * verbs.c starts "at value before 0"). SEND_EN and RECV_EN set the producer index of a managed queue: 16
+ * bits, exclusive, absolute; an index that is not ahead has no effect. Where public sources are silent, the
+ * strict device refuses and the lenient one allows: all three need cd_master on their own QP; SEND_EN and
+ * RECV_EN need a managed queue of the same PD.
  */
 #ifndef SOFTCX_HW_WAIT_H
 #define SOFTCX_HW_WAIT_H
