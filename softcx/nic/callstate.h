@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * callstate.h - a call between its arrival and its answer: the other side of call.h. files.c fills in what
+ * callstate.h - a call between its arrival and its answer: the other side of call.h. channel.c fills in what
  * the driver sent, runs the handler, and sends what call_need() or call_reply() built.
  */
 #ifndef SOFTCX_NIC_CALLSTATE_H
