@@ -173,3 +173,31 @@ int text_read(struct text *t, const struct chain_desc *d)
 	find_early(t);
 	return 0;
 }
+
+unsigned text_run_end(const struct text *t, unsigned s, unsigned at)
+{
+	for (; s != NONE; s = t->next[s]) {
+		struct set early = set_below(&t->fetch[s], at), late = set_minus(&t->fetch[s], &early);
+
+		if (set_last(&late) != NONE || t->by_hand[s] != NONE)
+			break;
+	}
+	return s;
+}
+
+struct set text_run_needs(const struct text *t, unsigned s, unsigned end)
+{
+	struct set need = {0};
+
+	for (; s != end; s = t->next[s])
+		set_join(&need, &t->fetch[s]);
+	return need;
+}
+
+bool text_starts_with_request(const struct text *t, unsigned s)
+{
+	struct set need = text_run_needs(t, s, text_run_end(t, s, s));
+
+	set_join(&need, &t->data[s]);
+	return t->by_hand[s] == NONE && set_last(&need) == NONE;
+}

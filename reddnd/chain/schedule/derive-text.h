@@ -33,4 +33,12 @@ int text_read(struct text *t, const struct chain_desc *d);
 /** Step @s waits for the request. */
 bool text_is_request_wait(const struct text *t, unsigned s);
 
+/** First step of its queue, from @s on, that must not be fetched as soon as all before step @at is over;
+ * NONE if none. */
+unsigned text_run_end(const struct text *t, unsigned s, unsigned at);
+/** What must be over before the steps of its queue from @s until @end may be fetched. */
+struct set text_run_needs(const struct text *t, unsigned s, unsigned end);
+/** All that step @s and those enabled with it need is the request. */
+bool text_starts_with_request(const struct text *t, unsigned s);
+
 #endif
