@@ -3,6 +3,7 @@
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
 #include "reddnd/server/configuration.h"
+#include "reddnd/server/operator.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/server.h"
 #include "reddnd/util/log.h"
@@ -168,7 +169,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 static int on_show(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {
 	struct daemon *d = arg;
-	CLEANUP(stats_freep) struct stats *stats = server_snapshot(d->server);
+	CLEANUP(stats_freep) struct stats *stats = operator_snapshot(d->server);
 	uint64_t cpu_ms = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
 	const struct stats_status *s;
 
@@ -193,7 +194,7 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 	struct stats stats;
 	const struct stats_status *s = &stats.status;
 	char age[60] = "", disabled[40] = "";
-	unsigned calls = server_glance(d->server, &stats);
+	unsigned calls = operator_glance(d->server, &stats);
 	int r;
 
 	(void)usec;

@@ -5,6 +5,7 @@
 #include "reddnd/control/metrics.h"
 #include "reddnd/control/state.h"
 #include "reddnd/generation/handover.h"
+#include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -58,7 +59,7 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 static struct json_object *answer_state(
 	struct call *call, struct json_object *(*make)(const struct stats *stats))
 {
-	CLEANUP(stats_freep) struct stats *stats = server_snapshot(call->c->server);
+	CLEANUP(stats_freep) struct stats *stats = operator_snapshot(call->c->server);
 
 	return stats ? make(stats) : refuse(call, "out of memory");
 }
@@ -67,7 +68,7 @@ static struct json_object *run_status(struct call *call)
 {
 	struct stats stats;
 
-	server_overview(call->c->server, &stats);
+	operator_overview(call->c->server, &stats);
 	return state_status(&stats);
 }
 
@@ -93,7 +94,7 @@ static struct json_object *run_tenants(struct call *call)
 
 static struct json_object *run_metrics(struct call *call)
 {
-	CLEANUP(stats_freep) struct stats *stats = server_snapshot(call->c->server);
+	CLEANUP(stats_freep) struct stats *stats = operator_snapshot(call->c->server);
 	CLEANUP(cleanup_free) char *text = stats ? metrics_text(stats) : NULL;
 
 	return text ? json_object_new_string(text) : refuse(call, "out of memory");
@@ -121,7 +122,7 @@ static struct json_object *run_kick(struct call *call)
 
 	if (!json_object_object_get_ex(call->args, "session", &id) || !json_object_is_type(id, json_type_int))
 		return refuse(call, "\"session\" is missing or no number; \"clients\" lists the sessions");
-	if (server_kick(call->c->server, json_object_get_uint64(id)) < 0)
+	if (operator_kick(call->c->server, json_object_get_uint64(id)) < 0)
 		return refuse(call, "there is no session %" PRIu64 "; \"clients\" lists the sessions",
 			json_object_get_uint64(id));
 	o = json_object_new_object();
@@ -146,7 +147,7 @@ static bool take_rate(struct call *call, const char *name, uint64_t max, bool *g
 }
 
 /* False: refused */
-static bool take_limit(struct call *call, struct server_limit *l)
+static bool take_limit(struct call *call, struct operator_limit *l)
 {
 	bool has_burst;
 
@@ -167,7 +168,7 @@ static bool take_limit(struct call *call, struct server_limit *l)
 static struct json_object *run_limit(struct call *call)
 {
 	struct json_object *id = NULL, *name = NULL, *o;
-	struct server_limit l;
+	struct operator_limit l;
 	int r;
 
 	json_object_object_get_ex(call->args, "session", &id);
@@ -177,8 +178,8 @@ static struct json_object *run_limit(struct call *call)
 		return refuse(call, "give either \"session\", a number, or \"tenant\", a name");
 	if (!take_limit(call, &l))
 		return NULL;
-	r = id ? server_limit_session(call->c->server, json_object_get_uint64(id), &l)
-	       : server_limit_tenant(call->c->server, json_object_get_string(name), &l);
+	r = id ? operator_limit_session(call->c->server, json_object_get_uint64(id), &l)
+	       : operator_limit_tenant(call->c->server, json_object_get_string(name), &l);
 	if (r < 0)
 		return refuse(call, "there is no such %s; \"%s\" lists them", id ? "session" : "tenant",
 			id ? "clients" : "tenants");
@@ -249,7 +250,7 @@ static struct json_object *run_hand_over(struct call *call)
 	if (call->peer->fd < 0)
 		return refuse(
 			call, "no descriptor came with the request; send that of the file (SCM_RIGHTS)");
-	r = server_hand_over(
+	r = operator_hand_over(
 		call->c->server, region, call->peer->fd, call->peer->uid, &call->follow->reload, why);
 	return r < 0 ? refuse_owner(call, region, r, why) : NULL;
 }
@@ -262,7 +263,7 @@ static struct json_object *run_give_back(struct call *call)
 
 	if (!region)
 		return NULL;
-	fd = server_give_back(call->c->server, region, call->peer->uid);
+	fd = operator_give_back(call->c->server, region, call->peer->uid);
 	if (fd == -ENOENT)
 		return refuse(call, "nobody has handed over the file of a region \"%s\"", region);
 	if (fd < 0)

@@ -2,6 +2,7 @@
 #include "reddnd/control/listener.h"
 
 #include "reddnd/control/metrics.h"
+#include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -130,7 +131,7 @@ static int write_text(sd_event_source *source, int fd, uint32_t revents, void *a
 	(void)revents;
 	if (eventfd_read(fd, &n) < 0)
 		return 0;
-	stats = server_snapshot(l->server);
+	stats = operator_snapshot(l->server);
 	text = stats ? metrics_text(stats) : NULL;
 	if (text)
 		r = response("application/openmetrics-text; version=1.0.0; charset=utf-8", text,

@@ -432,6 +432,12 @@ bool devices_go_on(const struct devices *d)
 	return false;
 }
 
+void devices_count(struct devices *d)
+{
+	DEVICES_EACH (device, d)
+		dispatch_count(&device->dispatch);
+}
+
 void devices_distrust(struct devices *d, bool distrusted)
 {
 	DEVICES_EACH (device, d)

@@ -56,6 +56,8 @@ int devices_open(struct devices *d, const struct store *left, const struct catal
 unsigned devices_number(const struct devices *d, const struct device *device);
 /** True: a daemon before this one left something that this one goes on with. */
 bool devices_go_on(const struct devices *d);
+/** Brings the counters of all sessions up to date. */
+void devices_count(struct devices *d);
 /** @distrusted: the next daemon begins with the configuration that is kept: the one in force may be why this
  * one fails. If not, with that of the file. */
 void devices_distrust(struct devices *d, bool distrusted);

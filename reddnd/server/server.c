@@ -1,47 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
-#include "reddnd/server/actions.h"
-#include "reddnd/server/collect.h"
-#include "reddnd/server/configuration.h"
-#include "reddnd/server/devices.h"
-#include "reddnd/server/live.h"
 #include "reddnd/server/reload.h"
-#include "reddnd/server/renewal.h"
 #include "reddnd/server/report.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/server/server-state.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-struct server {
-	uint64_t since;
-	sd_event *event;
-	struct store store; /* what was left, and what is kept besides devices */
-	struct devices devices;
-	struct shared shared;
-	struct generation *generation; /* what new clients get */
-	struct offload_stats *stats;
-	struct tenant *tenants;
-	struct events *events;
-	struct record *record;
-	struct worker *worker; /* registers and closes regions, reads files */
-	struct handovers *handovers;
-	struct renewal renewal;
-	sd_event_source *watch;
-	bool kept;     /* the catalog that it began with is the one that was last in force */
-	char *refused; /* why the catalog in force is not the one of the file; NULL: it is */
-	bool ending;
-	const struct server_ops *ops;
-	void *arg;
-};
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
 enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
@@ -309,48 +280,6 @@ static int watch_regions(struct server *sv, const char *config)
 	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
 }
 
-/* ---- handing over ---- */
-
-/* The region @name, if @by may hand its file over */
-static int find_handover(const struct server *sv, const char *name, uid_t by, unsigned *region)
-{
-	const struct catalog *c = sv->generation->catalog;
-
-	for (unsigned i = 0; i < c->nregions; i++) {
-		if (!c->regions[i].handover || strcmp(c->regions[i].name, name) != 0)
-			continue;
-		*region = i;
-		return by == 0 || by == c->regions[i].owner ? 0 : -EPERM;
-	}
-	return -ENOENT;
-}
-
-int server_hand_over(
-	struct server *sv, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY])
-{
-	unsigned i;
-	int r = find_handover(sv, name, by, &i);
-
-	if (r == 0)
-		r = generation_try_file(sv->generation, i, fd, why);
-	if (r == 0)
-		r = handovers_put(sv->handovers, name, fd);
-	if (r < 0)
-		return r;
-	store_put_region(name, fd);
-	log_notice("region %s: user %u hands its file over", name, by);
-	*number = renewal_take(&sv->renewal, sv->generation);
-	return 0;
-}
-
-int server_give_back(struct server *sv, const char *name, uid_t by)
-{
-	unsigned i;
-	int r = find_handover(sv, name, by, &i);
-
-	return r == 0 ? handovers_copy(sv->handovers, name) : r;
-}
-
 /* ---- beginning and end ---- */
 
 /* The next daemon tries again with what was left, as it is. If this one had a catalog that was not in force
@@ -432,16 +361,10 @@ void server_free(struct server *sv)
 	free(sv);
 }
 
-static void count_all(struct server *sv)
-{
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_count(&device->dispatch);
-}
-
 /* The library would free doorbell pages that queues ring (ibv_close_device()), so nothing is closed */
 void server_leave(struct server *sv)
 {
-	count_all(sv);
+	devices_count(&sv->devices);
 	_exit(EX_TEMPFAIL);
 }
 
@@ -452,7 +375,7 @@ void server_trust_catalog(struct server *sv)
 
 void server_distrust_catalog(struct server *sv)
 {
-	count_all(sv);
+	devices_count(&sv->devices);
 	leave_all(sv);
 }
 
@@ -464,76 +387,10 @@ bool server_has_sessions(const struct server *sv)
 	return false;
 }
 
-/* ---- orders ---- */
-
 uint64_t server_reload(struct server *sv)
 {
 	return renewal_reload(&sv->renewal);
 }
-
-/* NULL: there is none. *@d: where it is */
-static struct session *find_session(struct server *sv, uint64_t id, struct dispatch **d)
-{
-	DEVICES_EACH (device, &sv->devices) {
-		struct session *s = live_find(&device->dispatch, id);
-
-		*d = &device->dispatch;
-		if (s)
-			return s;
-	}
-	return NULL;
-}
-
-int server_limit_session(struct server *sv, uint64_t id, const struct server_limit *limit)
-{
-	struct dispatch *d;
-	struct session *s = find_session(sv, id, &d);
-
-	if (!s)
-		return -ENOENT;
-	s = s->first;
-	if (limit->has_rate)
-		session_limit_requests(s, limit->rate, limit->burst, clock_us());
-	if (limit->has_bytes)
-		session_limit_bytes(s, limit->bytes_rate, clock_us());
-	actions_limits_changed(d, s);
-	return 0;
-}
-
-int server_limit_tenant(struct server *sv, const char *name, const struct server_limit *limit)
-{
-	struct catalog_limits limits;
-	struct tenant *t;
-
-	HASH_FIND_STR(sv->tenants, name, t);
-	if (!t)
-		return -ENOENT;
-	limits = t->limits;
-	if (limit->has_rate) {
-		limits.rate = limit->rate;
-		limits.burst = limit->burst;
-	}
-	if (limit->has_bytes)
-		limits.bytes_rate = limit->bytes_rate;
-	tenant_override(t, &limits, clock_us());
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_tenant_changed(&device->dispatch, t);
-	return 0;
-}
-
-int server_kick(struct server *sv, uint64_t id)
-{
-	struct dispatch *d;
-	struct session *s = find_session(sv, id, &d);
-
-	if (!s)
-		return -ENOENT;
-	actions_end(d, s, REDDN_WIRE_END_OPERATOR, "the administrator ended it");
-	collect_reap(d);
-	return 0;
-}
-
-/* ---- state ---- */
 
 const struct catalog *server_catalog(const struct server *sv)
 {
@@ -543,78 +400,4 @@ const struct catalog *server_catalog(const struct server *sv)
 struct events *server_events(struct server *sv)
 {
 	return sv->events;
-}
-
-static struct stats_status status(const struct server *sv, uint64_t now)
-{
-	const struct accounting *a = &sv->shared.accounting;
-
-	return (struct stats_status){
-		.uptime_us = now - sv->since,
-		.sessions_total = sv->shared.last_session,
-		.failed = a->failed,
-		.refused = a->refused,
-		.unlisted = a->unlisted,
-		.requests = a->requests,
-		.reloads = a->reloads,
-		.configuration_refused = sv->refused ? sv->refused : "",
-		.disabled = generation_disabled(sv->generation),
-		.unfinished = generation_unfinished(sv->generation),
-	};
-}
-
-/* Counters are up to date */
-static struct stats_source source_of_stats(struct server *sv)
-{
-	uint64_t now = clock_us();
-	struct stats_source source = {
-		.generation = sv->generation,
-		.left_out = sv->devices.left_out,
-		.nleft_out = sv->devices.nleft_out,
-		.tenants = sv->tenants,
-		.now_us = now,
-		.status = status(sv, now),
-	};
-
-	DEVICES_EACH (device, &sv->devices) {
-		unsigned k = devices_number(&sv->devices, device);
-
-		source.sessions[k] = device->dispatch.sessions;
-		source.nsessions[k] = device->dispatch.nsessions;
-	}
-	return source;
-}
-
-void server_overview(struct server *sv, struct stats *stats)
-{
-	struct stats_source source;
-
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_count_requests(&device->dispatch);
-	source = source_of_stats(sv);
-	stats_overview(stats, &source);
-}
-
-unsigned server_glance(struct server *sv, struct stats *stats)
-{
-	struct stats_source source;
-	unsigned calls = 1;
-
-	DEVICES_EACH (device, &sv->devices) {
-		unsigned n = dispatch_count_some_requests(&device->dispatch);
-
-		calls = n > calls ? n : calls;
-	}
-	source = source_of_stats(sv);
-	stats_overview(stats, &source);
-	return calls;
-}
-
-struct stats *server_snapshot(struct server *sv)
-{
-	struct stats_source source;
-
-	count_all(sv);
-	source = source_of_stats(sv);
-	return stats_new(&source);
 }

@@ -3,7 +3,7 @@
  * server.h - serves a catalog on one device or several: its regions, its offloads, the sessions of clients,
  * and all work for them that is off the path of their requests.
  *
- * server.c opens and closes, and carries out orders; dispatch.h beneath it handles events.
+ * It opens, replaces and closes; dispatch.h beneath it handles events, and operator.h carries out orders.
  *
  * Runs in an sd-event loop; what may take long is done by threads below it. When its last device
  * fails, the loop ends with an error. Regions that cannot be served are tried again every few seconds.
@@ -12,10 +12,8 @@
 #define SERVER_SERVER_H
 
 #include "reddnd/catalog/catalog.h"
-#include "reddnd/generation/region.h"
 #include "reddnd/server/configuration.h"
 #include "reddnd/server/events.h"
-#include "reddnd/server/stats.h"
 
 #include <systemd/sd-event.h>
 
@@ -59,43 +57,5 @@ uint64_t server_reload(struct server *server);
 const struct catalog *server_catalog(const struct server *server);
 /** What happened to clients. Valid as long as the server. */
 struct events *server_events(struct server *server);
-
-/** Brings all counters up to date and takes a snapshot of them: stats_free(). NULL: no memory. */
-struct stats *server_snapshot(struct server *server);
-/** Of a snapshot only the state of the daemon and of its devices; nothing is to be freed. Much faster where
- * there are many sessions. */
-void server_overview(struct server *server, struct stats *stats);
-/** The same, for those who do it again and again whether or not anybody reads it: requests that no completion
- * reports are those of some sessions only, and of others at the next call. Returns the calls until each has
- * been looked at; at least 1. */
-unsigned server_glance(struct server *server, struct stats *stats);
-
-/** Limits to change. Rates of 0: none. */
-struct server_limit {
-	bool has_rate, has_bytes; /* the others stay as they are */
-	uint64_t rate, burst;     /* of requests */
-	uint64_t bytes_rate;      /* of replies */
-};
-
-/** In force until the next reload of the limits of its tenant. -ENOENT: there is no such session or tenant.
- */
-int server_limit_session(struct server *server, uint64_t id, const struct server_limit *limit);
-int server_limit_tenant(struct server *server, const char *name, const struct server_limit *limit);
-
-/**
- * User @by hands the file @fd, which stays the caller's, over as region @name: sessions that begin from then
- * on get it. The number of the reload that brings it into force, as of server_reload(), is in @number.
- * -ENOENT: there is no region of that name that is handed over; -EPERM: @by is neither its owner nor root;
- * -EINVAL, and the reason in
- * @why: the file cannot be served, and nothing has changed.
- */
-int server_hand_over(
-	struct server *server, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY]);
-/** A descriptor of the file that was handed over as region @name, for its owner @by: the caller's to close.
- * -ENOENT: there is none, and -EPERM, as above. */
-int server_give_back(struct server *server, const char *name, uid_t by);
-
-/** Ends session @id. -ENOENT: there is none. */
-int server_kick(struct server *server, uint64_t id);
 
 #endif
