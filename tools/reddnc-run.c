@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddnc-run.h"
-#include "reddnd/generation/offer.h"
-#include "util/number.h"
 
 #include "libclient/args.h"
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/generation/fit.h"
-#include "reddnd/generation/loop-size.h"
+#include "reddnd/generation/offer.h"
 #include "reddnd/generation/offload.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/policy/verdict.h"
 #include "reddnd/session/loop-queue.h"
 #include "tools/common/tool.h"
+#include "tools/reddnc-result.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/number.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sysexits.h>
 #include <time.h>
@@ -37,9 +33,10 @@ enum {
 	SECOND_US = 1000000,
 };
 
+enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };
+
 /* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply
  * slot */
-enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };
 enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
 
 struct bench {
@@ -415,114 +412,23 @@ static int await_reply(struct bench *b)
 	return r;
 }
 
-/* ---- the result -------------------------------------------------------------------------------- */
-
-static const uint8_t *reply(const struct bench *b)
+static void show(const struct bench *b, bool answered, FILE *out)
 {
-	return b->client.mem + SLOT;
-}
+	struct reddnc_result result = {.program = b->run->program,
+		.image = b->img,
+		.slots = SLOTS,
+		.reply = b->client.mem + SLOT,
+		.scratch = b->env.scratch.mem,
+		.loop = b->loop,
+		.took_us = b->took_us,
+		.answered = answered};
 
-static struct json_object *loop_json(const struct bench *b)
-{
-	const struct program *p = b->run->program;
-	const uint64_t n = session_loop_iterations(b->loop), wqes = loop_size_wqes(p, n);
-	const double seconds = (double)b->took_us / SECOND_US;
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "iterations", json_object_new_uint64(n));
-	json_object_object_add(o, "wqes", json_object_new_uint64(wqes));
-	json_object_object_add(o, "iterations_per_lap", json_object_new_int((int)p->loop_info.iterations));
-	json_object_object_add(o, "wqes_per_lap", json_object_new_int((int)p->loop_info.lap.wqes));
-	json_object_object_add(o, "ring_wqebbs", json_object_new_int((int)p->loop_ring));
-	json_object_object_add(o, "seconds", json_object_new_double(seconds));
-	return o;
-}
-
-static void print_loop(const struct bench *b, FILE *out)
-{
-	const struct program *p = b->run->program;
-	const uint64_t n = session_loop_iterations(b->loop);
-	const double seconds = (double)b->took_us / SECOND_US;
-
-	/* They are counted half a lap at a time */
-	fprintf(out, "loop\n  from %" PRIu64 " to %" PRIu64 " iterations, %.3f s", n,
-		n + p->loop_info.iterations / 2, seconds);
-	if (n)
-		fprintf(out, ", %.0f iterations and %.0f WQEs per second", (double)n / seconds,
-			(double)loop_size_wqes(p, n) / seconds);
-	fputc('\n', out);
-}
-
-static void print_json(struct bench *b, bool answered, FILE *out)
-{
-	struct json_object *o = json_object_new_object(), *steps = json_object_new_array();
-	char line[600], hex[3] = "";
-	char *text = calloc(2ul * b->run->program->reply_max + 1, 1);
-
-	for (uint32_t i = 0; text && i < b->run->program->reply_max; i++) {
-		snprintf(hex, sizeof(hex), "%02x", reply(b)[i]);
-		memcpy(text + 2ul * i, hex, 2);
-	}
-	json_object_object_add(o, "answered", json_object_new_boolean(answered));
-	json_object_object_add(o, "reply", json_object_new_string(text ? text : ""));
 	for (unsigned q = 0; q < b->img->nqueues; q++)
-		for (uint32_t w = 0; w < b->img->queue[q].wqebbs;) {
-			struct json_object *step = json_object_new_object();
-
-			json_object_object_add(
-				step, "queue", json_object_new_string(b->run->program->desc->queues[q].name));
-			json_object_object_add(step, "step",
-				json_object_new_string(chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL)));
-			w += chain_decode(b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
-				(size_t)(b->img->queue[q].wqebbs - w) * CHAIN_WQEBB, line, sizeof(line));
-			json_object_object_add(step, "wqe", json_object_new_string(line));
-			json_object_array_add(steps, step);
-		}
-	json_object_object_add(o, "work_requests", steps);
-	if (b->loop)
-		json_object_object_add(o, "loop", loop_json(b));
-	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
-	json_object_put(o);
-	free(text);
-}
-
-static void hex_lines(const uint8_t *bytes, size_t len, FILE *out)
-{
-	for (size_t i = 0; i < len; i++)
-		fprintf(out, "%s%02x%s", i % 16 == 0 ? "    " : " ", bytes[i],
-			i % 16 == 15 || i + 1 == len ? "\n" : "");
-}
-
-/* Lines of WQEs as they are now: a dormant one that was given its opcode, an address that was patched */
-static void print_result(struct bench *b, bool answered, FILE *out)
-{
-	char line[600], before[600];
-
-	if (answered) {
-		fprintf(out, "reply\n");
-		hex_lines(reply(b), b->run->program->reply_max, out);
-	}
-	for (unsigned q = 0; q < b->img->nqueues; q++) {
-		const struct chain_queue *queue = &b->img->queue[q];
-
-		fprintf(out, "queue %s\n", b->run->program->desc->queues[q].name);
-		for (uint32_t w = 0, n; w < queue->wqebbs; w += n) {
-			size_t avail = (size_t)(queue->wqebbs - w) * CHAIN_WQEBB;
-			const uint8_t *now = b->qp[q].sq + (size_t)w * CHAIN_WQEBB,
-				      *armed = b->qp[q].sq + (size_t)(w + queue->wqebbs) * CHAIN_WQEBB;
-
-			n = chain_decode(now, avail, line, sizeof(line));
-			chain_decode(armed, avail, before, sizeof(before));
-			fprintf(out, "  %-12s %s\n", chain_step_at(b->img, SLOTS, q, (uint16_t)w, NULL),
-				line);
-			if (now[WQE_OPCODE] != armed[WQE_OPCODE])
-				fprintf(out, "  %-12s was %s\n", "", before);
-		}
-	}
-	if (b->loop)
-		print_loop(b, out);
-	fprintf(out, "scratch\n");
-	hex_lines(b->env.scratch.mem, b->img->scratch_size, out);
+		result.ring[q] = b->qp[q].sq;
+	if (b->run->json)
+		reddnc_result_json(&result, out);
+	else
+		reddnc_result_text(&result, out);
 }
 
 int reddnc_run(const struct reddnc_run *run, FILE *out)
@@ -550,9 +456,6 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	memcpy(b.client.mem + REQUEST, request, b.img->arg_len);
 	send_request(&b);
 	r = await_reply(&b);
-	if (run->json)
-		print_json(&b, r == 0, out);
-	else
-		print_result(&b, r == 0, out);
+	show(&b, r == 0, out);
 	return r;
 }
