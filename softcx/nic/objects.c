@@ -3,9 +3,13 @@
 #include "softcx/nic/ident.h"
 
 #include "softcx/ucma/net.h"
+#include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/mr.h"
+#include "softcx/uverbs/pd.h"
 #include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/srq.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"
 

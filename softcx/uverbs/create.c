@@ -3,9 +3,11 @@
  * Creation of queues and memory regions through ioctl: the only way for queues of a context imported from
  * another process, and for regions in an rdma-core without write().
  */
+#include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/ioctl.h"
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/srq.h"
 #include "util/array.h"
 
 #include <errno.h>

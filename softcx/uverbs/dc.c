@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/dc.h"
 
+#include "softcx/uverbs/cq.h"
+#include "softcx/uverbs/pd.h"
+#include "softcx/uverbs/qp-state.h"
+#include "softcx/uverbs/srq.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/devx.h"
 
+#include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/obj.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"

@@ -9,7 +9,7 @@
 #define SOFTCX_UVERBS_FW_OBJ_H
 
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/pd.h"
 
 #include <errno.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/fw-obj.h"
+
+#include "softcx/uverbs/srq.h"
 #include "softcx/uverbs/uar.h"
 
 #include <endian.h>

@@ -5,7 +5,7 @@
  */
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/fw-obj.h"
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/pd.h"
 #include "softcx/uverbs/uar.h"
 
 #include <errno.h>

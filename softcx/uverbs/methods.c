@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/caps.h"
+#include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/ioctl.h"
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/srq.h"
 #include "softcx/uverbs/write.h"
 #include "util/array.h"
 

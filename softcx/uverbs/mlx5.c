@@ -2,7 +2,7 @@
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/ioctl.h"
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/pd.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp.h - queue pairs of the verbs ABI: creation from mlx5 driver data, state transitions
- * with the attributes each one requires and allows, and queries.
+ * qp.h - queue pairs of the verbs ABI: creation from mlx5 driver data, and their end. qp-state.h has what
+ * happens to them meanwhile.
  */
 #ifndef SOFTCX_UVERBS_QP_H
 #define SOFTCX_UVERBS_QP_H
 
-#include "softcx/uverbs/obj.h"
+#include "softcx/uverbs/event.h"
 
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 
 struct uverbs_qp {
 	struct uverbs_obj obj;
@@ -36,10 +38,7 @@ enum {
 int uverbs_qp_create(struct uverbs_file *file, struct nic_call *call,
 	const struct ib_uverbs_ex_create_qp *req, struct uverbs_channel *async,
 	const struct mlx5_ib_create_qp *drv, struct uverbs_qp **qp);
-/** @dctn: set when a target gets its number; NULL: there is no room for it, and a target refuses. */
-int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req, uint32_t *dctn);
 uint32_t uverbs_qp_number(const struct uverbs_qp *qp); /* 0: it has none yet */
-int uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp);
 int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported);
 int uverbs_qp_find(struct uverbs_file *file, uint64_t handle, struct uverbs_qp **qp);
 
@@ -47,6 +46,5 @@ int uverbs_qp_find(struct uverbs_file *file, uint64_t handle, struct uverbs_qp *
 
 void uverbs_qp_on_event(void *arg, int event);
 int uverbs_qp_free(struct uverbs_obj *obj);
-int uverbs_qp_check_values(const struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *a);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/obj.h"
-#include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/cq.h"
+#include "softcx/uverbs/qp-state.h"
 #include "softcx/uverbs/write.h"
 #include "util/array.h"
 

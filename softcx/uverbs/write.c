@@ -2,8 +2,11 @@
 #include "softcx/uverbs/write.h"
 
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/obj.h"
-#include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/cq.h"
+#include "softcx/uverbs/mr.h"
+#include "softcx/uverbs/pd.h"
+#include "softcx/uverbs/qp-state.h"
+#include "softcx/uverbs/srq.h"
 #include "util/array.h"
 
 #include <errno.h>
