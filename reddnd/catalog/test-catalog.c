@@ -3,7 +3,6 @@
 #include "reddnd/catalog/test-conf.h"
 #include "util/array.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,21 +14,6 @@
 
 #include <cmocka.h>
 
-/* The whole text that loading such a file prints */
-static void expect(const char *text, const char *message)
-{
-	struct catalog *catalog = NULL;
-	char *errors;
-
-	conf_put("c", text);
-	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
-	assert_null(catalog);
-	assert_string_equal(errors, message);
-	free(errors);
-}
-
-#define REGION "regions = ( { name = \"users\"; path = \"/d/users\"; kind = \"table\"; } );\n"
-
 static void test_full(void **state)
 {
 	struct catalog *c =
@@ -40,7 +24,7 @@ static void test_full(void **state)
 			  "= { width = 5; };\n"
 			  "   depth_max = 7; instances = 16; engine = \"cpu\"; } );\n"
 			  "listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
-			  "device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" REGION);
+			  "device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" CONF_REGION);
 
 	(void)state;
 	assert_int_equal(c->nlisten, 3);
@@ -101,7 +85,7 @@ static void test_include(void **state)
 	assert_int_equal(c->nregions, 1);
 	catalog_free(c);
 	conf_put("more", "\n\n{ name = \"users\"; path = \"users\"; kind = \"table\"; }\n");
-	expect("regions = (\n@include \"more\"\n);\n",
+	conf_expect("regions = (\n@include \"more\"\n);\n",
 		"more:3: \"path\" is \"users\"; it must be an absolute path: \"/...\"\n");
 }
 
@@ -114,39 +98,29 @@ static void test_files(void **state)
 	assert_int_equal(catalog_load("absent", NULL, &c, &errors), -EINVAL);
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
-	expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
+	conf_expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
 	conf_put("more", "\n\t@include\t\".\"\n");
-	expect("device = \"a\";\n @include \"more\"\n",
+	conf_expect("device = \"a\";\n @include \"more\"\n",
 		"./more:2: @include \".\" is no file but a directory\n");
 	assert_int_equal(mkfifo("fifo", 0600), 0);
-	expect("@include \"fifo\"\n@include \"/\"\n", "c:1: @include \"fifo\" is no file but something else\n"
-						      "c:2: @include \"/\" is no file but a directory\n");
+	conf_expect("@include \"fifo\"\n@include \"/\"\n",
+		"c:1: @include \"fifo\" is no file but something else\n"
+		"c:2: @include \"/\" is no file but a directory\n");
 	snprintf(message, sizeof(message), "c:1: program %s/fifo.rdn cannot be read: it is no regular file\n",
 		conf_dir);
 	assert_int_equal(rename("fifo", "fifo.rdn"), 0); /* that nobody writes to */
-	expect("offloads = ( { name = \"o\"; program = \"fifo\"; } );\n", message);
+	conf_expect("offloads = ( { name = \"o\"; program = \"fifo\"; } );\n", message);
 	assert_int_equal(rename("fifo.rdn", "fifo"), 0);
 	conf_put("more", "@include \"more\"\n@include \"more\"\n@include \"more\"\n"); /* ever deeper */
-	expect("@include \"more\"\n",
+	conf_expect("@include \"more\"\n",
 		"more:1: include file nesting too deep; see libconfig's manual for the syntax\n");
 	assert_int_equal(unlink("fifo"), 0);
-	expect("listen = ;\n", "c:1: syntax error; see libconfig's manual for the syntax\n");
-	expect("device = \"a\";\ndevice = \"b\";\n",
+	conf_expect("listen = ;\n", "c:1: syntax error; see libconfig's manual for the syntax\n");
+	conf_expect("device = \"a\";\ndevice = \"b\";\n",
 		"c:2: duplicate setting name; see libconfig's manual for the syntax\n");
 }
 
-/* Each text, and all that loading it prints */
-struct mistake {
-	const char *text, *errors;
-};
-
-static void expect_each(const struct mistake *m, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		expect(m[i].text, m[i].errors);
-}
-
-static const struct mistake top_mistakes[] = {
+static const struct conf_mistake top_mistakes[] = {
 	{"lisen = \"0.0.0.0\";\n",
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
 	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
@@ -199,7 +173,7 @@ static const struct mistake top_mistakes[] = {
 static void test_top(void **state)
 {
 	(void)state;
-	expect_each(top_mistakes, COUNT(top_mistakes));
+	conf_expect_each(top_mistakes, COUNT(top_mistakes));
 }
 
 static void test_listen(void **state)
@@ -216,7 +190,7 @@ static void test_listen(void **state)
 			"c:1: cannot listen on \"%s\"; write a numeric address and a port: \"0.0.0.0:7471\", "
 			"\"[::]:7471\"\n",
 			bad[i]);
-		expect(text, message);
+		conf_expect(text, message);
 	}
 }
 
@@ -231,16 +205,14 @@ static void test_sizes(void **state)
 		snprintf(text, sizeof(text), "arena = %s;", bad[i]);
 		snprintf(message, sizeof(message),
 			"c:1: \"arena\" is %s; it must be a size from 4M to 64G, as in \"256M\"\n", bad[i]);
-		expect(text, message);
+		conf_expect(text, message);
 	}
 }
 
-#define A_NAME "a name: 1 to 23 letters, digits, '.', '_' or '-', a letter or digit first"
-
-static const struct mistake region_mistakes[] = {
+static const struct conf_mistake region_mistakes[] = {
 	{"regions = ( 5 );\n", "c:1: entry 1 of \"regions\" is no group; write { name = \"...\"; ... }\n"},
 	{"regions = ( { kind = \"table\"; } );\n",
-		"c:1: \"name\" is missing in a region; set it to " A_NAME "\n"
+		"c:1: \"name\" is missing in a region; set it to " CONF_A_NAME "\n"
 		"c:1: \"path\" is missing in a region; set it to an absolute path: \"/...\", or set "
 		"\"handover\" to true\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; handover = true; path = \"/a\"; owner = 0; } );\n",
@@ -250,9 +222,9 @@ static const struct mistake region_mistakes[] = {
 		"number of "
 		"the user who may do that\n"},
 	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
-		"c:1: \"name\" is \"a/b\"; it must be " A_NAME "\n"
+		"c:1: \"name\" is \"a/b\"; it must be " CONF_A_NAME "\n"
 		"c:1: \"kind\" is \"heap\"; it must be \"table\", \"raw\" or \"memcached\"\n"},
-	{REGION "regionz = 1;\n",
+	{CONF_REGION "regionz = 1;\n",
 		"c:2: unknown setting \"regionz\" in the configuration; did you mean \"regions\"?\n"},
 	{"regions = ( { name = \"u\"; path = \"/a\"; kind = \"table\"; },\n"
 	 "            { name = \"u\"; path = \"/b\"; kind = \"table\"; } );\n",
@@ -305,63 +277,65 @@ static const struct mistake region_mistakes[] = {
 static void test_regions(void **state)
 {
 	(void)state;
-	expect_each(region_mistakes, COUNT(region_mistakes));
+	conf_expect_each(region_mistakes, COUNT(region_mistakes));
 }
 
 /* What stands in the group of an offload, and the message about it */
-static void expect_offloads(const struct mistake *m, size_t n)
+static void expect_offloads(const struct conf_mistake *m, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char text[1024], message[1024];
 
-		snprintf(text, sizeof(text), REGION "offloads = ( { %s } );\n", m[i].text);
+		snprintf(text, sizeof(text), CONF_REGION "offloads = ( { %s } );\n", m[i].text);
 		snprintf(message, sizeof(message), "c:2: %s\n", m[i].errors);
-		expect(text, message);
+		conf_expect(text, message);
 	}
 }
 
-#define OFFLOAD "name = \"get\"; program = \"get\"; region = \"users\"; "
-
-static const struct mistake offload_mistakes[] = {
+static const struct conf_mistake offload_mistakes[] = {
 	{"name = \"get\"; region = \"users\";",
 		"\"program\" is missing in an offload; set it to the name of a program"},
 	{"name = \"get\"; program = \"get\"; region = \"user\";",
 		"no region \"user\"; did you mean \"users\"?"},
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
 		"no region \"zzz\"; declare it in \"regions\""},
-	{OFFLOAD "code_sets = 3;", "\"code_sets\" is 3; it must be a number of sets from 1 to 2"},
-	{OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
-	{OFFLOAD "engine = \"\";", "\"engine\" is \"\"; it must be \"nic\", \"cpu\" or \"auto\""},
-	{OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
-	{OFFLOAD "depth_max = 4097;",
+	{CONF_OFFLOAD "code_sets = 3;", "\"code_sets\" is 3; it must be a number of sets from 1 to 2"},
+	{CONF_OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
+	{CONF_OFFLOAD "engine = \"\";", "\"engine\" is \"\"; it must be \"nic\", \"cpu\" or \"auto\""},
+	{CONF_OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
+	{CONF_OFFLOAD "depth_max = 4097;",
 		"\"depth_max\" is 4097; it must be a number of requests from 1 to 4096"},
-	{OFFLOAD "depth_max = 8589934592L;",
+	{CONF_OFFLOAD "depth_max = 8589934592L;",
 		"\"depth_max\" is 8589934592; it must be a number of requests from 1 to 4096"},
-	{OFFLOAD "depth_max = -1;", "\"depth_max\" is -1; it must be a number of requests from 1 to 4096"},
-	{OFFLOAD "depth_max = \"8\";",
+	{CONF_OFFLOAD "depth_max = -1;",
+		"\"depth_max\" is -1; it must be a number of requests from 1 to 4096"},
+	{CONF_OFFLOAD "depth_max = \"8\";",
 		"\"depth_max\" has the wrong type; it must be a number of requests from 1 to 4096"},
-	{OFFLOAD "instances = 100;", "\"instances\" is 100; it must be 0 or a power of two from 4 to 32768"},
-	{OFFLOAD "instances = 2;", "\"instances\" is 2; it must be 0 or a power of two from 4 to 32768"},
-	{OFFLOAD "instances = 4294967296L;",
+	{CONF_OFFLOAD "instances = 100;",
+		"\"instances\" is 100; it must be 0 or a power of two from 4 to 32768"},
+	{CONF_OFFLOAD "instances = 2;", "\"instances\" is 2; it must be 0 or a power of two from 4 to 32768"},
+	{CONF_OFFLOAD "instances = 4294967296L;",
 		"\"instances\" is 4294967296; it must be 0 or a power of two from 4 to 32768"},
-	{OFFLOAD "depth_max = 33; instances = 64;",
+	{CONF_OFFLOAD "depth_max = 33; instances = 64;",
 		"\"instances\" is 64; it must be at least twice \"depth_max\" (33)"},
-	{OFFLOAD "loop_rate = 999;",
+	{CONF_OFFLOAD "loop_rate = 999;",
 		"\"loop_rate\" is 999; it must be a number of WQEs per second from 1000 to 100000000"},
-	{OFFLOAD "depth = 3;", "unknown setting \"depth\" in an offload; did you mean \"depth_max\"?"},
-	{OFFLOAD "time_budget = \"9ms\";", "\"time_budget\" is \"9ms\"; it must be a time of at least 10 ms, "
-					   "as in \"250ms\" or \"2s\""},
-	{OFFLOAD "loop_budget = \"1025G\";",
+	{CONF_OFFLOAD "depth = 3;", "unknown setting \"depth\" in an offload; did you mean \"depth_max\"?"},
+	{CONF_OFFLOAD "time_budget = \"9ms\";",
+		"\"time_budget\" is \"9ms\"; it must be a time of at least 10 ms, "
+		"as in \"250ms\" or \"2s\""},
+	{CONF_OFFLOAD "loop_budget = \"1025G\";",
 		"\"loop_budget\" is \"1025G\"; it must be a number of iterations from 1 to \"1024G\", as in "
 		"10000 or \"1M\""},
-	{OFFLOAD "on_error = { step = \"throttle:1\"; };",
+	{CONF_OFFLOAD "on_error = { step = \"throttle:1\"; };",
 		"\"step\" must be \"log\", \"throttle:RATE:TIME\", \"terminate\" or \"ban:TIME\", as in "
 		"\"throttle:100:60s\" or \"ban:60s\""},
-	{OFFLOAD "on_error = { steps = \"log\"; };", "there is no verdict \"steps\"; there are step, queue, "
-						     "request, rnr, unreachable, time and loop"},
-	{OFFLOAD "}, { " OFFLOAD, "offload \"get\" is already declared at c:2; names must differ"},
+	{CONF_OFFLOAD "on_error = { steps = \"log\"; };",
+		"there is no verdict \"steps\"; there are step, queue, "
+		"request, rnr, unreachable, time and loop"},
+	{CONF_OFFLOAD "}, { " CONF_OFFLOAD, "offload \"get\" is already declared at c:2; names must differ"},
 	{"name = \"a23456789012345678901234\"; program = \"get\"; region = \"users\";",
-		"\"name\" is \"a23456789012345678901234\"; it must be " A_NAME},
+		"\"name\" is \"a23456789012345678901234\"; it must be " CONF_A_NAME},
 };
 
 static void test_offloads(void **state)
@@ -370,7 +344,7 @@ static void test_offloads(void **state)
 	expect_offloads(offload_mistakes, COUNT(offload_mistakes));
 }
 
-static const struct mistake program_mistakes[] = {
+static const struct conf_mistake program_mistakes[] = {
 	{"name = \"o\"; program = \"/absent.rdn\"; region = \"users\";", "there is no program /absent.rdn"},
 	{"name = \"o\"; program = \"../get\"; region = \"users\";",
 		"\"program\" is \"../get\"; it must be the name of a program in the directories of "
@@ -401,7 +375,7 @@ static const struct mistake program_mistakes[] = {
 
 static void test_programs(void **state)
 {
-	struct mistake absent = {"name = \"o\"; program = \"put\"; region = \"users\";", NULL};
+	struct conf_mistake absent = {"name = \"o\"; program = \"put\"; region = \"users\";", NULL};
 	struct catalog *catalog;
 	char text[200], *errors;
 
@@ -473,175 +447,6 @@ static void test_memcached(void **state)
 	catalog_free(c);
 }
 
-static int bits(const struct catalog *c, unsigned tenant, const char *address)
-{
-	uint8_t a[16] = {[10] = 0xff, [11] = 0xff};
-
-	if (inet_pton(AF_INET, address, a + 12) != 1)
-		assert_int_equal(inet_pton(AF_INET6, address, a), 1);
-	return catalog_match(&c->tenants[tenant], a);
-}
-
-static void test_everyone(void **state)
-{
-	struct catalog *c = conf_load("");
-
-	(void)state;
-	assert_int_equal(c->ntenants, 1);
-	assert_string_equal(c->tenants[0].name, "everyone");
-	assert_int_equal(bits(c, 0, "1.2.3.4"), 0);
-	assert_true(catalog_allows(&c->tenants[0], 7));
-	catalog_free(c);
-}
-
-static void test_networks(void **state)
-{
-	struct catalog *c =
-		conf_load("tenants = ( { name = \"one\"; networks = [ \"192.0.2.0/24\", \"2001:db8::/33\", "
-			  "\"192.0.2.128/25\" ]; },\n"
-			  " { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
-			  " { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
-
-	(void)state;
-	assert_int_equal(c->ntenants, 3);
-	assert_int_equal(bits(c, 0, "192.0.2.127"), 96 + 24);
-	assert_int_equal(bits(c, 0, "192.0.2.128"), 96 + 25);
-	assert_int_equal(bits(c, 0, "192.0.3.0"), -1);
-	assert_int_equal(bits(c, 0, "2001:db8:7fff::1"), 33);
-	assert_int_equal(bits(c, 0, "2001:db8:8000::1"), -1);
-	assert_int_equal(bits(c, 1, "192.0.2.1"), 96);
-	assert_int_equal(bits(c, 1, "fe80::1"), 0);
-	assert_int_equal(bits(c, 2, "10.9.8.7"), 128);
-	assert_int_equal(bits(c, 2, "10.9.8.6"), -1);
-	assert_int_equal(bits(c, 2, "::1"), 128);
-	catalog_free(c);
-}
-
-static void test_limits(void **state)
-{
-	struct catalog *c = conf_load(REGION
-		"offloads = ( { " OFFLOAD "}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
-		"tenants = ( { name = \"one\"; offloads = [ \"b\" ]; sessions = 3; depth = 70000;\n"
-		" queue_bytes = \"1M\"; slot_bytes = \"3K\"; rate = 5000; burst = 5;\n"
-		" session_rate = 7; session_burst = 2; connect_rate = 20; connect_burst = 300;\n"
-		" idle_timeout = \"5m\"; bytes_rate = \"1G\"; session_bytes_rate = \"2K\"; },\n"
-		" { name = \"two\"; networks = [ \"::1\" ]; } );\n");
-	const struct catalog_limits *l = &c->tenants[0].limits;
-
-	(void)state;
-	assert_false(catalog_allows(&c->tenants[0], 0));
-	assert_true(catalog_allows(&c->tenants[0], 1));
-	assert_true(catalog_allows(&c->tenants[1], 0));
-	assert_int_equal(l->sessions, 3);
-	assert_int_equal(l->depth, 70000);
-	assert_int_equal(l->queue_bytes, 1 << 20);
-	assert_int_equal(l->slot_bytes, 3 << 10);
-	assert_int_equal(l->rate, 5000);
-	assert_int_equal(l->burst, 5);
-	assert_int_equal(l->session_rate, 7);
-	assert_int_equal(l->session_burst, 2);
-	assert_int_equal(l->idle_timeout, 300000000);
-	assert_int_equal(l->connect_rate, 20);
-	assert_int_equal(l->connect_burst, 300);
-	assert_int_equal(l->bytes_rate, 1 << 30);
-	assert_int_equal(l->session_bytes_rate, 2048);
-	catalog_free(c);
-}
-
-#define NETS(text) "tenants = ( { name = \"t\"; networks = [ " text " ]; } );\n"
-
-static void test_no_networks(void **state)
-{
-	static const char *const bad[] = {
-		"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "::/129", "1.2.3/24", "host"};
-
-	(void)state;
-	for (size_t i = 0; i < COUNT(bad); i++) {
-		char text[128], message[200];
-
-		snprintf(text, sizeof(text), NETS("\"%s\""), bad[i]);
-		snprintf(message, sizeof(message),
-			"c:1: \"%s\" is no network; write an address and the length of its prefix: "
-			"\"192.0.2.0/24\", \"2001:db8::/32\"\n",
-			bad[i]);
-		expect(text, message);
-	}
-}
-
-#define TENANT(text) "tenants = ( { name = \"a\"; " text " } );\n"
-
-static const struct mistake tenant_mistakes[] = {
-	{"tenants = ( { } );\n", "c:1: \"name\" is missing in a tenant; set it to " A_NAME "\n"},
-	{NETS("\"192.0.2.1/24\""),
-		"c:1: \"192.0.2.1/24\" has bits of a host; they must be 0 behind the prefix\n"},
-	{NETS(""), "c:1: \"networks\" is empty; leave it out for clients from anywhere\n"},
-	{"tenants = ( { name = \"a\"; networks = [ \"10.0.0.0/8\" ]; },\n"
-	 "{ name = \"b\"; networks = [ \"10.0.0.0/8\" ]; } );\n",
-		"c:2: tenants \"a\" and \"b\" have a network in common, and no key to tell them apart\n"},
-	{"tenants = ( { name = \"a\"; }, { name = \"a\"; } );\n",
-		"c:1: tenant \"a\" is already declared at c:1; names must differ\n"},
-	{TENANT("offloads = [ \"x\" ];"), "c:1: no offload \"x\"; declare it in \"offloads\"\n"},
-	{TENANT("connect = 3;"),
-		"c:1: unknown setting \"connect\" in a tenant; did you mean \"connect_rate\"?\n"},
-	{TENANT("rate = 0; sessions = 0; queue_bytes = \"all\"; slot_bytes = 0;"),
-		"c:1: \"rate\" is 0; it must be a number of requests per second from 1 to 1000000000\n"
-		"c:1: \"sessions\" is 0; it must be a number from 1 to 1000000\n"
-		"c:1: \"queue_bytes\" is \"all\"; it must be a size, as in \"64M\"\n"
-		"c:1: \"slot_bytes\" is 0; it must be a size, as in \"64M\"\n"},
-	{TENANT("bytes_rate = 0; session_bytes_rate = \"much\";"),
-		"c:1: \"bytes_rate\" is 0; it must be a size, as in \"64M\"\n"
-		"c:1: \"session_bytes_rate\" is \"much\"; it must be a size, as in \"64M\"\n"},
-	{TENANT("connect_burst = 5;"), "c:1: \"connect_burst\" means nothing without \"connect_rate\"\n"},
-	{TENANT("connect_rate = 0;"), "c:1: \"connect_rate\" is 0; it must be a number of clients per second "
-				      "from 1 to 1000000000\n"},
-	{TENANT("idle_timeout = \"10ms\";"),
-		"c:1: \"idle_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10m\"\n"},
-	{TENANT("burst = 5;"), "c:1: \"burst\" means nothing without \"rate\"\n"},
-	{TENANT("session_rate = 5001; session_burst = 5;"),
-		"c:1: \"session_burst\" is 5; for 5001 requests per second it must be at least 6\n"},
-};
-
-static void test_tenants(void **state)
-{
-	(void)state;
-	expect_each(tenant_mistakes, COUNT(tenant_mistakes));
-}
-
-static void expect_key(const char *key, const char *message)
-{
-	char text[400];
-
-	snprintf(text, sizeof(text), "tenants = ( { name = \"a\"; key = \"%s\"; } );\n", key);
-	expect(text, message);
-}
-
-static void test_keys(void **state)
-{
-	char text[200], message[300];
-	struct catalog *c;
-
-	(void)state;
-	conf_put("key", "0123456789abcdef\n");
-	assert_int_equal(chmod("key", 0600), 0);
-	unsetenv("CREDENTIALS_DIRECTORY");
-	expect_key("key", "c:1: \"key\" is \"key\"; it must be an absolute path, or \"credential:NAME\"\n");
-	expect_key("/absent", "c:1: key file /absent: No such file or directory\n");
-	expect_key("credential:key",
-		"c:1: there is no credential key: CREDENTIALS_DIRECTORY is not set; systemd sets it for "
-		"LoadCredential= of the service\n");
-	setenv("CREDENTIALS_DIRECTORY", conf_dir, 1);
-	expect_key("credential:../key", "c:1: \"../key\" is no name of a credential\n");
-	c = conf_load("tenants = ( { name = \"a\"; key = \"credential:key\"; }, { name = \"b\"; } );\n");
-	assert_true(c->tenants[0].has_key && !c->tenants[1].has_key);
-	assert_int_equal(c->tenants[0].key.len, 16);
-	catalog_free(c);
-	unsetenv("CREDENTIALS_DIRECTORY");
-	assert_int_equal(chmod("key", 0604), 0);
-	snprintf(text, sizeof(text), "%s/key", conf_dir);
-	snprintf(message, sizeof(message), "c:1: key file %s can be read by everybody; chmod o= it\n", text);
-	expect_key(text, message);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -657,12 +462,6 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_memcached),
-		cmocka_unit_test(test_everyone),
-		cmocka_unit_test(test_networks),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_no_networks),
-		cmocka_unit_test(test_tenants),
-		cmocka_unit_test(test_keys),
 	};
 
 	return cmocka_run_group_tests(tests, conf_enter, conf_leave);

@@ -69,3 +69,21 @@ struct catalog *conf_load(const char *text)
 	free(errors);
 	return catalog;
 }
+
+void conf_expect(const char *text, const char *message)
+{
+	struct catalog *catalog = NULL;
+	char *errors;
+
+	conf_put("c", text);
+	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+	assert_null(catalog);
+	assert_string_equal(errors, message);
+	free(errors);
+}
+
+void conf_expect_each(const struct conf_mistake *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		conf_expect(m[i].text, m[i].errors);
+}
