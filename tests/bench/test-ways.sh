@@ -5,12 +5,13 @@
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
-: "${REDDN_TABLE:?}" "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}" "${SOCKETS_SERVER:?}"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
+: "${BASELINE_SERVER:?}" "${BASELINE_CLIENT:?}" "${SOCKETS_SERVER:?}"
 
 seq 2000 | awk '{ printf "key-%d\tvalue %d of %d\n", $1, $1 * 7919, 2000 }' >"$work/data.tsv"
 seq 2000 | awk '{ printf "key-%d\tanother %d\n", $1, $1 }' >"$work/other.tsv"
-"$REDDN_TABLE" create --quiet --capacity 2000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+make_table "$work/table" --capacity 2000 <"$work/data.tsv"
 
 # ask WAY PORT OPTION...: runs a benchmark that must succeed; its output is in ask.log
 ask()

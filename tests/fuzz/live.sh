@@ -7,18 +7,17 @@
 # FUZZ_ARGS: arguments of FUZZ_TARGET, which is the target control.c with replay.c or with libFuzzer.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
 : "${FUZZ_TARGET:?set FUZZ_TARGET to the path of the fuzz target for control sockets}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDN:?set REDDN to the path of the client tool}"
 read -ra kinds <<<"${FUZZ_KINDS:-control connects requests}"
 seed=${FUZZ_SEED:-1}
 time=${FUZZ_TIME:-0}
 limit=$((time + ${TEST_LIMIT:-240}))
 
-"$REDDN_TABLE" create --quiet --seed 1 --capacity 100 --max-key 16 --max-value 200 "$work/table" >/dev/null || fail "no table"
-seq 100 | sed 's/.*/key &\tvalue &/' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --seed 1 --max-value 200 < <(seq 100 | sed 's/.*/key &\tvalue &/')
 head -c 4096 /dev/zero | tee "$memory/words" "$memory/registers" >"$memory/more"
 start_nic
 start_reddnd "control = \"$work/control\";

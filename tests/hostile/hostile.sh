@@ -5,6 +5,7 @@
 # docs/man/reddnd-security.7 lists the attacks.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 offloads=(sequential parallel) small=(small small-parallel)
 able "attacks on recycled offloads" "${recycling[@]}" && offloads+=(recycled) small+=(small-recycled)
 # each attack on one offload, and fewer connections
@@ -14,7 +15,6 @@ limit=${TEST_LIMIT:-240}
 storm=${TEST_STORM:-200}
 seed=${TEST_SEED:-1}
 : "${HOSTILE:?set HOSTILE to the path of the test client}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
 page=$(dirname "${BASH_SOURCE[0]}")/../../docs/man/reddnd-security.7
 for name in $("$HOSTILE" 2>&1 | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
@@ -24,14 +24,12 @@ done
 ok "reddnd-security(7) lists every attack"
 
 for t in table secret; do
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 200 "$work/$t" >/dev/null || fail "no table"
-	seq 100 | sed "s/.*/key &\t$t value & of many/" | "$REDDN_TABLE" load --quiet "$work/$t" || fail "no data"
+	make_table "$work/$t" --capacity 100 --max-key 16 --max-value 200 < <(seq 100 | sed "s/.*/key &\t$t value & of many/")
 done
 # A small table of which every record was replaced: what it held first is still in its heap. Their sizes are of all kinds.
 "$REDDN_TABLE" create --quiet --buckets 64 --seed 7 --max-key 16 --max-value 900 --heap 256K "$work/small" >/dev/null || fail "no table"
 for word in deleted present; do
-	seq 15 | awk -v word=$word '{ s = ""; for (i = 0; i < ($1 * 153) % 800; i++) s = s "x"; print "key " $1 "\t" word " " s }' |
-		"$REDDN_TABLE" load --quiet "$work/small" || fail "no data"
+	load_table "$work/small" < <(seq 15 | awk -v word=$word '{ s = ""; for (i = 0; i < ($1 * 153) % 800; i++) s = s "x"; print "key " $1 "\t" word " " s }')
 done
 grep -q deleted "$work/small" || fail "nothing deleted is left in the heap"
 (umask 077 && head -c 64 /dev/urandom | sha256sum >"$work/key")

@@ -40,10 +40,11 @@ by_cpu()
 	[[ ${ENGINE-} == cpu || (${ENGINE-} == mixed && $(($1 % 2)) -eq 1) ]]
 }
 
-# configure_reddnd CONFIG: writes the configuration of the daemon with this text in it, and with ENGINE as the engine
+# configure_reddnd [CONFIG]: writes the configuration of the daemon: this text, or else stdin, with ENGINE as the engine, the address
+# of the test, and the programs of the tree.
 configure_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "$1")" "$programs" >"$work/reddnd.conf"
+	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "${1-$(cat)}")" "$programs" >"$work/reddnd.conf"
 }
 
 # start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine. Sets $reddnd to the process

@@ -3,7 +3,7 @@
 #
 # supervised.sh - sourced after reddnd.sh by tests whose daemon runs below reddnd-run: $run is the process of background() that runs
 # it, and $work/run.log its output.
-: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}" "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
 
 start_supervised() # [PROGRAM...]: instead of the daemon with $work/reddnd.conf
 {
@@ -48,9 +48,14 @@ nothing_kept()
 }
 
 # The control socket of the daemon is $work/control.
-clients() # EXPRESSION: of python, of the list d of clients
+asked() # COMMAND EXPRESSION: prints one of python, of what "reddnctl COMMAND" answers, d
 {
-	"$REDDNCTL" --socket "$work/control" --json clients 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" 2>/dev/null
+	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
+}
+
+clients() # EXPRESSION: of the list d of clients
+{
+	asked clients "$1"
 }
 
 requests() # OFFLOAD: of its client, as the daemon has counted them

@@ -2,18 +2,19 @@
 # shellcheck shell=bash
 #
 # tables.sh - sourced after reddnd.sh by tests with several tables, each served by an offload of its own: both have one name, which
-# is also the value of "alice". meson sets REDDN and REDDN_TABLE to the paths of the tools.
+# is also the value of "alice". meson sets REDDN to the path of the client tool.
 
-: "${REDDN:?}" "${REDDN_TABLE:?}"
+# shellcheck source=tests/lib/table.sh
+. "${BASH_SOURCE[0]%/*}/table.sh"
+: "${REDDN:?}"
 
 data=$work/data
 mkdir "$data"
 
-make_table() # NAME
+named_table() # NAME
 {
 	rm -rf "${data:?}/$1"
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$data/$1" >/dev/null || fail "no table"
-	printf 'alice\t%s\n' "$1" | "$REDDN_TABLE" load --quiet "$data/$1" || fail "no data"
+	make_table "$data/$1" --capacity 100 --heap 64K <<<$'alice\t'"$1"
 }
 
 get() # OFFLOAD: into $work/get.log

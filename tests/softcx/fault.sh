@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # softcx fault: programs that know nothing of it, the client library and the daemon meet a NIC that fails on demand.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 with_daemon=false
 if able "the daemon and its clients" has.devx; then
 	with_daemon=true
@@ -9,10 +10,8 @@ if able "the daemon and its clients" has.devx; then
 fi
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 start_nic
 
 fault() # WORD...

@@ -3,9 +3,9 @@
 # --pu: a daemon and its clients on devices that different threads execute; the ends of a client, of the daemon and of the NIC.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
 # ---- the option ---------------------------------------------------------------------------
 
@@ -35,9 +35,8 @@ threads=$(find "/proc/$nic/task" -mindepth 1 -maxdepth 1 | wc -l)
 refused "another --pu already runs" run --pu 1 true
 ok "a thread for each device"
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 offloads='{ name = "armed"; program = "hash-get"; region = "t"; }'
 names=(armed)
 if able "recycled offloads" "${recycling[@]}"; then

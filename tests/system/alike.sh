@@ -4,14 +4,14 @@
 # executes, and everything that they print is the same, errors and reasons included.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 needs "${recycling[@]}" "${named_steps[@]}"
 
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+: "${REDDN:?}" "${MISUSE:?}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 300 "$work/table" >/dev/null || fail "no table"
 seq 60 | awk '{ s = ""; for (i = 0; i < $1 * 4; i++) s = s "v"; print "key " $1 "\t" $1 s }' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+make_table "$work/table" --max-value 300 <"$work/data.tsv"
 for engine in nic cpu; do
 	head -c 4096 /dev/zero >"$memory/$engine" # counters change
 done

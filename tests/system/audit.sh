@@ -8,6 +8,8 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 # shellcheck source=tests/memcached/stock.sh
@@ -28,7 +30,7 @@ failing() # OFFLOAD
 	! executed "$1" || { at='write-imm' failed='step hit\[.\] failed: local protection error' step='hit['; }
 	able "the step that a verdict names" "${named_steps[@]}" || failed="($failed|a queue failed|the device reports that queue pair)"
 }
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
+: "${REDDN:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 free_port
 fault() # WORD...
@@ -36,8 +38,7 @@ fault() # WORD...
 	"$SOFTCX" fault "$@" >"$work/fault.log" 2>&1 || fail "softcx fault $*" "$work/fault.log"
 }
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 head -c 4096 /dev/zero >"$work/array"
 printf 'alice\n' >"$work/keys"
 start_nic

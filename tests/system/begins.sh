@@ -6,19 +6,17 @@
 # killed meanwhile.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${FURTHER:?set FURTHER to the path of the client that joins}"
+: "${FURTHER:?set FURTHER to the path of the client that joins}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+make_table "$work/table" <"$work/data.tsv"
+configure_reddnd <<END
 control = "$work/control";
-programs = "$programs";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },

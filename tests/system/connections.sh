@@ -8,32 +8,30 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 # shellcheck source=tests/lib/supervised.sh
 . "$here/../lib/supervised.sh"
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}"
+: "${REDDN:?}" "${MISUSE:?}"
 offloads=(plain)
 able "sessions of recycled offloads" "${recycling[@]}" && offloads+=(lap)
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" || fail "no table"
 for i in {1..50}; do
 	printf 'key %d\tthe value of key %d\n' "$i" "$i"
 done >"$work/keys"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+make_table "$work/table" --max-value 1000 <"$work/keys"
+configure_reddnd <<END
 control = "$control";
 # those who may not join use it up, and then nobody learns why a session ended
 refusal_rate = 1000;
-programs = "$programs";
 arena = "64M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = ( { name = "plain"; program = "hash-get"; region = "t"; },
   { name = "lap"; program = "hash-get"; region = "t"; mode = "recycled"; } );
 tenants = ( { name = "all"; sessions = 1; depth = 256; } );
 END
-[[ ! ${ENGINE:-} ]] || printf 'engine = "%s";\n' "$ENGINE" >>"$work/reddnd.conf"
 
 bench() # OFFLOAD OPTIONS...: in the background; sets $child
 {

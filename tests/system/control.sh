@@ -7,9 +7,11 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
-: "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDN:?}"
 
 free_port
 holds() # WORDS EXPRESSION: of the JSON in ctl.out
@@ -42,8 +44,7 @@ refused() # TEXT PATTERN
 
 table() # NAME VALUE
 {
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/$1" >/dev/null || fail "no table"
-	printf 'alice\t%s\n' "$2" | "$REDDN_TABLE" load --quiet "$work/$1" || fail "no data"
+	make_table "$work/$1" --max-key 64 --max-value 1000 <<<$'alice\t'"$2"
 }
 
 # settings PATH [NAME...]: writes a configuration that offers one table under each name

@@ -6,22 +6,19 @@
 # requests; else its session ends in words, and what it has written is written once.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ledger-stores.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${TICKETS:?set TICKETS to the path of the test client}"
 # How many stores of a request and of what surrounds it
 stores=${TEST_STORES:-16}
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 100 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 100 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 head -c 4096 /dev/zero >"$memory/words"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
-programs = "$programs";
+configure_reddnd <<END
 arena = "16M";
 engine = "cpu";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; }, { name = "words"; kind = "raw"; path = "$memory/words"; writable = true; } );

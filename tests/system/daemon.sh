@@ -3,9 +3,9 @@
 # reddnd as a service: options, errors for a wrong configuration and wrong files, notifications to systemd, and its end.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
 # expect RC WORDS CMD...: CMD ends with status RC and prints WORDS (an extended regular expression).
 expect()
@@ -45,8 +45,7 @@ expect 69 'cannot listen on 192.0.2.77 port 1' "$SOFTCX" run "$REDDND" --config 
 until_true same_objects || fail "a daemon that did not start left objects"
 ok "a daemon that does not start leaves no object"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
 config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
 expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most [0-9]+ do, for a depth_max of [0-9]+' \

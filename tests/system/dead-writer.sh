@@ -42,8 +42,8 @@ miss() # OFFLOAD
 	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" "$1" nobody
 	[[ $? -eq 1 ]]
 }
-make_table table
-make_table other
+named_table table
+named_table other
 start_nic
 start_reddnd "$settings"
 miss table || fail "no miss" "$work/get.log"
@@ -71,7 +71,7 @@ gets table || fail "a key that is present is not found" "$work/get.log"
 until_true reported regions '[r["unfinished_move"] for r in d] == [False, True]' || fail "still reported" "$work/ctl.out"
 miss table || fail "no miss after the repair" "$work/get.log"
 # the next writer ends the move as well; and the next death is another occurrence
-printf 'bob\t1\n' | "$REDDN_TABLE" load --quiet "$data/other" || fail "no data"
+load_table "$data/other" <<<$'bob\t1'
 until_true reported status 'd["unfinished_moves"] == 0' || fail "still reported" "$work/ctl.out"
 shows metrics '^reddnd_unfinished_moves 0$' || fail "metric" "$work/ctl.out"
 python3 -c "$half_move" "$data/other" >/dev/null || fail "no half move"

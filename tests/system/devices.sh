@@ -5,9 +5,9 @@
 export SOFTCX_DEVICE=$1 ENGINE=nic
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 
 # what the log has, and OFFLOAD|WORDS of each offload that is disabled
@@ -46,9 +46,8 @@ cx6 | cx6dx-rtc | cx7 | bluefield3 | enables-around | ignores-fence | vf) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+make_table "$work/table" <"$work/data.tsv"
 python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("<512Q", 258, *[0] * 511))' >"$memory/words"
 
 mkdir "$work/programs"

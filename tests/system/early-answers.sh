@@ -5,11 +5,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 export SOFTCX_DEVICE=infiniband
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/slow.sh"
-: "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDN:?}"
 
-"$REDDN_TABLE" create --quiet --capacity 10 --max-key 16 --max-value 100 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" <<<$'alice\twonder'
 start_nic
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = ( { name = \"get\"; program = \"hash-get\"; region = \"t\"; } );"

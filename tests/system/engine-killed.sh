@@ -4,20 +4,17 @@
 # next daemon serves both kinds. Charges, limits and bans stay.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+make_table "$work/table" <"$work/data.tsv"
+configure_reddnd <<END
 control = "$control";
-programs = "$programs";
 arena = "16M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = ( { name = "nic"; program = "hash-get"; region = "t"; },

@@ -5,15 +5,14 @@
 [[ $# -eq 0 ]] || export SOFTCX_DEVICE=$1
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
 table() # NAME VALUE
 {
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/$1" >/dev/null || fail "no table"
-	printf 'alice\t%s\n' "$2" | "$REDDN_TABLE" load --quiet "$work/$1" || fail "no data"
+	make_table "$work/$1" --max-value 1000 <<<$'alice\t'"$2"
 }
 
 get() # OFFLOAD VALUE

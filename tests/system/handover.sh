@@ -15,8 +15,8 @@ here=$(dirname "$(realpath "$0")")
 
 : "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 nobody=65534
-make_table users
-make_table other
+named_table users
+named_table other
 head -c 4096 /dev/zero >"$data/words"
 settings="control = \"$control\";
 regions = ( { name = \"users\"; kind = \"table\"; handover = true; owner = $UID; },
@@ -114,7 +114,7 @@ before=$(value '[c["requests"] for c in d if c["offload"] == "users"][0]')
 becomes clients "it is served when the owner is dead" "any(c['offload'] == 'users' and c['requests'] > $before + 1000 for c in d)"
 
 owns second.log users take
-printf 'bob\tbuilder\n' | "$REDDN_TABLE" load --quiet "$file" || fail "the next owner cannot write"
+load_table "$file" <<<$'bob\tbuilder'
 bob()
 {
 	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" users bob && [[ $(<"$work/get.log") == builder ]]

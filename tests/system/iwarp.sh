@@ -5,11 +5,11 @@
 export SOFTCX_DEVICE=iwarp ENGINE=auto
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
+make_table "$work/table" </dev/null
 start_nic
 start_reddnd "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = ( { name = \"get\"; program = \"hash-get\"; region = \"t\"; } );"

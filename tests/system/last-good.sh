@@ -4,14 +4,12 @@
 # those that it had notice nothing.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" <<<$'alice\twonder'
 cp "$programs/hash-get.rdn" "$work/mine.rdn"
 head -c 32 /dev/urandom | base64 >"$work/key"
 chmod o= "$work/key"
@@ -40,8 +38,7 @@ answers()
 
 status() # EXPRESSION: of python, of the status d
 {
-	"$REDDNCTL" --socket "$work/control" --json status 2>"$work/ctl.err" |
-		python3 -c "import json, sys; d = json.load(sys.stdin); sys.exit(not ($1))"
+	[[ $(asked status "bool($1)") == True ]]
 }
 
 overs=0

@@ -5,27 +5,25 @@
 # have what the ledger names and nothing else.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ledger-stores.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 # how many stores apart the daemon is killed; 1 is every one. Those of taking over are fewer.
 step=${TEST_STEP:-307}
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$work/table" || fail "no table"
 printf 'alice\twonder\n' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-with_engine "listen = \"$address:$port\";
-control = \"$work/control\";
-programs = \"$programs\";
-arena = \"16M\";
-regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+make_table "$work/table" <"$work/data.tsv"
+configure_reddnd <<END
+control = "$work/control";
+arena = "16M";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
-  { name = \"kept\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
-  { name = \"armed\"; program = \"hash-get\"; region = \"t\"; } );" >"$work/reddnd.conf"
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
+  { name = "armed"; program = "hash-get"; region = "t"; } );
+END
 
 died()
 {
@@ -38,16 +36,11 @@ struck() # true if it has died, or dies before it has nothing to do; none dies a
 	died || ! arm before 0
 }
 
-ctl() # COMMAND EXPRESSION: of python, of its answer d
-{
-	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
-}
-
 excess() # what there is and the ledger does not name, of all programs
 {
 	local arena
 
-	arena=$(ctl status 'd["arena_used"]') || return
+	arena=$(asked status 'd["arena_used"]') || return
 	"$SOFTCX" status --json >"$work/status.json"
 	"${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" count "$work/status.json" "$arena" 2>"$work/count.err"
 }
@@ -56,7 +49,7 @@ excess() # what there is and the ledger does not name, of all programs
 as_it_was()
 {
 	excess >"$work/excess"
-	cmp -s "$work/excess" "$work/others" && [[ $(ctl clients 'len(d)') == 1 ]]
+	cmp -s "$work/excess" "$work/others" && [[ $(asked clients 'len(d)') == 1 ]]
 }
 
 died_or_rests()
@@ -97,7 +90,7 @@ take_over() # WHAT: one more daemon has taken over, and has what the second one 
 kill -9 "$(daemon)"
 overs=1
 until_true taken_over 1 || fail "nobody takes over" "$work/run.log"
-until_true ctl status 'd["arena_used"]' || fail "it does not answer" "$work/ctl.err" "$work/run.log"
+until_true asked status 'd["arena_used"]' || fail "it does not answer" "$work/ctl.err" "$work/run.log"
 excess >"$work/others"
 grep -qx 'bytes 0' "$work/others" || fail "the arena has not what the ledger names" "$work/others" "$work/count.err"
 

@@ -4,16 +4,15 @@
 # one object is not in it, and at most one that is in it is gone.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${LEDGER_AUDIT:?set LEDGER_AUDIT to the path of the test program}"
 # how many calls apart the daemon is killed; 1 is every call
 step=${TEST_STEP:-37}
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 100 "$work/table" || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" <<<$'alice\twonder'
 
 # The first daemon serves; what is started after it only looks at what it left
 cat >"$work/life" <<END
@@ -28,8 +27,7 @@ END
 chmod +x "$work/life"
 
 start_nic
-printf 'listen = "%s:%s";\nprograms = "%s";\n' "$address" "$port" "$programs" >"$work/reddnd.conf"
-cat >>"$work/reddnd.conf" <<END
+configure_reddnd <<END
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = ( { name = "get"; program = "hash-get"; region = "t"; } );
 END

@@ -4,14 +4,13 @@
 # the device.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
 limit=${TEST_LIMIT:-240}
 : "${MISUSE:?set MISUSE to the path of the test client}"
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 start_nic
 # the questions of "why" come right after many refusals
 start_reddnd "refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );

@@ -5,18 +5,15 @@
 export SOFTCX_DEVICE=no-devx ENGINE=auto
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+make_table "$work/table" <<<$'alice\twonder'
+configure_reddnd <<END
 control = "$control";
-programs = "$programs";
 arena = "16M";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = ( { name = "default"; program = "hash-get"; region = "t"; },

@@ -7,7 +7,9 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
-: "${REDDNCTL:?}" "${REDDN:?}" "${REDDN_TABLE:?}" "${OLD_KERNEL_LIB:?}"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
+: "${REDDNCTL:?}" "${REDDN:?}" "${OLD_KERNEL_LIB:?}"
 
 case $(stat -f -c %T "$here") in
 tmpfs | ramfs | hugetlbfs)
@@ -17,12 +19,6 @@ tmpfs | ramfs | hugetlbfs)
 esac
 disk=$(mktemp -d -p "${MESON_BUILD_ROOT:-$PWD}")
 trap 'end_processes; rm -rf "$disk"; finish' EXIT
-
-make_table() # FILE
-{
-	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 --heap 64K "$1" >/dev/null || fail "no table"
-	printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$1" || fail "no data"
-}
 
 regions() # EXPRESSION of the list d
 {
@@ -36,8 +32,9 @@ serves()
 	[[ $(<"$work/get.log") == wonder ]] || fail "$1: a wrong answer" "$work/get.log"
 }
 
-make_table "$disk/table"
-make_table "$memory/table"
+for dir in "$disk" "$memory"; do
+	make_table "$dir/table" --capacity 100 --heap 64K <<<$'alice\twonder'
+done
 head -c 4096 /dev/zero | tee "$disk/words" >"$memory/words"
 settings="control = \"$work/control\";
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$disk/table\"; },

@@ -8,11 +8,13 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 modes=(plain)
 able "recycled offloads" "${recycling[@]}" && modes+=(lap)
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${IDLE_CLIENTS:?}"
+: "${REDDN:?}" "${IDLE_CLIENTS:?}"
 
 # Tenants are known by their keys: an address means nothing on InfiniBand.
 bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
@@ -74,9 +76,8 @@ has_session() # OFFLOAD
 	session_of "$1" | grep -q '^[1-9]'
 }
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/keys"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+make_table "$work/table" --max-value 1000 <"$work/keys"
 for host in b c d; do
 	printf 'the key of host %s\n' "$host" >"$work/key.$host"
 	chmod 600 "$work/key.$host"

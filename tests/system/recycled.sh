@@ -3,18 +3,17 @@
 # Offloads in recycled mode: the NIC answers for many laps of its rings, even while the daemon is stopped.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
 seed=${TEST_SEED:-1}
 
 "$GET_PROPERTY" make small "$seed" "$work/random" || fail "no random table"
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 
 nic_options=(--seed "$seed")
 start_nic

@@ -5,7 +5,9 @@
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
-: "${REDDNC:?}" "${REDDN_TABLE:?}"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
+: "${REDDNC:?}"
 programs=$(realpath "$here/../../conf/programs")
 
 expect() # STATUS PATTERN CMD...: the exit status, and a line of what it prints
@@ -81,7 +83,7 @@ if ! able "programs on a device" has.devx; then
 	done_testing
 	exit
 fi
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
+make_table "$work/table" --max-value 1000 </dev/null
 run() # ARGUMENTS...: reddnc run on the NIC, into run.log
 {
 	on_nic run.log "$REDDNC" run "$@"

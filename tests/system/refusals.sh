@@ -5,8 +5,9 @@
 # slots, are answered at the same rate and are no refusals.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 
-: "${REDDNCTL:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
+: "${REDDNCTL:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 control=$work/control
 ctl()
@@ -27,9 +28,8 @@ status()
 	ctl --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 100000 "$work/large" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/large" || fail "no data"
+make_table "$work/table" --max-value 1000 </dev/null
+make_table "$work/large" --max-value 100000 <<<$'alice\twonder'
 nic_options=(--hosts "a,b,c")
 start_nic
 server_on=(--host a)

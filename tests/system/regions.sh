@@ -40,7 +40,7 @@ is_bad()
 # serves_again WHAT: without a reload
 serves_again()
 {
-	make_table bad
+	named_table bad
 	until_true gets bad || fail "$1: it is not tried again" "$work/get.log" "$work/reddnd.log"
 	reported regions 'all(r["state"] == "serving" for r in d)' || fail "$1: a region is bad" "$work/ctl.out"
 	good_serves "$1"
@@ -55,7 +55,7 @@ offloads = ( { name = \"bad\"; program = \"hash-get\"; region = \"bad\"; }, { na
 absent() { rm -rf "${data:?}/bad"; }
 empty() { absent && : >"$data/bad"; }
 short() { absent && head -c 100 "$data/good" >"$data/bad"; }
-cut_off() { make_table bad && truncate -s 8192 "$data/bad"; }
+cut_off() { named_table bad && truncate -s 8192 "$data/bad"; }
 hole() { absent && truncate -s 1M "$data/bad"; }
 random() { absent && head -c 65536 /dev/urandom >"$data/bad"; }
 folder() { absent && mkdir "$data/bad"; }
@@ -63,10 +63,10 @@ fifo() { absent && mkfifo "$data/bad"; }
 socket() { absent && python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$data/bad"; }
 device() { absent && ln -s /dev/zero "$data/bad"; }
 link() { absent && ln -s "$data/good" "$data/bad"; }
-unreadable() { make_table bad && chmod 0 "$data/bad"; }
+unreadable() { named_table bad && chmod 0 "$data/bad"; }
 header() # OFFSET BYTES...: overwrites a field
 {
-	make_table bad
+	named_table bad
 	printf '%b' "$2" | dd of="$data/bad" bs=1 seek="$1" conv=notrunc status=none
 }
 few_buckets() { header 24 '\x03\0\0\0\0\0\0\0'; }
@@ -80,7 +80,7 @@ variants=("absent|No such file" "empty|it is empty" "short|it has 100 bytes" "cu
 # root reads everything
 [[ $EUID -eq 0 ]] || variants+=("unreadable|Permission denied")
 
-make_table good
+named_table good
 start_nic
 # at the start, and again when it is right
 for v in "absent|No such file" "empty|it is empty" "fifo|it is no regular file"; do
@@ -92,7 +92,7 @@ for v in "absent|No such file" "empty|it is empty" "fifo|it is no regular file";
 done
 
 # on reload: what was served stays where it is, for its sessions; nobody else gets it
-make_table bad
+named_table bad
 start_reddnd "$settings"
 for v in "${variants[@]}"; do
 	${v%%|*}
@@ -100,7 +100,7 @@ for v in "${variants[@]}"; do
 	is_bad "reloaded with ${v%%|*}" "${v#*|}"
 	# nothing is right before the next reload: the next variant follows
 done
-make_table bad
+named_table bad
 ctl reload || fail "no reload" "$work/ctl.err"
 gets bad || fail "a reload does not try again" "$work/get.log"
 ok "a reload tries again"
@@ -141,12 +141,12 @@ reported tenants '[t["rate"] for t in d] == [54321]' || fail "a limit is forgott
 rm "$data/bad"
 gets bad || fail "a removed file is served as long as the daemon has it" "$work/get.log" "$work/reddnd.log"
 ok "a removed file is served as long as the daemon has it"
-make_table bad
+named_table bad
 ctl reload || fail "no reload" "$work/ctl.err"
 gets bad || fail "a new file in place of a removed one" "$work/get.log"
 
 # cut under a session from before a reload, after which it is no region
-make_table other
+named_table other
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
 until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
@@ -231,7 +231,7 @@ stop_reddnd
 if mkdir "$work/full" && mount -t tmpfs -o size=1m none "$work/full" 2>/dev/null; then
 	trap 'end_processes; umount -l "$work/full"; finish' EXIT
 	data_before=$data
-	make_table bad
+	named_table bad
 	size=$(stat -c %s "$data/bad")
 	head -c 8192 "$data/bad" >"$work/full/bad"
 	truncate -s "$size" "$work/full/bad"

@@ -6,11 +6,10 @@
 export SOFTCX_DEVICE=$1 ENGINE=nic
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 
 case $1 in
 cx5) kept=1 ;;
@@ -18,14 +17,11 @@ reset-enable-fails | reset-enable-stays) kept=0 ;;
 *) fail "usage: reset-enable.sh DEVICE" ;;
 esac
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
+configure_reddnd <<END
 control = "$work/control";
 spare_time = "1000s";
-programs = "$programs";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "unrolled"; program = "hash-get-parallel"; region = "t"; },
@@ -37,12 +33,12 @@ serve_supervised
 
 sessions() # NUMBER: there are as many
 {
-	[[ $("$REDDNCTL" --socket "$work/control" --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"])') == "$1" ]]
+	[[ $(asked status 'd["sessions"]') == "$1" ]]
 }
 
 asks() # there is a client, with answers
 {
-	"$REDDNCTL" --socket "$work/control" --json clients | python3 -c 'import json, sys; sys.exit(not any(c["requests"] for c in json.load(sys.stdin)))'
+	[[ $(clients 'any(c["requests"] for c in d)') == True ]]
 }
 
 leave_in_the_middle() # OFFLOAD

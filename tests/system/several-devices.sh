@@ -3,12 +3,11 @@
 # One daemon on two devices: clients of both, what is configured for both, the daemon killed and reloaded, a port down, a device lost.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
 : "${NO_ADDRESS_LIB:?set NO_ADDRESS_LIB to the path of the library that hides an address}"
 
@@ -17,9 +16,8 @@ nic_options+=(--hosts "a:1,b:3,c:1")
 first=127.1.0.1 second=127.1.0.2 third=127.1.0.3
 background_limit=3000
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 
 configure() # DEVICE LISTEN [OFFLOAD...]: more offloads
 {

@@ -4,24 +4,20 @@
 # a session that was cut off, or that failed, serve nobody, and none outlives the daemon.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}" "${named_steps[@]}" managed.reset=ignored
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${MISUSE:?set MISUSE to the path of the test program}"
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 configure() # SPARE_TIME
 {
-	cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+	configure_reddnd <<END
 control = "$work/control";
 spare_time = "$1";
-programs = "$programs";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },
@@ -39,19 +35,14 @@ chmod 600 "$work/key"
 start_nic
 serve_supervised
 
-ctl() # COMMAND EXPRESSION: of python, of its answer d
-{
-	"$REDDNCTL" --socket "$work/control" --json "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)"
-}
-
 nobody()
 {
-	[[ $(ctl status 'd["sessions"]') == 0 ]]
+	[[ $(asked status 'd["sessions"]') == 0 ]]
 }
 
 serves()
 {
-	[[ $(ctl status 'd["sessions"]') == 1 ]]
+	[[ $(asked status 'd["sessions"]') == 1 ]]
 }
 
 lacks_first()
@@ -111,7 +102,7 @@ load kept 40
 spares >"$work/first"
 background broken.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --keys "$work/data.tsv" "$address" kept
 until_true serves || fail "no client" "$work/broken.log" "$work/run.log"
-qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" qpn "$(ctl clients 'd[0]["session"]')" 0)
+qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$(daemon)" qpn "$(asked clients 'd[0]["session"]')" 0)
 daemon=$(daemon)
 kill -STOP "$daemon"
 kill -9 "$(program_of "$child")"

@@ -3,13 +3,12 @@
 # The daemon dies and the next one goes on: clients notice nothing, and nothing is left over.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 : "${MISUSE:?set MISUSE to the path of the test client}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 : "${GAP_CLIENTS:?set GAP_CLIENTS to the path of the test client}"
 # how many calls apart the daemon that takes over is killed; 1 is every call
 step=${TEST_STEP:-137}
@@ -17,20 +16,19 @@ step=${TEST_STEP:-137}
 seconds=${TEST_SECONDS:-3000}
 background_limit=$((seconds + 100))
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
-with_engine "listen = \"$address:$port\";
-control = \"$work/control\";
-programs = \"$programs\";
-arena = \"64M\";
-connect_timeout = \"300s\";
-regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
+configure_reddnd <<END
+control = "$work/control";
+arena = "64M";
+connect_timeout = "300s";
+regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
-  { name = \"kept\"; program = \"hash-get-stages\"; region = \"t\"; mode = \"recycled\"; },
-  { name = \"armed\"; program = \"hash-get\"; region = \"t\"; },
-  { name = \"other\"; program = \"hash-get\"; region = \"t\"; },
-  { name = \"strict\"; program = \"hash-get\"; region = \"t\"; on_error = { request = \"ban:600s\"; }; } );" >"$work/reddnd.conf"
+  { name = "kept"; program = "hash-get-stages"; region = "t"; mode = "recycled"; },
+  { name = "armed"; program = "hash-get"; region = "t"; },
+  { name = "other"; program = "hash-get"; region = "t"; },
+  { name = "strict"; program = "hash-get"; region = "t"; on_error = { request = "ban:600s"; }; } );
+END
 
 start_nic
 serve_supervised
@@ -114,7 +112,7 @@ limit_sessions 3000
 
 tenant_rate()
 {
-	"$REDDNCTL" --socket "$work/control" --json tenants 2>"$work/ctl.err" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["rate"])'
+	asked tenants 'd[0]["rate"]'
 }
 
 limited()

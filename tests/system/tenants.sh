@@ -7,11 +7,13 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 lap=lap
 able "a client of a recycled offload" "${recycling[@]}" || lap=one
-: "${REDDN:?}" "${REDDN_TABLE:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
+: "${REDDN:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
 
 # tenant NAME MEMBER: prints a member of "reddnctl tenants"
 tenant()
@@ -63,9 +65,8 @@ leave() # PID...
 	wait "$@" 2>/dev/null
 }
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
 printf 'alice\twonder\n' >"$work/keys"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/keys" || fail "no data"
+make_table "$work/table" --max-value 1000 <"$work/keys"
 printf 'a key that nobody guesses\n' >"$work/key"
 printf 'another key, just as long\n' >"$work/wrong-key"
 chmod 600 "$work/key" "$work/wrong-key"

@@ -4,27 +4,23 @@
 # fails, and daemons that go on with sessions of the one before.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs "${recycling[@]}" "${named_steps[@]}" managed.reset=ignored
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
-: "${REDDNCTL:?set REDDNCTL to the path of the control tool}"
 # that clients stay, at most: a test that takes longer fails
 seconds=1000
 background_limit=$((seconds + 100))
 
-"$REDDN_TABLE" create --quiet --capacity 1000 --max-key 32 --max-value 100 "$work/table" || fail "no table"
-seq 1000 | sed 's/.*/key &\tvalue & of many/' >"$work/data.tsv"
-"$REDDN_TABLE" load --quiet "$work/table" "$work/data.tsv" || fail "no data"
+many_records 1000 >"$work/data.tsv"
+make_table "$work/table" <"$work/data.tsv"
 head -c 4096 /dev/zero >"$work/counters"
 configure() # SETS of the recycled offload
 {
-	cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
+	configure_reddnd <<END
 control = "$work/control";
 spare_time = "1000s";
-programs = "$programs";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; code_sets = 2; },

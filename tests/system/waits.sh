@@ -8,11 +8,13 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$here/../lib/table.sh"
 # shellcheck source=tests/lib/control.sh
 . "$here/../lib/control.sh"
 # shellcheck source=tests/lib/slow.sh
 . "$here/../lib/slow.sh"
-: "${REDDN:?}" "${REDDN_TABLE:?}"
+: "${REDDN:?}"
 
 sessions() # TENANT: prints the sessions that it is charged for
 {
@@ -70,8 +72,7 @@ tenants = ( { name = "near"; }, { name = "far"; key = "%s"; sessions = 2; } );\n
 		"$address" "$port" "$control" "$1" "$programs" "$work/table" "$work/key" >"$work/reddnd.conf"
 }
 
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 64 --max-value 1000 "$work/table" >/dev/null || fail "no table"
-printf 'alice\twonder\n' | "$REDDN_TABLE" load --quiet "$work/table" || fail "no data"
+make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 printf 'a key that nobody guesses\n' >"$work/key"
 chmod 600 "$work/key"
 nic_options=(--hosts "a,b,c,e,f,g")

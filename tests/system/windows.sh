@@ -4,23 +4,20 @@
 # other pages may be in the file by now.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
 here=$(dirname "$(realpath "$0")")
 table=$memory/table
 
 load() # VALUE: of alice, by stores
 {
-	printf 'alice\t%s\n' "$1" | "$REDDN_TABLE" load --quiet "$table" || fail "no data"
+	load_table "$table" <<<$'alice\t'"$1"
 }
-"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 100 "$table" || fail "no table"
-load wonder
+make_table "$table" <<<$'alice\twonder'
 head -c 4096 /dev/zero >"$memory/words"
-cat >"$work/reddnd.conf" <<END
-listen = "$address:$port";
-programs = "$programs";
+configure_reddnd <<END
 arena = "16M";
 regions = ( { name = "t"; kind = "table"; path = "$table"; },
   { name = "w"; kind = "raw"; path = "$memory/words"; writable = true; } );
