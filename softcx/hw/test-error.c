@@ -6,43 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-struct pair {
-	struct rig rig;
-	struct rig_cq scq[2], rcq[2];
-	struct rig_qp q[2];
-	uint8_t *src, *dst;
-};
-
-static void open_pair_with(struct pair *p, struct hw_config cfg, struct rig_opt o)
+static void open_pair(struct rig_pair *p)
 {
-	rig_open(&p->rig, &cfg);
-	for (int i = 0; i < 2; i++) {
-		rig_cq_new(&p->rig, &p->scq[i], 6);
-		rig_cq_new(&p->rig, &p->rcq[i], 6);
-		rig_qp_new_with(&p->rig, &p->q[i], &p->scq[i], &p->rcq[i], o);
-	}
-	p->src = rig_alloc(&p->rig, 4096);
-	p->dst = rig_alloc(&p->rig, 4096);
-}
-
-static void open_pair(struct pair *p)
-{
-	open_pair_with(p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
+	rig_pair_open(p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_connect(&p->q[0], &p->q[1]);
 }
 
-static void close_pair(struct pair *p)
-{
-	for (int i = 0; i < 2; i++)
-		rig_destroy(&p->q[i]);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(hw_cq_destroy(p->rig.dev, p->scq[i].cq), 0);
-		assert_int_equal(hw_cq_destroy(p->rig.dev, p->rcq[i].cq), 0);
-	}
-	rig_close(&p->rig);
-}
-
-static void go(struct pair *p)
+static void go(struct rig_pair *p)
 {
 	rig_ring(&p->q[0]);
 	rig_run(&p->rig);
@@ -51,7 +21,7 @@ static void go(struct pair *p)
 /* The failing WQE is followed by others, signalled or not; all are flushed, in order; so are RECVs. */
 static void error_flushes(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	uint8_t *w;
 
 	(void)state;
@@ -82,15 +52,15 @@ static void error_flushes(void **state)
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 5);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 2);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS); /* a local error is no business of the peer */
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void managed_flush(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 
 	(void)state;
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
 	rig_connect(&p.q[0], &p.q[0]);
 	for (int i = 0; i < 4; i++)
 		wqe_wait(&p.q[0], hw_cqn(p.scq[0].cq), 100, 0);
@@ -99,9 +69,9 @@ static void managed_flush(void **state)
 	rig_qp_to(&p.q[0], HW_ERR);
 	rig_run(&p.rig);
 	assert_null(rig_cq_next(&p.scq[0])); /* nothing was enabled */
-	close_pair(&p);
+	rig_pair_close(&p);
 
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
 	rig_destroy(&p.q[1]); /* an ordinary one instead */
 	rig_qp_new(&p.rig, &p.q[1], &p.scq[1], &p.rcq[1]);
 	rig_connect(&p.q[0], &p.q[0]);
@@ -119,16 +89,16 @@ static void managed_flush(void **state)
 	rig_ring(&p.q[1]);
 	rig_run(&p.rig);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.scq[0], CQE_SYND_FLUSH)), 2);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 /* What is in the doorbell record of a managed RQ does not matter */
 static void managed_recv_flush(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 
 	(void)state;
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed_recv = true});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed_recv = true});
 	rig_destroy(&p.q[1]); /* an ordinary one instead */
 	rig_qp_new(&p.rig, &p.q[1], &p.scq[1], &p.rcq[1]);
 	rig_connect(&p.q[0], &p.q[0]);
@@ -145,7 +115,7 @@ static void managed_recv_flush(void **state)
 	rig_ring(&p.q[1]);
 	rig_run(&p.rig);
 	assert_int_equal(rig_cqe_idx(rig_expect_error(&p.rcq[0], CQE_SYND_FLUSH)), 2);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 enum where { LKEY, RKEY };
@@ -184,7 +154,7 @@ static const struct key_check key_table[] = {
 
 enum { KEY_IOVA = 0x100000 };
 
-static uint32_t new_key(struct pair *p, const struct key_check *t, uint32_t other_pd)
+static uint32_t new_key(struct rig_pair *p, const struct key_check *t, uint32_t other_pd)
 {
 	const struct hw_mkey_attr attr = {.pdn = t->other_pd ? other_pd : p->rig.pdn,
 		.iova = KEY_IOVA,
@@ -198,7 +168,7 @@ static uint32_t new_key(struct pair *p, const struct key_check *t, uint32_t othe
 	return key;
 }
 
-static void post_with_key(struct pair *p, const struct key_check *t, uint32_t key)
+static void post_with_key(struct rig_pair *p, const struct key_check *t, uint32_t key)
 {
 	bool atomic = t->opcode == WQE_OP_CAS || t->opcode == WQE_OP_FETCH_ADD;
 	uint8_t *w, *sge;
@@ -217,7 +187,7 @@ static void post_with_key(struct pair *p, const struct key_check *t, uint32_t ke
 	put64(sge + WQE_SGE_ADDR, (uint64_t)(KEY_IOVA + t->shift));
 }
 
-static void expect_key_result(struct pair *p, const struct key_check *t)
+static void expect_key_result(struct rig_pair *p, const struct key_check *t)
 {
 	if (t->ok) {
 		rig_expect(&p->scq[0], CQE_OP_REQ);
@@ -235,7 +205,7 @@ static void key_checks(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(key_table); i++) {
 		const struct key_check *t = &key_table[i];
-		struct pair p;
+		struct rig_pair p;
 		uint32_t key, pdn;
 
 		open_pair(&p);
@@ -252,14 +222,14 @@ static void key_checks(void **state)
 			assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
 		assert_int_equal(hw_mkey_destroy(p.rig.dev, key), -EINVAL);
 		assert_int_equal(hw_pd_free(p.rig.dev, pdn), 0);
-		close_pair(&p);
+		rig_pair_close(&p);
 	}
 }
 
 /* The QP's own rights count too. */
 static void qp_access(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	struct hw_qp_mod mod = {.mask = HW_QP_ACCESS, .access = HW_REMOTE_READ | HW_REMOTE_ATOMIC};
 
 	(void)state;
@@ -272,24 +242,24 @@ static void qp_access(void **state)
 	rig_expect(&p.scq[0], CQE_OP_REQ);
 	rig_expect(&p.scq[0], CQE_OP_REQ);
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void misaligned_atomic(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 
 	(void)state;
 	open_pair(&p);
 	wqe_atomic(&p.q[0], WQE_OP_FETCH_ADD, p.src, p.dst + 4, 1, 0, SIG);
 	go(&p);
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_INVAL);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void recv_errors(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	uint8_t *w;
 
 	(void)state;
@@ -300,7 +270,7 @@ static void recv_errors(void **state)
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_INVAL);
 	rig_expect_error(&p.rcq[1], CQE_SYND_LOCAL_LENGTH);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_ERR);
-	close_pair(&p);
+	rig_pair_close(&p);
 
 	open_pair(&p); /* a bad key in the second segment, not reached by the first message */
 	for (int i = 0; i < 2; i++) {
@@ -315,12 +285,12 @@ static void recv_errors(void **state)
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_OP);
 	rig_expect(&p.rcq[1], CQE_OP_RESP_SEND);
 	rig_expect_error(&p.rcq[1], CQE_SYND_LOCAL_PROT);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void rnr(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	struct hw_qp_mod mod = {.mask = HW_QP_RNR_RETRY, .rnr_retry = 2};
 
 	(void)state;
@@ -341,12 +311,12 @@ static void rnr(void **state)
 	rig_expect_error(&p.scq[0], CQE_SYND_RNR_RETRY);
 	assert_int_equal(p.dst[64], 0);
 	assert_int_equal(hw_qp_state(p.q[1].qp), HW_RTS);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void lost_peer(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 
 	(void)state;
 	for (int how = 0; how < 4; how++) {
@@ -379,23 +349,23 @@ static void lost_peer(void **state)
 		go(&p);
 		rig_settle(&p.rig);
 		rig_expect_error(&p.scq[0], CQE_SYND_RETRY);
-		close_pair(&p);
+		rig_pair_close(&p);
 	}
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0}); /* a peer that is late */
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0}); /* a peer that is late */
 	rig_qp_connect_to(&p.q[0], hw_qpn(p.q[1].qp), NULL);
 	wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, SIG, 0);
 	go(&p);
 	rig_qp_connect_to(&p.q[1], hw_qpn(p.q[0].qp), NULL);
 	rig_settle(&p.rig);
 	rig_expect(&p.scq[0], CQE_OP_REQ);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void completion_modes(void **state)
 {
 	(void)state;
 	for (uint8_t mode = 0; mode < 4; mode++) {
-		struct pair p;
+		struct rig_pair p;
 
 		open_pair(&p);
 		wqe_nop(&p.q[0], 1, (uint8_t)(mode << 2));
@@ -404,17 +374,17 @@ static void completion_modes(void **state)
 		wqe_raw(&p.q[0], 0x3e, 0, 1, (uint8_t)(mode << 2), 0);
 		go(&p);
 		rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_QP_OP);
-		close_pair(&p);
+		rig_pair_close(&p);
 	}
 }
 
 static void states(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	struct hw_qp_mod mod;
 
 	(void)state;
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_default_mod(&mod);
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), -EINVAL);
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTR, &mod), -EINVAL);
@@ -436,12 +406,12 @@ static void states(void **state)
 	wqe_nop(&p.q[0], 1, SIG);
 	go(&p);
 	assert_int_equal(rig_cqe_idx(rig_expect(&p.scq[0], CQE_OP_REQ)), 0);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 static void invalidation(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	struct hw_mkey_attr attr;
 	uint32_t key;
 	uint8_t *w;
@@ -465,14 +435,14 @@ static void invalidation(void **state)
 	assert_int_equal(wqe_get32(rig_expect(&p.rcq[1], CQE_OP_RESP_SEND_INVAL) + 36), key);
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
 	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 /* A key that is not made for it stays valid, whichever peer names it; the sender and its queue pair fail. */
 static void invalidation_refused(void **state)
 {
 	struct hw_mkey_attr attr;
-	struct pair p;
+	struct rig_pair p;
 	uint32_t key;
 	uint8_t *w;
 
@@ -501,17 +471,17 @@ static void invalidation_refused(void **state)
 	rig_expect(&p.scq[0], CQE_OP_REQ);
 	assert_int_equal(p.dst[0], 5);
 	assert_int_equal(hw_mkey_destroy(p.rig.dev, key), 0);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 /* UC: no answer, so nothing is known at the requester. */
 static void unreliable(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	uint8_t *w;
 
 	(void)state;
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.type = HW_UC});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.type = HW_UC});
 	rig_connect(&p.q[0], &p.q[1]);
 	p.src[0] = 9;
 	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 8, SIG, 0); /* no RECV: dropped */
@@ -529,7 +499,7 @@ static void unreliable(void **state)
 	go(&p);
 	rig_expect_error(&p.scq[0], CQE_SYND_LOCAL_QP_OP);
 	assert_int_equal(hw_qp_state(p.q[0].qp), HW_SQER);
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 /* More READs under way than the responder has resources for: when depends on the schedule. */
@@ -540,10 +510,10 @@ static void too_many_reads(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++)
 		for (int right = 0; right < 2; right++) {
-			struct pair p;
+			struct rig_pair p;
 			struct hw_qp_mod mod = {.mask = HW_QP_RD_ATOMIC, .max_rd_atomic = 1};
 
-			open_pair_with(&p, (struct hw_config){.seed = seed}, (struct rig_opt){0});
+			rig_pair_open(&p, (struct hw_config){.seed = seed}, (struct rig_opt){0});
 			rig_connect(&p.q[0], &p.q[1]);
 			if (right)
 				assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
@@ -555,18 +525,18 @@ static void too_many_reads(void **state)
 			if (right)
 				assert_int_equal(hw_qp_state(p.q[0].qp), HW_RTS);
 			failed += hw_qp_state(p.q[0].qp) == HW_ERR;
-			close_pair(&p);
+			rig_pair_close(&p);
 		}
 	assert_in_range(failed, 20, 40);
 }
 
 static void self_connected_error(void **state)
 {
-	struct pair p;
+	struct rig_pair p;
 	uint8_t *w;
 
 	(void)state;
-	open_pair_with(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
+	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_connect(&p.q[0], &p.q[0]);
 	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, 0, 0);
 	put32(w + 24, 0);
@@ -575,7 +545,7 @@ static void self_connected_error(void **state)
 	rig_expect_error(&p.scq[0], CQE_SYND_REMOTE_ACCESS);
 	rig_expect_error(&p.scq[0], CQE_SYND_FLUSH);
 	assert_null(rig_cq_next(&p.scq[0]));
-	close_pair(&p);
+	rig_pair_close(&p);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The forms that WQEs take: opcodes of every transport, gather and scatter lists, inline data, WQEs that wrap
- * the ring, address vectors, RECVs, operands of atomics.
+ * the ring, address vectors, RECVs.
  */
 #include "softcx/hw/test-rig.h"
 #include "util/array.h"
@@ -607,104 +607,6 @@ static void address_vectors(void **state)
 	rig_one_close(&l.o);
 }
 
-/* ---- atomics ---------------------------------------------------------------------------- */
-
-/* Which byte of memory an operand's byte stands for: k and 7 - k, on a little-endian host. */
-static void operand_bytes(void **state)
-{
-	struct loop l;
-
-	(void)state;
-	open_loop(&l, 3, (struct rig_opt){0});
-	for (unsigned k = 0; k < 8; k++) {
-		uint8_t *w;
-
-		memset(l.dst, 0, 8);
-		l.dst[k] = 0x5a;
-		w = wqe_atomic(&l.o.q, WQE_OP_CAS, l.dst + 64, l.dst, 0, 0, SIG);
-		w[40 + 7 - k] = 0x5a; /* compare */
-		w[32 + 7 - k] = 0xa5; /* swap */
-		go(&l);
-		rig_expect(&l.o.scq, CQE_OP_REQ);
-		assert_int_equal(l.dst[k], 0xa5);
-		assert_int_equal(l.dst[64 + k], 0x5a); /* mode 1: the old value as it was in memory */
-	}
-	rig_one_close(&l.o);
-}
-
-/* An add on the index field of a ctrl segment carries from byte 1 into byte 2; a field boundary stops it. */
-static void carries(void **state)
-{
-	struct loop l;
-
-	(void)state;
-	open_loop(&l, 3, (struct rig_opt){0});
-	memcpy(l.dst, "\x00\xff\x00\x08\x00\x00\x90\x03", 8);
-	memcpy(l.dst + 8, l.dst, 8);
-	wqe_atomic(&l.o.q, WQE_OP_FETCH_ADD, l.dst + 64, l.dst, 0x100, 0, SIG);
-	wqe_masked4(&l.o.q, WQE_OP_MASKED_FETCH_ADD, l.dst + 72, l.dst + 8,
-		(uint32_t[4]){0x100, 0x80808080, 0, 0}, SIG);
-	go(&l);
-	rig_expect(&l.o.scq, CQE_OP_REQ);
-	rig_expect(&l.o.scq, CQE_OP_REQ);
-	assert_memory_equal(l.dst, "\x00\x00\x01\x08\x00\x00\x90\x03", 8);
-	assert_memory_equal(l.dst + 8, "\x00\x00\x00\x08\x00\x00\x90\x03", 8);
-	rig_one_close(&l.o);
-}
-
-/* Masked CAS of 8 bytes takes two WQEBBs: its data segment may lie at the start of the ring. */
-static void masked_cas_wraps(void **state)
-{
-	struct loop l;
-
-	(void)state;
-	open_loop(&l, 3, (struct rig_opt){.wqebbs = 4});
-	wqe_nop(&l.o.q, 1, 0);
-	for (uint64_t i = 0; i < 1000; i++) {
-		uint64_t old, word = i << 8 | 0x42;
-
-		memcpy(l.dst, &word, 8);
-		wqe_masked_cas8(&l.o.q, l.dst + 8, l.dst, 0x43, 0x42, 0xff, 0xff, SIG);
-		go(&l);
-		rig_expect(&l.o.scq, CQE_OP_REQ);
-		memcpy(&word, l.dst, 8);
-		memcpy(&old, l.dst + 8, 8);
-		assert_int_equal(word, i << 8 | 0x43);
-		assert_int_equal(old, i << 8 | 0x42);
-	}
-	rig_one_close(&l.o);
-}
-
-/* The old value may go to several places; it must fit. */
-static void atomic_results(void **state)
-{
-	(void)state;
-	for (int fits = 0; fits < 2; fits++) {
-		uint64_t word = 0x0807060504030201;
-		struct loop l;
-		uint8_t *w;
-
-		open_loop(&l, 3, (struct rig_opt){0});
-		memcpy(l.dst, &word, 8);
-		w = wqe_raw(&l.o.q, WQE_OP_FETCH_ADD, 0, 5, SIG, 0);
-		put64(w + 16, (uintptr_t)l.dst);
-		put32(w + 24, l.o.rig.key);
-		put64(w + 32, 1);
-		put_seg(w + 48, l.dst + 64, 3, l.o.rig.key);
-		put_seg(w + 64, l.dst + 80, fits ? 5 : 4, l.o.rig.key);
-		go(&l);
-		if (fits) {
-			rig_expect(&l.o.scq, CQE_OP_REQ);
-			assert_memory_equal(l.dst + 64, &word, 3);
-			assert_memory_equal(l.dst + 80, (uint8_t *)&word + 3, 5);
-		} else {
-			rig_expect_error(&l.o.scq, CQE_SYND_LOCAL_LENGTH);
-			assert_memory_equal(l.dst, &word, 8); /* nothing was added */
-		}
-		rig_one_close(&l.o);
-	}
-}
-
 /* A queue pair sends messages of its log_msg_max, and none that is a byte longer, unless the NIC does not
  * care
  */
@@ -761,10 +663,6 @@ int main(void)
 		cmocka_unit_test(recv_into_wqe),
 		cmocka_unit_test(recv_strides),
 		cmocka_unit_test(address_vectors),
-		cmocka_unit_test(operand_bytes),
-		cmocka_unit_test(carries),
-		cmocka_unit_test(masked_cas_wraps),
-		cmocka_unit_test(atomic_results),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,34 +109,17 @@ static void cqe_syndromes(void **state)
 }
 
 /* Two connected queues with a send and a receive CQ each. */
-struct pair {
-	struct rig rig;
-	struct rig_cq scq[2], rcq[2];
-	struct rig_qp q[2];
-};
-
-static void open_pair(struct pair *p, uint64_t seed, bool lenient, struct rig_opt o)
+static void open_pair(struct rig_pair *p, uint64_t seed, bool lenient, struct rig_opt o)
 {
-	struct hw_config cfg = {.seed = seed, .lenient = lenient};
-
-	rig_open(&p->rig, &cfg);
-	for (int i = 0; i < 2; i++) {
-		rig_cq_new(&p->rig, &p->scq[i], 6);
-		rig_cq_new(&p->rig, &p->rcq[i], 6);
-		rig_qp_new_with(&p->rig, &p->q[i], &p->scq[i], &p->rcq[i], o);
-	}
+	rig_pair_open(p, (struct hw_config){.seed = seed, .lenient = lenient}, o);
 	rig_connect(&p->q[0], &p->q[1]);
 }
 
-static void close_pair(struct pair *p)
+static void close_pair(struct rig_pair *p)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		assert_int_equal(hw_cq_destroy(p->rig.dev, p->scq[i].cq), -16 /* EBUSY */);
-		rig_destroy(&p->q[i]);
-		assert_int_equal(hw_cq_destroy(p->rig.dev, p->scq[i].cq), 0);
-		assert_int_equal(hw_cq_destroy(p->rig.dev, p->rcq[i].cq), 0);
-	}
-	rig_close(&p->rig);
+	rig_pair_close(p);
 }
 
 static void send_recv(void **state)
@@ -144,7 +127,7 @@ static void send_recv(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct rig_opt o = {0};
-		struct pair p;
+		struct rig_pair p;
 		uint8_t *src, *dst;
 		const uint8_t *cqe;
 		const struct mlx5_cqe64 *c;
@@ -185,7 +168,7 @@ static void write_read_atomic(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct rig_opt o = {0};
-		struct pair p;
+		struct rig_pair p;
 		struct rig_qp *q = &p.q[0];
 		uint64_t *a, *b, *old;
 
@@ -218,7 +201,7 @@ static void write_read_atomic(void **state)
 static void masked_atomics(void **state)
 {
 	struct rig_opt o = {0};
-	struct pair p;
+	struct rig_pair p;
 	struct rig_qp *q = &p.q[0];
 	uint64_t *b, *old;
 	uint32_t *w;
@@ -258,7 +241,7 @@ static void masked_atomics(void **state)
 static void ring_wraps(void **state)
 {
 	struct rig_opt o = {.wqebbs = 4};
-	struct pair p;
+	struct rig_pair p;
 	uint8_t data[120], *dst;
 
 	(void)state;

@@ -285,6 +285,12 @@ void rig_one_open(struct rig_one *o, struct hw_config cfg, struct hw_cq_attr cqs
 	rig_connect(&o->q, &o->q);
 }
 
+void rig_one_start(struct rig_one *o, uint64_t seed)
+{
+	rig_one_open(
+		o, (struct hw_config){.seed = seed}, (struct hw_cq_attr){.log_size = 6}, (struct rig_opt){0});
+}
+
 void rig_one_close(struct rig_one *o)
 {
 	rig_destroy(&o->q);
@@ -297,6 +303,29 @@ void rig_one_go(struct rig_one *o)
 {
 	rig_ring(&o->q);
 	rig_run(&o->rig);
+}
+
+void rig_pair_open(struct rig_pair *p, struct hw_config cfg, struct rig_opt opt)
+{
+	rig_open(&p->rig, &cfg);
+	for (int i = 0; i < 2; i++) {
+		rig_cq_new(&p->rig, &p->scq[i], 6);
+		rig_cq_new(&p->rig, &p->rcq[i], 6);
+		rig_qp_new_with(&p->rig, &p->q[i], &p->scq[i], &p->rcq[i], opt);
+	}
+	p->src = rig_alloc(&p->rig, 4096);
+	p->dst = rig_alloc(&p->rig, 4096);
+}
+
+void rig_pair_close(struct rig_pair *p)
+{
+	for (int i = 0; i < 2; i++)
+		rig_destroy(&p->q[i]);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(hw_cq_destroy(p->rig.dev, p->scq[i].cq), 0);
+		assert_int_equal(hw_cq_destroy(p->rig.dev, p->rcq[i].cq), 0);
+	}
+	rig_close(&p->rig);
 }
 
 /* ---- CQEs ------------------------------------------------------------------------------- */

@@ -92,8 +92,20 @@ struct rig_one {
 	struct rig_qp q;
 };
 void rig_one_open(struct rig_one *o, struct hw_config cfg, struct hw_cq_attr cqs, struct rig_opt opt);
+/** The same with CQs of 64 CQEs, and nothing special. */
+void rig_one_start(struct rig_one *o, uint64_t seed);
 void rig_one_close(struct rig_one *o);
 void rig_one_go(struct rig_one *o); /* ring, run */
+
+/** Two queues, each with a CQ for either direction, and memory; they are not connected yet. */
+struct rig_pair {
+	struct rig rig;
+	struct rig_cq scq[2], rcq[2];
+	struct rig_qp q[2];
+	uint8_t *src, *dst; /* 4096 bytes each */
+};
+void rig_pair_open(struct rig_pair *p, struct hw_config cfg, struct rig_opt opt);
+void rig_pair_close(struct rig_pair *p);
 
 /* CQE fields */
 uint8_t rig_cqe_op(const uint8_t *cqe);
