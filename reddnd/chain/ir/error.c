@@ -2,9 +2,9 @@
 #include "reddnd/chain/ir/error.h"
 
 #include "reddnd/chain/ir/build.h"
+#include "reddnd/chain/ir/line.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,63 +32,47 @@ struct chain_error_at chain_error_step(const struct chain_desc *d, unsigned s)
 	return at;
 }
 
-struct line {
-	char *text;
-	size_t size, used;
-};
-
-static void __attribute__((format(printf, 2, 3))) add(struct line *l, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(l->text + l->used, l->size - l->used, fmt, ap);
-	va_end(ap);
-	l->used += (size_t)n < l->size - l->used ? (size_t)n : l->size - l->used - 1;
-}
-
-static void add_step(struct line *l, const struct chain_error_at *at)
+static void add_step(struct chain_line *l, const struct chain_error_at *at)
 {
 	if (at->is_argument)
-		add(l, "argument %u", at->index);
+		chain_line_add(l, "argument %u", at->index);
 	else if (at->label[0])
-		add(l, "step \"%s\"", at->label);
+		chain_line_add(l, "step \"%s\"", at->label);
 	else
-		add(l, "step %u (%s)", at->index, at->verb ? at->verb : "?");
+		chain_line_add(l, "step %u (%s)", at->index, at->verb ? at->verb : "?");
 	if (at->line)
-		add(l, " (line %u)", at->line);
+		chain_line_add(l, " (line %u)", at->line);
 }
 
 /* @word: what is between two braces of the words */
-static void add_word(struct line *l, const struct chain_error *e, const char *word)
+static void add_word(struct chain_line *l, const struct chain_error *e, const char *word)
 {
 	if (*word == 'a')
 		add_step(l, &e->at);
 	else if (*word == 'o')
 		add_step(l, &e->other);
 	else if (*word == 'n')
-		add(l, "%s", e->name ? e->name : "");
+		chain_line_add(l, "%s", e->name ? e->name : "");
 	else if (*word == 'w')
-		add(l, "%s", e->what ? e->what : "");
+		chain_line_add(l, "%s", e->what ? e->what : "");
 	else if (*word == 'x')
-		add(l, "%#" PRIx64, e->number[0]);
+		chain_line_add(l, "%#" PRIx64, e->number[0]);
 	else
-		add(l, "%" PRIu64, e->number[*word - '0']);
+		chain_line_add(l, "%" PRIu64, e->number[*word - '0']);
 }
 
 const char *chain_error_text(const struct chain_error *e, char *text, size_t size)
 {
-	struct line l = {text, size, 0};
+	struct chain_line l = {text, size, 0};
 	const char *word, *rest = words_of[e->code];
 
 	text[0] = '\0';
 	while ((word = strchr(rest, '{')) != NULL) {
-		add(&l, "%.*s", (int)(word - rest), rest);
+		chain_line_add(&l, "%.*s", (int)(word - rest), rest);
 		add_word(&l, e, word + 1);
 		rest = strchr(word, '}') + 1;
 	}
-	add(&l, "%s", rest);
+	chain_line_add(&l, "%s", rest);
 	return text;
 }
 

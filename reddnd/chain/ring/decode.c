@@ -2,45 +2,28 @@
 #include "reddnd/chain/ring/decode.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/chain/ir/line.h"
 #include "reddnd/chain/ir/verbs.h"
 #include "reddnd/chain/ring/arm.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
-struct line {
-	char *text;
-	size_t size, used;
-};
-
-static void __attribute__((format(printf, 2, 3))) add(struct line *l, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(l->text + l->used, l->size - l->used, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		l->used = (size_t)n < l->size - l->used ? l->used + (size_t)n : l->size - 1;
-}
-
-static void add_field(struct line *l, const uint8_t *wqe, enum chain_verb verb, enum chain_field field)
+static void add_field(struct chain_line *l, const uint8_t *wqe, enum chain_verb verb, enum chain_field field)
 {
 	unsigned size;
 	int at = chain_field_at(verb, field, 0, &size);
 
 	if (at >= 0)
-		add(l, " %s=%#" PRIx64, chain_field_name(field), wqe_get(wqe + at, size));
+		chain_line_add(l, " %s=%#" PRIx64, chain_field_name(field), wqe_get(wqe + at, size));
 }
 
-static void add_segments(struct line *l, const uint8_t *wqe, const struct chain_verb_info *v, unsigned bytes)
+static void add_segments(
+	struct chain_line *l, const uint8_t *wqe, const struct chain_verb_info *v, unsigned bytes)
 {
 	const char *sep = v->scatters ? " -> " : " <- ";
 
 	for (unsigned at = v->sge_at; at + WQE_DS <= bytes; at += WQE_DS) {
-		add(l, "%s%" PRIu64 " B at %#" PRIx64 " (lkey %#" PRIx64 ")", sep,
+		chain_line_add(l, "%s%" PRIu64 " B at %#" PRIx64 " (lkey %#" PRIx64 ")", sep,
 			wqe_get(wqe + at + WQE_SGE_LEN, 4), wqe_get(wqe + at + WQE_SGE_ADDR, 8),
 			wqe_get(wqe + at + WQE_SGE_LKEY, 4));
 		sep = ", ";
@@ -51,7 +34,7 @@ unsigned chain_decode(const uint8_t *wqe, size_t avail, char *text, size_t size)
 {
 	static const enum chain_field operands[] = {CHAIN_F_COMPARE, CHAIN_F_SWAP, CHAIN_F_COMPARE_MASK,
 		CHAIN_F_SWAP_MASK, CHAIN_F_ADD, CHAIN_F_BOUNDARY};
-	struct line l = {.text = text, .size = size};
+	struct chain_line l = {.text = text, .size = size};
 	const struct chain_verb_info *v;
 	enum chain_verb verb;
 	unsigned ds, bytes;
@@ -65,24 +48,25 @@ unsigned chain_decode(const uint8_t *wqe, size_t avail, char *text, size_t size)
 	bytes = ds * WQE_DS < avail ? ds * WQE_DS : (unsigned)avail;
 	flags = wqe[WQE_FLAGS];
 	verb = chain_verb_of(wqe[WQE_OPCODE]);
-	add(&l, "%5" PRIu64 " qp %#" PRIx64 " ds %u ", wqe_get(wqe + WQE_INDEX, 2),
+	chain_line_add(&l, "%5" PRIu64 " qp %#" PRIx64 " ds %u ", wqe_get(wqe + WQE_INDEX, 2),
 		wqe_get(wqe + WQE_QPN_DS, 3), ds);
 	if (verb == CHAIN_VERBS)
-		add(&l, "opcode %#x", wqe[WQE_OPCODE]);
+		chain_line_add(&l, "opcode %#x", wqe[WQE_OPCODE]);
 	else
-		add(&l, "%s", chain_verb_info(verb)->name);
-	add(&l, "%s%s%s", flags & WQE_FENCE ? " fenced" : "", flags & WQE_SIGNALLED ? " signalled" : "",
-		flags & WQE_SOLICITED ? " solicited" : "");
+		chain_line_add(&l, "%s", chain_verb_info(verb)->name);
+	chain_line_add(&l, "%s%s%s", flags & WQE_FENCE ? " fenced" : "",
+		flags & WQE_SIGNALLED ? " signalled" : "", flags & WQE_SOLICITED ? " solicited" : "");
 	if (verb != CHAIN_VERBS && bytes >= chain_wqe_ds(verb, 0) * WQE_DS) {
 		v = chain_verb_info(verb);
 		add_field(&l, wqe, verb, CHAIN_F_IMM);
 		if (v->class == CHAIN_CLASS_SYNC)
-			add(&l, " %s %#" PRIx64 " index %" PRIu64, verb == CHAIN_WAIT ? "cq" : "qp",
+			chain_line_add(&l, " %s %#" PRIx64 " index %" PRIu64,
+				verb == CHAIN_WAIT ? "cq" : "qp",
 				wqe_get(wqe + WQE_SYNC_OBJECT, 4) & 0xffffff,
 				wqe_get(wqe + WQE_SYNC_INDEX, 4));
 		if (v->remote)
-			add(&l, " remote %#" PRIx64 " (rkey %#" PRIx64 ")", wqe_get(wqe + WQE_RADDR, 8),
-				wqe_get(wqe + WQE_RKEY, 4));
+			chain_line_add(&l, " remote %#" PRIx64 " (rkey %#" PRIx64 ")",
+				wqe_get(wqe + WQE_RADDR, 8), wqe_get(wqe + WQE_RKEY, 4));
 		for (unsigned i = 0; i < sizeof(operands) / sizeof(operands[0]); i++)
 			add_field(&l, wqe, verb, operands[i]);
 		if (v->data)
