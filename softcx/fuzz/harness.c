@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/fuzz/harness.h"
 #include "util/array.h"
+#include "util/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <json-c/json.h>
 #include <poll.h>
 #include <signal.h>
@@ -290,15 +290,6 @@ bool harness_stop(struct harness *harness)
 	return end(harness, &harness->bystander, "the bystander") && end(harness, &harness->nic, "the NIC");
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
 void harness_remove(struct harness *harness)
 {
 	pid_t *all[] = {&harness->app[0], &harness->app[1], &harness->bystander, &harness->nic};
@@ -311,7 +302,7 @@ void harness_remove(struct harness *harness)
 	if (harness->shared)
 		munmap(harness->shared, sizeof(*harness->shared));
 	free(harness->counts);
-	nftw(harness->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(harness->dir);
 }
 
 bool harness_start_apps(struct harness *harness)

@@ -5,10 +5,10 @@
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
+#include "util/tree.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -257,21 +257,16 @@ static void write_dev(int *rc, const struct host *host, const struct profile *p,
 	link_to(rc, dir, name, f.path);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 int sysfs_write(const struct host *host, const struct profile *profile)
 {
 	const char *dir = host->dir;
 	char tree[PATH_MAX];
-	int rc = 0;
+	int rc;
 
 	snprintf(tree, sizeof(tree), "%s/" SOFTCX_SYSFS, dir);
-	if (nftw(tree, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
-		return -errno;
+	rc = tree_remove(tree);
+	if (rc < 0)
+		return rc;
 	attr(&rc, dir, "class/infiniband_verbs", "abi_version", "6");
 	attr(&rc, dir, "class/infiniband_mad", "abi_version", "5");
 	attr(&rc, dir, "devices/virtual/misc/rdma_cm", "abi_version", "4");

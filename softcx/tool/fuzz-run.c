@@ -5,10 +5,10 @@
 #include "softcx/tool/trace.h"
 #include "util/array.h"
 #include "util/clock.h"
+#include "util/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -314,18 +314,9 @@ void fuzz_run_stop(const struct fuzz_run *run)
 	kill(run->pid, SIGTERM);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
 void fuzz_remove(const char *dir)
 {
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove(dir);
 }
 
 void fuzz_run_clean(const struct fuzz_run *run)
