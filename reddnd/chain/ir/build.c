@@ -22,12 +22,14 @@ struct emitter {
 	uint8_t *wqe;
 };
 
-static void reloc(
-	struct emitter *e, enum chain_reloc_kind kind, unsigned field, unsigned index, int64_t addend)
+/* @sym: as of struct chain_reloc, 0 if the kind has none */
+static void reloc(struct emitter *e, enum chain_reloc_kind kind, unsigned field, unsigned sym, unsigned index,
+	int64_t addend)
 {
 	e->img->relocs[e->img->nrelocs++] = (struct chain_reloc){
 		.kind = kind,
 		.where = e->l->d->steps[e->s].queue,
+		.sym = (uint8_t)sym,
 		.index = (uint8_t)index,
 		.offset = e->base + field,
 		.addend = addend,
@@ -37,10 +39,8 @@ static void reloc(
 static void reloc_place(struct emitter *e, enum chain_reloc_kind key, unsigned addr_field, unsigned key_field,
 	const struct layout_range *r)
 {
-	reloc(e, CHAIN_REL_ADDR64, addr_field, r->index, (int64_t)r->offset);
-	e->img->relocs[e->img->nrelocs - 1].sym = r->sym;
-	reloc(e, key, key_field, r->index, 0);
-	e->img->relocs[e->img->nrelocs - 1].sym = r->sym;
+	reloc(e, CHAIN_REL_ADDR64, addr_field, r->sym, r->index, (int64_t)r->offset);
+	reloc(e, key, key_field, r->sym, r->index, 0);
 }
 
 /* Resolving cannot fail any more: layout_make() has resolved every place once */
@@ -104,24 +104,22 @@ static void emit_data(struct emitter *e, const struct chain_step *st, const stru
 static void emit_sync(struct emitter *e, const struct chain_step *st)
 {
 	const struct layout_step *ls = &e->l->step[e->s];
-	unsigned cq, until = st->turn ? e->l->answers : ls->until;
+	unsigned cq, until = st->turn ? e->l->enables_reply : ls->until, of = st->turn ? CHAIN_BEFORE : 0;
 
 	switch ((enum chain_verb)st->verb) {
 	case CHAIN_WAIT:
 		cq = until == LAYOUT_NONE ? CHAIN_CQ_RECV : e->l->d->steps[until].queue;
-		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, cq,
+		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, of, cq,
 			until == LAYOUT_NONE ? 0 : e->l->step[until].cqe);
-		e->img->relocs[e->img->nrelocs - 1].sym = st->turn ? CHAIN_BEFORE : 0;
-		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, cq, 0);
-		e->img->relocs[e->img->nrelocs - 1].sym = st->turn ? CHAIN_BEFORE : 0;
+		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, of, cq, 0);
 		return;
 	case CHAIN_SEND_EN:
-		reloc(e, CHAIN_REL_ENABLE, WQE_SYNC_INDEX, st->target, ls->enables);
-		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, st->target, 0);
+		reloc(e, CHAIN_REL_ENABLE, WQE_SYNC_INDEX, 0, st->target, ls->enables);
+		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, 0, st->target, 0);
 		return;
 	default: /* RECV_EN: an exclusive index, and RECV number n belongs to instance n */
-		reloc(e, CHAIN_REL_SEQ32, WQE_SYNC_INDEX, st->target, (int64_t)st->recvs + 1);
-		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, st->target, 0);
+		reloc(e, CHAIN_REL_SEQ32, WQE_SYNC_INDEX, 0, st->target, (int64_t)st->recvs + 1);
+		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, 0, st->target, 0);
 	}
 }
 
@@ -147,10 +145,10 @@ static void emit_step(struct emitter *e)
 				      (st->flags & CHAIN_SIGNALLED ? WQE_SIGNALLED : 0) |
 				      (st->flags & CHAIN_SOLICITED ? WQE_SOLICITED : 0));
 	wqe_put32(e->wqe + WQE_IMM, st->imm);
-	reloc(e, CHAIN_REL_INDEX16, WQE_INDEX, 0, 0);
-	reloc(e, CHAIN_REL_QPN24, WQE_QPN_DS, st->queue, 0);
+	reloc(e, CHAIN_REL_INDEX16, WQE_INDEX, 0, 0, 0);
+	reloc(e, CHAIN_REL_QPN24, WQE_QPN_DS, 0, st->queue, 0);
 	if (st->flags & CHAIN_IMM_SEQ)
-		reloc(e, CHAIN_REL_SEQ32, WQE_IMM, 0, 0);
+		reloc(e, CHAIN_REL_SEQ32, WQE_IMM, 0, 0, 0);
 	if (v->class == CHAIN_CLASS_SYNC)
 		emit_sync(e, st);
 	else if (v->data)

@@ -36,9 +36,8 @@
 			"with the client's queue pair")                                                      \
 	X(HEAD_ENABLES, "{at}: two queues enable \"{name}\", and instances would do so out of order")        \
 	X(SETS, "{0} sets of code queues of {1} each; there can be one set, or two if all are at most {2}")  \
-	X(SETS_OVERLAP, "two sets of code queues take turns: instances must overlap")                        \
-	X(SETS_HEAD, "two sets of code queues take turns, but the head is in queue \"{name}\": instances "   \
-		     "must overlap")                                                                         \
+	X(SETS_OVERLAP, "two sets of code queues take turns: instances must overlap, but the head is in "    \
+			"queue \"{name}\"")                                                                  \
 	X(TURN_ELSEWHERE, "{at}: waits for the instance before, whose reply another queue enables")          \
 	X(TURN_ALONE, "{at}: waits for the instance before, which the same queue has")                       \
 	X(ANSWER_NUMBER,                                                                                     \

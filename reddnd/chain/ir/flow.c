@@ -84,11 +84,6 @@ static int check_overlap(struct layout *l, unsigned q)
 	return 0;
 }
 
-static bool answers(const struct chain_step *st)
-{
-	return st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
-}
-
 /*
  * Two sets of code queues: the SEND_ENs of the reply are those of one queue, which are in two of the session.
  * Each must start after those of the instance before, which has the other one. When that one has failed, its
@@ -101,7 +96,7 @@ static int check_sets(struct layout *l, unsigned q)
 	bool waited[CHAIN_MAX_QUEUES] = {0};
 
 	if (!q)
-		return layout_refuse(l, SETS_HEAD, .name = l->d->queues[0].name);
+		return layout_refuse(l, SETS_OVERLAP, .name = l->d->queues[0].name);
 	if (l->d->sets > CHAIN_MAX_SETS || 1 + l->d->sets * (l->d->nqueues - 1) > CHAIN_MAX_QUEUES)
 		return layout_refuse(l, SETS,
 			.number = {l->d->sets, l->d->nqueues - 1, (CHAIN_MAX_QUEUES - 1) / CHAIN_MAX_SETS});
@@ -109,7 +104,7 @@ static int check_sets(struct layout *l, unsigned q)
 		const struct chain_step *st = &l->d->steps[s];
 
 		waited[st->queue] |= st->verb == CHAIN_WAIT && st->turn;
-		if (answers(st) && !(st->flags & CHAIN_IMM_SEQ))
+		if (layout_answers(l, s) && !(st->flags & CHAIN_IMM_SEQ))
 			return layout_refuse(l, ANSWER_NUMBER, .at = layout_at(l, s));
 		if (st->verb == CHAIN_SEND_EN && st->target == 0 && !waited[st->queue])
 			return layout_refuse(l, TURN_MISSING, .at = layout_at(l, s));

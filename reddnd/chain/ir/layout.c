@@ -267,11 +267,11 @@ static int check_turn(struct layout *l, unsigned s)
 {
 	if (l->d->sets <= 1)
 		return layout_refuse(l, TURN_ALONE, .at = layout_at(l, s));
-	if (l->answers == LAYOUT_NONE || l->d->steps[l->answers].queue != l->d->steps[s].queue)
+	if (l->enables_reply == LAYOUT_NONE || l->d->steps[l->enables_reply].queue != l->d->steps[s].queue)
 		return layout_refuse(l, TURN_ELSEWHERE, .at = layout_at(l, s));
-	if (!(l->d->steps[l->answers].flags & CHAIN_SIGNALLED))
+	if (!(l->d->steps[l->enables_reply].flags & CHAIN_SIGNALLED))
 		return layout_refuse(
-			l, WAIT_UNSIGNALLED, .at = layout_at(l, s), .other = layout_at(l, l->answers));
+			l, WAIT_UNSIGNALLED, .at = layout_at(l, s), .other = layout_at(l, l->enables_reply));
 	return 0;
 }
 
@@ -414,10 +414,10 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 	l->d = d;
 	if (check_limits(l))
 		return CHAIN_REFUSED;
-	l->answers = LAYOUT_NONE;
+	l->enables_reply = LAYOUT_NONE;
 	for (unsigned s = 0; s < d->nsteps; s++)
 		if (d->steps[s].verb == CHAIN_SEND_EN && d->steps[s].target == 0)
-			l->answers = (uint16_t)s;
+			l->enables_reply = (uint16_t)s;
 	if (sort_labels(l) || place_steps(l) || place_words(l))
 		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)

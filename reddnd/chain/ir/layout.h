@@ -28,7 +28,7 @@ struct layout {
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
 	uint32_t scratch_size;
-	uint16_t answers; /* the last SEND_EN of the reply, LAYOUT_NONE: there is none */
+	uint16_t enables_reply; /* the last SEND_EN of the reply, LAYOUT_NONE: there is none */
 	struct chain_error *err;
 };
 
@@ -50,9 +50,15 @@ struct chain_error_at layout_at(const struct layout *l, unsigned s);
 int layout_make(struct layout *l, const struct chain_desc *d);
 /** Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
 int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
-	const struct chain_error_at *at,
+	const struct chain_error_at *at, struct layout_range *range);
+/** True if step @s signals an answer to the client. */
+static inline bool layout_answers(const struct layout *l, unsigned s)
+{
+	const struct chain_step *st = &l->d->steps[s];
 
-	struct layout_range *range);
+	return st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
+}
+
 /** True if step @s may be executed though no SEND_EN of its instance has enabled it: it is of a reply that
  * the next instance enables as well, when the set of code queues that had this one has failed. */
 static inline bool layout_may_be_early(const struct layout *l, unsigned s)

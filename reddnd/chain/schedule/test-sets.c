@@ -45,22 +45,23 @@ static const struct chain_step text[] = {
 		.local = {{.kind = CHAIN_AT_SCRATCH, .name = "w", .len = 8}}},
 };
 
+static const struct chain_desc desc = {.name = "sets",
+	.queues = queues,
+	.nqueues = 2,
+	.words = words,
+	.nwords = 2,
+	.nregions = 1,
+	.overlap = true,
+	.sets = 2,
+	.steps = text,
+	.nsteps = 3};
+
 static struct chain_desc *derive(void)
 {
-	const struct chain_desc d = {.name = "sets",
-		.queues = queues,
-		.nqueues = 2,
-		.words = words,
-		.nwords = 2,
-		.nregions = 1,
-		.overlap = true,
-		.sets = 2,
-		.steps = text,
-		.nsteps = 3};
 	struct chain_desc *out = NULL;
 	struct chain_error err;
 
-	if (chain_derive(&d, &out, &err))
+	if (chain_derive(&desc, &out, &err))
 		fail_msg("refused: %s", chain_error_name(err.code));
 	return out;
 }
@@ -192,15 +193,7 @@ static void woken_where_the_reply_is_enabled(void **state)
 
 static void only_where_instances_overlap(void **state)
 {
-	struct chain_desc d = {.name = "changes",
-		.queues = queues,
-		.nqueues = 2,
-		.words = words,
-		.nwords = 2,
-		.nregions = 1,
-		.overlap = true,
-		.sets = 2,
-		.nsteps = 4};
+	struct chain_desc d = desc;
 	struct chain_step steps[] = {text[0], text[1],
 		{.label = "change",
 			.queue = 1,
@@ -213,11 +206,11 @@ static void only_where_instances_overlap(void **state)
 
 	(void)state;
 	d.steps = steps;
+	d.nsteps = 4;
 	assert_int_equal(chain_derive(&d, &out, &err), CHAIN_REFUSED);
 	assert_string_equal(chain_error_name(err.code), chain_error_name(CHAIN_E_HEAD_CHANGES));
+	d = desc;
 	d.overlap = false;
-	d.nsteps = 3;
-	steps[2] = text[2];
 	assert_int_equal(chain_derive(&d, &out, &err), CHAIN_REFUSED);
 	assert_string_equal(chain_error_name(err.code), chain_error_name(CHAIN_E_SETS_OVERLAP));
 }

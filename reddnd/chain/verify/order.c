@@ -479,10 +479,10 @@ static int check_waker(struct proof *p, unsigned answer)
 	const struct chain_desc *d = p->l.d;
 	const unsigned waker = p->waker[answer];
 
-	if (d->sets <= 1 || waker >= d->nsteps || d->steps[waker].queue == d->steps[p->l.answers].queue)
+	if (d->sets <= 1 || waker >= d->nsteps || d->steps[waker].queue == d->steps[p->l.enables_reply].queue)
 		return 0;
 	return layout_refuse(&p->l, WOKEN_ELSEWHERE, .at = layout_at(&p->l, answer),
-		.other = layout_at(&p->l, waker), .name = d->queues[d->steps[p->l.answers].queue].name);
+		.other = layout_at(&p->l, waker), .name = d->queues[d->steps[p->l.enables_reply].queue].name);
 }
 
 /* Steps after an answer do not matter to it; after the end of the reply the slot is armed again */
@@ -565,10 +565,9 @@ static int check_errors(struct proof *p, unsigned last)
 	close_needs(p);
 	for (unsigned t = 0; t < p->l.d->nsteps && !r; t++) {
 		const struct chain_step *st = &p->l.d->steps[t];
-		bool answers = st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
 
 		memset(p->doubtful, 0, sizeof(p->doubtful));
-		if (answers || t == last) {
+		if (layout_answers(&p->l, t) || t == last) {
 			r = make_graph(p);
 			if (!r)
 				r = check_answer(p, t, t == last);

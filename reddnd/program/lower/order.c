@@ -207,8 +207,7 @@ void lower_pair_lanes(struct lower *l)
 
 /* ---- when a queue fails ------------------------------------------------------------------------ */
 
-/* Steps whose opcodes one READ brings when all before it in its queue has succeeded; the last of them is the
- * first in the text */
+/* Steps whose opcodes one READ brings, in their order, when all before it in its queue has succeeded */
 struct woken {
 	struct step *step[PROGRAM_MAX_SEGMENTS];
 	unsigned n;
@@ -238,11 +237,11 @@ static struct step *tell(struct lower *l, unsigned queue, const struct woken *wo
 	s->queue = (uint8_t)queue;
 	s->verb = CHAIN_READ;
 	s->flags = CHAIN_FENCE;
-	s->line = woken->step[0]->line;
+	s->line = woken->step[woken->n - 1]->line;
 	s->label = pool_printf(l->pool, "tell~%u", l->names++);
 	s->remote = lower_scratch(woken->opcodes, 0, woken->n);
 	bring_opcodes(l, s, woken);
-	TAILQ_INSERT_BEFORE(woken->step[woken->n - 1], s, link);
+	TAILQ_INSERT_BEFORE(woken->step[0], s, link);
 	return s;
 }
 
@@ -287,17 +286,18 @@ static bool can_be_later(const struct lower *l, struct step *s, const struct ste
  * before it */
 static void find_woken(struct lower *l, struct step *end, struct woken *woken)
 {
-	struct step *s, *before, *first = end;
+	struct step *s, *before;
 
 	*woken = (struct woken){.step = {end}, .n = 1};
 	for (s = TAILQ_PREV(end, steps, link); s && woken->n < lower_max_sge(l); s = before) {
 		before = TAILQ_PREV(s, steps, link);
-		if (s->queue || s->guard || !can_be_later(l, s, first))
+		if (s->queue || s->guard || !can_be_later(l, s, woken->step[0]))
 			continue;
 		TAILQ_REMOVE(&l->steps, s, link);
-		TAILQ_INSERT_BEFORE(first, s, link);
-		woken->step[woken->n++] = s;
-		first = s;
+		TAILQ_INSERT_BEFORE(woken->step[0], s, link);
+		memmove(woken->step + 1, woken->step, woken->n * sizeof(*woken->step));
+		woken->step[0] = s;
+		woken->n++;
 	}
 }
 
