@@ -108,6 +108,8 @@
 			  "and a last step of queue \"{name}\" give it its opcode")                          \
 	X(FAILURE_HEEDLESS, "{at} may fail, and {other}, in another queue, would go on with what was there " \
 			    "before; put both into queue \"{name}\"")                                        \
+	X(FAILURE_ELSEWHERE, "{at} may fail, and {other}, which gets its opcode from queue \"{name}\", "     \
+			     "would go on with what was there before; put {at} into that queue")             \
 	X(WOKEN_ELSEWHERE, "{at} gets its opcode from {other}; with two sets of code queues, queue "         \
 			   "\"{name}\", which enables the reply, must give it")                              \
 	/* verify/bounds.h */                                                                                \

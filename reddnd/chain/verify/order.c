@@ -532,6 +532,25 @@ static bool feeds(const struct proof *p, unsigned s, unsigned t)
 	       chain_verb_info(steps[s].verb)->data && needs(p, t, s);
 }
 
+/* Step @t does something though step @s may have failed, whose data it uses. The reply has the queue that
+ * reaches the client, so that the two cannot come into one */
+static int refuse_effect(const struct proof *p, unsigned s, unsigned t)
+{
+	const struct layout *l = &p->l;
+	const struct chain_step *steps = l->d->steps;
+	const uint8_t of = steps[s].queue;
+	const unsigned waker = p->waker[t];
+
+	if (steps[t].queue != 0)
+		return layout_refuse(l, FAILURE_HEEDLESS, .at = layout_at(l, s), .other = layout_at(l, t),
+			.name = l->d->queues[of].name);
+	if (waker < l->d->nsteps && steps[waker].queue != of)
+		return layout_refuse(l, FAILURE_ELSEWHERE, .at = layout_at(l, s), .other = layout_at(l, t),
+			.name = l->d->queues[steps[waker].queue].name);
+	return layout_refuse(l, FAILURE_HIDDEN, .at = layout_at(l, s), .other = layout_at(l, t),
+		.name = l->d->queues[of].name);
+}
+
 /* Step @t does nothing if a step has failed in another queue whose data it uses */
 static int check_effect(struct proof *p, unsigned t)
 {
@@ -549,8 +568,7 @@ static int check_effect(struct proof *p, unsigned t)
 		return -ENOMEM;
 	for (; s < l->d->nsteps; s++)
 		if (feeds(p, s, t) && !is_settled(p, s, LANDED))
-			return layout_refuse(&p->l, FAILURE_HEEDLESS, .at = layout_at(l, s),
-				.other = layout_at(l, t), .name = l->d->queues[l->d->steps[s].queue].name);
+			return refuse_effect(p, s, t);
 	return 0;
 }
 

@@ -172,9 +172,14 @@ static void no_effect_of_failures(void **state)
 	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
 	assert_int_equal(check(s, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HEEDLESS, COUNT, HIT, .name = "count", LINES(0)));
+	assert_fault(&err, WRONG(FAILURE_HIDDEN, COUNT, HIT, .name = "count", LINES(0)));
 	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
+
+	memcpy(s, good, sizeof(s)); /* nor has the queue that decides about it */
+	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
+	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
+	assert_wrong(s, WRONG(FAILURE_ELSEWHERE, COUNT, HIT, .name = "code", LINES(0)));
 }
 
 /* WQEs that are fetched in pairs: the patched one comes with the one before it. In fours one comes with the
