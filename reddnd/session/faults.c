@@ -70,7 +70,8 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 			cqe.index, syndrome, cqe.vendor);
 	else if (s->foreign)
 		verdict_set(v, verdict_kind_of(cqe.syndrome, part == 0), true,
-			"a step in queue %u failed: %s (%#x)", part, syndrome, cqe.vendor);
+			"a step in queue %u failed: %s (%#x)", chain_queue_of(o->img, part), syndrome,
+			cqe.vendor);
 	else if (part == SESSION_LOOP)
 		verdict_of_loop(v, o->program, o->conf->path, &cqe);
 	else if (!in_image(s, part, cqe.index, &wqebb))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a session of an unknown offload consists of is put together from its slot, and only if nothing is
  * missing. */
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/session.h"
 
@@ -188,10 +190,32 @@ static void wrong_lengths(void **state)
 	foreign_free(f);
 }
 
+/* Of two sets of one code queue, the second ring is that queue as well */
+static void blamed_by_queue(void **state)
+{
+	const struct rnic_cqe cqe = {.error = true, .syndrome = CQE_SYND_LOCAL_PROT, .vendor = 0x51};
+	struct ledger_slot slot = complete();
+	struct session s = {0};
+	struct verdict v;
+
+	(void)state;
+	slot.object[8] = cq(2, 0x5000);
+	slot.object[9] = qp(2, 0x14000);
+	slot.session.recycler.sets = 2;
+	assert_int_equal(foreign_new(&s.foreign, &slot, NULL, ""), 0);
+	s.offload = &s.foreign->offload;
+	for (unsigned ring = 1; ring <= 2; ring++) {
+		session_fault(&s, ring, &cqe, &v);
+		assert_string_equal(v.text, "a step in queue 1 failed: local protection error (0x51)");
+	}
+	foreign_free(s.foreign);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(damaged),
-		cmocka_unit_test(lengths), cmocka_unit_test(wrong_lengths)};
+		cmocka_unit_test(lengths), cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(blamed_by_queue)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
