@@ -83,16 +83,43 @@ static void recycling(const struct chain_image *img, unsigned slots, double per_
 	struct chain_recycle k;
 	unsigned a, e, sections = chain_recycle_sections(slots);
 
-	for (unsigned q = 0; q < img->nqueues; q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, slots);
+	for (unsigned i = 0; i < chain_rings(img); i++)
+		env.queue[i].ring_wqebbs = chain_recycle_ring(img, chain_queue_of(img, i), slots);
 	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
 	a = k.lap.adds + sections; /* one counts */
 	e = 3 * sections;
-	for (unsigned q = 0; q < img->nqueues; q++) /* a WAIT for the CQEs of each queue */
-		e += img->queue[q].cqes ? sections : 0;
+	for (unsigned i = 0; i < chain_rings(img); i++) /* a WAIT for the CQEs of each queue */
+		e += img->queue[chain_queue_of(img, i)].cqes ? sections : 0;
 	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
 	per_request[1] = (double)a / slots;
 	per_request[2] = (double)e / slots;
+}
+
+static void recycled_row(FILE *f, const char *name, const struct chain_image *img, double wrs[2])
+{
+	double k[3];
+
+	fprintf(f, "| %s |", name);
+	for (unsigned s = 0; s < 2; s++) {
+		recycling(img, s ? 256 : 64, k);
+		wrs[s] = k[0] + k[1] + k[2];
+		fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s]);
+	}
+	fputc('\n', f);
+}
+
+/* As with code_sets = 2 */
+static struct program *compile_sets(const struct run_offload *o)
+{
+	struct program *p;
+
+	run_overlap = true;
+	run_sets = 2;
+	p = run_compile(o);
+	run_overlap = false;
+	run_sets = 1;
+	assert_int_equal(p->image->sets, 2);
+	return p;
 }
 
 static void print_recycled(FILE *f)
@@ -103,33 +130,39 @@ static void print_recycled(FILE *f)
 		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
 		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
 	};
-	double k[3], wrs[2][4] = {0};
+	double wrs[4][2], ignored[2];
+	struct program *p;
 
 	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
 	for (unsigned i = 0; i < 4; i++) {
-		struct program *p = run_compile(&programs[i]);
-
-		fprintf(f, "| %s |", programs[i].name);
-		for (unsigned s = 0; s < 2; s++) {
-			recycling(p->image, s ? 256 : 64, k);
-			wrs[s][i] = k[0] + k[1] + k[2];
-			fprintf(f, " %.2fC + %.2fA + %.2fE = %.2f |", k[0], k[1], k[2], wrs[s][i]);
-		}
-		fputc('\n', f);
+		p = run_compile(&programs[i]);
+		recycled_row(f, programs[i].name, p->image, wrs[i]);
 		program_free(p);
 	}
-	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[0][3] - wrs[0][2]) / 4,
-		(wrs[1][3] - wrs[1][2]) / 4);
+	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[3][0] - wrs[2][0]) / 4,
+		(wrs[3][1] - wrs[2][1]) / 4);
+	p = compile_sets(&programs[1]);
+	recycled_row(f, "hash-get, two sets of code queues", p->image, ignored);
+	program_free(p);
 }
 
-static double busy(const struct run_offload *o)
+static double busy_program(const struct run_offload *o, struct program *p)
 {
 	struct run_counts n = {0};
 	char why[400];
 
-	if (!run_offload(o, 1, 1, COUNTED, &n, why))
+	if (!run_program(o, p, 1, 1, COUNTED, &n, why))
 		fail_msg("%s: %s", o->name, why);
 	return (double)(n.copy + n.atomic + n.sync) / (double)n.requests;
+}
+
+static double busy(const struct run_offload *o)
+{
+	struct program *p = run_compile(o);
+	double n = busy_program(o, p);
+
+	program_free(p);
+	return n;
 }
 
 static const struct run_offload *find_offload(const char *name)
@@ -141,16 +174,25 @@ static const struct run_offload *find_offload(const char *name)
 	return NULL;
 }
 
+static void program_row(FILE *f, const struct run_offload *o, const char *more, struct program *p)
+{
+	fprintf(f, "| %s%s | ", o->name, more);
+	print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
+	fprintf(f, " %.1f |\n", busy_program(o, p));
+	program_free(p);
+}
+
 static void print_programs(FILE *f)
 {
-	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
-	for (unsigned i = 0; i < nlibrary; i++) {
-		struct program *p = run_compile(&library[i]);
+	static const char *const sets[] = {"hash-get", "hash-get, stages", "memcached-get"};
 
-		fprintf(f, "| %s | ", library[i].name);
-		print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
-		fprintf(f, " %.1f |\n", busy(&library[i]));
-		program_free(p);
+	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < nlibrary; i++)
+		program_row(f, &library[i], "", run_compile(&library[i]));
+	for (unsigned i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		const struct run_offload *o = find_offload(sets[i]);
+
+		program_row(f, o, ", two sets of code queues", compile_sets(o));
 	}
 }
 
@@ -248,7 +290,9 @@ static void print_tables(FILE *f)
 		   "\n"
 		   "Complete, from the request's arrival to the reply. The last column is an average over "
 		   "the requests\n"
-		   "of the test: a WR whose condition did not hold is a NOP.\n"
+		   "of the test: a WR whose condition did not hold is a NOP. Two sets of code queues are "
+		   "those of\n"
+		   "`code_sets = 2`.\n"
 		   "\n");
 	print_programs(f);
 	fprintf(f, "\n"
