@@ -457,11 +457,22 @@ static void write(struct gen *g)
 	}
 }
 
+static void on_queue(struct gen *g)
+{
+	put(g, "on q[%u]", below(g, g->nqueues));
+	block(g);
+	put(g, "\n");
+}
+
 static void statement(struct gen *g)
 {
 	unsigned deep = g->depth < DEEPEST ? 12 : 9;
 
 	indent(g);
+	if (g->style->cut && g->nqueues && !g->depth && chance(g, 40)) {
+		on_queue(g);
+		return;
+	}
 	switch (below(g, deep)) {
 	case 0:
 	case 1:
@@ -493,13 +504,10 @@ static void statement(struct gen *g)
 		branch(g);
 		break;
 	default:
-		if (g->nqueues && chance(g, 40)) {
-			put(g, "on q[%u]", below(g, g->nqueues));
-			block(g);
-			put(g, "\n");
-		} else {
+		if (g->nqueues && chance(g, 40))
+			on_queue(g);
+		else
 			loop(g);
-		}
 	}
 }
 
@@ -601,7 +609,7 @@ static void declarations(struct gen *g)
 		put_type(g, g->arg[i].type);
 		put(g, "\n");
 	}
-	if (chance(g, 30) && !g->endless) {
+	if (chance(g, g->style->cut ? 90 : 30) && !g->endless) {
 		g->nqueues = 1 + below(g, 3);
 		put(g, "queue q[%u]\n", g->nqueues);
 	}
@@ -618,7 +626,8 @@ size_t generate(struct random *r, const struct generate_style *style, char *text
 		endless(&g);
 	while (g.made < style->statements)
 		statements(&g);
-	if (!g.endless && chance(&g, 30)) {
+	/* one with several queues ends with an answer under no condition */
+	if (!g.endless && chance(&g, style->cut && g.nqueues ? 5 : 30)) {
 		answers(&g);
 		return g.len;
 	}

@@ -5,6 +5,7 @@
 #ifndef TESTS_PROGRAMS_GENERATE_H
 #define TESTS_PROGRAMS_GENERATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct generate_style {
 	unsigned mistakes;   /* of 1000 choices: made without a look at the rules */
 	unsigned statements; /* about that many */
 	unsigned endless;    /* of 100 programs: those with a loop without a bound */
+	bool cut;            /* most programs without one are cut into queues */
 };
 
 /** Writes a program of at most @size bytes to @text and returns its length. The same for the same @r. */

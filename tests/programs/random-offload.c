@@ -84,7 +84,9 @@ void random_offload_make(struct random_offload *r, uint64_t seed, const char *pa
 {
 	struct random random = {(seed + 1) * 0x9e3779b97f4a7c15u};
 	struct generate_style style = {
-		.statements = 1 + random_below(&random, random_below(&random, 4) ? 14 : 50), .endless = 25};
+		.statements = 1 + random_below(&random, random_below(&random, 4) ? 14 : 50),
+		.endless = 25,
+		.cut = seed % 8 == 5};
 	struct program_source src = {.name = "random", .text = r->text};
 	struct diag *d;
 	bool can;

@@ -23,7 +23,7 @@ enum {
 	SEEDS = 4
 };
 
-static uint64_t answered, runs, loops, overlap, recycled, sets;
+static uint64_t answered, runs, loops, overlap, recycled, sets, several;
 static const char *file; /* the program, instead of one at random */
 static struct failing_counts failing;
 static struct random_offload program;
@@ -95,6 +95,7 @@ static int one(uint64_t seed, char why[400])
 		loops += program.p->loop && n.requests;
 		overlap += program.o.depth > 1 && n.requests;
 		sets += program.p->image->sets > 1 && n.requests;
+		several += program.p->image->sets > 1 && program.p->image->nqueues > 2 && n.requests;
 	}
 	/* a refusal by the proof of the ring is a fault of the compiler, not of the program, unless it is too
 	 * long */
@@ -121,10 +122,10 @@ static void run_as_they_read(void **state)
 		ran += r > 0;
 	}
 	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
-		      "overlap, %lu of them with two sets of code queues: %lu runs, "
-		      "%lu requests\n",
+		      "overlap, %lu of them with two sets of code queues, %lu with two sets of several: %lu "
+		      "runs, %lu requests\n",
 		programs, ran, (unsigned long)loops, (unsigned long)overlap, (unsigned long)sets,
-		(unsigned long)runs, (unsigned long)answered);
+		(unsigned long)several, (unsigned long)runs, (unsigned long)answered);
 	print_message("%lu runs in which a queue failed: %lu requests answered, %lu lost; %lu in which later "
 		      "ones were "
 		      "answered\n",
@@ -132,7 +133,7 @@ static void run_as_they_read(void **state)
 		(unsigned long)failing.ahead);
 	assert_true(failing.answered > failing.runs && failing.lost > failing.runs / 4);
 	assert_true(recycled > failing.runs / 4);
-	assert_true(sets > programs / 100 && failing.ahead > 0);
+	assert_true(sets > programs / 100 && several >= programs / 500 && failing.ahead > 0);
 	assert_true(ran > programs / 10 && loops > programs / 100 && overlap > programs / 100 && runs > ran);
 }
 
