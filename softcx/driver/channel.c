@@ -211,12 +211,17 @@ int channel_send(const struct channel *ch, struct iovec *iov, size_t niov, const
 	return 0;
 }
 
-/** The NIC has most answers sooner than a thread that sleeps would be woken. */
+/** The NIC has most answers sooner than a thread that sleeps would be woken. A call that succeeds leaves
+ * errno alone. */
 static ssize_t receive(int fd, struct msghdr *msg)
 {
+	int saved = errno;
+
 	for (unsigned looks = 0;; looks++) {
 		ssize_t n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC | (looks < LOOKS ? MSG_DONTWAIT : 0));
 
+		if (n >= 0)
+			errno = saved;
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			return n;
 		sched_yield();

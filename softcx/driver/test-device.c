@@ -137,6 +137,23 @@ static void test_bad_pointers_are_answered(void **state)
 }
 
 /** Objects live until the last copy of the descriptor is closed, whichever process has it. */
+static void test_success_leaves_errno(void **state)
+{
+	struct ibv_context *ctx = test_open_device();
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct ibv_pd *pd;
+
+		errno = ENXIO;
+		pd = ibv_alloc_pd(ctx);
+		assert_non_null(pd);
+		assert_int_equal(ibv_dealloc_pd(pd), 0);
+		assert_int_equal(errno, ENXIO);
+	}
+	ibv_close_device(ctx);
+}
+
 static void test_life_is_that_of_the_open_file(void **state)
 {
 	static struct ibv_pd *volatile pd; /* the library's part of it is never freed */
@@ -627,6 +644,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_character_device),
 		cmocka_unit_test(test_mapped_by_number),
 		cmocka_unit_test(test_bad_pointers_are_answered),
+		cmocka_unit_test(test_success_leaves_errno),
 		cmocka_unit_test(test_life_is_that_of_the_open_file),
 		cmocka_unit_test(test_mapping_keeps_the_file),
 		cmocka_unit_test(test_child_may_not_write),
