@@ -4,7 +4,7 @@
 #include "protocol/wire.h"
 #include "reddnd/catalog/address.h"
 #include "reddnd/catalog/entries.h"
-#include "reddnd/catalog/includes.h"
+#include "reddnd/catalog/scan.h"
 #include "reddnd/catalog/influence.h"
 #include "reddnd/catalog/kept.h"
 #include "util/cleanup.h"
@@ -226,7 +226,7 @@ static void read_config(struct settings *l, config_t *config)
 	const char *dir = path ? dirname(path) : ".";
 
 	config_set_include_dir(config, dir);
-	l->nerrors += includes_check(l->path, dir, l->errors);
+	l->nerrors += scan_includes(l->path, dir, l->errors);
 	if (l->nerrors)
 		return;
 	if (config_read_file(config, l->path) == CONFIG_TRUE)

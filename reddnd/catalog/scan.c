@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/catalog/includes.h"
+#include "reddnd/catalog/scan.h"
 
 #include "util/cleanup.h"
 #include "util/file.h"
@@ -127,7 +127,7 @@ static void check_file(struct check *c, const char *path, unsigned depth)
 	}
 }
 
-unsigned includes_check(const char *path, const char *dir, FILE *errors)
+unsigned scan_includes(const char *path, const char *dir, FILE *errors)
 {
 	struct check c = {.dir = dir, .errors = errors};
 	struct stat st;

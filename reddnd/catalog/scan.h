@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * includes.h - private to the catalog: checks the files that a configuration includes before libconfig reads
+ * scan.h - private to the catalog: checks the files that a configuration includes before libconfig reads
  * them. At a directory, as in @include "", the scanner of libconfig 1.5 ends the process (its input function
  * is the one that flex makes), and a FIFO would block it.
  */
-#ifndef CATALOG_INCLUDES_H
-#define CATALOG_INCLUDES_H
+#ifndef CATALOG_SCAN_H
+#define CATALOG_SCAN_H
 
 #include <stdio.h>
 
@@ -14,6 +14,6 @@
  * something else than a regular file. Relative names start at @dir, as in libconfig. Files that cannot be
  * opened are left to libconfig, which reports them. Returns the number of lines.
  */
-unsigned includes_check(const char *path, const char *dir, FILE *errors);
+unsigned scan_includes(const char *path, const char *dir, FILE *errors);
 
 #endif
