@@ -4,9 +4,9 @@
 #include "protocol/wire.h"
 #include "reddnd/catalog/address.h"
 #include "reddnd/catalog/entries.h"
-#include "reddnd/catalog/scan.h"
 #include "reddnd/catalog/influence.h"
 #include "reddnd/catalog/kept.h"
+#include "reddnd/catalog/scan.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 
@@ -219,25 +219,21 @@ static int parse_top(struct settings *l, const config_t *config, const struct ca
 	return parse_lists(l, config, before);
 }
 
-/* Includes are relative to the file that holds them, which libconfig thinks is in one directory */
+/* Includes are relative to the file that holds them, which libconfig thinks is in one directory. Not
+ * config_read_file(): a pipe can be read once */
 static void read_config(struct settings *l, config_t *config)
 {
-	CLEANUP(cleanup_free) char *path = strdup(l->path);
+	CLEANUP(cleanup_free) char *path = strdup(l->path), *text = NULL;
 	const char *dir = path ? dirname(path) : ".";
 
 	config_set_include_dir(config, dir);
-	l->nerrors += scan_includes(l->path, dir, l->errors);
-	if (l->nerrors)
-		return;
-	if (config_read_file(config, l->path) == CONFIG_TRUE)
+	l->nerrors += scan_configuration(l->path, dir, l->errors, &text);
+	if (l->nerrors || config_read_string(config, text) == CONFIG_TRUE)
 		return;
 	l->nerrors++;
-	if (config_error_type(config) == CONFIG_ERR_FILE_IO)
-		fprintf(l->errors, "%s: cannot be read: %s\n", l->path, strerror(errno));
-	else
-		fprintf(l->errors, "%s:%d: %s; see libconfig's manual for the syntax\n",
-			config_error_file(config) ? config_error_file(config) : l->path,
-			config_error_line(config), config_error_text(config));
+	fprintf(l->errors, "%s:%d: %s; see libconfig's manual for the syntax\n",
+		config_error_file(config) ? config_error_file(config) : l->path, config_error_line(config),
+		config_error_text(config));
 }
 
 static void read_kept(struct settings *l, config_t *config)

@@ -113,26 +113,58 @@ static void check_line(struct check *c, struct text *t, unsigned depth)
 	free(name);
 }
 
-static void check_file(struct check *c, const char *path, unsigned depth)
+static void check_text(struct check *c, const char *path, const char *text, size_t size, unsigned depth)
 {
-	size_t size = 0;
-	CLEANUP(cleanup_free) char *text = read_all(path, &size);
-	struct text t = {.path = path, .at = text, .end = text ? text + size : NULL};
+	struct text t = {.path = path, .at = text, .end = text + size};
 	const char *newline;
 
-	for (t.line = 1; text && t.at < t.end && !c->too_deep; t.line++) {
+	for (t.line = 1; t.at < t.end && !c->too_deep; t.line++) {
 		check_line(c, &t, depth);
 		newline = memchr(t.at, '\n', (size_t)(t.end - t.at));
 		t.at = newline ? newline + 1 : t.end;
 	}
 }
 
-unsigned scan_includes(const char *path, const char *dir, FILE *errors)
+static void check_file(struct check *c, const char *path, unsigned depth)
+{
+	size_t size = 0;
+	CLEANUP(cleanup_free) char *text = read_all(path, &size);
+
+	if (text)
+		check_text(c, path, text, size, depth);
+}
+
+DEFINE_CLEANUP(FILE *, fclose)
+
+/* The text, without a zero byte in it; NULL: the reason is in @errors */
+static char *read_main(const char *path, FILE *errors)
+{
+	CLEANUP(fclosep) FILE *f = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n = f ? getdelim(&text, &room, '\0', f) : -1;
+
+	if (n < 0 && f && feof(f)) {
+		free(text);
+		return strdup("");
+	}
+	if (n >= 0 && strlen(text) == (size_t)n)
+		return text;
+	if (n < 0)
+		fprintf(errors, "%s: cannot be read: %s\n", path, strerror(errno));
+	else
+		fprintf(errors, "%s: has a zero byte; a configuration is text\n", path);
+	free(text);
+	return NULL;
+}
+
+unsigned scan_configuration(const char *path, const char *dir, FILE *errors, char **text)
 {
 	struct check c = {.dir = dir, .errors = errors};
-	struct stat st;
 
-	if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) /* a pipe can be read once */
-		check_file(&c, path, 0);
+	*text = read_main(path, errors);
+	if (!*text)
+		return 1;
+	check_text(&c, path, *text, strlen(*text), 0);
 	return c.nerrors;
 }

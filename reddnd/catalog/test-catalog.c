@@ -89,6 +89,37 @@ static void test_include(void **state)
 		"more:3: \"path\" is \"users\"; it must be an absolute path: \"/...\"\n");
 }
 
+/* A configuration that is no text of its own: a directory, a file with a zero byte, a pipe */
+static void test_source(void **state)
+{
+	struct catalog *c;
+	char *errors, path[32];
+	int ends[2];
+	FILE *f;
+
+	(void)state;
+	errno = ENOENT; /* of something else */
+	assert_int_equal(catalog_load(".", NULL, &c, &errors), -EINVAL);
+	assert_string_equal(errors, ".: cannot be read: Is a directory\n");
+	free(errors);
+	f = fopen("c", "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite("arena = 1;\0", 11, 1, f), 1);
+	fclose(f);
+	assert_int_equal(catalog_load("c", NULL, &c, &errors), -EINVAL);
+	assert_string_equal(errors, "c: has a zero byte; a configuration is text\n");
+	free(errors);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "executors = 3;\n", 15), 15);
+	close(ends[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	assert_int_equal(catalog_load(path, NULL, &c, &errors), 0);
+	free(errors);
+	assert_int_equal(c->executors, 3);
+	catalog_free(c);
+	close(ends[0]);
+}
+
 static void test_files(void **state)
 {
 	struct catalog *c;
@@ -453,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_include),
+		cmocka_unit_test(test_source),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_top),
 		cmocka_unit_test(test_listen),
