@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/scan.h"
 
+#include "reddnd/catalog/lex.h"
+#include "reddnd/catalog/settings.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +24,9 @@ struct check {
 	bool too_deep; /* libconfig stops there and reports it */
 };
 
-struct text {
-	const char *path, *at, *end;
+/* Where a mistake is */
+struct place {
+	const char *path;
 	unsigned line;
 };
 
@@ -40,12 +45,28 @@ static char *read_all(const char *path, size_t *size)
 	len = text ? file_read(fd, text, (size_t)st.st_size) : -ENOMEM;
 	if (len < 0)
 		return NULL;
+	text[len] = '\0';
 	*size = (size_t)len;
 	return steal_ptr(&text);
 }
 
+static void __attribute__((format(printf, 3, 4)))
+wrong(struct check *c, const struct place *at, const char *format, ...)
+{
+	CLEANUP(cleanup_free) char *text = NULL;
+	va_list ap;
+
+	c->nerrors++;
+	fprintf(c->errors, "%s:%u: ", at->path, at->line);
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	settings_put_line(c->errors, text ? text : format);
+}
+
 static void check_path(
-	struct check *c, const struct text *t, const char *path, const char *name, unsigned depth)
+	struct check *c, const struct place *at, const char *path, const char *name, unsigned depth)
 {
 	struct stat st;
 
@@ -57,71 +78,62 @@ static void check_path(
 			check_file(c, path, depth + 1);
 		return;
 	}
-	fprintf(c->errors, "%s:%u: @include \"%s\" is no file but %s\n", t->path, t->line, name,
+	wrong(c, at, "@include \"%s\" is no file but %s", name,
 		S_ISDIR(st.st_mode) ? "a directory" : "something else");
-	c->nerrors++;
 }
 
 /* Relative names start at the directory; with libconfig 1.5 absolute ones do, too */
-static void check_name(struct check *c, const struct text *t, const char *name, unsigned depth)
+static void check_include(struct check *c, const struct place *at, const char *name, unsigned depth)
 {
 	CLEANUP(cleanup_free) char *path = NULL;
-	unsigned nerrors;
+	unsigned nerrors = c->nerrors;
 
 	if (asprintf(&path, "%s/%s", c->dir, name) < 0) {
 		path = NULL;
 		return;
 	}
-	nerrors = c->nerrors;
-	check_path(c, t, path, name, depth);
+	check_path(c, at, path, name, depth);
 	if (name[0] == '/' && c->nerrors == nerrors)
-		check_path(c, t, name, name, depth);
+		check_path(c, at, name, name, depth);
 }
 
-static void skip(struct text *t, const char *set)
+/* libconfig 1.5 reads an integer without a suffix as an int, and takes the bits of it that fit; one with a
+ * suffix as 64 bits, and takes the nearest, or the bits that fit of a hexadecimal one. 1.7 takes more, and
+ * the same text shall be right with both. */
+static void check_integer(struct check *c, const struct place *at, const struct lex *l)
 {
-	while (t->at < t->end && *t->at && strchr(set, *t->at))
-		t->at++;
-}
+	const int name_len = (int)l->name_len, len = (int)l->len;
+	const char *name = l->name ? l->name : "";
+	bool hex = l->len > 2 && (l->token[1] == 'x' || l->token[1] == 'X');
+	long long v;
 
-/* Checks the rest of a line; a name in quotes may go on in the lines that follow */
-static void check_line(struct check *c, struct text *t, unsigned depth)
-{
-	static const char word[] = "@include";
-	const char *blanks;
-	char *name, *to;
-
-	skip(t, " \t");
-	if ((size_t)(t->end - t->at) < strlen(word) || memcmp(t->at, word, strlen(word)) != 0)
-		return;
-	t->at += strlen(word);
-	blanks = t->at;
-	skip(t, " \t");
-	if (t->at == blanks || t->at == t->end || *t->at++ != '"')
-		return;
-	to = name = malloc((size_t)(t->end - t->at) + 1);
-	if (!name)
-		return;
-	for (; t->at < t->end && *t->at != '"'; t->at++) {
-		if (*t->at == '\\' && t->end - t->at > 1 && (t->at[1] == '\\' || t->at[1] == '"'))
-			t->at++;
-		*to++ = *t->at;
-	}
-	*to = '\0';
-	if (t->at < t->end)
-		check_name(c, t, name, depth);
-	free(name);
+	errno = 0;
+	v = strtoll(l->token, NULL, hex ? 16 : 10);
+	if (errno == ERANGE)
+		wrong(c, at, "\"%.*s\" is %.*s, which 64 bits cannot hold; the largest number is %lld",
+			name_len, name, len, l->token, LLONG_MAX);
+	else if (!l->suffix && (v < INT_MIN || v > INT_MAX))
+		wrong(c, at,
+			"\"%.*s\" is %.*s, which a signed integer of 32 bits cannot hold; write it as %.*sL",
+			name_len, name, len, l->token, len, l->token);
 }
 
 static void check_text(struct check *c, const char *path, const char *text, size_t size, unsigned depth)
 {
-	struct text t = {.path = path, .at = text, .end = text + size};
-	const char *newline;
+	enum lex_token token;
+	struct lex l;
 
-	for (t.line = 1; t.at < t.end && !c->too_deep; t.line++) {
-		check_line(c, &t, depth);
-		newline = memchr(t.at, '\n', (size_t)(t.end - t.at));
-		t.at = newline ? newline + 1 : t.end;
+	lex_begin(&l, text, size);
+	while (!c->too_deep && (token = lex_next(&l)) != LEX_END) {
+		const struct place at = {path, l.token_line};
+		CLEANUP(cleanup_free) char *name = token == LEX_INCLUDE ? lex_include(&l) : NULL;
+
+		if (token == LEX_INTEGER)
+			check_integer(c, &at, &l);
+		else if (token == LEX_OPEN)
+			wrong(c, &at, "a text or a comment begins here and does not end in this file");
+		else if (name)
+			check_include(c, &at, name, depth);
 	}
 }
 

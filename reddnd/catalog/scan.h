@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * scan.h - private to the catalog: reads the file of a configuration, and checks the files that it includes
- * before libconfig reads them. At a directory, as in @include "", the scanner of libconfig 1.5 ends the
- * process (its input function is the one that flex makes), and a FIFO would block it.
+ * scan.h - private to the catalog: reads the file of a configuration, and checks it and the files that it
+ * includes for what libconfig does not report. At a directory, as in @include "", the scanner of
+ * libconfig 1.5 ends the process (its input function is the one that flex makes), and a FIFO would block it.
+ * It reads 4294967297 without a suffix as 1.
  */
 #ifndef CATALOG_SCAN_H
 #define CATALOG_SCAN_H

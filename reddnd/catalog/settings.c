@@ -30,8 +30,7 @@ static void put_where(FILE *f, const struct settings *l, const config_setting_t 
 		fprintf(f, "%s:%u", file_of(l, s), config_setting_source_line(s));
 }
 
-/* Replaces control characters, so that each mistake stays on one line */
-static void put_line(FILE *f, const char *text)
+void settings_put_line(FILE *f, const char *text)
 {
 	for (; *text; text++)
 		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, f);
@@ -52,7 +51,7 @@ void settings_wrong(struct settings *l, const config_setting_t *s, const char *f
 		text = NULL;
 	put_where(l->errors, l, s);
 	fputs(": ", l->errors);
-	put_line(l->errors, text ? text : format);
+	settings_put_line(l->errors, text ? text : format);
 }
 
 void settings_wrong_value(struct settings *l, const config_setting_t *s, const char *must_be)

@@ -67,6 +67,9 @@ _Static_assert(CATALOG_NAME_MAX == 23, "SETTINGS_A_NAME has the number");
 void settings_wrong(struct settings *l, const config_setting_t *s, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/** Writes @text and a line feed. Replaces control characters, so that each mistake stays on one line. */
+void settings_put_line(FILE *f, const char *text);
+
 /** Reports that the value of @s, a number or text, is not @must_be. */
 void settings_wrong_value(struct settings *l, const config_setting_t *s, const char *must_be);
 
