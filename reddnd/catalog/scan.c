@@ -21,7 +21,7 @@ struct check {
 	const char *dir;
 	FILE *errors;
 	unsigned nerrors;
-	bool too_deep; /* libconfig stops there and reports it */
+	bool too_deep; /* libconfig stops there, and so does this */
 };
 
 /* Where a mistake is */
@@ -30,24 +30,27 @@ struct place {
 	unsigned line;
 };
 
-static void check_file(struct check *c, const char *path, unsigned depth);
+static int check_file(struct check *c, const char *path, unsigned depth);
 
-static char *read_all(const char *path, size_t *size)
+static int read_all(const char *path, char **all, size_t *size)
 {
 	CLEANUP(cleanup_close) int fd = file_open(path, O_RDONLY);
 	CLEANUP(cleanup_free) char *text = NULL;
 	struct stat st;
 	long len;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return NULL;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
 	text = malloc((size_t)st.st_size + 1);
 	len = text ? file_read(fd, text, (size_t)st.st_size) : -ENOMEM;
 	if (len < 0)
-		return NULL;
+		return (int)len;
 	text[len] = '\0';
 	*size = (size_t)len;
-	return steal_ptr(&text);
+	*all = steal_ptr(&text);
+	return 0;
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -65,36 +68,49 @@ wrong(struct check *c, const struct place *at, const char *format, ...)
 	settings_put_line(c->errors, text ? text : format);
 }
 
-static void check_path(
+/* 0; -errno: there is no such file, or it may not be read */
+static int check_path(
 	struct check *c, const struct place *at, const char *path, const char *name, unsigned depth)
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return;
-	if (S_ISREG(st.st_mode)) {
-		c->too_deep |= depth == MOST_DEEP;
-		if (!c->too_deep)
-			check_file(c, path, depth + 1);
-		return;
+		return -errno;
+	if (!S_ISREG(st.st_mode)) {
+		wrong(c, at, "@include \"%s\" is no file but %s", name,
+			S_ISDIR(st.st_mode) ? "a directory" : "something else");
+		return 0;
 	}
-	wrong(c, at, "@include \"%s\" is no file but %s", name,
-		S_ISDIR(st.st_mode) ? "a directory" : "something else");
+	c->too_deep = depth == MOST_DEEP;
+	if (!c->too_deep)
+		return check_file(c, path, depth + 1);
+	wrong(c, at, "@include \"%s\" is in the %dth file that includes another; does one include itself?",
+		name, MOST_DEEP + 1);
+	return 0;
 }
 
-/* Relative names start at the directory; with libconfig 1.5 absolute ones do, too */
+/* Before 1.7, libconfig lets absolute names start at the directory, too */
+#define ALL_START_AT_DIR (LIBCONFIG_VER_MAJOR == 1 && LIBCONFIG_VER_MINOR < 7)
+
 static void check_include(struct check *c, const struct place *at, const char *name, unsigned depth)
 {
+	const bool absolute = name[0] == '/';
 	CLEANUP(cleanup_free) char *path = NULL;
-	unsigned nerrors = c->nerrors;
+	struct stat st;
+	int r;
 
 	if (asprintf(&path, "%s/%s", c->dir, name) < 0) {
 		path = NULL;
 		return;
 	}
-	check_path(c, at, path, name, depth);
-	if (name[0] == '/' && c->nerrors == nerrors)
-		check_path(c, at, name, name, depth);
+	r = check_path(c, at, absolute && !ALL_START_AT_DIR ? name : path, name, depth);
+	if (r == 0)
+		return;
+	if (absolute && ALL_START_AT_DIR && stat(name, &st) == 0)
+		wrong(c, at, "@include \"%s\": libconfig %d.%d looks for %s; write a relative name", name,
+			LIBCONFIG_VER_MAJOR, LIBCONFIG_VER_MINOR, path);
+	else
+		wrong(c, at, "@include \"%s\" cannot be read: %s", name, file_error(r));
 }
 
 /* libconfig 1.5 reads an integer without a suffix as an int, and takes the bits of it that fit; one with a
@@ -137,13 +153,16 @@ static void check_text(struct check *c, const char *path, const char *text, size
 	}
 }
 
-static void check_file(struct check *c, const char *path, unsigned depth)
+/* 0, or the error of file_open() */
+static int check_file(struct check *c, const char *path, unsigned depth)
 {
+	CLEANUP(cleanup_free) char *text = NULL;
 	size_t size = 0;
-	CLEANUP(cleanup_free) char *text = read_all(path, &size);
+	int r = read_all(path, &text, &size);
 
-	if (text)
+	if (r == 0)
 		check_text(c, path, text, size, depth);
+	return r;
 }
 
 DEFINE_CLEANUP(FILE *, fclose)

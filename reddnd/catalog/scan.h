@@ -12,9 +12,10 @@
 
 /**
  * Reads the file @path, which may be a pipe, to *@text, to be freed. Writes to @errors a line for each
- * mistake in it and in the files that it includes: it cannot be read, or an @include names something else
- * than a regular file. Relative names start at @dir, as in libconfig. Files that cannot be opened are left to
- * libconfig, which reports them. Returns the number of lines; without any there is a *@text.
+ * mistake in it and in the files that it includes: it cannot be read; an @include names something else than
+ * a regular file that can be read, or is too deep; libconfig 1.5 cuts an integer; a text or a comment has no
+ * end. Relative names start at @dir, as in libconfig. Returns the number of lines; without any there is a
+ * *@text.
  */
 unsigned scan_configuration(const char *path, const char *dir, FILE *errors, char **text);
 

@@ -4,6 +4,7 @@
 #include "reddnd/catalog/test-conf.h"
 #include "util/array.h"
 
+#include <libconfig.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,6 +108,25 @@ static void test_open(void **state)
 	}
 }
 
+/* Before 1.7, libconfig lets absolute names start at the directory of the configuration */
+static void test_absolute(void **state)
+{
+	char text[100], message[300];
+
+	(void)state;
+	conf_put("more", "executors = 5;\n");
+	snprintf(text, sizeof(text), "@include \"%s/more\"\n", conf_dir);
+	if (LIBCONFIG_VER_MAJOR == 1 && LIBCONFIG_VER_MINOR < 7) {
+		snprintf(message, sizeof(message),
+			"c:1: @include \"%s/more\": libconfig %d.%d looks for ./%s/more; write a relative "
+			"name\n",
+			conf_dir, LIBCONFIG_VER_MAJOR, LIBCONFIG_VER_MINOR, conf_dir);
+		conf_expect(text, message);
+	} else {
+		catalog_free(conf_load(text));
+	}
+}
+
 /* Fractions and exponents are no integers; names have digits */
 static void test_lex(void **state)
 {
@@ -134,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_where),
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_absolute),
 		cmocka_unit_test(test_lex),
 	};
 

@@ -98,7 +98,7 @@ serves "nothing is wrong" "d['configuration_refused'] == ''"
 echo 'lisen = 1;' >>"$work/reddnd.conf"
 rm "$work/more.conf" "$work/mine.rdn"
 echo short >"$work/key"
-wrong 'reddnd.conf:5: cannot open include file' 'cannot open include file' "the file, what it includes, its program and its key are wrong"
+wrong 'reddnd.conf:5: @include "more.conf" cannot be read: No such file' 'cannot be read: No such file' "the file, what it includes, its program and its key are wrong"
 restart USR2
 serves "once more" "d['configuration_refused'] != ''"
 cp "$work/client.key" "$work/key"
