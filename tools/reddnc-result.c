@@ -3,7 +3,6 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/decode.h"
-#include "reddnd/generation/loop-size.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -15,7 +14,7 @@ enum { SECOND_US = 1000000 };
 static struct json_object *loop_json(const struct reddnc_result *r)
 {
 	const struct program *p = r->program;
-	const uint64_t n = session_loop_iterations(r->loop), wqes = loop_size_wqes(p, n);
+	const uint64_t n = session_loop_iterations(r->loop), wqes = program_loop_wqes(p, n);
 	const double seconds = (double)r->took_us / SECOND_US;
 	struct json_object *o = json_object_new_object();
 
@@ -39,7 +38,7 @@ static void print_loop(const struct reddnc_result *r, FILE *out)
 		n + p->loop_info.iterations / 2, seconds);
 	if (n)
 		fprintf(out, ", %.0f iterations and %.0f WQEs per second", (double)n / seconds,
-			(double)loop_size_wqes(p, n) / seconds);
+			(double)program_loop_wqes(p, n) / seconds);
 	fputc('\n', out);
 }
 

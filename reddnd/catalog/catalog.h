@@ -195,6 +195,11 @@ void catalog_free(struct catalog *catalog); /* gives one reference back */
 int catalog_compile(const struct catalog_offload *offload, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, struct program **program, char **messages);
 
+/** 0: a request of @program, compiled for @offload, takes no more WQEs than "wqe_budget". -E2BIG: it does.
+ * -EINVAL: that cannot be known. @why is the reason in words. */
+int catalog_check_budget(
+	const struct catalog_offload *offload, const struct program *program, char *why, size_t size);
+
 /** Bytes @from to @to - 1 of a region become bytes of its file. */
 void catalog_span_of_file(const struct catalog_region *region, uint64_t *from, uint64_t *to);
 

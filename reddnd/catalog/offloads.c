@@ -6,6 +6,8 @@
 #include "reddnd/program/program.h"
 #include "util/cleanup.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define LOOP_BUDGET_MAX (UINT64_C(1) << 40)
@@ -123,7 +125,44 @@ static void check_loop(struct settings *l, const config_setting_t *group, const 
 			o->name);
 }
 
+/* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
+int catalog_check_budget(const struct catalog_offload *o, const struct program *p, char *why, size_t size)
+{
+	uint64_t wqes = program_wqes(p) + program_loop_wqes(p, o->loop_budget);
+
+	if (!o->wqe_budget)
+		return 0;
+	if (p->loop && !o->loop_budget) {
+		snprintf(why, size, "its loop has no bound, so a \"wqe_budget\" needs a \"loop_budget\"");
+		return -EINVAL;
+	}
+	if (wqes <= o->wqe_budget)
+		return 0;
+	snprintf(why, size, "a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", wqes, o->wqe_budget);
+	return -E2BIG;
+}
+
 DEFINE_CLEANUP(struct program *, program_free)
+
+/* With the program for a device that needs the fewest WQEs, @target or one that also trusts fences, where the
+ * configuration does or the CPU may execute it, and checks no indices: every other device needs as many */
+static void check_budget(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
+	const struct program_target *target)
+{
+	struct program_target fewest = *target;
+	CLEANUP(program_freep) struct program *p = NULL;
+	CLEANUP(cleanup_free) char *messages = NULL;
+	char why[200];
+	int r = 0;
+
+	fewest.fenced_enables = l->catalog->fenced_enables || o->engine != CATALOG_NIC;
+	fewest.ignores_index = !o->recycled;
+	if (o->wqe_budget && catalog_compile(o, NULL, 0, &fewest, &p, &messages) == 0)
+		r = catalog_check_budget(o, p, why, sizeof(why));
+	if (r < 0)
+		settings_wrong(l, group, "offload \"%s\": %s%s", o->name, why,
+			r == -E2BIG ? ", on the device that needs the fewest" : "");
+}
 
 /* Compiles for a device that has everything: what a real one lacks is found when it is opened */
 static void check_program(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
@@ -141,6 +180,7 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 		return;
 	}
 	check_loop(l, group, o, p);
+	check_budget(l, group, o, &any);
 	bindings_check(l, group, o, p);
 }
 

@@ -4,6 +4,7 @@
 #include "util/array.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -379,6 +380,42 @@ static void test_offloads(void **state)
 	expect_offloads(offload_mistakes, COUNT(offload_mistakes));
 }
 
+/* What the daemon would refuse when it opens the offload on a device. The compiler decides on the numbers */
+static void test_budgets(void **state)
+{
+	static const char fewest[] =
+		"c:2: offload \"o\": a request takes [1-9]* WQEs, \"wqe_budget\" is 2, on the "
+		"device that needs the fewest\n";
+	const struct conf_mistake m[] = {
+		{"program = \"get\"; wqe_budget = 2;", fewest},
+		{"program = \"get\"; wqe_budget = 2; engine = \"cpu\"; code_sets = 2;", fewest},
+		{"program = \"look\"; time_budget = \"1s\"; wqe_budget = 100;",
+			"c:2: offload \"o\": its loop has no bound, so a \"wqe_budget\" needs a "
+			"\"loop_budget\"\n"},
+		{"program = \"look\"; loop_budget = 1000; wqe_budget = 2;", fewest},
+	};
+	struct catalog *catalog;
+	char text[300], *errors;
+
+	(void)state;
+	conf_put("look.rdn", "program look\nendless\nstruct element { value : le48, _ : bytes 2 }\n"
+			     "region heap of element\narg x : u48\nvar want : le48\nvar at : le64\n"
+			     "mov x -> want\nmov 0 -> at\nloop {\n read heap @ at as element { value -> a }\n"
+			     " add at by sizeof(element)\n if a == want {\n  break\n }\n}\n"
+			     "write_imm at -> slot @ 0\n");
+	for (size_t i = 0; i < COUNT(m); i++) {
+		snprintf(text, sizeof(text),
+			CONF_REGION "offloads = ( { name = \"o\"; region = \"users\"; %s } );\n", m[i].text);
+		conf_put("c", text);
+		assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+		assert_int_equal(fnmatch(m[i].errors, errors, 0), 0);
+		free(errors);
+	}
+	catalog_free(
+		conf_load(CONF_REGION "offloads = ( { name = \"o\"; region = \"users\"; program = \"look\"; "
+				      "loop_budget = 10; wqe_budget = 10000; } );\n"));
+}
+
 static const struct conf_mistake program_mistakes[] = {
 	{"name = \"o\"; program = \"/absent.rdn\"; region = \"users\";", "there is no program /absent.rdn"},
 	{"name = \"o\"; program = \"../get\"; region = \"users\";",
@@ -495,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_offloads),
+		cmocka_unit_test(test_budgets),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_memcached),

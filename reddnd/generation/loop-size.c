@@ -44,8 +44,3 @@ bool loop_size_of(const struct program *p, uint64_t rate, struct loop_size *size
 		size->credits *= 2;
 	return true;
 }
-
-uint64_t loop_size_wqes(const struct program *p, uint64_t iterations)
-{
-	return p->loop ? iterations * p->loop_info.lap.wqes / p->loop_info.iterations : 0;
-}

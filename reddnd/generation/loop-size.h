@@ -35,7 +35,4 @@ struct loop_pace loop_pace_of(const struct program *p, uint64_t rate);
 uint64_t loop_pace_credits(
 	const struct loop_pace *pace, uint64_t ahead, unsigned connections, uint64_t tokens);
 
-/** WQEs that @iterations of the loop execute; 0 if @p has no such loop. */
-uint64_t loop_size_wqes(const struct program *p, uint64_t iterations);
-
 #endif

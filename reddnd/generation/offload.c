@@ -12,25 +12,16 @@
 #include "reddnd/util/log.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Loops have bounds, in the program or in the catalog, so the WQEs of a request are known before it comes */
 static int check_budget(struct offload *o)
 {
-	uint64_t wqes = o->outcome.wqes + loop_size_wqes(o->program, o->conf->loop_budget);
+	char why[OFFLOAD_WHY];
+	int r = catalog_check_budget(o->conf, o->program, why, sizeof(why));
 
-	if (!o->conf->wqe_budget)
-		return 0;
-	if (o->program->loop && !o->conf->loop_budget)
-		return offload_wrong(
-			o, -EINVAL, "its loop has no bound, so a \"wqe_budget\" needs a \"loop_budget\"");
-	if (wqes <= o->conf->wqe_budget)
-		return 0;
-	return offload_wrong(o, -E2BIG, "a request takes %" PRIu64 " WQEs, \"wqe_budget\" is %u", wqes,
-		o->conf->wqe_budget);
+	return r < 0 ? offload_wrong(o, r, "%s", why) : 0;
 }
 
 /* ---- the device

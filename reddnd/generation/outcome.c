@@ -33,25 +33,23 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 	const struct chain_image *img = p->image;
 	const struct chain_step *last = last_answer(p->desc);
 
-	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs};
-	for (unsigned q = 0; q < img->nqueues; q++)
-		for (uint32_t w = 0; w < img->queue[q].wqebbs; w++) {
-			const struct chain_step *st;
-			bool conditional;
+	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs, .wqes = program_wqes(p)};
+	for (uint32_t w = 0; w < img->queue[0].wqebbs; w++) {
+		const struct chain_step *st;
+		bool conditional;
 
-			if (!img->queue[q].starts[w])
-				continue;
-			plan->wqes++;
-			st = &p->desc->steps[program_step_at(p, q, w)];
-			if (q > 0 || !answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
-				continue;
-			plan->writes[plan->nwrites].wqebb = w;
-			plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
-			conditional = st->flags & CHAIN_DORMANT && st != last;
-			plan->writes[plan->nwrites].conditional = conditional;
-			plan->conditional |= conditional;
-			plan->nwrites++;
-		}
+		if (!img->queue[0].starts[w])
+			continue;
+		st = &p->desc->steps[program_step_at(p, 0, w)];
+		if (!answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
+			continue;
+		plan->writes[plan->nwrites].wqebb = w;
+		plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
+		conditional = st->flags & CHAIN_DORMANT && st != last;
+		plan->writes[plan->nwrites].conditional = conditional;
+		plan->conditional |= conditional;
+		plan->nwrites++;
+	}
 }
 
 struct outcome outcome_read(const struct outcome_plan *plan, const uint8_t *replies, unsigned slot)

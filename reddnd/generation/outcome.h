@@ -18,7 +18,7 @@ enum { OUTCOME_MAX_WRITES = 128 };
 
 struct outcome_plan {
 	unsigned reply_wqebbs; /* of an instance, in the reply queue */
-	unsigned wqes;         /* of an instance, with NOPs, which the NIC fetches and executes as well */
+	unsigned wqes;         /* program_wqes() */
 	bool conditional;
 	unsigned nwrites; /* WRITEs to the reply slot */
 	struct {

@@ -85,9 +85,9 @@ static void wqes_of_iterations(void **state)
 {
 	(void)state;
 	program->loop_info.lap.wqes = 26;
-	assert_int_equal(loop_size_wqes(program, 0), 0);
-	assert_int_equal(loop_size_wqes(program, 1), 13);
-	assert_int_equal(loop_size_wqes(program, 1000), 13000);
+	assert_int_equal(program_loop_wqes(program, 0), 0);
+	assert_int_equal(program_loop_wqes(program, 1), 13);
+	assert_int_equal(program_loop_wqes(program, 1000), 13000);
 }
 
 static void no_loop(void **state)
@@ -97,7 +97,7 @@ static void no_loop(void **state)
 
 	(void)state;
 	assert_false(loop_size_of(&none, 1000, &size));
-	assert_int_equal(loop_size_wqes(&none, 5), 0);
+	assert_int_equal(program_loop_wqes(&none, 5), 0);
 }
 
 int main(void)

@@ -333,3 +333,19 @@ struct program_loop_size program_loop_size(const struct program *p)
 		}
 	return n;
 }
+
+unsigned program_wqes(const struct program *p)
+{
+	const struct chain_image *img = p->image;
+	unsigned n = 0;
+
+	for (unsigned q = 0; q < img->nqueues; q++)
+		for (uint32_t w = 0; w < img->queue[q].wqebbs; w++)
+			n += img->queue[q].starts[w];
+	return n;
+}
+
+uint64_t program_loop_wqes(const struct program *p, uint64_t iterations)
+{
+	return p->loop ? iterations * p->loop_info.lap.wqes / p->loop_info.iterations : 0;
+}

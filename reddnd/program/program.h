@@ -138,6 +138,11 @@ struct program_loop_size {
 };
 struct program_loop_size program_loop_size(const struct program *p);
 
+/** WQEs of an instance of its chain, with NOPs, which the NIC fetches and executes as well. */
+unsigned program_wqes(const struct program *p);
+/** WQEs that @iterations of its loop without a bound execute; 0 if it has none. */
+uint64_t program_loop_wqes(const struct program *p, uint64_t iterations);
+
 void program_free(struct program *p); /* NULL is fine */
 
 #endif

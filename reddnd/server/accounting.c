@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/accounting.h"
 
-#include "reddnd/generation/loop-size.h"
 #include "reddnd/policy/offload-stats.h"
+#include "reddnd/program/program.h"
 #include "reddnd/session/instances.h"
 #include "reddnd/session/note.h"
 
@@ -54,11 +54,11 @@ void accounting_answered(struct accounting *a, struct session *s, uint64_t n)
 
 static void count_loop(struct session *s)
 {
-	uint64_t before = loop_size_wqes(s->offload->program, s->counters.iterations);
+	uint64_t before = program_loop_wqes(s->offload->program, s->counters.iterations);
 	struct offload_stats *t = s->offload->stats;
 
 	t->iterations += session_count_loop(s);
-	t->wqes += loop_size_wqes(s->offload->program, s->counters.iterations) - before;
+	t->wqes += program_loop_wqes(s->offload->program, s->counters.iterations) - before;
 }
 
 uint64_t accounting_count(struct accounting *a, struct session *s)

@@ -2,7 +2,7 @@
 #include "reddnd/server/stats.h"
 
 #include "reddnd/generation/generation.h"
-#include "reddnd/generation/loop-size.h"
+#include "reddnd/program/program.h"
 #include "reddnd/server/devices.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/group.h"
@@ -24,7 +24,8 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->unseen |= s->foreign || s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced);
 	to->hits += s->counters.hits;
 	to->misses += s->counters.misses;
-	to->wqes += s->progress.done * o->outcome.wqes + loop_size_wqes(o->program, s->counters.iterations);
+	to->wqes +=
+		s->progress.done * o->outcome.wqes + program_loop_wqes(o->program, s->counters.iterations);
 	to->iterations += s->counters.iterations;
 	to->bytes_in += s->progress.done * o->img->arg_len;
 	to->bytes_out += s->counters.bytes_out;
