@@ -151,6 +151,57 @@ static void check_apart(struct settings *l, const config_setting_t *group, const
 					l->catalog->regions[bound[i].region].name);
 }
 
+static const char *part_name(uint8_t part)
+{
+	unsigned i = 0;
+
+	while (parts[i].part != part)
+		i++;
+	return parts[i].name;
+}
+
+/* libreddn asks for buckets of a table, and takes what they lead to for records of its heap. Regions with
+ * other names are the program's own. */
+static void check_table(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
+	const struct program *p, const struct catalog_binding *bound)
+{
+	const struct catalog_region *table = NULL, *r;
+	bool has_buckets = false;
+	uint8_t part;
+
+	for (unsigned i = 0; i < p->nregions; i++) {
+		const char *name = p->regions[i].name;
+
+		has_buckets |= bound[i].part == CATALOG_BUCKETS;
+		if (!part_named(name, false, &part) || part == CATALOG_WHOLE)
+			continue;
+		r = &l->catalog->regions[bound[i].region];
+		if (r->raw || r->memcached) {
+			settings_wrong(l, group,
+				"offload \"%s\": its program has shape table and needs a region of kind "
+				"\"table\"; "
+				"\"%s\" is of kind \"%s\"",
+				o->name, r->name, r->raw ? "raw" : "memcached");
+			return;
+		}
+		table = table ? table : r;
+		if (r == table && bound[i].part == part)
+			continue;
+		settings_wrong(l, group,
+			"offload \"%s\": its program has shape table, so its region \"%s\" must be "
+			"\"%s.%s\"; it "
+			"is \"%s.%s\"",
+			o->name, name, table->name, name, r->name, part_name(bound[i].part));
+		return;
+	}
+	if (!has_buckets)
+		settings_wrong(l, group,
+			"offload \"%s\": its program has shape table, and none of its regions is the buckets "
+			"of a "
+			"table",
+			o->name);
+}
+
 static bool has_region(const struct program *p, const char *name)
 {
 	for (unsigned i = 0; i < p->nregions; i++)
@@ -163,6 +214,7 @@ void bindings_check(struct settings *l, const config_setting_t *group, const str
 	const struct program *p)
 {
 	struct catalog_binding bound[PROGRAM_MAX_REGIONS];
+	const unsigned before = l->nerrors;
 	char why[200];
 
 	for (unsigned i = 0; i < p->nregions; i++) {
@@ -173,6 +225,8 @@ void bindings_check(struct settings *l, const config_setting_t *group, const str
 		bound[i].region = l->catalog->nregions + i; /* no other one's */
 	}
 	check_apart(l, group, o, p, bound);
+	if (p->shape == PROGRAM_TABLE && l->nerrors == before)
+		check_table(l, group, o, p, bound);
 	for (unsigned b = 0; b < o->nbindings; b++)
 		if (!has_region(p, o->bindings[b].name))
 			settings_wrong(l, group, "offload \"%s\": its program has no region \"%s\"", o->name,

@@ -15,8 +15,9 @@ void bindings_parse(struct settings *l, const config_setting_t *s, void *offload
 
 /**
  * Reports at @group each region of @p that is bound to nothing suitable, each binding that @p has no region
- * for, and regions that are the same memory although @p writes to one of them: the order of a chain relies on
- * their being different.
+ * for, regions that are the same memory although @p writes to one of them: the order of a chain relies on
+ * their being different; and the first region of a program of shape table that is not the part of its name of
+ * one table.
  */
 void bindings_check(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
 	const struct program *p);

@@ -489,6 +489,56 @@ static void test_raw(void **state)
 	catalog_free(c);
 }
 
+/* What libreddn asks for must be a table, with its parts where they belong */
+static void test_shape(void **state)
+{
+	static const struct conf_mistake m[] = {
+		{"region = \"r\";",
+			"its program has shape table and needs a region of kind \"table\"; \"r\" is of "
+			"kind \"raw\""},
+		{"region = \"m\"; regions = { heap = \"m.items\"; counts = \"r\"; };",
+			"its program has shape table and needs a region of kind \"table\"; \"m\" is of "
+			"kind \"memcached\""},
+		{"regions = { counts = \"r\"; live = \"t.live\"; buckets = \"t.heap\"; heap = \"t.buckets\"; "
+		 "};",
+			"its program has shape table, so its region \"buckets\" must be \"t.buckets\"; it is "
+			"\"t.heap\""},
+		{"region = \"t\"; regions = { counts = \"r\"; live = \"t.heap\"; };",
+			"its program has shape table, so its region \"live\" must be \"t.live\"; it is "
+			"\"t.heap\""},
+		{"region = \"t\"; regions = { counts = \"r\"; heap = \"u.heap\"; };",
+			"its program has shape table, so its region \"heap\" must be \"t.heap\"; it is "
+			"\"u.heap\""},
+		{"program = \"use\"; regions = { a = \"t.heap\"; };",
+			"its program has shape table, and none of its regions is the buckets of a table"},
+	};
+	static const char regions[] =
+		"regions = ( { name = \"t\"; kind = \"table\"; path = \"/t\"; }, { name = \"u\"; kind = "
+		"\"table\"; path = \"/u\"; }, { name = \"r\"; kind = \"raw\"; path = \"/r\"; }, { name = "
+		"\"m\"; "
+		"kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; } );\n";
+	char text[600], message[300];
+
+	(void)state;
+	conf_put("look.rdn", "program look\nshape table\nregion buckets, heap, live\nregion counts\n"
+			     "write_imm live -> slot @ 0, 64 bytes\n");
+	conf_put("use.rdn", "program use\nshape table\nregion a\nwrite_imm a -> slot @ 0, 64 bytes\n");
+	for (size_t i = 0; i < COUNT(m); i++) {
+		bool other = strstr(m[i].text, "program");
+
+		snprintf(text, sizeof(text), "%soffloads = ( { name = \"o\"; %s%s } );\n", regions,
+			other ? "" : "program = \"look\"; ", m[i].text);
+		snprintf(message, sizeof(message), "c:2: offload \"o\": %s\n", m[i].errors);
+		conf_expect(text, message);
+	}
+	snprintf(text, sizeof(text),
+		"%soffloads = ( { name = \"o\"; program = \"look\"; region = \"t\"; regions = { counts = "
+		"\"r\"; }; }, "
+		"{ name = \"p\"; program = \"use\"; regions = { a = \"u.buckets\"; }; } );\n",
+		regions);
+	catalog_free(conf_load(text));
+}
+
 /* The parts of a memcached have names of their own */
 static void test_memcached(void **state)
 {
@@ -535,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_budgets),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_memcached),
 	};
 

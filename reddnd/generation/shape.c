@@ -4,6 +4,7 @@
 #include "reddnd/generation/table.h"
 #include "reddnd/generation/wrong.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -44,7 +45,8 @@ int shape_check(struct offload *o)
 
 	if (o->program->shape != PROGRAM_TABLE)
 		return 0;
-	if (!o->table || !takes_keys(o))
+	assert(o->table); /* bindings_check() of the catalog */
+	if (!takes_keys(o))
 		return offload_wrong(o, -EINVAL,
 			"a program of shape table reads two buckets of a table for each key; its request "
 			"must be two times a fingerprint of %d bytes and a bucket's offset, up to %d times",
