@@ -186,6 +186,7 @@ static int parse_lists(struct settings *l, const config_t *config, const struct 
 	tenants = prepare_list(config, "tenants", (void **)&c->tenants, sizeof(*c->tenants), &r);
 	if (r < 0)
 		return r;
+	c->has_offloads = offloads;
 	if (regions)
 		settings_list(l, regions, "regions", entries_parse_region);
 	if (offloads)

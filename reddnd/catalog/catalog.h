@@ -170,6 +170,7 @@ struct catalog {
 	unsigned nregions;
 	struct catalog_offload *offloads;
 	unsigned noffloads;
+	bool has_offloads; /* the setting, which may be an empty list */
 	struct catalog_tenant *tenants;
 	unsigned ntenants; /* at least 1 */
 	struct catalog_stored *stored;

@@ -73,6 +73,10 @@ static void test_defaults(void **state)
 	assert_false(c->all_devices);
 	assert_int_equal(c->arena, 256 << 20);
 	assert_int_equal(c->nregions + c->noffloads, 0);
+	assert_false(c->has_offloads);
+	catalog_free(c);
+	c = conf_load("offloads = ();\n");
+	assert_true(c->has_offloads);
 	catalog_free(c);
 }
 

@@ -38,3 +38,8 @@ const char *reload_conflict(const struct catalog *now, const struct catalog *nex
 		return "fenced_enables";
 	return now->arena != next->arena ? "arena" : NULL;
 }
+
+bool reload_loses_offloads(const struct catalog *now, const struct catalog *next)
+{
+	return now->noffloads > 0 && !next->has_offloads;
+}

@@ -18,6 +18,8 @@ int renewal_load(const char *path, const struct catalog *before, struct catalog 
 		log_error("%s", line);
 	if (r < 0 && r != -EINVAL)
 		log_errno(r, "%s", path);
+	if (r == 0 && (*catalog)->noffloads == 0)
+		log_warning("%s: it has no offloads, so every client is refused", path);
 	return r;
 }
 

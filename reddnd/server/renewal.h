@@ -16,8 +16,8 @@
 
 #include <stdio.h>
 
-/** Loads the configuration @path, after @before or NULL. Errors, those of catalog_load(), have been logged.
- * Any thread. */
+/** Loads the configuration @path, after @before or NULL. Errors, those of catalog_load(), have been logged,
+ * and that it has no offloads. Any thread. */
 int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog);
 
 struct renewal_ops {

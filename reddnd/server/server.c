@@ -199,8 +199,15 @@ static struct catalog *catalog_now(void *arg)
 static int check_next(void *arg, const struct catalog *next)
 {
 	const struct server *sv = arg;
-	const char *fixed = reload_conflict(sv->generation->catalog, next);
+	const struct catalog *now = sv->generation->catalog;
+	const char *fixed = reload_conflict(now, next);
 
+	if (reload_loses_offloads(now, next)) {
+		log_error("the configuration has no \"offloads\", and %u are in force; is the file whole? If "
+			  "none shall be offered, write \"offloads = ();\"",
+			now->noffloads);
+		return -EINVAL;
+	}
 	if (!fixed)
 		return 0;
 	log_error("\"%s\" cannot change while the daemon runs; restart it, or leave the setting as it was",

@@ -187,6 +187,9 @@ complains '"fenced_enables" cannot change while the daemon runs'
 configure_reddnd '@include ""'
 ctl reload && fail "a catalog that includes a directory was accepted" "$work/ctl.out"
 complains '@include "" is no file but a directory'
+configure_reddnd ''
+ctl reload && fail "a configuration that has lost its offloads was accepted" "$work/ctl.out"
+complains 'the configuration has no "offloads", and 2 are in force; .* write "offloads = \(\);"'
 [[ $(get two) == land ]] || fail "the catalog was lost" "$work/get.log" "$work/reddnd.log"
 ok "the current catalog stays"
 configure_reddnd "$(settings "$work/first" one)"

@@ -36,6 +36,8 @@ expect 1 "^$work/reddnd.conf:1: unknown setting \"lisen\" in the configuration; 
 	"$REDDND" --check-config --config "$work/reddnd.conf"
 config 'listen = "127.0.0.1";'
 expect 0 '0 regions, 0 offloads, no mistakes' "$REDDND" --check-config --config "$work/reddnd.conf"
+grep -q "$work/reddnd.conf: it has no offloads, so every client is refused" "$work/output" || fail "no warning" "$work/output"
+ok "a configuration without offloads gives a warning"
 
 start_nic
 config 'device = "mlx5_7";'
