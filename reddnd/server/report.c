@@ -150,11 +150,11 @@ void report_reloaded(struct events *ev, unsigned regions, unsigned offloads)
 	events_add(ev, &e);
 }
 
-void report_reload_failed(struct events *ev)
+void report_reload_failed(struct events *ev, const char *why)
 {
 	struct event e = {.kind = EVENT_RELOAD_FAILED, .level = LOG_WARNING};
 
-	set_text(&e, "the configuration in force stays as it was: the new one has mistakes");
+	set_text(&e, "the configuration in force stays as it was: %s", why);
 	events_add(ev, &e);
 }
 

@@ -33,7 +33,8 @@ void report_verdict(
 void report_reloaded(struct events *ev, unsigned regions, unsigned offloads);
 /** The writer of the table in region @region, file @path, died in a move. */
 void report_unfinished(struct events *ev, const char *region, const char *path);
-void report_reload_failed(struct events *ev);
+/** A configuration is not in force: @why, the first mistake. */
+void report_reload_failed(struct events *ev, const char *why);
 void report_device_lost(struct events *ev, const char *device);
 
 #endif

@@ -240,7 +240,8 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
 	} else {
 		refuse(sv, strndup(errors, strcspn(errors, "\n")));
-		report_reload_failed(sv->events);
+		report_reload_failed(
+			sv->events, sv->refused && *sv->refused ? sv->refused : strerror(-error));
 	}
 	sv->ops->reloaded(sv->arg, number, error, errors);
 }
@@ -336,7 +337,7 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 	if (r < 0)
 		return r;
 	if (sv->refused)
-		report_reload_failed(sv->events);
+		report_reload_failed(sv->events, sv->refused);
 	*out = steal_ptr(&sv);
 	return 0;
 }

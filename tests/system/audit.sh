@@ -299,7 +299,7 @@ wrong 'on_error = "ban:10ms";' 'must be "log", "throttle:RATE:TIME"'
 wrong 'on_error = "throttle:0:5s";' 'must be "log", "throttle:RATE:TIME"'
 wrong 'on_error = "throttle:5s";' 'must be "log", "throttle:RATE:TIME"'
 wrong 'on_error = { silence = "log"; };' 'there is no verdict "silence"; there are step, queue'
-becomes audit "a reload that failed is an event" 'd[-1]["event"] == "reload-failed"'
+becomes audit "a reload that failed is an event" 'd[-1]["event"] == "reload-failed" and "stays as it was: " in d[-1]["text"] and "there is no verdict" in d[-1]["text"]'
 
 # ---- the end of the ban -------------------------------------------------------------------
 
