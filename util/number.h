@@ -21,7 +21,8 @@ int number_parse_decimal(const char *s, uint64_t min, uint64_t max, uint64_t *ou
 int number_parse_size(const char *s, uint64_t max, uint64_t *out);
 
 /** Parse a duration such as "50us", "250ms", "2s", "5m", "1h" to microseconds. 0; -EINVAL; -ERANGE: more than
- * 30 days. */
+ * NUMBER_LONGEST, which is 30 days. */
+#define NUMBER_LONGEST "720h"
 int number_parse_duration(const char *s, uint64_t *us);
 
 #endif

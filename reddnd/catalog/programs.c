@@ -80,6 +80,15 @@ void programs_parse(struct settings *l, const config_setting_t *s, void *offload
 		c->nprograms > 1 ? ", nor in the other directories" : "");
 }
 
+/* That holds @s; "name" may stand behind it */
+static const char *name_of(const config_setting_t *s)
+{
+	const char *name = "";
+
+	config_setting_lookup_string(config_setting_parent(s), "name", &name);
+	return name;
+}
+
 void programs_parse_params(struct settings *l, const config_setting_t *s, void *offload)
 {
 	struct catalog_offload *o = offload;
@@ -92,8 +101,9 @@ void programs_parse_params(struct settings *l, const config_setting_t *s, void *
 		if (o->nparams == CATALOG_PARAMS_MAX)
 			settings_wrong(l, p, "a program has at most %d params", CATALOG_PARAMS_MAX);
 		else if (strlen(name) > CATALOG_NAME_MAX || !settings_amount(p, &set->value))
-			settings_wrong(
-				l, p, "param \"%s\" must be set to a number, as in 4 or \"64K\"", name);
+			settings_wrong(l, p,
+				"offload \"%s\": param \"%s\" must be set to a number, as in 4 or \"64K\"",
+				name_of(s), name);
 		else
 			strcpy(o->params[o->nparams++].name, name);
 	}

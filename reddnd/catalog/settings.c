@@ -6,6 +6,7 @@
 #include "util/text.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,14 +150,24 @@ static bool read_number(const config_setting_t *s, const struct settings_rule *r
 {
 	uint64_t v;
 
-	if (rule->kind == SETTINGS_TIME) {
-		if (number_parse_duration(config_setting_get_string(s), &v) < 0 || v < rule->min)
-			return false;
-	} else if (!settings_amount(s, &v) || v < rule->min || v > rule->max) {
+	if (!settings_amount(s, &v) || v < rule->min || v > rule->max)
 		return false;
-	}
 	store(field, rule->size, v);
 	return true;
+}
+
+static void read_time(
+	struct settings *l, const config_setting_t *s, const struct settings_rule *rule, void *field)
+{
+	uint64_t us;
+	int r = number_parse_duration(config_setting_get_string(s), &us);
+
+	if (r == -ERANGE)
+		settings_wrong_value(l, s, "at most " NUMBER_LONGEST);
+	else if (r < 0 || us < rule->min)
+		settings_wrong_value(l, s, rule->must_be);
+	else
+		store(field, rule->size, us);
 }
 
 static bool read_text(const config_setting_t *s, const struct settings_rule *rule, void *field)
@@ -196,8 +207,10 @@ static void read_setting(
 		break;
 	case SETTINGS_NUMBER:
 	case SETTINGS_SIZE:
-	case SETTINGS_TIME:
 		right = read_number(s, rule, field);
+		break;
+	case SETTINGS_TIME:
+		read_time(l, s, rule, field);
 		break;
 	default:
 		right = read_text(s, rule, field);

@@ -193,6 +193,8 @@ static const struct conf_mistake top_mistakes[] = {
 	{"connect_timeout = \"10ms\";\n",
 		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
 	{"spare_time = 1;\n", "c:1: \"spare_time\" has the wrong type; it must be a time, as in \"1s\"\n"},
+	{"spare_time = \"99999999999h\";\n",
+		"c:1: \"spare_time\" is \"99999999999h\"; it must be at most 720h\n"},
 	{"fenced_enables = 1;\n", "c:1: \"fenced_enables\" has the wrong type; it must be true or false\n"},
 	{"refusal_rate = 0;\n", "c:1: \"refusal_rate\" is 0; it must be a number from 1 to 1000000\n"},
 	{"source_prefix = 129;\n",
@@ -444,7 +446,7 @@ static const struct conf_mistake program_mistakes[] = {
 		"c:2: offload \"o\": region \"values\" of the program is no part of table \"users\", which "
 		"has buckets, heap and live"},
 	{"name = \"o\"; program = \"get\"; region = \"users\"; params = { width = 1.5; };",
-		"param \"width\" must be set to a number, as in 4 or \"64K\""},
+		"offload \"o\": param \"width\" must be set to a number, as in 4 or \"64K\""},
 	{"name = \"o\"; program = \"get\"; region = \"users\"; loop_budget = 1;",
 		"offload \"o\": all loops of its program have bounds; \"loop_budget\" is for others"},
 };
