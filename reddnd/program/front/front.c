@@ -15,8 +15,9 @@ int front_parse(const struct program_source *src, const struct program_setting *
 	struct sema s = {.d = d, .setting = settings, .nsettings = nsettings, .suffix = ""};
 
 	if (src->len > PROGRAM_MAX_SOURCE) {
-		diag_error(d, LIMIT, (struct diag_pos){0}, "the file has %zu bytes; a program may have %d",
-			src->len, PROGRAM_MAX_SOURCE);
+		diag_error(d, LIMIT, (struct diag_pos){0},
+			"the file has more than %d bytes, the most that a program may have",
+			PROGRAM_MAX_SOURCE);
 		return PROGRAM_REFUSED;
 	}
 	pool = pool_new();
