@@ -288,15 +288,23 @@ static char *split(char *text)
 	return eq;
 }
 
-static bool take_param(struct options *o, char *text)
+/* 0, or the exit status plus one */
+static int take_param(struct options *o, char *text)
 {
 	char *value = split(text);
 
-	if (!value || o->nset == COUNT(o->set) ||
-		number_parse_size(value, INT64_MAX, &o->set[o->nset].value) < 0)
-		return false;
+	if (!value)
+		return TOOL_FAIL(EX_USAGE, "option -p does not take \"%s\"; write NAME=N, as in probes=2",
+			       text) +
+		       1;
+	if (o->nset == COUNT(o->set))
+		return TOOL_FAIL(EX_USAGE, "option -p: a program has at most %zu params", COUNT(o->set)) + 1;
+	if (number_parse_size(value, INT64_MAX, &o->set[o->nset].value) < 0)
+		return TOOL_FAIL(EX_USAGE, "option -p: \"%s\" is \"%s\"; it must be a number, as in 4 or 64K",
+			       text, value) +
+		       1;
 	o->set[o->nset++].name = text;
-	return true;
+	return 0;
 }
 
 static bool take_region(struct options *o, char *text)
@@ -355,7 +363,9 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 
 		switch (c) {
 		case 'p':
-			good = take_param(o, optarg);
+			r = take_param(o, optarg);
+			if (r)
+				return r;
 			break;
 		case 'r':
 			good = take_region(o, optarg);
