@@ -231,20 +231,32 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : 0;
 }
 
-/* At the path of the catalog; else in the directory that systemd made; else there is no socket */
+/* That of the catalog; else in the directory that systemd made. False: there is no socket */
+static bool control_path(const struct catalog *catalog, char path[PATH_MAX])
+{
+	const char *runtime = getenv("RUNTIME_DIRECTORY");
+
+	if (catalog->control)
+		snprintf(path, PATH_MAX, "%s", catalog->control);
+	else if (runtime)
+		snprintf(path, PATH_MAX, "%s/control", runtime);
+	return catalog->control || runtime;
+}
+
+/* Before the daemon listens. Not with sessions of the one before, which need the device first */
+static int check_control(const struct configuration *begin)
+{
+	char path[PATH_MAX];
+
+	return store_is_empty(&begin->store) && control_path(begin->catalog, path) ? control_check(path) : 0;
+}
+
 static int open_control(struct daemon *d, const struct catalog *catalog)
 {
 	const struct commands commands = {.server = d->server, .reload = reload, .arg = d};
-	const char *runtime = getenv("RUNTIME_DIRECTORY");
 	char path[PATH_MAX];
 
-	if (catalog->control)
-		snprintf(path, sizeof(path), "%s", catalog->control);
-	else if (runtime)
-		snprintf(path, sizeof(path), "%s/control", runtime);
-	else
-		return 0;
-	return control_new(&d->control, path, &commands, d->event);
+	return control_path(catalog, path) ? control_new(&d->control, path, &commands, d->event) : 0;
 }
 
 static int run(struct daemon *d, struct configuration *begin)
@@ -258,6 +270,9 @@ static int run(struct daemon *d, struct configuration *begin)
 		r = watch_signals(d);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
+	r = check_control(begin);
+	if (r < 0)
+		return r;
 	parts.event = d->event;
 	r = server_new(&d->server, &parts, begin);
 	if (r < 0)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -396,6 +397,25 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 
 /* ---- the socket ---- */
 
+int control_check(const char *path)
+{
+	CLEANUP(cleanup_free) char *copy = strdup(path);
+	struct stat st;
+
+	if (!copy)
+		return -ENOMEM;
+	if (lstat(path, &st) == 0) {
+		if (S_ISSOCK(st.st_mode))
+			return 0;
+		log_error("control socket %s: something else is there, and no socket; remove it, or set "
+			  "\"control\" to "
+			  "another path",
+			path);
+		return -EEXIST;
+	}
+	return stat(dirname(copy), &st) < 0 ? log_errno(-errno, "control socket %s: its directory", path) : 0;
+}
+
 /* True if a process answers at @addr */
 static bool alive(const struct sockaddr_un *addr)
 {
@@ -436,9 +456,12 @@ DEFINE_CLEANUP(struct control *, control_free)
 
 int control_new(struct control **out, const char *path, const struct commands *commands, sd_event *event)
 {
-	CLEANUP(control_freep) struct control *c = calloc(1, sizeof(*c));
-	int r;
+	CLEANUP(control_freep) struct control *c = NULL;
+	int r = control_check(path);
 
+	if (r < 0)
+		return r;
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->fd = -1;

@@ -23,6 +23,10 @@ enum {
 
 struct control;
 
+/** 0, or what a restart of the daemon does not mend, which has been logged: the directory of @path is
+ * missing, or something else than a socket is there. */
+int control_check(const char *path);
+
 /**
  * Listens at @path. Replaces a socket that a dead daemon left there; -EADDRINUSE if a daemon answers on it.
  * Errors have been logged. @commands is copied; what it points to must outlive the control.

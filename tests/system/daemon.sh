@@ -44,6 +44,13 @@ config 'device = "mlx5_7";'
 expect 69 'there is no RDMA device "mlx5_7"' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
 config 'listen = "192.0.2.77:1";'
 expect 69 'cannot listen on 192.0.2.77 port 1' "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+config "control = \"$work/no/control\";"
+expect 69 "control socket $work/no/control: its directory: No such file or directory" "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+config "control = \"$work/reddnd.conf\";"
+expect 69 'control socket .*/reddnd.conf: something else is there, and no socket; remove it, or set "control"' \
+	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+! grep -q '^listening on' "$work/output" || fail "it listened before that" "$work/output"
+[[ -s $work/reddnd.conf ]] || fail "the file at the path of the control socket is gone"
 until_true same_objects || fail "a daemon that did not start left objects"
 ok "a daemon that does not start leaves no object"
 
