@@ -10,6 +10,7 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -329,6 +330,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int r;
 
+	output_check_at_exit(EX_IOERR);
 	r = parse_options(argc, argv, &o);
 	if (r)
 		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -102,7 +102,7 @@ static int cmd_get(struct arguments *a, char **keys)
 			ret = tool_complain("%s: %s: %s", *keys, strerror(-r), reddn_mc_errmsg(mc));
 		}
 	}
-	return tool_flush() ? 2 : ret;
+	return ret;
 }
 
 /* ---- stats ------------------------------------------------------------------------------ */
@@ -143,7 +143,7 @@ static int cmd_stats(struct arguments *a, char **keys)
 		else
 			printf("%-30s over TCP: %s\n", s.name, s.why);
 	}
-	return tool_flush();
+	return 0;
 }
 
 /* ---- bench ------------------------------------------------------------------------------ */

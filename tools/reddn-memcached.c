@@ -11,6 +11,7 @@
 #include "util/cleanup.h"
 #include "util/file.h"
 #include "util/json.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ static int print(
 		puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	else
 		table_print_object(stdout, o, columns, n);
-	return tool_flush();
+	return 0;
 }
 
 /* ---- check ---------------------------------------------------------------------------------- */
@@ -223,7 +224,7 @@ static int print_setup(const struct arguments *a, const char *drop_in, bool unch
 	json_add_count(o, "bytes", layout->file_size);
 	if (a->json) {
 		puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-		return tool_flush();
+		return 0;
 	}
 	printf("%s %s: %s starts memcached with its items in %s\n", unchanged ? "unchanged" : "written",
 		drop_in, a->unit, file);
@@ -232,7 +233,7 @@ static int print_setup(const struct arguments *a, const char *drop_in, bool unch
 		layout->file_size >> 20, layout->pages_size >> 20, layout->pages_off >> 20);
 	printf("next: systemctl daemon-reload && systemctl restart %s && reddn-memcached check -f %s\n",
 		a->unit, file);
-	return tool_flush();
+	return 0;
 }
 
 static bool is_unit(const char *name)
@@ -340,6 +341,7 @@ int main(int argc, char **argv)
 	char **args;
 	int status;
 
+	output_check_at_exit(2);
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
 	return command ? command->run(&a) : status;
 }

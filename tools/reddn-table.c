@@ -9,6 +9,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/number.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -231,7 +232,7 @@ static int cmd_dump(struct arguments *a, char **args)
 		records_write(stdout, a->format, &(struct record_text){e.key, e.key_len, e.val, e.val_len});
 	}
 	reddn_table_close(t);
-	return tool_flush() || damaged ? 2 : 0;
+	return damaged ? 2 : 0;
 }
 
 static int cmd_stat(struct arguments *a, char **args)
@@ -293,7 +294,7 @@ static int cmd_repair(struct arguments *a, char **args)
 	else if (!a->quiet)
 		printf("%s: repaired: %u unfinished move%s ended, %" PRIu64 " incomplete entries removed\n",
 			args[0], done.moves, done.moves == 1 ? "" : "s", done.entries);
-	return tool_flush() ? 2 : 0;
+	return 0;
 }
 
 static int upgrade_progress(void *arg, uint64_t done, uint64_t total)
@@ -338,7 +339,7 @@ static int cmd_upgrade(struct arguments *a, char **args)
 		tell_change("seed", done.before.hash_seed, done.after.hash_seed);
 		tell_change("max value", done.before.max_value, done.after.max_value);
 	}
-	return tool_flush() ? 2 : 0;
+	return 0;
 }
 
 /* ---- the command line -------------------------------------------------------------------------- */
@@ -429,6 +430,7 @@ int main(int argc, char **argv)
 	char **args;
 	int status;
 
+	output_check_at_exit(2);
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
 	return command ? command->run(&a, args) : status;
 }

@@ -15,6 +15,7 @@
 #include "util/clock.h"
 #include "util/host.h"
 #include "util/number.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -144,7 +145,8 @@ static int cmd_ping(struct arguments *a, char **keys)
 			printf("{\"seq\": %" PRIu64 ", \"us\": %.1f}\n", i + 1, us);
 		else
 			printf("reply %" PRIu64 " in %s\n", i + 1, units_time(text, (uint64_t)(us * 1000)));
-		fflush(stdout);
+		if (fflush(stdout) != 0)
+			r = -EIO;
 	}
 	return r < 0 ? 2 : 0;
 }
@@ -206,18 +208,14 @@ static int cmd_get(struct arguments *a, char **keys)
 			ret = r > ret ? r : ret;
 		}
 	}
-	return tool_flush() ? 2 : ret;
+	return ret;
 }
 
 static int cmd_call(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
-	int r;
 
-	if (!c)
-		return 2;
-	r = call_run(c, a->b.connect.offload, a->b.json ? CALL_JSON : a->output, texts);
-	return tool_flush() ? 2 : r;
+	return c ? call_run(c, a->b.connect.offload, a->b.json ? CALL_JSON : a->output, texts) : 2;
 }
 
 static int cmd_bench(struct arguments *a, char **keys)
@@ -316,6 +314,7 @@ int main(int argc, char **argv)
 	char **args;
 	int status;
 
+	output_check_at_exit(2);
 	if (argc > 1 && strcmp(argv[1], "mc") == 0)
 		return reddn_mc_main(argc - 1, argv + 1);
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);

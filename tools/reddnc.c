@@ -15,6 +15,7 @@
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/number.h"
+#include "util/output.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -450,9 +451,11 @@ int main(int argc, char **argv)
 	struct options o = {.target = {.masked_atomics = true}, .run = {.timeout_ms = 1000}, .device = ""};
 	CLEANUP(reddnc_device_close) struct reddnc_device device = {0};
 	const struct command *c;
-	int r = parse(argc, argv, "+" LETTERS, &o);
 	FILE *out = stdout;
+	int r;
 
+	output_check_at_exit(EX_IOERR);
+	r = parse(argc, argv, "+" LETTERS, &o);
 	if (r)
 		return r - 1;
 	if (optind == argc) {
@@ -487,8 +490,7 @@ int main(int argc, char **argv)
 	if (o.output && !(out = fopen(o.output, "we")))
 		return TOOL_FAIL(EX_CANTCREAT, "%s: %s", o.output, strerror(errno));
 	r = each(c, &o, argv + optind, out);
-	if (fclose(out) != 0)
-		return TOOL_FAIL(
-			EX_IOERR, "%s: %s", o.output ? o.output : "standard output", strerror(errno));
+	if (o.output && fclose(out) != 0)
+		return TOOL_FAIL(EX_IOERR, "%s: %s", o.output, strerror(errno));
 	return r;
 }

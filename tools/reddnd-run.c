@@ -4,6 +4,7 @@
  * machines without systemd, by the same protocol (sd_notify(3), sd_listen_fds(3), systemd.service(5)).
  */
 #include "util/array.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -279,6 +280,7 @@ int main(int argc, char **argv)
 	};
 	int c;
 
+	output_check_at_exit(EX_IOERR);
 	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) >= 0) {
 		if (c == 'h')
 			return fputs(usage, stdout), 0;

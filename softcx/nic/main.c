@@ -5,6 +5,7 @@
 #include "softcx/proto/options.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -124,8 +125,10 @@ int main(int argc, char **argv)
 	struct sigaction act = {.sa_handler = on_signal};
 	struct server_config cfg;
 	struct options o;
-	int rc = read_options(&o, argc, argv);
+	int rc;
 
+	output_check_at_exit(2);
+	rc = read_options(&o, argc, argv);
 	if (rc)
 		return rc;
 	if (options_given(&o, OPTION_HELP)) {

@@ -9,6 +9,7 @@
 #include "softcx/tool/status.h"
 #include "softcx/tool/trace-event.h"
 #include "softcx/tool/trace.h"
+#include "util/output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
 	char why[200], program[40];
 	int first;
 
+	output_check_at_exit(FAILED);
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		options_help(stdout);
 		return 0;

@@ -107,7 +107,8 @@ int tool_trace(int fd, const struct trace_options *opt)
 				break;
 		}
 		if (fflush(out) != 0) {
-			fprintf(stderr, "softcx: the output: %s\n", strerror(errno));
+			if (out != stdout)
+				fprintf(stderr, "softcx: %s: %s\n", opt->pcapng, strerror(errno));
 			return 1;
 		}
 		if (opt->count && seen == opt->count)

@@ -6,6 +6,7 @@
  */
 #include "tools/common/tool.h"
 #include "util/number.h"
+#include "util/output.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
 	struct sigaction act = {.sa_handler = on_signal};
 	int r;
 
+	output_check_at_exit(2);
 	if (argc != 2 || number_parse(argv[1], 1, INT32_MAX, &process) < 0)
 		return tool_complain("usage: count-instructions PID");
 	sigaction(SIGTERM, &act, NULL);
@@ -176,5 +178,5 @@ int main(int argc, char **argv)
 		if (!threads[i].ended)
 			let_go(threads[i].tid);
 	print();
-	return tool_flush();
+	return 0;
 }

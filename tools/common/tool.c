@@ -21,13 +21,6 @@ int tool_complain(const char *fmt, ...)
 	return 2;
 }
 
-int tool_flush(void)
-{
-	if (fflush(stdout) || ferror(stdout))
-		return tool_complain("standard output: %s", strerror(errno));
-	return 0;
-}
-
 bool tool_bytes(const char *s, uint8_t *out, size_t len)
 {
 	size_t n = strlen(s);

@@ -15,9 +15,6 @@ int tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** The same, with @status as its value. */
 #define TOOL_FAIL(status, ...) (tool_complain(__VA_ARGS__), (status))
 
-/** Flush stdout. 0, or 2 after an error on stderr. */
-int tool_flush(void);
-
 /** Parse text, or "hex:" and hexadecimal digits, padded with zeroes to @len bytes. False: longer than @len,
  * or no hexadecimal digits. */
 bool tool_bytes(const char *s, uint8_t *out, size_t len);

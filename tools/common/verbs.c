@@ -12,7 +12,7 @@ enum { LETTERS_MAX = 64 };
 static int show(const char *text)
 {
 	fputs(text, stdout);
-	return tool_flush();
+	return 0;
 }
 
 static const struct verb *at(const struct verbs *v, size_t i)
@@ -26,14 +26,14 @@ static int show_all(const struct verbs *v)
 	for (size_t i = 0, n = 0; i < v->n; i++)
 		if (at(v, i)->examples)
 			printf("%s%s", n++ ? "" : "\nExamples:\n", at(v, i)->examples);
-	return tool_flush();
+	return 0;
 }
 
 static int show_verb(const struct verbs *v, const struct verb *verb)
 {
 	help_verb(stdout, v->usage, &(struct help_verb){v->tool, verb->is.name, verb->options});
 	help_examples(stdout, verb->examples);
-	return tool_flush();
+	return 0;
 }
 
 static int show_usage(const struct verbs *v)

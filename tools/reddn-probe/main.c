@@ -10,6 +10,7 @@
 #include "tools/reddn-probe/report.h"
 #include "util/cleanup.h"
 #include "util/number.h"
+#include "util/output.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -225,7 +226,7 @@ static int probe(const struct options *o, const struct chosen *chosen)
 		report_json(&report, stdout);
 	else
 		report_text(&report, stdout);
-	return tool_flush() ? EX_IOERR : exit_status(results, chosen->n);
+	return exit_status(results, chosen->n);
 }
 
 int main(int argc, char **argv)
@@ -234,6 +235,7 @@ int main(int argc, char **argv)
 	struct chosen chosen = {0};
 	int c;
 
+	output_check_at_exit(EX_IOERR);
 	while ((c = getopt_long(argc, argv, "c:d:jltvhV", long_options, NULL)) >= 0) {
 		switch (c) {
 		case 'c':
@@ -262,10 +264,10 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			fputs(usage_text, stdout);
-			return tool_flush() ? EX_IOERR : 0;
+			return 0;
 		case 'V':
 			puts("reddn-probe " REDDN_VERSION);
-			return tool_flush() ? EX_IOERR : 0;
+			return 0;
 		default:
 			fputs("reddn-probe --help lists the options\n", stderr);
 			return EX_USAGE;
@@ -285,5 +287,5 @@ int main(int argc, char **argv)
 		report_list_json(chosen.check, chosen.n, stdout);
 	else
 		report_list(chosen.check, chosen.n, stdout);
-	return tool_flush() ? EX_IOERR : 0;
+	return 0;
 }

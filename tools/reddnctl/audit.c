@@ -58,7 +58,8 @@ int ctl_audit(struct control *l, const struct ctl_options *o, const char *arg)
 		return EXIT_FAILURE;
 	for (size_t i = 0; i < json_object_array_length(kept); i++)
 		print_event(o, json_object_array_get_idx(kept, i));
-	fflush(stdout);
+	if (fflush(stdout) != 0)
+		return EX_IOERR;
 	if (!o->follow)
 		return 0;
 	while ((e = control_next(l))) {

@@ -10,6 +10,7 @@
 #include "tools/reddnctl/control.h"
 #include "util/array.h"
 #include "util/number.h"
+#include "util/output.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -161,10 +162,13 @@ int main(int argc, char **argv)
 	struct ctl_options o = {.socket = REDDND_CONTROL, .interval = 1};
 	CLEANUP(control_close) struct control l = {0};
 	const struct command *c;
-	int r = parse(argc, argv, &o), given = argc - optind;
+	int r, given;
 
+	output_check_at_exit(EX_IOERR);
+	r = parse(argc, argv, &o);
 	if (r)
 		return r - 1;
+	given = argc - optind;
 	c = given ? subcommands_find(&subcommands, argv[optind]) : &commands[0];
 	if (!c)
 		return EX_USAGE;
