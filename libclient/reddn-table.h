@@ -38,13 +38,13 @@ struct reddn_table_options {
 	uint64_t seed;      /* of the hash. 0: a random one */
 	uint32_t max_key;   /* bytes, up to 65536. 0: 65536 */
 	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB - 7 */
-	int replace;        /* replace an existing file of that name; open handles keep the old table */
+	int replace;        /* replace an existing table of that name; open handles keep the old one */
 };
 
 /**
  * Make a table in a new file and open it for writing; reddn_table_close frees the handle. The file is
- * complete before it appears under `path`. -EEXIST: there is a file and `replace` is 0. -ENOSPC: its file
- * system is full. -EINVAL: an option is out of range.
+ * complete before it appears under `path`. -EEXIST: there is a file and `replace` is 0, or the file is
+ * neither a table nor empty. -ENOSPC: its file system is full. -EINVAL: an option is out of range.
  */
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);

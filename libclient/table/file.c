@@ -410,6 +410,25 @@ PUBLIC int reddn_table_create_fd(
 	return 0;
 }
 
+/* A table of any format, damaged or not, may be replaced, and an empty file: nothing is lost with it */
+static int check_replaced(const char *path, char *err, size_t errlen)
+{
+	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint64_t magic = 0;
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return reddn_fail(-errno, err, errlen, "%s: %m", path);
+	if (S_ISREG(st.st_mode) &&
+		(st.st_size == 0 || (pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+					    (magic == REDDN_TABLE_MAGIC || magic == REDDN_TABLE_MAGIC_1))))
+		return 0;
+	return reddn_fail(-EEXIST, err, errlen,
+		"%s: exists, and is not replaced because it is not a reddn table", path);
+}
+
 PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 	const struct reddn_table_options *opt, char *err, size_t errlen)
 {
@@ -420,6 +439,9 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 
 	if (!opt->replace && access(path, F_OK) == 0)
 		return reddn_fail(-EEXIST, err, errlen, "%s: exists", path);
+	r = opt->replace ? check_replaced(path, err, errlen) : 0;
+	if (r < 0)
+		return r;
 	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%d.new", path, (int)getpid()) >= sizeof(tmp))
 		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
 	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

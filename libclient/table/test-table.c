@@ -342,6 +342,36 @@ static void test_capacity(void **state)
 		}
 }
 
+/* A file that is neither a table nor empty stays as it is. */
+static void expect_replaced(const char *file)
+{
+	static const char data[] = "key\tvalue\n";
+	struct reddn_table_options opt = {.capacity = 100, .replace = 1};
+	struct reddn_table *t;
+	char kept[sizeof(data)];
+	int fd = open(file, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, sizeof(data)), sizeof(data));
+	assert_int_equal(reddn_table_create(&t, file, &opt, why, sizeof(why)), -EEXIST);
+	assert_non_null(strstr(why, "not a reddn table"));
+	assert_int_equal(pread(fd, kept, sizeof(kept), 0), sizeof(data));
+	assert_memory_equal(kept, data, sizeof(data));
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(reddn_table_create(&t, file, &opt, why, sizeof(why)), 0);
+	reddn_table_close(t);
+	/* damaged: it has the magic, and no more */
+	assert_int_equal(truncate(file, 100), 0);
+	assert_int_equal(reddn_table_open(&t, file, 0, why, sizeof(why)), -EBADMSG);
+	assert_int_equal(reddn_table_create(&t, file, &opt, why, sizeof(why)), 0);
+	reddn_table_close(t);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_int_equal(reddn_table_create(&t, file, &opt, why, sizeof(why)), -EEXIST);
+	assert_int_equal(unlink(file), 0);
+}
+
 static void test_files(void **state)
 {
 	char path[] = "/dev/shm/test-table-XXXXXX", file[64];
@@ -375,6 +405,7 @@ static void test_files(void **state)
 	assert_int_equal(unlink(file), 0);
 	opt = (struct reddn_table_options){.buckets = 3, .replace = 1};
 	assert_int_equal(reddn_table_create(&a, file, &opt, why, sizeof(why)), -EINVAL);
+	expect_replaced(file);
 	/* Nothing was left behind. */
 	assert_int_equal(rmdir(path), 0);
 }

@@ -57,7 +57,7 @@ class Table(Handle, MutableMapping[Key, bytes]):
         """Makes a table in a new file, open for writing.
 
         `capacity`: expected entries (10,000). `heap_size`: bytes for records, each rounded up to 64 (512 per expected
-        entry). `max_key`, `max_value`: bytes (65536). `replace`: in place of an existing file of that name.
+        entry). `max_key`, `max_value`: bytes (65536). `replace`: in place of an existing table of that name.
         """
         options = ffi.new("struct reddn_table_options *")
         options.capacity, options.heap_size = capacity, heap_size

@@ -39,6 +39,9 @@ expect "no number" 2 '"1x" is no value for option -c' "$REDDN_TABLE" create -c 1
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"
 expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2K -v 100 -k 50 "$table"
 expect "it exists" 2 "table: exists" "$REDDN_TABLE" create "$table"
+printf 'alice\tin wonderland\n' >"$work/users.tsv"
+expect "no table to replace" 2 "users.tsv: exists, and is not replaced" "$REDDN_TABLE" create --replace "$work/users.tsv"
+grep -q wonderland "$work/users.tsv" || fail "the file that is no table is gone"
 
 {
 	printf 'alpha\t1\nwith space\ttab \\t line \\n zero \\0 byte \\xfe end\n\nempty\t\nslash\\\\\\x09\tx\n'
