@@ -272,6 +272,10 @@ static void test_refused(void **state)
 	assert_int_equal(before.st_ino, after.st_ino);
 	assert_int_equal(upgrade(&done), 0);
 	assert_upgraded(&o);
+	/* a table of this format that is cut short */
+	assert_int_equal(truncate(file, 4096), 0);
+	assert_int_equal(upgrade(&done), -EBADMSG);
+	assert_non_null(strstr(why, "truncated"));
 	old_free(&o);
 }
 

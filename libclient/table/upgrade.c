@@ -47,6 +47,7 @@ static void upgrade_deinit(struct upgrade *u)
 /* Open and lock the old table and check its header. REDDN_TABLE_CURRENT: it is none. */
 static int open_old(struct upgrade *u, const char *path)
 {
+	bool current;
 	void *map;
 	int r;
 
@@ -65,13 +66,13 @@ static int open_old(struct upgrade *u, const char *path)
 		pread(u->fd, &u->geo, sizeof(u->geo), 0) != (ssize_t)sizeof(u->geo) ||
 		(u->geo.magic != REDDN_TABLE_MAGIC && u->geo.magic != REDDN_TABLE_MAGIC_1))
 		return FAIL(u, -EBADMSG, "not a reddn table");
-	if (u->geo.magic == REDDN_TABLE_MAGIC)
-		return REDDN_TABLE_CURRENT;
-	if (u->geo.version != OLD_VERSION)
+	current = u->geo.magic == REDDN_TABLE_MAGIC;
+	if (u->geo.version != (current ? REDDN_TABLE_VERSION : OLD_VERSION))
 		return FAIL(u, -EBADMSG, "damaged: version %u", u->geo.version);
-	r = reddn_table_check_geometry(&u->geo, (uint64_t)u->st.st_size, OLD_RECORD_LIMIT, u->err, u->errlen);
-	if (r < 0)
-		return r;
+	r = reddn_table_check_geometry(&u->geo, (uint64_t)u->st.st_size,
+		current ? REDDN_RECORD_LIMIT : OLD_RECORD_LIMIT, u->err, u->errlen);
+	if (r < 0 || current)
+		return r < 0 ? r : REDDN_TABLE_CURRENT;
 	map = mmap(NULL, u->geo.file_size, PROT_READ, MAP_SHARED, u->fd, 0);
 	if (map == MAP_FAILED)
 		return FAIL(u, -errno, "cannot map %" PRIu64 " bytes: %m", u->geo.file_size);

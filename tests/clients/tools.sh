@@ -126,6 +126,8 @@ expect "upgrade of what is upgraded" 0 "old: has format 2 already" "$REDDN_TABLE
 	fail "upgrade --json"
 "$REDDN_TABLE" upgrade --json "$work/older" | json 'not o["upgraded"] and o["from"] == 2 and o["entries"] == 504' ||
 	fail "upgrade --json again"
+head -c 4096 "$work/older" >"$work/short"
+expect "upgrade of what is cut short" 2 "short: truncated: 4096 bytes" "$REDDN_TABLE" upgrade "$work/short"
 expect "upgrade of what is no table" 2 "noise: not a reddn table" "$REDDN_TABLE" upgrade "$work/noise"
 
 # What a writer leaves that dies in a move: the entry in both buckets, the number of moves odd.
