@@ -49,8 +49,8 @@ static inline uint64_t costs_on_port(const struct costs *c, uint64_t len, uint64
 	return (len + packets * c->packet_bytes) * c->port_byte / 1000;
 }
 
-/** The path of clock file @name: itself if there is a / in it, else NAME.conf of the installed ones. 0 or
- * -ENAMETOOLONG. */
+/** The path of clock file @name: itself if there is a / in it or it ends in .conf, else NAME.conf of the
+ * installed ones. 0 or -ENAMETOOLONG. */
 int costs_find(const char *name, char *path, size_t size);
 
 /** Read a clock file and derive the costs. 0, or -EINVAL (-ENOENT, ...) with the mistake and its place in

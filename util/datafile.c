@@ -29,10 +29,12 @@ int datafile_dir(const char *const *in_tree, const char *installed, char *path, 
 int datafile_find(
 	const char *name, const char *const *in_tree, const char *installed, char *path, size_t size)
 {
+	static const char suffix[] = ".conf";
+	size_t n = strlen(name), end = sizeof(suffix) - 1;
 	char dir[PATH_MAX];
 	int len, r;
 
-	if (strchr(name, '/')) {
+	if (strchr(name, '/') || (n > end && strcmp(name + n - end, suffix) == 0)) {
 		len = snprintf(path, size, "%s", name);
 	} else {
 		r = datafile_dir(in_tree, installed, dir, sizeof(dir));

@@ -15,8 +15,8 @@
  */
 int datafile_dir(const char *const *in_tree, const char *installed, char *path, size_t size);
 
-/** The path of file @name: itself if there is a / in it, else NAME.conf in that folder. 0 or -ENAMETOOLONG.
- */
+/** The path of file @name: itself if there is a / in it or it ends in .conf, else NAME.conf in that folder. 0
+ * or -ENAMETOOLONG. */
 int datafile_find(
 	const char *name, const char *const *in_tree, const char *installed, char *path, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/nic.h"
 
+#include "costs/costs.h"
 #include "softcx/devices/profile.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
@@ -150,6 +151,18 @@ void tool_nic_device(const struct tool_nic_options *opt)
 		tool_die("--device: a name of at most %d bytes", PATH_MAX);
 	if (profile_read(path, &p, why) < 0)
 		tool_die("--device %s: %s", name, why);
+}
+
+void tool_nic_clock(const struct tool_nic_options *opt)
+{
+	const char *name = opt->options.text[OPTION_CLOCK];
+	char path[PATH_MAX], why[160];
+	struct costs costs;
+
+	if (name && costs_find(name, path, sizeof(path)) < 0)
+		tool_die("--clock: a name of at most %d bytes", PATH_MAX);
+	if (name && costs_read(path, &costs, why, sizeof(why)) < 0)
+		tool_die("--clock %s: %s: %s", name, path, why);
 }
 
 void tool_nic_exec(const struct tool_nic_options *opt, const char *nic, int ready_fd, unsigned linger)

@@ -46,6 +46,8 @@ int tool_no_nic(void);
 void tool_nic_hosts(struct tool_nic_options *opt);
 /** Dies if the profile of the device has a mistake. */
 void tool_nic_device(const struct tool_nic_options *opt);
+/** Dies if the file of the modelled clock has a mistake. */
+void tool_nic_clock(const struct tool_nic_options *opt);
 /**
  * Starts the NIC unless one runs. Returns a control connection that keeps the NIC alive while it is open,
  * that is, until the command and all its descendants have ended. Of two callers at once, one starts the NIC

@@ -133,8 +133,10 @@ int main(int argc, char **argv)
 	}
 	if (verb == VERB_DEVICES)
 		return tool_devices(options_given(o, OPTION_JSON));
-	if (verb == VERB_RUN || verb == VERB_FUZZ)
+	if (verb == VERB_RUN || verb == VERB_FUZZ) {
 		tool_nic_device(&nic);
+		tool_nic_clock(&nic);
+	}
 	if (verb != VERB_FUZZ)
 		tool_set_dir(o->text[OPTION_DIR]);
 	tool_nic_hosts(&nic);

@@ -19,8 +19,13 @@ if able "the times of 64 bytes inline" 'limits.send_wqe>=512'; then
 fi
 
 on_nic unknown.log --dir "$work/nic-unknown" --clock cx4 true && fail "--clock cx4"
-grep -q -- '--clock cx4: .*: No such file' "$work/nic-unknown/nic.log" || fail "--clock cx4 does not say what is wrong" "$work/nic-unknown/nic.log"
+grep -q -- '--clock cx4: .*/cx4.conf: No such file' "$work/unknown.log" || fail "--clock cx4 does not say what is wrong" "$work/unknown.log"
+on_nic unknown.log --dir "$work/nic-unknown" --clock mine.conf true && fail "--clock mine.conf without the file"
+grep -q -- '--clock mine.conf: mine.conf: No such file' "$work/unknown.log" || fail "--clock mine.conf does not say what is wrong" "$work/unknown.log"
 ok "an unknown clock is refused"
+cp "$(dirname "${BASH_SOURCE[0]}")/../../costs/cx5.conf" "$work/mine.conf"
+(cd "$work" && on_nic mine.log --dir "$work/nic-mine" --clock mine.conf true) || fail "--clock mine.conf" "$work/mine.log"
+ok "a name with .conf behind is a file of the current directory"
 
 # ---- a tool that knows nothing of it ------------------------------------------------------
 

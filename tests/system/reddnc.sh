@@ -33,6 +33,10 @@ printf 'program p\nwrite_imm 1 as be33 -> slot @ 0\n' >"$work/wrong.rdn"
 expect 1 'wrong.rdn:2:[0-9]+: error: ' "$REDDNC" check "$work/wrong.rdn"
 expect 1 'hash-get.rdn: hash_get, 6 copies' "$REDDNC" check "$work/wrong.rdn" "$programs/hash-get.rdn"
 expect 1 'probes.*1 to 2' "$REDDNC" check -p probes=3 "$programs/hash-get.rdn"
+cp "$here/../../costs/cx6.conf" "$work/mine.conf"
+expect 0 '^modelled on mine.conf' env -C "$work" "$REDDNC" explain --clock mine.conf "$programs/hash-get.rdn"
+expect 66 '^reddnc: absent.conf: No such file' "$REDDNC" explain --clock absent.conf "$programs/hash-get.rdn"
+expect 66 '/cx4.conf: No such file' "$REDDNC" explain --clock cx4 "$programs/hash-get.rdn"
 expect 0 '^standard input: hash_get' "$REDDNC" check - <"$programs/hash-get.rdn"
 
 for program in "$programs"/*.rdn; do
