@@ -17,7 +17,7 @@ static const struct probe_check checks[] = {
 		"the device takes firmware commands of programs (DEVX), and has what all chains need: "
 		"cross-channel work requests, completion queues that ignore overrun, compare-and-swap, WQEs "
 		"of 256 bytes",
-		"the daemon does not start",
+		"the NIC runs no chains: the CPU executes all offloads",
 		"Linux mlx5_ib devx.c: log_max_uctx is 0 with UCTX_EN=0; mlx5_ifc.h cmd_hca_cap", 0,
 		check_device},
 	{PROBE_LONG_WQES, "long-wqes", "send WQEs of 512 bytes take 30 data segments, or inline data",

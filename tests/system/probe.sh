@@ -90,6 +90,9 @@ if [[ $1 == cx5 ]]; then
 	grep -q '^ 18  cqe-wrap' "$work/list.log" || fail "a check that takes long is not listed" "$work/list.log"
 	[[ $(grep -c 'assumed:' "$work/list.log") -eq $(grep -c 'source:' "$work/list.log") ]] || fail "a check has no source" "$work/list.log"
 	ok "a list without a device"
+	sed -n '/^ *1  device/,/source:/p' "$work/list.log" | tr -s ' \n' ' ' | grep -q 'else: the NIC runs no chains: the CPU executes all offloads' ||
+		fail "not what the daemon does on such a device (no-devx.sh)" "$work/list.log"
+	ok "what follows from a device that runs no chains"
 	refused 64 --check fetsh
 	grep -q 'there is no check "fetsh"; did you mean "fetch"?' "$work/refused.log" || fail "a wrong name" "$work/refused.log"
 	refused 69 --device mlx5_7
