@@ -91,7 +91,48 @@ def page():
     check(judged <= {name for name, table in shown if table == targets.TABLE}, "it shows the targets of each result")
 
 
+# What README.md states of CPU time, as ranges: the words, with the numbers as groups; the results that are to be between them
+FIGURES = (
+    (r"executes the requests, in ([\d.]+) to ([\d.]+) microseconds", (
+        ("wall", "server_us", lambda r: r.get("way") == "reddn, engine cpu" and r["depth"] in (16, 64)),)),
+    (r"([\d.]+) to ([\d.]+) of one get at a time", (
+        ("wall", "server_us", lambda r: r.get("way") == "reddn, engine cpu" and r["depth"] == 1),)),
+    (r"takes ([\d.]+) to ([\d.]+) microseconds of its CPU per get of up to 4 KiB", (
+        ("wall", "server_us", lambda r: r.get("way") == "reddn"),
+        ("memcached", "reddnd_us", lambda r: r["table"] == "server" and r["mode"] == "unrolled" and r["bytes"] <= 4096))),
+    (r"up to ()([\d.]+) per get of 64 KiB", (
+        ("memcached", "reddnd_us", lambda r: r["table"] == "server" and r["mode"] == "unrolled" and r["bytes"] <= 65536),)),
+)
+
+
+def readme(text, everything):
+    """Each range of the text with the results that are outside of it; None: the text or the results lack it"""
+    found = {}
+    text = " ".join(text.split())
+    for words, sources in FIGURES:
+        stated = re.search(words, text)
+        measured = [r[key] for name, key, which in sources for r in everything[name] if key in r and which(r)]
+        found[words] = [m for m in measured if not float(stated[1] or 0) <= m <= float(stated[2])] if stated and measured else None
+    return found
+
+
+def rule_of_readme():
+    text = "a thread executes the requests, in 0.3 to\n  0.4 microseconds (3 to 6 of one get at a time)"
+    rows = [{"table": "ways", "way": "reddn, engine cpu", "depth": depth, "server_us": us} for depth, us in ((1, 5.0), (16, 0.496), (64, 0.3))]
+    found = list(readme(text, {"wall": rows, "memcached": []}).values())
+    check(found[:2] == [[0.496], []], "a result outside of what README.md states is found")
+    check(found[2:] == [None, None], "so is what it does not state")
+
+
+def readme_holds():
+    with open(os.path.join(DOCS, "..", "README.md"), encoding="utf-8") as f:
+        for words, outside in readme(f.read(), results()).items():
+            check(outside == [], "README.md: %s: %s" % (words, "not there" if outside is None else "but %s" % outside if outside else "holds"))
+
+
 rule()
 rule_of_targets()
+rule_of_readme()
 page()
+readme_holds()
 sys.exit(failed > 0)
