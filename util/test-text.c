@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -44,12 +45,37 @@ static void test_hint(void **state)
 	assert_string_equal(text_hint(hint, "stats", words, 0, ""), "");
 }
 
+static void test_utf8(void **state)
+{
+	static const struct {
+		const char *text, *copy;
+	} cases[] = {
+		{"", ""},
+		{"/dev/shm/x", "/dev/shm/x"},
+		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"x\xff.y", "x\xef\xbf\xbd.y"},
+		{"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* cut short */
+		{"\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* longer than needed */
+		{"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* half of UTF-16 */
+		{"\xf4\x90\x80\x80z", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *copy = text_as_utf8(cases[i].text);
+
+		assert_string_equal(copy, cases[i].copy);
+		free(copy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_hint),
+		cmocka_unit_test(test_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool text_is_name(const char *s, size_t max)
@@ -73,4 +74,43 @@ const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const 
 		return otherwise;
 	snprintf(hint, TEXT_HINT, "; did you mean \"%s\"?", near);
 	return hint;
+}
+
+size_t text_utf8(const uint8_t *p, size_t len)
+{
+	uint32_t c = len ? p[0] : 0xff, more = c < 0x80   ? 0
+					       : c < 0xc2 ? 9
+					       : c < 0xe0 ? 1
+					       : c < 0xf0 ? 2
+					       : c < 0xf5 ? 3
+							  : 9;
+
+	if (more == 9 || more >= len)
+		return 0;
+	for (uint32_t k = 1; k <= more; k++)
+		if ((p[k] & 0xc0) != 0x80)
+			return 0;
+	/* longer than needed, halves of UTF-16, and above U+10FFFF */
+	if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || (c == 0xf0 && p[1] < 0x90) ||
+		(c == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return more + 1;
+}
+
+char *text_as_utf8(const char *s)
+{
+	static const char unknown[] = "\xef\xbf\xbd";
+	size_t len = strlen(s), n = 0;
+	char *copy = malloc(len * (sizeof(unknown) - 1) + 1);
+
+	for (size_t i = 0; copy && i < len;) {
+		size_t bytes = text_utf8((const uint8_t *)s + i, len - i);
+
+		memcpy(copy + n, bytes ? s + i : unknown, bytes ? bytes : sizeof(unknown) - 1);
+		n += bytes ? bytes : sizeof(unknown) - 1;
+		i += bytes ? bytes : 1;
+	}
+	if (copy)
+		copy[n] = '\0';
+	return copy;
 }

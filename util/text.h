@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - names, hexadecimal digits, and suggestions for misspelt words.
+ * text.h - names, hexadecimal digits, UTF-8, and suggestions for misspelt words.
  */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
@@ -20,6 +20,12 @@ enum { TEXT_HINT = 80 };
 /** The end of a message about @word: "; did you mean \"X\"?" with that word, or @otherwise. */
 const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const *words, size_t nwords,
 	const char *otherwise);
+
+/** Bytes of the character of UTF-8 at @p, which has @len bytes; 0: there is none. */
+size_t text_utf8(const uint8_t *p, size_t len);
+
+/** A copy of @s with U+FFFD for each byte that is not UTF-8; the caller frees it. NULL: no memory. */
+char *text_as_utf8(const char *s);
 
 /** Value of a hexadecimal digit, -1 for other characters. */
 static inline int text_hex_digit(char c)

@@ -97,7 +97,7 @@ static struct json_object *run_metrics(struct call *call)
 	CLEANUP(stats_freep) struct stats *stats = operator_snapshot(call->c->server);
 	CLEANUP(cleanup_free) char *text = stats ? metrics_text(stats) : NULL;
 
-	return text ? json_object_new_string(text) : refuse(call, "out of memory");
+	return text ? json_text(text) : refuse(call, "out of memory");
 }
 
 static struct json_object *run_audit(struct call *call)
@@ -368,6 +368,7 @@ struct json_object *commands_answer(const struct commands *c, const char *text, 
 
 	if (!tokener || !answer)
 		return NULL;
+	json_tokener_set_flags(tokener, JSON_TOKENER_VALIDATE_UTF8);
 	args = json_tokener_parse_ex(tokener, text, (int)len);
 	if (json_tokener_get_error(tokener) != json_tokener_success ||
 		json_tokener_get_parse_end(tokener) != len)

@@ -222,6 +222,7 @@ refused '{"command": "kick", "session": -1}' 'no session'
 refused '{"command": "kick", "session": "1"}' 'no number'
 refused '{"a":{"b":{"c":{"d":{"e":{}}}}}}' 'a request is a line'
 refused $'\xff\xfe' 'a request is a line'
+refused $'{"command": "\xff"}' 'a request is a line'
 raw "$(head -c 70000 /dev/zero | tr '\0' x)" 2>/dev/null | grep -q . && fail "an endless line was answered"
 ok "an endless line is not answered"
 if [[ $(id -u) -eq 0 ]]; then
@@ -279,6 +280,13 @@ print("answered", n + 1, flush=True)' "$control"
 	done
 	ok "users take turns"
 fi
+
+# a path may have any bytes, JSON is UTF-8
+ln "$work/first" "$work/x"$'\xff' || fail "no file"
+configure_reddnd "$(settings "$work/x\\xff" two)"
+ctl --json reload || fail "no reload" "$work/ctl.err"
+ctl --json regions || fail "no regions" "$work/ctl.err"
+holds "a path that is not UTF-8" 'd[0]["path"].endswith("/x\ufffd")'
 
 # more silent peers than the daemon has room for keep others out only until they time out
 python3 -c '

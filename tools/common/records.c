@@ -209,25 +209,11 @@ static void write_escaped(FILE *f, const uint8_t *p, size_t len)
 /* UTF-8 of RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static bool is_utf8(const uint8_t *p, size_t len)
 {
-	for (size_t i = 0; i < len;) {
-		uint32_t c = p[i], more = c < 0x80   ? 0
-					  : c < 0xc2 ? 9
-					  : c < 0xe0 ? 1
-					  : c < 0xf0 ? 2
-					  : c < 0xf5 ? 3
-						     : 9;
+	size_t at = 0, bytes = 1;
 
-		if (more == 9 || more >= len - i)
-			return false;
-		for (uint32_t k = 1; k <= more; k++)
-			if ((p[i + k] & 0xc0) != 0x80)
-				return false;
-		if ((c == 0xe0 && p[i + 1] < 0xa0) || (c == 0xed && p[i + 1] > 0x9f) ||
-			(c == 0xf0 && p[i + 1] < 0x90) || (c == 0xf4 && p[i + 1] > 0x8f))
-			return false;
-		i += more + 1;
-	}
-	return true;
+	for (; at < len && bytes; at += bytes)
+		bytes = text_utf8(p + at, len - at);
+	return bytes != 0;
 }
 
 bool records_is_text(const uint8_t *p, size_t len)
