@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { TURN_ACCURACY_US = 1000 };
+enum { TURN_ACCURACY_US = 1000, PAUSE_US = 1000000 };
 
 struct peer {
 	struct control *control;
@@ -41,6 +41,8 @@ struct control {
 	int fd;
 	bool bound;
 	sd_event_source *io, *feeder;
+	sd_event_source *pause;    /* after it, peers are accepted again */
+	bool refuses;              /* the last one could not be accepted */
 	unsigned npeers, nreaders; /* all; those that may not change anything */
 	LIST_HEAD(, peer) peers;
 	struct share share; /* of those that may only read */
@@ -374,6 +376,36 @@ static int peer_new(struct control *c, int fd, const struct commands_peer *who)
 	return r;
 }
 
+static int pause_over(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct control *c = arg;
+
+	(void)source;
+	(void)usec;
+	return sd_event_source_set_enabled(c->io, SD_EVENT_ON);
+}
+
+/* Whoever waits for the socket keeps it readable: without a pause the loop would try again at once, for as
+ * long as there is no descriptor, say */
+static int pause_accepting(struct control *c, int error)
+{
+	int r;
+
+	if (!c->refuses)
+		log_errno(error, "no peer can be accepted on %s; it is tried again every second", c->path);
+	c->refuses = true;
+	r = sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_time_relative(c->pause, PAUSE_US);
+	return r < 0 ? r : sd_event_source_set_enabled(c->pause, SD_EVENT_ONESHOT);
+}
+
+/* True of accept(2): the peer has left, or another event comes */
+static bool no_peer(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ECONNABORTED;
+}
+
 static int peers_come(sd_event_source *source, int listener, uint32_t revents, void *arg)
 {
 	struct control *c = arg;
@@ -383,7 +415,8 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	(void)source;
 	(void)revents;
 	if (fd < 0)
-		return 0;
+		return no_peer(errno) ? 0 : pause_accepting(c, -errno);
+	c->refuses = false;
 	who = who_is(fd);
 	if (c->npeers == CONTROL_PEERS_MAX || (!who.may_change && c->nreaders == CONTROL_READERS_MAX)) {
 		close(fd);
@@ -449,7 +482,11 @@ static int open_socket(struct control *c)
 	if (r >= 0)
 		r = sd_event_add_time_relative(
 			c->event, &c->turn, CLOCK_MONOTONIC, 0, TURN_ACCURACY_US, on_turn, c);
-	return r < 0 ? r : sd_event_source_set_enabled(c->turn, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(c->turn, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time_relative(c->event, &c->pause, CLOCK_MONOTONIC, 0, 0, pause_over, c);
+	return r < 0 ? r : sd_event_source_set_enabled(c->pause, SD_EVENT_OFF);
 }
 
 DEFINE_CLEANUP(struct control *, control_free)
@@ -488,6 +525,7 @@ void control_free(struct control *c)
 	sd_event_source_disable_unref(c->io);
 	sd_event_source_disable_unref(c->feeder);
 	sd_event_source_disable_unref(c->turn);
+	sd_event_source_disable_unref(c->pause);
 	if (c->bound)
 		unlink(c->path);
 	if (c->fd >= 0)

@@ -281,6 +281,37 @@ print("answered", n + 1, flush=True)' "$control"
 	ok "users take turns"
 fi
 
+# without descriptors the daemon sleeps, and tries again
+shortage='no peer can be accepted on .*: Too many open files'
+asleep() # ten times in a row
+{
+	for _ in {1..10}; do
+		[[ $(sed 's/.*) //' "/proc/$daemon_pid/task/$daemon_pid/stat") == S* ]] || return
+	done
+}
+before=$(prlimit --pid "$daemon_pid" --nofile --output SOFT --noheadings)
+# the number below which three are free
+number=0
+for ((unused = 0; unused < 3; number++)); do
+	[[ -e /proc/$daemon_pid/fd/$number ]] || unused=$((unused + 1))
+done
+prlimit --pid "$daemon_pid" --nofile="$number:"
+background many.log python3 -c '
+import socket, sys, time
+peers = []
+for _ in range(30):
+    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); peers.append(s)
+    s.sendall(b"{\"command\":\"audit\",\"follow\":true}\n")
+time.sleep(3600)' "$control"
+many=$child
+until_true grep -q "$shortage" "$work/reddnd.log" || fail "nothing of it in the log" "$work/reddnd.log"
+until_true asleep || fail "the daemon does not rest"
+[[ $(grep -c "$shortage" "$work/reddnd.log") -eq 1 ]] || fail "more than one line" "$work/reddnd.log"
+kill "$many"
+prlimit --pid "$daemon_pid" --nofile="$((before)):"
+until_true ctl status || fail "the daemon accepts nobody any more" "$work/ctl.err" "$work/reddnd.log"
+ok "a daemon without descriptors rests, and accepts peers when it has some"
+
 # a path may have any bytes, JSON is UTF-8
 ln "$work/first" "$work/x"$'\xff' || fail "no file"
 configure_reddnd "$(settings "$work/x\\xff" two)"
