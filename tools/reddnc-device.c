@@ -6,6 +6,7 @@
 #include "reddnd/util/log.h"
 #include "tools/common/tool.h"
 
+#include <errno.h>
 #include <sysexits.h>
 
 enum { ARENA = 64 << 20 };
@@ -53,6 +54,7 @@ int reddnc_device_open(struct reddnc_device *d, const char *name, struct program
 	struct probe_attr attr = {.master = &d->master};
 	struct rnic_observed seen;
 
+	log_name(program_invocation_short_name);
 	log_init(LOG_ERR);
 	if (rnic_device_open_for_chains(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0 ||
 		master_qp_init(&d->master, rnic_device_pd(d->dev), d->arena) < 0 ||

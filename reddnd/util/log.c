@@ -20,7 +20,8 @@
 static struct {
 	bool journal;
 	int max;
-} log_state = {false, LOG_INFO};
+	const char *name; /* of a tool */
+} log_state = {false, LOG_INFO, NULL};
 
 static struct {
 	pthread_mutex_t lock;
@@ -44,6 +45,11 @@ void log_init(int max)
 {
 	log_state.max = max;
 	log_state.journal = stderr_is_journal();
+}
+
+void log_name(const char *program)
+{
+	log_state.name = program;
 }
 
 void log_tee(FILE *f)
@@ -92,7 +98,8 @@ static void emit(int level, uint64_t session, const char *file, int line, const 
 	else if (session)
 		fprintf(stderr, "session %" PRIu64 ": %s\n", session, text);
 	else
-		fprintf(stderr, "%s\n", text);
+		fprintf(stderr, "%s%s%s\n", log_state.name ? log_state.name : "", log_state.name ? ": " : "",
+			text);
 }
 
 /* True: it may be written. What was left out before it is reported first */

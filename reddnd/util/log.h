@@ -29,6 +29,10 @@
  */
 void log_init(int max);
 
+/** For a tool: its messages on stderr begin with "@program: ", as those that it writes itself. Kept, not
+ * copied. */
+void log_name(const char *program);
+
 /** Writes errors of this thread to @f as well, one line each, from now on; NULL: no longer. */
 void log_tee(FILE *f);
 /** From now on messages of this thread go nowhere else; false: they do again. */

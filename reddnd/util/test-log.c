@@ -52,6 +52,10 @@ static void to_a_terminal(void **state)
 	assert_string_equal(got, "session 7: gone\n");
 	logged(0, 0, LOG_DEBUG, "detail", got, sizeof(got));
 	assert_string_equal(got, "");
+	log_name("reddnc");
+	logged(0, 0, LOG_ERR, "no device", got, sizeof(got));
+	assert_string_equal(got, "reddnc: no device\n");
+	log_name(NULL);
 }
 
 /* journald knows the unit of a stream even after the process has ended. */

@@ -33,6 +33,7 @@ printf 'program p\nwrite_imm 1 as be33 -> slot @ 0\n' >"$work/wrong.rdn"
 expect 1 'wrong.rdn:2:[0-9]+: error: ' "$REDDNC" check "$work/wrong.rdn"
 expect 1 'hash-get.rdn: hash_get, 6 copies' "$REDDNC" check "$work/wrong.rdn" "$programs/hash-get.rdn"
 expect 1 'probes.*1 to 2' "$REDDNC" check -p probes=3 "$programs/hash-get.rdn"
+expect 69 '^reddnc: .*(RDMA device|nowhere)' "$REDDNC" run --device nowhere "$programs/counter.rdn" 8 100
 cp "$here/../../costs/cx6.conf" "$work/mine.conf"
 expect 0 '^modelled on mine.conf' env -C "$work" "$REDDNC" explain --clock mine.conf "$programs/hash-get.rdn"
 expect 66 '^reddnc: absent.conf: No such file' "$REDDNC" explain --clock absent.conf "$programs/hash-get.rdn"

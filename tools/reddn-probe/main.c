@@ -278,6 +278,7 @@ int main(int argc, char **argv)
 	o.thorough |= o.list; /* lists all */
 	if (!choose(&chosen, &o))
 		return EX_USAGE;
+	log_name(program_invocation_short_name);
 	log_init(o.verbose ? LOG_DEBUG : LOG_ERR);
 	if (o.clock)
 		return make_clock(&o);
