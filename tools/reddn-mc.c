@@ -69,6 +69,18 @@ static struct reddn_mc *open_pool(const struct arguments *a)
 	return mc;
 }
 
+/* Leaves out of what libmemcached reports the address of its handle in front, and the place in its source
+ * behind; the length of the rest. As in
+ * "(0x5578018469e0) CONNECTION FAILURE,  host: cache1:11211 -> ./src/libmemcached/get.cc:233" */
+static int cut(const char **report)
+{
+	const char *end = strstr(*report, " -> ");
+
+	if (strncmp(*report, "(0x", 3) == 0 && strstr(*report, ") "))
+		*report = strstr(*report, ") ") + 2;
+	return (int)(end && end > *report ? (size_t)(end - *report) : strlen(*report));
+}
+
 /* ---- get -------------------------------------------------------------------------------- */
 
 static void print_value(const struct arguments *a, const char *key, const struct reddn_mc_result *r)
@@ -86,7 +98,8 @@ static int cmd_get(struct arguments *a, char **keys)
 {
 	CLEANUP(reddn_mc_closep) struct reddn_mc *mc = open_pool(a);
 	struct reddn_mc_result res;
-	int ret = 0;
+	const char *report;
+	int ret = 0, len;
 
 	if (!mc)
 		return 2;
@@ -99,7 +112,9 @@ static int cmd_get(struct arguments *a, char **keys)
 			fprintf(stderr, "reddn: %s: not found\n", *keys);
 			ret = 1;
 		} else {
-			ret = tool_complain("%s: %s: %s", *keys, strerror(-r), reddn_mc_errmsg(mc));
+			report = reddn_mc_errmsg(mc);
+			len = cut(&report);
+			ret = tool_complain("%s: %s: %.*s", *keys, strerror(-r), len, report);
 		}
 	}
 	return ret;
@@ -152,7 +167,8 @@ static int fill(const struct arguments *a)
 {
 	CLEANUP(reddn_mc_closep) struct reddn_mc *mc = open_pool(a);
 	struct keyset set = {0};
-	int r;
+	const char *report;
+	int r, len;
 
 	if (!mc)
 		return 2;
@@ -162,10 +178,12 @@ static int fill(const struct arguments *a)
 			(const char *)keyset_key(&set, i), set.keys[i].key_len,
 			(const char *)keyset_value(&set, i), set.keys[i].val_len, 0, 0);
 
-		if (rc != MEMCACHED_SUCCESS)
-			r = tool_complain("%.*s: %s", (int)set.keys[i].key_len,
-				(const char *)keyset_key(&set, i),
-				memcached_last_error_message(reddn_mc_memcached(mc)));
+		if (rc != MEMCACHED_SUCCESS) {
+			report = memcached_last_error_message(reddn_mc_memcached(mc));
+			len = cut(&report);
+			r = tool_complain("%.*s: %.*s", (int)set.keys[i].key_len,
+				(const char *)keyset_key(&set, i), len, report);
+		}
 	}
 	keyset_deinit(&set);
 	return r;

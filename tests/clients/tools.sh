@@ -34,6 +34,9 @@ json() # EXPRESSION: true of the object o on standard input
 expect "help" 0 "usage: reddn-table" "$REDDN_TABLE" --help
 expect "no command" 2 "usage: reddn-table" "$REDDN_TABLE"
 expect "an unknown command" 2 'there is no command "lod"; did you mean "load"?' "$REDDN_TABLE" lod
+expect "an unknown option" 2 "reddn-table dump: unrecognized option '--foo'" "$REDDN_TABLE" dump --foo "$table"
+expect "no memcached" 2 "reddn: k: Connection refused: CONNECTION FAILURE,  host: 127.0.0.1:1" "$REDDN" mc get 127.0.0.1:1 k
+! grep -qE '0x|->' "$work/out" || fail "what only a developer of libmemcached understands" "$work/out"
 expect "an option of another command" 2 "dump takes no option -c" "$REDDN_TABLE" dump -c 1 "$table"
 expect "no number" 2 '"1x" is no value for option -c' "$REDDN_TABLE" create -c 1x "$table"
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"

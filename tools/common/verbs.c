@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LETTERS_MAX = 64 };
+enum { LETTERS_MAX = 64, NAME_MAX_BYTES = 64 };
 
 static int show(const char *text)
 {
@@ -87,17 +87,21 @@ const void *verbs_parse(
 	const struct verbs *v, int argc, char **argv, void *arguments, char ***args, int *status)
 {
 	const struct verb *verb = find(v, argc > 1 ? argv[1] : NULL, status);
-	char letters[LETTERS_MAX];
+	char letters[LETTERS_MAX], name[NAME_MAX_BYTES];
 	int letter, r = -1, n;
 
 	if (!verb)
 		return NULL;
 	snprintf(letters, sizeof(letters), "%sh", v->letters);
+	/* which getopt_long(3) puts before its messages */
+	snprintf(name, sizeof(name), "%s %s", v->tool, verb->is.name);
+	argv[1] = name;
 	while (r < 0 && (letter = getopt_long(argc - 1, argv + 1, letters, v->options, NULL)) != -1)
 		r = set(v, verb, arguments, letter);
 	n = argc - 1 - optind;
 	if (r < 0 && (n < verb->min_args || n > verb->max_args))
 		r = wrong_number(v, verb, n);
+	argv[1] = (char *)(uintptr_t)verb->is.name;
 	*status = r;
 	*args = argv + 1 + optind;
 	return r < 0 ? verb : NULL;
