@@ -380,7 +380,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	struct arguments *a = arguments;
 	uint64_t v = 0;
 
-	if (text && number_parse_size(text, letter == 'k' || letter == 'v' ? UINT32_MAX : UINT64_MAX, &v))
+	/* the library takes 0 for the default */
+	if (text && (number_parse_size(text, letter == 'k' || letter == 'v' ? UINT32_MAX : UINT64_MAX, &v) ||
+			    v == 0))
 		return false;
 	switch (letter) {
 	case 'c':

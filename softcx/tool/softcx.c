@@ -131,6 +131,8 @@ int main(int argc, char **argv)
 		options_help_verb(stderr, program, verb);
 		return FAILED;
 	}
+	if (argv[0] && verb != VERB_RUN && verb != VERB_FUZZ && verb != VERB_FAULT)
+		tool_die("\"%s\" is too much; %s --help shows what it takes", argv[0], program);
 	if (verb == VERB_DEVICES)
 		return tool_devices(options_given(o, OPTION_JSON));
 	if (verb == VERB_RUN || verb == VERB_FUZZ) {

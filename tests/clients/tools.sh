@@ -37,6 +37,10 @@ expect "an unknown command" 2 'there is no command "lod"; did you mean "load"?' 
 expect "an unknown option" 2 "reddn-table dump: unrecognized option '--foo'" "$REDDN_TABLE" dump --foo "$table"
 expect "no memcached" 2 "reddn: k: Connection refused: CONNECTION FAILURE,  host: 127.0.0.1:1" "$REDDN" mc get 127.0.0.1:1 k
 ! grep -qE '0x|->' "$work/out" || fail "what only a developer of libmemcached understands" "$work/out"
+for option in capacity buckets heap max-key max-value seed; do
+	expect "--$option 0, which the library takes for the default" 2 "\"0\" is no value for option -" "$REDDN_TABLE" create "--$option" 0 "$work/none"
+done
+expect "two ends of a run" 2 "either --count or --seconds ends a run" "$REDDN" bench -c 10 -s 1 -k "$work/users.tsv" 127.0.0.1 users
 expect "an option of another command" 2 "dump takes no option -c" "$REDDN_TABLE" dump -c 1 "$table"
 expect "no number" 2 '"1x" is no value for option -c' "$REDDN_TABLE" create -c 1x "$table"
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"

@@ -31,6 +31,11 @@ cx5 = next(d["facts"] for d in devices if d["name"] == "cx5")
 assert cx5["identity.part"]["value"] == 4119 and cx5["has.masked_atomics"]["value"] is True and cx5["port.speed"]["value"] == "EDR"
 ' "$work/devices" || fail "softcx devices --json differs"
 ok "softcx devices lists them, with sources"
+for verb in status devices trace stop; do
+	"$SOFTCX" "$verb" more >"$work/more" 2>&1 && fail "softcx $verb takes an argument"
+	grep -qx "softcx: \"more\" is too much; softcx $verb --help shows what it takes" "$work/more" || fail "softcx $verb more" "$work/more"
+done
+ok "an argument too many is an error"
 
 expect_part() # WHAT PART FIRMWARE LOG
 {

@@ -208,6 +208,10 @@ ctl kick "$session" && fail "kicked twice"
 complains "there is no session $session"
 ctl kick x && fail "kicked x"
 complains '"x" is no session'
+ctl audit --rate 5 && fail "a rate of events"
+complains 'audit takes no option --rate; reddnctl audit --help'
+ctl --follow && fail "a status that goes on"
+complains 'status takes no option --follow'
 ctl stats && fail "stats"
 complains 'did you mean "status"'
 

@@ -32,7 +32,7 @@
 /** What they are without an option */
 #define LOAD_DEFAULTS                                                                                        \
 	{                                                                                                    \
-		.clients = 1, .seconds = 5, .seed = 1                                                        \
+		.clients = 1, .seed = 1                                                                      \
 	}
 
 /** Sets option @letter; keeps @text. False: @text is no value for it, or the letter is none of them. */

@@ -253,7 +253,8 @@ static int drive(struct load *b)
 	b->began = b->last_answer = clock_ns();
 	b->started = measured_ns(b);
 	if (!b->opt->count)
-		end = b->last_answer + (uint64_t)(b->opt->seconds * 1e9);
+		end = b->last_answer +
+		      (uint64_t)((b->opt->seconds > 0 ? b->opt->seconds : LOAD_SECONDS) * 1e9);
 	for (;;) {
 		bool any = false, more;
 		uint64_t now = clock_ns();
@@ -323,9 +324,12 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 {
 	struct sigaction act = {.sa_handler = on_signal};
 	bool values = opt->verify || opt->set;
-	struct load *b = calloc(1, sizeof(*b));
+	struct load *b;
 	int r;
 
+	if (opt->count && opt->seconds > 0)
+		return tool_complain("either --count or --seconds ends a run");
+	b = calloc(1, sizeof(*b));
 	if (!b)
 		return tool_complain("%s", strerror(ENOMEM));
 	b->opt = opt;

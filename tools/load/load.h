@@ -40,6 +40,8 @@ struct load_way {
 /** Connect. 0, or 2, the exit status, after an error on stderr. */
 typedef int load_open_fn(struct load_way *way, const struct reddn_options *opt);
 
+enum { LOAD_SECONDS = 5 };
+
 struct load_options {
 	struct reddn_options connect;
 	const char *table; /* table file with the keys and their known values */
@@ -48,7 +50,7 @@ struct load_options {
 	unsigned absent;   /* percentage of gets for keys that are in neither */
 	uint64_t count;    /* number of requests; 0: until `seconds` are over */
 	uint64_t warmup;   /* additional requests before those, not counted */
-	double seconds;
+	double seconds;    /* 0: not given; then LOAD_SECONDS if there is no count */
 	uint64_t rate; /* requests per second at most, with sleep in between; 0: as many as there can be */
 	uint64_t seed; /* of the random order of keys */
 	double zipf; /* exponent of Zipf's law for the keys, the first of the file most often; 0: all alike */

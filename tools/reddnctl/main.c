@@ -14,36 +14,39 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <sysexits.h>
 
 struct command {
 	struct subcommand subcommand;
+	const char *letters; /* of options that not all commands take */
 	int (*run)(struct control *l, const struct ctl_options *o, const char *arg);
 };
 
 /* The first one is the default */
 static const struct command commands[] = {
-	{{"status", NULL, "state of the daemon, and its counters", "  reddnctl status\n"}, ctl_status},
-	{{"clients", NULL, "list sessions", "  reddnctl clients --json\n"}, ctl_clients},
-	{{"offloads", NULL, "list offloads", "  reddnctl offloads\n"}, ctl_offloads},
-	{{"regions", NULL, "list data regions", "  reddnctl regions\n"}, ctl_regions},
-	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"},
+	{{"status", NULL, "state of the daemon, and its counters", "  reddnctl status\n"}, "", ctl_status},
+	{{"clients", NULL, "list sessions", "  reddnctl clients --json\n"}, "", ctl_clients},
+	{{"offloads", NULL, "list offloads", "  reddnctl offloads\n"}, "", ctl_offloads},
+	{{"regions", NULL, "list data regions", "  reddnctl regions\n"}, "", ctl_regions},
+	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"}, "",
 		ctl_tenants},
 	{{"top", NULL, "sessions, offloads or tenants by requests per second, repeatedly",
 		 "  reddnctl top --interval 5\n  reddnctl top --by offloads --sort P99\n"},
-		ctl_top},
-	{{"metrics", NULL, "counters as OpenMetrics text", "  reddnctl metrics | grep requests\n"},
+		"inBS", ctl_top},
+	{{"metrics", NULL, "counters as OpenMetrics text", "  reddnctl metrics | grep requests\n"}, "",
 		ctl_metrics},
-	{{"audit", NULL, "events: sessions, refusals, verdicts, reloads", "  reddnctl audit --follow\n"},
+	{{"audit", NULL, "events: sessions, refusals, verdicts, reloads", "  reddnctl audit --follow\n"}, "f",
 		ctl_audit},
-	{{"kick", "SESSION", "end a session", "  reddnctl kick 17\n"}, ctl_kick},
+	{{"kick", "SESSION", "end a session", "  reddnctl kick 17\n"}, "", ctl_kick},
 	{{"limit", "TENANT|SESSION", "change a rate limit (--rate, --bytes) at run time",
 		 "  reddnctl limit everyone --rate 10000 --bytes 64M\n"},
-		ctl_limit},
-	{{"reload", NULL, "read the configuration again and apply it", "  reddnctl reload\n"}, ctl_reload},
+		"rby", ctl_limit},
+	{{"reload", NULL, "read the configuration again and apply it", "  reddnctl reload\n"}, "",
+		ctl_reload},
 	{{"hand-over", "REGION", "give a file (--file) to the daemon, as its owner",
 		 "  reddnctl hand-over users --file /proc/self/fd/3 3<>users.table\n"},
-		ctl_hand_over},
+		"F", ctl_hand_over},
 };
 
 static const struct subcommands subcommands = {"reddnctl", commands, COUNT(commands), sizeof(commands[0])};
@@ -64,6 +67,8 @@ static const struct option long_options[] = {
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
 };
+
+enum { LETTERS = COUNT(long_options) };
 
 static const char options_text[] =
 	"  -s, --socket PATH      control socket (default " REDDND_CONTROL ")\n"
@@ -104,12 +109,19 @@ static bool parse_number(const char *text, unsigned *n)
 	return true;
 }
 
-/* 0: continue; else the exit status plus one. */
-static int parse(int argc, char **argv, struct ctl_options *o)
+/* 0: continue; else the exit status plus one. @given gets the letters of the options, each once */
+static int parse(int argc, char **argv, struct ctl_options *o, char given[static LETTERS])
 {
 	int c;
 
+	given[0] = '\0';
 	while ((c = getopt_long(argc, argv, "s:jF:fi:n:B:S:r:b:y:hV", long_options, NULL)) >= 0) {
+		size_t n = strlen(given);
+
+		if (c != '?' && !strchr(given, c)) {
+			given[n] = (char)c;
+			given[n + 1] = '\0';
+		}
 		switch (c) {
 		case 's':
 			o->socket = optarg;
@@ -157,15 +169,33 @@ static int parse(int argc, char **argv, struct ctl_options *o)
 	return 0;
 }
 
+/* False after an error: @c does not take the option */
+static bool takes(const struct command *c, const char *given)
+{
+	for (; *given; given++) {
+		const struct option *o = long_options;
+
+		if (strchr("sjhV", *given) || strchr(c->letters, *given))
+			continue;
+		while (o->val != *given)
+			o++;
+		tool_complain("%s takes no option --%s; reddnctl %s --help shows what it takes",
+			c->subcommand.name, o->name, c->subcommand.name);
+		return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct ctl_options o = {.socket = REDDND_CONTROL, .interval = 1};
 	CLEANUP(control_close) struct control l = {0};
 	const struct command *c;
+	char options[LETTERS];
 	int r, given;
 
 	output_check_at_exit(EX_IOERR);
-	r = parse(argc, argv, &o);
+	r = parse(argc, argv, &o, options);
 	if (r)
 		return r - 1;
 	given = argc - optind;
@@ -184,6 +214,8 @@ int main(int argc, char **argv)
 			c->subcommand.args ? c->subcommand.args : "");
 		return EX_USAGE;
 	}
+	if (!takes(c, options))
+		return EX_USAGE;
 	r = control_open(&l, o.socket);
 	return r ? r : c->run(&l, &o, c->subcommand.args ? argv[optind + 1] : NULL);
 }
