@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/handshake.h"
+#include "libclient/options.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
 #include "libclient/slot-sizes.h"
 #include "protocol/token.h"
 #include "protocol/wire.h"
 #include "util/address.h"
-#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -19,14 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-/* SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs */
-enum {
-	SLOT_GUESS = 4096,
-	DEPTH_DEFAULT = 16,
-	TIMEOUT_DEFAULT = 5000,
-	RETRY_DEFAULT = 1000,
-	SPIN_DEFAULT = 20
-};
+/* Asked for first if neither the caller nor an earlier connection knows what the offload needs */
+enum { SLOT_GUESS = 4096 };
 
 /* One attempt to connect, and where the reason of its failure goes. */
 struct attempt {
@@ -298,50 +292,6 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	return 0;
 }
 
-static int read_key(struct attempt *a)
-{
-	const struct reddn_options *opt = a->opt;
-	char why[128];
-	int r;
-
-	if (opt->token_file && opt->token_key)
-		return FAIL(a, -EINVAL, "token_file and token_key are both given");
-	if (opt->token_key && (opt->token_key_len < TOKEN_KEY_MIN || opt->token_key_len > TOKEN_KEY_MAX))
-		return FAIL(a, -EINVAL, "token_key_len %zu: a key has %d to %d bytes", opt->token_key_len,
-			TOKEN_KEY_MIN, TOKEN_KEY_MAX);
-	if (opt->token_key) {
-		memcpy(a->key.bytes, opt->token_key, opt->token_key_len);
-		a->key.len = opt->token_key_len;
-	}
-	if (!opt->token_file)
-		return 0;
-	r = token_key_read(opt->token_file, &a->key, why, sizeof(why));
-	return r < 0 ? FAIL(a, -EINVAL, "key file %s: %s", opt->token_file, why) : 0;
-}
-
-static int check_options(struct attempt *a)
-{
-	const struct reddn_options *opt = a->opt;
-
-	if (!opt->host || !opt->offload)
-		return FAIL(a, -EINVAL, "options lack a host or an offload");
-	if (!*opt->offload || strlen(opt->offload) >= sizeof(((struct reddn_wire_req *)0)->offload))
-		return FAIL(a, -EINVAL, "offload \"%s\": a name has 1 to 23 bytes", opt->offload);
-	if (opt->depth > REDDN_WIRE_MAX_DEPTH)
-		return FAIL(a, -EINVAL, "depth %u: up to %u", opt->depth, REDDN_WIRE_MAX_DEPTH);
-	if (opt->connections > REDDN_WIRE_CONNECTIONS)
-		return FAIL(a, -EINVAL, "connections %u: up to %d", opt->connections, REDDN_WIRE_CONNECTIONS);
-	if (opt->connections * opt->depth > UINT16_MAX)
-		return FAIL(a, -EINVAL, "%u connections of depth %u: up to %d requests in all",
-			opt->connections, opt->depth, UINT16_MAX);
-	if (opt->slot_size % 64)
-		return FAIL(a, -EINVAL, "slot_size %u: must be a multiple of 64", opt->slot_size);
-	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i] || opt->reserved16 || opt->reserved32)
-			return FAIL(a, -EINVAL, "reserved options must be 0");
-	return read_key(a);
-}
-
 /* Slots of the size that the offload asked for before. If that is too small now, the server reports what
  * it takes */
 static int attempt_guesses(struct reddn **out, struct attempt *a)
@@ -361,14 +311,8 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 {
 	struct reddn_options opt = *options;
 	struct attempt a = {.opt = &opt, .err = err, .errlen = errlen};
-	int r = check_options(&a);
+	int r = reddn_options_read(&opt, &a.key, err, errlen);
 
-	opt.port = opt.port ? opt.port : REDDN_WIRE_PORT;
-	opt.connections = opt.connections ? opt.connections : 1;
-	opt.depth = opt.depth ? opt.depth : DEPTH_DEFAULT;
-	opt.timeout_ms = opt.timeout_ms ? opt.timeout_ms : TIMEOUT_DEFAULT;
-	opt.retry_ms = opt.retry_ms ? opt.retry_ms : RETRY_DEFAULT;
-	opt.spin_us = opt.spin_us ? opt.spin_us : SPIN_DEFAULT;
 	a.deadline = clock_ms() + opt.timeout_ms;
 	if (r == 0)
 		r = opt.slot_size ? attempt(out, &a, opt.slot_size) : attempt_guesses(out, &a);

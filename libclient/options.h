@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* options.h - what a caller passes to reddn_connect(): checked, with the defaults in place of zeroes. */
+#ifndef LIBCLIENT_OPTIONS_H
+#define LIBCLIENT_OPTIONS_H
+
+#include "libclient/reddn.h"
+#include "protocol/token.h"
+
+/**
+ * Check @opt, replace its zeroes by the defaults, and read the key of the access tokens; its len is 0 if
+ * there is none. The caller wipes it in any case. slot_size stays as it is. 0, or -EINVAL and the reason in
+ * @err.
+ */
+int reddn_options_read(struct reddn_options *opt, struct token_key *key, char *err, size_t errlen);
+
+#endif
