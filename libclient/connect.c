@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/addresses.h"
 #include "libclient/connection.h"
 #include "libclient/handshake.h"
 #include "libclient/options.h"
@@ -13,28 +14,37 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Asked for first if neither the caller nor an earlier connection knows what the offload needs */
-enum { SLOT_GUESS = 4096 };
+/* SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs */
+enum { SLOT_GUESS = 4096, ERR_BYTES = 512 };
 
-/* One attempt to connect, and where the reason of its failure goes. */
+/* Why an attempt failed. One that had sent its REQ is the more telling. */
+struct failure {
+	int error;
+	bool asked;
+	char err[ERR_BYTES];
+};
+
+/* One attempt to connect. */
 struct attempt {
 	struct reddn *c;
 	struct reddn_connection *k; /* the one that is being made */
 	const struct reddn_options *opt;
+	struct sockaddr *to;    /* the address of the server */
 	struct token_key key;   /* len 0: none */
-	uint64_t deadline;      /* ms */
+	uint64_t deadline;      /* ms, of all attempts */
+	uint64_t until;         /* ms, of those to this address */
+	bool asked;             /* a REQ was sent */
+	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
 	uint32_t slot_required; /* the slot size that the server asked for */
-	char *err;
-	size_t errlen;
+	char err[ERR_BYTES];
 };
 
-#define FAIL(a, code, ...) reddn_fail(code, (a)->err, (a)->errlen, __VA_ARGS__)
+#define FAIL(a, code, ...) reddn_fail(code, (a)->err, sizeof((a)->err), __VA_ARGS__)
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
@@ -44,12 +54,20 @@ static bool is_first(const struct attempt *a)
 	return a->k == a->c->connection;
 }
 
+/* Here is the server: what is left of the time is for it. */
+static void answered(struct attempt *a)
+{
+	a->answered = true;
+	a->until = a->deadline;
+}
+
 static int refused(struct attempt *a, const struct rdma_conn_param *p)
 {
 	struct reddn_wire_rej rej;
 
 	if (!reddn_read_rej(&rej, p))
 		return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt->host, a->opt->port);
+	answered(a);
 	if (rej.reason == REDDN_REJ_SLOT)
 		a->slot_required = be32toh(rej.detail);
 	if (rej.reason == REDDN_REJ_VERSION && be32toh(rej.detail) < REDDN_WIRE_VERSION)
@@ -59,6 +77,13 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 			be32toh(rej.detail), REDDN_WIRE_VERSION);
 	return FAIL(a, reddn_rej_error(&rej), "refused by the server: %s",
 		*rej.text ? rej.text : "no reason given");
+}
+
+static int accepted(struct attempt *a, const struct rdma_conn_param *p)
+{
+	answered(a);
+	return is_first(a) ? reddn_read_rep(a->c, p, a->err, sizeof(a->err))
+			   : reddn_compare_rep(a->c, p, a->err, sizeof(a->err));
 }
 
 /* What an event means that is not the expected one. */
@@ -83,7 +108,7 @@ static int failed(struct attempt *a, const struct rdma_cm_event *ev)
 static int await(struct attempt *a, enum rdma_cm_event_type expected)
 {
 	struct rdma_cm_event *ev;
-	int r = reddn_next_event(a->c->events, a->deadline, &ev);
+	int r = reddn_next_event(a->c->events, a->until, &ev);
 
 	if (r == -ETIMEDOUT)
 		return FAIL(a, r, "%s port %u: no answer in time", a->opt->host, a->opt->port);
@@ -95,8 +120,7 @@ static int await(struct attempt *a, enum rdma_cm_event_type expected)
 	else if (ev->event != expected)
 		r = failed(a, ev);
 	else if (expected == reddn_queue_pair_answer(a->k))
-		r = is_first(a) ? reddn_read_rep(a->c, &ev->param.conn, a->err, a->errlen)
-				: reddn_compare_rep(a->c, &ev->param.conn, a->err, a->errlen);
+		r = accepted(a, &ev->param.conn);
 	rdma_ack_cm_event(ev);
 	return r;
 }
@@ -111,7 +135,7 @@ static int new_id(struct attempt *a)
 
 static int resolve_address(struct attempt *a, struct sockaddr *from, struct sockaddr *to)
 {
-	if (rdma_resolve_addr(a->k->id, from, to, reddn_time_left(a->deadline)) == 0)
+	if (rdma_resolve_addr(a->k->id, from, to, reddn_time_left(a->until)) == 0)
 		return await(a, RDMA_CM_EVENT_ADDR_RESOLVED);
 	return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt->host);
 }
@@ -119,35 +143,22 @@ static int resolve_address(struct attempt *a, struct sockaddr *from, struct sock
 /* What makes a queue pair need not wait for the event. */
 static int begin_route(struct attempt *a)
 {
-	if (rdma_resolve_route(a->k->id, reddn_time_left(a->deadline)) < 0)
+	if (rdma_resolve_route(a->k->id, reddn_time_left(a->until)) < 0)
 		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
 	return 0;
 }
 
+/* With a new id: one that was to lead to another address is bound (Linux cma.c, rdma_resolve_addr). */
 static int resolve(struct attempt *a)
 {
-	CLEANUP(freeaddrinfop) struct addrinfo *list = NULL;
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct reddn *c = a->c;
-	char port[8];
 	int r;
 
-	snprintf(port, sizeof(port), "%u", a->opt->port);
-	r = getaddrinfo(a->opt->host, port, &hints, &list);
-	if (r)
-		return FAIL(a, -EHOSTUNREACH, "%s: %s", a->opt->host, gai_strerror(r));
-	c->events = rdma_create_event_channel();
-	if (!c->events)
+	a->c->events = rdma_create_event_channel();
+	if (!a->c->events)
 		return FAIL(a, -errno, "no RDMA connection manager: %m");
 	r = new_id(a);
-	if (r < 0)
-		return r;
-	r = -ENODEV;
-	for (struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-		r = resolve_address(a, NULL, ai->ai_addr);
-		if (r == 0)
-			break;
-	}
+	if (r == 0)
+		r = resolve_address(a, NULL, a->to);
 	return r < 0 ? r : begin_route(a);
 }
 
@@ -215,27 +226,28 @@ static int send_req(struct attempt *a)
 	}
 	if (rdma_connect(a->k->id, &param) < 0)
 		return FAIL(a, -errno, "cannot connect: %m");
+	a->asked = true;
 	return 0;
 }
 
 /* Its route is being resolved. */
 static int connect_one(struct attempt *a)
 {
-	int r = reddn_queue_pair_init(a->c, a->k, a->err, a->errlen);
+	int r = reddn_queue_pair_init(a->c, a->k, a->err, sizeof(a->err));
 
 	if (r == 0)
 		r = await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	if (r == 0)
-		r = reddn_queue_pair_begin(a->k, a->err, a->errlen);
+		r = reddn_queue_pair_begin(a->k, a->err, sizeof(a->err));
 	if (r == 0)
 		r = send_req(a);
 	if (r == 0)
-		r = reddn_queue_pair_prepare(a->k, a->err, a->errlen);
+		r = reddn_queue_pair_prepare(a->k, a->err, sizeof(a->err));
 	if (r == 0 && is_first(a))
-		r = reddn_queues_watch(a->c, a->err, a->errlen);
+		r = reddn_queues_watch(a->c, a->err, sizeof(a->err));
 	if (r == 0)
 		r = await(a, reddn_queue_pair_answer(a->k));
-	return r < 0 ? r : reddn_queue_pair_connect(a->k, a->err, a->errlen);
+	return r < 0 ? r : reddn_queue_pair_connect(a->k, a->err, sizeof(a->err));
 }
 
 static int connect_first(struct attempt *a)
@@ -243,7 +255,7 @@ static int connect_first(struct attempt *a)
 	int r = resolve(a);
 
 	if (r == 0)
-		r = reddn_queues_init(a->c, a->err, a->errlen);
+		r = reddn_queues_init(a->c, a->err, sizeof(a->err));
 	return r < 0 ? r : connect_one(a);
 }
 
@@ -307,15 +319,48 @@ static int attempt_guesses(struct reddn **out, struct attempt *a)
 	return attempt(out, a, a->slot_required);
 }
 
+static int attempt_address(struct reddn **out, struct attempt *a)
+{
+	return a->opt->slot_size ? attempt(out, a, a->opt->slot_size) : attempt_guesses(out, a);
+}
+
+/* One address after the other, until there is an answer. Returns the last of the most telling failures. */
+static int attempt_addresses(struct reddn **out, struct attempt *a, const struct addrinfo *list)
+{
+	struct failure failure = {0};
+
+	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
+		int r;
+
+		a->to = ai->ai_addr;
+		a->until = reddn_addresses_until(ai, clock_ms(), a->deadline);
+		a->asked = false;
+		r = attempt_address(out, a);
+		if (r == 0 || a->answered)
+			return r;
+		reddn_addresses_add(list, ai, a->err, sizeof(a->err));
+		if (a->asked || !failure.asked) {
+			failure.error = r;
+			failure.asked = a->asked;
+			memcpy(failure.err, a->err, sizeof(a->err));
+		}
+	}
+	memcpy(a->err, failure.err, sizeof(a->err));
+	return failure.error;
+}
+
 PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options, char *err, size_t errlen)
 {
+	CLEANUP(freeaddrinfop) struct addrinfo *list = NULL;
 	struct reddn_options opt = *options;
-	struct attempt a = {.opt = &opt, .err = err, .errlen = errlen};
-	int r = reddn_options_read(&opt, &a.key, err, errlen);
+	struct attempt a = {.opt = &opt};
+	int r = reddn_options_read(&opt, &a.key, a.err, sizeof(a.err));
 
 	a.deadline = clock_ms() + opt.timeout_ms;
 	if (r == 0)
-		r = opt.slot_size ? attempt(out, &a, opt.slot_size) : attempt_guesses(out, &a);
+		r = reddn_addresses_find(&list, opt.host, opt.port, a.err, sizeof(a.err));
+	if (r == 0)
+		r = attempt_addresses(out, &a, list);
 	token_key_wipe(&a.key);
-	return r;
+	return r < 0 ? reddn_fail(r, err, errlen, "%s", a.err) : 0;
 }

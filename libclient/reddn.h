@@ -32,7 +32,8 @@ struct reddn;
 
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
-	const char *host;    /* name or address of an RDMA interface of the server; required */
+	const char *host;    /* name or address of an RDMA interface of the server; required. reddn_connect tries
+				all addresses of a name */
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* 0: 7471 */
 	uint16_t depth;      /* largest number of outstanding requests of a connection, up to 4096. 0: 16 */
@@ -57,6 +58,9 @@ struct reddn_options {
 /**
  * Connect. On success *out is a handle that reddn_close frees. On failure `err` (may be NULL) receives the
  * reason in words; if the server refused, its own words.
+ * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
+ * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last address
+ * that a connect request was sent to; if there is none, of the last one.
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.
  * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or the

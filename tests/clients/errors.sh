@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
 : "${FAKE_SERVER:?set FAKE_SERVER to the path of the test server}"
+: "${ADDRESSES:?set ADDRESSES to the path of the test client}"
 : "${NO_QUEUE_PAIR:?set NO_QUEUE_PAIR to the path of the test client}"
 : "${NO_SEND_OPS_LIB:?set NO_SEND_OPS_LIB to the path of the library of the test}"
 : "${GET_PROPERTY:?set GET_PROPERTY to the path of the test program}"
@@ -47,6 +48,20 @@ bench=("$REDDN" bench -p "$port" -t 50000 -V -a 20 -k "$work/table.tsv")
 expect "nobody listens" 2 "connection refused" "${ping[@]}"
 expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
 expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot allocate memory" "$NO_QUEUE_PAIR" "$address" "$port"
+
+# ::1 and 127.0.0.1 are the device; a server of IPv4 does not listen on the former
+addresses=("$ADDRESSES" "$port")
+expect "nobody listens on two addresses" 2 "^-111: several port 7471: connection refused (at ::1, one of 2 addresses)$" "${addresses[@]}" 127.0.0.1 ::1
+expect "a refusal reveals more than no device" 2 "^-111: .* (at 127.0.0.1, one of 2 addresses)$" "${addresses[@]}" 127.0.0.1 nodevice:::1
+serve
+expect "nobody listens on the first address" 0 "^0: connected" "${addresses[@]}" ::1 127.0.0.1
+expect "no device leads to the first address" 0 "^0: connected" "${addresses[@]}" nodevice:::1 127.0.0.1
+expect "the first address does not answer" 0 "^0: connected" "${addresses[@]}" silent:::1 127.0.0.1
+expect "one of four addresses" 0 "^0: connected" "${addresses[@]}" nodevice:::1 silent:127.0.0.2 ::1 127.0.0.1
+unserve
+serve reject=3 text="no offload of that name"
+expect "the first address is that of a server that refuses" 2 "^-2: refused by the server: no offload of that name$" "${addresses[@]}" 127.0.0.1 ::1
+unserve
 
 serve
 expect "a good server" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x

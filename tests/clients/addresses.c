@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * addresses PORT ADDRESS... - connects with libreddn to a name that has these addresses, in this order.
+ * Before an address may be nodevice:   no RDMA device leads there silent:     nobody answers a connect
+ * request Prints the result and the library's words; exit status 0 if it connects, 2 if not, as for the
+ * tools. No time passes while it waits for an answer that does not come, but the wait must be one that leaves
+ * time for the addresses behind. Part of errors.sh.
+ */
+#include "libclient/reddn.h"
+#include "util/array.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ADDRESSES = 4, TIMEOUT_MS = 60000 };
+
+static const char *const ways[] = {"", "nodevice:", "silent:"};
+
+static struct {
+	const char *text;
+	enum { SERVED, NO_DEVICE, SILENT } way;
+} address[ADDRESSES];
+static unsigned naddresses, at; /* the one that is tried */
+static bool ignored;            /* its connect request, and the wait for an answer comes now */
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+/* These replace functions of libc and librdmacm. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(__typeof__(real))next("getaddrinfo");
+	int r = 0;
+
+	(void)node;
+	for (unsigned i = 0; i < naddresses && !r; i++, list = &(*list)->ai_next)
+		r = real(address[i].text, service, hints, list);
+	return r;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
+{
+	int (*real)(struct rdma_cm_id *, struct sockaddr *, struct sockaddr *, int) =
+		(__typeof__(real))next("rdma_resolve_addr");
+	size_t len = to->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	char text[64];
+
+	getnameinfo(to, (socklen_t)len, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+	for (at = 0; at + 1 < naddresses && strcmp(address[at].text, text);)
+		at++;
+	if (address[at].way != NO_DEVICE)
+		return real(id, from, to, timeout_ms);
+	errno = ENODEV;
+	return -1;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	int (*real)(struct rdma_cm_id *, struct rdma_conn_param *) = (__typeof__(real))next("rdma_connect");
+
+	ignored = address[at].way == SILENT;
+	return ignored ? 0 : real(id, param);
+}
+
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int (*real)(struct pollfd *, nfds_t, int) = (__typeof__(real))next("poll");
+	bool now = ignored;
+
+	ignored = false;
+	if (!now)
+		return real(fds, n, timeout_ms);
+	if (timeout_ms < 0 || (unsigned)timeout_ms > TIMEOUT_MS / (naddresses - at)) {
+		printf("it waits %d ms for the first of %u addresses\n", timeout_ms, naddresses - at);
+		exit(1);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct reddn_options opt = {.host = "several", .offload = "x", .timeout_ms = TIMEOUT_MS};
+	struct reddn *c;
+	char err[512] = "";
+	int r;
+
+	if (argc < 3 || argc > 2 + ADDRESSES)
+		return 1;
+	opt.port = (uint16_t)atoi(argv[1]);
+	for (naddresses = 0; argv[2 + naddresses]; naddresses++) {
+		const char *text = argv[2 + naddresses];
+		unsigned way = COUNT(ways) - 1;
+
+		while (strncmp(text, ways[way], strlen(ways[way])))
+			way--;
+		address[naddresses].text = text + strlen(ways[way]);
+		address[naddresses].way = way;
+	}
+	r = reddn_connect(&c, &opt, err, sizeof(err));
+	printf("%d: %s\n", r, r < 0 ? err : "connected");
+	if (r == 0)
+		reddn_close(c);
+	return r < 0 ? 2 : 0;
+}
