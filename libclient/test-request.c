@@ -446,6 +446,40 @@ static void test_broken(void **state)
 	rig_stop();
 }
 
+/* Of more requests than reddn_mget() takes results at a time, none is left to the caller or to the next call.
+ */
+static void test_lost_mget(void **state)
+{
+	struct reddn_mget keys[RIG_CONNECTIONS * RIG_MAX_DEPTH];
+	struct reddn_result res;
+	size_t len;
+
+	(void)state;
+	rig_start_several(1, RIG_CONNECTIONS, RIG_MAX_DEPTH, false, 100000);
+	rig.lost_after = RIG_MAX_DEPTH;
+	rig.c.end_asked = true; /* there is no server to ask */
+	for (unsigned i = 0; i < COUNT(keys); i++)
+		keys[i] = (struct reddn_mget){.key = "key", .key_len = 3};
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(reddn_mget(&rig.c, keys, COUNT(keys)), -EIO);
+		assert_int_equal(reddn_get(&rig.c, "key", 3, NULL, 0, &len), -EIO);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), -EIO);
+	}
+	rig_stop();
+
+	/* While the caller has requests that are outstanding, they are not in the way either, and keep their
+	 * results. */
+	rig_start(8, false, 100000);
+	rig.lost_after = 3;
+	rig.c.end_asked = true;
+	submit(3);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.status, -EIO);
+	assert_int_equal(reddn_mget(&rig.c, keys, 1), -EIO);
+	expect_broken(-EIO, 2);
+	rig_stop();
+}
+
 /* Replies that have come are results, one at a time, before the error behind them is. */
 static void test_left_for_the_next_poll(void **state)
 {
@@ -569,6 +603,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_miss_beside_others),
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_lost_mget),
 		cmocka_unit_test(test_left_for_the_next_poll),
 		cmocka_unit_test(test_longest_request),
 		cmocka_unit_test(test_raw),

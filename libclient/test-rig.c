@@ -143,6 +143,8 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 	assert_int_equal(len, rig.c.info.request_len);
 	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
 	e->arrived++;
+	if (rig.lost_after == e->arrived)
+		rig_push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
 	if (flags & IBV_SEND_SIGNALED) {
 		assert_true(e->signals - e->polled < RIG_MAX_DEPTH);
 		assert_int_equal(wr_id, reddn_send_id(&rig.c.connection[e - rig.end]));

@@ -46,12 +46,14 @@ struct rig_end {
 	bool halfway;                                   /* the oldest request: its buckets have been read */
 };
 
-/* A start zeroes it. A test may change c, sends, writing, and, through fd, the table's file. */
+/* A start zeroes it. A test may change c, sends, writing, lost_after, and, through fd, the table's file.
+ */
 extern _Thread_local struct rig {
 	struct reddn c;
 	struct rig_end end[RIG_CONNECTIONS];
 	/* when the CQE of a SEND comes; late: in some later poll; never: but for rig_complete_send() */
 	enum { RIG_AT_ONCE, RIG_LATE, RIG_NEVER } sends;
+	uint64_t lost_after; /* the requests of a connection with which it is lost; 0: it stays */
 	/* the table */
 	struct reddn_table *t;
 	struct reddn_table_stat st; /* at the start */

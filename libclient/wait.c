@@ -76,6 +76,8 @@ static int begin(struct reddn *c)
 {
 	struct reddn_result res;
 
+	if (c->broken)
+		return c->broken;
 	return c->busy ? -EBUSY : reddn_poll(c, &res, 1);
 }
 
@@ -87,15 +89,25 @@ static int end(struct reddn *c, int r)
 	return r;
 }
 
+/* Wait for results of what a call has submitted. If there are none, the connection is lost. */
+static int wait_for_some(struct reddn *c, struct reddn_result *res, int max)
+{
+	int r = reddn_wait(c, res, max, (int)c->timeout_ms);
+
+	if (r == 0)
+		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+	else if (r < 0)
+		reddn_break(c, r, "cannot wait for a reply: %s", strerror(-r));
+	return r;
+}
+
 /* Wait for the only outstanding request. Returns the status of its result. */
 static int finish(struct reddn *c, struct reddn_result *res)
 {
-	int r = reddn_wait(c, res, 1, (int)c->timeout_ms);
+	int r = wait_for_some(c, res, 1);
 
-	if (r == 0) {
-		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+	if (r <= 0)
 		r = reddn_poll(c, res, 1);
-	}
 	return r < 0 ? r : res->status;
 }
 
@@ -158,26 +170,36 @@ static void copy_result(struct reddn_mget *key, const struct reddn_result *res)
 		memcpy(key->buf, res->value, res->length);
 }
 
-PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
+static int get_keys(struct reddn *c, struct reddn_mget *keys, size_t n)
 {
-	int r = c->info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
 	struct reddn_result res[MGET_RESULTS];
 	size_t next = 0, done = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++)
-		keys[i].len = 0;
 	while (r == 0 && done < n) {
 		r = submit_keys(c, keys, n, &next, &done);
 		if (r < 0 || done == n)
 			break;
-		r = reddn_wait(c, res, MGET_RESULTS, (int)c->timeout_ms);
-		if (r == 0)
-			reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+		r = wait_for_some(c, res, MGET_RESULTS);
 		for (int i = 0; i < r && !c->broken; i++, done++)
 			copy_result(&keys[res[i].cookie], &res[i]);
 		reddn_release(c);
 		r = c->broken;
 	}
+	/* Results of keys that the caller never submitted are not for its next reddn_poll(). */
+	while (c->broken && c->busy)
+		reddn_poll(c, res, MGET_RESULTS);
+	return r;
+}
+
+PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
+{
+	int r = c->info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
+
+	for (size_t i = 0; i < n; i++)
+		keys[i].len = 0;
+	if (r == 0)
+		r = get_keys(c, keys, n);
 	return end(c, r);
 }
 
