@@ -86,6 +86,11 @@ static int accepted(struct attempt *a, const struct rdma_conn_param *p)
 			   : reddn_compare_rep(a->c, p, a->err, sizeof(a->err));
 }
 
+static int too_late(struct attempt *a)
+{
+	return FAIL(a, -ETIMEDOUT, "%s port %u: no answer in time", a->opt->host, a->opt->port);
+}
+
 /* What an event means that is not the expected one. */
 static int failed(struct attempt *a, const struct rdma_cm_event *ev)
 {
@@ -95,7 +100,8 @@ static int failed(struct attempt *a, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_REJECTED:
 		return refused(a, &ev->param.conn);
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		return FAIL(a, -ENODEV, "%s: no RDMA device leads there", host);
+		return ev->status == -ETIMEDOUT ? too_late(a)
+						: FAIL(a, -ENODEV, "%s: no RDMA device leads there", host);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return FAIL(a, -EHOSTUNREACH, "%s port %u: unreachable", host, a->opt->port);
@@ -111,7 +117,7 @@ static int await(struct attempt *a, enum rdma_cm_event_type expected)
 	int r = reddn_next_event(a->c->events, a->until, &ev);
 
 	if (r == -ETIMEDOUT)
-		return FAIL(a, r, "%s port %u: no answer in time", a->opt->host, a->opt->port);
+		return too_late(a);
 	if (r < 0)
 		return FAIL(a, r, "connection manager: %s", strerror(-r));
 	if (ev->id != a->k->id)
@@ -143,7 +149,12 @@ static int resolve_address(struct attempt *a, struct sockaddr *from, struct sock
 /* What makes a queue pair need not wait for the event. */
 static int begin_route(struct attempt *a)
 {
-	if (rdma_resolve_route(a->k->id, reddn_time_left(a->until)) < 0)
+	int left = reddn_time_left(a->until);
+
+	/* The connection manager takes no 0 (Linux cma.c, rdma_resolve_route) */
+	if (!left)
+		return too_late(a);
+	if (rdma_resolve_route(a->k->id, left) < 0)
 		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
 	return 0;
 }

@@ -46,6 +46,8 @@ class End(IntEnum):
 
 _ARGUMENT_KINDS = ("number", "bytes", "offset")
 _FIELD_KINDS = ("be", "le", "bytes", "max")
+_TIMEOUT_MAX = 2147483
+"""Seconds whose milliseconds are an int of C"""
 
 
 class Connection(Handle):
@@ -75,16 +77,18 @@ class Connection(Handle):
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. `port`: 7471 if 0.
 
-        `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, of the connect and of each call.
+        `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
         """
+        if not 0 < timeout <= _TIMEOUT_MAX:
+            raise ValueError(f"timeout={timeout!r}: seconds, more than 0 and at most {_TIMEOUT_MAX}")
         if not port and host.count(":") == 1 or host.startswith("[") and "]:" in host:
             host, _, text = host.rpartition(":")
             port = int(text)
         keep = [ffi.new("char[]", host.strip("[]").encode()), ffi.new("char[]", offload.encode())]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
-        options.timeout_ms = max(1, round(timeout * 1000))
+        options.timeout_ms = self._timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(ffi.new("char[]", token_file.encode()))
             options.token_file = keep[2]
@@ -154,7 +158,7 @@ class Connection(Handle):
         return bool(result != -errno.EAGAIN)
 
     def _take(self, values: List[Optional[bytes]], errors: List[int]) -> int:
-        n = lib.reddn_wait(self._handle(), self._results, len(self._results), round(self._timeout * 1000))
+        n = lib.reddn_wait(self._handle(), self._results, len(self._results), self._timeout_ms)
         if n == 0:  # as after a timeout of get(): who knows when the answers come
             self.close()
             fail(-errno.ETIMEDOUT)

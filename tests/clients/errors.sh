@@ -58,6 +58,7 @@ expect "nobody listens on the first address" 0 "^0: connected" "${addresses[@]}"
 expect "no device leads to the first address" 0 "^0: connected" "${addresses[@]}" nodevice:::1 127.0.0.1
 expect "the first address does not answer" 0 "^0: connected" "${addresses[@]}" silent:::1 127.0.0.1
 expect "one of four addresses" 0 "^0: connected" "${addresses[@]}" nodevice:::1 silent:127.0.0.2 ::1 127.0.0.1
+expect "the time is over when the address is resolved" 2 "^-110: several port 7471: no answer in time$" "${addresses[@]}" late:127.0.0.1
 unserve
 serve reject=3 text="no offload of that name"
 expect "the first address is that of a server that refuses" 2 "^-2: refused by the server: no offload of that name$" "${addresses[@]}" 127.0.0.1 ::1

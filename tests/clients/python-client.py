@@ -45,6 +45,11 @@ class Gets(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "closed"):
                 c.get("user 7")
 
+    def test_timeouts(self):
+        for timeout in (0, -5, float("nan"), float("inf")):
+            with self.assertRaisesRegex(ValueError, "more than 0"):
+                reddn.connect(SERVER, "users", timeout=timeout)
+
     def test_several(self):
         with connect("several", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
             self.assertEqual(c.mget(["absent", *KEYS]), [None, *(f"value {i}".encode() for i in range(300))])
