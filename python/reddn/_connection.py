@@ -3,12 +3,13 @@
 
 import errno
 import itertools
+import os
 from enum import IntEnum
 from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
-from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
 
-Value = Union[int, str, bytes]
+Value = Union[int, Key]
 Reply = Dict[str, Union[int, bytes]]
 """A reply: the fields of the program by name; numbers as int, others as bytes."""
 
@@ -85,12 +86,12 @@ class Connection(Handle):
         if not port and host.count(":") == 1 or host.startswith("[") and "]:" in host:
             host, _, text = host.rpartition(":")
             port = int(text)
-        keep = [ffi.new("char[]", host.strip("[]").encode()), ffi.new("char[]", offload.encode())]
+        keep = [to_name("host", host.strip("[]")), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
         options.timeout_ms = self._timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
-            keep.append(ffi.new("char[]", token_file.encode()))
+            keep.append(to_name("token_file", os.fsencode(token_file)))
             options.token_file = keep[2]
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
         self._pointer = None

@@ -10,14 +10,27 @@ from . import _ffi
 ffi: Any = _ffi.ffi
 lib: Any = ffi.dlopen("libreddn.so.0")
 
-Key = Union[str, bytes]
+Key = Union[str, bytes, bytearray, memoryview]
 """A key or a value: bytes, or text, which is encoded as UTF-8."""
 
 ERR_BYTES = 512
 
 
 def to_bytes(text: Key) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
+    """TypeError for anything else: bytes(5) is five zeroes."""
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise TypeError(f"{text!r}: a key or a value is str or bytes, not {type(text).__name__}")
+
+
+def to_name(what: str, text: Union[str, bytes]) -> Any:
+    """A string of C, which ends at its first zero: ValueError if there is one inside."""
+    name = to_bytes(text)
+    if b"\0" in name:
+        raise ValueError(f"{what}={text!r}: a zero byte is inside")
+    return ffi.new("char[]", name)
 
 
 def to_str(text: Any) -> str:

@@ -4,7 +4,7 @@
 import os
 from typing import Iterator, MutableMapping, NamedTuple, Tuple
 
-from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
 
 
 class Stat(NamedTuple):
@@ -23,8 +23,8 @@ class Table(Handle, MutableMapping[Key, bytes]):
     """A hash table of byte strings in a file that NICs read: a mapping from bytes to bytes.
 
     One process writes. Others read at the same time, without locks; so does the NIC of a reddnd. Keys and values may be
-    given as str, which is encoded as UTF-8; what comes out is bytes. One thread at a time uses a Table. Close it, or use
-    it as a context manager.
+    given as str, which is encoded as UTF-8; what comes out is bytes. Other types are a TypeError: a number is no text.
+    One thread at a time uses a Table. Close it, or use it as a context manager.
 
     >>> with Table.create("/dev/shm/users.table", capacity=1000) as users:
     ...     users["alice"] = "admin"
@@ -38,7 +38,7 @@ class Table(Handle, MutableMapping[Key, bytes]):
     def __init__(self, path: "os.PathLike[str] | str", *, write: bool = False) -> None:
         """Opens a table; with `write` for writing, exclusively, which repairs what a killed writer left."""
         out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
-        result = lib.reddn_table_open(out, os.fsencode(path), lib.REDDN_TABLE_WRITE if write else 0, err, ERR_BYTES)
+        result = lib.reddn_table_open(out, to_name("path", os.fsencode(path)), lib.REDDN_TABLE_WRITE if write else 0, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
         self._pointer = out[0]
@@ -63,7 +63,7 @@ class Table(Handle, MutableMapping[Key, bytes]):
         options.capacity, options.heap_size = capacity, heap_size
         options.max_key, options.max_value, options.replace = max_key, max_value, replace
         out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
-        result = lib.reddn_table_create(out, os.fsencode(path), options, err, ERR_BYTES)
+        result = lib.reddn_table_create(out, to_name("path", os.fsencode(path)), options, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
         table = cls.__new__(cls)

@@ -23,6 +23,12 @@ class Gets(unittest.TestCase):
             self.assertEqual(c.get("user 7"), b"value 7")
             self.assertEqual(c.get(b"user 299"), b"value 299")
             self.assertIsNone(c.get("absent"))
+            for wrong in (5, True, None, [1, 2]):
+                with self.assertRaisesRegex(TypeError, "str or bytes"):
+                    c.get(wrong)
+                with self.assertRaisesRegex(TypeError, "str or bytes"):
+                    c.mget(["user 7", wrong])
+            self.assertEqual(c.get(bytearray(b"user 8")), b"value 8")
             with self.assertRaises(OSError):
                 c.get("k" * 51)
         with self.assertRaisesRegex(ValueError, "closed"):
@@ -49,6 +55,11 @@ class Gets(unittest.TestCase):
         for timeout in (0, -5, float("nan"), float("inf")):
             with self.assertRaisesRegex(ValueError, "more than 0"):
                 reddn.connect(SERVER, "users", timeout=timeout)
+
+    def test_names(self):
+        for host, offload, file in ((f"{SERVER}\0x", "users", None), (SERVER, "users\0x", None), (SERVER, "users", "/dev/null\0x")):
+            with self.assertRaisesRegex(ValueError, "zero byte"):
+                reddn.connect(host, offload, port=1, token_file=file)
 
     def test_several(self):
         with connect("several", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
@@ -89,6 +100,8 @@ class Calls(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "a number of 1 bytes"):
                     c.call(at=at, limit=1)
         with connect("same") as c:
+            with self.assertRaisesRegex(TypeError, "str or bytes"):
+                c.call(at=0, key=[1, 2])
             for key in (b"k" * 17, 5):
                 with self.assertRaisesRegex(ValueError, "at most 16"):
                     c.call(at=0, key=key)

@@ -31,6 +31,13 @@ with reddn.Table.create("users.table", capacity=1000, max_value=100, max_key=50)
     assert raises(OSError, lambda: t.__setitem__("key", "x" * 101)).errno == errno.EMSGSIZE
     assert raises(OSError, lambda: t.__setitem__("", "x")).errno == errno.EINVAL
     assert raises(OSError, lambda: reddn.Table("users.table", write=True)).errno == errno.EBUSY
+    for wrong in (5, True, None, [1, 2], 1.5):
+        raises(TypeError, lambda wrong=wrong: t.__setitem__("key", wrong), repr(wrong), "str or bytes")
+        raises(TypeError, lambda wrong=wrong: t.__setitem__(wrong, "value"), repr(wrong), "str or bytes")
+        raises(TypeError, lambda wrong=wrong: t[wrong], repr(wrong), "str or bytes")
+    assert "key" not in t and len(t) == 300
+    t[bytearray(b"array")] = memoryview(b"view")
+    assert t.pop(memoryview(b"array")) == b"view"
     with reddn.Table("users.table") as second:
         assert second["user 7"] == b"value 7"
         assert raises(OSError, lambda: second.__setitem__("a", "b")).errno == errno.EROFS
@@ -38,3 +45,6 @@ raises(ValueError, lambda: t["user 7"], "closed")
 t.close()
 raises(FileExistsError, lambda: reddn.Table.create("users.table"), "users.table")
 raises(FileNotFoundError, lambda: reddn.Table("absent.table"), "absent.table")
+raises(ValueError, lambda: reddn.Table("users.table\0x"), "zero byte")
+raises(ValueError, lambda: reddn.Table.create("other.table\0x"), "zero byte")
+assert not os.path.exists("other.table")
