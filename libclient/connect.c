@@ -373,5 +373,6 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	if (r == 0)
 		r = attempt_addresses(out, &a, list);
 	token_key_wipe(&a.key);
-	return r < 0 ? reddn_fail(r, err, errlen, "%s", a.err) : 0;
+	/* An attempt that failed, with slots too small or at another address, has left its reason. */
+	return reddn_fail(r, err, errlen, "%s", r < 0 ? a.err : "");
 }

@@ -57,7 +57,7 @@ struct reddn_options {
 
 /**
  * Connect. On success *out is a handle that reddn_close frees. On failure `err` (may be NULL) receives the
- * reason in words; if the server refused, its own words.
+ * reason in words; if the server refused, its own words. On success it receives "".
  * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
  * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last address
  * that a connect request was sent to; if there is none, of the last one.

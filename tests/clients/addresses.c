@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 {
 	struct reddn_options opt = {.host = "several", .offload = "x", .timeout_ms = TIMEOUT_MS};
 	struct reddn *c;
-	char err[512] = "";
+	char err[512] = "a reason of before";
 	int r;
 
 	if (argc < 3 || argc > 2 + ADDRESSES)
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 		address[naddresses].way = way;
 	}
 	r = reddn_connect(&c, &opt, err, sizeof(err));
-	printf("%d: %s\n", r, r < 0 ? err : "connected");
+	printf("%d: %s\n", r, r < 0 || *err ? err : "connected");
 	if (r == 0)
 		reddn_close(c);
 	return r < 0 ? 2 : 0;
