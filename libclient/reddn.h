@@ -6,8 +6,10 @@
  * Rules for all functions:
  *   - They return 0 or a positive outcome that they document, or -errno.
  *   - One thread at a time uses a handle. Different handles are independent.
- *   - The library makes no threads, installs no signal handlers, and allocates nothing after reddn_connect,
- * but for reddn_describe.
+ *   - The library makes no threads and installs no signal handlers.
+ *   - It allocates nothing after reddn_connect, but for the questions to the server: reddn_describe and
+ * reddn_end_reason make an event channel, an id and a queue pair for their time. reddn_get, reddn_mget and
+ * reddn_call ask for the reason when the connection is lost.
  *   - It uses plain verbs and works with any RDMA device.
  *
  * A program submits requests and polls for their results. At most `depth` requests of each connection of the
@@ -32,8 +34,7 @@ struct reddn;
 
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
-	const char *host;    /* name or address of an RDMA interface of the server; required. reddn_connect tries
-				all addresses of a name */
+	const char *host;    /* name or address of an RDMA interface of the server; required */
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* 0: 7471 */
 	uint16_t depth;      /* largest number of outstanding requests of a connection, up to 4096. 0: 16 */
@@ -58,9 +59,11 @@ struct reddn_options {
 /**
  * Connect. On success *out is a handle that reddn_close frees. On failure `err` (may be NULL) receives the
  * reason in words; if the server refused, its own words. On success it receives "".
+ *
  * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
- * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last address
- * that a connect request was sent to; if there is none, of the last one.
+ * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last
+ * address that a connect request was sent to; if there is none, of the last one.
+ *
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.
  * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or the
@@ -287,9 +290,10 @@ enum reddn_end {
 /**
  * Ask the server why it ended the session, and add its words to reddn_errmsg(). A lost connection cannot
  * carry them, so this opens another one for the question and waits for the answer, at most `timeout_ms`.
- * Later calls return the same answer at once. reddn_get and reddn_call, which wait anyway, call it
- * themselves. Returns an enum reddn_end. -EINVAL: the connection is not lost. -ECONNREFUSED: no server
- * listens any more. Other errors: the server cannot be reached.
+ * Later calls return the same answer at once. reddn_get, reddn_mget and reddn_call, which wait anyway, call
+ * it themselves, unless the connection is lost by their -ETIMEDOUT. Returns an enum reddn_end. -EINVAL: the
+ * connection is not lost. -ECONNREFUSED: no server listens any more. Other errors: the server cannot be
+ * reached.
  */
 int reddn_end_reason(struct reddn *c);
 
