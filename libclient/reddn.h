@@ -143,7 +143,7 @@ int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
 void reddn_release(struct reddn *c);
 
 /** As reddn_poll, but waits for the first result. 0: no result within `timeout_ms` (-1: no limit), or nothing
- * outstanding. */
+ * outstanding, or `max` is 0. */
 int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms);
 
 /**

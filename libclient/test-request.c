@@ -480,6 +480,24 @@ static void test_lost_mget(void **state)
 	rig_stop();
 }
 
+/* No room for a result is no reason to wait for ever. */
+static void test_wait_without_room(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	rig_start(8, false, 100000);
+	rig.c.spin_us = UINT32_MAX; /* there is no channel to sleep on */
+	submit(2);
+	assert_int_equal(reddn_wait(&rig.c, &res, 0, -1), 0);
+	assert_int_equal(reddn_wait(&rig.c, &res, -1, -1), -EINVAL);
+	rig_serve();
+	assert_int_equal(reddn_wait(&rig.c, &res, 0, -1), 0);
+	assert_int_equal(reddn_wait(&rig.c, &res, 1, -1), 1);
+	assert_int_equal(res.cookie, 0);
+	rig_stop();
+}
+
 /* Replies that have come are results, one at a time, before the error behind them is. */
 static void test_left_for_the_next_poll(void **state)
 {
@@ -604,6 +622,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_lost_mget),
+		cmocka_unit_test(test_wait_without_room),
 		cmocka_unit_test(test_left_for_the_next_poll),
 		cmocka_unit_test(test_longest_request),
 		cmocka_unit_test(test_raw),

@@ -46,7 +46,8 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		int64_t left = -1;
 		int n = reddn_poll(c, res, max);
 
-		if (n || !c->busy)
+		/* Without room for a result it would wait for none. */
+		if (n || !c->busy || !max)
 			return n;
 		if (now - start < c->spin_us * 1000ull) {
 			if (polls % YIELD_EVERY == 0)
