@@ -367,9 +367,9 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	struct attempt a = {.opt = &opt};
 	int r = reddn_options_read(&opt, &a.key, a.err, sizeof(a.err));
 
-	a.deadline = clock_ms() + opt.timeout_ms;
 	if (r == 0)
 		r = reddn_addresses_find(&list, opt.host, opt.port, a.err, sizeof(a.err));
+	a.deadline = clock_ms() + opt.timeout_ms;
 	if (r == 0)
 		r = attempt_addresses(out, &a, list);
 	token_key_wipe(&a.key);

@@ -7,9 +7,9 @@
 #include "protocol/token.h"
 
 /**
- * Check @opt, replace its zeroes by the defaults, and read the key of the access tokens; its len is 0 if
- * there is none. The caller wipes it in any case. slot_size stays as it is. 0, or -EINVAL and the reason in
- * @err.
+ * Check @opt, replace its zeroes by the defaults, except that of slot_size, and shorten timeout_ms to what an
+ * int can hold. Read the key of the access tokens; its len is 0 if there is none. The caller wipes it in any
+ * case. 0, or -EINVAL and the reason in @err.
  */
 int reddn_options_read(struct reddn_options *opt, struct token_key *key, char *err, size_t errlen);
 

@@ -40,7 +40,8 @@ struct reddn_options {
 	uint16_t depth;      /* largest number of outstanding requests of a connection, up to 4096. 0: 16 */
 	uint32_t slot_size;  /* bytes of a reply slot, a multiple of 64. 0: the size that the server asks for.
 				A process that connects again has it from before */
-	uint32_t timeout_ms; /* limit of reddn_connect, reddn_get and reddn_call. 0: 5000 */
+	uint32_t timeout_ms; /* limit of reddn_connect, reddn_get, reddn_mget and reddn_call. 0: 5000. At
+				most 24 days: more is as much */
 	uint32_t retry_ms;   /* how long a get is repeated while its table changes. 0: 1000 */
 	uint32_t spin_us;    /* how long reddn_wait polls before it sleeps. 0: 20 */
 	/* Key of the access tokens, if the server requires tokens: in a file, or as bytes. NULL: none */
@@ -62,7 +63,8 @@ struct reddn_options {
  *
  * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
  * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last
- * address that a connect request was sent to; if there is none, of the last one.
+ * address that a connect request was sent to; if there is none, of the last one. To look the name up takes as
+ * long as the system's resolver does: `timeout_ms` begins after that.
  *
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.
