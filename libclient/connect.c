@@ -19,8 +19,16 @@
 #include <string.h>
 #include <time.h>
 
-/* SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs */
-enum { SLOT_GUESS = 4096, ERR_BYTES = 512 };
+/*
+ * SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs.
+ * SLOT_LEARNED_MAX: bytes that the server may ask for; a record of a table has less than 16 MiB
+ * (reddn-table.h).
+ */
+enum {
+	SLOT_GUESS = 4096,
+	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_KEYS * (16 << 20),
+	ERR_BYTES = 512
+};
 
 /* Why an attempt failed. One that had sent its REQ is the more telling. */
 struct failure {
@@ -324,7 +332,8 @@ static int attempt_guesses(struct reddn **out, struct attempt *a)
 	uint32_t guess = known ? known : SLOT_GUESS;
 	int r = attempt(out, a, guess);
 
-	if (r != -EMSGSIZE || a->slot_required <= guess || a->slot_required % 64)
+	if (r != -EMSGSIZE || a->slot_required <= guess || a->slot_required > SLOT_LEARNED_MAX ||
+		a->slot_required % 64)
 		return r;
 	reddn_slot_size_set(opt->host, opt->port, opt->offload, a->slot_required);
 	return attempt(out, a, a->slot_required);

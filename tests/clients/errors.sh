@@ -100,6 +100,9 @@ unserve
 serve reject=5 detail=8256 text="slots of 8256 bytes"
 expect "never content" 2 "slots of 8256 bytes" "${ping[@]}"
 unserve
+serve slot=0x10000080
+expect "more memory than any table needs" 2 "refused by the server: slots too small" "${ping[@]}"
+unserve
 serve slot=65536
 expect "a refusal of slots that were too small is no failure" 0 "^0: connected" "${addresses[@]}" ::1 127.0.0.1
 expect "a larger slot is learned" 0 "slots of 64.0 KiB" "${ping[@]}"
