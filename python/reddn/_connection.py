@@ -292,10 +292,15 @@ class Connection(Handle):
             lib.reddn_close(self._pointer)
         self._pointer = None
 
+    def _words(self) -> str:
+        """Why the connection is lost; empty while it is not."""
+        return to_str(lib.reddn_errmsg(self._handle()))
+
+    def _end_words(self) -> str:
+        """The same with what the server reports, which it is asked for."""
+        lib.reddn_end_reason(self._handle())
+        return self._words()
+
     def _lost(self, result: int) -> NoReturn:
         """Raises the error of a request, in the words of the connection if it is lost."""
-        words = to_str(lib.reddn_errmsg(self._handle()))
-        if words:
-            lib.reddn_end_reason(self._handle())
-            words = to_str(lib.reddn_errmsg(self._handle()))
-        fail(result, words)
+        fail(result, self._end_words())

@@ -10,70 +10,108 @@ import asyncio
 import errno
 import functools
 import os
-from types import TracebackType
-from typing import Any, Deque, Dict, Optional, Tuple, Type
-
 from collections import deque
+from types import TracebackType
+from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
 
 from ._connection import Connection, Reply, Value
-from ._lib import Key, ffi, lib, to_str
+from ._lib import Key, ffi, lib, to_bytes
+
+
+class _Request(NamedTuple):
+    submit: Callable[[], int]  # as the functions of reddn.h
+    cookie: int
+    is_call: bool
+    future: "asyncio.Future[Any]"
 
 
 class AsyncConnection:
     """A Connection whose requests are awaited. Made by connect(); belongs to the loop that was running then.
 
     Any number of tasks may ask at once: up to `depth` requests are sent, and the others wait for their turn. Errors are
-    those of Connection. A request whose task is cancelled is still answered by the server; the answer is dropped.
+    those of Connection. TimeoutError: a request had no answer `timeout` seconds after it was made; others go on. A request
+    whose task is cancelled, or whose time is over, may still be answered by the server; the answer is dropped.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._inner = connection
         self._loop = asyncio.get_running_loop()
-        self._due: Dict[int, Tuple["asyncio.Future[Any]", bool]] = {}  # by cookie: whose it is, and whether it is a call
-        self._turns: Deque["asyncio.Future[None]"] = deque()  # those that wait for room
+        self._waiting: Deque[_Request] = deque()  # for room
+        self._due: Dict[int, _Request] = {}  # by cookie: those that the server has
         self._cookie = 0
+        self._closed = False
+        # of a lost connection: the question why, which has the handle to itself, and the answer
+        self._question: Optional["asyncio.Future[str]"] = None
+        self._loss: Optional[Tuple[int, str]] = None
         self._fd = lib.reddn_fd(connection._handle())
         self._loop.add_reader(self._fd, self._collect)
         lib.reddn_arm(connection._handle())
 
     async def get(self, key: Key) -> Optional[bytes]:
         """As Connection.get()."""
-        value: Optional[bytes] = await self._request(functools.partial(self._inner._submit_get, key), False)
+        k, handle = to_bytes(key), await self._handle()
+        value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), False)
         return value
 
     async def call(self, **arguments: Value) -> Reply:
         """As Connection.call(). The first one asks the server for names, which other tasks wait for."""
+        handle = await self._handle()
         args, keep = self._inner._encode(arguments)
-
-        def submit(cookie: int) -> bool:
-            assert keep is not None
-            result = lib.reddn_call_submit(self._inner._handle(), args, len(args), cookie)
-            if result < 0 and result != -errno.EAGAIN:
-                self._inner._lost(result)
-            return bool(result != -errno.EAGAIN)
-
-        reply: Reply = await self._request(submit, True)
+        reply: Reply = await self._request(functools.partial(lib.reddn_call_submit, handle, args, len(args)), True)
+        del keep
         return reply
+
+    async def _handle(self) -> Any:
+        """Raises the reason if the connection is closed or lost."""
+        if self._question is not None:
+            await asyncio.wait([self._question])
+        if self._closed:
+            raise ValueError("it is closed")
+        if self._loss is not None:
+            raise OSError(*self._loss)
+        return self._inner._handle()
 
     async def _request(self, submit: Any, is_call: bool) -> Any:
         self._cookie += 1
-        cookie = self._cookie
-        while not submit(cookie):
-            turn = self._loop.create_future()
-            self._turns.append(turn)
-            await turn
         future: "asyncio.Future[Any]" = self._loop.create_future()
-        self._due[cookie] = (future, is_call)
-        return await future
+        self._waiting.append(_Request(functools.partial(submit, self._cookie), self._cookie, is_call, future))
+        self._send()
+        timer = self._loop.call_later(self._inner.timeout, self._expire, future)
+        try:
+            return await future
+        finally:
+            timer.cancel()
+
+    def _expire(self, future: "asyncio.Future[Any]") -> None:
+        if not future.done():
+            future.set_exception(OSError(errno.ETIMEDOUT, f"no answer in {self._inner.timeout} s"))
+
+    def _send(self) -> None:
+        """Submits those that wait, as far as there is room."""
+        while self._waiting and self._question is None:
+            request = self._waiting[0]
+            result = 0 if request.future.done() else request.submit()
+            if result == -errno.EAGAIN:
+                return
+            if result < 0 and self._inner._words():
+                self._lose(result)
+                return
+            self._waiting.popleft()
+            if result < 0:
+                request.future.set_exception(OSError(-result, os.strerror(-result)))
+            elif not request.future.done():
+                self._due[request.cookie] = request
 
     def _finish(self, result: Any) -> None:
-        future, is_call = self._due.pop(result.cookie)
+        if result.status < 0 and self._inner._words():
+            return  # lost: the server is asked first
+        request = self._due.pop(result.cookie)
+        future = request.future
         if future.done():
             return
         if result.status < 0:
-            words = to_str(lib.reddn_errmsg(self._inner._handle()))
-            future.set_exception(OSError(-result.status, words or os.strerror(-result.status)))
-        elif is_call:
+            future.set_exception(OSError(-result.status, os.strerror(-result.status)))
+        elif request.is_call:
             future.set_result(self._inner._decode(ffi.cast("uint8_t *", result.value)))
         else:
             future.set_result(bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None)
@@ -82,30 +120,46 @@ class AsyncConnection:
         """Arm, take all results, and only then sleep: a result between the two wakes the loop again."""
         handle, results = self._inner._handle(), self._inner._results
         lib.reddn_arm(handle)
-        while True:
+        n = 1
+        while n > 0:
             n = lib.reddn_poll(handle, results, len(results))
             for result in results[0 : max(n, 0)]:
                 self._finish(result)
-            if n <= 0:
-                break
-        if n < 0:  # lost: every request has had its result
-            self._loop.remove_reader(self._fd)
         lib.reddn_release(handle)
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(None)
+        if n < 0:
+            self._lose(n)
+        else:
+            self._send()
+
+    def _lose(self, result: int) -> None:
+        """Asks the server why it ended the session, in a thread, so that the loop goes on meanwhile."""
+        self._loop.remove_reader(self._fd)
+        self._question = self._loop.run_in_executor(None, self._inner._end_words)
+        self._question.add_done_callback(functools.partial(self._lost, -result))
+
+    def _lost(self, error: int, question: "asyncio.Future[str]") -> None:
+        """Every request gets the answer. One that was closed meanwhile is given back only now."""
+        self._loss = (error, question.result())
+        self._drop(lambda future: future.set_exception(OSError(error, question.result())))
+        if self._closed:
+            self._inner.close()
+
+    def _drop(self, drop: Callable[["asyncio.Future[Any]"], Any]) -> None:
+        for request in (*self._due.values(), *self._waiting):
+            if not request.future.done():
+                drop(request.future)
+        self._due.clear()
+        self._waiting.clear()
 
     def close(self) -> None:
         """Disconnects; requests without an answer are cancelled. More than once is fine."""
-        if self._inner._pointer is None:
+        if self._closed:
             return
+        self._closed = True
         self._loop.remove_reader(self._fd)
-        for future, _ in self._due.values():
-            future.cancel()
-        for turn in self._turns:
-            turn.cancel()
-        self._inner.close()
+        self._drop(lambda future: future.cancel())
+        if self._question is None or self._loss is not None:
+            self._inner.close()
 
     async def __aenter__(self) -> "AsyncConnection":
         return self

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """python-client.py HOST:PORT: asks the offloads of python.sh. FAILED in the environment: words of a step that failed."""
 import asyncio
+import contextlib
+import errno
 import os
 import sys
+import threading
 import unittest
 import unittest.mock
 
@@ -127,10 +130,63 @@ class Loop(unittest.IsolatedAsyncioTestCase):
         async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
             got = await asyncio.gather(*(c.call(at=24, limit=5) for _ in range(20)))
             self.assertEqual([r["next"] for r in got if r["sold"]], [0, 1, 2, 3, 4])
-            with self.assertRaises(OSError):
-                await c.call(at=200, limit=1)
-            with self.assertRaises(OSError):
+            for at in (200, 0):
+                with self.assertRaises(OSError):
+                    await c.call(at=at, limit=1)
+
+    @contextlib.asynccontextmanager
+    async def lose(self, c, go):
+        """A call that is lost; the server is asked why not before go is set."""
+        real, began, in_time = reddn._connection.lib.reddn_end_reason, asyncio.Event(), []
+        loop = asyncio.get_running_loop()
+
+        def ask(handle):
+            loop.call_soon_threadsafe(began.set)
+            in_time.append(go.wait(60))
+            return real(handle)
+
+        await c.call(at=0, limit=0)
+        with unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+            lib.reddn_end_reason = ask
+            calls = [asyncio.create_task(c.call(at=at, limit=1)) for at in (200, 0)]
+            await began.wait()
+            calls.append(asyncio.create_task(c.call(at=0, limit=1)))
+            yield calls
+            self.assertEqual(in_time, [True], "the loop stood still")
+
+    async def test_lost(self):
+        go = threading.Event()
+        async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
+            async with self.lose(c, go) as calls:
+                go.set()
+                errors = await asyncio.gather(*calls, return_exceptions=True)
+            # all have the words of the library, with those of the server unless it is later than the library waits for
+            self.assertEqual({str(e) for e in errors}, {f"[Errno {errors[0].errno}] {c._inner._words()}"})
+
+    async def test_closed_when_lost(self):
+        go = threading.Event()
+        c = await reddn.aio.connect(SERVER, "ticket", timeout=60)
+        async with self.lose(c, go) as calls:
+            c.close()
+            go.set()
+            for call in calls:
+                with self.assertRaises((asyncio.CancelledError, ValueError)):
+                    await call
+            with self.assertRaisesRegex(ValueError, "closed"):
                 await c.call(at=0, limit=1)
+        self.assertIsNone(c._inner._pointer)
+
+    async def test_timeout(self):
+        async with await reddn.aio.connect(SERVER, "users", timeout=60, depth=2) as c:
+            with unittest.mock.patch.object(reddn.aio, "lib", wraps=reddn.aio.lib) as lib:
+                lib.reddn_poll = lambda *_: 0  # no answer comes
+                c._inner._timeout = 0.05
+                for error in await asyncio.wait_for(asyncio.gather(*(c.get("user 1") for _ in range(5)), return_exceptions=True), 60):
+                    self.assertIsInstance(error, TimeoutError)
+                    self.assertEqual(error.errno, errno.ETIMEDOUT)
+            c._inner._timeout = 60
+            c._collect()
+            self.assertEqual(await c.get("user 2"), b"value 2")
 
 
 unittest.main(verbosity=2)
