@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * connection.h - a handle of libreddn: its state and its memory. connect.c makes one, queues.c has its
- * queues, request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits
- * for them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
+ * connection.h - a handle of libreddn: its state and its memory. connect.c makes one (options.c: of what the
+ * caller wants, addresses.c: at one of the addresses of the server), queues.c has its queues, request.c
+ * submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits for them,
+ * end-reason.c asks why it ended, describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. A handle has one or more *connections*, with a queue pair
