@@ -301,12 +301,15 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 int accept_answer(struct session *s)
 {
 	struct reddn_wire_rep rep;
+	int r;
 
 	session_describe(s, &rep);
-	session_note_connections(s->first);
 	if (!s->queues.starting)
 		ledger_accepted(s->slot);
-	return rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
+	r = rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
+	if (r == 0)
+		session_note_connections(s->first);
+	return r;
 }
 
 /* The master QP goes with the daemon, and with it what it has not yet done: the next one could only look at a

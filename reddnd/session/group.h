@@ -31,9 +31,9 @@ static inline bool session_is_first(const struct session *s)
 
 /** The number of the next connection of @first. */
 uint64_t session_next_connection(const struct session *first);
-/** @s becomes the next connection of @first. Once its client may have the answer, the ledger must say so:
- * session_note_connections(). */
+/** @s becomes the next connection of @first. */
 void session_join(struct session *s, struct session *first);
+/** To the ledger: so many have been accepted. One that was not does not end the session with the daemon. */
 void session_note_connections(const struct session *first);
 
 /** False: the daemon before this one had more connections of that session. */
