@@ -110,6 +110,9 @@
 			    "before; put both into queue \"{name}\"")                                        \
 	X(FAILURE_ELSEWHERE, "{at} may fail, and {other}, which gets its opcode from queue \"{name}\", "     \
 			     "would go on with what was there before; put {at} into that queue")             \
+	X(FAILURE_UNGUARDED,                                                                                 \
+		"{at} may fail, and {other}, in another queue, would go on with what was there "             \
+		"before; queue \"{name}\" must give it its opcode, after {at}")                              \
 	X(WOKEN_ELSEWHERE, "{at} gets its opcode from {other}; with two sets of code queues, queue "         \
 			   "\"{name}\", which enables the reply, must give it")                              \
 	/* verify/bounds.h */                                                                                \

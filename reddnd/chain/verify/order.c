@@ -547,7 +547,7 @@ static int refuse_effect(const struct proof *p, unsigned s, unsigned t)
 	if (waker < l->d->nsteps && steps[waker].queue != of)
 		return layout_refuse(l, FAILURE_ELSEWHERE, .at = layout_at(l, s), .other = layout_at(l, t),
 			.name = l->d->queues[steps[waker].queue].name);
-	return layout_refuse(l, FAILURE_HIDDEN, .at = layout_at(l, s), .other = layout_at(l, t),
+	return layout_refuse(l, FAILURE_UNGUARDED, .at = layout_at(l, s), .other = layout_at(l, t),
 		.name = l->d->queues[of].name);
 }
 

@@ -172,7 +172,7 @@ static void no_effect_of_failures(void **state)
 	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
 	assert_int_equal(check(s, &err), CHAIN_REFUSED);
-	assert_fault(&err, WRONG(FAILURE_HIDDEN, COUNT, HIT, .name = "count", LINES(0)));
+	assert_fault(&err, WRONG(FAILURE_UNGUARDED, COUNT, HIT, .name = "count", LINES(0)));
 	NOMEM_TRY(-ENOMEM, check(s, &err));
 	assert_int_equal(nomem_result, CHAIN_REFUSED);
 
@@ -180,6 +180,27 @@ static void no_effect_of_failures(void **state)
 	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
 	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
 	assert_wrong(s, WRONG(FAILURE_ELSEWHERE, COUNT, HIT, .name = "code", LINES(0)));
+
+	memcpy(s, good, sizeof(s)); /* the queue that counts decides about it, but before it has counted */
+	s[COUNT] = good[TELL];
+	s[COUNT].label = "count";
+	s[COUNT].local[0] = (struct chain_place)FIELD("hit", CHAIN_F_OPCODE, 0, 1);
+	s[TELL] = good[COUNT];
+	s[TELL].label = "tell";
+	s[TELL].flags = CHAIN_SIGNALLED;
+	s[DECIDE].local[0] = (struct chain_place)FIELD("done", CHAIN_F_OPCODE, 0, 1);
+	s[HIT].local[0] = (struct chain_place)WORD(16, 8);
+	s[LOOK].local[1] = (struct chain_place)WORD(40, 5);
+	assert_wrong(s, WRONG(FAILURE_UNGUARDED, TELL, HIT, .name = "count", LINES(0)));
+
+	memcpy(s, good, sizeof(s)); /* a region gets what another queue of code may not have read */
+	s[HEAD2].until = "decide";
+	s[COUNT] = (struct chain_step){.label = "count",
+		.queue = 2,
+		.verb = CHAIN_WRITE,
+		.remote = REGION(1, 0),
+		.local = {WORD(0, 7)}};
+	assert_wrong(s, WRONG(FAILURE_HEEDLESS, LOOK, COUNT, .name = "code", LINES(0)));
 }
 
 /* WQEs that are fetched in pairs: the patched one comes with the one before it. In fours one comes with the
