@@ -14,9 +14,8 @@
 int reddn_addresses_find(struct addrinfo **list, const char *host, uint16_t port, char *err, size_t errlen);
 
 /**
- * Until when (clock_ms) @address may be tried: those behind it in its list get as much of what is left
- * between
- * @now and @deadline as it does.
+ * Until when (clock_ms) @address may be tried: those behind it in its list get as much as it does of what is
+ * left between @now and @deadline.
  */
 uint64_t reddn_addresses_until(const struct addrinfo *address, uint64_t now, uint64_t deadline);
 

@@ -2,8 +2,6 @@
 /*
  * note.h - what this daemon notes in the ledger of a session, for the next one (heir.h).
  *
- * Both do nothing for a session that is in no ledger.
- *
  * Thread rules: one thread.
  */
 #ifndef SESSION_NOTE_H
@@ -11,9 +9,10 @@
 
 #include "reddnd/session/session.h"
 
-/** Counters and limits, as they are now. */
+/** Counters and limits, as they are now. Does nothing for a session that is in no ledger. */
 void session_note(struct session *s);
-/** The windows on its regions, and what is needed of its program; once its chain is bound to them. */
+/** The windows on its regions, and what is needed of its program; once its chain is bound to them. It is in a
+ * ledger. */
 void session_record_program(struct session *s);
 
 #endif

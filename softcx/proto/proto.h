@@ -59,7 +59,7 @@ enum {
 
 struct softcx_hello {
 	uint32_t version;  /* SOFTCX_VERSION */
-	uint32_t opener;   /* 1: sent by open() itself. Only that image may write() (files.c) */
+	uint32_t opener;   /* 1: sent by open() itself. Only that image may write() (channel.c) */
 	uint32_t think_ns; /* modelled clock: time of this process for each message; $SOFTCX_THINK */
 	uint32_t in_turn;  /* the same: 1: it does one thing after the other; $SOFTCX_IN_TURN */
 	uint64_t ino;      /* of the application's end of the connection, as fstat reports it */
