@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/schedule/derive-attempt.h"
 
-#include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
-
 struct chain_step *attempt_put(struct attempt *a, const struct chain_step *st)
 {
 	struct queue_state *q = &a->q[st->queue];
@@ -13,40 +9,10 @@ struct chain_step *attempt_put(struct attempt *a, const struct chain_step *st)
 		a->full = true;
 		a->used--;
 	}
-	a->out->steps[a->used] = *st;
+	a->out->order.steps[a->used] = *st;
 	q->last = a->used;
 	q->nsteps++;
-	return &a->out->steps[a->used++];
-}
-
-const char *attempt_label(struct attempt *a, unsigned i)
-{
-	struct chain_step *st = &a->out->steps[i];
-
-	assert(i < CHAIN_MAX_STEPS);
-	if (!st->label) {
-		snprintf(a->out->label[i], sizeof(a->out->label[i]), "#%u", i);
-		st->label = a->out->label[i];
-	}
-	return st->label;
-}
-
-const char *attempt_name(const struct attempt *a, unsigned s)
-{
-	const struct chain_step *st = &a->t->steps[s];
-
-	return st->label ? st->label : chain_verb_info(st->verb)->name;
-}
-
-void attempt_explain(struct attempt *a, struct chain_step *st, const char *fmt, ...)
-{
-	char *why = a->out->why[st - a->out->steps];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(a->out->why[0]), fmt, ap);
-	va_end(ap);
-	st->why = why;
+	return &a->out->order.steps[a->used++];
 }
 
 /* The last of the steps before @s that @q needs at @s or later, of the queue that step @i is in */
@@ -124,13 +90,13 @@ void attempt_learn(struct attempt *a, unsigned q, const struct set *need, unsign
 
 		if (!set_has(&waits, i))
 			continue;
-		a->out->steps[a->at[i]].flags |= CHAIN_SIGNALLED;
+		a->out->order.steps[a->at[i]].flags |= CHAIN_SIGNALLED;
 		st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)q,
 					    .verb = CHAIN_WAIT,
-					    .until = attempt_label(a, a->at[i]),
+					    .until = ordered_label(&a->out->order, a->at[i]),
 					    .line = a->t->steps[s].line});
-		attempt_explain(
-			a, st, "\"%s\" needs what \"%s\" does", attempt_name(a, s), attempt_name(a, i));
+		ordered_explain(&a->out->order, st, "\"%s\" needs what \"%s\" does",
+			ordered_name(&a->t->steps[s]), ordered_name(&a->t->steps[i]));
 	}
 }
 
@@ -138,11 +104,12 @@ struct chain_step *attempt_enable(struct attempt *a, const struct chain_step *en
 {
 	struct queue_state *qs = &a->q[en->target];
 	struct chain_step *st = attempt_put(a, en);
-	uint16_t i = (uint16_t)(st - a->out->steps);
+	uint16_t i = (uint16_t)(st - a->out->order.steps);
 
 	if (qs->covers != NONE && en->target != 0 && qs->last != NONE) {
-		a->out->steps[qs->covers].upto = CHAIN_UPTO_STEP;
-		a->out->steps[qs->covers].through = attempt_label(a, en->queue == en->target ? i : qs->last);
+		a->out->order.steps[qs->covers].upto = CHAIN_UPTO_STEP;
+		a->out->order.steps[qs->covers].through =
+			ordered_label(&a->out->order, en->queue == en->target ? i : qs->last);
 	}
 	qs->covers = i;
 	set_join(&qs->known, &a->q[en->queue].known);

@@ -7,14 +7,14 @@
 #define CHAIN_SCHEDULE_DERIVE_ATTEMPT_H
 
 #include "reddnd/chain/schedule/derive-text.h"
+#include "reddnd/chain/schedule/ordered.h"
 
 /** A description with room for what is put in. */
 struct derived {
 	struct chain_desc d;
 	struct chain_queue_desc queues[CHAIN_MAX_QUEUES];
-	struct chain_step steps[CHAIN_MAX_STEPS];
+	struct ordered order;
 	bool cautious[CHAIN_MAX_STEPS]; /* a fence that only errors may need */
-	char label[CHAIN_MAX_STEPS][12], why[CHAIN_MAX_STEPS][128];
 };
 
 struct queue_state {
@@ -56,13 +56,6 @@ struct attempt {
 
 /** Appends a copy of @st to the output, and returns it; there is one place for what is too much (`full`). */
 struct chain_step *attempt_put(struct attempt *a, const struct chain_step *st);
-/** The label of step @i of the output, which gets one. */
-const char *attempt_label(struct attempt *a, unsigned i);
-/** The name of step @s of the text, for explanations. */
-const char *attempt_name(const struct attempt *a, unsigned s);
-/** Gives the reason for @st, a step of the output. */
-void __attribute__((format(printf, 3, 4)))
-attempt_explain(struct attempt *a, struct chain_step *st, const char *fmt, ...);
 
 /** Queue @q knows what the CQE of step @i of the text implies. */
 void attempt_hear(struct attempt *a, unsigned q, unsigned i);

@@ -17,7 +17,7 @@ static void await_turn(struct attempt *a, unsigned in)
 	if (a->t->d.sets <= 1 || a->turn)
 		return;
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)in, .verb = CHAIN_WAIT, .turn = true});
-	attempt_explain(a, st,
+	ordered_explain(&a->out->order, st,
 		"the other set of code queues enables the reply of the request before, and does so first");
 	a->turn = true;
 }
@@ -57,7 +57,7 @@ static void start_by_request(struct attempt *a, unsigned q)
 		s = next;
 	}
 	st = attempt_enable_for(a, a->head, q, t->steps[t->first[q]].line, 0);
-	attempt_explain(a, st,
+	ordered_explain(&a->out->order, st,
 		"the request has filled in its places in queue \"%s\", which may be fetched now",
 		t->queues[q].name);
 	qs->started = true;
@@ -79,7 +79,7 @@ static void put_head(struct attempt *a)
 		if (t->first[q] != NONE && text_starts_with_request(t, t->first[q]))
 			a->head = q;
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)a->head, .verb = CHAIN_WAIT});
-	attempt_explain(a, st, "a request starts the chain");
+	ordered_explain(&a->out->order, st, "a request starts the chain");
 	for (unsigned q = 0; q < t->d.nqueues; q++)
 		set_add(&a->q[q].known, REQUEST);
 	if (a->head)
@@ -110,9 +110,9 @@ static void start(struct attempt *a, unsigned s)
 	assert(by != NONE && "else it starts with the request, or by hand");
 	by = t->steps[by].queue;
 	flags = attempt_settle(a, by, &need, s);
-	attempt_explain(a, attempt_enable_for(a, by, q, t->steps[s].line, flags),
+	ordered_explain(&a->out->order, attempt_enable_for(a, by, q, t->steps[s].line, flags),
 		"queue \"%s\" begins with \"%s\", whose needs are met", t->queues[q].name,
-		attempt_name(a, s));
+		ordered_name(&a->t->steps[s]));
 	a->q[q].enabled = (uint16_t)end;
 }
 
@@ -124,8 +124,8 @@ static void go_on(struct attempt *a, unsigned s)
 	struct set need = text_run_needs(t, s, end);
 	uint8_t flags = attempt_settle(a, q, &need, s);
 
-	attempt_explain(a, attempt_enable_for(a, q, q, t->steps[s].line, flags),
-		"\"%s\" is patched and must not be fetched before", attempt_name(a, s));
+	ordered_explain(&a->out->order, attempt_enable_for(a, q, q, t->steps[s].line, flags),
+		"\"%s\" is patched and must not be fetched before", ordered_name(&a->t->steps[s]));
 	a->q[q].enabled = (uint16_t)end;
 }
 
@@ -218,13 +218,13 @@ static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)queue,
 				    .verb = CHAIN_SEND_EN,
 				    .upto = CHAIN_UPTO_STEP,
-				    .through = attempt_label(a, a->at[through]),
+				    .through = ordered_label(&a->out->order, a->at[through]),
 				    .line = t->steps[through].line});
-	attempt_explain(a, st, "all that \"%s\" and the steps before it answer with is known",
-		attempt_name(a, through));
+	ordered_explain(&a->out->order, st, "all that \"%s\" and the steps before it answer with is known",
+		ordered_name(&a->t->steps[through]));
 	a->answered = (uint16_t)through;
 	if (covers != NONE)
-		a->out->steps[covers].through = attempt_label(a, a->q[queue].last);
+		a->out->order.steps[covers].through = ordered_label(&a->out->order, a->q[queue].last);
 }
 
 /* Step @s has to wait, and what comes after it and is not enabled could be, already: fetching it takes no
@@ -290,17 +290,18 @@ static void finish(struct attempt *a)
 		flags = attempt_settle(a, a->way.reply_by, &all, done);
 		if (flags & CHAIN_FENCE) /* the CQEs of the queue say when all of it is over (recycle.h) */
 			flags |= CHAIN_SIGNALLED;
-		attempt_explain(a, attempt_enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
+		ordered_explain(&a->out->order,
+			attempt_enable_for(a, a->way.reply_by, 0, t->steps[done].line, flags),
 			"all that \"%s\" and the steps before it answer with is known",
-			attempt_name(a, done));
+			ordered_name(&a->t->steps[done]));
 	}
 	if (a->turn) /* the next instance waits for it */
-		out->steps[a->q[0].covers].flags |= CHAIN_SIGNALLED;
+		out->order.steps[a->q[0].covers].flags |= CHAIN_SIGNALLED;
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
 		if (a->q[q].covers == NONE)
 			continue;
-		out->steps[a->q[q].covers].upto = q == a->head ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
-		out->steps[a->q[q].covers].through = NULL;
+		out->order.steps[a->q[q].covers].upto = q == a->head ? CHAIN_UPTO_NEXT_HEAD : CHAIN_UPTO_END;
+		out->order.steps[a->q[q].covers].through = NULL;
 	}
 }
 
@@ -313,7 +314,7 @@ int way_order(struct text *t, struct way way, struct derived *out, struct chain_
 		return -ENOMEM;
 	memset(out, 0, sizeof(*out));
 	out->d = t->d;
-	out->d.steps = out->steps;
+	out->d.steps = out->order.steps;
 	out->d.queues = out->queues;
 	memcpy(out->queues, t->queues, sizeof(out->queues));
 	a->t = t;

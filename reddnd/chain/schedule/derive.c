@@ -18,12 +18,12 @@ static int spare_fences(struct derived *d)
 
 		if (!d->cautious[s])
 			continue;
-		d->steps[s].flags &= (uint8_t)~CHAIN_FENCE;
+		d->order.steps[s].flags &= (uint8_t)~CHAIN_FENCE;
 		r = chain_check_order(&d->d, &why);
 		if (r < 0)
 			return r;
 		if (r)
-			d->steps[s].flags |= CHAIN_FENCE;
+			d->order.steps[s].flags |= CHAIN_FENCE;
 	}
 	return 0;
 }
@@ -34,8 +34,8 @@ static unsigned cost(const struct derived *d)
 	unsigned cost = 0;
 
 	for (unsigned s = 0; s < d->d.nsteps; s++)
-		cost += 0x100000u + (d->steps[s].flags & CHAIN_FENCE ? 0x400u : 0) +
-			(d->steps[s].flags & CHAIN_SIGNALLED ? 1 : 0);
+		cost += 0x100000u + (d->order.steps[s].flags & CHAIN_FENCE ? 0x400u : 0) +
+			(d->order.steps[s].flags & CHAIN_SIGNALLED ? 1 : 0);
 	return cost;
 }
 
@@ -77,7 +77,7 @@ static int fill_groups(struct derived *d, uint16_t group, struct chain_error *er
 	if (group <= 1)
 		return 0;
 	d->d.fetch_group = group;
-	r = chain_fill_groups(&d->d, d->steps, d->queues, err);
+	r = chain_fill_groups(&d->d, d->order.steps, d->queues, err);
 	return r ? r : chain_check_order(&d->d, err);
 }
 

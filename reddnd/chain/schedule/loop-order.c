@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/schedule/loop-order.h"
 
+#include "reddnd/chain/schedule/ordered.h"
+
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NONE = CHAIN_MAX_STEPS };
 
-struct ordered {
+struct loop_order {
 	struct chain_desc d; /* first: what is freed */
-	struct chain_step steps[CHAIN_MAX_STEPS];
-	char label[CHAIN_MAX_STEPS][12], why[CHAIN_MAX_STEPS][128];
+	struct ordered order;
 };
 
 struct orderer {
 	const struct chain_desc *d;
-	struct ordered *out;
+	struct loop_order *out;
 	unsigned at[CHAIN_MAX_STEPS]; /* in the output, of a step of the input */
 	bool moves[CHAIN_MAX_STEPS]
 		  [CHAIN_MAX_SGE + 1]; /* the address of that place is patched; the last: remote */
@@ -145,44 +144,16 @@ static struct chain_step *put(struct orderer *o, const struct chain_step *st)
 		o->full = true;
 		o->used--;
 	}
-	o->out->steps[o->used] = *st;
-	return &o->out->steps[o->used++];
-}
-
-static void __attribute__((format(printf, 3, 4)))
-explain(struct orderer *o, struct chain_step *st, const char *fmt, ...)
-{
-	char *why = o->out->why[st - o->out->steps];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(o->out->why[0]), fmt, ap);
-	va_end(ap);
-	st->why = why;
-}
-
-static const char *label_of(struct orderer *o, unsigned i)
-{
-	struct chain_step *st = &o->out->steps[i];
-
-	if (!st->label) {
-		snprintf(o->out->label[i], sizeof(o->out->label[i]), "#%u", i);
-		st->label = o->out->label[i];
-	}
-	return st->label;
-}
-
-static const char *name_of(const struct chain_step *st)
-{
-	return st->label ? st->label : verb(st)->name;
+	o->out->order.steps[o->used] = *st;
+	return &o->out->order.steps[o->used++];
 }
 
 static void wait_for(struct orderer *o, unsigned s, unsigned line)
 {
-	o->out->steps[o->at[s]].flags |= CHAIN_SIGNALLED;
+	o->out->order.steps[o->at[s]].flags |= CHAIN_SIGNALLED;
 	put(o, &(struct chain_step){.queue = o->d->steps[s].queue,
 		       .verb = CHAIN_WAIT,
-		       .until = label_of(o, o->at[s]),
+		       .until = ordered_label(&o->out->order, o->at[s]),
 		       .line = line});
 	o->known = s + 1;
 	if (o->fenced < o->known)
@@ -198,11 +169,11 @@ static struct chain_step *enable(struct orderer *o, unsigned line)
 					       .target = queue,
 					       .upto = CHAIN_UPTO_STEP,
 					       .line = line});
-	unsigned i = (unsigned)(st - o->out->steps);
+	unsigned i = (unsigned)(st - o->out->order.steps);
 
-	label_of(o, i);
+	ordered_label(&o->out->order, i);
 	if (o->enable != NONE)
-		o->out->steps[o->enable].through = st->label;
+		o->out->order.steps[o->enable].through = st->label;
 	o->enable = i;
 	return st;
 }
@@ -238,12 +209,12 @@ static void place(struct orderer *o, unsigned s)
 		wait = fetch;
 	if (wait != NONE && wait >= o->known) {
 		wait_for(o, wait, st->line);
-		explain(o, &o->out->steps[o->used - 1], "\"%s\" needs what \"%s\" does", name_of(st),
-			name_of(&o->d->steps[wait]));
+		ordered_explain(&o->out->order, &o->out->order.steps[o->used - 1],
+			"\"%s\" needs what \"%s\" does", ordered_name(st), ordered_name(&o->d->steps[wait]));
 	}
 	if (fetch != NONE) {
-		explain(o, enable(o, st->line), "\"%s\" is patched and must not be fetched before",
-			name_of(st));
+		ordered_explain(&o->out->order, enable(o, st->line),
+			"\"%s\" is patched and must not be fetched before", ordered_name(st));
 		o->settled = o->known;
 	}
 	for (unsigned k = o->fenced; !fence && k < s; k++)
@@ -251,7 +222,7 @@ static void place(struct orderer *o, unsigned s)
 	put(o, st);
 	o->at[s] = o->used - 1;
 	if (fence) {
-		o->out->steps[o->at[s]].flags |= CHAIN_FENCE;
+		o->out->order.steps[o->at[s]].flags |= CHAIN_FENCE;
 		o->fenced = s;
 	}
 }
@@ -268,11 +239,11 @@ static int order(struct orderer *o, struct chain_error *err)
 	if (last == 0)
 		return CHAIN_REFUSE(err, LOOP_IDLE);
 	wait_for(o, last, o->d->steps[n - 1].line);
-	explain(o, &o->out->steps[o->used - 1], "the iteration is over with that");
-	explain(o, enable(o, o->d->steps[n - 1].line), "the next iteration");
+	ordered_explain(&o->out->order, &o->out->order.steps[o->used - 1], "the iteration is over with that");
+	ordered_explain(&o->out->order, enable(o, o->d->steps[n - 1].line), "the next iteration");
 	for (unsigned i = 0; i < o->used; i++)
-		if (o->out->steps[i].verb == CHAIN_SEND_EN) {
-			o->out->steps[o->enable].through = o->out->steps[i].label;
+		if (o->out->order.steps[i].verb == CHAIN_SEND_EN) {
+			o->out->order.steps[o->enable].through = o->out->order.steps[i].label;
 			break;
 		}
 	put(o, &o->d->steps[n - 1]);
@@ -296,7 +267,7 @@ int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct
 		note_moves(o);
 		r = order(o, err);
 		o->out->d = *d;
-		o->out->d.steps = o->out->steps;
+		o->out->d.steps = o->out->order.steps;
 		o->out->d.nsteps = o->used;
 	}
 	if (r)
@@ -309,5 +280,5 @@ int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct
 
 void chain_loop_order_free(struct chain_desc *d)
 {
-	free(d); /* the first member of struct ordered */
+	free(d); /* the first member of struct loop_order */
 }
