@@ -225,6 +225,11 @@ static struct json_object *refuse_owner(struct call *call, const char *region, i
 			region);
 	case -EPERM:
 		return refuse(call, "only the \"owner\" of region \"%s\", and root, may do that", region);
+	case -EBUSY:
+		return refuse(call,
+			"the file of region \"%s\" is handed over too often; wait some seconds, and try "
+			"again",
+			region);
 	case -EINVAL:
 		return refuse(call, "region \"%s\" cannot be served: %s", region, why);
 	case -ENOSPC:

@@ -150,7 +150,7 @@ static int get_handovers(struct generation *g, const struct handovers *h)
 		return -ENOMEM;
 	for (unsigned i = 0; i < g->catalog->nregions; i++)
 		g->handed[i] =
-			g->catalog->regions[i].handover ? handovers_copy(h, g->catalog->regions[i].name) : -1;
+			g->catalog->regions[i].handover ? handovers_copy(h, &g->catalog->regions[i]) : -1;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/handover.h"
 
+#include "reddnd/policy/rate.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 
@@ -10,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Of a region: an owner that is started again needs one */
+enum { PER_SECOND = 1, BURST = 8 };
 
 struct handover {
 	char region[CATALOG_NAME_MAX + 1];
-	int fd;
+	int fd;           /* -1: nobody has handed a file over that can be served */
+	struct rate rate; /* of hand-overs, refused ones included */
 	SLIST_ENTRY(handover) link;
 };
 
@@ -62,42 +68,77 @@ static int copy(int fd)
 	return own == -EACCES || own == -EPERM ? file_reopen(fd, O_RDONLY) : own;
 }
 
-int handovers_put(struct handovers *h, const char *name, int fd)
+static int find_or_add(struct handovers *h, const char *region, uint64_t now_us, struct handover **out)
 {
-	struct handover *e = find(h, name);
-	CLEANUP(cleanup_close) int own = copy(fd);
+	struct handover *e = find(h, region);
 
-	if (own < 0)
-		return own;
-	if (!e && h->n == HANDOVERS_MAX)
+	*out = e;
+	if (e)
+		return 0;
+	if (h->n == HANDOVERS_MAX)
 		return -ENOSPC;
-	if (!e) {
-		e = calloc(1, sizeof(*e));
-		if (!e)
-			return -ENOMEM;
-		snprintf(e->region, sizeof(e->region), "%s", name);
-		e->fd = -1;
-		h->n++;
-		SLIST_INSERT_HEAD(&h->all, e, link);
-	}
-	if (e->fd >= 0)
-		close(e->fd);
-	e->fd = steal_fd(&own);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	snprintf(e->region, sizeof(e->region), "%s", region);
+	e->fd = -1;
+	rate_init(&e->rate, PER_SECOND, BURST, now_us);
+	h->n++;
+	SLIST_INSERT_HEAD(&h->all, e, link);
+	*out = e;
 	return 0;
 }
 
-int handovers_copy(const struct handovers *h, const char *name)
+int handovers_admit(struct handovers *h, const char *region, uint64_t now_us)
 {
-	const struct handover *e = find(h, name);
+	struct handover *e;
+	int r = find_or_add(h, region, now_us, &e);
 
-	return e ? copy(e->fd) : -ENOENT;
+	if (r < 0)
+		return r;
+	if (rate_available(&e->rate, now_us) == 0)
+		return -EBUSY;
+	rate_take(&e->rate, 1);
+	return 0;
 }
 
-static bool has(const struct catalog *catalog, const char *region)
+int handovers_put(struct handovers *h, const char *region, int fd, uint64_t now_us)
 {
-	for (unsigned i = 0; i < catalog->nregions; i++)
-		if (catalog->regions[i].handover && strcmp(catalog->regions[i].name, region) == 0)
-			return true;
+	CLEANUP(cleanup_close) int own = copy(fd);
+	struct handover *e;
+	int r = own < 0 ? own : find_or_add(h, region, now_us, &e);
+
+	if (r < 0)
+		return r;
+	if (e->fd >= 0)
+		close(e->fd);
+	e->fd = steal_fd(&own);
+	return e->fd;
+}
+
+/* @owner may be another one than the file was handed over by: a reload changes the owner of a region */
+static bool is_of(const struct handover *e, uid_t owner)
+{
+	struct stat st;
+
+	return fstat(e->fd, &st) == 0 && st.st_uid == owner;
+}
+
+int handovers_copy(const struct handovers *h, const struct catalog_region *region)
+{
+	const struct handover *e = find(h, region->name);
+
+	return e && is_of(e, region->owner) ? copy(e->fd) : -ENOENT;
+}
+
+static bool is_wanted(const struct handover *e, const struct catalog *catalog)
+{
+	for (unsigned i = 0; i < catalog->nregions; i++) {
+		const struct catalog_region *r = &catalog->regions[i];
+
+		if (r->handover && strcmp(r->name, e->region) == 0)
+			return e->fd < 0 || is_of(e, r->owner);
+	}
 	return false;
 }
 
@@ -106,7 +147,7 @@ const char *handovers_useless(const struct handovers *h, const struct catalog *c
 	struct handover *e;
 
 	SLIST_FOREACH (e, &h->all, link)
-		if (!has(catalog, e->region))
+		if (!is_wanted(e, catalog))
 			return e->region;
 	return NULL;
 }

@@ -120,11 +120,6 @@ static int open_file(struct region *r, int fd)
 		set_bad(r, "file %s: %s", conf->path, words_of(e));
 	else if (!r->file)
 		set_bad(r, "user %u has not handed its file over yet", conf->owner);
-	else if (conf->handover && !rnic_region_in_memory(r->file))
-		set_bad(r,
-			"file %s: only files in memory can be handed over: memfds, and files on tmpfs and "
-			"hugetlbfs",
-			conf->path);
 	else if (conf->owned && rnic_region_owner(r->file) != conf->owner)
 		set_bad(r, "file %s: it belongs to user %u, not to user %u, its \"owner\"", conf->path,
 			rnic_region_owner(r->file), conf->owner);

@@ -10,6 +10,8 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- limits and ends of sessions ---- */
@@ -78,6 +80,8 @@ int operator_kick(struct server *sv, uint64_t id)
 
 /* ---- handing over ---- */
 
+#define IN_MEMORY "only files in memory can be handed over: memfds, and files on tmpfs and hugetlbfs"
+
 /* The region @name, if @by may hand its file over */
 static int find_handover(const struct server *sv, const char *name, uid_t by, unsigned *region)
 {
@@ -95,18 +99,28 @@ static int find_handover(const struct server *sv, const char *name, uid_t by, un
 int operator_hand_over(
 	struct server *sv, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY])
 {
+	uint64_t now = clock_us();
 	unsigned i;
 	int r = find_handover(sv, name, by, &i);
 
 	if (r == 0)
-		r = generation_try_file(sv->generation, i, fd, why);
-	if (r == 0)
-		r = handovers_put(sv->handovers, name, fd);
+		r = handovers_admit(sv->handovers, name, now);
 	if (r < 0)
 		return r;
-	store_put_region(name, fd);
+	/* Other file systems may let whoever opens a file wait, or asks about it */
+	if (fcntl(fd, F_GET_SEALS) < 0) {
+		snprintf(why, REGION_WHY, IN_MEMORY);
+		return -EINVAL;
+	}
+	r = generation_try_file(sv->generation, i, fd, why);
+	if (r == 0)
+		r = handovers_put(sv->handovers, name, fd, now);
+	if (r < 0)
+		return r;
+	/* Not @fd: a lock that is held on it would outlive its holder */
+	store_put_region(name, r);
 	log_notice("region %s: user %u hands its file over", name, by);
-	*number = renewal_take(&sv->renewal, sv->generation);
+	*number = renewal_take(&sv->renewal);
 	return 0;
 }
 
@@ -115,7 +129,7 @@ int operator_give_back(struct server *sv, const char *name, uid_t by)
 	unsigned i;
 	int r = find_handover(sv, name, by, &i);
 
-	return r == 0 ? handovers_copy(sv->handovers, name) : r;
+	return r == 0 ? handovers_copy(sv->handovers, &sv->generation->catalog->regions[i]) : r;
 }
 
 /* ---- state ---- */

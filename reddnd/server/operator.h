@@ -36,14 +36,16 @@ int operator_limit_tenant(struct server *server, const char *name, const struct 
 
 /**
  * User @by hands the file @fd, which stays the caller's, over as region @name: sessions that begin from then
- * on get it. The number of the reload that brings it into force, as of server_reload(), is in @number.
+ * on get it. The number under which it comes into force, as of server_reload(), is in @number; nothing else
+ * of the configuration changes.
  * -ENOENT: there is no region of that name that is handed over; -EPERM: @by is neither its owner nor root;
- * -EINVAL, and the reason in @why: the file cannot be served, and nothing has changed.
+ * -EBUSY: it is handed over too often (handover.h); -EINVAL, and the reason in @why: the file cannot be
+ * served, and nothing has changed.
  */
 int operator_hand_over(
 	struct server *server, const char *name, int fd, uid_t by, uint64_t *number, char why[REGION_WHY]);
 /** A descriptor of the file that was handed over as region @name, for its owner @by: the caller's to close.
- * -ENOENT: there is none, and -EPERM, as above. */
+ * -ENOENT: there is none of the owner's, and -EPERM, as above. */
 int operator_give_back(struct server *server, const char *name, uid_t by);
 
 /** Ends session @id. -ENOENT: there is none. */

@@ -52,7 +52,7 @@ static void open_all(struct worker_job *job)
 
 /* ---- on that of the loop ---- */
 
-static void begin_reload(struct renewal *rn);
+static void begin_next(struct renewal *rn);
 
 /* What was logged is in rn->errors from now on */
 static void close_log(struct renewal *rn)
@@ -68,6 +68,7 @@ static void finish(struct renewal *rn)
 {
 	struct generation *next = steal_ptr(&rn->next);
 	uint64_t number = rn->number;
+	bool reload = rn->before;
 
 	close_log(rn);
 	if (rn->before)
@@ -76,14 +77,16 @@ static void finish(struct renewal *rn)
 		generation_unref(steal_ptr(&next));
 	rn->busy = false;
 	rn->number = 0;
-	if (number)
+	if (reload)
 		rn->ops->reloaded(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
+	else if (number)
+		rn->ops->taken(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
 	else if (next)
 		rn->ops->retried(rn->arg, next);
 	free(steal_ptr(&rn->errors));
 	rn->size = 0;
-	if (rn->again && !rn->job.canceled)
-		begin_reload(rn);
+	if (rn->nwaiting && !rn->job.canceled)
+		begin_next(rn);
 }
 
 static void submit(
@@ -135,13 +138,49 @@ static void begin(struct renewal *rn)
 	rn->log = open_memstream(&rn->errors, &rn->size);
 }
 
-static void begin_reload(struct renewal *rn)
+/* The same catalog, opened again */
+static void reopen(struct renewal *rn)
 {
-	rn->again = false;
-	rn->number = ++rn->reloads;
-	rn->before = catalog_ref(rn->ops->now(rn->arg));
+	const struct generation *now = rn->ops->now(rn->arg);
+
+	begin(rn);
+	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
+	if (rn->error == 0)
+		submit(rn, open_all, on_opened);
+	else
+		finish(rn);
+}
+
+static void begin_next(struct renewal *rn)
+{
+	enum renewal_kind kind = rn->waiting[0];
+
+	rn->waiting[0] = rn->waiting[1];
+	rn->number = rn->last - --rn->nwaiting;
+	if (kind == RENEWAL_TAKE) {
+		reopen(rn);
+		return;
+	}
+	rn->before = catalog_ref(rn->ops->now(rn->arg)->catalog);
 	begin(rn);
 	submit(rn, load, on_loaded);
+}
+
+static uint64_t ask(struct renewal *rn, enum renewal_kind kind)
+{
+	unsigned i = 0;
+	uint64_t number;
+
+	while (i < rn->nwaiting && rn->waiting[i] != kind)
+		i++;
+	if (i == rn->nwaiting) {
+		rn->waiting[rn->nwaiting++] = kind;
+		rn->last++;
+	}
+	number = rn->last - rn->nwaiting + 1 + i;
+	if (!rn->busy)
+		begin_next(rn);
+	return number;
 }
 
 void renewal_init(
@@ -154,36 +193,16 @@ void renewal_init(
 
 uint64_t renewal_reload(struct renewal *rn)
 {
-	if (rn->busy) {
-		rn->again = true;
-		return rn->reloads + 1;
-	}
-	begin_reload(rn);
-	return rn->reloads;
+	return ask(rn, RENEWAL_RELOAD);
 }
 
-/* The same catalog, opened again */
-static void reopen(struct renewal *rn, const struct generation *now)
+uint64_t renewal_take(struct renewal *rn)
 {
-	begin(rn);
-	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
-	if (rn->error == 0)
-		submit(rn, open_all, on_opened);
-	else
-		finish(rn);
+	return ask(rn, RENEWAL_TAKE);
 }
 
-uint64_t renewal_take(struct renewal *rn, const struct generation *now)
-{
-	if (rn->busy)
-		return renewal_reload(rn);
-	rn->number = ++rn->reloads;
-	reopen(rn, now);
-	return rn->reloads;
-}
-
-void renewal_retry(struct renewal *rn, const struct generation *now)
+void renewal_retry(struct renewal *rn)
 {
 	if (!rn->busy)
-		reopen(rn, now);
+		reopen(rn);
 }

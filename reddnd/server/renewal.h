@@ -21,14 +21,16 @@
 int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog);
 
 struct renewal_ops {
-	/** The catalog in force. */
-	struct catalog *(*now)(void *arg);
+	/** What is in force. */
+	struct generation *(*now)(void *arg);
 	/** Looks if the catalog @next may follow. Errors have been logged. */
 	int (*check)(void *arg, const struct catalog *next);
 	/** Reload @number is over. 0: @next, which is taken, shall be in force; else the error, and what was
 	 * logged in @errors, lines of text. */
 	void (*reloaded)(void *arg, uint64_t number, int error, struct generation *next, const char *errors);
-	/** @next, which is taken, is of the same catalog as the generation in force. */
+	/** The same of renewal_take(); @next is of the same catalog as the generation in force. */
+	void (*taken)(void *arg, uint64_t number, int error, struct generation *next, const char *errors);
+	/** So is @next, which is taken, of renewal_retry(). */
 	void (*retried)(void *arg, struct generation *next);
 };
 
@@ -39,14 +41,19 @@ struct renewal_parts {
 	struct generation_parts generation;
 };
 
+/** What is asked for: the configuration file again, or files that have been handed over. */
+enum renewal_kind { RENEWAL_RELOAD, RENEWAL_TAKE, RENEWAL_KINDS };
+
 struct renewal {
 	struct worker_job job;
 	struct renewal_parts parts;
 	const struct renewal_ops *ops;
 	void *arg;
-	bool busy, again;
-	uint64_t number; /* of reloads; 0 while it is a retry that is under way */
-	uint64_t reloads;
+	bool busy;
+	enum renewal_kind waiting[RENEWAL_KINDS]; /* in turn, each at most once */
+	unsigned nwaiting;
+	uint64_t number; /* 0 while it is a retry that is under way */
+	uint64_t last;   /* number that was given */
 	struct catalog *before, *catalog;
 	struct generation *next;
 	FILE *log;
@@ -58,12 +65,12 @@ struct renewal {
 void renewal_init(
 	struct renewal *rn, const struct renewal_parts *parts, const struct renewal_ops *ops, void *arg);
 
-/** Begins a reload, now or after the renewal that is under way. Returns its number. */
+/** Begins a reload, now or after the renewals that are under way. Returns its number. */
 uint64_t renewal_reload(struct renewal *rn);
-/** Begins to open the files that have been handed over since @now was opened, or reloads after the renewal
- * that is under way. Returns a number, as renewal_reload() does. */
-uint64_t renewal_take(struct renewal *rn, const struct generation *now);
-/** Begins to open the files of @now that cannot be served, unless a renewal is under way. */
-void renewal_retry(struct renewal *rn, const struct generation *now);
+/** The same for files that have been handed over: only they are opened, and the configuration that is in
+ * force stays. */
+uint64_t renewal_take(struct renewal *rn);
+/** Begins to open files that cannot be served, unless a renewal is under way. */
+void renewal_retry(struct renewal *rn);
 
 #endif

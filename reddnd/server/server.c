@@ -32,7 +32,7 @@ static void take_handovers(struct server *sv)
 	const struct store *left = &sv->store;
 
 	for (unsigned i = 0; i < left->nregions; i++) {
-		int r = handovers_put(sv->handovers, left->region_name[i], left->region[i]);
+		int r = handovers_put(sv->handovers, left->region_name[i], left->region[i], sv->since);
 
 		if (r < 0)
 			log_errno(r, "region %s: the file that was handed over cannot be kept",
@@ -189,11 +189,11 @@ static int serve(struct server *sv, struct catalog *catalog)
 
 /* ---- regions and generations ---- */
 
-static struct catalog *catalog_now(void *arg)
+static struct generation *generation_now(void *arg)
 {
 	const struct server *sv = arg;
 
-	return sv->generation->catalog;
+	return sv->generation;
 }
 
 static int check_next(void *arg, const struct catalog *next)
@@ -230,9 +230,7 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 			generation_unref(next);
 		return;
 	}
-	if (error == 0 && next->catalog == sv->generation->catalog) {
-		replace(sv, next);
-	} else if (error == 0) {
+	if (error == 0) {
 		put_in_force(sv, next);
 		refuse(sv, NULL);
 		configuration_keep(&sv->store, next->catalog);
@@ -243,6 +241,20 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 		report_reload_failed(
 			sv->events, sv->refused && *sv->refused ? sv->refused : strerror(-error));
 	}
+	sv->ops->reloaded(sv->arg, number, error, errors);
+}
+
+static void on_taken(void *arg, uint64_t number, int error, struct generation *next, const char *errors)
+{
+	struct server *sv = arg;
+
+	if (sv->ending) {
+		if (next)
+			generation_unref(next);
+		return;
+	}
+	if (error == 0)
+		replace(sv, next);
 	sv->ops->reloaded(sv->arg, number, error, errors);
 }
 
@@ -259,8 +271,11 @@ static void on_retried(void *arg, struct generation *next)
 	log_notice("%u of the offloads that were disabled can be served again, %u cannot", now - then, then);
 }
 
-static const struct renewal_ops renewal_ops = {
-	.now = catalog_now, .check = check_next, .reloaded = on_reloaded, .retried = on_retried};
+static const struct renewal_ops renewal_ops = {.now = generation_now,
+	.check = check_next,
+	.reloaded = on_reloaded,
+	.taken = on_taken,
+	.retried = on_retried};
 
 static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 {
@@ -272,7 +287,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 		dispatch_check_regions(&device->dispatch);
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
 		generation_bad_regions(sv->generation) > 0)
-		renewal_retry(&sv->renewal, sv->generation);
+		renewal_retry(&sv->renewal);
 	r = sd_event_source_set_time_relative(source, WATCH_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

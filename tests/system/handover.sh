@@ -71,7 +71,7 @@ tries() # for files that cannot be served
 	refused 'region "users" cannot be served: file handover:users: it is not a reddnd table' hand-over users --file "$memory/zeros"
 	refused 'region "words" cannot be served: file handover:words: it is empty' hand-over words --file "$memory/empty"
 	refused 'region "words" cannot be served: .*only files in memory can be handed over' hand-over words --file "$here/owner.py"
-	refused 'region "words" cannot be served: .*it is no regular file' hand-over words --file /dev/null
+	refused 'region "words" cannot be served: .*only files in memory can be handed over' hand-over words --file /dev/null
 	refused 'there is no region "file" whose file is handed over' hand-over file --file "$memory/zeros"
 	refused 'there is no region "x" whose file is handed over' hand-over x --file "$memory/zeros"
 	refused "region \"foreign\" cannot be served: .*it belongs to user $UID, not to user $nobody" hand-over foreign --file "$memory/zeros"
@@ -98,6 +98,14 @@ if [[ $UID -eq 0 ]]; then
 	kill "$child"
 	wait "$child"
 	becomes regions "an owner who is not root hands over, and dies" "[r['state'] for r in d] == ['bad', 'bad', 'serving', 'serving']"
+	sed -i "s/owner = $nobody/owner = 1/" "$work/reddnd.conf"
+	ctl reload || fail "reload" "$work/ctl.err"
+	becomes regions "a file stays its owner's when the region gets another one" \
+		"d[2]['state'] == 'bad' and 'user 1 has not handed its file over yet' in d[2]['why']"
+	python3 "$here/owner.py" "$control" foreign take >"$work/foreign.log" 2>&1 && fail "another owner gets it" "$work/foreign.log"
+	grep -q 'nobody has handed over' "$work/foreign.log" || fail "no reason" "$work/foreign.log"
+	sed -i "s/owner = 1/owner = $nobody/" "$work/reddnd.conf"
+	ctl reload || fail "reload" "$work/ctl.err"
 fi
 
 # ---- the owner hands over, dies, and comes back -------------------------------------------
@@ -138,6 +146,14 @@ for n in 1 2; do
 done
 alive "$bench" || fail "a session has ended" "$work/bench.log" "$work/reddnd.log"
 ok "a file outlives its owner and daemons"
+
+owns lock.log users lock
+refused_lock=$(python3 "$here/owner.py" "$control" users lock 2>&1) && fail "two writers" "$work/lock.log"
+grep -q BlockingIOError <<<"$refused_lock" || fail "$refused_lock"
+dies "$owner"
+owns lock.log users lock
+dies "$owner"
+ok "the lock of an owner ends with the owner"
 
 # ---- another file -------------------------------------------------------------------------
 
@@ -192,6 +208,23 @@ same()
 }
 until_true same || fail "descriptors are left over: $(count), $before before"
 ok "no descriptor is left over"
+
+# ---- hand-overs are no reloads, and not too many -----------------------------------------
+
+ctl limit everyone --rate 1000000 || fail "limit" "$work/ctl.err"
+ctl --json status || fail "status"
+before=$(value 'd["reloads"]')
+cp "$work/reddnd.conf" "$work/whole.conf"
+sed -i 's/{ name = "other".*} );/);/' "$work/reddnd.conf" # not whole while it is edited
+python3 "$here/owner.py" "$control" users flood "$data/users" >"$work/flood.log" || fail "flood" "$work/flood.log"
+[[ $(<"$work/flood.log") -ge 8 ]] || fail "$(<"$work/flood.log") of 32 hand-overs at once were refused"
+ctl --json status || fail "status"
+[[ $(value 'd["reloads"]') -eq $before ]] || fail "a hand-over is a reload" "$work/reddnd.log"
+becomes tenants "limits of an operator stay" "d[0]['rate'] == 1000000"
+gets other || fail "a hand-over reads the configuration again" "$work/get.log" "$work/reddnd.log"
+gets users || fail "after many hand-overs nothing is served" "$work/get.log"
+cp "$work/whole.conf" "$work/reddnd.conf"
+ok "hand-overs replace one region, and are not too many"
 
 kept() # by the daemon, and by whoever keeps its descriptors
 {
