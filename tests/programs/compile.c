@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * compile [-M | -D] [NAME=VALUE...] FILE: prints the errors of a program, with these params set; -M: for a
- * device without masked atomics; -D: for one that checks neither index nor QPN of a WQE. Exit status 0: it is
- * accepted, 1: it is refused, 2: something else.
+ * compile [-M] [NAME=VALUE...] FILE: prints the errors of a program, with these params set; -M: for a device
+ * without masked atomics. Exit status 0: it is accepted, 1: it is refused, 2: something else.
  */
 #include "reddnd/program/program.h"
 
@@ -29,10 +28,6 @@ int main(int argc, char **argv)
 		target.masked_atomics = false;
 		argv++;
 		argc--;
-	} else if (argc > 2 && strcmp(argv[1], "-D") == 0) {
-		target.ignores_index = true;
-		argv++;
-		argc--;
 	}
 	for (; argc > 2 && n < SETTINGS && strchr(argv[1], '='); argv++, argc--) {
 		char *value = strchr(argv[1], '=');
@@ -41,7 +36,7 @@ int main(int argc, char **argv)
 		settings[n++] = (struct program_setting){argv[1], strtoull(value + 1, NULL, 0)};
 	}
 	if (argc != 2) {
-		fprintf(stderr, "usage: compile [-M | -D] [NAME=VALUE...] FILE\n");
+		fprintf(stderr, "usage: compile [-M] [NAME=VALUE...] FILE\n");
 		return 2;
 	}
 	f = fopen(argv[1], "rb");

@@ -86,8 +86,8 @@ static size_t mutate(struct random *r, size_t len)
 		"18446744073709551615", "-", "~", "<<", "*", "swab(", "slot", "if", "else", "for i in 0..9 {",
 		"loop max 9 {", "while v0 < 3 max 2 {", "endless", "break", "on q {", "var", "arg", "region",
 		"struct", "queue q", "read", "write", "write_imm", "mov", "cas", "add", "by", "nop", "fence",
-		"wait request", "wait l0", "enable l0", "l0.length", "l0.local[1].addr", "l1.opcode", "v0",
-		"v1", "a0", "r0", "s0", "n", "#", "\r\n"};
+		"wait request", "wait l0", "enable l0", "l0.length", "l0.local[1].addr", "l1.opcode",
+		"l1.imm", "l1.compare", "v0", "v1", "a0", "r0", "s0", "n", "#", "\r\n"};
 	size_t at, from, to, other;
 	char byte;
 

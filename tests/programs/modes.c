@@ -319,7 +319,7 @@ static bool run_pair(const struct run_offload *offload, struct program *unrolled
 
 /* ---- programs ---------------------------------------------------------------------------------- */
 
-/* Statements that a condition undoes or changes: what they leave otherwise is not there for the next request
+/* Statements that a condition decides or changes: what they leave otherwise is not there for the next request
  */
 static void data_setup(struct run *r)
 {
@@ -332,7 +332,7 @@ static void coin_request(struct run *r, uint8_t *slot)
 	run_arg(r, "x", run_random(r, 2));
 }
 
-#define UNDONE(n, access, change, rest)                                                                      \
+#define CHANGED(n, access, change, rest)                                                                     \
 	{                                                                                                    \
 		.name = n,                                                                                   \
 		.text = "program p\nregion data " access                                                     \
@@ -341,17 +341,15 @@ static void coin_request(struct run *r, uint8_t *slot)
 		.region_bytes = {256}, .setup = data_setup, .request = coin_request                          \
 	}
 
-static const struct run_offload undone[] = {
-	UNDONE("a read that is undone", "", "mov 0 as u8 -> r.opcode",
+static const struct run_offload changed[] = {
+	CHANGED("a read", "", "read data @ 0 as be64 -> v", "write_imm v -> slot @ 0\n"),
+	CHANGED("a read of what is compared", "", "read data @ 0 as be64 -> v",
+		"if v == 1 {\n  mov 77 as be64 -> w\n}\nwrite_imm v, w -> slot @ 0\n"),
+	CHANGED("a write", "writable", "write v -> data @ 8",
+		"mov data @ 8 as be64 -> v\nwrite_imm v -> slot @ 0\n"),
+	CHANGED("a read from elsewhere", "", "mov 32 as u8 -> r.remote[7]",
 		"r: read data @ 0 as be64 -> v\nwrite_imm v -> slot @ 0\n"),
-	UNDONE("an undone read of what is compared", "", "mov 0 as u8 -> r.opcode",
-		"r: read data @ 0 as be64 -> v\nif v == 1 {\n  mov 77 as be64 -> w\n}\n"
-		"write_imm v, w -> slot @ 0\n"),
-	UNDONE("a write that is undone", "writable", "mov 0 as u8 -> r.opcode",
-		"r: write v -> data @ 8\nmov data @ 8 as be64 -> v\nwrite_imm v -> slot @ 0\n"),
-	UNDONE("a read from elsewhere", "", "mov 32 as u8 -> r.remote[7]",
-		"r: read data @ 0 as be64 -> v\nwrite_imm v -> slot @ 0\n"),
-	UNDONE("another immediate", "", "mov 7 as be32 -> r.imm", "r: write_imm v -> slot @ 0\n"),
+	CHANGED("another immediate", "", "mov 7 as be32 -> r.imm", "r: write_imm v -> slot @ 0\n"),
 };
 
 static struct program *compile_unrolled(const struct run_offload *o, unsigned sets)
@@ -513,7 +511,7 @@ static unsigned add(
 int main(int argc, char **argv)
 {
 	struct CMUnitTest *tests =
-		calloc(nlibrary + nloops + nfeatures + nplaces + nabove + COUNT(undone) + 1, sizeof(*tests));
+		calloc(nlibrary + nloops + nfeatures + nplaces + nabove + COUNT(changed) + 1, sizeof(*tests));
 	unsigned n;
 	int r;
 
@@ -528,7 +526,7 @@ int main(int argc, char **argv)
 	n += add(tests + n, features, nfeatures, both_modes_agree);
 	n += add(tests + n, places, nplaces, both_modes_agree);
 	n += add(tests + n, above, nabove, both_modes_agree);
-	n += add(tests + n, undone, COUNT(undone), nothing_is_left);
+	n += add(tests + n, changed, COUNT(changed), nothing_is_left);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(random_programs_agree);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

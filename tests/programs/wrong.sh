@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Each wrong/NAME.rdn is refused with exactly the text of wrong/NAME.txt. A line "# set PARAM=VALUE" in a program is what a
-# catalog would say, "# set -M" a device without masked atomics, "# set -D" one that checks neither
-# index nor QPN of a WQE. With UPDATE=1 the texts are written anew, for a look at the difference.
+# catalog would say, "# set -M" a device without masked atomics. With UPDATE=1 the texts are written anew, for a look at the
+# difference.
 set -euo pipefail
 
 : "${COMPILE:?the program that compiles, set by meson}"

@@ -10,11 +10,20 @@
 static const struct {
 	const char *word;
 	uint8_t field;
-} FIELDS[] = {{"opcode", CHAIN_F_OPCODE}, {"id", CHAIN_F_CTRL}, {"remote", CHAIN_F_REMOTE_ADDR},
-	{"addr", CHAIN_F_LOCAL_ADDR}, {"length", CHAIN_F_LOCAL_LEN}, {"imm", CHAIN_F_IMM},
-	{"compare", CHAIN_F_COMPARE}, {"swap", CHAIN_F_SWAP}, {"add", CHAIN_F_ADD}, {"index", CHAIN_F_INDEX},
-	{"rkey", CHAIN_F_REMOTE_KEY}, {"lkey", CHAIN_F_LOCAL_KEY}};
+} FIELDS[] = {{"remote", CHAIN_F_REMOTE_ADDR}, {"addr", CHAIN_F_LOCAL_ADDR}, {"length", CHAIN_F_LOCAL_LEN},
+	{"imm", CHAIN_F_IMM}, {"compare", CHAIN_F_COMPARE}, {"swap", CHAIN_F_SWAP}, {"add", CHAIN_F_ADD}};
 enum { NFIELDS = sizeof(FIELDS) / sizeof(FIELDS[0]) };
+
+/* The fields that a program can neither read nor write, since the proofs rely on them */
+static const struct {
+	const char *word, *what, *instead;
+} CLOSED[] = {{"rkey", "a key", "it is what keeps a program inside its regions"},
+	{"lkey", "a key", "it is what keeps a program inside its regions"},
+	{"opcode", "an opcode", "put the verb inside an \"if\" to decide whether it runs"},
+	{"id", "a control segment", "put the verb inside an \"if\" to decide whether it runs"},
+	{"index", "an index",
+		"name the work request by its label, as in \"wait LABEL\" or \"enable LABEL\""}};
+enum { NCLOSED = sizeof(CLOSED) / sizeof(CLOSED[0]) };
 
 static enum chain_verb chain_verb(const struct ast_verb *v)
 {
@@ -60,6 +69,10 @@ static bool wqe_field(
 	if (v->kind == AST_MOV)
 		return sema_error(s, TYPE, e->pos,
 			"\"%s\" is a mov, which has no fields; label a read or write", label->word);
+	for (unsigned f = 0; f < NCLOSED; f++)
+		if (!strcmp(CLOSED[f].word, name->word))
+			return sema_error(s, PLACE, name->pos, "%s cannot be touched: %s", CLOSED[f].what,
+				CLOSED[f].instead);
 	if (!strcmp(name->word, "local")) {
 		if (!e->field_index || !e->right)
 			return sema_error(s, PLACE, e->pos, "write %s.local[N].addr or %s.local[N].length",
@@ -84,9 +97,6 @@ static bool wqe_field(
 	for (unsigned f = 0; f < NFIELDS; f++) {
 		if (strcmp(FIELDS[f].word, name->word))
 			continue;
-		if (FIELDS[f].field == CHAIN_F_REMOTE_KEY || FIELDS[f].field == CHAIN_F_LOCAL_KEY)
-			return sema_error(s, PLACE, name->pos,
-				"a key cannot be touched: it is what keeps a program inside its regions");
 		place->kind = AST_AT_FIELD;
 		place->verb = label->verb;
 		place->field = FIELDS[f].field;

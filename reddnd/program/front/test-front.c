@@ -334,7 +334,7 @@ static void test_text(void **state)
 	static const char ODD[] = "\xef\xbb\xbf# \xff\0\r\x1b\n\n \t\r\nprogram c # x\r\nstruct s {\n  next "
 				  ": be32\n  read : u8,\n\n"
 				  "  if : le16,\n}\r\nregion r of s # \xe2\x98\x83\r\nread r as s { read -> "
-				  "x.opcode,\n next -> x.length }\n"
+				  "x.addr,\n next -> x.length }\n"
 				  "x:\n\n  write r ->\n slot @ 1,\n 8 bytes\n" ANSWER "# the end";
 	struct ast_program *p = front(ODD, sizeof(ODD) - 1, NULL, 0);
 

@@ -24,12 +24,6 @@ static bool patches(struct sema *s, const struct ast_place *place, uint64_t byte
 	place->verb->patched |= 1u << place->field;
 	if (place->field == CHAIN_F_LOCAL_LEN)
 		place->verb->lengths |= 1u << place->sge;
-	if (place->field == CHAIN_F_INDEX)
-		return sema_error(s, PLACE, place->pos,
-			"the index of a wait or enable counts from the beginning of the session, which no "
-			"program knows: with another one the queue hangs; write `%s` with the label that you "
-			"mean",
-			place->verb->kind == AST_WAIT ? "wait" : "enable");
 	return keeps_region(s, place, place->one_byte ? place->byte == 0 : bytes == 8);
 }
 
