@@ -7,6 +7,7 @@
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/server.h"
 #include "reddnd/util/log.h"
+#include "reddnd/util/notify.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 /* The line for the service manager is made after this time, or twice that: nobody waits for it, so the slack
@@ -126,7 +126,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
 	(void)source;
 	log_info("stopping: %s", strsignal((int)info->ssi_signo));
-	sd_notify(false, "STOPPING=1");
+	notify_send("STOPPING=1", -1);
 	return sd_event_exit(d->event, 0);
 }
 
@@ -143,8 +143,10 @@ static int on_restart(sd_event_source *source, const struct signalfd_siginfo *in
 static uint64_t reload(void *arg)
 {
 	struct daemon *d = arg;
+	char text[60];
 
-	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
+	notify_send(text, -1);
 	return server_reload(d->server);
 }
 
@@ -152,7 +154,7 @@ static void on_reloaded(void *arg, uint64_t number, int error, const char *error
 {
 	struct daemon *d = arg;
 
-	sd_notify(false, "READY=1");
+	notify_send("READY=1", -1);
 	if (d->control)
 		control_reloaded(d->control, number, error, errors);
 }
@@ -204,8 +206,8 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 	if (s->disabled)
 		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", s->disabled,
 			s->disabled == 1 ? "" : "s");
-	sd_notifyf(false, "STATUS=%u sessions, %" PRIu64 " requests served%s%s%s", s->sessions, s->requests,
-		age, disabled,
+	notify_status("STATUS=%u sessions, %" PRIu64 " requests served%s%s%s", s->sessions, s->requests, age,
+		disabled,
 		*s->configuration_refused ? ", the configuration has mistakes and the one before is in force"
 					  : "");
 	r = sd_event_source_set_time_relative(source, STATUS_US);
@@ -291,7 +293,7 @@ static int run(struct daemon *d, struct configuration *begin)
 	r = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 0, STATUS_US, on_status, d);
 	if (r < 0)
 		return log_errno(r, "cannot make an event loop");
-	sd_notify(false, "READY=1");
+	notify_send("READY=1", -1);
 	/* Not before: no loop answers while the device is tried and tables are pinned */
 	r = sd_event_set_watchdog(d->event, true);
 	return r < 0 ? log_errno(r, "cannot watch the event loop") : sd_event_loop(d->event);

@@ -12,17 +12,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	FIRST_FD = 3, /* SD_LISTEN_FDS_START */
@@ -154,17 +155,35 @@ static void take_message(int sock, pid_t service)
 		close(fds[i]);
 }
 
-static int make_socket(char path[static sizeof(((struct sockaddr_un *)0)->sun_path)])
-{
-	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n;
+/* In a directory of its own: an abstract name anybody can take before, and anybody can send to it: many
+ * messages, or descriptors whose last close() waits */
+static char directory[sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/notify")];
+static struct sockaddr_un notify = {.sun_family = AF_UNIX};
 
-	/* An abstract name: nothing is left of it */
-	n = snprintf(path, sizeof(sun.sun_path), "@reddnd-run-%d", (int)getpid());
-	memcpy(sun.sun_path + 1, path + 1, (size_t)n - 1);
+static void remove_socket(void)
+{
+	unlink(notify.sun_path);
+	rmdir(directory);
+}
+
+static int make_socket(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (snprintf(directory, sizeof(directory), "%s/reddnd-run-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+		(int)sizeof(directory)) {
+		fprintf(stderr, "reddnd-run: TMPDIR is too long for a socket: %s\n", tmp);
+		exit(EX_OSERR);
+	}
+	if (!mkdtemp(directory)) {
+		fprintf(stderr, "reddnd-run: %s: %s\n", directory, strerror(errno));
+		exit(EX_OSERR);
+	}
+	snprintf(notify.sun_path, sizeof(notify.sun_path), "%s/notify", directory);
+	atexit(remove_socket);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0 ||
-		bind(fd, (struct sockaddr *)&sun,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n)) < 0) {
+		bind(fd, (struct sockaddr *)&notify, sizeof(notify)) < 0) {
 		perror("reddnd-run: socket");
 		exit(EX_OSERR);
 	}
@@ -193,7 +212,7 @@ static void give_descriptors(void)
 	setenv("LISTEN_PID", text, 1);
 }
 
-static pid_t start(char **command, const char *notify, const sigset_t *before)
+static pid_t start(char **command, const sigset_t *before)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -202,7 +221,7 @@ static pid_t start(char **command, const char *notify, const sigset_t *before)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(EX_OSERR);
-	setenv("NOTIFY_SOCKET", notify, 1);
+	setenv("NOTIFY_SOCKET", notify.sun_path, 1);
 	give_descriptors();
 	sigprocmask(SIG_SETMASK, before, NULL);
 	execvp(command[0], command);
@@ -238,8 +257,7 @@ static int watch(pid_t service, int sock, int signals, bool *asked)
 static int run(char **command)
 {
 	static const int passed[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
-	char notify[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int sock = make_socket(notify), signals, status;
+	int sock, signals, status;
 	bool asked = false;
 	sigset_t set, before;
 
@@ -252,8 +270,9 @@ static int run(char **command)
 		perror("reddnd-run: signalfd");
 		return EX_OSERR;
 	}
+	sock = make_socket();
 	for (;;) {
-		pid_t service = start(command, notify, &before);
+		pid_t service = start(command, &before);
 
 		if (service < 0) {
 			perror("reddnd-run: fork");

@@ -2,6 +2,7 @@
 #include "reddnd/server/store.h"
 
 #include "reddnd/util/log.h"
+#include "reddnd/util/notify.h"
 #include "util/cleanup.h"
 #include "util/number.h"
 
@@ -32,7 +33,7 @@ static void remove_stored(const char *name)
 	char text[STORE_NAME_BYTES + 40];
 
 	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	sd_notify(false, text);
+	notify_send(text, -1);
 }
 
 static void free_names(char ***list)
@@ -247,7 +248,7 @@ static void send_fd(const char *name, int fd)
 
 	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	sd_pid_notify_with_fds(0, false, text, &fd, 1);
+	notify_send(text, fd);
 }
 
 void store_put(const struct store_device *device, enum store_name part, int fd)

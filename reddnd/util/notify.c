@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/util/notify.h"
+
+#include "reddnd/util/log.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+enum { PATIENCE_S = 1 };
+
+/* False: there is no manager, or its address is none of a Unix socket */
+static bool manager(struct sockaddr_un *sun, socklen_t *len)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t n = path ? strlen(path) : 0;
+
+	if ((n < 2) || n >= sizeof(sun->sun_path) || (*path != '/' && *path != '@'))
+		return false;
+	*sun = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(sun->sun_path, path, n);
+	if (*path == '@')
+		sun->sun_path[0] = '\0';
+	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+	return true;
+}
+
+static int send_to_manager(const char *text, int fd, int flags)
+{
+	struct sockaddr_un sun;
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)text, strlen(text)};
+	struct msghdr msg = {.msg_name = &sun, .msg_iov = &iov, .msg_iovlen = 1};
+	CLEANUP(cleanup_close) int sock = -1;
+	struct cmsghdr *c;
+
+	if (!manager(&sun, &msg.msg_namelen))
+		return 0;
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0 || setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = PATIENCE_S},
+				sizeof(struct timeval)) < 0)
+		return -errno;
+	return sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+}
+
+void notify_status(const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	send_to_manager(text, -1, MSG_DONTWAIT);
+}
+
+int notify_send(const char *text, int fd)
+{
+	int r = send_to_manager(text, fd, 0);
+
+	return r < 0 ? log_errno(r, "the service manager does not take \"%.*s\"", (int)strcspn(text, "\n"),
+			       text)
+		     : 0;
+}

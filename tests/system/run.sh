@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# reddnd-run: whose messages it takes, and what is left of its socket. That it starts a daemon again is part of many other tests.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+: "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
+
+# The service stores a descriptor, and so does a child of it; then it ends with status 75. The next one prints what it got.
+cat >"$work/service.py" <<'END'
+import os, socket, stat, sys, time
+
+path = os.environ["NOTIFY_SOCKET"]
+if "LISTEN_FDS" in os.environ:
+    print("names", os.environ["LISTEN_FDNAMES"], flush=True)
+    sys.exit(0)
+directory = os.stat(os.path.dirname(path))
+print("mode", oct(stat.S_IMODE(directory.st_mode)), "owner", directory.st_uid == os.getuid(), flush=True)
+
+
+def store(name):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.connect(path)
+    socket.send_fds(s, [b"FDSTORE=1\nFDNAME=" + name], [0])
+
+
+if os.getuid() == 0 and os.fork() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    try:
+        store(b"stranger")
+    except OSError as e:
+        print("stranger", type(e).__name__, flush=True)
+    os._exit(0)
+if os.fork() == 0:
+    store(b"child")
+    os._exit(0)
+time.sleep(0.2)
+store(b"mine")
+sys.exit(75)
+END
+chmod 711 "$work"
+mkdir -m 1777 "$work/tmp"
+TMPDIR=$work/tmp timeout "$limit" "$REDDND_RUN" python3 "$work/service.py" >"$work/run.log" 2>&1 || fail "reddnd-run" "$work/run.log"
+grep -qx 'mode 0o700 owner True' "$work/run.log" || fail "others may send to its socket" "$work/run.log"
+grep -qx 'names mine' "$work/run.log" || fail "not the descriptors of the service" "$work/run.log"
+[[ $UID -ne 0 ]] || grep -qx 'stranger PermissionError' "$work/run.log" || fail "another user may send to it" "$work/run.log"
+ok "only its service stores descriptors"
+[[ -z $(ls "$work/tmp") ]] || fail "left behind: $(ls -R "$work/tmp")"
+TMPDIR=$work/tmp timeout "$limit" "$REDDND_RUN" false && fail "the status of the service is lost"
+[[ -z $(ls "$work/tmp") ]] || fail "left behind: $(ls -R "$work/tmp")"
+ok "nothing is left of its socket"
+long=$work/$(printf '%0100d' 0)
+TMPDIR=$long timeout "$limit" "$REDDND_RUN" true 2>"$work/run.log" && fail "a path that is too long"
+grep -q 'TMPDIR is too long for a socket' "$work/run.log" || fail "no reason" "$work/run.log"
+printf "%d checks\n" "$checks"
