@@ -135,6 +135,10 @@ shows("by REQUESTS/S ")
 shows("█")
 if not re.search(r"p99 +[0-9.]+ [num]?s +\S*█", seen):
     sys.exit(f"no latency: {seen[-2000:]}")
+shows("q quit") # in 80 columns
+shows(" P99")
+if not re.search(r"SESSION .*  (REQUESTS/S|P50|P99|REQUESTS|HITS|MISSES|REPLIED|WQES|AGE|LAST|LAST P99) *[\r\n]", seen):
+    sys.exit(f"a column is cut: {seen[-2000:]}")
 press(b">", "by P50 ")
 press(b"r", "by P50, reversed")
 press(b"o", "PROGRAM")

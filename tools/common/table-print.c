@@ -83,6 +83,28 @@ static void print_cell(FILE *f, const char *text, size_t width, enum table_forma
 	fputs(last ? "\n" : "  ", f);
 }
 
+static size_t column_width(struct json_object *list, const struct table_column *column)
+{
+	size_t width = characters(column->heading), rows = json_object_array_length(list);
+	char cell[CELL];
+
+	for (size_t r = 0; r < rows; r++) {
+		format(cell, json_object_array_get_idx(list, r), column);
+		if (characters(cell) > width)
+			width = characters(cell);
+	}
+	return width;
+}
+
+size_t table_width(struct json_object *list, const struct table_column *columns, unsigned ncolumns)
+{
+	size_t width = 0;
+
+	for (unsigned c = 0; c < ncolumns; c++)
+		width += column_width(list, &columns[c]) + (c ? 2 : 0);
+	return width;
+}
+
 void table_print_list(
 	FILE *f, struct json_object *list, const struct table_column *columns, unsigned ncolumns)
 {
@@ -90,14 +112,8 @@ void table_print_list(
 	char cell[CELL];
 
 	assert(ncolumns <= MAX_COLUMNS);
-	for (unsigned c = 0; c < ncolumns; c++) {
-		width[c] = characters(columns[c].heading);
-		for (size_t r = 0; r < rows; r++) {
-			format(cell, json_object_array_get_idx(list, r), &columns[c]);
-			if (characters(cell) > width[c])
-				width[c] = characters(cell);
-		}
-	}
+	for (unsigned c = 0; c < ncolumns; c++)
+		width[c] = column_width(list, &columns[c]);
 	for (unsigned c = 0; c < ncolumns; c++)
 		print_cell(f, columns[c].heading, width[c], columns[c].format, c + 1 == ncolumns);
 	for (size_t r = 0; r < rows; r++)

@@ -29,6 +29,9 @@ struct table_column {
 void table_print_list(
 	FILE *f, struct json_object *list, const struct table_column *columns, unsigned ncolumns);
 
+/** Characters of a row as table_print_list() prints it. */
+size_t table_width(struct json_object *list, const struct table_column *columns, unsigned ncolumns);
+
 /** Print a line "heading  value" for each column; "-" for an empty text. */
 void table_print_object(
 	FILE *f, struct json_object *o, const struct table_column *columns, unsigned ncolumns);

@@ -251,6 +251,17 @@ static bool pressed(struct top *t, int key)
 	return key != 'q';
 }
 
+/* Prints the first columns of the table, as many as fit into @width characters: a number that is cut reads as
+ * another one. */
+static void print_fitting(FILE *f, const struct view *v, struct json_object *now, unsigned width)
+{
+	unsigned n = v->ncolumns;
+
+	while (n > 1 && table_width(now, v->columns, n) > width)
+		n--;
+	table_print_list(f, now, v->columns, n);
+}
+
 /* No longer than the screen is wide, and no more lines than it has; the rest of each line is cleared */
 static void show_screen(const struct top *t, struct json_object *now)
 {
@@ -268,10 +279,9 @@ static void show_screen(const struct top *t, struct json_object *now)
 	fprintf(f, "%s  %zu%s\nrequests/s  %-10llu  %s\np99         %-10s  %s\n", t->view->name,
 		json_object_array_length(now), t->paused ? "  paused" : "",
 		(unsigned long long)(t->all.n ? t->all.number[t->all.n - 1] : 0), bars, p99, p99_bars);
-	fprintf(f,
-		"by %s%s   keys: c clients  o offloads  t tenants  < > column  r reverse  p pause  q quit\n",
+	fprintf(f, "by %s%s   c o t lists  < > column  r reverse  p pause  q quit\n",
 		t->view->columns[t->sort].heading, t->ascending ? ", reversed" : "");
-	table_print_list(f, now, t->view->columns, t->view->ncolumns);
+	print_fitting(f, t->view, now, columns);
 	if (fclose(f) != 0)
 		return;
 	fputs("\033[H", stdout);
