@@ -81,7 +81,11 @@ static int cmd_create(struct arguments *a, char **args)
 	struct reddn_table_stat st;
 	char err[512], size[UNITS_TEXT];
 
-	if (reddn_table_create(&t, args[0], &a->create, err, sizeof(err)) < 0)
+	int r = reddn_table_create(&t, args[0], &a->create, err, sizeof(err));
+
+	if (r == -EEXIST && !a->create.replace)
+		return tool_complain("%s; --replace replaces a table", err);
+	if (r < 0)
 		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
 	if (!a->quiet)

@@ -438,7 +438,7 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 	int r;
 
 	if (!opt->replace && access(path, F_OK) == 0)
-		return reddn_fail(-EEXIST, err, errlen, "%s: exists", path);
+		return reddn_fail(-EEXIST, err, errlen, "%s: exists already", path);
 	r = opt->replace ? check_replaced(path, err, errlen) : 0;
 	if (r < 0)
 		return r;
@@ -446,7 +446,7 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
 	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return reddn_fail(-errno, err, errlen, "%s: %m", tmp);
+		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
 	r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
 	/* link, not rename: it must not replace a file that appeared meanwhile. */
 	if (r == 0 && (opt->replace ? rename(tmp, path) < 0 : link(tmp, path) < 0)) {
