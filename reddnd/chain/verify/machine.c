@@ -17,10 +17,15 @@ static void any_value(struct cell *c, enum origin from)
 	c->from |= (uint8_t)(1u << from);
 }
 
+static void add_value(struct cell *c, uint8_t v)
+{
+	c->values[v / 64] |= 1ull << v % 64;
+}
+
 static void one_value(struct cell *c, uint8_t v)
 {
 	memset(c->values, 0, sizeof(c->values));
-	c->values[v / 64] = 1ull << v % 64;
+	add_value(c, v);
 	c->from = 1u << PROGRAM;
 }
 
@@ -304,14 +309,17 @@ static bool is_operand_of_client(struct machine *m)
 	return cells_of_client(machine_wqe(m, m->s) + WQE_ATOMIC, v->atomic_bytes);
 }
 
+/* True if there is one value, which is then in @v */
 static bool is_const(const struct cell *c, uint8_t *v)
 {
-	for (unsigned i = 0; i < 256; i++)
-		if (cell_is_only(c, (uint8_t)i)) {
-			*v = (uint8_t)i;
-			return true;
-		}
-	return false;
+	unsigned first = 0;
+
+	while (first < 255 && !cell_can_be(c, (uint8_t)first))
+		first++;
+	if (!cell_is_only(c, (uint8_t)first))
+		return false;
+	*v = (uint8_t)first;
+	return true;
 }
 
 /* A masked CAS that always runs, and looks at one byte only, replaces the value that it looks for */
@@ -336,68 +344,116 @@ static void replace_sought(struct machine *m, const struct layout_range *word)
 		!is_const(operand(m, CHAIN_F_COMPARE, sought), &v))
 		return;
 	c = cells(m, word) + sought;
-	memcpy(c->failed, c->values, sizeof(c->failed));
+	for (unsigned i = 0; i < 256 / 64; i++) {
+		if (c->settled != st->queue + 1)
+			c->values[i] |= c->failed[i];
+		c->failed[i] |= c->values[i];
+	}
 	c->settled = (uint8_t)(st->queue + 1);
 	c->values[v / 64] &= ~(1ull << v % 64);
 }
 
-/* What is in the word afterwards shows what was compared */
+/* @swap where @mask has bits, and @old elsewhere; nobody computes masks */
+static struct cell mix(const struct cell *old, const struct cell *swap, const struct cell *mask)
+{
+	struct cell mixed = *swap, kept = {0}, brought = {0};
+	uint8_t bits;
+
+	mixed.from |= mask->from;
+	mixed.influence |= mask->influence;
+	memset(mixed.values, 0xff, sizeof(mixed.values));
+	if (!is_const(mask, &bits))
+		return mixed;
+	memset(mixed.values, 0, sizeof(mixed.values));
+	for (unsigned v = 0; v < 256; v++) {
+		if (cell_can_be(old, (uint8_t)v))
+			add_value(&kept, (uint8_t)(v & ~bits));
+		if (cell_can_be(swap, (uint8_t)v))
+			add_value(&brought, v & bits);
+	}
+	for (unsigned v = 0; v < 256; v++)
+		for (unsigned k = 0; cell_can_be(&brought, (uint8_t)v) && k < 256; k++)
+			if (cell_can_be(&kept, (uint8_t)k))
+				add_value(&mixed, (uint8_t)(k | v));
+	return mixed;
+}
+
+/* What is in the word afterwards shows what was compared. A number of which bits are replaced is as good as
+ * one that is added up */
 static void compare_and_swap(struct machine *m, const struct reach *word)
 {
+	struct cell masks[OPERAND_BYTES];
 	bool decided = is_decided(m) || cells_of_client(cells(m, &word->r), OPERAND_BYTES) ||
-		       is_operand_of_client(m);
+		       is_operand_of_client(m),
+	     whole = true;
 
-	replace_sought(m, &word->r);
 	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
 		const struct cell *mask = operand(m, CHAIN_F_SWAP_MASK, k);
 
-		if (!mask || !cell_is_only(mask, 0))
-			store(m, word, k, operand(m, CHAIN_F_SWAP, k));
+		one_value(&masks[k], 0xff);
+		masks[k] = mask ? *mask : masks[k];
+		whole &= cell_is_only(&masks[k], 0xff);
+	}
+	replace_sought(m, &word->r);
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		struct cell old = load(m, word, k), now = mix(&old, operand(m, CHAIN_F_SWAP, k), &masks[k]);
+
+		now.influence |= decided && !whole ? SUMMED : 0;
+		if (!cell_is_only(&masks[k], 0))
+			store(m, word, k, &now);
 		cells(m, &word->r)[k].influence |= decided ? DECIDED : 0;
 	}
 }
 
-/* All sums of the values of @x and @y, and of those plus one if @carry. Whether one of them goes beyond the
- * byte */
-static bool add_values(struct cell *sum, const struct cell *x, const struct cell *y, bool carry)
+/* All sums of the values of @x and @y, and of the carries that are possible. No carry leaves a bit that is
+ * set in @boundary */
+static void add_values(
+	struct cell *sum, const struct cell *x, const struct cell *y, uint8_t boundary, bool carry[2])
 {
-	bool beyond = false;
+	const bool in[2] = {carry[0], carry[1]};
 
+	carry[0] = carry[1] = false;
 	for (unsigned i = 0; i < 256; i++)
 		for (unsigned j = 0; j < 256 && cell_can_be(x, (uint8_t)i); j++)
-			for (unsigned c = 0; c <= carry && cell_can_be(y, (uint8_t)j); c++) {
-				unsigned v = (i + j + c) & 0xff;
+			for (unsigned c = 0; c < 2 && cell_can_be(y, (uint8_t)j); c++) {
+				unsigned carries = (i & ~boundary & 0xff) + (j & ~boundary & 0xff) + c;
 
-				sum->values[v / 64] |= 1ull << v % 64;
-				beyond |= i + j + c > 0xff;
+				if (!in[c])
+					continue;
+				add_value(sum, (uint8_t)(carries ^ ((i ^ j) & boundary)));
+				carry[carries >> 8] = true;
 			}
-	return beyond;
 }
 
 /* A carry is a decision, as that of a CAS is: the bytes that it came from do not count as a source. A
  * boundary stops it */
 static void add(struct machine *m, const struct reach *word)
 {
-	bool carry = false, decided = is_decided(m);
+	bool carry[2] = {true, false}, decided = is_decided(m);
 
 	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
 		const struct cell *more = operand(m, CHAIN_F_ADD, k);
 		const struct cell *boundary = operand(m, CHAIN_F_BOUNDARY, k);
 		struct cell now = load(m, word, k), sum = {.from = more->from | now.from,
 							    .influence = more->influence | now.influence};
+		uint8_t stops = 0;
 
+		if (boundary)
+			sum.from |= boundary->from;
 		decided |= (sum.influence & DECIDED) || sum.from >> CLIENT & 1;
 		sum.influence |= decided ? DECIDED | SUMMED : 0;
-		if (m->shared &&
-			(carry || !cell_is_only(more, 0))) { /* how often, with a loop nobody knows */
+		if (boundary && !is_const(boundary, &stops)) {
 			memset(sum.values, 0xff, sizeof(sum.values));
-			carry = true;
+			carry[0] = carry[1] = true;
+		} else if (m->shared && (carry[1] || !cell_is_only(more, 0))) {
+			/* how often, with a loop nobody knows */
+			memset(sum.values, 0xff, sizeof(sum.values));
+			carry[0] = true;
+			carry[1] = !(stops & 0x80);
 		} else {
-			carry = add_values(&sum, &now, more, carry);
+			add_values(&sum, &now, more, stops, carry);
 		}
 		store(m, word, k, &sum);
-		if (boundary && !boundary->values[0] && !boundary->values[1]) /* all have the top bit */
-			carry = false;
 	}
 }
 

@@ -105,8 +105,14 @@ static void masks(void **state)
 	t.d.args++;
 	t.d.nargs--;
 	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x1), .what = "write"));
+	/* a boundary inside of a byte stops what comes from below, not what comes from above */
 	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
 		.add = 1, .boundary = 0x40ull << 48, .line = 4);
+	t.d.args++;
+	t.d.nargs--;
+	assert_fine();
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
+		.add = 0x80ull << 48, .boundary = 0x40ull << 48, .line = 4);
 	t.d.args++;
 	t.d.nargs--;
 	assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(0x1), .what = "write"));
@@ -124,6 +130,96 @@ static void masks(void **state)
 	t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_CAS, .remote = REGION(COUNTS, 8, 0),
 		.line = 6);
 	assert_fine();
+}
+
+/* Of an opcode in which bits are replaced or added, every value that comes of it, and no other */
+static void bits(void **state)
+{
+	static const struct {
+		uint8_t init, swap, mask; /* or */
+		uint8_t add, boundary;
+		unsigned opcode; /* which it can have then, 0: none but its own and a NOP's */
+	} cases[] = {
+		{WQE_OP_WRITE, .swap = 0x10, .mask = 0x18, .opcode = WQE_OP_READ},
+		{WQE_OP_WRITE, .swap = 0x11, .mask = 0x10, .opcode = 0x18},
+		{WQE_OP_WRITE, .swap = 0xff, .mask = 0x01, .opcode = WQE_OP_WRITE_IMM},
+		{WQE_OP_WRITE, .swap = 0xf7, .mask = 0x08},
+		{0, .swap = 0xff, .mask = 0x08},
+		{0, .swap = 0xff, .mask = 0x18, .opcode = 0x18},
+		{WQE_OP_WRITE, .add = 0x18, .boundary = 0x08, .opcode = WQE_OP_READ},
+		{WQE_OP_WRITE, .add = 0x08, .boundary = 0x08},
+		{WQE_OP_WRITE, .add = 0x08, .boundary = 0x88, .opcode = 0},
+		{WQE_OP_WRITE, .add = 0x08, .boundary = 0x80, .opcode = WQE_OP_READ},
+		{WQE_OP_WRITE, .add = 0xf8, .boundary = 0xff, .opcode = 0xf0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint8_t init[48] = {[7] = cases[i].init};
+
+		fresh();
+		t.w.init = init;
+		t.a[0] = PLACE(WORD(40, 1));
+		t.s[MATCH] = STEP(.label = "match", .queue = 1, .remote = WORD(0, 0),
+			.verb = cases[i].mask ? CHAIN_MASKED_CAS : CHAIN_MASKED_FETCH_ADD,
+			.swap = (uint64_t)cases[i].swap << 56, .swap_mask = (uint64_t)cases[i].mask << 56,
+			.add = (uint64_t)cases[i].add << 56, .boundary = (uint64_t)cases[i].boundary << 56,
+			.line = 4);
+		if (cases[i].opcode)
+			assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(cases[i].opcode),
+				.what = "write"));
+		else
+			assert_fine();
+	}
+	/* a mask that nobody knows */
+	t.a[0] = PLACE(FIELD("match", CHAIN_F_SWAP_MASK, 0, 1));
+	t.s[MATCH] =
+		STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_CAS, .remote = WORD(0, 0), .line = 4);
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
+	t.a[0] = PLACE(FIELD("match", CHAIN_F_BOUNDARY, 0, 1));
+	t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = CHAIN_MASKED_FETCH_ADD, .remote = WORD(0, 0),
+		.line = 4);
+	t.w.init = (const uint8_t[48]){[7] = WQE_OP_WRITE};
+	assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
+}
+
+/* Two queues look for a value one after the other: what the first leaves if it fails, others may find */
+static void sought_twice(void **state)
+{
+	static const struct chain_queue_desc three[] = {{"reply", 2}, {"code", 0}, {"other", 0}};
+	const struct chain_step seek = {.queue = 1,
+		.verb = CHAIN_MASKED_CAS,
+		.remote = WORD(0, 0),
+		.compare_mask = 0xffull << 56,
+		.swap = (uint64_t)WQE_OP_WRITE << 56,
+		.swap_mask = 0xffull << 56,
+		.line = 4};
+
+	(void)state;
+	for (unsigned wrong = 0; wrong < 4; wrong++) {
+		fresh();
+		t.w.init = (const uint8_t[48]){[7] = 2};
+		t.a[0] = PLACE(WORD(40, 1));
+		t.s[MATCH] = t.s[COUNT] = seek;
+		t.s[MATCH].compare = 2ull << 56;
+		t.s[COUNT].compare = 3ull << 56;
+		t.s[NOTE] = good[DECIDE];
+		t.s[DECIDE] = t.s[COUNT];
+		t.s[COUNT] = STEP(.queue = 1, .verb = CHAIN_NOP);
+		t.d.args++;
+		t.d.nargs = 1;
+		t.d.queues = three;
+		t.d.nqueues = 3;
+		t.s[COUNT].queue = 2;
+		if (wrong & 1)
+			t.s[DECIDE].queue = 2;
+		if (wrong & 2)
+			t.s[NOTE].queue = 2;
+		if (wrong)
+			assert_wrong(WRONG(OPCODE, HIT, NOTE, LINES(10, 5), NUMBERS(2), .what = "write"));
+		else
+			assert_fine();
+	}
 }
 
 /* A CAS that looks for the carry in the lane leaves none behind */
@@ -551,6 +647,8 @@ int main(void)
 		cmocka_unit_test(opcodes),
 		cmocka_unit_test(old_values),
 		cmocka_unit_test(masks),
+		cmocka_unit_test(bits),
+		cmocka_unit_test(sought_twice),
 		cmocka_unit_test(lanes_that_carry),
 		cmocka_unit_test(lanes_on_trust),
 		cmocka_unit_test(control_segments),
