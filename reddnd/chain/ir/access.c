@@ -41,7 +41,7 @@ static uint32_t remote_bytes(struct collector *c, unsigned s)
 static void mark(struct collector *c, const struct layout_range *r)
 {
 	if (r->sym == CHAIN_SYM_QUEUE)
-		for (uint32_t i = 0; i < r->len; i++)
+		for (uint64_t i = 0; i < r->len; i++)
 			c->written[r->index][r->offset + i] = 1;
 }
 
@@ -89,7 +89,7 @@ static void widen(
 	if (!is_written(c, s, field, sge))
 		return;
 	r->offset = 0;
-	r->len = UINT32_MAX;
+	r->len = LAYOUT_ALL;
 }
 
 /* How far data goes whose length is replaced, only the key bounds; of the reply, what is declared */
@@ -128,7 +128,7 @@ static void add_call(struct collector *c, struct access a)
 	for (unsigned i = 0; i < d->nregions && i < CHAIN_MAX_WINDOWS; i++) {
 		if (!touched[i])
 			continue;
-		a.r = (struct layout_range){.sym = CHAIN_SYM_REGION, .index = (uint8_t)i, .len = UINT32_MAX};
+		a.r = (struct layout_range){.sym = CHAIN_SYM_REGION, .index = (uint8_t)i, .len = LAYOUT_ALL};
 		a.write = written[i];
 		add(c, a);
 	}
@@ -157,7 +157,7 @@ static void add_step(struct collector *c, unsigned s)
 	for (unsigned i = 0; i < l->step[s].nsge; i++) {
 		a.r = place(c, &st->local[i], longest(&st->local[i]));
 		if (!v->atomic_bytes && !has_an_end(c, s, i)) {
-			a.r.len = UINT32_MAX;
+			a.r.len = LAYOUT_ALL;
 			ends = false;
 		}
 		widen(c, s, CHAIN_F_LOCAL_ADDR, i, &a.r);
@@ -172,7 +172,7 @@ static void add_step(struct collector *c, unsigned s)
 	a.atomic = v->atomic_bytes;
 	a.r = place(c, &st->remote, remote_bytes(c, s));
 	if (!ends)
-		a.r.len = UINT32_MAX;
+		a.r.len = LAYOUT_ALL;
 	widen(c, s, CHAIN_F_REMOTE_ADDR, 0, &a.r);
 	add(c, a);
 }

@@ -36,9 +36,12 @@ struct layout {
 struct layout_range {
 	uint8_t sym, index;
 	uint16_t step; /* of a field, else LAYOUT_NONE */
-	uint64_t offset;
-	uint32_t len;
+	uint64_t offset, len;
 };
+
+/** Bytes of a range that reaches to the end of its symbol: more than a region can have, and no sum of an
+ * offset and that overflows. */
+#define LAYOUT_ALL (1ull << 62)
 
 /** CHAIN_REFUSED, with the reason in l->err: as CHAIN_REFUSE(). */
 #define layout_refuse(l, reason, ...) CHAIN_REFUSE((l)->err, reason, ##__VA_ARGS__)

@@ -581,6 +581,15 @@ static void lengths_have_no_end(void **state)
 	s[5].local[0].index = 1;
 	s[5].remote.index = 0;
 	check_one_queue(s, n, WRONG(READ_AND_WRITE, 5, 6, LINES(6)));
+	/* nor has an address, and a region may be larger than 4 GiB */
+	s[5].remote = (struct chain_place)REGION(1, 0);
+	s[5].local[0] = (struct chain_place)WORD(8, 8);
+	s[6].remote = (struct chain_place)REGION(1, 0);
+	s[6].remote.from = UINT32_MAX;
+	s[2].local[0] = (struct chain_place)WORD(16, 8);
+	check_one_queue(s, n, FINE);
+	s[2].local[0] = (struct chain_place)FIELD("copy", CHAIN_F_REMOTE_ADDR, 3, 5);
+	check_one_queue(s, n, WRONG(READ_AND_WRITE, 5, 6, LINES(6)));
 }
 
 /* A fence waits for READs and atomics, and their answers come after those of all before them */
