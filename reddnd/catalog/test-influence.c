@@ -27,7 +27,7 @@ static void test_influence(void **state)
 	char text[2000], *errors;
 
 	(void)state;
-	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
+	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("hop.rdn",
 		"program hop\nregion from\nregion to writable\nwrite from @ 16 as be32 -> to @ 8\n"
@@ -112,7 +112,7 @@ static void test_influence_stays(void **state)
 	char text[1000], *errors;
 
 	(void)state;
-	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be32 -> w.length\n"
+	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 8 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");

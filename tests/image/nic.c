@@ -355,6 +355,8 @@ static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 			return wrong(n, w, "a key of the client");
 		if (len.is_const && len.most == 0)
 			return wrong(n, w, "a segment of 2^31 bytes");
+		if (len.most >> 31)
+			return wrong(n, w, "a length that makes the segment inline");
 		all.is_const &= len.is_const;
 		all.is_posted &= len.is_posted;
 		all.most += len.most;

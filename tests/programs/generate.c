@@ -288,7 +288,7 @@ static void read_and_write(struct gen *g)
 		if (chance(g, 30) && (n || f + 1 < g->structs[st].n))
 			continue;
 		put(g, "%sf%u -> ", n++ ? ", " : "", f);
-		if (t.order == 'b' && t.bytes <= 4 && !length && chance(g, 70)) {
+		if (t.order == 'b' && t.bytes <= 3 && !length && chance(g, 70)) {
 			length = true;
 			put(g, "l%u.length", label);
 		} else if (t.order == 'b' && !address && chance(g, 60)) {

@@ -141,6 +141,9 @@
 	X(LENGTH_BEYOND, "{at}: {other} replaces a length, so that it would reach bytes beyond those that "  \
 			 "are named")                                                                        \
 	X(LENGTH_REQUEST, "{at}: {other} lets a request choose how many bytes it moves")                     \
+	X(LENGTH_INLINE, "{at}: {other} can set the highest bit of a length, by which a NIC takes the "      \
+			 "segment for inline data; bring the lower bytes alone, such as a be24")             \
+	X(LENGTH_MAX, "{at}: {other} makes a length of {0}, and the declared maximum is {1}")                \
 	X(LENGTH_UNKNOWN, "{at}: its length is replaced; declare the most that it can be")                   \
 	X(SLOT_END, "{at}: writes up to byte {0} of the reply slot, which has {1}")                          \
 	X(REPLY_BYTES, "{at}: a reply cannot have {0} bytes")                                                \

@@ -218,19 +218,29 @@ static int check_place(struct bounds *b, const struct access_to *a)
 	return 0;
 }
 
-/* The largest number that @n bytes can be */
+/* What @n bytes can be at most, if those that a region has a part in are as small as can be */
 static uint64_t most(const struct cell *c, unsigned n)
 {
 	uint64_t number = 0;
 
 	for (; n--; c++) {
-		unsigned v = 255;
+		const bool trusted = c->from >> REGION & 1;
+		unsigned v = trusted ? 0 : 255;
 
 		while (!cell_can_be(c, (uint8_t)v))
-			v--;
+			v = trusted ? v + 1 : v - 1;
 		number = number << 8 | v;
 	}
 	return number;
+}
+
+/* Inline data have their length in the same place, with the highest bit set */
+static bool can_be_inline(const struct cell *len)
+{
+	for (unsigned v = 0x80; v < 0x100; v++)
+		if (cell_can_be(len, (uint8_t)v))
+			return true;
+	return false;
 }
 
 static bool is_summed(const struct cell *c, unsigned n)
@@ -249,9 +259,9 @@ static bool is_chosen(const struct chain_place *p, const struct cell *len)
 {
 	if (!cells_of_client(len, LEN_BYTES))
 		return false;
-	if (cells_written_from(len, LEN_BYTES, REGION))
-		return is_summed(len, LEN_BYTES);
-	return !p->max || most(len, LEN_BYTES) > p->max;
+	if (cells_written_from(len, LEN_BYTES, REGION) && is_summed(len, LEN_BYTES))
+		return true;
+	return !p->max ? !cells_written_from(len, LEN_BYTES, REGION) : most(len, LEN_BYTES) > p->max;
 }
 
 /* A data segment whose length is replaced, and @remote, what is on the other side of it */
@@ -274,6 +284,13 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 			&b->m.l, LENGTH_REQUEST, .at = here(b), .other = layout_at(&b->m.l, writer(data)));
 	if (st->queue == 0 && !p->max)
 		return layout_refuse(&b->m.l, LENGTH_UNKNOWN, .at = here(b));
+	data = cells_written(len, LEN_BYTES);
+	if (p->max && most(len, LEN_BYTES) > p->max)
+		return layout_refuse(&b->m.l, LENGTH_MAX, .at = here(b),
+			.other = layout_at(&b->m.l, writer(data)), .number = {most(len, LEN_BYTES), p->max});
+	if (can_be_inline(len))
+		return layout_refuse(
+			&b->m.l, LENGTH_INLINE, .at = here(b), .other = layout_at(&b->m.l, writer(len)));
 	return 0;
 }
 

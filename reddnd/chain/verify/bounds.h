@@ -24,8 +24,9 @@
  * slot. Addresses in a region may be replaced by anything: the region's key, which no step can change, spans
  * the region and nothing else;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
- *     from a request, or that a client adds up or chooses beyond the declared maximum; and one of the reply
- *     that has no declared maximum;
+ *     from a request, that a client adds up, or that the program makes larger than the declared maximum; one
+ *     of the reply that has no declared maximum; and one whose highest bit may be set, which would make the
+ *     segment inline;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place beyond the end of its region, if its size is declared;
  *   - a write to a region that is not declared writable, or, at a place or of a length that a client

@@ -96,7 +96,7 @@ static void loops(void **state)
 		.local = {REGION(SHARED, 0, 8)});
 	assert_wrong_loop(WRONG(LENGTH_BEYOND, 1, 0, LABELS("copy", "in"), LINES(0, 0)));
 	u.s[0] = STEP(.label = "in", .verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
-		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 0, 4)});
+		.local = {FIELD("copy", CHAIN_F_LOCAL_LEN, 1, 3)});
 	u.s[1] = STEP(.label = "copy", .verb = CHAIN_WRITE, .remote = REGION(COUNTS, 8, 0),
 		.local = {REGION(HEAP, 0, 8)});
 	assert_fine();

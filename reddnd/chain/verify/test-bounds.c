@@ -515,11 +515,57 @@ static void decide(struct chain_step st)
 	t.s[NOTE].line = 7;
 }
 
+/* The declared maximum holds for what the program itself makes of a length */
+static void lengths_that_are_known(void **state)
+{
+	static const uint8_t fits[48] = {[18] = 3, [19] = 232}, beyond[48] = {[18] = 3, [19] = 233},
+			     top[48] = {[16] = 0x7f}, inline_[48] = {[16] = 0x80};
+
+	static const uint64_t most[] = {0, 1001, 0x7f000000, 0x80000000}; /* or more by what was there */
+
+	(void)state;
+	for (unsigned mixed = 0; mixed < 2; mixed++) {
+		const struct chain_place length = FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4 - mixed);
+		const struct chain_step bring = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ,
+			.remote = WORD(16, 0), .local = {length}, .line = 7);
+
+		for (unsigned i = 0; i < 4; i++) {
+			fresh();
+			t.d.nargs = 2;
+			t.a[1] = PLACE(WORD(32, 5)); /* LOOK reads where the program has it */
+			t.s[COUNT].local[0] = PLACE(WORD(8, 8));
+			t.s[LOOK].local[0] =
+				mixed ? PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 3, 1)) : PLACE(WORD(40, 1));
+			t.s[LOOK].local[1] = PLACE(WORD(41, 7));
+			t.s[NOTE] = bring;
+			t.w.init = (const uint8_t *const[]){fits, beyond, top, inline_}[i];
+			if (i == 0 || (i == 1 && mixed))
+				assert_fine();
+			else
+				assert_wrong(WRONG(LENGTH_MAX, HIT, NOTE, LINES(10, 7),
+					NUMBERS(most[i] + (i > 1 && !mixed), 1000)));
+		}
+	}
+}
+
+/* Nor may a region set the bit by which a segment is inline: the reply would have the key that follows it */
+static void lengths_are_no_inline_data(void **state)
+{
+	(void)state;
+	fresh();
+	t.s[LOOK].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4));
+	t.s[LOOK].local[2] = PLACE(WORD(0, 6));
+	assert_wrong(WRONG(LENGTH_INLINE, HIT, LOOK, LINES(10, 3)));
+	t.s[LOOK].local[0] = PLACE(FIELD("note", CHAIN_F_LOCAL_LEN, 0, 4));
+	t.s[NOTE].local[0] = PLACE(REGION(HEAP, 0, 1));
+	assert_wrong(WRONG(LENGTH_INLINE, NOTE, LOOK, LINES(7, 3)));
+}
+
 /* A client that decides whether another length is used, or how much is added, has chosen it */
 static void lengths_that_are_decided(void **state)
 {
-	const struct chain_step bring = STEP(.verb = CHAIN_READ, .remote = WORD(16, 0),
-		.local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4)});
+	const struct chain_step bring = STEP(.verb = CHAIN_READ, .remote = WORD(17, 0),
+		.local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3)});
 
 	(void)state;
 	decide(bring);
@@ -541,7 +587,7 @@ static void lengths_that_are_decided(void **state)
 	/* but not what the client adds to it, or has the chain add to it */
 	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = WORD(24, 0), .add = 1));
 	t.s[DECIDED] = bring;
-	t.s[DECIDED].remote.from = 24;
+	t.s[DECIDED].remote.from = 25;
 	t.s[DECIDED].queue = 1;
 	t.s[DECIDED].label = "bring";
 	t.s[DECIDED].line = 8;
@@ -590,8 +636,8 @@ static void what_is_theirs(void **state)
 		decide(STEP(.verb = CHAIN_NOP));
 		t.r[TABLE].theirs = (struct chain_span){8, 16};
 		t.s[LOOK].remote.from = from;
-		t.s[LOOK].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 4));
-		t.s[LOOK].local[1] = PLACE(WORD(40, 4));
+		t.s[LOOK].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3));
+		t.s[LOOK].local[1] = PLACE(WORD(40, 5));
 		t.s[LOOK].local[2] = PLACE({0});
 		if (from == 8)
 			assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK, LINES(10, 3)));
@@ -656,6 +702,8 @@ int main(void)
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
+		cmocka_unit_test(lengths_that_are_known),
+		cmocka_unit_test(lengths_are_no_inline_data),
 		cmocka_unit_test(lengths_that_are_decided),
 		cmocka_unit_test(what_is_theirs),
 		cmocka_unit_test(no_memory),
