@@ -96,13 +96,13 @@ static bool number_type(const char *word, struct syn_type *type)
 
 bool parse_is_reserved(const char *word)
 {
-	struct syn_type ignored;
+	struct syn_type type;
 
 	for (size_t i = 0; i < sizeof(RESERVED) / sizeof(RESERVED[0]); i++) {
 		if (!strcmp(word, RESERVED[i]))
 			return true;
 	}
-	return number_type(word, &ignored);
+	return number_type(word, &type) && type.bits; /* there is no u1 */
 }
 
 struct syn_name parse_name(struct parser *p, const char *what)

@@ -87,6 +87,20 @@ static bool writes_late(struct lower *l)
 	return false;
 }
 
+static void refuse_second(struct lower *l, const struct ast_verb *first, const struct ast_verb *second)
+{
+	if (first->pos.line == second->pos.line && first->pos.col == second->pos.col)
+		lower_refuse(l, ANSWER, second->pos,
+			"an earlier iteration of the loop may have answered the request already, and a "
+			"request is answered once; set a variable here and answer after the loop, or leave "
+			"the loop with a `break` under one `if`");
+	else
+		lower_refuse(l, ANSWER, second->pos,
+			"line %u may have answered the request already, and a request is answered once; put "
+			"one of the two into the `else` of the other's condition",
+			first->pos.line);
+}
+
 void lower_check_answers(struct lower *l)
 {
 	if (writes_late(l))
@@ -95,11 +109,7 @@ void lower_check_answers(struct lower *l)
 		for (unsigned k = i + 1; k < l->nops; k++)
 			if (answer(&l->op[i]) && answer(&l->op[k]) &&
 				!lower_excludes(l->op[i].guard, l->op[k].guard)) {
-				lower_refuse(l, ANSWER, answer(&l->op[k])->pos,
-					"line %u may have answered the request already, and a request is "
-					"answered once; put one of the two into the `else` of the other's "
-					"condition",
-					answer(&l->op[i])->pos.line);
+				refuse_second(l, answer(&l->op[i]), answer(&l->op[k]));
 				return;
 			}
 	answered(l, NULL);
