@@ -23,7 +23,7 @@ enum prm_opcode {
 	PRM_OP_QUERY_QP = 0x50b, PRM_OP_INIT2INIT_QP = 0x50e,
 };
 
-/* What timestamps of a queue are. DEFAULT: what the device is set to; only where a capability lists formats */
+/* What timestamps of a queue are. DEFAULT: what the device is set to */
 enum prm_ts_format { PRM_TS_FREE_RUNNING = 0, PRM_TS_DEFAULT = 1, PRM_TS_REAL_TIME = 2 };
 
 /* op_mod of QUERY_HCA_CAP is type << 1 | 1 for the current (not maximal) value */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
 	/* No library writes this arm word: the first arm of libmlx5 writes 0, the value of a fresh record */
@@ -16,6 +17,27 @@ enum {
 	ARM_SOLICITED = 1 << 24,
 	INDEX_MASK = 0xffffff,
 };
+
+/*
+ * A device only reads doorbell records, and learns from a ring that a CQ was armed. Here a ring may be
+ * overwritten, and only a new word shows it. Software may have its record in memory that the device may not
+ * write to: UCX 1.23 does (uct_ib_mlx5_add_page). Memory that nobody here can write to stays as it is.
+ */
+static void poison(struct hw_cq *cq)
+{
+	enum { PAGE = 4096 };
+	void *page = (void *)((uintptr_t)cq->db & ~(uintptr_t)(PAGE - 1));
+	bool opens = !cq->db_mem->writable;
+
+	if (opens && mprotect(page, PAGE, PROT_READ | PROT_WRITE) < 0) {
+		cq->arm_word = hw_db_read(&cq->db[1]);
+		return;
+	}
+	cq->arm_word = ARM_POISON;
+	__atomic_store_n(&cq->db[1], ARM_POISON, __ATOMIC_RELEASE);
+	if (opens)
+		mprotect(page, PAGE, PROT_READ);
+}
 
 int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq **out)
 {
@@ -52,8 +74,7 @@ int hw_cq_create(struct hw_dev *dev, const struct hw_cq_attr *attr, struct hw_cq
 	cq->on_comp = attr->on_comp;
 	cq->on_error = attr->on_error;
 	cq->arg = attr->arg;
-	cq->arm_word = ARM_POISON;
-	__atomic_store_n(&cq->db[1], ARM_POISON, __ATOMIC_RELEASE);
+	poison(cq);
 	TAILQ_INIT(&cq->waiters);
 	hw_uar_add_cq(uar, cq);
 	*out = cq;

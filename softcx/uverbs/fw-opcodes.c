@@ -7,22 +7,21 @@
 bool uverbs_fw_is_general(unsigned op)
 {
 	static const uint16_t known[] = {
-		PRM_OP_QUERY_HCA_CAP, 0x101, /* QUERY_ADAPTER */
-		0x10a,                       /* QUERY_ISSI */
-		0x740,                       /* QUERY_ESW_FUNCTIONS */
-		0x750,                       /* QUERY_VPORT_STATE */
-		0x752,                       /* QUERY_ESW_VPORT_CONTEXT */
-		0x754,                       /* QUERY_NIC_VPORT_CONTEXT */
-		0x760,                       /* QUERY_ROCE_ADDRESS */
-		0x762,                       /* QUERY_HCA_VPORT_CONTEXT */
-		0x76f,                       /* QUERY_VNIC_ENV */
-		0x770,                       /* QUERY_VPORT_COUNTER */
-		0x80a,                       /* GET_DROPPED_PACKET_LOG */
-		0x80d,                       /* NOP */
-		0x822,                       /* QUERY_CONG_STATUS */
-		0x824,                       /* QUERY_CONG_PARAMS */
-		0x826,                       /* QUERY_CONG_STATISTICS */
-		0x842,                       /* QUERY_LAG */
+		PRM_OP_QUERY_HCA_CAP, PRM_OP_QUERY_LAG, 0x101, /* QUERY_ADAPTER */
+		0x10a,                                         /* QUERY_ISSI */
+		0x740,                                         /* QUERY_ESW_FUNCTIONS */
+		0x750,                                         /* QUERY_VPORT_STATE */
+		0x752,                                         /* QUERY_ESW_VPORT_CONTEXT */
+		0x754,                                         /* QUERY_NIC_VPORT_CONTEXT */
+		0x760,                                         /* QUERY_ROCE_ADDRESS */
+		0x762,                                         /* QUERY_HCA_VPORT_CONTEXT */
+		0x76f,                                         /* QUERY_VNIC_ENV */
+		0x770,                                         /* QUERY_VPORT_COUNTER */
+		0x80a,                                         /* GET_DROPPED_PACKET_LOG */
+		0x80d,                                         /* NOP */
+		0x822,                                         /* QUERY_CONG_STATUS */
+		0x824,                                         /* QUERY_CONG_PARAMS */
+		0x826,                                         /* QUERY_CONG_STATISTICS */
 	};
 
 	for (size_t i = 0; i < COUNT(known); i++)

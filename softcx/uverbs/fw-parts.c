@@ -87,7 +87,7 @@ int uverbs_fw_ring(struct uverbs_file *file, const struct uverbs_mbox *m, const 
 		r = uverbs_fw_umem(file, m, at->umem, at->off, at->bytes, UVERBS_PAGE, at->write, &ring->buf);
 	if (r == 0 && ring->buf)
 		r = uverbs_fw_umem_offset(m, ring->buf, at->off);
-	return r < 0 ? r : uverbs_fw_umem(file, m, at->db_umem, at->db_off, 8, 8, at->write, &ring->db);
+	return r < 0 ? r : uverbs_fw_umem(file, m, at->db_umem, at->db_off, 8, 8, false, &ring->db);
 }
 
 void uverbs_fw_need_ring(struct uverbs_devx *devx, const struct uverbs_fw_ring *ring)

@@ -41,15 +41,11 @@ int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r)
 	}
 }
 
-int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
+static int query_caps(struct uverbs_file *file, const struct uverbs_mbox *m)
 {
 	uint8_t page[4096];
 	size_t room;
 
-	if (!uverbs_fw_is_general(uverbs_fw_opcode(m)))
-		return -EINVAL;
-	if (uverbs_fw_opcode(m) != PRM_OP_QUERY_HCA_CAP)
-		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
 	if (uverbs_fw_lengths(m, PRM_SIZE_query_hca_cap_in, PRM_SIZE_destroy_out) < 0)
 		return -EREMOTEIO;
 	if (!uverbs_caps_hca(file->dev, (unsigned)prm_get(m->in, PRM_in_op_mod), page))
@@ -59,6 +55,21 @@ int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
 		room < sizeof(page) ? room : sizeof(page));
 	return 0;
 }
+
+int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m)
+{
+	if (!uverbs_fw_is_general(uverbs_fw_opcode(m)))
+		return -EINVAL;
+	switch (uverbs_fw_opcode(m)) {
+	case PRM_OP_QUERY_HCA_CAP:
+		return query_caps(file, m);
+	case PRM_OP_QUERY_LAG: /* no bond: the context is all 0 */
+		return uverbs_fw_lengths(m, PRM_SIZE_query_lag_in, PRM_SIZE_query_lag_out);
+	default:
+		return uverbs_fw_refuse(m, FW_BAD_OP, FW_SYN_OPCODE);
+	}
+}
+
 int uverbs_fw_create(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
 	struct uverbs_devx **devx)
 {

@@ -13,12 +13,14 @@
 enum {
 	PRM_OP_QUERY_MKEY = 0x201,
 	PRM_OP_CREATE_DCT = 0x710,
+	PRM_OP_QUERY_LAG = 0x842,
 	PRM_OP_CREATE_RMP = 0x90c,
 	PRM_OP_CREATE_GENERAL = 0xa00, PRM_OP_MODIFY_GENERAL = 0xa01, PRM_OP_QUERY_GENERAL = 0xa02,
 	PRM_OBJ_SCHED_ELEMENT = 0x26,
 	PRM_CAP_QOS = 0xc,
 	PRM_SIZE_sched_element_in = 144, PRM_SIZE_sched_element = 128,
 	PRM_SIZE_klm = 16,
+	PRM_SIZE_query_lag_in = 16, PRM_SIZE_query_lag_out = 16,
 	PRM_SIZE_create_dct_in = 128, PRM_SIZE_create_dct_out = 16,
 	PRM_SIZE_create_rmp_in = 272, PRM_SIZE_create_rmp_out = 16,
 	PRM_SIZE_modify_qp_ext_in = 464, /* INIT2INIT and RTS2RTS with their extension */

@@ -35,8 +35,9 @@ int uverbs_srq_create(struct uverbs_file *file, struct nic_call *call, const str
 	uint32_t wqes, stride;
 	int r;
 
-	/* A next-segment of 16 bytes, then the scatter list (Linux mlx5_ib: one WQE is never used) */
-	if (req->max_wr >= UVERBS_MAX_SRQ_WR || req->max_sge > UVERBS_MAX_SRQ_SGE)
+	/* A next-segment of 16 bytes, then the scatter list (Linux hw/mlx5/srq.c: one WQE is never used, and
+	 * max_wr is below 1 << log_max_srq_sz) */
+	if (req->max_wr > UVERBS_MAX_SRQ_WR || req->max_sge > UVERBS_MAX_SRQ_SGE)
 		return -EINVAL;
 	if (drv->flags || drv->reserved0 || drv->reserved1)
 		return -EINVAL;

@@ -129,7 +129,7 @@ static void test_clocks(void **state)
 {
 	enum { SYN_TS_FORMAT = 0x5c0034 };
 	static const bool allowed[][4] = {
-		[PROFILE_FREE_RUNNING] = {true, false, false, false},
+		[PROFILE_FREE_RUNNING] = {true, true, false, false},
 		[PROFILE_REAL_TIME] = {false, true, true, false},
 		[PROFILE_BOTH_CLOCKS] = {true, true, true, false},
 	};

@@ -48,7 +48,7 @@ enum { OP_WRITE = 0x08, OP_WAIT = 0x0f, OP_CAS = 0x11, OP_SEND_EN = 0x17 };
 
 static struct ibv_context *ctx;
 static struct mlx5dv_devx_uar *uar;
-static struct mlx5dv_devx_umem *umem;
+static struct mlx5dv_devx_umem *umem, *records; /* the device only reads the latter */
 static struct ibv_mr *mr;
 static uint8_t *arena;
 static uint32_t pdn, eqn;
@@ -95,6 +95,8 @@ static void open_device(void)
 	CHECK(uar, "%s", strerror(errno));
 	umem = mlx5dv_devx_umem_reg_ex(ctx, &queues);
 	CHECK(umem, "%s", strerror(errno));
+	records = mlx5dv_devx_umem_reg(ctx, arena + RECORDS, DATA - RECORDS, 0);
+	CHECK(records, "%s", strerror(errno));
 	CHECK(mlx5dv_devx_query_eqn(ctx, 0, &eqn) == 0, "%s", strerror(errno));
 }
 
@@ -151,8 +153,8 @@ static struct cq cq_new(uint64_t off, uint64_t db_off)
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
 	prm_set(in, PRM_create_cq_in_cq_umem_id, umem->umem_id);
 	prm_set(in, PRM_create_cq_in_cq_umem_offset, off);
-	prm_set(cqc, PRM_cqc_dbr_umem_id, umem->umem_id);
-	prm_set(cqc, PRM_cqc_dbr_addr, RECORDS + db_off);
+	prm_set(cqc, PRM_cqc_dbr_umem_id, records->umem_id);
+	prm_set(cqc, PRM_cqc_dbr_addr, db_off);
 	prm_set(cqc, PRM_cqc_log_cq_size, LOG_CQ);
 	prm_set(cqc, PRM_cqc_oi, 1);
 	prm_set(cqc, PRM_cqc_uar_page, uar->page_id);
@@ -180,8 +182,8 @@ static struct mlx5dv_devx_obj *qp_create(
 	prm_set(qpc, PRM_qpc_user_index, 0xffffff);
 	prm_set(qpc, PRM_qpc_cqn_snd, cqn);
 	prm_set(qpc, PRM_qpc_cqn_rcv, cqn);
-	prm_set(qpc, PRM_qpc_dbr_umem_id, umem->umem_id);
-	prm_set(qpc, PRM_qpc_dbr_addr, RECORDS + db_off);
+	prm_set(qpc, PRM_qpc_dbr_umem_id, records->umem_id);
+	prm_set(qpc, PRM_qpc_dbr_addr, db_off);
 	prm_set(qpc, PRM_qpc_cd_master, 1);
 	prm_set(qpc, PRM_qpc_cd_slave_send, managed);
 	/* Linux hw/mlx5/qp.c get_qp_ts_format: 0 where there is no choice */
@@ -412,6 +414,7 @@ int main(void)
 	CHECK(mlx5dv_devx_obj_destroy(worker_cq.obj) == 0 && mlx5dv_devx_obj_destroy(master_cq.obj) == 0,
 		"%s", strerror(errno));
 	mlx5dv_devx_destroy_event_channel(ch);
+	CHECK(mlx5dv_devx_umem_dereg(records) == 0, "%s", strerror(errno));
 	CHECK(mlx5dv_devx_umem_dereg(umem) == 0, "%s", strerror(errno));
 	mlx5dv_devx_free_uar(uar);
 	struct ibv_pd *pd = mr->pd;
