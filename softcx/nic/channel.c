@@ -171,6 +171,7 @@ static bool channel_request(struct channel *ch, const struct softcx_request *req
 	channel_used(ch);
 	if (killed(ch, KILL_BEFORE, req->op))
 		return false;
+	hardware_catch_up(ch->file->files->hardware);
 	if (req->op == SOFTCX_WRITE && !may_write(ch, req, &p->cred))
 		return channel_send(
 			ch, &(struct softcx_reply){.kind = SOFTCX_DONE, .rc = -EACCES}, NULL, 0, NULL, 0);

@@ -3,6 +3,7 @@
 
 #include "softcx/nic/channel.h"
 #include "softcx/nic/file.h"
+#include "softcx/nic/hardware.h"
 #include "softcx/nic/packet.h"
 #include "softcx/proto/proto.h"
 #include "softcx/uverbs/fw.h"
@@ -73,6 +74,7 @@ static void file_release(struct file *file)
 
 		file->files->hooks.closing(file->files->hooks.arg, &view);
 	}
+	hardware_catch_up(file->files->hardware);
 	if (file->uverbs)
 		uverbs_close(file->uverbs);
 	if (file->ucma)

@@ -7,7 +7,8 @@
 #include <sched.h>
 #include <signal.h>
 
-#define TURN 50000 /* ns of commands, before others may run */
+#define TURN 50000  /* ns of commands, before others may run */
+enum { AHEAD = 8 }; /* passes before a command */
 
 /* ---- commands --------------------------------------------------------------------------- */
 
@@ -33,6 +34,13 @@ static bool look_at_queues(struct hardware *h)
 	for (unsigned i = 0; busy && h->n > 1 && i < h->n; i++)
 		engine_visited(&h->engine[i]);
 	return busy;
+}
+
+void hardware_catch_up(struct hardware *h)
+{
+	for (unsigned i = 0; i < h->n; i++)
+		for (unsigned n = 0; n < AHEAD && engine_poll(&h->engine[i]); n++)
+			;
 }
 
 static void yield(struct hardware *h)

@@ -46,6 +46,12 @@ void hardware_stop(struct hardware *h);
 void hardware_leave(struct hardware *h);
 void hardware_enter(struct hardware *h);
 /**
+ * Before a command: executes what software rang before it. On PCIe a ring is ahead of the command, as a
+ * posted write overtakes no other (PCI Express Base, 2.4.1), and a command takes firmware longer than a
+ * message takes the queues. Bounded: of queues that have much to do, the command still finds something.
+ */
+void hardware_catch_up(struct hardware *h);
+/**
  * After each command, which may have changed anything: wakes the engines. The queues have their turn, and so
  * do programs that share the core.
  */

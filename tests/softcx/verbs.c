@@ -197,6 +197,47 @@ static void srq_of_nothing(void)
 	CHECK(ibv_destroy_srq(srq) == 0);
 }
 
+/* As many as max_srq_wr reports, which the library asks for with its own ones added */
+static void srq_of_the_maximum(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_sge = 1}};
+	struct ibv_device_attr device;
+	struct ibv_srq *srq;
+
+	CHECK(ibv_query_device(ctx, &device) == 0);
+	init.attr.max_wr = (uint32_t)device.max_srq_wr;
+	srq = ibv_create_srq(pd, &init);
+	CHECK(srq);
+	CHECK(init.attr.max_wr >= (uint32_t)device.max_srq_wr);
+	CHECK(ibv_destroy_srq(srq) == 0);
+}
+
+/* What was rung before a queue pair ends is sent: on PCIe the ring is ahead of the command. */
+static void rung_before_the_end(void)
+{
+	enum { ROUNDS = 1000 };
+	static uint64_t words[2];
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_attr end = {.qp_state = IBV_QPS_ERR};
+	int lost = 0;
+
+	CHECK(mr && cq);
+	for (words[0] = 1; words[0] <= ROUNDS; words[0]++) {
+		struct ibv_qp *qp = new_loop(cq);
+
+		post_write(qp, (uintptr_t)&words[0], (uintptr_t)&words[1], mr->lkey);
+		if (words[0] % 2)
+			CHECK(ibv_modify_qp(qp, &end, IBV_QP_STATE) == 0);
+		CHECK(ibv_destroy_qp(qp) == 0);
+		lost += __atomic_load_n(&words[1], __ATOMIC_ACQUIRE) != words[0];
+	}
+	CHECK(lost == 0);
+	CHECK(ibv_destroy_cq(cq) == 0);
+	CHECK(ibv_dereg_mr(mr) == 0);
+}
+
 static uint64_t wall_ns(void)
 {
 	struct timespec now;
@@ -248,6 +289,8 @@ int main(int argc, char **argv)
 		resize_loses_nothing();
 		create_flags();
 		srq_of_nothing();
+		srq_of_the_maximum();
+		rung_before_the_end();
 	}
 	CHECK(ibv_dealloc_pd(pd) == 0);
 	CHECK(ibv_close_device(ctx) == 0);
