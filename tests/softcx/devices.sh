@@ -99,4 +99,18 @@ fresh refused --device no-such true || rc=$?
 [[ $rc -eq 125 ]] || fail "--device no-such: exit status $rc" "$work/refused"
 grep -q 'no-such.conf: No such file' "$work/refused" || fail "--device no-such: other words" "$work/refused"
 ok "a name that does not exist"
+
+# ld.so separates the names in LD_PRELOAD by spaces and colons
+apart="$work/a b:c"
+mkdir -p "$apart"
+cp -r "${SOFTCX%/*}"/{softcx,nic,driver,devices} "$apart"
+SOFTCX=$apart/softcx fresh spaced ibv_devices || fail "from a folder with a space and a colon" "$work/spaced"
+grep -q mlx5_0 "$work/spaced" || fail "no device from a folder with a space and a colon" "$work/spaced"
+ok "from a folder with a space and a colon"
+mkdir "$work/c d"
+SOFTCX=$apart/softcx SOFTCX_DIR="$work/c d" on_nic spaced ibv_devices && fail "the directory has a space too" "$work/spaced"
+grep -q 'choose another directory with --dir' "$work/spaced" || fail "the directory has a space too" "$work/spaced"
+SOFTCX_DIR="$work/c d" "$apart/softcx" stop
+ok "where no name is without a space: a message"
+
 done_testing
