@@ -173,7 +173,7 @@ static int run_dump(const struct options *o, struct input *in, char **args, FILE
 			in->program->desc->queues[q].name, queue->wqebbs, queue->cqes, queue->head_wqebbs);
 		for (uint32_t w = 0; w < queue->wqebbs;)
 			w += dump_wqe(out, queue->wqes, w, queue->wqebbs,
-				chain_step_at(img, img->sets, q, (uint16_t)w, NULL));
+				chain_step_at(img, 1, q, (uint16_t)w, NULL));
 	}
 	fprintf(out, "scratch: %u bytes for each request\n", img->scratch_size);
 	for (uint32_t i = 0; i < img->scratch_size; i++)
@@ -193,10 +193,6 @@ static int run_run(const struct options *o, struct input *in, char **args, FILE 
 {
 	struct reddnc_run run = o->run;
 
-	if (in->program->image->sets > 1)
-		return TOOL_FAIL(EX_USAGE,
-			"run executes one request, which one set of code queues has: leave out "
-			"--two-sets");
 	run.program = in->program;
 	run.args = args;
 	run.json = o->json;
@@ -236,7 +232,6 @@ static const struct option long_options[] = {
 	{"no-masked-atomics", no_argument, NULL, 'M'},
 	{"fenced-enables", no_argument, NULL, 'F'},
 	{"overlap", no_argument, NULL, 'O'},
-	{"two-sets", no_argument, NULL, 'S'},
 	{"fetch-group", required_argument, NULL, 'G'},
 	{"region", required_argument, NULL, 'r'},
 	{"device", required_argument, NULL, 'd'},
@@ -246,7 +241,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jc:DMFOSG:r:d:t:hV"
+#define LETTERS "p:o:jc:DMFOG:r:d:t:hV"
 
 static const char options_text[] =
 	"  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
@@ -257,7 +252,6 @@ static const char options_text[] =
 	"  -M, --no-masked-atomics  compile for a device without masked atomics\n"
 	"  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
 	"  -O, --overlap            compile as reddnd does, so that requests may overlap\n"
-	"  -S, --two-sets           the same with two sets of code queues, which take turns\n"
 	"  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue together\n"
 	"  -r, --region NAME=FILE   run: a region of the program; the file changes only if the program "
 	"writes "
@@ -396,10 +390,6 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 			break;
 		case 'O':
 			o->target.overlap = true;
-			break;
-		case 'S':
-			o->target.overlap = true;
-			o->target.sets = 2;
 			break;
 		case 'G':
 			good = take_group(o, optarg);

@@ -107,7 +107,6 @@ struct catalog_offload {
 	bool recycled;
 	uint8_t engine; /* enum catalog_engine */
 	uint16_t depth_max;
-	uint16_t code_sets;   /* of code queues, which take turns: 1 or 2 */
 	uint32_t instances;   /* 0: automatic */
 	uint32_t wqe_budget;  /* per request, 0: none */
 	uint64_t time_budget; /* us, 0: none */

@@ -96,7 +96,6 @@ static const struct settings_rule offload_rules[] = {
 	{"regions", "a group: { nodes = \"users\"; }", SETTINGS_PARSE(SETTINGS_GROUP, bindings_parse)},
 	{"mode", "\"unrolled\" or \"recycled\"", SETTINGS_CHOICE, OFFLOAD(recycled),
 		.words = {"unrolled", "recycled"}},
-	{"code_sets", "a number of sets", SETTINGS_NUMBER, OFFLOAD(code_sets), 1, CHAIN_MAX_SETS},
 	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
 	{"depth_max", "a number of requests", SETTINGS_NUMBER, OFFLOAD(depth_max), 1, REDDN_WIRE_MAX_DEPTH},
 	{"instances", "a power of two, or 0", SETTINGS_PARSE(SETTINGS_INT, parse_instances)},
@@ -167,14 +166,12 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 /* Compiles for a device that has everything: what a real one lacks is found when it is opened */
 static void check_program(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
 {
-	const unsigned sets = o->engine == CATALOG_CPU ? 1 : o->code_sets;
-	const struct program_target any = {.masked_atomics = true, .overlap = sets > 1, .sets = sets};
+	const struct program_target any = {.masked_atomics = true};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 
 	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
-		settings_wrong(l, group, "offload \"%s\": its program has mistakes%s", o->name,
-			sets > 1 ? ", or cannot have two sets of code queues (\"code_sets\")" : "");
+		settings_wrong(l, group, "offload \"%s\": its program has mistakes", o->name);
 		if (messages)
 			fputs(messages, l->errors);
 		return;
@@ -193,7 +190,6 @@ void entries_parse_offload(struct settings *l, const config_setting_t *group)
 	o->where = settings_where(l, group);
 	o->engine = c->engine;
 	o->depth_max = DEPTH_DEFAULT;
-	o->code_sets = 1;
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
 		o->on_error[k].action = VERDICT_TERMINATE;

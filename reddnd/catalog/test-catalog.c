@@ -21,8 +21,7 @@ static void test_full(void **state)
 		conf_load("offloads = (\n"
 			  " { name = \"get\"; program = \"get\"; region = \"users\"; },\n"
 			  " { name = \"get2\"; program = \"get\"; region = \"users\"; mode = \"recycled\"; "
-			  "code_sets = 2; params "
-			  "= { width = 5; };\n"
+			  "params = { width = 5; };\n"
 			  "   depth_max = 7; instances = 16; engine = \"cpu\"; } );\n"
 			  "listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
 			  "device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" CONF_REGION);
@@ -44,12 +43,10 @@ static void test_full(void **state)
 	assert_string_equal(c->regions[0].where, "c:7");
 	assert_int_equal(c->noffloads, 2);
 	assert_false(c->offloads[0].recycled);
-	assert_int_equal(c->offloads[0].code_sets, 1);
 	assert_int_equal(c->offloads[0].nparams, 0);
 	assert_int_equal(c->offloads[0].depth_max, 64);
 	assert_int_equal(c->offloads[0].instances, 0);
 	assert_true(c->offloads[1].recycled);
-	assert_int_equal(c->offloads[1].code_sets, 2);
 	assert_int_equal(c->offloads[1].nparams, 1);
 	assert_string_equal(c->offloads[1].params[0].name, "width");
 	assert_int_equal(c->offloads[1].params[0].value, 5);
@@ -341,7 +338,6 @@ static const struct conf_mistake offload_mistakes[] = {
 		"no region \"user\"; did you mean \"users\"?"},
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
 		"no region \"zzz\"; declare it in \"regions\""},
-	{CONF_OFFLOAD "code_sets = 3;", "\"code_sets\" is 3; it must be a number of sets from 1 to 2"},
 	{CONF_OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
 	{CONF_OFFLOAD "engine = \"\";", "\"engine\" is \"\"; it must be \"nic\", \"cpu\" or \"auto\""},
 	{CONF_OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
@@ -394,7 +390,7 @@ static void test_budgets(void **state)
 		"device that needs the fewest\n";
 	const struct conf_mistake m[] = {
 		{"program = \"get\"; wqe_budget = 2;", fewest},
-		{"program = \"get\"; wqe_budget = 2; engine = \"cpu\"; code_sets = 2;", fewest},
+		{"program = \"get\"; wqe_budget = 2; engine = \"cpu\";", fewest},
 		{"program = \"look\"; time_budget = \"1s\"; wqe_budget = 100;",
 			"c:2: offload \"o\": its loop has no bound, so a \"wqe_budget\" needs a "
 			"\"loop_budget\"\n"},

@@ -76,8 +76,6 @@ int compile_offload(
 	int r;
 
 	target.overlap = target.overlap && !o->in_turn;
-	if (target.overlap)
-		target.sets = o->conf->code_sets;
 	r = compile_for(o, more, nmore, &target, &messages);
 	if (r <= 0)
 		return r;

@@ -60,8 +60,6 @@ static void add_image(uint64_t *h, const struct chain_image *img)
 	add_number(h, img->nregions);
 	add_number(h, img->arg_len);
 	add_number(h, img->pad_wqebbs);
-	if (img->sets > 1)
-		add_number(h, img->sets);
 }
 
 static void add_qp(uint64_t *h, const struct queue_layout_qp *q)

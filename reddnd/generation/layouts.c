@@ -178,7 +178,7 @@ int layouts_template(const struct offload *o, const struct queue_layout *l, cons
 	struct chain_env sizes = {.slots = l->slots};
 	int r = 0;
 
-	for (unsigned q = 0; q < chain_rings(o->img); q++)
+	for (unsigned q = 0; q < o->img->nqueues; q++)
 		sizes.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
 	if (!*t)
 		r = chain_template_new(t, o->img, &sizes, &l->recycling);

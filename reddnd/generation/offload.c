@@ -107,11 +107,6 @@ static int check_program(struct offload *o, const struct rnic_device *dev)
 
 	if (r != OVERLAPS)
 		return r;
-	if (o->img->sets > 1)
-		return offload_wrong(o, -E2BIG,
-			"code_sets = %u needs instances that overlap, and these find no room in the queues "
-			"of the device, or cannot be recycled; other instances or code_sets = 1 may do",
-			o->img->sets);
 	r = compile_in_turn(o, rnic_device_caps(dev));
 	return r == 0 ? check_compiled(o, dev) : r;
 }

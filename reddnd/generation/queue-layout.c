@@ -61,14 +61,11 @@ static int size_rings(
 	struct chain_env env = {.slots = l->slots};
 	int r = 0;
 
-	for (unsigned i = 0; i < chain_rings(img); i++) {
-		const unsigned q = chain_queue_of(img, i);
-
-		rings[i] = l->recycled
-				   ? chain_recycle_ring(img, q, l->slots)
-				   : chain_ring_wqebbs(&img->queue[q], chain_ring_slots(img, q, l->slots));
-		env.queue[i].ring_wqebbs = rings[i];
-		if (rings[i] == 0 || rings[i] > max_wqebbs)
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		rings[q] = l->recycled ? chain_recycle_ring(img, q, l->slots)
+				       : chain_ring_wqebbs(&img->queue[q], l->slots);
+		env.queue[q].ring_wqebbs = rings[q];
+		if (rings[q] == 0 || rings[q] > max_wqebbs)
 			return -E2BIG;
 	}
 	if (l->recycled)
@@ -113,7 +110,7 @@ static void place_loop(struct queue_layout_loop *l, const struct loop_size *size
 static void place_all_doorbells(
 	const struct chain_image *img, const struct loop_size *loop, struct queue_layout *l, uint64_t *at)
 {
-	for (unsigned q = 0; q < chain_rings(img); q++)
+	for (unsigned q = 0; q < img->nqueues; q++)
 		place_doorbells(&l->queue[q], at);
 	if (l->recycled) {
 		place_doorbells(&l->recycler, at);
@@ -141,14 +138,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		return r;
 	/* The daemon reads the RECV CQE of every instance that it arms again; other CQs only count, and keep
 	 * the CQE of an error, before those of what is flushed with it */
-	for (unsigned i = 1; i < chain_rings(img); i++) {
-		const unsigned q = chain_queue_of(img, i);
-
-		place_cqes(&l->queue[i],
-			log_cqes(chain_ring_flushed(
-				&img->queue[q], chain_ring_slots(img, q, slots), rings[i])),
-			&at);
-	}
+	for (unsigned q = 1; q < img->nqueues; q++)
+		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots, rings[q])), &at);
 	if (recycled) {
 		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
 		place_cqes(&l->replies, log_cqes(reply_cqes(img, l, rings[0])), &at);
@@ -162,7 +153,7 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 	/* In what is left of the page: work queues begin at pages */
 	l->scratch_off = l->code_off = line_up(at);
 	at = l->scratch_off + (uint64_t)slots * img->scratch_size;
-	for (unsigned q = 0; q < chain_rings(img); q++)
+	for (unsigned q = 0; q < img->nqueues; q++)
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
 	if (recycled)
 		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);

@@ -31,7 +31,7 @@ struct queue_layout_loop {
 struct queue_layout {
 	unsigned slots;     /* instances: a power of two */
 	uint32_t rq_stride; /* bytes */
-	/* by ring of the chain (chain_ring_of()); the CQ of queue 0 is the CQ of its RECVs */
+	/* by queue of the chain; the CQ of queue 0 is the CQ of its RECVs */
 	struct queue_layout_qp queue[CHAIN_MAX_QUEUES];
 	bool recycled;
 	struct queue_layout_qp recycler, replies; /* replies: only the CQ, with two entries per slot */

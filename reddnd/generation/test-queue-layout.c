@@ -44,7 +44,7 @@ static void check_layout(
 	assert_int_equal(l.code_off % 64, 0);
 	assert_int_equal(l.size % 4096, 0);
 	assert_true(l.code_off + l.code_size <= l.size);
-	for (unsigned q = 0; q < chain_rings(img); q++) {
+	for (unsigned q = 0; q < img->nqueues; q++) {
 		uint64_t rq = q == 0 ? (uint64_t)slots * l.rq_stride : 0;
 
 		ranges[n++] = (struct range){l.queue[q].cq_db_off, l.queue[q].cq_db_off + 64};
@@ -118,35 +118,8 @@ static void test_layouts(void **state)
 		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
 			for (unsigned l = 0; l < 2; l++)
 				check_layout(img, l ? &loop : NULL, true, slots);
-		img->sets = 2;
-		for (unsigned slots = 4; slots <= 2048; slots *= 2)
-			check_layout(img, NULL, false, slots);
-		for (unsigned slots = 2 * CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
-			check_layout(img, NULL, true, slots);
 		chain_free(img);
 	}
-}
-
-/* The rings of two sets are half as long */
-static void test_two_sets(void **state)
-{
-	const struct chain_hash_get p = {.offset_len = 4};
-	struct queue_layout one, two;
-	struct chain_image *img;
-
-	(void)state;
-	assert_int_equal(chain_hash_get(&p, &img), 0);
-	assert_int_equal(queue_layout_make(img, NULL, false, 64, 32768, &one), 0);
-	img->sets = 2;
-	assert_int_equal(queue_layout_make(img, NULL, false, 64, 32768, &two), 0);
-	assert_int_equal(two.queue[0].ring_wqebbs, one.queue[0].ring_wqebbs);
-	assert_int_equal(2 * two.queue[1].ring_wqebbs, one.queue[1].ring_wqebbs);
-	assert_int_equal(two.queue[2].ring_wqebbs, two.queue[1].ring_wqebbs);
-	assert_int_equal(one.queue[2].ring_wqebbs, 0);
-	/* a section of the recycler has slots of both */
-	assert_int_equal(
-		queue_layout_make(img, NULL, true, CHAIN_RECYCLE_MIN_SLOTS, 32768, &two), -EOPNOTSUPP);
-	chain_free(img);
 }
 
 /* So that the CQE of an error stays, while what is left of the lap is flushed */
@@ -202,7 +175,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_two_sets),
 		cmocka_unit_test(test_cqes_of_a_lap),
 		cmocka_unit_test(test_too_big),
 	};

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 12,
+	LEDGER_VERSION = 13,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -129,11 +129,9 @@ struct ledger_recycler {
 	uint64_t log;        /* the same: of what instances left in the reply queue (chain/ring/recycle.h) */
 	uint16_t recv_en[8]; /* by section of it: WQEBBs of the recycler's ring in which its RECV_ENs are */
 	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
-	uint16_t wqes;                       /* of a request */
-	uint8_t sets;                        /* of code queues; 0: one, where wqes had 32 bits */
-	uint8_t unused;
-	uint16_t reply_wqebbs; /* of an instance */
-	uint16_t nwrites;      /* 0: there are too many for the ledger */
+	uint16_t wqes, unused;               /* wqes: of a request */
+	uint16_t reply_wqebbs;               /* of an instance */
+	uint16_t nwrites;                    /* 0: there are too many for the ledger */
 	struct ledger_write writes[LEDGER_WRITES];
 };
 

@@ -192,7 +192,7 @@ static int lower_and_make(struct compiled *c, const struct ast_program *ast,
 {
 	int r;
 
-	for (unsigned dormant_end = target->sets > 1;; dormant_end++) {
+	for (bool dormant_end = false;; dormant_end = true) {
 		r = lower_program(ast, target, dormant_end, d, &c->lowered);
 		if (r)
 			return r;

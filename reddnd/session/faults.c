@@ -8,13 +8,13 @@
 enum { FALSE_ALARMS_MAX = 1000 };
 
 /* The position of a WQE in the image of its queue; false in the pad */
-static bool in_image(const struct session *s, unsigned ring, uint16_t index, uint32_t *wqebb)
+static bool in_image(const struct session *s, unsigned q, uint16_t index, uint32_t *wqebb)
 {
 	const struct chain_image *img = s->offload->img;
-	uint32_t at = index & (s->queues.layout.queue[ring].ring_wqebbs - 1);
+	uint32_t at = index & (s->queues.layout.queue[q].ring_wqebbs - 1);
 
-	*wqebb = at % img->queue[chain_queue_of(img, ring)].wqebbs;
-	return at < chain_pad_at(img, ring, s->queues.layout.slots);
+	*wqebb = at % img->queue[q].wqebbs;
+	return at < chain_pad_at(img, q, s->queues.layout.slots);
 }
 
 /* True if queue @part has an error by itself: not one of what was flushed */
@@ -70,15 +70,14 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 			cqe.index, syndrome, cqe.vendor);
 	else if (s->foreign)
 		verdict_set(v, verdict_kind_of(cqe.syndrome, part == 0), true,
-			"a step in queue %u failed: %s (%#x)", chain_queue_of(o->img, part), syndrome,
-			cqe.vendor);
+			"a step in queue %u failed: %s (%#x)", part, syndrome, cqe.vendor);
 	else if (part == SESSION_LOOP)
 		verdict_of_loop(v, o->program, o->conf->path, &cqe);
 	else if (!in_image(s, part, cqe.index, &wqebb))
 		verdict_set(v, VERDICT_QUEUE, true, "a NOP that pads a queue failed: %s (%#x)", syndrome,
 			cqe.vendor);
 	else
-		verdict_of_step(v, o->program, o->conf->path, chain_queue_of(o->img, part), wqebb, &cqe);
+		verdict_of_step(v, o->program, o->conf->path, part, wqebb, &cqe);
 	v->syndrome = cqe.syndrome;
 	v->vendor = cqe.vendor;
 }
@@ -105,7 +104,7 @@ static int count_event(struct session *s, unsigned part, struct verdict *v)
 
 static void arm_again(struct session *s, unsigned part, struct rnic_cq *cq)
 {
-	if (part < chain_rings(s->offload->img))
+	if (part < s->offload->img->nqueues)
 		session_seek(s, part);
 	rnic_cq_arm(cq, true);
 }

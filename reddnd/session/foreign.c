@@ -100,7 +100,6 @@ static int fill_layout(struct foreign *f, const struct ledger_slot *slot)
 {
 	const struct ledger_session *s = &slot->session;
 	struct queue_layout *l = &f->layout;
-	unsigned rings;
 	int r;
 
 	*l = (struct queue_layout){.slots = s->slots, .recycled = true, .size = slot->block.size};
@@ -112,11 +111,9 @@ static int fill_layout(struct foreign *f, const struct ledger_slot *slot)
 	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
 		if (o->type == LEDGER_QP && o->rq_entries)
 			l->rq_stride = o->rq_stride;
-	rings = count_queues(l);
-	f->image.sets = s->recycler.sets > 1 ? s->recycler.sets : 1;
-	if (!rings || !l->rq_stride || f->image.sets > CHAIN_MAX_SETS || (rings - 1) % f->image.sets)
+	f->image.nqueues = count_queues(l);
+	if (!f->image.nqueues || !l->rq_stride)
 		return -EBADMSG;
-	f->image.nqueues = 1 + (rings - 1) / f->image.sets;
 	/* Any key will do: none is needed but that of the whole block */
 	l->code_size = l->size;
 	for (unsigned i = 0; i < chain_recycle_sections(l->slots); i++) {

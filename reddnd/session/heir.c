@@ -136,14 +136,14 @@ static int restore_regions(struct session *s)
 static int restore_unrolled(struct session *s)
 {
 	const struct ledger_counters *l = &s->slot->session.counters;
-	unsigned slots = s->queues.layout.slots, sets = s->offload->img->sets;
+	unsigned slots = s->queues.layout.slots;
 	uint16_t ahead = (uint16_t)(rnic_qp_posted_recvs(&s->queues.qp[0]) - l->done);
 
 	if (ahead >= slots)
 		return -EBADMSG;
 	s->progress.done = l->done;
 	s->progress.posted = l->done + ahead;
-	s->progress.armed = s->progress.posted + sets > slots ? s->progress.posted + sets : slots;
+	s->progress.armed = s->progress.posted + 1 > slots ? s->progress.posted + 1 : slots;
 	s->progress.again = s->progress.armed + slots;
 	s->counters.read = l->read <= l->done && l->done - l->read <= slots ? l->read : l->done;
 	s->resuming = true;
@@ -173,7 +173,7 @@ static uint64_t posted_at_most(const struct session *s, uint64_t kept)
 {
 	unsigned slots = s->queues.layout.slots;
 
-	return kept + slots - s->offload->img->sets + (s->pacing.paced ? chain_recycle_together(slots) : 0);
+	return kept + slots - 1 + (s->pacing.paced ? chain_recycle_together(slots) : 0);
 }
 
 /*

@@ -74,8 +74,7 @@ static void record_recycler(struct session *s)
 		.log = l->lanes_off + l->recycling.log,
 		.request_bytes = s->offload->img->arg_len,
 		.reply_bytes = s->offload->slot_need,
-		.wqes = (uint16_t)s->offload->outcome.wqes,
-		.sets = s->offload->img->sets > 1 ? (uint8_t)s->offload->img->sets : 0};
+		.wqes = (uint16_t)s->offload->outcome.wqes};
 	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
 	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
 	record_writes(r, &s->offload->outcome);

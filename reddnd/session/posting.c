@@ -21,17 +21,17 @@ uint64_t session_price(const struct session *s)
 /* RECVs that the recycler alone would have enabled at most by now, but for the section that it is in */
 static uint64_t recycled_to(const struct session *s)
 {
-	return session_recycled(s) + s->queues.layout.slots - s->offload->img->sets;
+	return session_recycled(s) + s->queues.layout.slots - 1;
 }
 
 /* The recycler logs an outcome again when a lap more is over: it must have been read before that. Without
  * limits nobody reads outcomes, and the recycler itself goes on. */
 uint64_t session_postable(const struct session *s)
 {
-	uint64_t read_to = s->counters.read + s->queues.layout.slots - s->offload->img->sets;
+	uint64_t read_to = s->counters.read + s->queues.layout.slots - 1;
 
 	if (!s->queues.layout.recycled)
-		return s->progress.armed - s->offload->img->sets;
+		return s->progress.armed - 1;
 	if (!s->pacing.paced)
 		return recycled_to(s);
 	return recycled_to(s) < read_to ? recycled_to(s) : read_to;

@@ -78,7 +78,7 @@ int session_queues_make_code(struct session *s)
 	struct session_queues *qs = &s->queues;
 	int r = 0;
 
-	for (unsigned q = 0; q < chain_rings(img) && r == 0; q++)
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_cq(s, q, &l->queue[q], &qs->cq[q]);
 	if (r == 0 && l->recycled)
 		r = make_recycler(s);
@@ -86,7 +86,7 @@ int session_queues_make_code(struct session *s)
 		r = session_loop_new(&qs->loop, &s->loops, s->offload->program, s->offload->conf->loop_rate,
 			&qs->block, &l->loop, qs->number << SESSION_COOKIE_BITS | SESSION_LOOP,
 			qs->number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
-	for (unsigned q = 1; q < chain_rings(img) && r == 0; q++)
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = make_qp(s, q);
 	return r;
 }
@@ -114,7 +114,7 @@ void session_queues_begin_at(const struct session *s, struct chain_env *env)
 {
 	env->recv_before = s->queues.cq[0].first;
 	env->queue[0].before = s->recycler.reply_cq.first;
-	for (unsigned q = 1; q < chain_rings(s->offload->img); q++)
+	for (unsigned q = 1; q < s->offload->img->nqueues; q++)
 		env->queue[q].before = s->queues.cq[q].first;
 	env->recycler.before = s->recycler.cq.first;
 }
@@ -128,7 +128,7 @@ static void fill_queues(struct session *s)
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
 	session_queues_begin_at(s, env);
-	for (unsigned q = 0; q < chain_rings(s->offload->img); q++) {
+	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
 		env->queue[q].iova = b->iova + l->queue[q].ring_off - b->code_off;
@@ -239,11 +239,9 @@ int session_queues_adopt(struct session *s, struct rnic_arena *arena, const stru
 	return s->queues.loop ? session_loop_resume(s->queues.loop, &s->queues.env) : 0;
 }
 
-uint64_t session_code_cqes(const struct session *s, unsigned ring, uint64_t n)
+uint64_t session_code_cqes(const struct session *s, unsigned q, uint64_t n)
 {
-	const struct chain_image *img = s->offload->img;
-
-	return chain_instances_in(img, ring, n) * img->queue[chain_queue_of(img, ring)].cqes;
+	return n * s->offload->img->queue[q].cqes;
 }
 
 void session_seek(struct session *s, unsigned part)
@@ -257,7 +255,7 @@ void session_queues_arm_events(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 
-	for (unsigned q = 0; q < chain_rings(img); q++) {
+	for (unsigned q = 0; q < img->nqueues; q++) {
 		session_seek(s, q);
 		rnic_cq_arm(&s->queues.cq[q], true);
 	}
@@ -299,7 +297,7 @@ int session_queues_connect_code(struct session *s)
 	const struct chain_image *img = s->offload->img;
 	int r = 0;
 
-	for (unsigned q = 1; q < chain_rings(img) && r == 0; q++)
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&s->queues.qp[q], img->max_rd_atomic);
 	if (r == 0 && s->queues.layout.recycled)
 		r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
@@ -311,11 +309,8 @@ static int enable_first(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 	struct master_qp *m = &s->domain->master;
-	int r = 0;
+	int r = master_qp_post(m, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 
-	for (unsigned set = 0; set < img->sets && r == 0; set++)
-		r = master_qp_post(m, s->queues.qp[chain_ring_of(img, chain_start_queue(img), set)].qpn,
-			chain_start_index(img));
 	if (r == 0 && s->queues.layout.recycled)
 		r = master_qp_post(m, s->recycler.qp.qpn, s->queues.layout.recycling.start);
 	s->queues.starting = r == 0;
@@ -332,7 +327,7 @@ int session_queues_started(struct session *s)
 
 static void arm_cqs(struct session *s)
 {
-	for (unsigned q = 0; q < chain_rings(s->offload->img); q++)
+	for (unsigned q = 0; q < s->offload->img->nqueues; q++)
 		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
 	if (!s->queues.layout.recycled)
 		return;
@@ -390,11 +385,11 @@ static void stop_all(struct session *s)
 
 	rnic_qp_stop(&s->recycler.qp);
 	rnic_qp_stop(&s->queues.qp[0]);
-	for (unsigned set = 0; start > 0 && set < img->sets; set++)
-		rnic_qp_stop(&s->queues.qp[chain_ring_of(img, start, set)]);
+	if (start)
+		rnic_qp_stop(&s->queues.qp[start]);
 	session_loop_stop(s->queues.loop);
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
-		if (!start || q >= chain_rings(img) || chain_queue_of(img, q) != start)
+		if (q != start)
 			rnic_qp_stop(&s->queues.qp[q]);
 }
 
@@ -451,7 +446,7 @@ void session_queues_destroy(struct session *s)
 
 struct rnic_cq *session_cq(struct session *s, unsigned part)
 {
-	if (part < chain_rings(s->offload->img))
+	if (part < s->offload->img->nqueues)
 		return &s->queues.cq[part];
 	if (part == SESSION_LOOP)
 		return session_loop_cq(s->queues.loop);
@@ -462,7 +457,7 @@ struct rnic_cq *session_cq(struct session *s, unsigned part)
 
 const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 {
-	if (part < chain_rings(s->offload->img))
+	if (part < s->offload->img->nqueues)
 		return &s->queues.qp[part];
 	return s->queues.layout.recycled && part == SESSION_RECYCLER ? &s->recycler.qp : NULL;
 }

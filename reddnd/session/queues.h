@@ -23,8 +23,8 @@ void session_queues_destroy(struct session *s);
  * the slot has others. After an error nothing has been destroyed.
  */
 int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request);
-/** Success CQEs of the first @n instances on the CQ of code queue @part. */
-uint64_t session_code_cqes(const struct session *s, unsigned part, uint64_t n);
+/** Success CQEs of the first @n instances on the CQ of code queue @q. */
+uint64_t session_code_cqes(const struct session *s, unsigned q, uint64_t n);
 /** The CQ of queue @part goes on behind the CQEs of the instances that are done. */
 void session_seek(struct session *s, unsigned part);
 /** Asks for the events of adopted queues. Errors before that raise none: look for them afterwards. */

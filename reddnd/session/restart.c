@@ -36,7 +36,7 @@ static int restart_cqs(struct session *s)
 	done = s->progress.done;
 	r = rnic_cq_restart(recv_cq, done, done + s->queues.layout.slots);
 	received = done + ((recv_cq->first - first - (uint32_t)done) & 0xffffff);
-	for (unsigned q = 1; q < chain_rings(img) && r == 0; q++)
+	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_cq_restart(
 			&s->queues.cq[q], session_code_cqes(s, q, done), session_code_cqes(s, q, received));
 	if (r < 0 || !s->queues.layout.recycled)

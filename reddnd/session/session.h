@@ -20,8 +20,7 @@
  *   silence.h    finds requests without an answer and clients without requests
  *
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
- * 1) are posted: an instance enables the head of its successor, which therefore must be armed first. With two
- * sets of code queues its successor is the next but one, and one RECV less is posted.
+ * 1) are posted: an instance enables the head of its successor, which therefore must be armed first.
  *
  * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing, posts
  * no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process stops for
@@ -55,7 +54,7 @@ struct session_queues {
 	uint64_t number; /* what their events carry: of the session that they were made for */
 	struct queue_layout layout;
 	struct rnic_block block;
-	/* By ring of the chain (chain/ir/sets.h) */
+	/* By queue of the chain */
 	struct rnic_cq cq[CHAIN_MAX_QUEUES]; /* [0]: RECVs; others: SQ of the code queue */
 	struct rnic_qp qp[CHAIN_MAX_QUEUES];
 	struct session_loop *loop; /* of a program that has a loop without a bound; else NULL */

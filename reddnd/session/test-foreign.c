@@ -77,7 +77,6 @@ static void whole(void **state)
 	assert_string_equal(f->offload.conf->name, "gone");
 	assert_int_equal(f->offload.conf->on_error[VERDICT_STEP].action, VERDICT_TERMINATE);
 	assert_int_equal(f->offload.img->nqueues, 2);
-	assert_int_equal(f->offload.img->sets, 1);
 	assert_int_equal(f->offload.img->arg_len, 18);
 	assert_int_equal(f->offload.slot_need, 200);
 	assert_int_equal(f->offload.outcome.wqes, 12);
@@ -113,13 +112,6 @@ static void damaged(void **state)
 		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 		slot = complete();
 		slot.object[i].cookie |= 0x7f;
-		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
-	}
-	/* two sets of one code queue, and more than there can be */
-	for (unsigned sets = 2; sets < 4; sets++) {
-		struct ledger_slot slot = complete();
-
-		slot.session.recycler.sets = (uint8_t)sets;
 		assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	}
 	for (unsigned i = 0; i < 8; i++) {
@@ -190,7 +182,7 @@ static void wrong_lengths(void **state)
 	foreign_free(f);
 }
 
-/* Of two sets of one code queue, the second ring is that queue as well */
+/* Of its program the next daemon knows the queues, and not the steps */
 static void blamed_by_queue(void **state)
 {
 	const struct rnic_cqe cqe = {.error = true, .syndrome = CQE_SYND_LOCAL_PROT, .vendor = 0x51};
@@ -201,13 +193,12 @@ static void blamed_by_queue(void **state)
 	(void)state;
 	slot.object[8] = cq(2, 0x5000);
 	slot.object[9] = qp(2, 0x14000);
-	slot.session.recycler.sets = 2;
 	assert_int_equal(foreign_new(&s.foreign, &slot, NULL, ""), 0);
 	s.offload = &s.foreign->offload;
-	for (unsigned ring = 1; ring <= 2; ring++) {
-		session_fault(&s, ring, &cqe, &v);
-		assert_string_equal(v.text, "a step in queue 1 failed: local protection error (0x51)");
-	}
+	session_fault(&s, 1, &cqe, &v);
+	assert_string_equal(v.text, "a step in queue 1 failed: local protection error (0x51)");
+	session_fault(&s, 2, &cqe, &v);
+	assert_string_equal(v.text, "a step in queue 2 failed: local protection error (0x51)");
 	foreign_free(s.foreign);
 }
 

@@ -31,7 +31,7 @@ void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct cha
 	memset(c, 0, sizeof(*c));
 	c->img = img;
 	assert_int_equal(chain_again_new(&c->again, img), 0);
-	for (c->env.slots = 2; c->env.slots < depth + img->sets;)
+	for (c->env.slots = 2; c->env.slots < depth + 1;)
 		c->env.slots *= 2;
 	rig_open(&c->rig, cfg);
 	chain_rig_seed(c, cfg->seed);
@@ -81,7 +81,7 @@ static bool slots_share_lanes(const struct chain_rig *c)
 	bool share = c->env.slots % 256 == 0;
 
 	for (unsigned q = 0; q < c->img->nqueues; q++)
-		share |= chain_ring_slots(c->img, q, c->env.slots) * c->img->queue[q].cqes % 256 == 0;
+		share |= c->env.slots * c->img->queue[q].cqes % 256 == 0;
 	return share;
 }
 
@@ -90,7 +90,7 @@ void chain_rig_before(struct chain_rig *c, uint64_t seed)
 	if (slots_share_lanes(c))
 		return;
 	c->env.recv_before = count_of(&seed);
-	for (unsigned q = 0; q < chain_rings(c->img); q++)
+	for (unsigned q = 0; q < c->img->nqueues; q++)
 		c->env.queue[q].before = count_of(&seed);
 	c->env.recycler.before = count_of(&seed);
 }
@@ -151,12 +151,10 @@ static void make_loop(struct chain_rig *c)
 		fail_msg("%s", chain_error_name(err.code));
 }
 
-static uint32_t ring_of(const struct chain_rig *c, unsigned ring)
+static uint32_t ring_of(const struct chain_rig *c, unsigned q)
 {
-	const unsigned q = chain_queue_of(c->img, ring);
-
 	return c->recycled ? chain_recycle_ring(c->img, q, c->env.slots)
-			   : chain_ring_wqebbs(&c->img->queue[q], chain_ring_slots(c->img, q, c->env.slots));
+			   : chain_ring_wqebbs(&c->img->queue[q], c->env.slots);
 }
 
 static void make_recycler(struct chain_rig *c)
@@ -189,7 +187,7 @@ static void make_queues(struct chain_rig *c)
 
 	rig_cq_new_attr(&c->rig, &c->request_cq, (struct hw_cq_attr){.log_size = 0, .oi = true});
 	c->env.recv_cqn = hw_cqn(c->request_cq.cq);
-	for (unsigned q = 0; q < chain_rings(c->img); q++) {
+	for (unsigned q = 0; q < c->img->nqueues; q++) {
 		struct rig_opt opt = {.managed = true,
 			.wqebbs = ring_of(c, q),
 			.rq_wqes = slots,
@@ -232,7 +230,7 @@ static void make_client(struct chain_rig *c)
 
 static void post_receives(struct chain_rig *c)
 {
-	c->posted = c->armed - c->img->sets;
+	c->posted = c->armed - 1;
 	c->queue[0].db[0] = htobe32((uint32_t)c->posted & 0xffff);
 }
 
@@ -243,14 +241,13 @@ static void begin_at_first(struct chain_rig *c)
 
 	c->armed = c->env.first;
 	c->request_cq.cq->producer = c->env.recv_before + c->env.first;
-	for (unsigned q = 0; q < chain_rings(c->img); q++) {
-		const struct chain_queue *queue = &c->img->queue[chain_queue_of(c->img, q)];
+	for (unsigned q = 0; q < c->img->nqueues; q++) {
+		const struct chain_queue *queue = &c->img->queue[q];
 		struct hw_qp *qp = c->queue[q].qp;
 
 		qp->sq_ci = (uint16_t)(c->env.first / c->env.slots * c->env.queue[q].ring_wqebbs);
 		qp->sq_pi = qp->sq_fetched = qp->sq_ci;
-		c->cq[q].cq->producer =
-			c->env.queue[q].before + chain_instances_in(c->img, q, c->env.first) * queue->cqes;
+		c->cq[q].cq->producer = c->env.queue[q].before + c->env.first * queue->cqes;
 		c->cq[q].ci = (uint32_t)c->cq[q].cq->producer;
 		c->cq[q].db[0] = htobe32(c->cq[q].ci & 0xffffff);
 	}
@@ -306,12 +303,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	}
 	if (c->loop)
 		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
-	for (unsigned set = 0; set < c->img->sets; set++) {
-		const unsigned ring = chain_ring_of(c->img, start, set);
-
-		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[ring].qpn,
-			(uint16_t)(c->queue[ring].qp->sq_pi + chain_start_index(c->img)), 0);
-	}
+	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[start].qpn,
+		(uint16_t)(c->queue[start].qp->sq_pi + chain_start_index(c->img)), 0);
 	rig_ring(&c->boot);
 	rig_run(&c->rig);
 }
@@ -335,7 +328,7 @@ static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *
 
 	chain_decode(c->env.queue[q].ring + (size_t)at * CHAIN_WQEBB, CHAIN_WQEBB, line, sizeof(line));
 	snprintf(why, size, "syndrome %#x of step %s: %s", rig_cqe_synd(cqe),
-		chain_step_at(c->img, c->env.slots, chain_queue_of(c->img, q), index, NULL), line);
+		chain_step_at(c->img, c->env.slots, q, index, NULL), line);
 	return false;
 }
 
@@ -379,7 +372,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		c->armed++;
 		post_receives(c);
 	}
-	for (unsigned q = c->recycled ? 0 : 1; q < chain_rings(c->img); q++)
+	for (unsigned q = c->recycled ? 0 : 1; q < c->img->nqueues; q++)
 		if ((cqe = find_error(&c->cq[q])))
 			return error_of(c, q, cqe, why, size);
 	if (c->recycled && (cqe = find_error(&c->recycler_cq)))
@@ -404,9 +397,9 @@ void chain_rig_close(struct chain_rig *c)
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->loop_cq.cq), 0);
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->credit_cq.cq), 0);
 	}
-	for (unsigned q = 0; q < chain_rings(c->img); q++)
+	for (unsigned q = 0; q < c->img->nqueues; q++)
 		rig_destroy(&c->queue[q]);
-	for (unsigned q = 0; q < chain_rings(c->img); q++)
+	for (unsigned q = 0; q < c->img->nqueues; q++)
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->cq[q].cq), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(hw_cq_destroy(c->rig.dev, cqs[i]->cq), 0);

@@ -25,7 +25,6 @@ struct chain_rig {
 	struct chain_image *img;
 	struct chain_again *again;
 	struct chain_env env;
-	/* cq, queue: by ring (chain/ir/sets.h) */
 	struct rig_cq request_cq, cq[CHAIN_MAX_QUEUES], client_scq, client_rcq, boot_cq;
 	struct rig_qp queue[CHAIN_MAX_QUEUES], client, boot;
 	uint32_t key[CHAIN_RIG_KEYS];

@@ -23,7 +23,6 @@ struct failing {
 	struct run *r;
 	struct history *history;
 	bool failed;
-	uint64_t ahead; /* replies after one that is missing */
 };
 
 static bool send_next(struct failing *f)
@@ -61,36 +60,6 @@ static bool is_one_of(const struct history *h, const uint8_t *slot, unsigned fir
 	return false;
 }
 
-/* Each byte is one of before or of the reply: of a reply that the other set of code queues enables, what its
- * own had decided is written, and what stands under no condition */
-static bool is_made_of(const struct history *h, const uint8_t *slot)
-{
-	for (unsigned at = 0; at < RUN_SLOT; at++) {
-		unsigned i = 0;
-
-		while (i <= h->n && h->slot[i * (size_t)RUN_SLOT + at] != slot[at])
-			i++;
-		if (i > h->n)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Of two sets of code queues one goes on when the other one has failed. Then there are replies after one that
- * is missing, and right ones. libreddn ends the connection with the first, because of its number.
- */
-static bool is_ahead(struct failing *f, const uint8_t *cqe)
-{
-	const struct run *r = f->r;
-	const uint32_t n = wqe_get32(cqe + CQE_IMM);
-
-	return f->failed && r->c.img->sets > 1 && rig_cqe_op(cqe) == CQE_OP_RESP_WRITE_IMM &&
-	       n > r->answered && n < r->c.sent &&
-	       is_one_of(&f->history[n % r->o->depth], r->slots + n % r->o->depth * RUN_SLOT,
-		       f->history[n % r->o->depth].n);
-}
-
 /* What the daemon does until it sees the failure, and what the client gets until its own queue pair fails */
 static bool take(struct failing *f)
 {
@@ -104,13 +73,8 @@ static bool take(struct failing *f)
 	while ((cqe = rig_cq_next(&r->c.client_rcq))) {
 		if (f->failed && rig_cqe_op(cqe) == CQE_OP_RESP_ERR)
 			return true;
-		if (f->ahead || is_ahead(f, cqe)) {
-			if (!is_ahead(f, cqe))
-				return run_wrong(r, "a reply after one that is missing is wrong");
-			f->ahead++;
-		} else if (!run_take_reply(r, cqe)) {
+		if (!run_take_reply(r, cqe))
 			return false;
-		}
 	}
 	return true;
 }
@@ -125,7 +89,7 @@ static bool check_slots(struct failing *f)
 		const uint8_t *slot = r->slots + n % depth * RUN_SLOT;
 		bool lost = n >= r->answered;
 
-		if (lost && r->c.img->sets > 1 ? !is_made_of(h, slot) : !is_one_of(h, slot, lost ? 0 : h->n))
+		if (!is_one_of(h, slot, lost ? 0 : h->n))
 			return run_wrong(r,
 				lost ? "a slot has neither what was there nor the reply" : "a reply is gone");
 	}
@@ -147,7 +111,7 @@ static bool go(struct failing *f, unsigned requests)
 {
 	struct run *r = f->r;
 	const uint64_t when = run_random(r, (uint64_t)requests * PASSES);
-	const uint64_t victim = run_random(r, chain_rings(r->c.img));
+	const uint64_t victim = run_random(r, r->c.img->nqueues);
 
 	for (uint64_t passes = 0; passes < when && !r->enough; passes++) {
 		if (r->c.sent < requests && r->c.sent - r->answered < r->o->depth && run_random(r, 2) &&
@@ -182,7 +146,6 @@ bool failing_run(const struct run_offload *o, struct program *p, uint64_t seed, 
 	counts->runs++;
 	counts->answered += r->answered;
 	counts->lost += r->c.sent - r->answered;
-	counts->ahead += f.ahead > 0;
 	memcpy(why, r->why, sizeof(r->why));
 	for (unsigned i = 0; i < o->depth; i++)
 		free(f.history[i].slot);

@@ -60,7 +60,7 @@ struct pair {
 };
 
 static struct {
-	uint64_t programs, pairs, requests, kinds[DENIED + 1], failed, endless, wrapped, loops, overlap, sets;
+	uint64_t programs, pairs, requests, kinds[DENIED + 1], failed, endless, wrapped, loops, overlap;
 } did;
 
 /* ---- one request ------------------------------------------------------------------------------- */
@@ -352,15 +352,13 @@ static const struct run_offload changed[] = {
 	CHANGED("another immediate", "", "mov 7 as be32 -> r.imm", "r: write_imm v -> slot @ 0\n"),
 };
 
-static struct program *compile_unrolled(const struct run_offload *o, unsigned sets)
+static struct program *compile_unrolled(const struct run_offload *o)
 {
 	struct program *p;
 
 	run_overlap = true;
-	run_sets = sets;
 	p = run_compile(o);
 	run_overlap = false;
-	run_sets = 1;
 	return p;
 }
 
@@ -370,16 +368,10 @@ static bool both_overlap(const struct program *overlapping, uint64_t seed)
 	return seed % 2 && chain_start_queue(overlapping->image) > 0 && run_recycles(overlapping->image);
 }
 
-/* Sections of a recycler have slots of both sets */
-static unsigned slots_of(const struct program *p)
-{
-	return SLOTS * p->image->sets;
-}
-
 static void both_modes_agree(void **state)
 {
 	const struct run_offload *o = *state;
-	struct program *p = run_compile(o), *unrolled = compile_unrolled(o, 1), *two = compile_unrolled(o, 2);
+	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
 	unsigned seeds = RUN_SEEDS == 1000 ? 24 : 8;
 	char why[400];
 
@@ -387,10 +379,6 @@ static void both_modes_agree(void **state)
 		if (!run_pair(o, unrolled, both_overlap(unrolled, seed) ? unrolled : p, seed, SLOTS, REQUESTS,
 			    why))
 			fail_msg("seed %lu: %s", (unsigned long)seed, why);
-	for (uint64_t seed = 0; seed < seeds && two->image->sets > 1; seed += 2)
-		if (!run_pair(o, two, run_recycles(two->image) ? two : p, seed, slots_of(two), REQUESTS, why))
-			fail_msg("two sets of code queues, seed %lu: %s", (unsigned long)seed, why);
-	program_free(two);
 	program_free(unrolled);
 	program_free(p);
 }
@@ -399,7 +387,7 @@ static void both_modes_agree(void **state)
 static void nothing_is_left(void **state)
 {
 	const struct run_offload *o = *state;
-	struct program *p = run_compile(o), *unrolled = compile_unrolled(o, 1);
+	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
 	char why[400];
 
 	if (!run_pair(o, unrolled, p, 0, LONG_SLOTS, LONG_REQUESTS, why))
@@ -426,17 +414,10 @@ static bool one(uint64_t seed, const char *file, char why[400])
 		did.programs++;
 		target.overlap = true;
 		target.pad_wqebbs = seed % 3 ? CHAIN_LONGEST_PAD : 0;
-		target.sets = seed % 4 < 2 ? 2 : 1;
 		random_offload_make(&overlapping, seed, file, &target, true);
-		if (!overlapping.p) {
-			random_offload_free(&overlapping);
-			target.sets = 1;
-			random_offload_make(&overlapping, seed, file, &target, true);
-		}
 		did.overlap += chain_start_queue(overlapping.p->image) > 0;
-		did.sets += overlapping.p->image->sets > 1;
 		recycled = both_overlap(overlapping.p, seed) ? overlapping.p : program.p;
-		ok = run_pair(&program.o, overlapping.p, recycled, seed, slots_of(recycled), REQUESTS, why);
+		ok = run_pair(&program.o, overlapping.p, recycled, seed, SLOTS, REQUESTS, why);
 		random_offload_free(&overlapping);
 	}
 	random_offload_free(&program);
@@ -446,15 +427,13 @@ static bool one(uint64_t seed, const char *file, char why[400])
 static void tell(FILE *f, const char *end)
 {
 	fprintf(f,
-		"%lu programs, %lu of them with a loop without a bound, %lu that overlap, "
-		"%lu with two sets of code queues; %lu requests: %lu "
-		"whole, %lu short, "
-		"%lu long, %lu flushed, %lu denied; %lu failed, %lu without an end%s",
+		"%lu programs, %lu of them with a loop without a bound, %lu that overlap; "
+		"%lu requests: %lu whole, %lu short, %lu long, %lu flushed, %lu denied; %lu failed, %lu "
+		"without an end%s",
 		(unsigned long)did.programs, (unsigned long)did.loops, (unsigned long)did.overlap,
-		(unsigned long)did.sets, (unsigned long)did.requests, (unsigned long)did.kinds[WHOLE],
-		(unsigned long)did.kinds[SHORT], (unsigned long)did.kinds[LONG],
-		(unsigned long)did.kinds[FLUSHED], (unsigned long)did.kinds[DENIED],
-		(unsigned long)did.failed, (unsigned long)did.endless, end);
+		(unsigned long)did.requests, (unsigned long)did.kinds[WHOLE], (unsigned long)did.kinds[SHORT],
+		(unsigned long)did.kinds[LONG], (unsigned long)did.kinds[FLUSHED],
+		(unsigned long)did.kinds[DENIED], (unsigned long)did.failed, (unsigned long)did.endless, end);
 	fflush(f);
 }
 
@@ -470,7 +449,7 @@ static void random_programs_agree(void **state)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, program.text);
 	tell(stdout, "\n");
 	assert_true(did.kinds[SHORT] > wanted / 4 && did.kinds[LONG] > wanted / 20 &&
-		    did.kinds[FLUSHED] > wanted / 20 && did.sets > wanted / 50);
+		    did.kinds[FLUSHED] > wanted / 20 && did.overlap > wanted / 50);
 }
 
 static int campaign(uint64_t wanted, uint64_t first, const char *file)

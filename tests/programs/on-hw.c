@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * on-hw library | features | loops | places | above [--recycled | --groups | --overlap | --recycled-overlap |
- * --two-sets | --recycled-sets | NAME]: these programs (offloads.h) on the emulated silicon, under many
- * seeds, against what they mean in plain C.
+ * NAME]: these programs (offloads.h) on the emulated silicon, under many seeds, against what they mean in
+ * plain C.
  */
 #include "tests/programs/offloads.h"
 #include "tests/programs/suite.h"
@@ -28,6 +28,6 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], sets[i].name) == 0)
 			return run_all(sets[i].offloads, sets[i].n, RUN_SEEDS, sets[i].requests, argv[2]);
 	fprintf(stderr, "usage: on-hw library | features | loops | places | above [--recycled | --groups | "
-			"--overlap | --recycled-overlap | --two-sets | --recycled-sets | NAME]\n");
+			"--overlap | --recycled-overlap | NAME]\n");
 	return 2;
 }

@@ -20,8 +20,7 @@ struct random_offload {
  * Program number @seed, or that of the file @path unless that is NULL, compiled for @target. Its requests are
  * such that the interpreter (interpret.h) can answer them, and the model is what it makes of them; a program
  * that it cannot interpret runs only if @any, with requests of any kind, and the model is what the CPU makes
- * of them (reddnd/executor). Those of every eighth seed, from 5 on, are mostly cut into queues: give these
- * two sets of code queues, since others that can have two of several are rare.
+ * of them (reddnd/executor). Those of every eighth seed, from 5 on, are mostly cut into queues.
  */
 void random_offload_make(struct random_offload *r, uint64_t seed, const char *path,
 	const struct program_target *target, bool any);

@@ -15,7 +15,6 @@ enum { PASS = 40 }; /* WQEs that the silicon executes before the next request ma
 
 bool run_recycled;
 bool run_overlap;
-unsigned run_sets;
 unsigned run_fetch_group;
 bool run_swapped;
 
@@ -25,8 +24,8 @@ bool run_recycles(const struct chain_image *img)
 	struct chain_recycle size;
 	int r;
 
-	for (unsigned q = 0; q < chain_rings(img); q++)
-		env.queue[q].ring_wqebbs = chain_recycle_ring(img, chain_queue_of(img, q), env.slots);
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, env.slots);
 	r = chain_recycle_size(img, &env, &size);
 	assert_true(r == 0 || r == -EOPNOTSUPP);
 	return r == 0;
@@ -42,7 +41,6 @@ struct program *run_compile(const struct run_offload *o)
 		.fenced_enables = o->fenced,
 		.swapped_old = o->swapped || run_swapped,
 		.overlap = run_overlap,
-		.sets = run_sets,
 		.pad_wqebbs = run_overlap ? CHAIN_LONGEST_PAD : 0,
 		.fetch_group = run_fetch_group};
 	struct program *p;
@@ -61,12 +59,6 @@ struct program *run_compile(const struct run_offload *o)
 	}
 	while (n < RUN_SETTINGS && o->settings[n].name)
 		n++;
-	if (program_compile(&src, o->settings, n, &target, &p, &messages) == 0)
-		return p;
-	if (target.sets <= 1)
-		fail_msg("%s", messages);
-	free(messages);
-	target.sets = 1;
 	if (program_compile(&src, o->settings, n, &target, &p, &messages))
 		fail_msg("%s", messages);
 	return p;
@@ -411,7 +403,7 @@ static void count(void *arg, const struct hw_trace *t)
 		return;
 	}
 
-	for (unsigned q = 0; q < chain_rings(r->c.img); q++) {
+	for (unsigned q = 0; q < r->c.img->nqueues; q++) {
 		uint32_t at;
 		enum chain_verb verb = chain_verb_of(t->opcode);
 

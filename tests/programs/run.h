@@ -82,8 +82,6 @@ struct run {
 extern bool run_recycled;
 /** Requests may begin while those before them are at work, where run_compile() can do that. */
 extern bool run_overlap;
-/** Of code queues, where run_compile() can do that with requests that overlap; 0 as 1. */
-extern unsigned run_sets;
 /** The old values of atomics arrive big-endian, and run_compile() compiles for that. */
 extern bool run_swapped;
 /** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */

@@ -8,7 +8,6 @@
 enum { SEEDS_OF_A_CLIENT = 20 };
 
 static unsigned all_seeds, all_requests;
-static unsigned with_sets; /* offloads that had two sets of code queues */
 
 /* As the daemon does: with instances in turn, where those that overlap cannot be recycled */
 static struct program *compile(const struct run_offload *o)
@@ -38,7 +37,6 @@ static void means_what_it_says(void **state)
 		return;
 	p = compile(o);
 	img = p->image;
-	with_sets += img->sets > 1;
 
 	if (run_recycled && o->unrolled) {
 		assert_false(run_recycles(img));
@@ -70,17 +68,14 @@ int run_all(
 	const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests, const char *filter)
 {
 	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
-	bool sets = filter && strstr(filter, "-sets"), both;
+	bool both = filter && strcmp(filter, "--recycled-overlap") == 0;
 	int r;
 
 	assert_non_null(tests);
-	both = filter &&
-	       (strcmp(filter, "--recycled-overlap") == 0 || strcmp(filter, "--recycled-sets") == 0);
-	run_sets = sets ? 2 : 1;
 	run_recycled = both || (filter && strcmp(filter, "--recycled") == 0);
 	if (filter && strcmp(filter, "--groups") == 0)
 		run_fetch_group = 4;
-	run_overlap = both || (filter && (strcmp(filter, "--overlap") == 0 || sets || run_fetch_group));
+	run_overlap = both || (filter && (strcmp(filter, "--overlap") == 0 || run_fetch_group));
 	run_swapped = filter && strcmp(filter, "--swapped") == 0;
 	all_seeds = seeds;
 	all_requests = requests;
@@ -92,5 +87,5 @@ int run_all(
 		cmocka_set_test_filter(filter);
 	r = _cmocka_run_group_tests("programs", tests, n, NULL, NULL);
 	free(tests);
-	return r || (sets && !with_sets);
+	return r;
 }

@@ -11,7 +11,7 @@
  * Runs every one of @offloads as a test of its own: @requests requests under each of @seeds seeds. @filter:
  * only that one; "--recycled": all of them with run_recycled; "--groups": with groups of 256 bytes;
  * "--swapped": with run_swapped; "--overlap": with run_overlap; "--recycled-overlap": with run_recycled, and
- * with run_overlap where both can be; "--two-sets", "--recycled-sets": the same with two sets of code queues.
+ * with run_overlap where both can be.
  */
 int run_all(const struct run_offload *offloads, unsigned n, unsigned seeds, unsigned requests,
 	const char *filter);

@@ -83,13 +83,13 @@ static void recycling(const struct chain_image *img, unsigned slots, double per_
 	struct chain_recycle k;
 	unsigned a, e, sections = chain_recycle_sections(slots);
 
-	for (unsigned i = 0; i < chain_rings(img); i++)
-		env.queue[i].ring_wqebbs = chain_recycle_ring(img, chain_queue_of(img, i), slots);
+	for (unsigned q = 0; q < img->nqueues; q++)
+		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, slots);
 	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
 	a = k.lap.adds + sections; /* one counts */
 	e = 3 * sections;
-	for (unsigned i = 0; i < chain_rings(img); i++) /* a WAIT for the CQEs of each queue */
-		e += img->queue[chain_queue_of(img, i)].cqes ? sections : 0;
+	for (unsigned q = 0; q < img->nqueues; q++) /* a WAIT for the CQEs of each queue */
+		e += img->queue[q].cqes ? sections : 0;
 	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
 	per_request[1] = (double)a / slots;
 	per_request[2] = (double)e / slots;
@@ -108,20 +108,6 @@ static void recycled_row(FILE *f, const char *name, const struct chain_image *im
 	fputc('\n', f);
 }
 
-/* As with code_sets = 2 */
-static struct program *compile_sets(const struct run_offload *o)
-{
-	struct program *p;
-
-	run_overlap = true;
-	run_sets = 2;
-	p = run_compile(o);
-	run_overlap = false;
-	run_sets = 1;
-	assert_int_equal(p->image->sets, 2);
-	return p;
-}
-
 static void print_recycled(FILE *f)
 {
 	static const struct run_offload programs[] = {
@@ -130,7 +116,7 @@ static void print_recycled(FILE *f)
 		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
 		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
 	};
-	double wrs[4][2], ignored[2];
+	double wrs[4][2];
 	struct program *p;
 
 	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
@@ -141,9 +127,6 @@ static void print_recycled(FILE *f)
 	}
 	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[3][0] - wrs[2][0]) / 4,
 		(wrs[3][1] - wrs[2][1]) / 4);
-	p = compile_sets(&programs[1]);
-	recycled_row(f, "hash-get, two sets of code queues", p->image, ignored);
-	program_free(p);
 }
 
 static double busy_program(const struct run_offload *o, struct program *p)
@@ -174,9 +157,11 @@ static const struct run_offload *find_offload(const char *name)
 	return NULL;
 }
 
-static void program_row(FILE *f, const struct run_offload *o, const char *more, struct program *p)
+static void program_row(FILE *f, const struct run_offload *o)
 {
-	fprintf(f, "| %s%s | ", o->name, more);
+	struct program *p = run_compile(o);
+
+	fprintf(f, "| %s | ", o->name);
 	print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
 	fprintf(f, " %.1f |\n", busy_program(o, p));
 	program_free(p);
@@ -184,16 +169,9 @@ static void program_row(FILE *f, const struct run_offload *o, const char *more, 
 
 static void print_programs(FILE *f)
 {
-	static const char *const sets[] = {"hash-get", "hash-get, stages", "memcached-get"};
-
 	fprintf(f, "| program | WRs posted | all | that are no NOPs |\n|---|---|---|---|\n");
 	for (unsigned i = 0; i < nlibrary; i++)
-		program_row(f, &library[i], "", run_compile(&library[i]));
-	for (unsigned i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-		const struct run_offload *o = find_offload(sets[i]);
-
-		program_row(f, o, ", two sets of code queues", compile_sets(o));
-	}
+		program_row(f, &library[i]);
 }
 
 /* ---- loops without a bound --------------------------------------------------------------------- */
@@ -290,9 +268,7 @@ static void print_tables(FILE *f)
 		   "\n"
 		   "Complete, from the request's arrival to the reply. The last column is an average over "
 		   "the requests\n"
-		   "of the test: a WR whose condition did not hold is a NOP. Two sets of code queues are "
-		   "those of\n"
-		   "`code_sets = 2`.\n"
+		   "of the test: a WR whose condition did not hold is a NOP.\n"
 		   "\n");
 	print_programs(f);
 	fprintf(f, "\n"

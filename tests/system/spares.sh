@@ -22,9 +22,7 @@ regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },
   { name = "both"; program = "hash-get-parallel"; region = "t"; },
-  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; depth_max = 128; },
-  { name = "armed-sets"; program = "hash-get"; region = "t"; code_sets = 2; },
-  { name = "kept-sets"; program = "hash-get"; region = "t"; mode = "recycled"; code_sets = 2; } );
+  { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; depth_max = 128; } );
 tenants = ( { name = "open"; }, { name = "keyed"; key = "$work/key"; } );
 END
 }
@@ -117,7 +115,7 @@ ok "CQs of queues that failed serve nobody"
 
 # What requests have left in CQs whose client did not wait for answers is counted when their queues are kept
 depth=8 # of that client
-for offload in armed both kept armed-sets kept-sets; do
+for offload in armed both kept; do
 	load $offload 1
 	spares >"$work/first"
 	for ((i = 1; i <= 5; i++)); do

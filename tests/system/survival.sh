@@ -24,7 +24,7 @@ arena = "64M";
 connect_timeout = "300s";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
-  { name = "kept"; program = "hash-get-stages"; region = "t"; mode = "recycled"; },
+  { name = "kept"; program = "hash-get-parallel"; region = "t"; mode = "recycled"; },
   { name = "armed"; program = "hash-get"; region = "t"; },
   { name = "other"; program = "hash-get"; region = "t"; },
   { name = "strict"; program = "hash-get"; region = "t"; on_error = { request = "ban:600s"; }; } );
@@ -309,7 +309,7 @@ if [[ ${ENGINE-nic} == nic ]]; then
 
 	another='the server was upgraded, and the offload is another one now'
 	cp "$work/reddnd.conf" "$work/right.conf"
-	sed -i -E '/"(other|kept)"/s/hash-get(-stages)?"/hash-get-parallel"/' "$work/reddnd.conf"
+	sed -i '/"kept"/s/hash-get-parallel"/hash-get"/; /"other"/s/hash-get"/hash-get-parallel"/' "$work/reddnd.conf"
 	count
 	kill -9 "$(daemon)"
 	until_true ended "$other" || fail "the client of another program does not end" "$work/other.log" "$work/run.log"

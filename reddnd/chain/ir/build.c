@@ -104,14 +104,14 @@ static void emit_data(struct emitter *e, const struct chain_step *st, const stru
 static void emit_sync(struct emitter *e, const struct chain_step *st)
 {
 	const struct layout_step *ls = &e->l->step[e->s];
-	unsigned cq, until = st->turn ? e->l->enables_reply : ls->until, of = st->turn ? CHAIN_BEFORE : 0;
+	unsigned cq;
 
 	switch ((enum chain_verb)st->verb) {
 	case CHAIN_WAIT:
-		cq = until == LAYOUT_NONE ? CHAIN_CQ_RECV : e->l->d->steps[until].queue;
-		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, of, cq,
-			until == LAYOUT_NONE ? 0 : e->l->step[until].cqe);
-		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, of, cq, 0);
+		cq = ls->until == LAYOUT_NONE ? CHAIN_CQ_RECV : e->l->d->steps[ls->until].queue;
+		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, 0, cq,
+			ls->until == LAYOUT_NONE ? 0 : e->l->step[ls->until].cqe);
+		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, 0, cq, 0);
 		return;
 	case CHAIN_SEND_EN:
 		reloc(e, CHAIN_REL_ENABLE, WQE_SYNC_INDEX, 0, st->target, ls->enables);
@@ -216,7 +216,6 @@ static int allocate(const struct layout *l, struct chain_image **out)
 	if (!img)
 		return -ENOMEM;
 	img->nqueues = l->d->nqueues;
-	img->sets = l->d->sets > 1 ? l->d->sets : 1;
 	img->relocs = calloc((size_t)l->d->nsteps * MAX_RELOCS_PER_STEP, sizeof(*img->relocs));
 	img->labels = calloc(l->d->nsteps, sizeof(*img->labels));
 	img->scratch_init = calloc(1, l->scratch_size + 1);

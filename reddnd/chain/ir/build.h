@@ -15,9 +15,7 @@
  *   - contains a step that can never run, an enable that enables nothing, or no enable of the next head;
  *   - begins anywhere but at one head, with a WAIT for the request;
  *   - has its head in a queue of code, and changes anything but its own memory and the client's, calls a
- * loop, or enables a queue from two others. See image.h;
- *   - has two sets of code queues, and its head in queue 0, an answer without the number of its request, or
- * no WAIT for the instance before in front of the SEND_ENs of the reply. See sets.h.
+ * loop, or enables a queue from two others. See image.h.
  *
  * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
  */
@@ -94,8 +92,7 @@ struct chain_step {
 	uint64_t swap, compare, swap_mask, compare_mask; /* as numbers: the NIC's host is little-endian */
 	uint64_t add, boundary;
 	uint32_t imm;
-	const char *until;   /* WAIT: for the CQE of that step; NULL: for the request, or */
-	bool turn;           /* for that of the last SEND_EN of the reply of the instance before */
+	const char *until;   /* WAIT: for the CQE of that step; NULL: for the request */
 	uint8_t target;      /* SEND_EN, RECV_EN: queue */
 	uint8_t upto;        /* SEND_EN: enum chain_upto */
 	const char *through; /* SEND_EN */
@@ -153,9 +150,6 @@ struct chain_desc {
 	/* An instance may begin while the one before it is at work: derive.h then puts the head into a queue
 	 * of code, where that is allowed */
 	bool overlap;
-	/* 2: code queues come in two sets, which take turns (image.h); 0 as 1. Only where instances overlap
-	 */
-	uint8_t sets;
 	/* WQEBBs of a managed queue that the device fetches together, past the enabled index too: a power of
 	 * two, CHAIN_MAX_GROUP at most; 0 as 1. What derive.h makes then has NOPs that fill the groups */
 	uint16_t fetch_group;

@@ -35,16 +35,6 @@
 	X(HEAD_CHANGES, "{at} changes a region, while the head is in queue \"{name}\", which does not fail " \
 			"with the client's queue pair")                                                      \
 	X(HEAD_ENABLES, "{at}: two queues enable \"{name}\", and instances would do so out of order")        \
-	X(SETS, "{0} sets of code queues of {1} each; there can be one set, or two if all are at most {2}")  \
-	X(SETS_OVERLAP, "two sets of code queues take turns: instances must overlap, but the head is in "    \
-			"queue \"{name}\"")                                                                  \
-	X(TURN_ELSEWHERE, "{at}: waits for the instance before, whose reply another queue enables")          \
-	X(TURN_ALONE, "{at}: waits for the instance before, which the same queue has")                       \
-	X(ANSWER_NUMBER,                                                                                     \
-		"{at}: with two sets of code queues, an answer must have the number of its request: by "     \
-		"that a client sees that one before it has failed")                                          \
-	X(TURN_MISSING, "{at}: enables the reply without a WAIT for the instance before, which the other "   \
-			"set of code queues has")                                                            \
 	X(HEAD_STEPS, "queue \"{name}\" has a head of {0} steps, but only {1} steps")                        \
 	X(HEAD_START, "{at}: a head must begin with a WAIT for the request")                                 \
 	X(NO_HEAD, "no queue has a head: nothing would start an instance")                                   \
@@ -113,8 +103,6 @@
 	X(FAILURE_UNGUARDED,                                                                                 \
 		"{at} may fail, and {other}, in another queue, would go on with what was there "             \
 		"before; queue \"{name}\" must give it its opcode, after {at}")                              \
-	X(WOKEN_ELSEWHERE, "{at} gets its opcode from {other}; with two sets of code queues, queue "         \
-			   "\"{name}\", which enables the reply, must give it")                              \
 	/* verify/bounds.h */                                                                                \
 	X(FOREIGN_REQUEST,                                                                                   \
 		"{at}: {other} puts bytes of a request into its {name}, where only values of the "           \

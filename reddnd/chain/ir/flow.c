@@ -84,34 +84,6 @@ static int check_overlap(struct layout *l, unsigned q)
 	return 0;
 }
 
-/*
- * Two sets of code queues: the SEND_ENs of the reply are those of one queue, which are in two of the session.
- * Each must start after those of the instance before, which has the other one. When that one has failed, its
- * CQE ends the WAIT as well: then its reply is enabled by others, as if it had done so (verify/order.h). What
- * answers is a NOP then. The next request is answered all the same, so that its number must show which one is
- * not.
- */
-static int check_sets(struct layout *l, unsigned q)
-{
-	bool waited[CHAIN_MAX_QUEUES] = {0};
-
-	if (!q)
-		return layout_refuse(l, SETS_OVERLAP, .name = l->d->queues[0].name);
-	if (l->d->sets > CHAIN_MAX_SETS || 1 + l->d->sets * (l->d->nqueues - 1) > CHAIN_MAX_QUEUES)
-		return layout_refuse(l, SETS,
-			.number = {l->d->sets, l->d->nqueues - 1, (CHAIN_MAX_QUEUES - 1) / CHAIN_MAX_SETS});
-	for (unsigned s = 0; s < l->d->nsteps; s++) {
-		const struct chain_step *st = &l->d->steps[s];
-
-		waited[st->queue] |= st->verb == CHAIN_WAIT && st->turn;
-		if (layout_answers(l, s) && !(st->flags & CHAIN_IMM_SEQ))
-			return layout_refuse(l, ANSWER_NUMBER, .at = layout_at(l, s));
-		if (st->verb == CHAIN_SEND_EN && st->target == 0 && !waited[st->queue])
-			return layout_refuse(l, TURN_MISSING, .at = layout_at(l, s));
-	}
-	return 0;
-}
-
 /* All of an instance comes after the first step of the head, because nothing else is enabled before */
 static int check_start(struct layout *l)
 {
@@ -127,10 +99,8 @@ static int check_start(struct layout *l)
 				l, CODE_HEAD, .name = l->d->queues[other].name, .what = l->d->queues[q].name);
 	while (!l->step[head].head)
 		head++;
-	if (l->d->steps[head].verb != CHAIN_WAIT || l->d->steps[head].until || l->d->steps[head].turn)
+	if (l->d->steps[head].verb != CHAIN_WAIT || l->d->steps[head].until)
 		return layout_refuse(l, HEAD_START, .at = layout_at(l, head));
-	if (l->d->sets > 1 && check_sets(l, q))
-		return CHAIN_REFUSED;
 	return q ? check_overlap(l, q) : 0;
 }
 

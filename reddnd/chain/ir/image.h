@@ -25,9 +25,6 @@
  * its RECV may be posted. The end of instance seq enables the
  * head of instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most
  * N-1 RECVs are posted at a time.
- *
- * An image that overlaps may have two *sets* of code queues, which take turns: sets.h. Then the end of
- * instance seq enables the head of seq+2, and one RECV less is posted.
  */
 #ifndef CHAIN_IR_IMAGE_H
 #define CHAIN_IR_IMAGE_H
@@ -37,7 +34,6 @@
 
 enum {
 	CHAIN_MAX_QUEUES = 8,
-	CHAIN_MAX_SETS = 2, /* of code queues */
 	CHAIN_MAX_RECV_SGE = 16,
 	CHAIN_MAX_WINDOWS = 8,
 	CHAIN_MAX_ARG = 256, /* bytes of a request */
@@ -72,14 +68,10 @@ enum chain_reloc_kind {
 
 #define CHAIN_CQ_RECV 0xff
 
-enum {
-	CHAIN_BEFORE = 1 /* in place of a symbol, for WAIT and CQN32: of the instance before */
-};
-
 struct chain_reloc {
 	uint8_t kind;  /* enum chain_reloc_kind */
 	uint8_t where; /* queue whose image holds the field */
-	uint8_t sym;   /* enum chain_sym_kind, for ADDR64, LKEY32, RKEY32; or CHAIN_BEFORE, or 0 */
+	uint8_t sym;   /* enum chain_sym_kind, for ADDR64, LKEY32, RKEY32; or 0 */
 	uint8_t index;
 	uint32_t offset; /* of the field in that queue's image, bytes */
 	int64_t addend;
@@ -118,7 +110,6 @@ struct chain_label {
 struct chain_image {
 	char name[32];
 	unsigned nqueues;
-	unsigned sets; /* of code queues: 1 or 2 */
 	struct chain_queue queue[CHAIN_MAX_QUEUES];
 	/* First those that stay in a slot, from again_reloc on those that every instance in it needs, and of
 	 * these from index_reloc on those of INDEX16 */
@@ -151,6 +142,12 @@ enum {
 	CHAIN_LONGEST_PAD =
 		15, /* the same of any device: the DS field has 6 bits, and counts segments of 16 bytes */
 };
+
+/** WQEBB of the ring of queue @q at which its pad begins. */
+static inline uint32_t chain_pad_at(const struct chain_image *img, unsigned q, unsigned slots)
+{
+	return img->queue[q].wqebbs * slots;
+}
 
 /** WQEBBs of the ring for @slots instances, pad included: a power of two; 0 if no ring can be that large. */
 uint32_t chain_ring_wqebbs(const struct chain_queue *q, unsigned slots);

@@ -263,18 +263,6 @@ static int check_remote(struct layout *l, unsigned s)
 	return st->verb == CHAIN_READ ? 0 : check_written(l, &who, &st->remote, &r);
 }
 
-static int check_turn(struct layout *l, unsigned s)
-{
-	if (l->d->sets <= 1)
-		return layout_refuse(l, TURN_ALONE, .at = layout_at(l, s));
-	if (l->enables_reply == LAYOUT_NONE || l->d->steps[l->enables_reply].queue != l->d->steps[s].queue)
-		return layout_refuse(l, TURN_ELSEWHERE, .at = layout_at(l, s));
-	if (!(l->d->steps[l->enables_reply].flags & CHAIN_SIGNALLED))
-		return layout_refuse(
-			l, WAIT_UNSIGNALLED, .at = layout_at(l, s), .other = layout_at(l, l->enables_reply));
-	return 0;
-}
-
 static int check_sync(struct layout *l, unsigned s)
 {
 	const struct chain_step *st = &l->d->steps[s];
@@ -284,8 +272,6 @@ static int check_sync(struct layout *l, unsigned s)
 
 	if (st->verb == CHAIN_WAIT) {
 		ls->until = LAYOUT_NONE;
-		if (st->turn)
-			return check_turn(l, s);
 		if (!st->until)
 			return 0;
 		to = find_step(l, st->until);
@@ -414,10 +400,6 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 	l->d = d;
 	if (check_limits(l))
 		return CHAIN_REFUSED;
-	l->enables_reply = LAYOUT_NONE;
-	for (unsigned s = 0; s < d->nsteps; s++)
-		if (d->steps[s].verb == CHAIN_SEND_EN && d->steps[s].target == 0)
-			l->enables_reply = (uint16_t)s;
 	if (sort_labels(l) || place_steps(l) || place_words(l))
 		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)

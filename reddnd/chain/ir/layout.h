@@ -28,7 +28,6 @@ struct layout {
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
 	uint32_t scratch_size;
-	uint16_t enables_reply; /* the last SEND_EN of the reply, LAYOUT_NONE: there is none */
 	struct chain_error *err;
 };
 
@@ -60,13 +59,6 @@ static inline bool layout_answers(const struct layout *l, unsigned s)
 	const struct chain_step *st = &l->d->steps[s];
 
 	return st->queue == 0 && (st->verb == CHAIN_WRITE_IMM || st->verb == CHAIN_SEND);
-}
-
-/** True if step @s may be executed though no SEND_EN of its instance has enabled it: it is of a reply that
- * the next instance enables as well, when the set of code queues that had this one has failed. */
-static inline bool layout_may_be_early(const struct layout *l, unsigned s)
-{
-	return l->d->sets > 1 && l->d->steps[s].queue == 0;
 }
 
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b);

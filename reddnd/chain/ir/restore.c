@@ -175,7 +175,7 @@ static void note_order(struct bytes *b, unsigned s)
 
 	if (b->last[st->queue] != LAYOUT_NONE)
 		succeeds(b, s, b->last[st->queue]);
-	if (b->enabler[s] != LAYOUT_NONE && !layout_may_be_early(l, s))
+	if (b->enabler[s] != LAYOUT_NONE)
 		succeeds(b, s, b->enabler[s]);
 	b->last[st->queue] = (uint16_t)s;
 	for (unsigned t = 0; st->verb == CHAIN_SEND_EN && t < l->d->nsteps; t++)

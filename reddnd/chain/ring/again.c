@@ -37,7 +37,7 @@ struct number {
  * and an ENABLE that of the next one */
 struct base {
 	uint8_t kind, sym, index;
-	uint64_t step; /* from one instance to the next one of the same lap and the same set of code queues */
+	uint64_t step; /* from one instance to the next one of the same lap */
 };
 
 struct chain_again {
@@ -58,24 +58,20 @@ struct chain_again {
 static size_t part_step(const struct chain_image *img, unsigned part)
 {
 	if (part == SCRATCH)
-		return (size_t)img->scratch_size * img->sets;
-	return (size_t)img->queue[part].wqebbs * CHAIN_WQEBB * img->sets / chain_stride(img, part);
+		return img->scratch_size;
+	return (size_t)img->queue[part].wqebbs * CHAIN_WQEBB;
 }
 
 static uint64_t step_of(const struct chain_image *img, const struct base *b)
 {
-	const unsigned sets = img->sets;
-
 	switch ((enum chain_reloc_kind)b->kind) {
 	case CHAIN_REL_INDEX16:
 	case CHAIN_REL_ENABLE:
-		return (uint64_t)img->queue[b->index].wqebbs * sets / chain_stride(img, b->index);
+		return img->queue[b->index].wqebbs;
 	case CHAIN_REL_WAIT:
-		return b->index == CHAIN_CQ_RECV
-			       ? sets
-			       : img->queue[b->index].cqes * sets / chain_stride(img, b->index);
+		return b->index == CHAIN_CQ_RECV ? 1 : img->queue[b->index].cqes;
 	case CHAIN_REL_SEQ32:
-		return sets;
+		return 1;
 	case CHAIN_REL_ADDR64:
 		return b->sym == CHAIN_SYM_QUEUE     ? part_step(img, b->index)
 		       : b->sym == CHAIN_SYM_SCRATCH ? part_step(img, SCRATCH)
@@ -134,7 +130,6 @@ static void plan(const struct chain_image *img, const struct chain_reloc *r, str
 		return;
 	case CHAIN_REL_QPN32:
 	case CHAIN_REL_CQN32:
-		b->sym = r->sym;
 		n->addend = 0;
 		return;
 	case CHAIN_REL_INDEX16:
@@ -146,7 +141,6 @@ static void plan(const struct chain_image *img, const struct chain_reloc *r, str
 		count_enabled(img, b, n);
 		return;
 	case CHAIN_REL_WAIT:
-		b->sym = r->sym;
 		n->mask = 0xffffff;
 		return;
 	case CHAIN_REL_SEQ32:
@@ -275,13 +269,13 @@ static uint64_t value_of(const struct chain_instance *in, const struct base *b)
 	case CHAIN_REL_QPN32:
 		return chain_qpn(in, b->index);
 	case CHAIN_REL_CQN32:
-		return chain_cqn(in, b->sym, b->index);
+		return chain_cqn(in, b->index);
 	case CHAIN_REL_INDEX16:
 		return in->queue[b->index].at;
 	case CHAIN_REL_ENABLE:
 		return in->queue[b->index].next;
 	case CHAIN_REL_WAIT:
-		return chain_cqe_number(in, b->sym, b->index);
+		return chain_cqe_number(in, b->index);
 	case CHAIN_REL_SEQ32:
 		return in->seq;
 	}
@@ -307,8 +301,8 @@ static void begin(struct state *st, const struct chain_again *a, const struct ch
 	st->part[SCRATCH] = in.scratch_mem;
 }
 
-/* To the next instance of the same lap, of the same set, and of the same round of the reply slots, which are
- * @slot_step bytes apart */
+/* To the next instance of the same lap, and of the same round of the reply slots, which are @slot_step bytes
+ * apart */
 static void go_on(struct state *st, const struct chain_again *a, uint64_t slot_step)
 {
 	for (unsigned i = 0; i < a->nbases; i++)
@@ -347,61 +341,45 @@ static void put(const struct state *st, const struct chain_again *a)
 }
 
 /* The NOPs of an earlier lap are there: a NOP changes nothing */
-static void renew_pad(const struct chain_image *img, const struct chain_env *env, unsigned of, uint64_t lap)
+static void renew_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
 {
-	uint32_t ring = env->queue[of].ring_wqebbs;
+	uint32_t ring = env->queue[q].ring_wqebbs;
 
-	for (uint32_t w = chain_pad_at(img, of, env->slots); w < ring; w += chain_pad_nop(img, ring - w))
-		wqe_put16(env->queue[of].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX,
-			(uint16_t)(lap * ring + w));
+	for (uint32_t w = chain_pad_at(img, q, env->slots); w < ring; w += chain_pad_nop(img, ring - w))
+		wqe_put16(
+			env->queue[q].ring + (size_t)w * CHAIN_WQEBB + WQE_INDEX, (uint16_t)(lap * ring + w));
 }
 
-/* The first instance of a lap in a ring brings the pad of the lap before, as with chain_arm() */
+/* The first instance of a lap brings the pads of the lap before, as with chain_arm() */
 static void write_pads(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
 	const uint64_t lap = seq >> __builtin_ctz(env->slots);
 
-	for (unsigned q = 0; q < img->nqueues; q++) {
-		const unsigned ring = chain_ring_of(img, q, seq);
-
-		if ((seq & (env->slots - 1)) >= chain_stride(img, q))
-			continue;
+	for (unsigned q = 0; q < img->nqueues; q++)
 		if (lap == 1)
-			chain_write_pad(img, env, ring, 0);
+			chain_write_pad(img, env, q, 0);
 		else
-			renew_pad(img, env, ring, lap - 1);
-	}
+			renew_pad(img, env, q, lap - 1);
 }
 
-/* Those from @seq up to @to that have the set of code queues of @seq */
-static void arm_set(const struct chain_again *a, const struct chain_env *env, uint64_t seq, uint64_t to)
+void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
 {
-	const unsigned sets = a->img->sets, end = env->slots - sets;
-	const uint64_t slot_step = env->slot_count ? (uint64_t)env->slot_size * sets : 0;
+	const uint64_t slot_step = env->slot_count ? env->slot_size : 0;
 	uint64_t until = 0; /* instances before this one can go on from the one before them */
 	struct state st;
 
-	for (; seq < to; seq += sets) {
+	assert(from >= env->slots);
+	for (uint64_t seq = from; seq < to; seq++) {
 		const unsigned slot = (unsigned)seq & (env->slots - 1);
 
-		if (seq < until && slot >= sets && slot < end) {
+		if (seq < until && slot > 0 && slot < env->slots - 1) {
 			go_on(&st, a, slot_step);
-		} else if (sets > 1 && seq == env->first + env->slots) { /* the instance before had a NOP */
-			chain_arm(a->img, env, seq);
-			continue;
 		} else {
 			begin(&st, a, env, seq);
 			until = seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
 		}
 		put(&st, a);
-		if (slot < sets)
+		if (slot == 0)
 			write_pads(a->img, env, seq);
 	}
-}
-
-void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
-{
-	assert(from >= env->slots);
-	for (unsigned set = 0; set < a->img->sets; set++)
-		arm_set(a, env, from + set, to);
 }

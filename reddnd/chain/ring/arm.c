@@ -10,8 +10,8 @@
 /* Not reduced: what a field of any width may take the low bits of */
 static uint64_t position(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
 {
-	return (seq >> __builtin_ctz(env->slots)) * env->queue[chain_ring_of(img, q, seq)].ring_wqebbs +
-	       chain_by_stride(img, q, seq & (env->slots - 1)) * img->queue[q].wqebbs;
+	return (seq >> __builtin_ctz(env->slots)) * env->queue[q].ring_wqebbs +
+	       (seq & (env->slots - 1)) * img->queue[q].wqebbs;
 }
 
 /* @at, @next: ring indices of an instance in queue @q, and of the next one */
@@ -24,8 +24,7 @@ static uint16_t enable_at(const struct chain_queue *q, uint64_t at, uint64_t nex
 uint16_t chain_enable_index(
 	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq, uint32_t wqebbs)
 {
-	return enable_at(&img->queue[q], position(img, env, q, seq),
-		position(img, env, q, seq + chain_stride(img, q)), wqebbs);
+	return enable_at(&img->queue[q], position(img, env, q, seq), position(img, env, q, seq + 1), wqebbs);
 }
 
 uint16_t chain_end_index(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq)
@@ -68,7 +67,7 @@ static void relocate(const struct chain_instance *in, const struct chain_reloc *
 		wqe_put32(f, chain_qpn(in, r->index));
 		return;
 	case CHAIN_REL_CQN32:
-		wqe_put32(f, chain_cqn(in, r->sym, r->index));
+		wqe_put32(f, chain_cqn(in, r->index));
 		return;
 	case CHAIN_REL_INDEX16:
 		wqe_put16(f, (uint16_t)(in->queue[r->where].at + r->offset / CHAIN_WQEBB));
@@ -78,10 +77,7 @@ static void relocate(const struct chain_instance *in, const struct chain_reloc *
 				     in->queue[r->index].next, (uint32_t)r->addend));
 		return;
 	case CHAIN_REL_WAIT:
-		if (chain_is_first_turn(in, r))
-			f[(int)WQE_OPCODE - WQE_SYNC_INDEX] = WQE_OP_NOP;
-		wqe_put32(f,
-			(uint32_t)(chain_cqe_number(in, r->sym, r->index) + (uint64_t)r->addend) & 0xffffff);
+		wqe_put32(f, (uint32_t)(chain_cqe_number(in, r->index) + (uint64_t)r->addend) & 0xffffff);
 		return;
 	case CHAIN_REL_SEQ32:
 		wqe_put32(f, (uint32_t)(in->seq + (uint64_t)r->addend));
@@ -90,18 +86,18 @@ static void relocate(const struct chain_instance *in, const struct chain_reloc *
 	assert(!"relocation kind");
 }
 
-void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned ring, uint64_t lap)
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap)
 {
-	uint32_t w = chain_pad_at(img, ring, env->slots);
+	uint32_t w = chain_pad_at(img, q, env->slots);
 
-	while (w < env->queue[ring].ring_wqebbs) {
-		uint32_t n = chain_pad_nop(img, env->queue[ring].ring_wqebbs - w);
-		uint8_t *wqe = env->queue[ring].ring + (size_t)w * CHAIN_WQEBB;
+	while (w < env->queue[q].ring_wqebbs) {
+		uint32_t n = chain_pad_nop(img, env->queue[q].ring_wqebbs - w);
+		uint8_t *wqe = env->queue[q].ring + (size_t)w * CHAIN_WQEBB;
 
 		memset(wqe, 0, (size_t)n * CHAIN_WQEBB);
-		wqe_put16(wqe + WQE_INDEX, (uint16_t)(lap * env->queue[ring].ring_wqebbs + w));
+		wqe_put16(wqe + WQE_INDEX, (uint16_t)(lap * env->queue[q].ring_wqebbs + w));
 		wqe[WQE_OPCODE] = WQE_OP_NOP;
-		wqe_put32(wqe + WQE_QPN_DS, env->queue[ring].qpn << 8 | n * (CHAIN_WQEBB / WQE_DS));
+		wqe_put32(wqe + WQE_QPN_DS, env->queue[q].qpn << 8 | n * (CHAIN_WQEBB / WQE_DS));
 		w += n;
 	}
 }
@@ -115,8 +111,8 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 		memcpy(in.scratch_mem, img->scratch_init, img->scratch_size);
 	for (unsigned q = 0; q < img->nqueues; q++) {
 		memcpy(in.queue[q].wqes, img->queue[q].wqes, (size_t)img->queue[q].wqebbs * CHAIN_WQEBB);
-		if (in.slot < chain_stride(img, q) && in.lap > 0)
-			chain_write_pad(img, env, chain_ring_of(img, q, seq), in.lap - 1);
+		if (in.slot == 0 && in.lap > 0)
+			chain_write_pad(img, env, q, in.lap - 1);
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
 		relocate(&in, &img->relocs[i]);

@@ -9,8 +9,8 @@
  *
  * When may instance seq be armed? For seq < slots at any time before the first RECV is posted; later, when
  * instance seq - slots has completed, that is, the last CQE of its reply has been seen. When may the
- * RECV of seq be posted? When both seq and seq + 1 are armed; with two sets of code queues (ir/sets.h), seq +
- * 2 as well. The caller issues the barrier between arming and the doorbell.
+ * RECV of seq be posted? When both seq and seq + 1 are armed. The caller issues the barrier between arming
+ * and the doorbell.
  *
  * Not locked: one thread at a time per session.
  */
@@ -18,15 +18,13 @@
 #define CHAIN_RING_ARM_H
 
 #include "reddnd/chain/ir/image.h"
-#include "reddnd/chain/ir/sets.h"
 
 /** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
 struct chain_env {
-	unsigned slots; /* power of two >= 2 for each set of code queues, so that RQ entry k always belongs to
-			   slot k */
+	unsigned slots;            /* power of two >= 2, so that RQ entry k always belongs to slot k */
 	uint32_t recv_cqn;         /* CQ of the client QP's RECVs: exactly one CQE per request */
 	uint32_t recv_before;      /* CQEs that it had before that of instance 0 */
-	struct {                   /* by ring: chain_ring_of() */
+	struct {                   /* by queue */
 		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
 		uint32_t before;   /* CQEs that it had before */
 		uint64_t iova;     /* of the ring */
@@ -75,17 +73,16 @@ struct chain_env {
  */
 void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
 
-/** The NOPs behind the last slot of ring @ring, for the end of lap @lap; chain_arm() does it when it is time.
+/** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
  */
-void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned ring, uint64_t lap);
+void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);
 
 /** Writes the scatter list of RQ entry @slot. It never changes: once per session. */
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /**
  * The queue with the head, and the producer index that starts it when instance 0 is armed: the end of its
- * head. All other queues are started by queues of the chain, but for the ring of each other set of code
- * queues.
+ * head. All other queues are started by queues of the chain.
  */
 unsigned chain_start_queue(const struct chain_image *img);
 uint16_t chain_start_index(const struct chain_image *img);

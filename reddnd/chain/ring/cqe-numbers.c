@@ -8,7 +8,7 @@
 
 enum { BYTES = 3 /* of a CQE number */, IN_WAIT = WQE_SYNC_INDEX + 1 };
 
-/* Which CQ: of replies and code queues, by ring, and two more */
+/* Which CQ: of replies and code queues, and two more */
 enum { OF_RECVS = CHAIN_MAX_QUEUES, OF_RECYCLER, NO_CQ };
 
 struct number {
@@ -58,9 +58,9 @@ static void add(struct search *s, struct number number)
 	f->number[f->n++] = number;
 }
 
-static unsigned cq_of_reloc(const struct chain_image *img, const struct chain_reloc *r, uint64_t seq)
+static unsigned cq_of_reloc(const struct chain_reloc *r)
 {
-	return r->index == CHAIN_CQ_RECV ? OF_RECVS : chain_ring_of(img, r->index, seq - r->sym);
+	return r->index == CHAIN_CQ_RECV ? OF_RECVS : r->index;
 }
 
 static unsigned cq_of_wait(const struct chain_env *env, const uint8_t *wait)
@@ -75,19 +75,17 @@ static unsigned cq_of_wait(const struct chain_env *env, const uint8_t *wait)
 	return q == CHAIN_MAX_QUEUES ? NO_CQ : q;
 }
 
-/* Byte @at of ring @ring */
-static struct target in_ring(const struct search *s, unsigned ring, uint64_t at)
+/* Byte @at of the ring of queue @q */
+static struct target in_ring(const struct search *s, unsigned q, uint64_t at)
 {
-	const unsigned q = chain_queue_of(s->img, ring), stride = chain_stride(s->img, q);
-	uint32_t instance = s->img->queue[q].wqebbs * CHAIN_WQEBB, in = (uint32_t)(at % instance);
-	uint64_t seq = at / instance * stride + chain_set_of(s->img, ring);
+	uint32_t in = (uint32_t)(at % (s->img->queue[q].wqebbs * CHAIN_WQEBB));
 
-	if (at >= (uint64_t)chain_pad_at(s->img, ring, s->env->slots) * CHAIN_WQEBB)
+	if (at >= (uint64_t)chain_pad_at(s->img, q, s->env->slots) * CHAIN_WQEBB)
 		return (struct target){0};
 	for (const struct chain_reloc *r = s->img->relocs; r < s->img->relocs + s->img->nrelocs; r++)
 		if (r->kind == CHAIN_REL_WAIT && r->where == q && in > r->offset && in <= r->offset + BYTES)
-			return (struct target){.index = s->env->queue[ring].ring + (at - in) + r->offset + 1,
-				.of = (uint8_t)cq_of_reloc(s->img, r, seq),
+			return (struct target){.index = s->env->queue[q].ring + (at - in) + r->offset + 1,
+				.of = (uint8_t)cq_of_reloc(r),
 				.bytes = (uint8_t)(in - r->offset)};
 	return (struct target){0};
 }
@@ -109,9 +107,9 @@ static struct target find_target(const struct search *s, uint64_t addr)
 {
 	const struct chain_env *env = s->env;
 
-	for (unsigned of = 0; of < chain_rings(s->img); of++)
-		if (addr - env->queue[of].iova < (uint64_t)env->queue[of].ring_wqebbs * CHAIN_WQEBB)
-			return in_ring(s, of, addr - env->queue[of].iova);
+	for (unsigned q = 0; q < s->img->nqueues; q++)
+		if (addr - env->queue[q].iova < (uint64_t)env->queue[q].ring_wqebbs * CHAIN_WQEBB)
+			return in_ring(s, q, addr - env->queue[q].iova);
 	if (addr - env->recycler.iova < (uint64_t)env->recycler.ring_wqebbs * CHAIN_WQEBB)
 		return in_recycler(s, addr - env->recycler.iova);
 	return (struct target){0};

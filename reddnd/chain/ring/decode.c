@@ -79,7 +79,7 @@ const char *chain_step_at(
 	const struct chain_image *img, unsigned slots, unsigned q, uint16_t index, unsigned *slot)
 {
 	const struct chain_queue *queue = &img->queue[q];
-	uint32_t at = index & (chain_ring_wqebbs(queue, chain_ring_slots(img, q, slots)) - 1);
+	uint32_t at = index & (chain_ring_wqebbs(queue, slots) - 1);
 	const char *name = "pad";
 	unsigned dummy;
 

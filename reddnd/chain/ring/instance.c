@@ -14,16 +14,14 @@ void chain_locate(
 	in->slot = (unsigned)seq & (env->slots - 1);
 	in->lap = seq >> __builtin_ctz(env->slots);
 	for (unsigned q = 0; q < img->nqueues; q++) {
-		unsigned of = chain_ring_of(img, q, seq), stride = chain_stride(img, q);
-		uint32_t wqebbs = img->queue[q].wqebbs, ring = env->queue[of].ring_wqebbs;
-		size_t own = (size_t)chain_by_stride(img, q, in->slot) * wqebbs;
+		uint32_t wqebbs = img->queue[q].wqebbs, ring = env->queue[q].ring_wqebbs;
+		size_t own = (size_t)in->slot * wqebbs;
 
-		in->queue[q].ring = of;
-		in->queue[q].addr = env->queue[of].iova + own * CHAIN_WQEBB;
-		in->queue[q].wqes = env->queue[of].ring + own * CHAIN_WQEBB;
+		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
+		in->queue[q].wqes = env->queue[q].ring + own * CHAIN_WQEBB;
 		in->queue[q].at = in->lap * ring + own;
 		in->queue[q].next =
-			in->slot + stride < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
+			in->slot + 1 < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
 	}
 	in->scratch = env->scratch.iova + (uint64_t)in->slot * img->scratch_size;
 	in->scratch_mem = img->scratch_size ? env->scratch.mem + (size_t)in->slot * img->scratch_size : NULL;
@@ -52,7 +50,7 @@ uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned inde
 {
 	switch ((enum chain_sym_kind)sym) {
 	case CHAIN_SYM_QUEUE:
-		return in->env->queue[in->queue[index].ring].lkey;
+		return in->env->queue[index].lkey;
 	case CHAIN_SYM_SCRATCH:
 		return in->env->scratch.lkey;
 	case CHAIN_SYM_REGION:
@@ -68,7 +66,7 @@ uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned inde
 {
 	switch ((enum chain_sym_kind)sym) {
 	case CHAIN_SYM_QUEUE:
-		return in->env->queue[in->queue[index].ring].rkey;
+		return in->env->queue[index].rkey;
 	case CHAIN_SYM_SCRATCH:
 		return in->env->scratch.rkey;
 	case CHAIN_SYM_REGION:
@@ -82,24 +80,17 @@ uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned inde
 
 uint32_t chain_qpn(const struct chain_instance *in, unsigned index)
 {
-	return in->env->queue[in->queue[index].ring].qpn;
+	return in->env->queue[index].qpn;
 }
 
-uint32_t chain_cqn(const struct chain_instance *in, unsigned back, unsigned index)
+uint32_t chain_cqn(const struct chain_instance *in, unsigned index)
 {
-	if (index == CHAIN_CQ_RECV)
-		return in->env->recv_cqn;
-	return in->env->queue[chain_ring_of(in->img, index, in->seq - back)].cqn;
+	return index == CHAIN_CQ_RECV ? in->env->recv_cqn : in->env->queue[index].cqn;
 }
 
-/* Of instance -1, before the first one, it is that of the CQE before the first one */
-uint64_t chain_cqe_number(const struct chain_instance *in, unsigned back, unsigned index)
+uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
 {
-	const uint64_t of = in->seq - back;
-
 	if (index == CHAIN_CQ_RECV)
-		return in->env->recv_before + of;
-	return in->env->queue[chain_ring_of(in->img, index, of)].before +
-	       (chain_by_stride(in->img, index, of + chain_stride(in->img, index)) - 1) *
-		       in->img->queue[index].cqes;
+		return in->env->recv_before + in->seq;
+	return in->env->queue[index].before + in->seq * in->img->queue[index].cqes;
 }

@@ -19,7 +19,6 @@ struct chain_instance {
 	uint64_t lap;
 	uint64_t seq, slot_addr;
 	struct {
-		unsigned ring;
 		uint64_t addr; /* IOVA of its first WQEBB */
 		uint64_t at,
 			next; /* ring index of that, and of the one of the next instance there, not reduced */
@@ -40,15 +39,9 @@ uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned inde
 uint32_t chain_qpn(const struct chain_instance *in, unsigned index);
 
 /** CQ of a WAIT of instance in->seq, and the CQE number, not reduced, that it waits for with addend 0.
- * @index: as of CQN32. @back: CHAIN_BEFORE if it waits for the instance before, or 0. */
-uint32_t chain_cqn(const struct chain_instance *in, unsigned back, unsigned index);
-uint64_t chain_cqe_number(const struct chain_instance *in, unsigned back, unsigned index);
-
-/** True if @r is in a WAIT for an instance before the first one: then it is a NOP, in that instance alone. */
-static inline bool chain_is_first_turn(const struct chain_instance *in, const struct chain_reloc *r)
-{
-	return r->kind == CHAIN_REL_WAIT && r->sym == CHAIN_BEFORE && in->seq == in->env->first;
-}
+ * @index: as of CQN32. */
+uint32_t chain_cqn(const struct chain_instance *in, unsigned index);
+uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
 
 /** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
  * the end of the instance on, at the next one. */

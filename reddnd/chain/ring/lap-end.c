@@ -17,16 +17,10 @@ uint32_t chain_lap_end_at(const struct chain_image *img, const struct chain_env 
 	return chain_pad_at(img, 0, env->slots);
 }
 
-uint32_t chain_lap_end_wqebbs(const struct chain_image *img)
-{
-	return img->sets;
-}
-
-uint16_t chain_lap_end_index(
-	const struct chain_image *img, const struct chain_env *env, uint64_t lap, unsigned set)
+uint16_t chain_lap_end_index(const struct chain_image *img, const struct chain_env *env, uint64_t lap)
 {
 	return chain_enable_index(
-		img, env, chain_start_queue(img), (lap + 1) * env->slots + set, chain_start_index(img));
+		img, env, chain_start_queue(img), (lap + 1) * env->slots, chain_start_index(img));
 }
 
 /* It enables the head of the next lap, too */
@@ -34,14 +28,14 @@ static bool crosses(
 	const struct chain_image *img, const struct chain_env *env, const struct chain_reloc *r, uint64_t seq)
 {
 	return chain_has_lap_end(img) && r->index == chain_start_queue(img) &&
-	       seq % env->slots + img->sets >= env->slots && r->addend > img->queue[r->index].wqebbs;
+	       seq % env->slots + 1 == env->slots && r->addend > img->queue[r->index].wqebbs;
 }
 
 uint16_t chain_recycled_index(
 	const struct chain_image *img, const struct chain_env *env, const struct chain_reloc *r, uint64_t seq)
 {
 	if (crosses(img, env, r, seq))
-		return chain_enable_index(img, env, r->index, seq + img->sets, 0);
+		return chain_enable_index(img, env, r->index, seq + 1, 0);
 	return chain_enable_index(img, env, r->index, seq, (uint32_t)r->addend);
 }
 
@@ -61,18 +55,14 @@ static uint8_t *write_wqe(
 /* The first NOP of the pad makes room for it */
 static void write_pad(const struct chain_image *img, const struct chain_env *env, uint64_t lap)
 {
-	const unsigned start = chain_start_queue(img);
-	const uint32_t at = chain_lap_end_at(img, env), own = chain_lap_end_wqebbs(img);
+	const uint32_t at = chain_lap_end_at(img, env);
 	const uint32_t nop = chain_pad_nop(img, env->queue[0].ring_wqebbs - at);
+	uint8_t *w = write_wqe(env, lap, at, CHAIN_SEND_EN, chain_wqe_ds(CHAIN_SEND_EN, 0));
 
-	for (unsigned set = 0; set < own; set++) {
-		uint8_t *w = write_wqe(env, lap, at + set, CHAIN_SEND_EN, chain_wqe_ds(CHAIN_SEND_EN, 0));
-
-		wqe_put32(w + WQE_SYNC_INDEX, chain_lap_end_index(img, env, lap, set));
-		wqe_put32(w + WQE_SYNC_OBJECT, env->queue[chain_ring_of(img, start, set)].qpn);
-	}
-	if (nop > own)
-		write_wqe(env, lap, at + own, CHAIN_NOP, (nop - own) * (CHAIN_WQEBB / WQE_DS));
+	wqe_put32(w + WQE_SYNC_INDEX, chain_lap_end_index(img, env, lap));
+	wqe_put32(w + WQE_SYNC_OBJECT, env->queue[chain_start_queue(img)].qpn);
+	if (nop > 1)
+		write_wqe(env, lap, at + 1, CHAIN_NOP, (nop - 1) * (CHAIN_WQEBB / WQE_DS));
 }
 
 static void write_last(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
@@ -88,7 +78,6 @@ static void write_last(const struct chain_image *img, const struct chain_env *en
 
 void chain_write_lap_end(const struct chain_image *img, const struct chain_env *env, uint64_t lap)
 {
-	for (unsigned set = 0; set < img->sets; set++)
-		write_last(img, env, (lap + 1) * env->slots - 1 - set);
+	write_last(img, env, (lap + 1) * env->slots - 1);
 	write_pad(img, env, lap);
 }

@@ -8,7 +8,7 @@
  * them and enable RECVs for ever. So the last instance of a lap enables the queue with the heads to the end
  * of its ring, and not through the head of the first slot. A SEND_EN does that, with which the pad of queue 0
  * begins, and a queue that has failed executes nothing. So the chain comes to rest with the lap that it is in
- * when queue 0 fails. Two sets of code queues have two queues with heads, and two SEND_ENs.
+ * when queue 0 fails.
  *
  * When the SEND_EN starts, the first slot is armed: the RECV of the last instance of a lap is enabled when
  * the instance after it is. And no other SEND_EN for that queue comes later: chain_check_order() proves that
@@ -26,15 +26,11 @@
 /** Whether a recycled @img has such an end. */
 bool chain_has_lap_end(const struct chain_image *img);
 
-/** WQEBBs of it, which the pad has at least: a SEND_EN for each set of code queues. */
-uint32_t chain_lap_end_wqebbs(const struct chain_image *img);
-
-/** WQEBB of the ring of queue 0 where the SEND_ENs begin. */
+/** WQEBB of the ring of queue 0 where the SEND_EN is; the pad has that one at least. */
 uint32_t chain_lap_end_at(const struct chain_image *img, const struct chain_env *env);
 
-/** The producer index of the SEND_EN for set @set at the end of lap @lap. */
-uint16_t chain_lap_end_index(
-	const struct chain_image *img, const struct chain_env *env, uint64_t lap, unsigned set);
+/** The producer index of the SEND_EN at the end of lap @lap. */
+uint16_t chain_lap_end_index(const struct chain_image *img, const struct chain_env *env, uint64_t lap);
 
 /** The producer index that @r, of kind ENABLE, has in instance @seq of a recycled chain. */
 uint16_t chain_recycled_index(const struct chain_image *img, const struct chain_env *env,

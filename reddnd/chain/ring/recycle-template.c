@@ -271,14 +271,14 @@ static int allocate(struct memory *m, const struct chain_image *img, const struc
 {
 	bool ok;
 
-	for (unsigned q = 0; q < chain_rings(img); q++)
+	for (unsigned q = 0; q < img->nqueues; q++)
 		m->bytes[q] = calloc(sizes->queue[q].ring_wqebbs, CHAIN_WQEBB);
 	m->bytes[RECYCLER] = calloc(made->ring_wqebbs, CHAIN_WQEBB);
 	m->bytes[SCRATCH] = calloc(sizes->slots, (size_t)img->scratch_size + 1);
 	m->bytes[LANES] = calloc(1, made->lanes);
 	m->rq = calloc(sizes->slots, chain_rq_stride(img));
 	ok = m->bytes[RECYCLER] && m->bytes[SCRATCH] && m->bytes[LANES] && m->rq;
-	for (unsigned q = 0; q < chain_rings(img); q++)
+	for (unsigned q = 0; q < img->nqueues; q++)
 		ok &= m->bytes[q] != NULL;
 	return ok ? 0 : -ENOMEM;
 }
@@ -288,7 +288,7 @@ static void place_parts(struct chain_env *env, const struct memory *m, const str
 {
 	*env = (struct chain_env){
 		.slots = sizes->slots, .slot_count = 1, .rq = m->rq, .rq_stride = chain_rq_stride(img)};
-	for (unsigned q = 0; q < chain_rings(img); q++) {
+	for (unsigned q = 0; q < img->nqueues; q++) {
 		env->queue[q].qpn = QPN + q;
 		env->queue[q].cqn = CQN + q;
 		env->queue[q].iova = base(q);

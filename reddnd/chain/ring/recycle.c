@@ -41,10 +41,9 @@ unsigned chain_recycle_together(unsigned slots)
 
 uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots)
 {
-	uint32_t ring = chain_ring_wqebbs(&img->queue[q], chain_ring_slots(img, q, slots));
-	uint32_t pad = ring - img->queue[q].wqebbs * chain_ring_slots(img, q, slots);
+	uint32_t ring = chain_ring_wqebbs(&img->queue[q], slots);
 
-	if (q == 0 && chain_has_lap_end(img) && pad < chain_lap_end_wqebbs(img))
+	if (q == 0 && chain_has_lap_end(img) && ring == chain_pad_at(img, q, slots))
 		ring = ring < CHAIN_MAX_RING ? 2 * ring : 0;
 	return ring && ring < CHAIN_RECYCLE_MIN_RING ? CHAIN_RECYCLE_MIN_RING : ring;
 }
@@ -64,18 +63,16 @@ static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, const
 	case CHAIN_REL_INDEX16:
 		lap_refresh(k->lap, addr, key, 2,
 			chain_enable_index(img, env, r->where, in->seq, r->offset / CHAIN_WQEBB),
-			env->queue[in->queue[r->where].ring].ring_wqebbs);
+			env->queue[r->where].ring_wqebbs);
 		return;
 	case CHAIN_REL_ENABLE:
 		lap_refresh(k->lap, addr + 2, key, 2, chain_recycled_index(img, env, r, in->seq),
-			env->queue[in->queue[r->index].ring].ring_wqebbs);
+			env->queue[r->index].ring_wqebbs);
 		return;
 	case CHAIN_REL_WAIT:
-		cqes = r->index == CHAIN_CQ_RECV
-			       ? env->slots
-			       : chain_ring_slots(img, r->index, env->slots) * img->queue[r->index].cqes;
-		lap_refresh(k->lap, addr + 1, key, 3,
-			chain_cqe_number(in, r->sym, r->index) + (uint64_t)r->addend, cqes);
+		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
+		lap_refresh(k->lap, addr + 1, key, 3, chain_cqe_number(in, r->index) + (uint64_t)r->addend,
+			env->slots * cqes);
 		return;
 	case CHAIN_REL_SEQ32:
 		lap_refresh(k->lap, addr, key, 4, in->seq + (uint64_t)r->addend, env->slots);
@@ -197,53 +194,37 @@ static void restore(struct recycler *k, const struct chain_restore *r, const str
 			r->offset + r->len - at < 8 ? r->offset + r->len - at : 8, 0);
 }
 
-/* The first instance of all has a NOP there, for the sake of which all that come after it in its slot get a
- * WAIT again */
-static void restore_turn(struct recycler *k, const struct chain_reloc *r, const struct chain_instance *in)
-{
-	static const uint8_t wait = WQE_OP_WAIT;
-	uint64_t wqe = in->queue[r->where].addr + r->offset - WQE_SYNC_INDEX;
-
-	if (in->slot == 0 && r->kind == CHAIN_REL_WAIT && r->sym == CHAIN_BEFORE)
-		lap_restore(k->lap, wqe + WQE_OPCODE, chain_lkey(in, CHAIN_SYM_QUEUE, r->where), &wait,
-			sizeof(wait), 0);
-}
-
 static void refresh_slot(struct recycler *k, unsigned slot)
 {
 	struct chain_instance in;
 
 	chain_locate(&in, k->img, k->env, k->env->first + slot + k->env->slots);
-	for (unsigned i = 0; i < k->img->nrelocs; i++) {
+	for (unsigned i = 0; i < k->img->nrelocs; i++)
 		refresh_reloc(k, &k->img->relocs[i], &in);
-		restore_turn(k, &k->img->relocs[i], &in);
-	}
 	for (unsigned i = 0; i < k->img->nrestores; i++)
 		restore(k, &k->img->restores[i], &in);
 }
 
-static void refresh_pad_index(struct recycler *k, unsigned of, uint32_t w)
+static void refresh_pad_index(struct recycler *k, unsigned q, uint32_t w)
 {
 	const struct chain_env *env = k->env;
-	uint32_t ring = env->queue[of].ring_wqebbs;
+	uint32_t ring = env->queue[q].ring_wqebbs;
 
-	lap_refresh(k->lap, env->queue[of].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[of].lkey,
-		2, env->first / env->slots * ring + w, ring);
+	lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[q].lkey, 2,
+		env->first / env->slots * ring + w, ring);
 }
 
-/* What it has beside a pad: the numbers of its SEND_ENs, and the indices of what is behind the first one */
+/* What it has beside a pad: the number of its SEND_EN, and the index of the NOP behind it */
 static void refresh_lap_end(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
-	const uint32_t at = chain_lap_end_at(k->img, env), own = chain_lap_end_wqebbs(k->img);
+	const uint32_t at = chain_lap_end_at(k->img, env);
 
-	for (unsigned set = 0; set < own; set++)
-		lap_refresh(k->lap,
-			env->queue[0].iova + (uint64_t)(at + set) * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
-			env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots, set),
-			env->queue[chain_ring_of(k->img, chain_start_queue(k->img), set)].ring_wqebbs);
-	for (uint32_t w = at + 1; w <= at + own && w < env->queue[0].ring_wqebbs; w++)
-		refresh_pad_index(k, 0, w);
+	lap_refresh(k->lap, env->queue[0].iova + (uint64_t)at * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
+		env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots),
+		env->queue[chain_start_queue(k->img)].ring_wqebbs);
+	if (at + 1 < env->queue[0].ring_wqebbs)
+		refresh_pad_index(k, 0, at + 1);
 }
 
 /* The pad at the end of a lap has run when the first instance of the next lap is over */
@@ -251,11 +232,11 @@ static void refresh_pads(struct recycler *k)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned of = 0; of < chain_rings(k->img); of++) {
-		uint32_t ring = env->queue[of].ring_wqebbs, w = chain_pad_at(k->img, of, env->slots);
+	for (unsigned q = 0; q < k->img->nqueues; q++) {
+		uint32_t ring = env->queue[q].ring_wqebbs, w = chain_pad_at(k->img, q, env->slots);
 
 		for (; w < ring; w += chain_pad_nop(k->img, ring - w))
-			refresh_pad_index(k, of, w);
+			refresh_pad_index(k, q, w);
 	}
 	if (chain_has_lap_end(k->img))
 		refresh_lap_end(k);
@@ -306,8 +287,7 @@ static void await_instances(struct recycler *k, unsigned end)
 {
 	const struct chain_env *env = k->env;
 
-	for (unsigned of = chain_rings(k->img); of-- > 0;) {
-		const unsigned q = chain_queue_of(k->img, of);
+	for (unsigned q = k->img->nqueues; q-- > 0;) {
 		uint64_t cqes = k->img->queue[q].cqes;
 		unsigned wait;
 
@@ -315,9 +295,8 @@ static void await_instances(struct recycler *k, unsigned end)
 			continue;
 		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3,
-			env->queue[of].before + chain_instances_in(k->img, of, env->first + end) * cqes - 1,
-			chain_ring_slots(k->img, q, env->slots) * cqes);
-		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[of].cqn);
+			env->queue[q].before + (env->first + end) * cqes - 1, env->slots * cqes);
+		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
 	}
 }
 
@@ -344,7 +323,7 @@ static void add_section(
 	lap_await(k->lap, landed, mark);
 	count(k, slots);
 	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
-	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - k->img->sets, env->slots);
+	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
 	wqe_put32(lap_bytes(k->lap, recvs) + WQE_SYNC_OBJECT, env->queue[0].qpn);
 	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
 	if (!last)
@@ -385,7 +364,7 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		size->ring_wqebbs = ring;
 		size->lanes = size->lap.lanes + head;
 		size->start = lap_index_after(k->lap, enables[0]);
-		size->recvs = (uint16_t)(env->first + env->slots - k->img->sets);
+		size->recvs = (uint16_t)(env->first + env->slots - 1);
 		size->progress = 0;
 		size->log = HEAD;
 		for (unsigned g = 0; g < sections; g++)
@@ -434,8 +413,7 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
-	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)) ||
-		chain_recycle_together(env->slots) < img->sets)
+	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
 		return -EOPNOTSUPP;
 	if (note_relocs(&k) < 0)
 		r = -ENOMEM;
@@ -451,8 +429,8 @@ void chain_recycle_arm(const struct chain_image *img, const struct chain_env *en
 		chain_arm(img, env, env->first + slot);
 		chain_format_recv(img, env, slot);
 	}
-	for (unsigned ring = 0; ring < chain_rings(img); ring++)
-		chain_write_pad(img, env, ring, env->first / env->slots);
+	for (unsigned q = 0; q < img->nqueues; q++)
+		chain_write_pad(img, env, q, env->first / env->slots);
 	if (chain_has_lap_end(img))
 		chain_write_lap_end(img, env, env->first / env->slots);
 }

@@ -26,9 +26,8 @@
  * A request that comes while a section runs shares the NIC with it. So sections are short where there are
  * many slots, and each costs some work requests, so they are not shorter than that.
  *
- * With S slots in N sections a client may have S - S / N - 1 requests outstanding, with two sets of code
- * queues one less. 256 slots cost the recycler least: request numbers then change only in their upper bytes,
- * which are the same in all slots.
+ * With S slots in N sections a client may have S - S / N - 1 requests outstanding. 256 slots cost the
+ * recycler least: request numbers then change only in their upper bytes, which are the same in all slots.
  */
 #ifndef CHAIN_RING_RECYCLE_H
 #define CHAIN_RING_RECYCLE_H
@@ -66,8 +65,7 @@ unsigned chain_recycle_together(unsigned slots);
  * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
  * the chain changes control segments, as the direct form of conditions does, or its instances overlap and a
- * code queue has no CQE, by which the recycler sees that it is through with one; or a section has slots of
- * one of two sets of code queues only. -ENOMEM.
+ * code queue has no CQE, by which the recycler sees that it is through with one. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);

@@ -45,7 +45,6 @@ struct attempt {
 	struct way way;
 	unsigned head;     /* queue */
 	uint16_t answered; /* the reply is enabled through this step of the text; NONE: not at all */
-	bool turn;         /* the WAIT for the instance before is there */
 	struct queue_state q[CHAIN_MAX_QUEUES];
 	struct set at_start[CHAIN_MAX_STEPS]; /* what was over when the step of the text started */
 	uint16_t at[CHAIN_MAX_STEPS];         /* in the output, of a step of the text */

@@ -8,20 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The reply of the instance before is enabled by the other set of code queues, and before this one. The WAIT
- * comes where others do, so that it takes no time of its own */
-static void await_turn(struct attempt *a, unsigned in)
-{
-	struct chain_step *st;
-
-	if (a->t->d.sets <= 1 || a->turn)
-		return;
-	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)in, .verb = CHAIN_WAIT, .turn = true});
-	ordered_explain(&a->out->order, st,
-		"the other set of code queues enables the reply of the request before, and does so first");
-	a->turn = true;
-}
-
 /* Puts the step @s of the text where the output ends */
 static void copy_step(struct attempt *a, unsigned s, const struct chain_step *st)
 {
@@ -151,8 +137,6 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 	}
 	need = set_below(
 		&need, s); /* it cannot wait for what comes later: the proof of the order refuses that */
-	if (!q)
-		await_turn(a, t->steps[s].queue);
 	flags = attempt_settle(a, t->steps[s].queue, &need, s);
 	a->q[q].started = true;
 	a->q[q].enabled = (uint16_t)after;
@@ -166,7 +150,7 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 	struct queue_state *qs = &a->q[st->queue];
 	struct set need = t->data[s], part, fenced = {0};
 
-	if (a->way.cautious && t->wakes_end[s] && (st->queue != a->way.reply_by || t->d.sets > 1)) {
+	if (a->way.cautious && t->wakes_end[s] && st->queue != a->way.reply_by) {
 		part = set_below(&t->of_queue[st->queue], s);
 		set_join(&need, &part);
 	}
@@ -214,7 +198,6 @@ static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 	}
 	if (through == NONE || (a->answered != NONE && through <= a->answered))
 		return;
-	await_turn(a, queue);
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)queue,
 				    .verb = CHAIN_SEND_EN,
 				    .upto = CHAIN_UPTO_STEP,
@@ -286,7 +269,6 @@ static void finish(struct attempt *a)
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
 		uint8_t flags;
 
-		await_turn(a, a->way.reply_by);
 		flags = attempt_settle(a, a->way.reply_by, &all, done);
 		if (flags & CHAIN_FENCE) /* the CQEs of the queue say when all of it is over (recycle.h) */
 			flags |= CHAIN_SIGNALLED;
@@ -295,8 +277,6 @@ static void finish(struct attempt *a)
 			"all that \"%s\" and the steps before it answer with is known",
 			ordered_name(&a->t->steps[done]));
 	}
-	if (a->turn) /* the next instance waits for it */
-		out->order.steps[a->q[0].covers].flags |= CHAIN_SIGNALLED;
 	for (unsigned q = 0; q < t->d.nqueues; q++) {
 		if (a->q[q].covers == NONE)
 			continue;

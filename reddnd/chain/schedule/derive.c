@@ -139,7 +139,7 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 	t->d.fetch_group = 0; /* its groups are filled in the end */
 	if (d->overlap)
 		r = find_best(t, true, &best);
-	if (r == 0 && !best && !(d->overlap && d->sets > 1)) { /* those of two sets overlap */
+	if (r == 0 && !best) {
 		*err = (struct chain_error){0};
 		r = find_best(t, false, &best);
 	}

@@ -20,9 +20,7 @@
  *   - the head, at the begin of queue 0: the WAIT for the request, and a SEND_EN for each queue whose first
  *     step needs nothing of another queue. The other queues are started by the queue that knows last what
  * they need;
- *   - the SEND_EN of the reply, in the queue whose failures reach it in no other way (see order.h).
- *   - with two sets of code queues, the WAIT for the instance before, ahead of the WAITs for what the reply
- *     answers with;
+ *   - the SEND_EN of the reply, in the queue whose failures reach it in no other way (see order.h);
  *   - NOPs, for a device that fetches WQEs in groups (groups.h).
  * Fences, WAITs and SEND_ENs of the input stay, and nothing is added where they are enough. The output's
  * `head`s, and the SIGNALLED flags of code queues, are derived; those of the input are ignored.

@@ -164,7 +164,7 @@ static void add_edges(struct proof *p)
 			if (l->d->steps[before].verb == CHAIN_WAIT)
 				edge(p, node(before, LANDED), node(s, STARTED));
 		}
-		if (st->verb == CHAIN_WAIT && !st->turn && !p->doubtful[s])
+		if (st->verb == CHAIN_WAIT && !p->doubtful[s])
 			edge(p, l->step[s].until == NONE ? request(p) : node(l->step[s].until, COMPLETED),
 				node(s, LANDED));
 		if (heeds_fence(p, st))
@@ -396,8 +396,6 @@ static unsigned only_enabler(const struct proof *p, unsigned s)
 	const struct chain_step *steps = p->l.d->steps;
 	unsigned only = NOBODY;
 
-	if (layout_may_be_early(&p->l, s))
-		return SEVERAL;
 	for (unsigned e = 0; e < p->l.d->nsteps && !p->l.step[s].head; e++) {
 		if (!enables(&p->l, e, s) || is_before(p, node(s, STARTED), node(e, STARTED)))
 			continue;
@@ -469,29 +467,11 @@ static int leave_doubtful_waits_out(struct proof *p)
 	return 0;
 }
 
-/*
- * Of two sets of code queues, the other one enables a reply when the queue that was to do so has failed. That
- * queue's own steps are over then, or never start, but those of others may be at work: what wakes an answer
- * while the reply is fetched may come too late for the steps before it.
- */
-static int check_waker(struct proof *p, unsigned answer)
-{
-	const struct chain_desc *d = p->l.d;
-	const unsigned waker = p->waker[answer];
-
-	if (d->sets <= 1 || waker >= d->nsteps || d->steps[waker].queue == d->steps[p->l.enables_reply].queue)
-		return 0;
-	return layout_refuse(&p->l, WOKEN_ELSEWHERE, .at = layout_at(&p->l, answer),
-		.other = layout_at(&p->l, waker), .name = d->queues[d->steps[p->l.enables_reply].queue].name);
-}
-
 /* Steps after an answer do not matter to it; after the end of the reply the slot is armed again */
 static int check_answer(struct proof *p, unsigned answer, bool last)
 {
 	const struct layout *l = &p->l;
 
-	if (check_waker(p, answer))
-		return CHAIN_REFUSED;
 	find_must_run(p, answer);
 	if (leave_doubtful_waits_out(p))
 		return -ENOMEM;

@@ -31,10 +31,7 @@
  * step that writes to a region or to the client runs when a step has failed whose data it uses. A WAIT does
  * not ensure that, since an error ends it too. Instead, for each queue but the one that enables the reply,
  * the step must be dormant and get its opcode from a step of that queue, which starts when all before it has
- * completed. A failure in the queue that enables the reply flushes the SEND_EN. But where there are two sets
- * of code queues, the next instance enables that reply, too, and the same holds for all queues; and the step
- * that gives an answer its opcode must be in the queue that enables the reply, so that it is over when that
- * has failed.
+ * completed. A failure in the queue that enables the reply flushes the SEND_EN.
  */
 #ifndef CHAIN_VERIFY_ORDER_H
 #define CHAIN_VERIFY_ORDER_H

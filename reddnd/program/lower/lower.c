@@ -470,7 +470,6 @@ static void emit(struct lower *l, struct lowered *result)
 	result->desc.fetch_group = (uint16_t)l->target->fetch_group;
 	result->desc.pad_wqebbs = (uint8_t)l->target->pad_wqebbs;
 	result->desc.overlap = l->target->overlap;
-	result->desc.sets = (uint8_t)l->target->sets;
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;

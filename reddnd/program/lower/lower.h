@@ -41,9 +41,9 @@ struct lowered {
 };
 
 /** 0 and a description that the caller frees with lower_free(); PROGRAM_REFUSED with the errors in @d;
- * -ENOMEM. Keeps no reference to @p or @d. @dormant_end: where there are several queues of code, or two sets,
- * the end of the reply gets its opcode only if none of them has failed; else the proof of the order decides
- * whether it need not.
+ * -ENOMEM. Keeps no reference to @p or @d. @dormant_end: where there are several queues of code, the end of
+ * the reply gets its opcode only if none of them has failed; else the proof of the order decides whether it
+ * need not.
  */
 int lower_program(const struct ast_program *p, const struct program_target *target, bool dormant_end,
 	struct diag *d, struct lowered **out);

@@ -303,11 +303,11 @@ static void find_woken(struct lower *l, struct step *end, struct woken *woken)
 
 /* The last step of each queue of code before the end of the reply, which comes last if it can: an answer that
  * uses nothing of what the code does also means that the code has not failed. Returns that end; NULL: there
- * is one queue of code, in one set, where nothing gets lost */
+ * is one queue of code, where nothing gets lost */
 static struct step *find_last(struct lower *l, struct step *last[LOWER_QUEUES])
 {
 	struct step *s, *end = NULL;
-	bool several = l->target->sets > 1;
+	bool several = false;
 	unsigned queue = 0;
 
 	TAILQ_FOREACH (s, &l->steps, link) {
@@ -338,7 +338,6 @@ void lower_tell(struct lower *l)
 	struct step *s, *last[LOWER_QUEUES] = {0}, *end = find_last(l, last);
 	unsigned first = 1, highest = LOWER_QUEUES - 1;
 	struct woken woken;
-	bool alone; /* one queue: what its conditions come to is known when it has not failed */
 
 	if (!end)
 		return;
@@ -346,11 +345,8 @@ void lower_tell(struct lower *l)
 		first++;
 	while (highest > first && !last[highest])
 		highest--;
-	alone = highest == first;
-	if (alone && (l->target->sets <= 1 || end->guard))
+	if (highest == first) /* what its conditions come to is known when it has not failed */
 		return;
-	if (l->target->sets > 1) /* another set may enable the reply, and learns of no failure of this one */
-		first--;
 	if (end->guard) { /* its opcode is what its condition came to */
 		lower_refuse(l, ANSWER, diag_line(l->diag, end->line),
 			"a program with several queues ends with an answer under no condition: only "

@@ -23,7 +23,6 @@ struct program_target {
 	bool ignores_index;   /* checks neither WQE indices nor QPNs: allows the direct form of `if` */
 	bool fenced_enables;  /* starts a fenced SEND_EN after the READs and atomics before it, as observed */
 	bool overlap;         /* a request may begin while the one before it is at work: chain_desc.overlap */
-	unsigned sets;        /* of code queues, as chain_desc.sets */
 	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 	unsigned fetch_group; /* WQEBBs that it fetches together, as chain_desc.fetch_group */
 	unsigned pad_wqebbs;  /* of a NOP, as chain_desc.pad_wqebbs */

@@ -73,7 +73,6 @@ static void add_sync(struct text *t, const struct chain_desc *d, const struct ch
 	if (st->verb == CHAIN_WAIT)
 		add(t, " for %s",
 			st->until                           ? st->until
-			: st->turn                          ? "the reply before it"
 			: strcmp(d->queues[0].name, "loop") ? "the request"
 							    : "a call");
 	else if (st->verb == CHAIN_RECV_EN)
