@@ -327,7 +327,7 @@ static bool take_timeout(struct options *o, const char *text)
 {
 	uint64_t ms;
 
-	if (number_parse_size(text, INT64_MAX, &ms) < 0 || ms < 1 || ms > 3600000)
+	if (number_parse(text, 1, 3600000, &ms) < 0)
 		return false;
 	o->run.timeout_ms = (unsigned)ms;
 	return true;

@@ -53,7 +53,7 @@ int number_parse_size(const char *s, uint64_t max, uint64_t *out)
 		return -EINVAL;
 	if (*rest) {
 		unit = strchr(units, *rest);
-		if (!unit || rest[1])
+		if (!unit || (rest[1] && strcmp(rest + 1, "iB") != 0))
 			return -EINVAL;
 		shift = 10 * (unsigned)(unit - units + 1);
 	}
