@@ -48,7 +48,7 @@ static const char usage_text[] =
 	"stat: print size, usage and limits of the table\n"
 	"repair: complete or undo what a killed writer left unfinished\n"
 	"upgrade: convert a table of an earlier format; its file is replaced\n"
-	"SIZE and N may end in K, M or G.\n";
+	"SIZE and N may end in K, M, G, KiB, MiB or GiB.\n";
 
 DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
 DEFINE_CLEANUP(FILE *, fclose)
@@ -186,6 +186,7 @@ static int cmd_load(struct arguments *a, char **args)
 	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO), .unit = "records"};
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
 	CLEANUP(fclosep) FILE *in = NULL;
+	struct reddn_table_stat table;
 	struct records_reader reader;
 	struct stat st;
 	uint64_t count = 0;
@@ -201,11 +202,14 @@ static int cmd_load(struct arguments *a, char **args)
 		return tool_complain("%s", err);
 	/* A signal ends the load between two records, so that none is in the table in part. */
 	stop_on_signals();
-	records_init(&reader, in, a->format);
+	reddn_table_stat(t, &table);
+	records_init(&reader, in, a->format, (size_t)table.max_key + table.max_value);
 	r = load_records(t, &reader, &progress, &count, err, sizeof(err));
 	progress_print(&progress, reader.bytes, count, true);
 	if (r != RECORDS_END && stopped)
 		tool_complain("stopped by a signal");
+	else if (r != RECORDS_END && ferror(in))
+		tool_complain("%s: %s", name, err);
 	else if (r != RECORDS_END)
 		tool_complain("%s:%" PRIu64 ": %s", name, reader.line, err);
 	if (!a->quiet || r != RECORDS_END)

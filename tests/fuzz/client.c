@@ -63,7 +63,7 @@ static void write_and_read(enum records_format format, const struct record_text 
 	fclose(f);
 	f = fmemopen(line, len, "r");
 	fuzz_need(f != NULL, "no memory");
-	records_init(&again, f, format);
+	records_init(&again, f, format, RECORDS_MOST);
 	/* An empty key without a value is written as an empty line, which is skipped. */
 	if (records_next(&again, &b) == 0)
 		fuzz_need(same(a, &b), "a record has changed");
@@ -83,7 +83,7 @@ static void text(enum records_format format, const uint8_t *data, size_t size)
 
 	if (!in)
 		return;
-	records_init(&r, in, format);
+	records_init(&r, in, format, RECORDS_MOST);
 	while ((got = records_next(&r, &record)) == 0)
 		write_and_read(format, &record);
 	if (got == -EBADMSG)

@@ -3,10 +3,13 @@
  * records.h - keys and values as text. Two formats, one record per line:
  *
  *   TSV: key TAB value. In both, \t \n \r \0 \\ and \xHH stand for bytes; other bytes stand for themselves.
- *   Empty lines are skipped. A line without TAB is a key without value, where the caller accepts that.
+ *   Empty lines are skipped. A line without TAB is a key without value, where the caller accepts that. A
+ *   carriage return at the end of a line and a byte order mark are those of another system's text file, and
+ *   wrong.
  *
  *   JSON: {"key": "...", "value": "..."} with strings in UTF-8; or "key_hex" and "value_hex" with two
- *   hexadecimal digits per byte.
+ *   hexadecimal digits per byte. Other members are ignored; half a surrogate pair, a control character inside
+ *   a string and a member that is there twice are wrong.
  *
  * Reading what was written gives the same bytes.
  */
@@ -32,6 +35,7 @@ struct records_reader {
 	enum records_format format;
 	uint64_t line;  /* number of the last line read */
 	uint64_t bytes; /* read so far */
+	size_t most;    /* bytes of a line */
 	char *text;
 	size_t text_room;
 	uint8_t *decoded;
@@ -39,14 +43,18 @@ struct records_reader {
 	char why[160]; /* why the line is wrong */
 };
 
-/** Begin to read @file, which stays the caller's. */
-void records_init(struct records_reader *r, FILE *file, enum records_format format);
+/** A record of a table has less bytes (reddn-table.h). */
+#define RECORDS_MOST (16u << 20)
+
+/** Begin to read @file, which stays the caller's. @most: bytes of the longest key and value together; a line
+ * that is longer than any way to write so many is wrong, and is not read to its end. */
+void records_init(struct records_reader *r, FILE *file, enum records_format format, size_t most);
 void records_deinit(struct records_reader *r);
 
 enum { RECORDS_END = 1 };
 
-/** Read the next record. Its bytes are valid until the next call. RECORDS_END; -EBADMSG: see `why`; or
- * another -errno. */
+/** Read the next record. Its bytes are valid until the next call. RECORDS_END; -EBADMSG: the line is wrong, see
+ * `why`; or another -errno, of the file. */
 int records_next(struct records_reader *r, struct record_text *rec);
 
 /** Write one line, without a value if it is NULL. ferror() reports a failure. */

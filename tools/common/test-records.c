@@ -19,7 +19,7 @@ static void expect(enum records_format format, const char *line, size_t len, con
 	struct record_text rec;
 
 	assert_non_null(f);
-	records_init(&r, f, format);
+	records_init(&r, f, format, RECORDS_MOST);
 	if (!key) {
 		assert_int_equal(records_next(&r, &rec), -EBADMSG);
 		assert_int_equal(r.line, 1);
@@ -62,6 +62,25 @@ static void test_tsv(void **state)
 	BAD(RECORDS_TSV, "a\tb\\x1\n");
 	BAD(RECORDS_TSV, "a\tb\\xg0\n");
 	BAD(RECORDS_TSV, "a\tb\\\0\n");
+	/* text files of other systems */
+	BAD(RECORDS_TSV, "a\tb\r\n");
+	BAD(RECORDS_TSV, "a\r");
+	BAD(RECORDS_TSV, "\r\n");
+	BAD(RECORDS_TSV, "\xef\xbb\xbf"
+			 "a\tb\n");
+	BAD(RECORDS_TSV, "\xff\xfe"
+			 "a\0\t\0b\0\n\0");
+	TSV("a\r\tb\rc\n", "a\r", "b\rc");
+	TSV("\\xef\\xbb\\xbf"
+	    "a\tb\n",
+		"\xef\xbb\xbf"
+		"a",
+		"b");
+	TSV("\n\xef\xbb\xbf"
+	    "a\tb\n",
+		"\xef\xbb\xbf"
+		"a",
+		"b");
 }
 
 static void test_json(void **state)
@@ -80,8 +99,64 @@ static void test_json(void **state)
 	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\"} x\n");
 	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\"\n");
 	BAD(RECORDS_JSON, "{\"key\":\"\xff\",\"value\":\"b\"}\n");
+	JSON("\r\n {\"key\":\"a\",\"value\":\"b\"} \r\n", "a", "b");
+	JSON("{\"key\":\"\\ud83d\\ude00\",\"value\":\"\\\\ud800\"}\n", "\xf0\x9f\x98\x80", "\\ud800");
+	JSON("{\"key\":\"a\",\"value\":\"b:\",\"more\":{\"key\":[1],\"value\":{}}}\n", "a", "b:");
+	/* half a surrogate pair */
+	BAD(RECORDS_JSON, "{\"key\":\"\\ud800\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"\\uDC00\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\\ud83d\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"\\ud83d\\u0041\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"\\ud83d\\ud83d\\ude00\"}\n");
+	BAD(RECORDS_JSON, "{\"\\ud800\":1,\"key\":\"a\",\"value\":\"b\"}\n");
+	/* control characters */
+	BAD(RECORDS_JSON, "{\"key\":\"a\tb\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"\x1f\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\0\",\"value\":\"b\"}\n");
+	/* members twice */
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"key\":\"b\",\"value\":\"b\"}\n");
+	BAD(RECORDS_JSON, "{\"key\":\"a\",\"value\":\"b\",\"v\\u0061lue\":\"b\"}\n");
+	BAD(RECORDS_JSON, "\xef\xbb\xbf{\"key\":\"a\",\"value\":\"b\"}\n");
 	BAD(RECORDS_JSON, "[]\n");
 	BAD(RECORDS_JSON, "null\n");
+}
+
+/* A line that no record needs is wrong before all of it is read; a file that cannot be read has no line */
+static void test_bounds(void **state)
+{
+	enum { MOST = 10, LINE = 6 * MOST + 4096 };
+	struct records_reader r;
+	struct record_text rec;
+	char text[LINE + 2];
+	FILE *f;
+
+	(void)state;
+	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
+		f = fopen("/dev/zero", "re");
+		assert_non_null(f);
+		records_init(&r, f, (enum records_format)format, MOST);
+		assert_int_equal(records_next(&r, &rec), -EBADMSG);
+		assert_int_equal(r.line, 1);
+		assert_int_equal(r.bytes, LINE + 1);
+		records_deinit(&r);
+		fclose(f);
+	}
+	memset(text, 'a', LINE);
+	text[LINE] = '\n';
+	f = fmemopen(text, LINE + 1, "r");
+	records_init(&r, f, RECORDS_TSV, MOST);
+	assert_int_equal(records_next(&r, &rec), 0);
+	assert_int_equal(rec.key_len, LINE);
+	assert_int_equal(records_next(&r, &rec), RECORDS_END);
+	records_deinit(&r);
+	fclose(f);
+	f = fopen("/", "re");
+	assert_non_null(f);
+	records_init(&r, f, RECORDS_TSV, MOST);
+	assert_int_equal(records_next(&r, &rec), -EISDIR);
+	assert_int_equal(r.line, 0);
+	records_deinit(&r);
+	fclose(f);
 }
 
 /* Whatever bytes are written are read back, in both formats. */
@@ -102,7 +177,7 @@ static void test_round_trip(void **state)
 			if (pass) {
 				fclose(f);
 				f = fmemopen(text, size, "r");
-				records_init(&r, f, (enum records_format)format);
+				records_init(&r, f, (enum records_format)format, RECORDS_MOST);
 			}
 			srandom(4);
 			for (int i = 0; i < N; i++) {
@@ -112,6 +187,8 @@ static void test_round_trip(void **state)
 
 				for (size_t k = 0; k < key_len; k++)
 					key[k] = (uint8_t)(random() % range);
+				if (i == 0)
+					memcpy(key, "\xef\xbb\xbf", key_len < 3 ? key_len : 3);
 				for (size_t k = 0; k < val_len; k++)
 					val[k] = (uint8_t)(random() % range);
 				if (!pass) {
@@ -139,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tsv),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_round_trip),
 	};
 

@@ -68,15 +68,16 @@ int keyset_load_text(struct keyset *k, const char *name, bool values)
 
 	if (!f)
 		return tool_complain("%s: %s", name, strerror(errno));
-	records_init(&reader, f, RECORDS_TSV);
+	records_init(&reader, f, RECORDS_TSV, RECORDS_MOST);
 	while ((r = records_next(&reader, &rec)) == 0) {
 		r = add(k, rec.key, rec.key_len, rec.val, values ? rec.val_len : 0, values && rec.val);
 		if (r < 0)
 			break;
 	}
-	if (r < 0)
-		tool_complain(
-			"%s:%" PRIu64 ": %s", name, reader.line, r == -EBADMSG ? reader.why : strerror(-r));
+	if (r == -EBADMSG)
+		tool_complain("%s:%" PRIu64 ": %s", name, reader.line, reader.why);
+	else if (r < 0)
+		tool_complain("%s: %s", name, strerror(-r));
 	records_deinit(&reader);
 	fclose(f);
 	return r < 0 ? 2 : 0;
