@@ -2,6 +2,7 @@
 #include "libclient/addresses.h"
 
 #include "libclient/public.h"
+#include "util/host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,15 +17,29 @@ static unsigned count(const struct addrinfo *list)
 	return n;
 }
 
+/* As a text of libc or of ours; NULL: the list can be used */
+static const char *look_up(struct addrinfo **list, const char *host, uint16_t port)
+{
+	int r = host_look_up(host, port, 0, list);
+	const struct sockaddr_in6 *v6;
+
+	if (r)
+		return strchr(host, '[') ? "an address of IPv6 has no brackets here" : gai_strerror(r);
+	v6 = (const struct sockaddr_in6 *)(*list)->ai_addr;
+	if (v6->sin6_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) || v6->sin6_scope_id)
+		return NULL;
+	freeaddrinfo(*list);
+	return "a link-local address needs an interface of this machine, as in fe80::1%eth0";
+}
+
 int reddn_addresses_find(struct addrinfo **list, const char *host, uint16_t port, char *err, size_t errlen)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	char service[8];
-	int r;
+	const char *why = look_up(list, host, port);
 
-	snprintf(service, sizeof(service), "%u", port);
-	r = getaddrinfo(host, service, &hints, list);
-	return r ? reddn_fail(-EHOSTUNREACH, err, errlen, "%s: %s", host, gai_strerror(r)) : 0;
+	if (!why)
+		return 0;
+	*list = NULL;
+	return reddn_fail(-EHOSTUNREACH, err, errlen, "%s: %s", host, why);
 }
 
 uint64_t reddn_addresses_until(const struct addrinfo *address, uint64_t now, uint64_t deadline)

@@ -34,7 +34,8 @@ struct reddn;
 
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
-	const char *host;    /* name or address of an RDMA interface of the server; required */
+	/* name or address of an RDMA interface of the server, a link-local one as fe80::1%eth0; required */
+	const char *host;
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* 0: 7471 */
 	uint16_t depth;      /* largest number of outstanding requests of a connection, up to 4096. 0: 16 */

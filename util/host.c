@@ -3,6 +3,7 @@
 
 #include "util/number.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Digits behind a colon */
@@ -44,4 +45,13 @@ bool host_split(const char *text, size_t len, char *host, size_t size, uint16_t 
 	memcpy(host, text, len);
 	host[len] = '\0';
 	return true;
+}
+
+int host_look_up(const char *host, uint16_t port, int flags, struct addrinfo **list)
+{
+	const struct addrinfo hints = {.ai_flags = flags | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	char service[8];
+
+	snprintf(service, sizeof(service), "%u", port);
+	return getaddrinfo(host, service, &hints, list);
 }

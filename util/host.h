@@ -5,6 +5,7 @@
 #ifndef UTIL_HOST_H
 #define UTIL_HOST_H
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +16,8 @@
  * number from 1 to 65535.
  */
 bool host_split(const char *text, size_t len, char *host, size_t size, uint16_t *port);
+
+/** getaddrinfo(3) for TCP at @port, with these flags: 0 and a list for freeaddrinfo(3), or its error. */
+int host_look_up(const char *host, uint16_t port, int flags, struct addrinfo **list);
 
 #endif

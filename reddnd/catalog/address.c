@@ -6,19 +6,66 @@
 #include "util/number.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <string.h>
 
-bool address_parse_listen(const char *text, struct catalog_listen *listen)
+/* What of an address there is to compare */
+struct parts {
+	int family;
+	struct in6_addr address; /* or IPv4 in its first 4 bytes */
+	const char *interface;   /* behind '%'; "": none */
+};
+
+/* False: it is no address */
+static bool read_parts(const char *text, struct parts *p)
 {
-	bool v6 = text[0] == '[';
+	const char *end = strchrnul(text, '%');
+	char address[INET6_ADDRSTRLEN];
+
+	*p = (struct parts){.family = memchr(text, ':', (size_t)(end - text)) ? AF_INET6 : AF_INET,
+		.interface = *end ? end + 1 : end};
+	if ((size_t)(end - text) >= sizeof(address))
+		return false;
+	memcpy(address, text, (size_t)(end - text));
+	address[end - text] = '\0';
+	return inet_pton(p->family, address, &p->address) == 1 && (p->family == AF_INET6 || !*end);
+}
+
+const char *address_parse_listen(const char *text, struct catalog_listen *listen)
+{
+	static const char *const right = "a numeric address and a port: \"0.0.0.0:7471\", \"[::]:7471\"";
 	uint16_t port = REDDN_WIRE_PORT;
-	uint8_t binary[16];
+	struct parts p;
 
 	if (!host_split(text, strlen(text), listen->address, sizeof(listen->address), &port) ||
-		inet_pton(v6 ? AF_INET6 : AF_INET, listen->address, binary) != 1)
-		return false;
+		!read_parts(listen->address, &p) || (text[0] == '[') != (p.family == AF_INET6))
+		return right;
 	listen->port = port;
-	return true;
+	if (p.family == AF_INET)
+		return NULL;
+	if (IN6_IS_ADDR_V4MAPPED(&p.address))
+		return "an IPv4 address as such: \"127.0.0.1:7471\"";
+	if (!IN6_IS_ADDR_LINKLOCAL(&p.address))
+		return strchr(listen->address, '%')
+			       ? "it without %; only link-local addresses have an interface"
+			       : NULL;
+	return *p.interface && strlen(p.interface) < IFNAMSIZ
+		       ? NULL
+		       : "a link-local address with its interface: \"[fe80::1%eth0]:7471\"";
+}
+
+bool address_overlaps(const struct catalog_listen *a, const struct catalog_listen *b)
+{
+	static const struct in6_addr any;
+	struct parts pa, pb;
+	size_t size;
+
+	if (a->port != b->port || !read_parts(a->address, &pa) || !read_parts(b->address, &pb) ||
+		pa.family != pb.family)
+		return false;
+	size = pa.family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	return memcmp(&pa.address, &any, size) == 0 || memcmp(&pb.address, &any, size) == 0 ||
+	       (memcmp(&pa.address, &pb.address, size) == 0 && strcmp(pa.interface, pb.interface) == 0);
 }
 
 static void set_v4(uint8_t address[16], const uint8_t v4[4])

@@ -23,22 +23,34 @@ enum { SECOND_US = 1000000 };
 /* ---- settings of the top --------------------------------------------------------------------------------
  */
 
+/* The one before it that has the same address, or NULL */
+static const struct catalog_listen *overlapping(const struct catalog *c, const struct catalog_listen *listen)
+{
+	for (unsigned i = 0; i < c->nlisten; i++)
+		if (address_overlaps(&c->listen[i], listen))
+			return &c->listen[i];
+	return NULL;
+}
+
 static void parse_listen_one(struct settings *l, const config_setting_t *s, void *object)
 {
-	const char *text = config_setting_get_string(s);
+	const char *text = config_setting_get_string(s), *right;
 	struct catalog *c = object;
+	const struct catalog_listen *other;
+	struct catalog_listen listen;
 
 	if (!text)
 		settings_wrong(l, s, "\"listen\" holds something else than text; write \"address:port\"");
 	else if (c->nlisten == CATALOG_LISTEN_MAX)
 		settings_wrong(l, s, "too many addresses to listen on; at most %d", CATALOG_LISTEN_MAX);
-	else if (!address_parse_listen(text, &c->listen[c->nlisten]))
+	else if ((right = address_parse_listen(text, &listen)))
+		settings_wrong(l, s, "cannot listen on \"%s\"; write %s", text, right);
+	else if ((other = overlapping(c, &listen)))
 		settings_wrong(l, s,
-			"cannot listen on \"%s\"; write a numeric address and a port: \"0.0.0.0:7471\", "
-			"\"[::]:7471\"",
-			text);
+			"\"listen\" has \"%s\" beside %s port %u, which takes its place; leave one out", text,
+			other->address, other->port);
 	else
-		c->nlisten++;
+		c->listen[c->nlisten++] = listen;
 }
 
 static void parse_listen(struct settings *l, const config_setting_t *s, void *object)
@@ -51,10 +63,10 @@ static void parse_listen(struct settings *l, const config_setting_t *s, void *ob
 static void parse_metrics(struct settings *l, const config_setting_t *s, void *object)
 {
 	struct catalog *c = object;
+	const char *right = address_parse_listen(config_setting_get_string(s), &c->metrics);
 
 	c->serves_metrics = true;
-	if (!address_parse_listen(config_setting_get_string(s), &c->metrics) ||
-		c->metrics.port == REDDN_WIRE_PORT)
+	if (right || c->metrics.port == REDDN_WIRE_PORT)
 		settings_wrong_value(l, s, "a numeric address and a port: \"127.0.0.1:9471\"");
 }
 

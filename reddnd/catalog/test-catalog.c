@@ -233,6 +233,48 @@ static void test_listen(void **state)
 	}
 }
 
+/* Both wildcards work side by side, as the hint has them */
+static void test_listen_together(void **state)
+{
+	static const struct conf_mistake bad[] = {
+		{"listen = [\"127.0.0.1:7471\", \"127.0.0.1\"];\n",
+			"c:1: \"listen\" has \"127.0.0.1\" beside 127.0.0.1 port 7471, which takes its "
+			"place; leave one out\n"},
+		{"listen = [\"[::1]:5\", \"[0:0::1]:5\"];\n",
+			"c:1: \"listen\" has \"[0:0::1]:5\" beside ::1 port 5, which takes its place; leave "
+			"one out\n"},
+		{"listen = [\"0.0.0.0\", \"127.0.0.1:7471\"];\n",
+			"c:1: \"listen\" has \"127.0.0.1:7471\" beside 0.0.0.0 port 7471, which takes its "
+			"place; leave one out\n"},
+		{"listen = [\"[fe80::1%eth0]:5\", \"[::]:5\"];\n",
+			"c:1: \"listen\" has \"[::]:5\" beside fe80::1%eth0 port 5, which takes its place; "
+			"leave one out\n"},
+		{"listen = \"[::ffff:127.0.0.1]:5\";\n",
+			"c:1: cannot listen on \"[::ffff:127.0.0.1]:5\"; write an IPv4 address as such: "
+			"\"127.0.0.1:7471\"\n"},
+		{"listen = \"[fe80::1]:5\";\n", "c:1: cannot listen on \"[fe80::1]:5\"; write a link-local "
+						"address with its interface: "
+						"\"[fe80::1%eth0]:7471\"\n"},
+		{"listen = \"[fe80::1%]:5\";\n", "c:1: cannot listen on \"[fe80::1%]:5\"; write a link-local "
+						 "address with its interface: "
+						 "\"[fe80::1%eth0]:7471\"\n"},
+		{"listen = \"[::1%lo]:5\";\n", "c:1: cannot listen on \"[::1%lo]:5\"; write it without %; "
+					       "only link-local addresses have "
+					       "an interface\n"},
+	};
+	struct catalog *c =
+		conf_load("listen = [\"0.0.0.0:7471\", \"[::]:7471\", \"127.0.0.1:5\", "
+			  "\"[::1]:5\", \"[fe80::1%eth0]:5\", \"[fe80::1%eth1]:5\", \"[fe80::2%eth0]:5\"];\n"
+			  "metrics = \"[fe80::1%eth0]:9471\";\n");
+
+	(void)state;
+	assert_int_equal(c->nlisten, 7);
+	assert_string_equal(c->listen[4].address, "fe80::1%eth0");
+	assert_string_equal(c->metrics.address, "fe80::1%eth0");
+	catalog_free(c);
+	conf_expect_each(bad, COUNT(bad));
+}
+
 static void test_sizes(void **state)
 {
 	static const char *const bad[] = {"\"1M\"", "\"65G\"", "\"many\"", "4096", "-1"};
@@ -581,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_top),
 		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_listen_together),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_offloads),

@@ -6,8 +6,8 @@
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/host.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
@@ -146,21 +146,21 @@ static int write_text(sd_event_source *source, int fd, uint32_t revents, void *a
 	return 0;
 }
 
+DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
+
 static int start(struct listener *l, const struct catalog_listen *at)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(at->port)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(at->port)};
-	bool is_v6 = inet_pton(AF_INET, at->address, &v4.sin_addr) != 1;
-	const struct sockaddr *addr = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+	CLEANUP(freeaddrinfop) struct addrinfo *ai = NULL;
 
-	if (is_v6 && inet_pton(AF_INET6, at->address, &v6.sin6_addr) != 1)
-		return -EINVAL;
+	if (host_look_up(at->address, at->port, AI_PASSIVE | AI_NUMERICHOST, &ai))
+		return -EADDRNOTAVAIL;
 	errno = EADDRNOTAVAIL;
-	l->http = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL |
-					   MHD_ALLOW_SUSPEND_RESUME | (is_v6 ? MHD_USE_IPv6 : 0),
-		at->port, NULL, NULL, answer, l, MHD_OPTION_SOCK_ADDR, addr, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)LISTENER_PEERS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
-		MHD_OPTION_END);
+	l->http =
+		MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+					 (ai->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0),
+			at->port, NULL, NULL, answer, l, MHD_OPTION_SOCK_ADDR, ai->ai_addr,
+			MHD_OPTION_CONNECTION_LIMIT, (unsigned)LISTENER_PEERS_MAX,
+			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S, MHD_OPTION_END);
 	return l->http ? 0 : -errno;
 }
 

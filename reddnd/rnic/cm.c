@@ -5,10 +5,11 @@
 #include "reddnd/rnic/internal.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/host.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,8 @@ struct cm_listener {
 	struct sockaddr_in6 address; /* or IPv4 */
 	bool inherited, kept;
 	uint16_t port;
-	char text[INET6_ADDRSTRLEN + 16]; /* "address port N" */
-	const char *device;               /* NULL: none in particular */
+	char text[INET6_ADDRSTRLEN + IFNAMSIZ + 16]; /* "address%interface port N" */
+	const char *device;                          /* NULL: none in particular */
 };
 
 struct rnic_cm {
@@ -134,14 +135,11 @@ static const char *device_name(struct rnic_cm *cm, const struct rnic_ucm_route *
 
 static void describe(const struct sockaddr_in6 *address, char *text, size_t size)
 {
-	const struct sockaddr *sa = (const struct sockaddr *)address;
-	char host[INET6_ADDRSTRLEN] = "?";
+	char host[INET6_ADDRSTRLEN + IFNAMSIZ] = "?";
 
-	/* IPv4 addresses have their port in the same place */
-	if (sa->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, host, sizeof(host));
-	else if (sa->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &address->sin6_addr, host, sizeof(host));
+	/* As long as of IPv6; IPv4 addresses have their port in the same place */
+	getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host), NULL, 0,
+		NI_NUMERICHOST);
 	snprintf(text, size, "%s port %u", host, ntohs(address->sin6_port));
 }
 
@@ -180,8 +178,10 @@ static bool is_at(const struct cm_listener *l, const struct addrinfo *ai)
 	/* Port 0 is any: then the one that the kernel chose stays */
 	if (b4->sin_port && b4->sin_port != a4->sin_port)
 		return false;
-	return ai->ai_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
-					: IN6_ARE_ADDR_EQUAL(&l->address.sin6_addr, &b6->sin6_addr);
+	if (ai->ai_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return IN6_ARE_ADDR_EQUAL(&l->address.sin6_addr, &b6->sin6_addr) &&
+	       l->address.sin6_scope_id == b6->sin6_scope_id;
 }
 
 static bool take_inherited(struct rnic_cm *cm, const struct addrinfo *ai)
@@ -209,6 +209,8 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 		return r;
 	if (cm->ledger)
 		r = ledger_add_listener(cm->ledger, l->id);
+	if (r == 0 && ai->ai_family == AF_INET6)
+		r = rnic_ucm_set_afonly(cm->fd, l->id);
 	if (r == 0)
 		r = rnic_ucm_bind(cm->fd, l->id, ai->ai_addr, ai->ai_addrlen);
 	if (r == 0)
@@ -223,16 +225,12 @@ static int bind_listener(struct rnic_cm *cm, const struct addrinfo *ai)
 
 static int resolve(const char *address, uint16_t port, struct addrinfo **ai)
 {
-	const struct addrinfo hints = {
-		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-	char service[8];
-	int r;
+	int r = host_look_up(address, port, AI_PASSIVE | AI_NUMERICHOST, ai);
 
-	snprintf(service, sizeof(service), "%u", port);
-	r = getaddrinfo(address, service, &hints, ai);
 	if (!r)
 		return 0;
-	log_error("cannot listen on %s port %u: %s", address, port, gai_strerror(r));
+	log_error("cannot listen on %s port %u: %s", address, port,
+		strchr(address, '%') ? "there is no such interface" : gai_strerror(r));
 	return -EINVAL;
 }
 

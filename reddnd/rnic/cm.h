@@ -51,7 +51,8 @@ unsigned rnic_cm_refuse_old(struct rnic_cm *cm, const void *data, size_t size);
  */
 int rnic_cm_leave_old(struct rnic_cm *cm);
 
-/** Takes @address (IPv4 or IPv6, numeric) for this process. Errors have been logged. */
+/** Takes @address (IPv4 or IPv6, numeric; a link-local one as fe80::1%eth0) for this process. One of IPv6 is
+ * for IPv6 alone, also the wildcard. Errors have been logged. */
 int rnic_cm_bind(struct rnic_cm *cm, const char *address, uint16_t port);
 /** Port of the first bound address: one that the kernel chose if it was bound to port 0. */
 uint16_t rnic_cm_port(const struct rnic_cm *cm);

@@ -53,7 +53,8 @@ static void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_
 	rdma_ack_cm_event(event);
 }
 
-static struct rdma_cm_id *ask_from(struct rdma_event_channel *channel, uint32_t qpn, const char *source)
+static struct rdma_cm_id *ask_at(
+	struct rdma_event_channel *channel, uint32_t qpn, const char *source, const char *server)
 {
 	struct sockaddr_in src = {.sin_family = AF_INET};
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *ai;
@@ -63,7 +64,7 @@ static struct rdma_cm_id *ask_from(struct rdma_event_channel *channel, uint32_t 
 	if (source)
 		assert_int_equal(inet_pton(AF_INET, source, &src.sin_addr), 1);
 	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &ai), 0);
+	assert_int_equal(rdma_getaddrinfo(server, "7471", &hints, &ai), 0);
 	assert_int_equal(
 		rdma_resolve_addr(id, source ? (struct sockaddr *)&src : NULL, ai->ai_dst_addr, PATIENCE_MS),
 		0);
@@ -73,6 +74,11 @@ static struct rdma_cm_id *ask_from(struct rdma_event_channel *channel, uint32_t 
 	rdma_freeaddrinfo(ai);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	return id;
+}
+
+static struct rdma_cm_id *ask_from(struct rdma_event_channel *channel, uint32_t qpn, const char *source)
+{
+	return ask_at(channel, qpn, source, "127.0.0.1");
 }
 
 static struct rdma_cm_id *ask(struct rdma_event_channel *channel, uint32_t qpn)
@@ -124,6 +130,30 @@ static void one_at_a_time(void **state)
 	}
 	rdma_destroy_event_channel(channel);
 	rnic_cm_free(cm);
+}
+
+/* At one port, the wildcard of IPv6 leaves IPv4 to others */
+static void both_families(void **state)
+{
+	static const char *const server[] = {"127.0.0.1", "::1"};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rnic_cm *v6 = listen_on("::", request), *v4;
+
+	(void)state;
+	assert_non_null(channel);
+	v4 = listen_on("0.0.0.0", request);
+	for (unsigned i = 0; i < 2; i++) {
+		struct rdma_cm_id *id = ask_at(channel, NO_QPN + 50 + i, NULL, server[i]);
+
+		requests = 0;
+		dispatch_next(i ? v6 : v4);
+		assert_int_equal(requests, 1);
+		expect_event(channel, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id);
+	}
+	rdma_destroy_event_channel(channel);
+	rnic_cm_free(v4);
+	rnic_cm_free(v6);
 }
 
 static uint8_t seen_address[16], seen_gid[16], seen_server[16];
@@ -355,10 +385,10 @@ static void addresses_change_hands(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(gid_of_a_client),
-		cmocka_unit_test(ends_of_a_connection), cmocka_unit_test(recent_addresses),
-		cmocka_unit_test(recent_gid), cmocka_unit_test(ack_timeout),
-		cmocka_unit_test(addresses_change_hands)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(both_families),
+		cmocka_unit_test(gid_of_a_client), cmocka_unit_test(ends_of_a_connection),
+		cmocka_unit_test(recent_addresses), cmocka_unit_test(recent_gid),
+		cmocka_unit_test(ack_timeout), cmocka_unit_test(addresses_change_hands)};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

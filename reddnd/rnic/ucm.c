@@ -79,6 +79,18 @@ int rnic_ucm_create_id(int fd, uint64_t uid, uint32_t *id)
 	return r;
 }
 
+int rnic_ucm_set_afonly(int fd, uint32_t id)
+{
+	const int on = 1;
+	const struct rdma_ucm_set_option cmd = {.optval = (uintptr_t)&on,
+		.id = id,
+		.level = RDMA_OPTION_ID,
+		.optname = RDMA_OPTION_ID_AFONLY,
+		.optlen = sizeof(on)};
+
+	return COMMAND(fd, SET_OPTION, cmd, 0);
+}
+
 int rnic_ucm_bind(int fd, uint32_t id, const struct sockaddr *address, size_t size)
 {
 	struct rdma_ucm_bind cmd = {.id = id, .addr_size = (uint16_t)size};

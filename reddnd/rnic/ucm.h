@@ -35,6 +35,9 @@ int rnic_ucm_open(int *fd);
 
 /** An id for listening; @uid: what its events carry. */
 int rnic_ucm_create_id(int fd, uint64_t uid, uint32_t *id);
+/** Before it is bound to an IPv6 address: it is for IPv6 alone, so that IPv4 can have the same port (Linux
+ * drivers/infiniband/core/cma.c, cma_check_port). */
+int rnic_ucm_set_afonly(int fd, uint32_t id);
 int rnic_ucm_bind(int fd, uint32_t id, const struct sockaddr *address, size_t size);
 int rnic_ucm_listen(int fd, uint32_t id, unsigned backlog);
 /** Ends what @id has: the peer of a connection gets an event. */
