@@ -91,6 +91,39 @@ static bool begins_number(const struct lex *l)
 	return isdigit((unsigned char)p[*p == '-' || *p == '+']);
 }
 
+/* Takes 0b101. False: it is none */
+static bool take_base(struct lex *l)
+{
+	const char *p = l->at;
+
+	if (p[0] != '0' || !p[1] || !strchr("bBoOqQ", p[1]) || !isdigit((unsigned char)p[2]))
+		return false;
+	l->token = p;
+	while (isalnum((unsigned char)*p))
+		p++;
+	l->len = (size_t)(p - l->token);
+	go_to(l, p);
+	return true;
+}
+
+/* Behind a string. Makes the escape in it the token. False: it has none that is read differently */
+static bool find_escape(struct lex *l)
+{
+	const char *end = l->token + l->len;
+
+	for (const char *p = l->token; p + 1 < end; p++) {
+		if (*p != '\\')
+			continue;
+		if (p[1] && strchr("abv", p[1])) {
+			l->token = p;
+			l->len = 2;
+			return true;
+		}
+		p++;
+	}
+	return false;
+}
+
 /* False: it is the whole part of a fraction, which '.' follows */
 static bool take_integer(struct lex *l)
 {
@@ -107,29 +140,75 @@ static bool take_integer(struct lex *l)
 	return hex || l->suffix || *end != '.';
 }
 
+static bool is_comment(const struct lex *l)
+{
+	return *l->at == '#' || starts(l, "//") || starts(l, "/*");
+}
+
+static enum lex_token take_comment(struct lex *l)
+{
+	const char *end = "\n";
+
+	if (starts(l, "/*")) {
+		l->at += 2;
+		end = "*/";
+	}
+	return go_behind(l, end) ? LEX_END : LEX_OPEN;
+}
+
+static enum lex_token take_string(struct lex *l)
+{
+	l->at++;
+	if (!take_quoted(l))
+		return LEX_OPEN;
+	return find_escape(l) ? LEX_ESCAPE : LEX_END;
+}
+
+static enum lex_token take_number(struct lex *l)
+{
+	if (take_base(l))
+		return LEX_BASE;
+	return take_integer(l) ? LEX_INTEGER : LEX_END;
+}
+
+/* One character; one that ends a list, behind a comma */
+static enum lex_token take_mark(struct lex *l, unsigned comma)
+{
+	bool ends = *l->at == ']' || *l->at == ')';
+
+	if (*l->at == ',')
+		l->comma = l->line;
+	if (ends && comma)
+		l->token_line = comma;
+	go_to(l, l->at + 1);
+	return ends && comma ? LEX_COMMA : LEX_END;
+}
+
 /* LEX_END: it is nothing that is looked for */
 static enum lex_token take(struct lex *l)
 {
+	unsigned comma = l->comma;
+
 	l->token_line = l->line;
 	if (begins_include(l))
 		return take_quoted(l) ? LEX_INCLUDE : LEX_OPEN;
-	if (begins_number(l))
-		return take_integer(l) ? LEX_INTEGER : LEX_END;
-	if (*l->at == '#' || starts(l, "//")) {
-		go_behind(l, "\n");
-	} else if (starts(l, "/*")) {
-		l->at += 2;
-		return go_behind(l, "*/") ? LEX_END : LEX_OPEN;
-	} else if (*l->at == '"') {
-		l->at++;
-		return take_quoted(l) ? LEX_END : LEX_OPEN;
-	} else if (isalpha((unsigned char)*l->at) || *l->at == '*') {
-		take_name(l);
-	} else if (*l->at == '.') {
-		go_to(l, behind_digits(l->at + 1, false));
-	} else {
+	if (is_comment(l))
+		return take_comment(l);
+	if (isspace((unsigned char)*l->at)) {
 		go_to(l, l->at + 1);
+		return LEX_END;
 	}
+	l->comma = 0;
+	if (begins_number(l))
+		return take_number(l);
+	if (*l->at == '"')
+		return take_string(l);
+	if (isalpha((unsigned char)*l->at) || *l->at == '*')
+		take_name(l);
+	else if (*l->at == '.')
+		go_to(l, behind_digits(l->at + 1, false));
+	else
+		return take_mark(l, comma);
 	return LEX_END;
 }
 

@@ -113,13 +113,14 @@ static void check_include(struct check *c, const struct place *at, const char *n
 		wrong(c, at, "@include \"%s\" cannot be read: %s", name, file_error(r));
 }
 
-/* libconfig 1.5 reads an integer without a suffix as an int, and takes the bits of it that fit; one with a
- * suffix as 64 bits, and takes the nearest, or the bits that fit of a hexadecimal one. 1.7 takes more, and
- * the same text shall be right with both. */
+/* What versions of libconfig read differently: 1.5 reads an integer without a suffix as an int, and takes the
+ * bits of it that fit; 1.6 to 1.8.0 read one that begins with 0 as octal; 1.8 makes a hexadecimal one of 32
+ * bits negative, with a suffix too. The same text shall be right with all. */
 static void check_integer(struct check *c, const struct place *at, const struct lex *l)
 {
 	const int name_len = (int)l->name_len, len = (int)l->len;
 	const char *name = l->name ? l->name : "";
+	const char *number = l->token + (*l->token == '-' || *l->token == '+');
 	bool hex = l->len > 2 && (l->token[1] == 'x' || l->token[1] == 'X');
 	long long v;
 
@@ -128,10 +129,14 @@ static void check_integer(struct check *c, const struct place *at, const struct 
 	if (errno == ERANGE)
 		wrong(c, at, "\"%.*s\" is %.*s, which 64 bits cannot hold; the largest number is %lld",
 			name_len, name, len, l->token, LLONG_MAX);
-	else if (!l->suffix && (v < INT_MIN || v > INT_MAX))
+	else if (!hex && *number == '0' && number < l->token + len - 1)
 		wrong(c, at,
-			"\"%.*s\" is %.*s, which a signed integer of 32 bits cannot hold; write it as %.*sL",
-			name_len, name, len, l->token, len, l->token);
+			"\"%.*s\" is %.*s, which some versions of libconfig read as octal; write it as %lld",
+			name_len, name, len, l->token, v);
+	else if ((!l->suffix && (v < INT_MIN || v > INT_MAX)) || (hex && v > INT_MAX && v <= UINT_MAX))
+		wrong(c, at,
+			"\"%.*s\" is %.*s, which a signed integer of 32 bits cannot hold; write it as %lldL",
+			name_len, name, len, l->token, v);
 }
 
 static void check_text(struct check *c, const char *path, const char *text, size_t size, unsigned depth)
@@ -146,8 +151,21 @@ static void check_text(struct check *c, const char *path, const char *text, size
 
 		if (token == LEX_INTEGER)
 			check_integer(c, &at, &l);
+		else if (token == LEX_BASE)
+			wrong(c, &at,
+				"\"%.*s\" is %.*s; write a decimal number, or a hexadecimal one as 0x1f",
+				(int)l.name_len, l.name ? l.name : "", (int)l.len, l.token);
+		else if (token == LEX_ESCAPE)
+			wrong(c, &at,
+				"a text has %.*s; write a control character as \\x07, a backslash as \\\\",
+				(int)l.len, l.token);
+		else if (token == LEX_COMMA)
+			wrong(c, &at, "a comma with nothing behind it in its list; leave it out");
 		else if (token == LEX_OPEN)
-			wrong(c, &at, "a text or a comment begins here and does not end in this file");
+			wrong(c, &at,
+				"a text or a comment begins here and does not end in this file; one of # or "
+				"// "
+				"ends with a line feed");
 		else if (name)
 			check_include(c, &at, name, depth);
 	}

@@ -17,19 +17,19 @@
 static void test_cut(void **state)
 {
 	static const struct {
-		const char *text, *name, *integer;
-		bool fits; /* 64 bits */
+		const char *text, *name, *integer, *right; /* NULL: 64 bits cannot hold it */
 	} cut[] = {
-		{"refusal_rate = 4294967297;", "refusal_rate", "4294967297", true},
-		{"refusal_rate:0x100000001", "refusal_rate", "0x100000001", true},
-		{"refusal_rate = +2147483648;", "refusal_rate", "+2147483648", true},
-		{"refusal_rate = -2147483649;", "refusal_rate", "-2147483649", true},
-		{"refusal_rate = 0xFFFFFFFF;", "refusal_rate", "0xFFFFFFFF", true},
-		{"refusal_rate = 4294967297source_prefix = 64;", "refusal_rate", "4294967297", true},
-		{"refusal_rate = /* \" */4294967297# \"", "refusal_rate", "4294967297", true},
-		{"refusal_rate = 18446744073709551617L;", "refusal_rate", "18446744073709551617", false},
-		{"refusal_rate = 0x10000000000000001LL;", "refusal_rate", "0x10000000000000001", false},
-		{"refusal_rate = 99999999999999999999;", "refusal_rate", "99999999999999999999", false},
+		{"refusal_rate = 4294967297;", "refusal_rate", "4294967297", "4294967297L"},
+		{"refusal_rate:0x100000001", "refusal_rate", "0x100000001", "4294967297L"},
+		{"refusal_rate = +2147483648;", "refusal_rate", "+2147483648", "2147483648L"},
+		{"refusal_rate = -2147483649;", "refusal_rate", "-2147483649", "-2147483649L"},
+		{"refusal_rate = 0xFFFFFFFF;", "refusal_rate", "0xFFFFFFFF", "4294967295L"},
+		{"refusal_rate = 0x80000000L;", "refusal_rate", "0x80000000", "2147483648L"},
+		{"refusal_rate = 4294967297source_prefix = 64;", "refusal_rate", "4294967297", "4294967297L"},
+		{"refusal_rate = /* \" */4294967297# \"", "refusal_rate", "4294967297", "4294967297L"},
+		{"refusal_rate = 18446744073709551617L;", "refusal_rate", "18446744073709551617", NULL},
+		{"refusal_rate = 0x10000000000000001LL;", "refusal_rate", "0x10000000000000001", NULL},
+		{"refusal_rate = 99999999999999999999;", "refusal_rate", "99999999999999999999", NULL},
 	};
 
 	(void)state;
@@ -37,12 +37,11 @@ static void test_cut(void **state)
 		char message[300], text[200];
 
 		snprintf(text, sizeof(text), "engine = \"a \\\" b\";\n%s\n", cut[i].text);
-		if (cut[i].fits)
+		if (cut[i].right)
 			snprintf(message, sizeof(message),
 				"c:2: \"%s\" is %s, which a signed integer of 32 bits cannot hold; write it "
-				"as "
-				"%sL\n",
-				cut[i].name, cut[i].integer, cut[i].integer);
+				"as %s\n",
+				cut[i].name, cut[i].integer, cut[i].right);
 		else
 			snprintf(message, sizeof(message),
 				"c:2: \"%s\" is %s, which 64 bits cannot hold; the largest number is "
@@ -50,6 +49,38 @@ static void test_cut(void **state)
 				cut[i].name, cut[i].integer);
 		conf_expect(text, message);
 	}
+}
+
+/* What 1.5, 1.7 and 1.8 of libconfig read differently, or not all of them */
+static void test_versions(void **state)
+{
+	static const struct conf_mistake mistakes[] = {
+		{"\nexecutors = 010;\n",
+			"c:2: \"executors\" is 010, which some versions of libconfig read as octal; "
+			"write it as 10\n"},
+		{"executors = -08L;\n",
+			"c:1: \"executors\" is -08, which some versions of libconfig read as octal; "
+			"write it as -8\n"},
+		{"executors = 00;\n",
+			"c:1: \"executors\" is 00, which some versions of libconfig read as octal; "
+			"write it as 0\n"},
+		{"executors = 0b11;\n",
+			"c:1: \"executors\" is 0b11; write a decimal number, or a hexadecimal one as "
+			"0x1f\n"},
+		{"executors = 0o17;\n",
+			"c:1: \"executors\" is 0o17; write a decimal number, or a hexadecimal one as "
+			"0x1f\n"},
+		{"listen = [ \"0.0.0.0\",\n # x\n /* ] */\n ];\n",
+			"c:1: a comma with nothing behind it in its list; leave it out\n"},
+		{"offloads = ( { name = \"a\", }, );\n",
+			"c:1: a comma with nothing behind it in its list; leave it out\n"},
+		{"\ncontrol = \"/\\\\a\\b\";\n",
+			"c:2: a text has \\b; write a control character as \\x07, a backslash "
+			"as \\\\\n"},
+	};
+
+	(void)state;
+	conf_expect_each(mistakes, COUNT(mistakes));
 }
 
 #define SUFFIX(name, integer)                                                                                \
@@ -73,7 +104,7 @@ static void test_whole(void **state)
 {
 	struct catalog *c = conf_load("# 4294967296\n// 4294967296 \"\n/* 4294967296\n * \" */ control = "
 				      "\"/4294967296 \\\" # \\\\\";\n"
-				      "refusal_rate = 0x10L; executors = 007;\n"
+				      "refusal_rate = 0x10L; executors = 7;\n"
 				      "regions = ( { name = \"r4294967296\"; kind = \"raw\"; path = "
 				      "\"/a\n@include \\\"absent\\\"\"\n"
 				      " offset = 4294967296L; length = 0x7FFFFFFF; },\n"
@@ -94,12 +125,15 @@ static void test_whole(void **state)
 /* What libconfig goes on with in the file that includes another */
 static void test_open(void **state)
 {
-	static const char end[] = "a text or a comment begins here and does not end in this file\n";
-	static const char *const open[] = {"/* x\n", "/*/\n", "control = \"/x\\\"\n", "@include \"x\n"};
+	static const char end[] =
+		"a text or a comment begins here and does not end in this file; one of # or // ends "
+		"with a line feed\n";
+	static const char *const open[] = {
+		"/* x\n", "/*/\n", "control = \"/x\\\"\n", "@include \"x\n", "# x", "// x"};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(open); i++) {
-		char text[100], message[100];
+		char text[100], message[200];
 
 		snprintf(text, sizeof(text), "\n%s", open[i]);
 		snprintf(message, sizeof(message), "./more:2: %s", end);
@@ -151,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_where),
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_open),
