@@ -53,8 +53,8 @@ void records_deinit(struct records_reader *r);
 
 enum { RECORDS_END = 1 };
 
-/** Read the next record. Its bytes are valid until the next call. RECORDS_END; -EBADMSG: the line is wrong, see
- * `why`; or another -errno, of the file. */
+/** Read the next record. Its bytes are valid until the next call. RECORDS_END; -EBADMSG: the line is wrong,
+ * see `why`; or another -errno, of the file. */
 int records_next(struct records_reader *r, struct record_text *rec);
 
 /** Write one line, without a value if it is NULL. ferror() reports a failure. */
