@@ -3,6 +3,7 @@
 
 #include "reddnd/control/audit.h"
 #include "reddnd/control/share.h"
+#include "reddnd/util/closer.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -54,15 +55,13 @@ struct control {
 
 static void drop_handed(struct peer *p)
 {
-	if (p->who.fd >= 0)
-		close(p->who.fd);
-	p->who.fd = -1;
+	closer_close(steal_fd(&p->who.fd));
 }
 
 static void drop_given(struct peer *p)
 {
 	if (p->follow.gives)
-		close(p->follow.fd);
+		closer_close(p->follow.fd);
 	p->follow.gives = false;
 }
 
@@ -75,7 +74,7 @@ static void peer_free(struct peer *p)
 		TAILQ_REMOVE(&p->control->waiting, p, next);
 	sd_event_source_disable_unref(p->io);
 	sd_event_source_disable_unref(p->timer);
-	close(p->fd);
+	closer_hang_up(p->fd);
 	drop_handed(p);
 	drop_given(p);
 	free(p->in);
@@ -89,6 +88,18 @@ static int peer_late(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	peer_free(arg);
 	return 0;
+}
+
+/* From now on the peer has CONTROL_IDLE_US for its next request, or to read its answer: for all of it,
+ * however small the pieces are. One that follows may be silent for days, while nothing happens; one that
+ * waits for a reload cannot speak */
+static int peer_begin(struct peer *p)
+{
+	int r = sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
+
+	return r < 0 ? r
+		     : sd_event_source_set_enabled(p->timer,
+			       p->follow.events || p->follow.reload ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 /* send(2), with the descriptor for the peer if there is one */
@@ -105,6 +116,8 @@ static ssize_t send_some(struct peer *p)
 /* -errno: give up the peer */
 static int peer_send(struct peer *p)
 {
+	int r;
+
 	while (p->sent < p->size) {
 		ssize_t n = send_some(p);
 
@@ -119,12 +132,13 @@ static int peer_send(struct peer *p)
 	free(p->out);
 	p->out = NULL;
 	p->size = p->sent = 0;
-	return sd_event_source_set_io_events(p->io, EPOLLIN);
+	r = peer_begin(p);
+	return r < 0 ? r : sd_event_source_set_io_events(p->io, EPOLLIN);
 }
 
 static int peer_give(struct peer *p, struct json_object *answer)
 {
-	int n;
+	int n, r;
 
 	if (!answer)
 		return -ENOMEM;
@@ -135,19 +149,22 @@ static int peer_give(struct peer *p, struct json_object *answer)
 		return -ENOMEM;
 	}
 	p->size = (size_t)n;
-	return peer_send(p);
+	r = peer_begin(p);
+	return r < 0 ? r : peer_send(p);
 }
 
 /* The answer may come later; until then nothing more is read */
 static int peer_answer(struct peer *p, const char *line, size_t len)
 {
 	struct json_object *answer = commands_answer(&p->control->commands, line, len, &p->who, &p->follow);
+	int r;
 
 	drop_handed(p);
 	if (!p->follow.reload)
 		return peer_give(p, answer);
 	json_object_put(answer);
-	return sd_event_source_set_io_events(p->io, 0);
+	r = peer_begin(p);
+	return r < 0 ? r : sd_event_source_set_io_events(p->io, 0);
 }
 
 static const struct events *events(const struct control *c)
@@ -203,7 +220,9 @@ static int peer_waits(struct peer *p)
 		return p->waits;
 	p->waits = true;
 	TAILQ_INSERT_TAIL(&c->waiting, p, next);
-	r = sd_event_source_set_io_events(p->io, 0);
+	r = peer_begin(p);
+	if (r >= 0)
+		r = sd_event_source_set_io_events(p->io, 0);
 	if (r >= 0)
 		r = sd_event_source_set_time_relative(c->turn, us);
 	if (r >= 0)
@@ -238,35 +257,52 @@ static int peer_work(struct peer *p)
 	return r;
 }
 
-/* Keeps the last descriptor that came, for the next request */
-static void take_handed(struct peer *p, struct msghdr *msg)
+/* The descriptor that came with a message; -1: none */
+static int passed(struct msghdr *msg)
 {
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-			drop_handed(p);
-			memcpy(&p->who.fd, CMSG_DATA(c) + at, sizeof(int));
-		}
-	}
+	int fd = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
 }
 
+/* MSG_PEEK first: recvmsg(2) closes the descriptors for which there is no room, and closing the last one of a
+ * file may wait (closer.h). A peer that sends several at once is disconnected while they are in its queue. */
 static int peer_receive(struct peer *p)
 {
 	union {
 		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))]; /* the kernel closes those for which there is no room */
+		char space[CMSG_SPACE(sizeof(int))];
 	} rights;
 	struct iovec bytes = {p->in + p->got, CONTROL_LINE_MAX - p->got};
-	struct msghdr msg = {
-		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights)};
-	ssize_t n = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct msghdr msg = {.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = &rights,
+		.msg_controllen = CMSG_LEN(sizeof(int))}; /* CMSG_SPACE() has room for two */
+	ssize_t n = recvmsg(p->fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd, r = 0;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	take_handed(p, &msg);
 	if (n == 0)
 		return -ECONNRESET;
+	fd = passed(&msg);
+	if (msg.msg_flags & MSG_CTRUNC)
+		r = -E2BIG;
+	else if (fd >= 0 && closer_is_full())
+		r = -EBUSY;
+	else if (recv(p->fd, bytes.iov_base, (size_t)n, MSG_DONTWAIT) != n)
+		r = -EIO;
+	if (r < 0) {
+		closer_close(fd);
+		return r;
+	}
+	if (fd >= 0) { /* the last one that came is for the next request */
+		drop_handed(p);
+		p->who.fd = fd;
+	}
 	p->got += (size_t)n;
 	return 0;
 }
@@ -276,14 +312,7 @@ static int peer_go_on(struct peer *p)
 {
 	int r = peer_work(p);
 
-	if (r >= 0)
-		r = peer_feed(p);
-	if (r < 0)
-		return r;
-	/* A peer that follows may be silent for days, while nothing happens; one that waits cannot speak */
-	return p->follow.events || p->follow.reload
-		       ? sd_event_source_set_enabled(p->timer, SD_EVENT_OFF)
-		       : sd_event_source_set_time_relative(p->timer, CONTROL_IDLE_US);
+	return r < 0 ? r : peer_feed(p);
 }
 
 static int peer_ready(sd_event_source *source, int fd, uint32_t revents, void *arg)
@@ -334,7 +363,6 @@ void control_reloaded(struct control *c, uint64_t number, int error, const char 
 		if (!p->follow.reload || p->follow.reload > number)
 			continue;
 		p->follow.reload = 0;
-		sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
 		if (peer_give(p, commands_reloaded(&c->commands, error, errors)) < 0 || peer_go_on(p) < 0)
 			peer_free(p);
 	}
@@ -357,7 +385,7 @@ static int peer_new(struct control *c, int fd, const struct commands_peer *who)
 	int r;
 
 	if (!p) {
-		close(fd);
+		closer_hang_up(fd);
 		return -ENOMEM;
 	}
 	p->control = c;
@@ -409,17 +437,20 @@ static bool no_peer(int error)
 static int peers_come(sd_event_source *source, int listener, uint32_t revents, void *arg)
 {
 	struct control *c = arg;
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
 	struct commands_peer who;
+	int fd, r;
 
 	(void)source;
 	(void)revents;
+	if (closer_is_full()) /* and this one would perhaps have to be closed as well */
+		return pause_accepting(c, -EMFILE);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return no_peer(errno) ? 0 : pause_accepting(c, -errno);
 	c->refuses = false;
 	who = who_is(fd);
 	if (c->npeers == CONTROL_PEERS_MAX || (!who.may_change && c->nreaders == CONTROL_READERS_MAX)) {
-		close(fd);
+		closer_hang_up(fd);
 		return 0;
 	}
 	r = peer_new(c, fd, &who);
@@ -528,8 +559,7 @@ void control_free(struct control *c)
 	sd_event_source_disable_unref(c->pause);
 	if (c->bound)
 		unlink(c->path);
-	if (c->fd >= 0)
-		close(c->fd);
+	closer_close(c->fd); /* with those that were not accepted */
 	sd_event_unref(c->event);
 	free(c);
 }

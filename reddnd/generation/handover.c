@@ -2,6 +2,7 @@
 #include "reddnd/generation/handover.h"
 
 #include "reddnd/policy/rate.h"
+#include "reddnd/util/closer.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 
@@ -38,8 +39,7 @@ static void drop(struct handovers *h, struct handover *e)
 {
 	SLIST_REMOVE(&h->all, e, handover, link);
 	h->n--;
-	if (e->fd >= 0)
-		close(e->fd);
+	closer_close(e->fd);
 	free(e);
 }
 
@@ -110,8 +110,7 @@ int handovers_put(struct handovers *h, const char *region, int fd, uint64_t now_
 
 	if (r < 0)
 		return r;
-	if (e->fd >= 0)
-		close(e->fd);
+	closer_close(e->fd);
 	e->fd = steal_fd(&own);
 	return e->fd;
 }

@@ -191,17 +191,68 @@ count()
 before=$(count)
 for _ in {1..5}; do
 	ctl hand-over words --file "$memory/empty"
-	python3 - "$control" "$memory/zeros" <<'END' || fail "descriptors without a request"
+	python3 - "$control" "$memory/zeros" <<'END' || fail "descriptors without a request, and several with one"
 import os, socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-fds = [os.open(sys.argv[2], os.O_RDONLY) for _ in range(20)]
-socket.send_fds(s, [b'{"command": "status"}\n{"comm'], fds)
-socket.send_fds(s, [b'and": "status"}\n'], fds)
-while s.recv(65536).count(b"\n") < 1:
-    pass
+for n in 1, 2, 20:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    fds = [os.open(sys.argv[2], os.O_RDONLY) for _ in range(n)]
+    socket.send_fds(s, [b'{"command": "status"}\n{"comm'], fds)
+    if n == 1:
+        socket.send_fds(s, [b'and": "status"}\n'], fds)
+    try:
+        answer = s.makefile().readline()
+    except ConnectionResetError:
+        answer = ""
+    assert bool(answer) == (n == 1), answer
 END
 done
+# sockets that close(2) waits for until this test is over: with half a request, with a request, several, and on connections that are
+# refused. The daemon gets them when it has the last descriptors
+python3 - "$control" "$(daemon)" 2>"$work/linger.log" >"$work/lingers" <<'END' &
+import os, signal, socket, struct, sys
+def lingering():
+    listener = socket.create_server(("127.0.0.1", 0))
+    s = socket.create_connection(listener.getsockname())
+    kept.append(listener.accept())
+    s.settimeout(0.01)
+    try:
+        while True:
+            s.send(bytes(65536))
+    except TimeoutError:
+        pass
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1000))
+    return s
+def send(line, n):
+    c = socket.socket(socket.AF_UNIX)
+    c.connect(sys.argv[1])
+    given = [lingering() for _ in range(n)]
+    socket.send_fds(c, [line], [s.fileno() for s in given])
+    for s in given:
+        os.close(s.detach())
+    return c
+kept = [socket.socket(socket.AF_UNIX) for _ in range(30)]
+for c in kept:
+    c.connect(sys.argv[1])
+c.send(b'{"command": "status"}\n')
+c.recv(1)
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
+for line, n in (b"x", 1), (b'{"command": "hand_over", "region": "words"}\n', 1), *[(b"x", 2)] * 4:
+    kept.append(send(line, n))
+os.kill(int(sys.argv[2]), signal.SIGCONT)
+print("sent", flush=True)
+signal.pause()
+END
+lingers=$!
+pids+=("$lingers")
+until_true grep -q sent "$work/lingers" || fail "nothing that lingers was sent" "$work/linger.log"
+for _ in 1 2 3; do
+	other_users || fail "the daemon waits for what it was sent" "$work/get.log" "$work/reddnd.log"
+done
+kill "$lingers"
+wait "$lingers"
+ctl status || fail "no answer after what lingered" "$work/ctl.err"
+ok "the daemon does not wait for a socket that lingers"
 same()
 {
 	[[ $(count) -eq $before ]]
