@@ -150,7 +150,13 @@ static unsigned load(struct machine *m, const struct ast_operand *o, const struc
 		break;
 	}
 	n = o->place->type.bytes;
-	if (o->place->kind == AST_AT_VAR) {
+	if (o->place->kind == AST_AT_FIELD && o->place->field == CHAIN_F_LOCAL_LEN) {
+		const struct patch *len = find_patch(m, o->place->verb, o->place->field, o->place->sge);
+
+		put(out, n, false, 1); /* unless something has patched it */
+		if (len)
+			memcpy(out, len->bytes, n);
+	} else if (o->place->kind == AST_AT_VAR) {
 		n = o->place->var->type.bytes;
 		memcpy(out, var_of(m, o->place->var), n);
 	} else {

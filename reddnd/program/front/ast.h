@@ -216,8 +216,11 @@ struct ast_verb {
 	unsigned nsources;
 	/* If a source has no type, and there is at most one, its length is `bytes`, or else whatever is
 	   patched into its length, at most `max`. If both are 0 the length is patched, and a bound is for the
-	   verifier to find. */
-	uint64_t bytes, max;
+	   verifier to find. `least`: the region's writer promises that it is at least that. Without such a
+	   promise the verb stands under a condition, and `rest`, or nothing if that is NULL, takes its place
+	   when the length is 0 or above `max`: it has the other sources. */
+	uint64_t bytes, least, max;
+	struct ast_verb *rest;
 	bool has_imm; /* WRITE_IMM: `imm`, AST_CONST or AST_ARG of at most 4 bytes; else the request's number
 		       */
 	struct ast_operand imm;

@@ -333,6 +333,14 @@ static void declare_var(struct sema *s, const struct syn_stmt *st)
 		sym->kind = SYM_VAR;
 }
 
+struct ast_var *sema_new_var(
+	struct sema *s, const char *name, const struct ast_type *type, struct diag_pos pos)
+{
+	struct sym sym = {.word = name, .pos = pos};
+
+	return spread(s, &sym, false, type, 0) ? sym.var[0] : NULL;
+}
+
 struct ast_var *sema_imply(struct sema *s, struct syn_name name, const struct ast_type *type)
 {
 	struct sym *sym = scope_declare(s, name, SYM_VAR);

@@ -86,7 +86,19 @@ static void parse_read(struct parser *p, struct syn_verb *v)
 	} while (!p->failed && comma(p));
 }
 
-/* , 64 bytes , max 64K , imm 1 */
+/* What stands behind the number of a length */
+static void length_unit(struct parser *p, struct syn_verb *v)
+{
+	if (!parse_take_word(p, "to")) {
+		parse_need_word(p, "bytes");
+		return;
+	}
+	v->least = v->bytes;
+	v->bytes = NULL;
+	v->max = parse_expr(p);
+}
+
+/* , 64 bytes , max 64K , 1 to 64K , imm 1 */
 static void option(struct parser *p, struct syn_verb *v)
 {
 	struct diag_pos at = p->at->pos;
@@ -107,7 +119,7 @@ static void option(struct parser *p, struct syn_verb *v)
 			option == &v->imm ? "the immediate" : "the length");
 	*option = parse_expr(p);
 	if (option == &v->bytes)
-		parse_need_word(p, "bytes");
+		length_unit(p, v);
 }
 
 static void parse_write(struct parser *p, struct syn_verb *v)
@@ -123,9 +135,11 @@ static void parse_write(struct parser *p, struct syn_verb *v)
 		}
 		pool_grow(p->pool, v->source, v->nsources);
 		v->source[v->nsources++] = parse_expr(p);
-		if (v->kind == AST_SEND && v->nsources > 1 && parse_take_word(p, "bytes")) {
+		if (v->kind == AST_SEND && v->nsources > 1 &&
+			(parse_is_word(p, "bytes") || parse_is_word(p, "to"))) {
 			v->bytes = v->source[--v->nsources]; /* it was the length, and there is no arrow
 								before it */
+			length_unit(p, v);
 			return;
 		}
 	} while (!p->failed && comma(p) && v->kind != AST_MOV);

@@ -89,6 +89,13 @@ struct sema {
 		false;                                                                                       \
 	})
 
+/* ---- length.c: lengths that are patched -------------------------------------------------------- */
+
+/** The statement @v, and around it the condition that a length which is patched needs. */
+void sema_add_verb(struct sema *s, struct ast_block *out, struct ast_verb *v, struct diag_pos pos);
+/** False: @p is of a WQE that another one replaces if its value is empty, and that needs the patch too. */
+bool sema_reaches_rest(const struct ast_place *p);
+
 /* ---- scope.c: names --------------------------------------------------------------------------- */
 
 void scope_enter(struct sema *s, struct scope *inner);
@@ -162,6 +169,9 @@ void sema_check_fields(struct sema *s);
 void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost);
 /** The variable that a read's destination declares. */
 struct ast_var *sema_imply(struct sema *s, struct syn_name name, const struct ast_type *type);
+/** One that the text does not name; NULL, reported: there are too many. */
+struct ast_var *sema_new_var(
+	struct sema *s, const char *name, const struct ast_type *type, struct diag_pos pos);
 void sema_check_settings(struct sema *s);
 
 /* ---- reply.c ---------------------------------------------------------------------------------- */

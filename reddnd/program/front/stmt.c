@@ -72,7 +72,7 @@ static void verb(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 		assert(diag_errors(s->d) && "a verb is refused without a word");
 	pool_grow(s->pool, s->prog->verb, s->prog->nverbs);
 	s->prog->verb[s->prog->nverbs++] = v;
-	add(s, out, AST_VERB, st->pos)->verb = v;
+	sema_add_verb(s, out, v, st->pos);
 }
 
 /* A block with names of its own, its statements into @out */

@@ -90,7 +90,7 @@ struct syn_verb {
 	struct syn_name as;    /* READ as STRUCT */
 	struct syn_into *into; /* READ; WRITE.., MOV: the place */
 	unsigned ninto;
-	struct syn_expr *bytes, *max, *imm;
+	struct syn_expr *bytes, *least, *max, *imm;
 	struct syn_expr *old, *swap, *mask; /* CAS */
 	struct syn_expr *by, *fields;       /* ADD */
 	bool minus;                         /* ADD by -x */

@@ -279,6 +279,8 @@ static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *
 		if (said && !sema_number(s, said, "the length", 1, PROGRAM_MAX_SLOT,
 				    syn->bytes ? &v->bytes : &v->max))
 			return false;
+		if (syn->least && !sema_number(s, syn->least, "the least length", 1, v->max, &v->least))
+			return false;
 		*total += v->bytes + v->max;
 		untyped = true;
 	}
@@ -530,9 +532,9 @@ static void check_length(struct sema *s, const struct ast_verb *v)
 		}
 	if (untyped && !patched && v->max)
 		sema_error(s, PLACE, v->pos,
-			"\"max\" bounds a length that is patched, and nothing patches this one; say \", "
+			"\"%s\" bounds a length that is patched, and nothing patches this one; say \", "
 			"%" PRIu64 " bytes\"",
-			v->max);
+			v->least ? "to" : "max", v->max);
 	else if (untyped && !patched && !v->bytes)
 		sema_error(s, PLACE, v->pos,
 			"how much is written? Say it (\", 64 bytes\"), or let a read patch the length of a "
@@ -551,6 +553,11 @@ void sema_check_fields(struct sema *s)
 		else if ((p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN) && p->sge >= n)
 			sema_error(s, PLACE, p->pos, "there is no local[%u]: \"%s\" has %u data segment%s",
 				p->sge, p->verb->name, n, n == 1 ? "" : "s");
+		else if (!sema_reaches_rest(p))
+			sema_error(s, PLACE, p->pos,
+				"when the length of \"%s\" is 0, another work request is executed in its "
+				"place, which this does not patch; if it never is, say \"1 to %" PRIu64 "\"",
+				p->verb->name, p->verb->max ? p->verb->max : PROGRAM_MAX_SLOT);
 	}
 	for (unsigned i = 0; i < s->prog->nverbs; i++) {
 		const struct ast_verb *v = s->prog->verb[i];
