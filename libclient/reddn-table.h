@@ -59,8 +59,7 @@ enum { REDDN_TABLE_WRITE = 1 };
 
 /**
  * Open a table; reddn_table_close frees the handle. Checks everything that readers rely on. Opening for
- * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place.
- * -EPROTONOSUPPORT: a table of an earlier format, which `reddn-table upgrade` converts. -EBUSY:
+ * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place. -EBUSY:
  * REDDN_TABLE_WRITE, and another writer has the table open. The writer's lock belongs to the open file
  * description of `fd` (fcntl(2), open file description locks).
  */
@@ -134,26 +133,6 @@ struct reddn_table_stat {
 
 /** Properties and counters of the table. */
 void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st);
-
-/** What reddn_table_upgrade has done. */
-struct reddn_table_upgrade {
-	uint32_t from, to; /* versions of the format */
-	struct reddn_table_stat before,
-		after; /* without what only an open table has: heap_used, moves, epoch */
-};
-
-enum { REDDN_TABLE_CURRENT = 1 /* the table has the current format */ };
-
-/**
- * Convert the table in file `path` from an earlier format. The entries go to a new file beside it, which gets
- * its mode and owner and then its name; programs that have the old file open keep it. Buckets and heap stay
- * as large as they were unless the entries no longer fit. `progress` (or NULL) is called with buckets done
- * and in all; if it returns other than 0 the conversion ends with -EINTR. After any error the file is as it
- * was. REDDN_TABLE_CURRENT: there was nothing to do. -EBUSY: another process has it open for writing.
- * -EBADMSG: the table is damaged; `err` names the place. -ENOSPC: the file system has no room for both.
- */
-int reddn_table_upgrade(const char *path, struct reddn_table_upgrade *done,
-	int (*progress)(void *arg, uint64_t buckets, uint64_t total), void *arg, char *err, size_t errlen);
 
 #ifdef __cplusplus
 }

@@ -45,10 +45,6 @@
 #define REDDN_TABLE_PAGE 4096
 #define REDDN_TABLE_TAG 0xa5 /* odd */
 
-/* Version 1 had no tag. Its header is the same but for magic and version; `reddn-table upgrade` converts it.
- */
-#define REDDN_TABLE_MAGIC_1 0x314c42544e444452ull /* "RDDNTBL1" */
-
 /** The live line, which every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {
 	uint64_t moves; /* odd while an entry moves between its buckets; grows by 2 with every move */

@@ -27,7 +27,6 @@ static const char usage_text[] =
 	"       reddn-table dump [--json] TABLE\n"
 	"       reddn-table stat [--json] TABLE\n"
 	"       reddn-table repair [--json] [--quiet] TABLE\n"
-	"       reddn-table upgrade [--json] [--quiet] TABLE\n"
 	"\n"
 	"Makes, fills and reads tables that NICs look keys up in.\n"
 	"\n"
@@ -47,7 +46,6 @@ static const char usage_text[] =
 	"dump: print all records\n"
 	"stat: print size, usage and limits of the table\n"
 	"repair: complete or undo what a killed writer left unfinished\n"
-	"upgrade: convert a table of an earlier format; its file is replaced\n"
 	"SIZE and N may end in K, M, G, KiB, MiB or GiB.\n";
 
 DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
@@ -99,7 +97,6 @@ static int cmd_create(struct arguments *a, char **args)
 
 struct progress {
 	bool shown;
-	const char *unit;
 	uint64_t total; /* 0: unknown */
 	uint64_t last;  /* ms, clock_ms */
 };
@@ -114,11 +111,11 @@ static void progress_print(struct progress *p, uint64_t done, uint64_t count, bo
 	p->last = now;
 	if (p->total) {
 		part = done < p->total ? (unsigned)(done * 40 / p->total) : 40;
-		fprintf(stderr, "\r[%.*s%*s] %3u%%  %" PRIu64 " %s", (int)part,
+		fprintf(stderr, "\r[%.*s%*s] %3u%%  %" PRIu64 " records", (int)part,
 			"########################################", (int)(40 - part), "",
-			(unsigned)(done < p->total ? done * 100 / p->total : 100), count, p->unit);
+			(unsigned)(done < p->total ? done * 100 / p->total : 100), count);
 	} else {
-		fprintf(stderr, "\r%" PRIu64 " %s", count, p->unit);
+		fprintf(stderr, "\r%" PRIu64 " records", count);
 	}
 	if (final)
 		fputc('\n', stderr);
@@ -183,7 +180,7 @@ static int load_records(struct reddn_table *t, struct records_reader *reader, st
 static int cmd_load(struct arguments *a, char **args)
 {
 	const char *name = args[1] && strcmp(args[1], "-") ? args[1] : "<standard input>";
-	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO), .unit = "records"};
+	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO)};
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
 	CLEANUP(fclosep) FILE *in = NULL;
 	struct reddn_table_stat table;
@@ -283,7 +280,7 @@ static int cmd_stat(struct arguments *a, char **args)
 	return 0;
 }
 
-/* ---- repair, upgrade -------------------------------------------------------------------------- */
+/* ---- repair ----------------------------------------------------------------------------------- */
 
 static int cmd_repair(struct arguments *a, char **args)
 {
@@ -305,51 +302,6 @@ static int cmd_repair(struct arguments *a, char **args)
 	return 0;
 }
 
-static int upgrade_progress(void *arg, uint64_t done, uint64_t total)
-{
-	struct progress *p = arg;
-
-	p->total = total;
-	progress_print(p, done, done, done == total);
-	return stopped;
-}
-
-static void tell_change(const char *what, uint64_t before, uint64_t after)
-{
-	if (before != after)
-		printf("%s: %" PRIu64 ", before %" PRIu64 "\n", what, after, before);
-}
-
-static int cmd_upgrade(struct arguments *a, char **args)
-{
-	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO), .unit = "buckets"};
-	struct reddn_table_upgrade done;
-	char err[512];
-	int r;
-
-	/* A signal ends it with the old file in place and the new one removed. */
-	stop_on_signals();
-	r = reddn_table_upgrade(args[0], &done, upgrade_progress, &progress, err, sizeof(err));
-	if (r < 0)
-		return tool_complain("%s", err);
-	if (a->format == RECORDS_JSON) {
-		printf("{\"upgraded\": %s, \"from\": %u, \"to\": %u, \"entries\": %" PRIu64
-		       ", \"buckets\": %" PRIu64 ", \"heap_size\": %" PRIu64 "}\n",
-			r == 0 ? "true" : "false", done.from, done.to, done.after.entries, done.after.buckets,
-			done.after.heap_size);
-	} else if (!a->quiet && r == REDDN_TABLE_CURRENT) {
-		printf("%s: has format %u already\n", args[0], done.to);
-	} else if (!a->quiet) {
-		printf("%s: format %u, before %u; %" PRIu64 " entries\n", args[0], done.to, done.from,
-			done.after.entries);
-		tell_change("buckets", done.before.buckets, done.after.buckets);
-		tell_change("heap", done.before.heap_size, done.after.heap_size);
-		tell_change("seed", done.before.hash_seed, done.after.hash_seed);
-		tell_change("max value", done.before.max_value, done.after.max_value);
-	}
-	return 0;
-}
-
 /* ---- the command line -------------------------------------------------------------------------- */
 
 static const struct command {
@@ -365,8 +317,6 @@ static const struct command {
 		cmd_dump},
 	{{{.name = "stat"}, 1, 1, "j", "  reddn-table stat --json /dev/shm/reddn/users.table\n"}, cmd_stat},
 	{{{.name = "repair"}, 1, 1, "jq", "  reddn-table repair /dev/shm/reddn/users.table\n"}, cmd_repair},
-	{{{.name = "upgrade"}, 1, 1, "jq", "  reddn-table upgrade /dev/shm/reddn/users.table\n"},
-		cmd_upgrade},
 };
 
 static const struct option options[] = {

@@ -57,7 +57,8 @@ PUBLIC void reddn_table_close(struct reddn_table *t)
 	free(t);
 }
 
-int reddn_table_lock(int fd, char *err, size_t errlen)
+/* -EBUSY: another writer has it */
+static int lock_file(int fd, char *err, size_t errlen)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -80,7 +81,7 @@ static int handle_new(struct reddn_table **out, int fd, bool writer, char *err, 
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (t->fd < 0)
 		return reddn_fail(-errno, err, errlen, "dup: %m");
-	r = writer ? reddn_table_lock(t->fd, err, errlen) : 0;
+	r = writer ? lock_file(t->fd, err, errlen) : 0;
 	if (r < 0)
 		return r;
 	*out = steal_ptr(&t);
@@ -113,10 +114,6 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 
 static int check_version(const struct reddn_table_header *h, char *err, size_t errlen)
 {
-	if (h->magic == REDDN_TABLE_MAGIC_1)
-		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
-			"a table of format 1; \"reddn-table upgrade\" converts it to format %d",
-			REDDN_TABLE_VERSION);
 	if (h->magic != REDDN_TABLE_MAGIC)
 		return reddn_fail(-EBADMSG, err, errlen, "not a reddn table (wrong magic)");
 	if (h->version != REDDN_TABLE_VERSION)
@@ -125,8 +122,8 @@ static int check_version(const struct reddn_table_header *h, char *err, size_t e
 	return 0;
 }
 
-int reddn_table_check_geometry(
-	const struct reddn_table_header *h, uint64_t size, uint64_t record_limit, char *err, size_t errlen)
+/* The numbers of a header against each other and the size of the file */
+static int check_geometry(const struct reddn_table_header *h, uint64_t size, char *err, size_t errlen)
 {
 	uint64_t room;
 
@@ -141,7 +138,7 @@ int reddn_table_check_geometry(
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: %" PRIu64 " buckets, not a power of two",
 			h->buckets);
 	if (!h->max_key || h->max_key > REDDN_KEY_LIMIT ||
-		reddn_record_size(h->max_key, h->max_value) > record_limit)
+		reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: max_key %u, max_value %u out of range",
 			h->max_key, h->max_value);
 	if (h->buckets_off < REDDN_TABLE_PAGE || h->buckets_off % REDDN_TABLE_PAGE ||
@@ -251,8 +248,7 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 		return reddn_fail(-EIO, err, errlen, "cannot read the header: %m");
 	r = check_version(&t->geo, err, errlen);
 	if (r == 0)
-		r = reddn_table_check_geometry(
-			&t->geo, (uint64_t)st.st_size, REDDN_RECORD_LIMIT, err, errlen);
+		r = check_geometry(&t->geo, (uint64_t)st.st_size, err, errlen);
 	if (r < 0)
 		return r;
 	r = handle_map(t, err, errlen);
@@ -410,7 +406,7 @@ PUBLIC int reddn_table_create_fd(
 	return 0;
 }
 
-/* A table of any format, damaged or not, may be replaced, and an empty file: nothing is lost with it */
+/* A table, damaged or not, may be replaced, and an empty file: nothing is lost with it */
 static int check_replaced(const char *path, char *err, size_t errlen)
 {
 	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -423,7 +419,7 @@ static int check_replaced(const char *path, char *err, size_t errlen)
 		return reddn_fail(-errno, err, errlen, "%s: %m", path);
 	if (S_ISREG(st.st_mode) &&
 		(st.st_size == 0 || (pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-					    (magic == REDDN_TABLE_MAGIC || magic == REDDN_TABLE_MAGIC_1))))
+					    magic == REDDN_TABLE_MAGIC)))
 		return 0;
 	return reddn_fail(-EEXIST, err, errlen,
 		"%s: exists, and is not replaced because it is not a reddn table", path);

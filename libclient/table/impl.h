@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them; upgrade.c
- * converts those of format 1.
+ * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -42,13 +41,6 @@ struct reddn_table {
 	struct reddn_record *scratch;       /* a copy of the record that get and next return */
 	struct reddn_table_repair repaired; /* writer: when it was opened */
 };
-
-/** Lock the file for a writer. -EBUSY: another one has it. */
-int reddn_table_lock(int fd, char *err, size_t errlen);
-
-/** Check the numbers of a header against each other and the file's size. -EBADMSG. */
-int reddn_table_check_geometry(
-	const struct reddn_table_header *h, uint64_t size, uint64_t record_limit, char *err, size_t errlen);
 
 static inline _Atomic uint64_t *reddn_table_locator(const struct reddn_table *t, uint64_t bucket)
 {

@@ -36,10 +36,6 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 	if (size < REDDN_TABLE_PAGE)
 		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
 	memcpy(&h, file, sizeof(h)); /* the writer may be at work, so read each value once */
-	if (le64toh(h.magic) == REDDN_TABLE_MAGIC_1)
-		return refuse(why, n,
-			"it is a table of format 1; \"reddn-table upgrade\" converts it to format %d",
-			REDDN_TABLE_VERSION);
 	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
 		return refuse(why, n, "it is not a reddnd table; reddn-table makes one");
 	if (le32toh(h.version) != REDDN_TABLE_VERSION)

@@ -122,11 +122,6 @@ static void test_refusals(void **state)
 	REFUSED(max_key = 0);
 	REFUSED(max_value = 1 << 24);
 	REFUSED(max_key = UINT32_MAX);
-	ok.magic = REDDN_TABLE_MAGIC_1;
-	assert_int_equal(parse(&ok, SIZE, &geometry, words), -EINVAL);
-	assert_string_equal(
-		words, "it is a table of format 1; \"reddn-table upgrade\" converts it to format 2");
-	ok = good();
 	assert_int_equal(parse(&ok, 4095, &geometry, words), -EINVAL);
 	assert_string_equal(words, "it has 4095 bytes; a table has at least one page");
 	assert_int_equal(parse(&ok, SIZE - 1, &geometry, words), -EINVAL);

@@ -98,7 +98,6 @@ locked() # by the load. A second one that asks for the lock might get it first
 until_true locked || fail "the load does not begin" "$work/load.log"
 expect "two writers at a time" 2 "another process has the table open for writing" "$REDDN_TABLE" load "$table" /dev/null
 expect "repair of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" repair "$table"
-expect "upgrade of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" upgrade "$table"
 kill "$loader"
 exec 9>&-
 wait "$loader" && fail "a load that was stopped succeeded"
@@ -109,37 +108,10 @@ expect "not a table" 2 "wrong magic" "$REDDN_TABLE" stat "$work/noise"
 head -c 10000 "$work/second" >"$work/cut"
 expect "a table cut short" 2 "truncated" "$REDDN_TABLE" dump "$work/cut"
 
-# A table of format 1, made of one of format 2: other magic, version, lengths without padding, marks that are fingerprints.
-python3 - "$work/second" "$work/old" <<'END' || fail "no table of format 1"
-import struct, sys
-t = bytearray(open(sys.argv[1], "rb").read())
-buckets, buckets_off, heap_off = struct.unpack_from("<24x3Q", t)
-t[0:12] = b"RDDNTBL1" + struct.pack("<I", 1)
-for b in range(buckets_off, buckets_off + 16 * buckets, 16):
-    locator = int.from_bytes(t[b:b + 8], "big")
-    if t[b + 14]:
-        off = locator & (1 << 40) - 1
-        t[b:b + 8] = (16 + sum(struct.unpack_from("<2I", t, heap_off + off)) << 40 | off).to_bytes(8, "big")
-open(sys.argv[2], "wb").write(t)
-END
-for cmd in stat dump load repair; do
-	expect "$cmd of an old table" 2 "old: a table of format 1; \"reddn-table upgrade\" converts it" "$REDDN_TABLE" "$cmd" "$work/old"
-done
-cp "$work/old" "$work/older"
-expect "upgrade" 0 "old: format 2, before 1; 504 entries" "$REDDN_TABLE" upgrade "$work/old"
-"$REDDN_TABLE" dump "$work/old" | sort | cmp -s - "$work/sorted" || fail "the upgraded table differs"
-expect "upgrade of what is upgraded" 0 "old: has format 2 already" "$REDDN_TABLE" upgrade "$work/old"
-"$REDDN_TABLE" upgrade --json "$work/older" | json 'o["upgraded"] and o["from"] == 1 and o["to"] == 2 and o["entries"] == 504' ||
-	fail "upgrade --json"
-"$REDDN_TABLE" upgrade --json "$work/older" | json 'not o["upgraded"] and o["from"] == 2 and o["entries"] == 504' ||
-	fail "upgrade --json again"
-head -c 4096 "$work/older" >"$work/short"
-expect "upgrade of what is cut short" 2 "short: truncated: 4096 bytes" "$REDDN_TABLE" upgrade "$work/short"
-expect "upgrade of what is no table" 2 "noise: not a reddn table" "$REDDN_TABLE" upgrade "$work/noise"
-
 # What a writer leaves that dies in a move: the entry in both buckets, the number of moves odd.
-expect "nothing to repair" 0 "older: nothing to repair" "$REDDN_TABLE" repair "$work/older"
-python3 - "$work/older" <<'END' || fail "no half move"
+cp "$work/second" "$work/killed"
+expect "nothing to repair" 0 "killed: nothing to repair" "$REDDN_TABLE" repair "$work/killed"
+python3 - "$work/killed" <<'END' || fail "no half move"
 import struct, sys
 with open(sys.argv[1], "r+b") as f:
     t = bytearray(f.read())
@@ -157,11 +129,11 @@ with open(sys.argv[1], "r+b") as f:
             f.write(t)
             break
 END
-expect "a move that did not end" 0 "one unfinished" "$REDDN_TABLE" stat "$work/older"
-expect "repair" 0 "older: repaired: 1 unfinished move ended, 0 incomplete entries removed" "$REDDN_TABLE" repair "$work/older"
-"$REDDN_TABLE" dump "$work/older" | sort | cmp -s - "$work/sorted" || fail "the repaired table differs"
-"$REDDN_TABLE" stat "$work/older" | grep -q unfinished && fail "the repaired table has an unfinished move"
-"$REDDN_TABLE" repair --json "$work/older" | json 'o == {"moves": 0, "entries": 0}' || fail "repair --json"
+expect "a move that did not end" 0 "one unfinished" "$REDDN_TABLE" stat "$work/killed"
+expect "repair" 0 "killed: repaired: 1 unfinished move ended, 0 incomplete entries removed" "$REDDN_TABLE" repair "$work/killed"
+"$REDDN_TABLE" dump "$work/killed" | sort | cmp -s - "$work/sorted" || fail "the repaired table differs"
+"$REDDN_TABLE" stat "$work/killed" | grep -q unfinished && fail "the repaired table has an unfinished move"
+"$REDDN_TABLE" repair --json "$work/killed" | json 'o == {"moves": 0, "entries": 0}' || fail "repair --json"
 ok "what was repaired is whole"
 
 # ---- reddn

@@ -154,10 +154,10 @@ ok "missing arguments are named"
 failed='step .* failed: '
 able "the step that failed" "${named_steps[@]}" || failed='(step .* failed: |queue .* failed, and its completions do not show at which step)'
 for region in buckets heap live; do regions+=(-r "$region=$work/table"); done
-{ printf 'RDDNTBL1\1\0\0\0'; head -c 8180 /dev/zero; } >"$work/old"
-run -p width=2 "${regions[@]/%table/old}" "$programs/hash-get.rdn" 1 0 2 16 && fail "a table of format 1 is used"
-grep -q 'format 1; "reddn-table upgrade" converts it' "$work/run.log" || fail "no message about the old format" "$work/run.log"
-ok "a table of format 1 is refused"
+{ printf 'RDDNTBL1\1\0\0\0'; head -c 8180 /dev/zero; } >"$work/other"
+run -p width=2 "${regions[@]/%table/other}" "$programs/hash-get.rdn" 1 0 2 16 && fail "what is no table is used"
+grep -q 'it is not a reddnd table; reddn-table makes one' "$work/run.log" || fail "no message about the file" "$work/run.log"
+ok "what is no table is refused"
 run -j -p width=2 "${regions[@]}" "$programs/hash-get.rdn" 1 0 2 16 || fail "hash get" "$work/run.log"
 ok "a get from a table, a miss"
 run -p width=4 "${regions[@]}" "$programs/hash-get.rdn" 1 0xffffff00 2 16 && fail "a bucket outside the table" "$work/run.log"
