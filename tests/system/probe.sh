@@ -10,7 +10,7 @@ here=$(dirname "$(realpath "$0")")
 # the model, the checks that do not hold, and those that cannot be tried then; files depend on the machine of the test
 model=ConnectX-5 not=() untried=() status=0
 case $1 in
-cx5 | vf | cx6 | cx7) ;;
+cx5) ;;
 big-endian-atomics) not=(atomics) ;;
 bluefield3) not=(doorbell) ;;
 cx6dx-rtc) not=(timestamps) ;;
@@ -30,10 +30,7 @@ small-inline) not=(long-wqes) ;;
 *) fail "usage: probe.sh DEVICE" ;;
 esac
 case $1 in
-vf) model="ConnectX-5 VF" ;;
-cx6) model=ConnectX-6 ;;
 cx6dx-rtc) model="ConnectX-6 Dx" ;;
-cx7) model=ConnectX-7 ;;
 bluefield3) model=BlueField-3 ;;
 esac
 
