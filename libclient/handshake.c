@@ -4,6 +4,7 @@
 #include "libclient/public.h"
 #include "protocol/table-format.h"
 #include "util/array.h"
+#include "util/text.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -15,8 +16,7 @@ bool reddn_read_rej(struct reddn_wire_rej *rej, const struct rdma_conn_param *p)
 		return false;
 	memcpy(rej, p->private_data, sizeof(*rej));
 	rej->text[sizeof(rej->text) - 1] = '\0';
-	for (char *t = rej->text; *t; t++)
-		*t = (unsigned char)*t < ' ' || *t == 0x7f ? '?' : *t;
+	text_clean(rej->text);
 	return be32toh(rej->magic) == REDDN_WIRE_MAGIC;
 }
 

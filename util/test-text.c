@@ -69,6 +69,14 @@ static void test_utf8(void **state)
 	}
 }
 
+static void test_clean(void **state)
+{
+	char words[] = "a\x1b[31m\tb\x7f\xc2\x9b\xc2\xa0\xff\xe2\x82\xac\xe2\x82";
+
+	(void)state;
+	assert_string_equal(text_clean(words), "a?[31m?b???\xc2\xa0?\xe2\x82\xac??");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -76,6 +84,7 @@ int main(void)
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_hint),
 		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

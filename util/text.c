@@ -114,3 +114,26 @@ char *text_as_utf8(const char *s)
 		copy[n] = '\0';
 	return copy;
 }
+
+/* C0, DEL, and C1 (U+0080 to U+009F) */
+static bool is_control(const uint8_t *p)
+{
+	return p[0] < ' ' || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
+}
+
+char *text_clean(char *s)
+{
+	size_t len = strlen(s);
+
+	for (size_t i = 0; i < len;) {
+		uint8_t *p = (uint8_t *)s + i;
+		size_t bytes = text_utf8(p, len - i);
+
+		if (!bytes || is_control(p)) {
+			bytes = bytes ? bytes : 1;
+			memset(p, '?', bytes);
+		}
+		i += bytes;
+	}
+	return s;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - names, hexadecimal digits, UTF-8, and suggestions for misspelt words.
+ * text.h - names, hexadecimal digits, UTF-8, words of peers, and suggestions for misspelt words.
  */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
@@ -26,6 +26,10 @@ size_t text_utf8(const uint8_t *p, size_t len);
 
 /** A copy of @s with U+FFFD for each byte that is not UTF-8; the caller frees it. NULL: no memory. */
 char *text_as_utf8(const char *s);
+
+/** Puts '?' in the place of each control character, and of each byte that is not UTF-8. Words of a peer are
+ * kept so: they are printed to terminals, and written to logs and JSON. Returns @s. */
+char *text_clean(char *s);
 
 /** Value of a hexadecimal digit, -1 for other characters. */
 static inline int text_hex_digit(char c)

@@ -50,6 +50,8 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(call->error, sizeof(call->error), format, ap);
 	va_end(ap);
+	/* has words of the client */
+	text_clean(call->error);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/common/table-print.h"
 
 #include "tools/common/units.h"
+#include "util/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ static void format(char *cell, struct json_object *o, const struct table_column 
 	switch (column->format) {
 	case TABLE_TEXT:
 		snprintf(cell, CELL, "%s", json_object_get_string(v));
+		text_clean(cell);
 		break;
 	case TABLE_COUNT:
 		snprintf(cell, CELL, "%" PRIu64, json_object_get_uint64(v));
