@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* The group is that of the directory, and reddnd is in it (units/reddnd.tmpfiles) */
@@ -62,11 +63,18 @@ static int open_locked(const char *path, char *why, size_t size)
 	}
 }
 
-/* Without memory for all of the file, memcached would die of SIGBUS later */
+/* Without memory for all of the file, memcached would die of SIGBUS later; by a limit for files it would die
+ * of SIGXFSZ here */
 static int allocate(int fd, const char *path, uint64_t bytes, char *why, size_t size)
 {
+	struct rlimit most;
 	int e;
 
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes)
+		return refuse(why, size, -EFBIG,
+			"%s: the cache file has %" PRIu64 " bytes, and memcached may make files of %" PRIu64
+			" (ulimit -f, LimitFSIZE=)",
+			path, bytes, (uint64_t)most.rlim_cur);
 	do
 		e = posix_fallocate(fd, 0, (off_t)bytes);
 	while (e == EINTR);

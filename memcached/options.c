@@ -16,21 +16,44 @@ static const struct option long_options[] = {
 	{"memory-file", required_argument, NULL, 'e'},
 	{"extended", required_argument, NULL, 'o'},
 	{"disable-cas", no_argument, NULL, 'C'},
+	{"protocol", required_argument, NULL, 'B'},
+	{"enable-sasl", no_argument, NULL, 'S'},
+	{"auth-file", required_argument, NULL, 'Y'},
+	{"enable-ssl", no_argument, NULL, 'Z'},
 	{"help", no_argument, NULL, 'h'},
 	{"license", no_argument, NULL, 'i'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
 };
 
+static void refuse(struct options *o, const char *why)
+{
+	o->unserved = o->unserved ? o->unserved : why;
+}
+
+/* The word of @words, with commas between them, is @name, or begins with it if that ends with '=' */
+static bool is_word(const char *words, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(words, name, len) == 0 &&
+	       (name[len - 1] == '=' || words[len] == ',' || words[len] == '\0');
+}
+
 /* The value of -o: words with commas between them; the last hashpower counts */
 static void read_extended(struct options *o, const char *words)
 {
-	static const char name[] = "hashpower=";
+	static const char power[] = "hashpower=";
 
 	for (; words; words = strchr(words, ',')) {
 		words += *words == ',';
-		if (strncmp(words, name, strlen(name)) == 0)
-			o->power = (unsigned)strtoul(words + strlen(name), NULL, 10);
+		if (is_word(words, power))
+			o->power = (unsigned)strtoul(words + strlen(power), NULL, 10);
+		/* slab_reassign is off then, and a page has another size for each class (slabs.c,
+		 * do_slabs_newslab) */
+		if (is_word(words, "no_modern"))
+			refuse(o, "-o no_modern makes slab pages of many sizes, which are in no file; leave "
+				  "no_modern out");
 	}
 }
 
@@ -41,13 +64,28 @@ static void read_one(struct options *o, int option)
 		o->memory = strtoull(optarg, NULL, 10) << 20;
 		break;
 	case 'e':
-		o->memory_file = true;
+		refuse(o, "-e puts items into a file of its own, which no NIC reads; leave -e out");
 		break;
 	case 'o':
 		read_extended(o, optarg);
 		break;
 	case 'C':
-		o->no_cas = true;
+		refuse(o, "-C leaves out the CAS ids that readers need; leave -C out");
+		break;
+	case 'B':
+		if (strcmp(optarg, "binary") == 0)
+			refuse(o, "-B binary leaves out the text protocol, in which reddnd asks memcached; "
+				  "leave "
+				  "-B out");
+		break;
+	case 'S':
+		refuse(o, "-S leaves out the text protocol, in which reddnd asks memcached; leave -S out");
+		break;
+	case 'Y':
+		refuse(o, "-Y asks for a password, which reddnd does not have; leave -Y out");
+		break;
+	case 'Z':
+		refuse(o, "-Z encrypts connections, and reddnd asks memcached without TLS; leave -Z out");
 		break;
 	case 'h':
 	case 'i':

@@ -13,8 +13,9 @@ struct options {
 	uint64_t memory;  /* -m in bytes, 64 MiB by default */
 	unsigned power;   /* -o hashpower, 16 by default */
 	bool only_prints; /* -h, -i, -V: it serves nothing */
-	bool no_cas;      /* -C */
-	bool memory_file; /* -e */
+	/* The first option with which its items cannot be served, and why, as "-C leaves out ...; leave -C
+	 * out". NULL: there is none */
+	const char *unserved;
 };
 
 /** Reads them, without a change to the arguments or to getopt(3)'s state of the program. -ENOMEM. */

@@ -91,10 +91,8 @@ static bool is_code(const void *caller)
 
 static void make_layout(struct reddn_cache_header *layout, const struct options *o)
 {
-	if (o->memory_file)
-		stop("-e puts items into a file of its own, which no NIC reads; leave -e out");
-	if (o->no_cas)
-		stop("-C leaves out the CAS ids that readers need; leave -C out");
+	if (o->unserved)
+		stop("%s", o->unserved);
 	switch (cache_layout_make(layout, o->memory, o->power)) {
 	case 0:
 		return;
@@ -106,16 +104,52 @@ static void make_layout(struct reddn_cache_header *layout, const struct options 
 	}
 }
 
+/* Before the file is made: it would stay, with all of its memory, if there is no room for it here */
+static void reserve(const char *path, uint64_t size)
+{
+	void *want = (void *)REDDN_CACHE_BASE; // NOLINT: a fixed place
+	void *at = mmap(want, size, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (at != want)
+		stop("%s cannot be mapped, %" PRIu64 " bytes at %p: %s", path, size, want,
+			at == MAP_FAILED ? strerror(errno) : "no room");
+}
+
+/* Where reserve() has made room */
 static void map(int fd, const char *path, uint64_t size)
 {
 	void *want = (void *)REDDN_CACHE_BASE; // NOLINT: a fixed place
-	void *at = mmap(want, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
 
-	if (at != want)
-		stop("%s cannot be mapped at %p: %s", path, want,
-			at == MAP_FAILED ? strerror(errno) : "no room");
-	if (cache_init(&cache, at) < 0)
+	if (mmap(want, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != want)
+		stop("%s cannot be mapped at %p: %s", path, want, strerror(errno));
+	if (cache_init(&cache, want) < 0)
 		stop("out of memory");
+}
+
+static const char *object_of(const void *function)
+{
+	Dl_info info;
+
+	return function && dladdr(function, &info) && info.dli_fname ? info.dli_fname : "another library";
+}
+
+/* What is in front of this library gets memcached's calls, as an allocator that is preloaded before it: no
+ * item would be in the file */
+static void check_order(void)
+{
+	static const char *const calls[] = {"calloc", "malloc", "posix_memalign", "free"};
+	const char *ours = object_of((const void *)object_of);
+
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		const char *first = object_of(dlsym(RTLD_DEFAULT, calls[i]));
+
+		if (strcmp(first, ours) != 0)
+			stop("%s, which has %s() too, is preloaded in front of libreddn-memcached.so; name "
+			     "it "
+			     "behind this library in LD_PRELOAD",
+				first, calls[i]);
+	}
 }
 
 /* While memcached still has the rights it was started with. The descriptor stays open: it holds the lock. */
@@ -136,7 +170,9 @@ static __attribute__((constructor)) void init(int argc, char **argv)
 	if (!path || *path != '/')
 		stop("REDDN_CACHE_FILE is not set to the absolute path of a file in memory, as in "
 		     "REDDN_CACHE_FILE=/dev/shm/reddn/memcached.cache");
+	check_order();
 	make_layout(&layout, &o);
+	reserve(path, layout.file_size);
 	fd = cache_file_open(path, &layout, why, sizeof(why));
 	if (fd < 0)
 		stop("%s", fd == -ENOMEM ? "out of memory" : why);

@@ -36,7 +36,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(o.memory, 64 << 20);
 	assert_int_equal(o.power, 16);
-	assert_false(o.only_prints || o.no_cas || o.memory_file);
+	assert_false(o.only_prints || o.unserved);
 }
 
 static void test_sizes(void **state)
@@ -70,14 +70,41 @@ static void test_sizes(void **state)
 
 static void test_flags(void **state)
 {
+	static const struct {
+		const char *line, *begin;
+	} lines[] = {
+		{"-vC", "-C leaves"},
+		{"--disable-cas", "-C leaves"},
+		{"-e /mnt/file", "-e puts"},
+		{"--memory-file=/mnt/file -C", "-e puts"},
+		{"-o no_modern", "-o no_modern "},
+		{"-m 9 -o hashpower=13,no_modern,slab_reassign", "-o no_modern "},
+		{"-S", "-S leaves"},
+		{"--enable-sasl", "-S leaves"},
+		{"-B binary", "-B binary leaves"},
+		{"-vBbinary", "-B binary leaves"},
+		{"--protocol=binary", "-B binary leaves"},
+		{"-Y /etc/auth", "-Y asks"},
+		{"--auth-file=/etc/auth", "-Y asks"},
+		{"-Z", "-Z encrypts"},
+		{"--enable-ssl", "-Z encrypts"},
+		{"-P -C", NULL},
+		{"-s -e", NULL},
+		{"-o modern", NULL},
+		{"-o no_modern_art", NULL},
+		{"-B ascii", NULL},
+		{"-B auto", NULL},
+	};
+
 	(void)state;
-	assert_true(read_line("-vC").no_cas);
-	assert_true(read_line("--disable-cas").no_cas);
-	assert_true(read_line("-e /mnt/file").memory_file);
-	assert_true(read_line("--memory-file=/mnt/file").memory_file);
+	for (unsigned i = 0; i < COUNT(lines); i++) {
+		const char *why = read_line(lines[i].line).unserved;
+
+		assert_int_equal(why != NULL, lines[i].begin != NULL);
+		if (why)
+			assert_memory_equal(why, lines[i].begin, strlen(lines[i].begin));
+	}
 	assert_true(read_line("-V").only_prints && read_line("-vvh").only_prints);
-	assert_false(read_line("-P -C").no_cas);
-	assert_false(read_line("-s -e").memory_file);
 }
 
 /* The program's own getopt() sees its arguments from the first one on */

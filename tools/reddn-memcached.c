@@ -110,7 +110,7 @@ static int cmd_check(const struct arguments *a)
 	struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	struct reader reader;
 	struct proof proof;
-	struct talk talk;
+	struct talk talk = {0};
 	char why[PROOF_WHY];
 	int e = -EAGAIN;
 
@@ -168,12 +168,8 @@ static int read_conf(const char *path, struct options *o)
 /* 0, or an exit status */
 static int check_options(const char *conf, const struct options *o, struct reddn_cache_header *layout)
 {
-	if (o->memory_file)
-		return TOOL_FAIL(
-			REFUSED, "%s has -e, which puts items into a file of its own; leave it out", conf);
-	if (o->no_cas)
-		return TOOL_FAIL(REFUSED,
-			"%s has -C, which leaves out the CAS ids that readers need; leave it out", conf);
+	if (o->unserved)
+		return TOOL_FAIL(REFUSED, "%s: %s", conf, o->unserved);
 	if (cache_layout_make(layout, o->memory, o->power) < 0)
 		return TOOL_FAIL(REFUSED, "%s: -m %" PRIu64 " with hashpower=%u cannot be served", conf,
 			o->memory >> 20, o->power);

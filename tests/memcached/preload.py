@@ -3,6 +3,7 @@
 """The distribution's memcached with libreddn-memcached.so: it answers as without, its tables and items are in the cache file, through
 growth, restarts and kills; and what cannot be served is refused with words."""
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -142,8 +143,9 @@ def behind_another(path):
     ok("another library in front of bind(2)")
 
 
-def refused(path, words, *args, env=None):
-    run = subprocess.run([stock.PATH, *args], env=os.environ | stock.preloaded(path) | (env or {}), capture_output=True, text=True, timeout=stock.LIMIT)
+def refused(path, words, *args, env=None, limit=()):
+    start = (lambda: resource.setrlimit(*limit)) if limit else None
+    run = subprocess.run([stock.PATH, *args], env=os.environ | stock.preloaded(path) | (env or {}), capture_output=True, text=True, timeout=stock.LIMIT, preexec_fn=start)
     check(run.returncode == os.EX_CONFIG and words in run.stderr, f"{args}: {run.returncode}, {run.stderr}")
     check(run.stderr.startswith("libreddn-memcached: memcached does not start: ") and run.stderr.count("\n") == 1, run.stderr)
 
@@ -151,6 +153,13 @@ def refused(path, words, *args, env=None):
 def refusals(path):
     refused(path, "leave -e out", "-e", "/nowhere")
     refused(path, "leave -C out", "-C")
+    refused(path, "leave no_modern out", "-o", "no_modern")
+    refused(path, f"{os.environ['ALLOCATOR']}, which has calloc() too, is preloaded in front", env={"LD_PRELOAD": os.environ["ALLOCATOR"] + ":" + os.environ["LIBREDDN_MEMCACHED"]})
+    fresh = path + ".fresh"
+    refused(fresh, "cannot be mapped", "-m", "1000", limit=(resource.RLIMIT_AS, (1 << 29, 1 << 29)))
+    check(not os.path.exists(fresh), "a cache file that cannot be mapped stays")
+    refused(fresh, "memcached may make files of 1048576 (ulimit -f, LimitFSIZE=)", limit=(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+    check(os.stat(fresh).st_size == 0, "a cache file that is too long stays")
     refused(path, "hashpower=30: from 12 to 27", "-o", "hashpower=30")
     refused(path, "-m 0: from 1 to", "-m", "0")
     refused(path, "REDDN_CACHE_FILE is not set", env={"REDDN_CACHE_FILE": ""})
