@@ -89,7 +89,8 @@ int reddn_mc_connect(struct reddn_mc **out, const char *config, const struct red
 void reddn_mc_close(struct reddn_mc *mc);
 
 /** The memcached_st of the pool, for sets, deletes and everything else. All functions of libmemcached may be
- * used on it but memcached_free(), and those that add servers. Belongs to the handle. */
+ * used on it but memcached_free(). What they change holds for the next get; while the namespace is changed,
+ * no get may be outstanding. Belongs to the handle. */
 struct memcached_st *reddn_mc_memcached(struct reddn_mc *mc);
 
 /** `ttl`, where TCP was used, which does not say it. */
@@ -110,7 +111,8 @@ struct reddn_mc_result {
 
 /**
  * Submit a get. Copies the key, 1 to 250 bytes with the namespace of the configuration. -EAGAIN: `depth` gets
- * are outstanding, or their results not released: poll or release first. -EINVAL: the length of the key.
+ * are outstanding, or their results not released: poll or release first. -EINVAL: the length of the key, or
+ * it has white space or control characters, and the pool does not use the binary protocol.
  *
  * Errors of the result are those of libmemcached after its attempt over TCP: -ECONNREFUSED, -ETIMEDOUT, and
  * so on, and reddn_mc_errmsg has words. Without an attempt over TCP a get does not fail.
@@ -153,7 +155,8 @@ struct reddn_mc_stats {
 	uint64_t absent_wrong; /* of these, keys that memcached has */
 	uint64_t elsewhere;    /* asked TCP: too long for the server's offloads, chunked, on flash, expired or
 				flushed */
-	uint64_t without_nic;  /* asked TCP: the server has no NIC, or it is not to be relied on now */
+	uint64_t without_nic;  /* asked TCP: the server has no NIC, or it is not to be relied on now, or what
+				the application has sent has no answer yet */
 	uint64_t uses;         /* keys that were reported to memcached */
 };
 
@@ -166,7 +169,8 @@ struct reddn_mc_server {
 	uint64_t pid;     /* of the memcached whose items the NIC sends; 0: none */
 	bool nic;
 };
-/** The server with index `i`, counted from 0, as libmemcached counts them. -EINVAL: there is none. */
+/** The server with index `i`, counted from 0, as libmemcached counted them at reddn_mc_connect(). -EINVAL:
+ * there is none. */
 int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct reddn_mc_server *server);
 
 /** The last error over TCP, in words; "" if there was none. Belongs to the handle. */

@@ -12,9 +12,10 @@
 #include <sys/random.h>
 
 enum {
-	CHAIN_MOST = 1000, /* items of a bucket that are looked at */
-	PROBE_MOST = 512,  /* bytes of a probe's item */
+	PROBE_MOST = 512, /* bytes of a probe's item */
 	NAME_MOST = 64,
+	/* names that are tried for each bucket: one that none of them is in would be a wonder */
+	NAMES_PER_BUCKET = 32,
 };
 
 /* One proof under way */
@@ -51,10 +52,10 @@ static int read_failed(const struct work *w, int e)
 
 /* ---- the memcached ---------------------------------------------------------------------- */
 
-/* The memcached of the connection is that of the file, and has what readers need */
+/* A memcached runs with the file, and that of the connection has what readers need */
 static int check_server(struct work *w)
 {
-	struct talk_stat stats[] = {{.name = "pid"}, {.name = "version"}};
+	struct talk_stat stats[] = {{.name = "version"}};
 	struct talk_stat settings[] = {{.name = "cas_enabled"}};
 	int e;
 
@@ -72,16 +73,11 @@ static int check_server(struct work *w)
 		e = talk_stats_answer(w->talk, settings, COUNT(settings));
 	if (e < 0)
 		return talk_failed(w, e);
-	if (strtoull(stats[0].value, NULL, 10) != w->live.pid)
-		return fail(w, -EINVAL,
-			"the memcached that answers is process %s, and the one that runs with this file is "
-			"%" PRIu64,
-			stats[0].value, w->live.pid);
 	if (strcmp(settings[0].value, "yes") != 0)
 		return fail(w, -EINVAL, "memcached runs without CAS ids (-C)");
 	w->proof->pid = w->live.pid;
 	w->proof->generation = w->live.generation;
-	snprintf(w->proof->version, sizeof(w->proof->version), "%.31s", stats[1].value);
+	snprintf(w->proof->version, sizeof(w->proof->version), "%.31s", stats[0].value);
 	return 0;
 }
 
@@ -199,7 +195,7 @@ static int look_in_bucket(const struct work *w, struct probe *p, uint64_t bucket
 	uint64_t pointer;
 	int e = reader_read(w->file, bucket_off, &pointer, sizeof(pointer));
 
-	for (unsigned n = 0; e == 0 && pointer && n < CHAIN_MOST; n++) {
+	for (unsigned n = 0; e == 0 && pointer && n < READER_CHAIN; n++) {
 		int64_t off = reader_item(w->file, pointer);
 
 		if (off < 0)
@@ -252,8 +248,8 @@ static int find(struct work *w, struct probe *p, bool only)
 		       ? fail(w, -EAGAIN, "memcached moves its items to a larger table")
 		       : fail(w, -EINVAL,
 				 "a key that was set is in no bucket of the tables in this file: this "
-				 "memcached (%s) has "
-				 "another hash or another layout, or its items are elsewhere",
+				 "memcached (%s) has another hash or another layout, or another memcached "
+				 "runs with this file",
 				 w->proof->version);
 }
 
@@ -268,7 +264,7 @@ static void name_beside(const struct work *w, const struct probe *a, struct prob
 
 	probe_name(b, 30, 0, 0);
 	digits = b->key + strlen(b->key) - 8;
-	for (uint32_t n = 0; n < UINT32_MAX; n++) {
+	for (uint64_t n = 0; n < (uint64_t)NAMES_PER_BUCKET << w->proof->power; n++) {
 		for (unsigned i = 0; i < 8; i++)
 			digits[i] = "0123456789abcdef"[n >> 4 * i & 15];
 		if ((cache_hash(w->proof->hash, b->key, strlen(b->key)) & mask) == want)
@@ -292,21 +288,12 @@ static int prove_chain(struct work *w, struct probe *a, struct probe *b)
 		return e;
 	if (w->proof->power != power)
 		return fail(w, -EAGAIN, "memcached moves its items to a larger table");
-	for (uint64_t next = b->next; next != w->file->header.base + (uint64_t)a->off;) {
-		struct reddn_cache_item item;
-		int64_t off = reader_item(w->file, next);
-
-		if (off < 0)
-			return fail(w, -EINVAL,
-				"this memcached has another layout of items: h_next (byte 16) of one does "
-				"not lead "
-				"to another of its bucket");
-		e = reader_read(w->file, (uint64_t)off, &item, sizeof(item));
-		if (e < 0)
-			return read_failed(w, e);
-		next = item.h_next;
-	}
-	return 0;
+	e = reader_leads(w->file, b->next, a->off);
+	if (e == -EFAULT)
+		return fail(w, -EINVAL,
+			"this memcached has another layout of items: h_next (byte 16) of one does not lead "
+			"to another of its bucket");
+	return e < 0 ? read_failed(w, e) : 0;
 }
 
 /* ----------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * sets over TCP and finds in the file. Nothing is assumed from a version.
  *
  * For a proof some keys of random names are set and deleted. memcached is asked four times, by about twenty
- * commands.
+ * commands. A walk looks at READER_CHAIN items of a bucket at most, whatever the file has.
  */
 #ifndef MEMCACHED_PROOF_H
 #define MEMCACHED_PROOF_H

@@ -61,3 +61,18 @@ int64_t reader_item(const struct reader *r, uint64_t p)
 		return -EFAULT;
 	return (int64_t)off;
 }
+
+int reader_leads(const struct reader *r, uint64_t p, int64_t off)
+{
+	struct reddn_cache_item item;
+
+	for (unsigned n = 0; n < READER_CHAIN; n++) {
+		int64_t at = reader_item(r, p);
+		int e = at < 0 || at == off ? 0 : reader_read(r, (uint64_t)at, &item, sizeof(item));
+
+		if (at < 0 || at == off || e < 0)
+			return at < 0 ? -EFAULT : e;
+		p = item.h_next;
+	}
+	return -EFAULT;
+}

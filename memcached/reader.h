@@ -34,4 +34,11 @@ bool reader_is_served(const struct reader *r);
  */
 int64_t reader_item(const struct reader *r, uint64_t p);
 
+/* Items of a bucket that a walk looks at: others may write the file, and there may be a circle */
+enum { READER_CHAIN = 1000 };
+
+/** 0 if pointer @p leads to the item at @off, or to one from which h_next of READER_CHAIN items leads there.
+ * -EFAULT: it does not. Errors of reader_read(). */
+int reader_leads(const struct reader *r, uint64_t p, int64_t off);
+
 #endif

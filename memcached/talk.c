@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "memcached/talk.h"
 
+#include "util/array.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/host.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +19,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { NO_WAIT = 0 };
+/* TAKE_MOST: of an endless answer, the next look takes more */
+enum { UNIX_PAUSE_MS = 10, TAKE_MOST = 16 };
 
 static int refuse(char *why, size_t size, int error, const char *server, const char *words)
 {
@@ -23,57 +28,96 @@ static int refuse(char *why, size_t size, int error, const char *server, const c
 	return error;
 }
 
-/* The time of a socket is also that of connect(2) (socket(7), SO_SNDTIMEO) */
-static int connected(int family, const void *address, socklen_t len, unsigned timeout_ms)
-{
-	const int wait = timeout_ms == NO_WAIT ? SOCK_NONBLOCK : 0;
-	CLEANUP(cleanup_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | wait, 0);
-	struct timeval limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+/* ---- waiting ---------------------------------------------------------------------------- */
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
+static void begin(struct talk *t)
+{
+	t->until_ms = clock_ms() + t->timeout_ms;
+	t->room = TALK_MOST;
+}
+
+/* For @events of its socket; 0: only for @most_ms. 0: they are there, or it is time to look again */
+static int wait_for(const struct talk *t, short events, uint64_t most_ms)
+{
+	struct pollfd p[] = {{.fd = events ? t->fd : -1, .events = events},
+		{.fd = t->stop ? t->stop : -1, .events = POLLIN}};
+	uint64_t now_ms = clock_ms(), left_ms = t->until_ms - now_ms;
+
+	if (now_ms >= t->until_ms)
+		return -ETIMEDOUT;
+	if (poll(p, COUNT(p), (int)(left_ms < most_ms ? left_ms : most_ms)) < 0 && errno != EINTR)
+		return -errno;
+	return p[1].revents ? -ECANCELED : 0;
+}
+
+/* ---- the connection --------------------------------------------------------------------- */
+
+/* A connection under way, until it is made */
+static int complete(const struct talk *t)
+{
+	socklen_t len = sizeof(int);
+	int e, error = EINPROGRESS;
+	struct pollfd p = {.fd = t->fd, .events = POLLOUT};
+
+	do {
+		e = wait_for(t, POLLOUT, t->timeout_ms);
+		if (e < 0)
+			return e;
+	} while (poll(&p, 1, 0) <= 0);
+	return getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? -errno : -error;
+}
+
+static int make(const struct talk *t, const void *address, socklen_t len)
+{
+	int e;
+
+	while (connect(t->fd, address, len) < 0) {
+		if (errno == EINPROGRESS)
+			return complete(t);
+		/* the queue of a Unix socket is full (connect(2)) */
+		if (errno != EAGAIN)
+			return -errno;
+		e = wait_for(t, 0, UNIX_PAUSE_MS);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+static int open_address(struct talk *t, int family, const void *address, socklen_t len)
+{
+	int e;
+
+	t->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (t->fd < 0)
 		return -errno;
 	/* commands that are sent before the answer to the last has come do not wait for it */
 	if (family != AF_UNIX)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-	if (connect(fd, address, len) < 0 && (timeout_ms != NO_WAIT || errno != EINPROGRESS))
-		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
-	return steal_fd(&fd);
+		setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	e = make(t, address, len);
+	if (e < 0)
+		close(t->fd);
+	return e;
 }
 
-static int open_path(const char *path, unsigned timeout_ms, unsigned *tried)
+static int open_path(struct talk *t, const char *path)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-	if ((*tried)++)
-		return -ECONNREFUSED;
 	if (strlen(path) >= sizeof(a.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(a.sun_path, path);
-	return connected(AF_UNIX, &a, sizeof(a), timeout_ms);
-}
-
-/* Passes over the first *@tried addresses. */
-static int open_next(const struct addrinfo *list, unsigned timeout_ms, unsigned *tried)
-{
-	unsigned n = 0;
-	int fd = -ECONNREFUSED;
-
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-		if (n++ >= *tried)
-			fd = connected(a->ai_family, a->ai_addr, a->ai_addrlen, timeout_ms);
-	*tried = n;
-	return fd;
+	return open_address(t, AF_UNIX, &a, sizeof(a));
 }
 
 /* Sets *@words for an error that is no errno. */
-static int open_host(const char *server, unsigned timeout_ms, unsigned *tried, const char **words)
+static int open_host(struct talk *t, const char *server, const char **words)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	char host[NI_MAXHOST], service[6];
 	struct addrinfo *list;
 	uint16_t port = 0;
-	int fd, e;
+	int e;
 
 	if (!host_split(server, strlen(server), host, sizeof(host), &port) || !port)
 		return *words = "HOST:PORT or the path of a socket is needed", -EINVAL;
@@ -81,32 +125,25 @@ static int open_host(const char *server, unsigned timeout_ms, unsigned *tried, c
 	e = getaddrinfo(host, service, &hints, &list);
 	if (e)
 		return *words = gai_strerror(e), -ENOENT;
-	fd = open_next(list, timeout_ms, tried);
+	begin(t);
+	e = -ECONNREFUSED;
+	for (const struct addrinfo *a = list; a && e < 0 && e != -ETIMEDOUT && e != -ECANCELED;
+		a = a->ai_next)
+		e = open_address(t, a->ai_family, a->ai_addr, a->ai_addrlen);
 	freeaddrinfo(list);
-	return fd;
-}
-
-static int open_any(
-	struct talk *t, const char *server, unsigned timeout_ms, unsigned *tried, char *why, size_t size)
-{
-	const char *words = NULL;
-
-	t->len = 0;
-	t->fd = *server == '/' ? open_path(server, timeout_ms, tried)
-			       : open_host(server, timeout_ms, tried, &words);
-	if (t->fd < 0)
-		return refuse(why, size, t->fd, server, words ? words : strerror(-t->fd));
-	return 0;
+	return e;
 }
 
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size)
 {
-	return open_any(t, server, timeout_ms, &(unsigned){0}, why, size);
-}
+	const char *words = NULL;
+	int e;
 
-int talk_begin(struct talk *t, const char *server, unsigned *tried, char *why, size_t size)
-{
-	return open_any(t, server, NO_WAIT, tried, why, size);
+	t->len = 0;
+	t->timeout_ms = timeout_ms;
+	begin(t);
+	e = *server == '/' ? open_path(t, server) : open_host(t, server, &words);
+	return e < 0 ? refuse(why, size, e, server, words ? words : strerror(-e)) : 0;
 }
 
 void talk_close(struct talk *t)
@@ -114,39 +151,52 @@ void talk_close(struct talk *t)
 	close(t->fd);
 }
 
-static int failed(void)
+bool talk_has_ended(struct talk *t)
 {
-	return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	ssize_t n = 1;
+
+	for (unsigned i = 0; i < TAKE_MOST && n > 0; i++)
+		n = recv(t->fd, t->buf, sizeof(t->buf), MSG_DONTWAIT);
+	t->len = 0;
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
+
+/* ---- a dialogue ------------------------------------------------------------------------- */
 
 static int send_all(struct talk *t, const char *bytes, size_t len)
 {
 	while (len) {
 		ssize_t n = send(t->fd, bytes, len, MSG_NOSIGNAL);
+		int e = n < 0 && errno == EAGAIN ? wait_for(t, POLLOUT, t->timeout_ms) : 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return failed();
-		bytes += n;
-		len -= (size_t)n;
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (e < 0)
+			return e;
+		bytes += n < 0 ? 0 : n;
+		len -= n < 0 ? 0 : (size_t)n;
 	}
 	return 0;
 }
 
 static int receive(struct talk *t)
 {
+	size_t most = sizeof(t->buf) - t->len;
 	ssize_t n;
+	int e;
 
-	if (t->len == sizeof(t->buf))
+	if (!most || !t->room)
 		return -EPROTO;
-	do
-		n = recv(t->fd, t->buf + t->len, sizeof(t->buf) - t->len, 0);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n < 0 ? failed() : -EPIPE;
+	while ((n = recv(t->fd, t->buf + t->len, most < t->room ? most : t->room, 0)) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		e = wait_for(t, POLLIN, t->timeout_ms);
+		if (e < 0)
+			return e;
+	}
 	t->len += (size_t)n;
-	return 0;
+	t->room -= (size_t)n;
+	return n ? 0 : -EPIPE;
 }
 
 int talk_line(struct talk *t, char *line, size_t size)
@@ -162,6 +212,7 @@ int talk_line(struct talk *t, char *line, size_t size)
 	}
 	len = (size_t)(end - t->buf);
 	snprintf(line, size, "%.*s", (int)(len && end[-1] == '\r' ? len - 1 : len), t->buf);
+	text_clean(line);
 	t->len -= len + 1;
 	memmove(t->buf, end + 1, t->len);
 	return 0;
@@ -176,6 +227,7 @@ __attribute__((format(printf, 2, 0))) static int send_command(struct talk *t, co
 	/* in one segment: the second of two would wait for an acknowledgement of the first */
 	if (asprintf(&whole, "%s\r\n", text) < 0)
 		return whole = NULL, -ENOMEM;
+	begin(t);
 	return send_all(t, whole, strlen(whole));
 }
 

@@ -1,33 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * talk.h - commands to a memcached over TCP or a Unix socket, in its text protocol. Each waits for its
- * answer, at most the time that the connection was made with.
+ * talk.h - commands to a memcached over TCP or a Unix socket, in its text protocol. talk_send() begins a
+ * dialogue: its answers take at most the time that the connection was made with, all together, and have at
+ * most TALK_MOST bytes. A memcached that answers a byte at a time, or without end, costs no more.
  *
- * Errors: -ETIMEDOUT, -EPIPE (it closed the connection), -EPROTO (that is no answer of memcached), -errno.
+ * Errors: -ETIMEDOUT, -ECANCELED (@stop), -EPIPE (it closed the connection), -EPROTO (that is no answer of
+ * memcached), -errno.
  */
 #ifndef MEMCACHED_TALK_H
 #define MEMCACHED_TALK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TALK_MOST = 1 << 20 };
+
+/** All zero but for @stop before talk_open(). */
 struct talk {
 	int fd;
-	size_t len;     /* bytes in buf */
-	char buf[4096]; /* received, and not taken yet */
+	int stop;            /* a descriptor that ends each wait when it can be read; 0: none */
+	unsigned timeout_ms; /* of a dialogue */
+	uint64_t until_ms;   /* CLOCK_MONOTONIC: this one has its answers by then, */
+	size_t room;         /* of at most so many more bytes */
+	size_t len;          /* bytes in buf */
+	char buf[4096];      /* received, and not taken yet */
 };
 
 /** To the first address that accepts. @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also
- * have a reason in @why. @timeout_ms: more than 0.
+ * have a reason in @why. @timeout_ms, for all addresses together: more than 0. getaddrinfo(3) may take longer
+ * where @server has a host name.
  */
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size);
-/** Waits for the addresses of a host name, and for nothing else: the connection is made when the socket can
- * be written to, and until then the address may still refuse. Passes over the first *@tried addresses, and
- * counts those that it tries, so that the next call takes the one behind them; -ECONNREFUSED: there are no
- * more.
- */
-int talk_begin(struct talk *t, const char *server, unsigned *tried, char *why, size_t size);
 void talk_close(struct talk *t);
+
+/** Takes what has come, and waits for nothing. True: memcached has closed the connection, or died. */
+bool talk_has_ended(struct talk *t);
 
 /** Sends @command (and a line end), or several with line ends between them. memcached answers in their order:
  * the answers have to be taken by talk_line() and talk_stats_answer().
@@ -36,7 +44,7 @@ int talk_send(struct talk *t, const char *command, ...) __attribute__((format(pr
 /** talk_send(), and the first line of the answer, without its end. */
 int talk_ask(struct talk *t, char *line, size_t size, const char *command, ...)
 	__attribute__((format(printf, 4, 5)));
-/** The next line of the answer. */
+/** The next line of the answer, without control characters and what is not UTF-8 (text_clean()). */
 int talk_line(struct talk *t, char *line, size_t size);
 
 struct talk_stat {

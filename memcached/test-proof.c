@@ -140,6 +140,27 @@ static void test_words(void **state)
 
 /* ---- the file --------------------------------------------------------------------------- */
 
+static void put_next(const struct reader *r, uint64_t off, uint64_t next)
+{
+	struct reddn_cache_item item = {.h_next = next};
+
+	assert_int_equal(pwrite(r->fd, &item, sizeof(item), (off_t)off), sizeof(item));
+}
+
+/* From the first item to the second one, which leads to itself */
+static void test_walk(const struct reader *r)
+{
+	uint64_t first = r->header.pages_off, second = first + 64, base = r->header.base;
+
+	put_next(r, first, base + second);
+	put_next(r, second, base + second);
+	assert_int_equal(reader_leads(r, base + first, (int64_t)first), 0);
+	assert_int_equal(reader_leads(r, base + first, (int64_t)second), 0);
+	assert_int_equal(reader_leads(r, base + first, (int64_t)second + 64), -EFAULT);
+	put_next(r, second, 0);
+	assert_int_equal(reader_leads(r, base + first, (int64_t)second + 64), -EFAULT);
+}
+
 static void test_reader(void **state)
 {
 	struct reddn_cache_header h;
@@ -166,7 +187,9 @@ static void test_reader(void **state)
 	assert_int_equal(reader_item(&r, base + h.pages_off + h.pages_size - 48), -EFAULT);
 	assert_int_equal(reader_item(&r, h.pages_off), -EFAULT);
 	assert_int_equal(reader_item(&r, 0), -EFAULT);
+	test_walk(&r);
 	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(reader_leads(&r, base + h.pages_off, (int64_t)h.pages_off + 64), -EIO);
 	assert_int_equal(reader_live(&r, &h.live), -EIO);
 	close(fd);
 	/* there is no answer */

@@ -2,6 +2,7 @@
 #include "tools/reddn-mc.h"
 
 #include "libclient/reddn-mc.h"
+#include "memcached/key.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/common/verbs.h"
@@ -9,10 +10,14 @@
 #include "tools/load/load-options.h"
 #include "util/array.h"
 #include "util/cleanup.h"
+#include "util/host.h"
+#include "util/json.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +57,7 @@ struct arguments {
 };
 
 DEFINE_CLEANUP(struct reddn_mc *, reddn_mc_close)
+DEFINE_CLEANUP(struct json_object *, json_object_put)
 
 static struct reddn_mc *open_pool(const struct arguments *a)
 {
@@ -94,12 +100,21 @@ static void print_value(const struct arguments *a, const char *key, const struct
 		&(struct record_text){(const uint8_t *)key, strlen(key), r->value, r->length});
 }
 
+static int get_failed(struct reddn_mc *mc, char *key, int r)
+{
+	const char *report = reddn_mc_errmsg(mc);
+	int len = cut(&report);
+
+	if (r == -EINVAL)
+		return tool_complain("\"%s\": a key has " MEMCACHED_KEY_WORDS, text_clean(key));
+	return tool_complain("%s: %s: %.*s", text_clean(key), strerror(-r), len, report);
+}
+
 static int cmd_get(struct arguments *a, char **keys)
 {
 	CLEANUP(reddn_mc_closep) struct reddn_mc *mc = open_pool(a);
 	struct reddn_mc_result res;
-	const char *report;
-	int ret = 0, len;
+	int ret = 0;
 
 	if (!mc)
 		return 2;
@@ -109,12 +124,10 @@ static int cmd_get(struct arguments *a, char **keys)
 		if (r == 0) {
 			print_value(a, *keys, &res);
 		} else if (r == REDDN_MISS) {
-			fprintf(stderr, "reddn: %s: not found\n", *keys);
+			fprintf(stderr, "reddn: %s: not found\n", text_clean(*keys));
 			ret = 1;
 		} else {
-			report = reddn_mc_errmsg(mc);
-			len = cut(&report);
-			ret = tool_complain("%s: %s: %.*s", *keys, strerror(-r), len, report);
+			ret = get_failed(mc, *keys, r);
 		}
 	}
 	return ret;
@@ -140,6 +153,17 @@ static void ask_each(struct reddn_mc *mc)
 	}
 }
 
+static void print_server(const struct reddn_mc_server *s)
+{
+	CLEANUP(json_object_putp) struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "server", s->name);
+	json_object_object_add(o, "nic", json_object_new_boolean(s->nic));
+	json_add_count(o, "pid", s->pid);
+	json_add_text(o, "why", s->why);
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
 static int cmd_stats(struct arguments *a, char **keys)
 {
 	CLEANUP(reddn_mc_closep) struct reddn_mc *mc = open_pool(a);
@@ -151,8 +175,7 @@ static int cmd_stats(struct arguments *a, char **keys)
 	ask_each(mc);
 	for (unsigned i = 0; reddn_mc_get_server(mc, i, &s) == 0; i++) {
 		if (a->load.json)
-			printf("{\"server\": \"%s\", \"nic\": %s, \"pid\": %" PRIu64 ", \"why\": \"%s\"}\n",
-				s.name, s.nic ? "true" : "false", s.pid, s.why);
+			print_server(&s);
 		else if (s.nic)
 			printf("%-30s by the NIC, memcached is process %" PRIu64 "\n", s.name, s.pid);
 		else
@@ -174,15 +197,19 @@ static int fill(const struct arguments *a)
 		return 2;
 	r = keyset_load_text(&set, a->load.keys, true);
 	for (size_t i = 0; i < set.count && r == 0; i++) {
-		memcached_return_t rc = memcached_set(reddn_mc_memcached(mc),
-			(const char *)keyset_key(&set, i), set.keys[i].key_len,
-			(const char *)keyset_value(&set, i), set.keys[i].val_len, 0, 0);
+		const char *key = (const char *)keyset_key(&set, i);
+		memcached_return_t rc;
 
+		if (!key_is_text(key, set.keys[i].key_len)) {
+			r = tool_complain("%s: key %zu: a key has " MEMCACHED_KEY_WORDS, a->load.keys, i + 1);
+			break;
+		}
+		rc = memcached_set(reddn_mc_memcached(mc), key, set.keys[i].key_len,
+			(const char *)keyset_value(&set, i), set.keys[i].val_len, 0, 0);
 		if (rc != MEMCACHED_SUCCESS) {
 			report = memcached_last_error_message(reddn_mc_memcached(mc));
 			len = cut(&report);
-			r = tool_complain("%.*s: %.*s", (int)set.keys[i].key_len,
-				(const char *)keyset_key(&set, i), len, report);
+			r = tool_complain("%.*s: %.*s", (int)set.keys[i].key_len, key, len, report);
 		}
 	}
 	keyset_deinit(&set);
@@ -203,22 +230,38 @@ static int cmd_bench(struct arguments *a, char **keys)
 
 /* ---- the pool ---------------------------------------------------------------------------- */
 
-/* The configuration string for a list of servers; the caller frees it. NULL: no memory */
+/* A configuration string of libmemcached has no IPv6 addresses */
+static bool is_server(const char *text)
+{
+	char host[NI_MAXHOST];
+	uint16_t port;
+
+	return host_split(text, strlen(text), host, sizeof(host), &port) && !strpbrk(host, ":/ ");
+}
+
+/* The configuration string for a list of servers; the caller frees it. NULL: it has been complained about */
 static char *configuration(const char *pool)
 {
-	char *list = strdup(pool), *rest = list, *host, *config = NULL;
+	CLEANUP(cleanup_free) char *list = strdup(pool), *config = NULL;
+	char *rest = list, *host;
 	size_t len;
 	FILE *f;
 
-	if (!list || strncmp(pool, "--", 2) == 0)
-		return list;
-	f = open_memstream(&config, &len);
-	while (f && (host = strsep(&rest, ",")) != NULL)
+	if (list && strncmp(pool, "--", 2) == 0)
+		return steal_ptr(&list);
+	f = list ? open_memstream(&config, &len) : NULL;
+	if (!f)
+		return tool_complain("%s", strerror(ENOMEM)), NULL;
+	while ((host = strsep(&rest, ",")) != NULL && is_server(host))
 		fprintf(f, "%s--SERVER=%s", host == list ? "" : " ", host);
-	if (f)
-		fclose(f);
-	free(list);
-	return config;
+	fclose(f);
+	if (host)
+		return tool_complain(
+			       "\"%s\" in the pool \"%s\" is no HOST[:PORT] with a port from 1 to 65535; an "
+			       "IPv6 address needs a host name, libmemcached takes no other",
+			       text_clean(host), pool),
+		       NULL;
+	return steal_ptr(&config);
 }
 
 /* ---- the command line -------------------------------------------------------------------- */
@@ -297,7 +340,7 @@ int reddn_mc_main(int argc, char **argv)
 		return status;
 	config = configuration(args[0]);
 	if (!config)
-		return tool_complain("%s", strerror(ENOMEM));
+		return 2;
 	a.load.connect.host = config;
 	return command->run(&a, args + 1);
 }

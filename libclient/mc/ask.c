@@ -4,6 +4,7 @@
 #include "libclient/mc/pieces.h"
 #include "libclient/mc/send.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 	struct mc_ask *a = &mc->asks[got->cookie];
 	bool listens = s->listens;
 	struct mc_lines lines;
-	uint64_t verified;
+	uint64_t generation;
 
 	a->flying = false;
 	/* reddnd is writing its line, or the next memcached begins */
@@ -119,15 +120,18 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 		mc_send_again(mc, a);
 		return 0;
 	}
-	verified = s->verified;
+	generation = s->verified.generation;
 	if (!mc_server_learn(s, &lines, now_ms)) {
 		if (s->nic.lost)
 			mc_send_abandon(mc, s);
+		/* another memcached answers where libmemcached may pause */
+		if (s->nic.lost && generation)
+			memcached_quit(mc->memc);
 		mc_send_tcp(mc, a, &mc->stats.without_nic);
 		return 0;
 	}
 	/* the next memcached runs, and libmemcached need not wait for the end of its pause */
-	if (verified && s->verified != verified && !lines.served.died && !listens)
+	if (generation && s->verified.generation != generation && !lines.served.died && !listens)
 		memcached_quit(mc->memc);
 	if (!mc_place_holds(&a->place, &lines)) {
 		mc_send_again(mc, a);
@@ -232,6 +236,7 @@ static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_re
 	if (get->status < 0) {
 		mc->stats.errors++;
 		snprintf(mc->errmsg, sizeof(mc->errmsg), "%s", memcached_last_error_message(mc->memc));
+		text_clean(mc->errmsg);
 	} else if (get->status == REDDN_MISS) {
 		mc->stats.tcp_misses++;
 	} else {
@@ -245,6 +250,15 @@ static void finish_tcp(struct reddn_mc *mc, struct mc_ask *a, struct reddn_mc_re
 	}
 }
 
+/* libmemcached puts its own in front of the key */
+static bool has_namespace(const struct reddn_mc *mc, const struct mc_ask *a)
+{
+	size_t len;
+	const char *space = mc_pool_namespace(mc, &len);
+
+	return len == a->space_len && memcmp(space, a->key, len) == 0;
+}
+
 static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 {
 	struct mc_ask *chosen[TCP_BATCH];
@@ -255,14 +269,21 @@ static int ask_tcp(struct reddn_mc *mc, struct reddn_mc_result *res, int max)
 	for (size_t i = 0; i < all; i++) {
 		struct mc_ask *a = chosen[i];
 
+		if (!has_namespace(mc, a)) {
+			finish(mc, a, &res[done++], -ECANCELED);
+			mc->stats.errors++;
+			snprintf(mc->errmsg, sizeof(mc->errmsg),
+				"the namespace was changed while the get was outstanding");
+			continue;
+		}
 		if (is_to_wait(mc, a)) {
 			wait_for_memcached(mc, a);
 			continue;
 		}
 		chosen[n] = a;
 		gets[n] = &a->tcp;
-		gets[n]->key = a->key + mc->space_len;
-		gets[n++]->key_len = a->key_len - mc->space_len;
+		gets[n]->key = a->key + a->space_len;
+		gets[n++]->key_len = a->key_len - a->space_len;
 	}
 	mc_tcp_ask(mc->memc, gets, n);
 	for (size_t i = 0; i < n; i++) {

@@ -114,12 +114,12 @@ static void take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_re
 	struct mc_pieces *p = &a->pieces;
 	size_t bytes = got->length - LINES, from = (got->cookie >> 32) * bytes;
 	size_t left = p->item.at + p->item.len - from;
-	const struct reddn_cache_live *known = &s->facts.lines.live;
+	uint64_t known = s->facts.lines.served.identity;
 	struct mc_lines lines;
 
 	memcpy(&lines, got->value, sizeof(lines));
 	p->flying--;
-	if (lines.live.generation != p->generation || lines.live.pid != known->pid)
+	if (lines.live.generation != p->generation || lines.served.identity != known)
 		p->changed = true;
 	else
 		memcpy(a->tcp.value + from, (const char *)got->value + LINES, left < bytes ? left : bytes);

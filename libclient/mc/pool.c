@@ -69,7 +69,6 @@ static int take_options(struct reddn_mc *mc, const struct reddn_mc_options *give
 static int open_pool(struct reddn_mc *mc, const char *config, char *err, size_t errlen)
 {
 	char why[512] = "";
-	memcached_return_t rc;
 
 	mc->memc = memcached(config, strlen(config));
 	if (!mc->memc) {
@@ -83,9 +82,12 @@ static int open_pool(struct reddn_mc *mc, const char *config, char *err, size_t 
 		return reddn_fail(-EINVAL, err, errlen, "UDP has no gets");
 	/* answers have CAS ids */
 	memcached_behavior_set(mc->memc, MEMCACHED_BEHAVIOR_SUPPORT_CAS, 1);
-	mc->space = memcached_callback_get(mc->memc, MEMCACHED_CALLBACK_NAMESPACE, &rc);
-	mc->space_len = mc->space ? strlen(mc->space) : 0;
 	return 0;
+}
+
+static unsigned port_of(const memcached_instance_st *at)
+{
+	return *memcached_server_name(at) == '/' ? 0 : memcached_server_port(at);
 }
 
 static int add_servers(struct reddn_mc *mc, char *err, size_t errlen)
@@ -93,7 +95,7 @@ static int add_servers(struct reddn_mc *mc, char *err, size_t errlen)
 	uint32_t n = memcached_server_count(mc->memc);
 	int r = 0;
 
-	mc->servers = calloc(n, sizeof(*mc->servers));
+	mc->servers = calloc(n + 1, sizeof(*mc->servers));
 	mc->fds = calloc(n, 2 * sizeof(*mc->fds));
 	if (!mc->servers || !mc->fds)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
@@ -102,10 +104,9 @@ static int add_servers(struct reddn_mc *mc, char *err, size_t errlen)
 			memcached_server_instance_by_position(mc->memc, mc->nservers);
 		const char *host = memcached_server_name(at);
 
-		r = mc_server_init(&mc->servers[mc->nservers], host,
-			*host == '/' ? 0 : memcached_server_port(at), &mc->options, err, errlen);
+		r = mc_server_init(&mc->servers[mc->nservers], host, port_of(at), &mc->options, err, errlen);
 	}
-	return r;
+	return r < 0 ? r : mc_server_init(&mc->servers[n], "", 0, &mc->options, err, errlen);
 }
 
 static int add_asks(struct reddn_mc *mc, char *err, size_t errlen)
@@ -161,6 +162,49 @@ PUBLIC void reddn_mc_close(struct reddn_mc *mc)
 	free(mc);
 }
 
+const char *mc_pool_namespace(const struct reddn_mc *mc, size_t *len)
+{
+	memcached_return_t rc;
+	const char *space = memcached_callback_get(mc->memc, MEMCACHED_CALLBACK_NAMESPACE, &rc);
+
+	space = space ? space : "";
+	*len = strlen(space);
+	return space;
+}
+
+static bool is_at(const struct mc_server *s, const memcached_instance_st *at)
+{
+	return s->port == port_of(at) && strcmp(s->host, memcached_server_name(at)) == 0;
+}
+
+/* libmemcached counts the answers that it has not read, but of what is sent without one */
+static bool is_behind(const struct reddn_mc *mc, const memcached_instance_st *at)
+{
+	return memcached_behavior_get(mc->memc, MEMCACHED_BEHAVIOR_NOREPLY) ||
+	       (memcached_behavior_get(mc->memc, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS) &&
+		       memcached_server_response_count(at));
+}
+
+uint32_t mc_pool_server(struct reddn_mc *mc, const char *key, size_t key_len, bool *behind)
+{
+	const memcached_instance_st *at;
+	uint32_t i;
+
+	*behind = false;
+	if (!memcached_server_count(mc->memc))
+		return mc->nservers;
+	/* servers that were ejected may be back */
+	memcached_autoeject(mc->memc);
+	i = memcached_generate_hash(mc->memc, key, key_len);
+	at = memcached_server_instance_by_position(mc->memc, i);
+	*behind = is_behind(mc, at);
+	if (i < mc->nservers && is_at(&mc->servers[i], at))
+		return i;
+	for (i = 0; i < mc->nservers && !is_at(&mc->servers[i], at);)
+		i++;
+	return i;
+}
+
 PUBLIC struct memcached_st *reddn_mc_memcached(struct reddn_mc *mc)
 {
 	return mc->memc;
@@ -175,14 +219,14 @@ PUBLIC void reddn_mc_get_stats(const struct reddn_mc *mc, struct reddn_mc_stats 
 
 PUBLIC int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct reddn_mc_server *server)
 {
-	const struct mc_server *s = &mc->servers[i];
+	const struct mc_server *s = &mc->servers[i < mc->nservers ? i : 0];
 
 	if (i >= mc->nservers)
 		return -EINVAL;
 	*server = (struct reddn_mc_server){.name = s->name,
 		.why = s->nic.why,
-		.nic = s->nic.c && !s->nic.lost && s->verified,
-		.pid = s->verified ? s->facts.lines.live.pid : 0};
+		.nic = s->nic.c && !s->nic.lost && s->verified.number,
+		.pid = s->verified.number ? s->facts.lines.live.pid : 0};
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool.h - a pool of memcacheds: its state. pool.c makes one, ask.c sends gets and judges the answers,
- * pieces.c gets items that are longer than an answer, wait.c waits for all of that.
+ * pool.h - a pool of memcacheds: its state, and that of its memcached_st now. pool.c makes one, ask.c sends
+ * gets and judges the answers, pieces.c gets items that are longer than an answer, wait.c waits for all of
+ * that.
  *
  * A get is an *ask* from its submission until its result is released. It is sent to the NIC of its server;
  * what the NIC cannot answer goes over TCP.
@@ -12,15 +13,14 @@
 #include "libclient/mc/server.h"
 #include "libclient/mc/tcp.h"
 #include "libclient/reddn-mc.h"
+#include "memcached/key.h"
 
 #include <poll.h>
 
-enum { MC_KEY_MOST = 250 };
-
 struct mc_ask {
-	struct mc_ask *next;       /* in its queue */
-	char key[MC_KEY_MOST + 1]; /* with the namespace */
-	size_t key_len;
+	struct mc_ask *next;              /* in its queue */
+	char key[MEMCACHED_KEY_MOST + 1]; /* with the namespace, */
+	size_t key_len, space_len;        /* which has so many bytes of it */
 	uint64_t cookie;
 	uint32_t server;
 	uint64_t asked_ms; /* when it was submitted, by clock_tick_ms(): no later */
@@ -49,9 +49,7 @@ struct reddn_mc {
 	memcached_st *memc;
 	struct reddn_mc_options options; /* without defaults */
 	char *strings[3];                /* of options */
-	const char *space;               /* the namespace, in front of each key */
-	size_t space_len;
-	struct mc_server *servers;
+	struct mc_server *servers;       /* and one without a NIC behind them, for what was added later */
 	uint32_t nservers;
 	struct pollfd *fds;         /* two for each server, to sleep on */
 	struct mc_ask *asks;        /* depth */
@@ -62,6 +60,17 @@ struct reddn_mc {
 	struct reddn_mc_stats stats;
 	char errmsg[512];
 };
+
+/* The application may change the memcached_st between two calls: what it has is asked for each time. */
+
+/** In front of each key, *@len bytes; "" if there is none. Until the application's next call. */
+const char *mc_pool_namespace(const struct reddn_mc *mc, size_t *len);
+
+/**
+ * The server of @key, which comes without the namespace. *@behind: what the application has sent to it may
+ * not be done yet, because nobody has waited for the answer; only memcached itself answers after that.
+ */
+uint32_t mc_pool_server(struct reddn_mc *mc, const char *key, size_t key_len, bool *behind);
 
 static inline void mc_queue_init(struct mc_queue *q)
 {

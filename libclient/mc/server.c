@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
-enum { TALK_MS = 1000, PIECES = 16, LESS = 4 };
+/* DOUBT_MS: for a memcached that seems to be dead, while gets wait. LOOK_MS: between two looks whether it is.
+ * PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
+enum { TALK_MS = 1000, DOUBT_MS = 100, LOOK_MS = 10, PIECES = 16, LESS = 4 };
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -27,7 +28,8 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 {
 	const char *bad;
 
-	*s = (struct mc_server){.options = options, .where.port = options->port};
+	*s = (struct mc_server){.options = options, .port = port, .where.port = options->port};
+	snprintf(s->host, sizeof(s->host), "%s", host);
 	name_it(s, host, port);
 	/* a socket has no address */
 	if (port)
@@ -42,13 +44,22 @@ int mc_server_init(struct mc_server *s, const char *host, unsigned port,
 		options->tcp_only ? "no NIC is used"
 		: *s->where.host  ? "not connected yet"
 				  : "no NIC is known for it");
-	mc_uses_init(&s->uses, s->name, options->uses_per_s);
+	mc_uses_init(&s->uses, options->uses_per_s);
 	return 0;
+}
+
+static void hang_up(struct mc_server *s)
+{
+	if (s->talks)
+		talk_close(&s->talk);
+	s->talks = false;
+	s->uses.fd = -1;
 }
 
 void mc_server_deinit(struct mc_server *s)
 {
-	mc_uses_deinit(&s->uses);
+	mc_uses_send_last(&s->uses);
+	hang_up(s);
 	reddn_close(s->nic.c);
 	reddn_close(s->pieces.c);
 }
@@ -57,7 +68,8 @@ void mc_server_lose(struct mc_server *s, uint64_t now_ms, const char *why)
 {
 	mc_nic_lose(&s->nic, now_ms, why);
 	s->facts.known = false;
-	s->verified = 0;
+	s->verified = (struct identity){0};
+	hang_up(s);
 }
 
 void mc_server_release(struct mc_server *s)
@@ -104,21 +116,6 @@ bool mc_server_has_pieces(struct mc_server *s)
 	return false;
 }
 
-/* The process id of the memcached that answers over TCP; 0: none does */
-static uint64_t ask_pid(const struct mc_server *s)
-{
-	struct talk_stat pid = {.name = "pid"};
-	struct talk t;
-	char why[256];
-
-	if (talk_open(&t, s->name, TALK_MS, why, sizeof(why)) < 0)
-		return 0;
-	if (talk_stats(&t, "", &pid, 1) < 0)
-		*pid.value = '\0';
-	talk_close(&t);
-	return strtoull(pid.value, NULL, 10);
-}
-
 /* It did not answer what it was asked at @since_ms */
 static void talk_later(struct mc_server *s, uint64_t since_ms)
 {
@@ -131,7 +128,7 @@ static void talk_later(struct mc_server *s, uint64_t since_ms)
 bool mc_server_listens(struct mc_server *s)
 {
 	uint64_t now_ms = clock_ms();
-	struct talk t;
+	struct talk t = {0};
 	char why[256];
 
 	if (s->listens || now_ms < s->talk_ms)
@@ -146,41 +143,80 @@ bool mc_server_listens(struct mc_server *s)
 	return true;
 }
 
-static bool verify(struct mc_server *s, uint64_t now_ms)
+static bool is_verified(const struct mc_server *s, const struct identity *named)
 {
-	const struct mc_lines *lines = &s->facts.lines;
-	uint64_t pid;
+	return s->verified.number == named->number && s->verified.generation == named->generation;
+}
+
+/* The memcached that was verified lives, or did so a moment ago */
+static bool talks(struct mc_server *s, uint64_t now_ms)
+{
+	if (s->talks && now_ms - s->look_ms >= LOOK_MS) {
+		s->look_ms = now_ms;
+		if (talk_has_ended(&s->talk))
+			hang_up(s);
+	}
+	return s->talks;
+}
+
+/* 1: the memcached that answers is @named, and s->talk is a connection with it; 0: it is another one; -errno:
+ * nobody answers */
+static int ask_identity(struct mc_server *s, const struct identity *named, unsigned limit_ms)
+{
+	char why[256];
+	int r;
+
+	hang_up(s);
+	r = talk_open(&s->talk, s->name, limit_ms, why, sizeof(why));
+	if (r < 0)
+		return r;
+	s->talks = true;
+	r = identity_ask(&s->talk, named);
+	if (r != 1)
+		hang_up(s);
+	return r;
+}
+
+static bool verify(struct mc_server *s, const struct identity *named, uint64_t now_ms)
+{
+	const bool was = is_verified(s, named), died = s->facts.lines.served.died;
 	char why[300];
+	int r;
 
 	if (now_ms < s->talk_ms)
-		return false;
-	pid = ask_pid(s);
-	if (pid)
+		return was;
+	r = ask_identity(s, named, was || died ? DOUBT_MS : TALK_MS);
+	if (r == 0) {
 		s->pause_ms = 0;
+		snprintf(why, sizeof(why), "offload %s has the items of another memcached than this server",
+			s->where.offload);
+		mc_server_lose(s, now_ms, why);
+		return false;
+	}
+	if (r > 0) {
+		s->pause_ms = 0;
+		s->look_ms = now_ms;
+		s->uses.fd = s->talk.fd;
+	} else {
+		talk_later(s, now_ms);
+	}
 	/* of two that are dead nobody can say more */
-	if (pid == lines->live.pid || (!pid && lines->served.died)) {
-		s->verified = lines->live.generation;
+	if (r > 0 || was || died) {
+		s->verified = *named;
 		*s->nic.why = '\0';
 		return true;
 	}
 	/* it may have just died, or be about to answer */
-	if (!pid) {
-		talk_later(s, now_ms);
-		snprintf(s->nic.why, sizeof(s->nic.why), "memcached does not say whether this is its NIC");
-		return false;
-	}
-	snprintf(why, sizeof(why),
-		"offload %s has the items of process %" PRIu64
-		", and the memcached of this server is %" PRIu64,
-		s->where.offload, lines->live.pid, pid);
-	mc_server_lose(s, now_ms, why);
+	snprintf(s->nic.why, sizeof(s->nic.why), "memcached does not say whether this is its NIC");
 	return false;
 }
 
 bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms)
 {
+	const struct identity named = {lines->served.identity, lines->live.generation};
+
 	mc_facts_take(&s->facts, lines, true, now_ms);
 	if (!s->facts.known)
 		return false;
-	return s->verified == lines->live.generation || verify(s, now_ms);
+	return (is_verified(s, &named) && talks(s, now_ms)) || verify(s, &named, now_ms);
 }

@@ -9,16 +9,22 @@
 #include "libclient/mc/facts.h"
 #include "libclient/mc/nic.h"
 #include "libclient/mc/uses.h"
+#include "memcached/identity.h"
 
 struct mc_server {
-	char name[300];        /* talk.h */
+	char host[256];        /* a name or the path of a socket, */
+	unsigned port;         /* 0: of a socket; both as libmemcached has them */
+	char name[300];        /* of both (talk.h) */
 	struct mc_where where; /* its NIC */
 	const struct reddn_mc_options *options;
 	struct mc_nic nic;     /* of memcached-get */
 	struct mc_nic pieces;  /* of memcached-piece, if an item is longer */
 	uint16_t pieces_depth; /* to ask for next, because more was refused; 0: none was */
 	struct mc_facts facts;
-	uint64_t verified; /* the generation of which nic has proved to be this memcached's */
+	struct identity verified; /* of the memcached that this server is, and that nic has the items of */
+	struct talk talk;         /* with that memcached, if @talks: it lives as long as this connection, */
+	bool talks;
+	uint64_t look_ms;  /* of which that was seen last at this time */
 	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered, */
 	uint64_t pause_ms; /* for so long; 0: it answered */
 	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet, */
@@ -49,8 +55,10 @@ void mc_server_release(struct mc_server *s);
 
 /**
  * Learn from the lines of a reply, which mc_lines_read() has accepted. True if the reply can be judged: the
- * facts are known, and the memcached is the one of this server. That is asked over TCP, once in a generation,
- * and again after a pause if nobody answers. The NIC is lost if it is another one.
+ * facts are known, and the memcached is the one of this server, which has the item by which reddnd names it
+ * (memcached/identity.h). That is asked over TCP, when the lines name another one, and when the connection
+ * over which it was asked has ended; again after a pause if nobody answers. One that was verified, or that
+ * reddnd calls dead, is relied on until another memcached answers. Then the NIC is lost.
  */
 bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms);
 

@@ -43,6 +43,8 @@ static int error_of(memcached_st *memc, memcached_return_t rc)
 		return -EINVAL;
 	case MEMCACHED_MEMORY_ALLOCATION_FAILURE:
 		return -ENOMEM;
+	case MEMCACHED_NO_SERVERS:
+		return -ENOTCONN;
 	case MEMCACHED_HOST_LOOKUP_FAILURE:
 		return -EHOSTUNREACH;
 	case MEMCACHED_CONNECTION_FAILURE:

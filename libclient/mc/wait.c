@@ -13,30 +13,44 @@
 /* YIELD_EVERY: empty polls before it yields the CPU. SLEEP_MS: longest time without a look at the clock. */
 enum { YIELD_EVERY = 4, SLEEP_MS = 50, BATCH = 64 };
 
+/* libmemcached sends others as they are, unless MEMCACHED_BEHAVIOR_VERIFY_KEY is set. The binary protocol has
+ * room for any byte */
+static bool is_key(const struct reddn_mc *mc, const char *key, size_t key_len, size_t space_len)
+{
+	return key_len && space_len + key_len <= MEMCACHED_KEY_MOST &&
+	       (key_is_text(key, key_len) ||
+		       memcached_behavior_get(mc->memc, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL));
+}
+
 PUBLIC int reddn_mc_submit(struct reddn_mc *mc, const char *key, size_t key_len, uint64_t cookie)
 {
 	struct mc_ask *a;
 	struct mc_tcp_get room;
+	const char *space;
+	size_t space_len;
+	bool behind;
 
-	if (!key_len || mc->space_len + key_len > MC_KEY_MOST)
+	space = mc_pool_namespace(mc, &space_len);
+	if (!is_key(mc, key, key_len, space_len))
 		return -EINVAL;
 	a = mc_queue_take(&mc->idle);
 	if (!a)
 		return -EAGAIN;
 	room = a->tcp;
-	*a = (struct mc_ask){.key_len = mc->space_len + key_len,
+	*a = (struct mc_ask){.key_len = space_len + key_len,
+		.space_len = space_len,
 		.cookie = cookie,
 		.asked_ms = clock_tick_ms(),
 		.tcp = room};
-	if (mc->space_len)
-		memcpy(a->key, mc->space, mc->space_len);
-	memcpy(a->key + mc->space_len, key, key_len);
+	memcpy(a->key, space, space_len);
+	memcpy(a->key + space_len, key, key_len);
 	mc->busy++;
 	mc->stats.gets++;
-	/* servers that were ejected may be back */
-	memcached_autoeject(mc->memc);
-	a->server = memcached_generate_hash(mc->memc, key, key_len);
-	mc_send(mc, a);
+	a->server = mc_pool_server(mc, key, key_len, &behind);
+	if (behind)
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
+	else
+		mc_send(mc, a);
 	return 0;
 }
 

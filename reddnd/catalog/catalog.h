@@ -39,7 +39,7 @@ struct catalog_region {
 	bool raw, writable;
 	bool memcached;     /* neither raw nor a table: the cache file of a memcached */
 	char *server;       /* of that: its address (memcached/talk.h) */
-	uint64_t stale_max; /* the same, us: how long it is served after memcached died; 0: for ever */
+	uint64_t stale_max; /* the same, us: how long it is served after memcached died */
 	bool handover;      /* @owner hands its file over while the daemon runs */
 	bool owned;         /* its file must belong to @owner */
 	uid_t owner;

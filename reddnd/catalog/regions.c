@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/entries.h"
 
+#include "util/host.h"
 #include "util/number.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #define KIND "\"table\", \"raw\" or \"memcached\""
 #define SERVER "the address of a memcached, \"HOST:PORT\" or the path of its socket"
 #define FILE_MAX (1ull << 62)
+#define STALE_MAX_DEFAULT (600 * 1000000ull)
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
 /* The name of a user, or a number */
@@ -58,7 +60,10 @@ static void parse_server(struct settings *l, const config_setting_t *s, void *re
 	struct catalog_region *r = region;
 	const char *server = config_setting_get_string(s);
 
-	if (*server != '/' && !strchr(server, ':'))
+	char host[256];
+	uint16_t port = 0;
+
+	if (*server != '/' && (!host_split(server, strlen(server), host, sizeof(host), &port) || !port))
 		settings_wrong_value(l, s, SERVER);
 	r->server = strdup(server);
 }
@@ -103,9 +108,10 @@ static void check_file(struct settings *l, const config_setting_t *group, struct
 }
 
 /* What only regions of one kind have */
-static void check_kind(struct settings *l, const config_setting_t *group, const struct catalog_region *r)
+static void check_kind(struct settings *l, const config_setting_t *group, struct catalog_region *r)
 {
 	if (r->memcached) {
+		r->stale_max = r->stale_max ? r->stale_max : STALE_MAX_DEFAULT;
 		if (!r->server)
 			settings_wrong(l, group,
 				"\"server\" is missing in a region of kind \"memcached\"; set it to " SERVER);

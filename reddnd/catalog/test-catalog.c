@@ -611,6 +611,11 @@ static void test_memcached(void **state)
 		"items and live");
 	assert_int_equal(catalog_bind(c, &c->offloads[0], "items", true, &b, why, sizeof(why)), -EINVAL);
 	catalog_free(c);
+	/* what is dead is not served for ever */
+	c = conf_load("regions = ( { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = "
+		      "\"[::1]:1\"; } );\n");
+	assert_int_equal(c->regions[0].stale_max, 600000000);
+	catalog_free(c);
 }
 
 int main(void)

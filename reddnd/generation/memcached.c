@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/memcached.h"
 
+#include "memcached/identity.h"
 #include "reddnd/generation/looks.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
@@ -23,9 +24,13 @@
 
 enum {
 	TALK_MS = 1000,
-	TRIES = 10, /* while memcached starts, or makes its table larger */
+	/* memcached starts, or makes its table larger */
+	FIRST_MS = 1500,
 	PAUSE_MS = 100,
 };
+
+/* Of the line of the daemon in the file */
+enum { SERVED = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, served) };
 
 struct memcached {
 	const struct catalog_region *conf;
@@ -34,10 +39,11 @@ struct memcached {
 	struct reader file; /* its descriptor may write */
 	struct talk talk;
 	bool connected;
-	uint32_t clock;    /* the server's, */
-	uint64_t clock_us; /* at this time */
+	struct identity identity; /* of the memcached that was proved */
+	uint32_t clock;           /* the server's, */
+	uint64_t clock_us;        /* at this time */
 	uint64_t flushed, asked;
-	uint64_t looks, silent; /* the generation that did not answer, which has been logged */
+	uint64_t silent; /* the generation that did not answer, which has been logged */
 	struct looks rest;
 	pthread_t thread;
 	int stop; /* eventfd */
@@ -89,6 +95,31 @@ static void ask(struct memcached *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
+/* True, and *@line: what was published last, by us or by a daemon before us */
+static bool read_served(const struct memcached *m, struct reddn_cache_served *line)
+{
+	return reader_read(&m->file, SERVED, line, sizeof(*line)) == 0 &&
+	       line->sum == XXH3_64bits(line, offsetof(struct reddn_cache_served, sum));
+}
+
+/* Two daemons may serve one memcached, as during a reload: they publish one identity. Its item stays when a
+ * daemon ends. */
+static int identify(struct memcached *m, uint64_t generation)
+{
+	struct identity known = {.generation = generation};
+	struct reddn_cache_served line;
+	int r = 0;
+
+	if (read_served(m, &line) && line.generation == generation && line.identity) {
+		known.number = line.identity;
+		r = identity_ask(&m->talk, &known);
+	}
+	if (r <= 0)
+		return r < 0 ? r : identity_store(&m->talk, generation, &m->identity);
+	m->identity = known;
+	return 0;
+}
+
 /* 0; -EINVAL: this memcached cannot be served; another error: not now. @why has the reason */
 static int prove(struct memcached *m, char why[PROOF_WHY])
 {
@@ -98,10 +129,18 @@ static int prove(struct memcached *m, char why[PROOF_WHY])
 	if (e < 0)
 		return e == -EINVAL ? -ENOTCONN : e;
 	e = proof_make(&proof, &m->file, &m->talk, why);
+	if (e == 0) {
+		e = identify(m, proof.generation);
+		if (e < 0)
+			snprintf(why, PROOF_WHY, "memcached does not take its identity: %s", strerror(-e));
+	}
 	if (e < 0) {
 		disconnect(m);
 		return e;
 	}
+	if (proof.generation != m->state.proof.generation)
+		log_info("region %s: memcached %s, process %" PRIu64 ", is proved: %s, a table of 2^%u",
+			m->conf->name, proof.version, proof.pid, cache_hash_name(proof.hash), proof.power);
 	m->clock = proof.clock;
 	m->clock_us = clock_us();
 	m->flushed = UINT64_MAX; /* until it is asked */
@@ -110,8 +149,6 @@ static int prove(struct memcached *m, char why[PROOF_WHY])
 		.proof = proof, .proved = true, .items = m->state.items, .power = proof.power};
 	pthread_mutex_unlock(&m->lock);
 	ask(m);
-	log_info("region %s: memcached %s, process %" PRIu64 ", is proved: %s, a table of 2^%u",
-		m->conf->name, proof.version, proof.pid, cache_hash_name(proof.hash), proof.power);
 	return 0;
 }
 
@@ -128,7 +165,6 @@ static bool ids_move(const char *version)
 
 static void publish(struct memcached *m)
 {
-	const uint64_t off = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, served);
 	uint64_t dead_s = m->state.dead_us ? (clock_us() - m->state.dead_us) / 1000000 : 0;
 	struct reddn_cache_served line = {
 		.generation = m->state.proved ? m->state.proof.generation : 0,
@@ -136,14 +172,14 @@ static void publish(struct memcached *m)
 		.traits = ids_move(m->state.proof.version) ? REDDN_CACHE_IDS_MOVE : 0,
 		.clock = m->clock + (clock_us() - m->clock_us) / 1000000,
 		.died = m->state.dead_us ? (uint64_t)time(NULL) - dead_s : 0,
-		.looks = ++m->looks,
+		.identity = m->identity.number,
 		.flushed = m->flushed,
 		.asked = m->asked,
 	};
 
 	line.sum = XXH3_64bits(&line, offsetof(struct reddn_cache_served, sum));
 	/* if the file is gone, region_check() sees it */
-	(void)!pwrite(m->file.fd, &line, sizeof(line), (off_t)off);
+	(void)!pwrite(m->file.fd, &line, sizeof(line), SERVED);
 }
 
 /* ---- looking ---------------------------------------------------------------------------- */
@@ -157,14 +193,29 @@ static bool is_replaced(const struct memcached *m)
 	       (ours.st_ino != now.st_ino || ours.st_dev != now.st_dev);
 }
 
+/* Another one answers at the address of the memcached that has ended, and does not run with our file */
+static bool is_another(struct memcached *m)
+{
+	char words[PROOF_WHY];
+	int r;
+
+	if (connect_to(m, words) < 0)
+		return false;
+	r = identity_ask(&m->talk, &m->identity);
+	disconnect(m);
+	/* one that does may have begun meanwhile */
+	return r == 0 && !reader_is_served(&m->file);
+}
+
 /* No memcached runs. False: the region is not served any more, for the reason @why */
 static bool look_at_dead(struct memcached *m, char why[PROOF_WHY])
 {
 	uint64_t now = clock_us(), dead;
+	bool known = m->state.dead_us;
 
 	disconnect(m);
 	pthread_mutex_lock(&m->lock);
-	if (!m->state.dead_us) {
+	if (!known) {
 		m->state.dead_us = now;
 		log_warning("region %s: memcached has ended; its items are served on", m->conf->name);
 	}
@@ -174,7 +225,15 @@ static bool look_at_dead(struct memcached *m, char why[PROOF_WHY])
 		snprintf(why, PROOF_WHY, "memcached has made another file in its place");
 		return false;
 	}
-	if (m->conf->stale_max && dead >= m->conf->stale_max) {
+	/* clients learn of the end first: this may wait */
+	if (known && !reader_is_served(&m->file) && is_another(m)) {
+		snprintf(why, PROOF_WHY,
+			"memcached has ended, and another one, which does not run with this file, answers "
+			"at %s",
+			m->conf->server);
+		return false;
+	}
+	if (dead >= m->conf->stale_max) {
 		snprintf(why, PROOF_WHY, "memcached ended %" PRIu64 " s ago, and has not come back",
 			dead / 1000000);
 		return false;
@@ -182,25 +241,37 @@ static bool look_at_dead(struct memcached *m, char why[PROOF_WHY])
 	return true;
 }
 
+/* False: the memcached of the file cannot be served, for the reason @why */
+static bool prove_again(struct memcached *m, uint64_t generation, char why[PROOF_WHY])
+{
+	int e = prove(m, why);
+
+	/* it may have ended meanwhile */
+	if (e == -EINVAL && reader_is_served(&m->file))
+		return false;
+	if (e < 0) {
+		pthread_mutex_lock(&m->lock);
+		m->state.proved = false;
+		pthread_mutex_unlock(&m->lock);
+	}
+	if (e < 0 && m->silent != generation) {
+		m->silent = generation;
+		looks_begins(&m->rest);
+		log_warning("region %s: memcached cannot be proved yet: %s", m->conf->name, why);
+	}
+	return true;
+}
+
 /* Another memcached runs with the file */
 static bool look_at_next(struct memcached *m, uint64_t generation, char why[PROOF_WHY])
 {
-	int e;
-
 	disconnect(m);
 	pthread_mutex_lock(&m->lock);
 	m->state.proved = false;
 	pthread_mutex_unlock(&m->lock);
 	/* clients learn at once that what they know is over */
 	publish(m);
-	e = prove(m, why);
-	if (e < 0 && e != -EINVAL && m->silent != generation) {
-		m->silent = generation;
-		looks_begins(&m->rest);
-		log_warning("region %s: memcached was started again, and cannot be proved yet: %s",
-			m->conf->name, why);
-	}
-	return e != -EINVAL;
+	return prove_again(m, generation, why);
 }
 
 static unsigned power_of(const struct memcached *m, const struct reddn_cache_live *live)
@@ -234,6 +305,9 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 		m->state.power = power_of(m, &live);
 		pthread_mutex_unlock(&m->lock);
 		ask(m);
+		/* somebody has deleted its item, or the address leads to another memcached */
+		if (m->connected && (!m->state.proved || identity_ask(&m->talk, &m->identity) == 0))
+			goes_on = prove_again(m, live.generation, why);
 	}
 	publish(m);
 	return goes_on;
@@ -309,9 +383,10 @@ static int open_file(struct memcached *m, const struct rnic_region *region, char
 static int first_proof(struct memcached *m, char why[PROOF_WHY])
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+	uint64_t until_ms = clock_ms() + FIRST_MS;
 	int e = prove(m, why);
 
-	for (unsigned i = 1; e == -EAGAIN && i < TRIES; i++) {
+	while (e == -EAGAIN && clock_ms() < until_ms) {
 		nanosleep(&pause, NULL);
 		e = prove(m, why);
 	}
@@ -332,6 +407,7 @@ int memcached_open(struct memcached **out, const struct catalog_region *conf,
 	m->file.fd = -1;
 	pthread_mutex_init(&m->lock, NULL);
 	m->stop = eventfd(0, EFD_CLOEXEC);
+	m->talk.stop = m->stop;
 	r = m->stop < 0 ? -ENOMEM : open_file(m, region, why);
 	if (r == 0)
 		r = first_proof(m, why);

@@ -17,12 +17,13 @@ struct memcached;
 typedef void memcached_failed(void *arg, const char *why);
 
 /**
- * Opens the file of @conf, which must be @region, and proves its memcached; this takes a second or two at
- * most. -EINVAL: it cannot be served, and @why is the reason, a clause. -ENOMEM.
+ * Opens the file of @conf, which must be @region, and proves its memcached; a memcached that does not
+ * answer in time takes some seconds at most. -EINVAL: it cannot be served, and @why is the reason, a clause.
+ * -ENOMEM.
  */
 int memcached_open(struct memcached **memcached, const struct catalog_region *conf,
 	const struct rnic_region *region, memcached_failed *failed, void *arg, char why[PROOF_WHY]);
-/** Ends the thread, which may take a second. */
+/** Ends the thread, whatever it waits for; but for the addresses of a host name (getaddrinfo(3)). */
 void memcached_close(struct memcached *memcached);
 
 /** Where its parts are in the file. */

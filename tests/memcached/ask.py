@@ -42,7 +42,7 @@ def murmur3(key):
 
 
 def lines(reply):
-    names = "generation tables pid".split() + ["_"] * 5 + "proved hash traits clock died looks flushed asked sum".split()
+    names = "generation tables pid".split() + ["_"] * 5 + "proved hash traits clock died identity flushed asked sum".split()
     return dict(zip(names, struct.unpack("<9Q2I6Q", reply[:128])))
 
 

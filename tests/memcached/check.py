@@ -64,7 +64,7 @@ def tables(path):
 def others(path):
     """A file of another memcached; one that has ended; what is no cache file; nobody there."""
     with Memcached("-m", "8", cache=path) as mc, Memcached("-m", "8") as other:
-        refused(f"is process {other.process.pid}, and the one that runs with this file is {mc.process.pid}", path, other.port)
+        refused("or another memcached runs with this file", path, other.port)
         mc.end(signal.SIGKILL)
         refused("no memcached runs with this file", path, other.port)
         port = other.port
@@ -93,7 +93,13 @@ def setup(path):
         with open(root + "/etc/memcached.conf", "w") as conf:
             conf.write("# memcached\n-d\nlogfile /var/log/memcached.log\n-m 100 # MiB\n-l 127.0.0.1\n" + options)
 
-    for options, words in (("-C\n", "has -C, which leaves out"), ("-v -e /mnt/x\n", "has -e, which puts"), ("-o hashpower=30\n", "hashpower=30 cannot be served")):
+    for options, words in (
+        ("-C\n", "-C leaves out"),
+        ("-v -e /mnt/x\n", "-e puts"),
+        ("-o no_modern\n", "leave no_modern out"),
+        ("-v\n-Y /etc/auth\n", "leave -Y out"),
+        ("-o hashpower=30\n", "hashpower=30 cannot be served"),
+    ):
         configure(options)
         check(words in run(1, "setup", "-r", root), words)
         check(not os.path.exists(unit), "a drop-in although it is refused")

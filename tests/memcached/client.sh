@@ -33,6 +33,20 @@ offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cac
 start_shell "$pool" "${patient[@]}"
 expect 'set alpha 7 0 the value' SUCCESS
 expect 'get alpha' 'hit nic flags=7 ttl=0 the value'
+# the application changes the memcached_st
+expect 'namespace one:' SUCCESS
+expect 'get alpha' 'miss tcp'
+expect 'set alpha 0 0 first' SUCCESS
+expect 'get alpha' 'hit nic .* first'
+expect 'namespace a-longer-one:' SUCCESS
+expect 'get alpha' 'miss tcp'
+expect 'namespace ' SUCCESS
+expect 'get alpha' 'hit nic .* the value'
+expect 'buffer 1' SUCCESS
+expect 'set alpha 7 0 newer' '.*QUEUED'
+expect 'get alpha' 'hit tcp .* newer'
+expect 'get alpha' 'hit nic .* newer'
+expect 'buffer 0' SUCCESS
 expect 'set empty 0 0 ' SUCCESS
 expect 'get empty' 'hit nic flags=0 ttl=0'
 expect 'cas alpha other' SUCCESS
@@ -158,6 +172,16 @@ stats()
 # it waits for a second
 until_true stats || fail "reddn mc stats prints something else" "$work/stats.json"
 on_nic get.out "$REDDN" mc get "127.0.0.1:$mc_port" not-there && fail "a key that is not there is got"
+# a key is no command
+for key in $'no\r\nflush_all' 'two words' ''; do
+	on_nic get.out "$REDDN" mc get --tcp "127.0.0.1:$mc_port" "$key" && fail "a key that is none is got"
+	grep -q 'a key has 1 to 250 bytes' "$work/get.out" || fail "a key that is none is not refused" "$work/get.out"
+done
+expect 'get beta' 'hit nic .*'
+for place in '127.0.0.1:99999' 'a,' ',a' '[::1]:11211' ''; do
+	on_nic get.out "$REDDN" mc get --tcp "$place" tool-7 && fail "$place is a pool"
+	grep -q 'is no HOST\[:PORT\]' "$work/get.out" || fail "$place is not refused" "$work/get.out"
+done
 on_nic get.out "$REDDN" mc get --nics x "127.0.0.1:$mc_port" not-there && fail "a malformed list is accepted"
 grep -q 'nics: "x"' "$work/get.out" || fail "a malformed list is not named" "$work/get.out"
 ok "reddn mc"
@@ -172,7 +196,7 @@ first=$mc first_port=$mc_port
 cache=$memory/second start_memcached -1 -m 8 -o hashpower=12
 start_shell "--SERVER=127.0.0.1:$mc_port" "${patient[@]}"
 expect 'get beta' 'miss tcp'
-expect servers ".* tcp pid=0 offload memcached has the items of process [0-9]+, and the memcached of this server is $mc"
+expect servers '.* tcp pid=0 offload memcached has the items of another memcached than this server'
 ok "a NIC of another memcached is not asked"
 
 kill_memcached
@@ -226,6 +250,19 @@ done
 kill -CONT "$daemon"
 until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
 ok "one that dies before it is known"
+
+# It dies, and one without the library has its port. The daemon sees neither
+kill -STOP "$daemon"
+expect 'get more7' 'hit nic .* new'
+kill_memcached
+expect 'get more7' 'hit nic .* new'
+library='' start_memcached "$first_port" -m 8
+until_true answers 'get more7' 'miss tcp' || fail "a memcached that was replaced is got from: $answer"
+kill_memcached
+start_memcached "$first_port" -m 8 -o hashpower=12
+kill -CONT "$daemon"
+until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
+ok "another memcached in the place of a dead one"
 
 expect 'fill key 100 100' 100
 expect flush SUCCESS

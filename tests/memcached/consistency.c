@@ -77,7 +77,7 @@ static bool advance(struct talk *t, unsigned key)
 static void *write_keys(void *arg)
 {
 	unsigned first = *(unsigned *)arg, seed = first;
-	struct talk t;
+	struct talk t = {0};
 
 	while (open_again(&t)) {
 		while (!stopped() && advance(&t, first + (unsigned)rand_r(&seed) % (HISTORY_KEYS / WRITERS)))
@@ -92,7 +92,7 @@ static void *churn(void *arg)
 {
 	unsigned seed = 99, n = 0;
 	char answer[256], *value = malloc(20001);
-	struct talk t;
+	struct talk t = {0};
 
 	(void)arg;
 	memset(value, 'c', 20000);

@@ -8,6 +8,7 @@
  *   fill PREFIX N BYTES      sets N keys; the number that was set
  *   get KEY                  hit|miss nic|tcp..., or an error
  *   mget PREFIX N            gets the keys of fill and compares their values; counts
+ *   namespace NAME, buffer 0|1, sort, reset    change the memcached_st; the answer
  *   owner KEY                the server that a plain libmemcached chooses
  *   poll, stats, servers     what their functions return
  */
@@ -180,6 +181,14 @@ static void run(char *word[WORDS])
 		say_rc(memcached_delete(m, word[1], strlen(word[1]), 0));
 	else if (strcmp(word[0], "flush") == 0)
 		say_rc(memcached_flush(m, 0));
+	else if (strcmp(word[0], "namespace") == 0)
+		say_rc(memcached_callback_set(m, MEMCACHED_CALLBACK_NAMESPACE, *word[1] ? word[1] : NULL));
+	else if (strcmp(word[0], "buffer") == 0)
+		say_rc(memcached_behavior_set(m, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, arg_number(word[1], 1)));
+	else if (strcmp(word[0], "sort") == 0)
+		say_rc(memcached_behavior_set(m, MEMCACHED_BEHAVIOR_SORT_HOSTS, 1));
+	else if (strcmp(word[0], "reset") == 0)
+		memcached_servers_reset(m), say_rc(MEMCACHED_SUCCESS);
 	else if (strcmp(word[0], "cas") == 0)
 		cas(word[1], word[2]);
 	else if (strcmp(word[0], "fill") == 0)

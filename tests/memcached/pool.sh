@@ -62,8 +62,9 @@ for i in 0 1 2 3; do
 	start_daemon "$i"
 	servers+="--SERVER=$mc_address:$mc_port "
 done
-start_shell "$servers--DISTRIBUTION=consistent --REMOVE-FAILED-SERVERS=1 --RETRY-TIMEOUT=1" dead_timeout=1 \
-	connect_ms=60000 reply_ms=60000 flush_ms=60000
+pool_of_shell=("$servers--DISTRIBUTION=consistent --REMOVE-FAILED-SERVERS=1 --RETRY-TIMEOUT=1" dead_timeout=1
+	connect_ms=60000 reply_ms=60000 flush_ms=60000)
+start_shell "${pool_of_shell[@]}"
 
 expect 'fill key 400 200' 400
 expect 'mget key 400' 'hits=400 nic=(39[0-9]|400) misses=0 errors=0 wrong=0'
@@ -77,6 +78,21 @@ for ((k = 0; k < 40; k++)); do
 	done
 done
 ok "keys are where another client of libmemcached looks for them, and come by the NIC of that host"
+
+# libmemcached sorts them, and forgets them
+reversed=
+for server in $servers; do
+	reversed="$server $reversed"
+done
+start_shell "$reversed--DISTRIBUTION=consistent" connect_ms=60000 reply_ms=60000 flush_ms=60000
+expect 'mget key 400' 'hits=400 nic=(39[0-9]|400) misses=0 errors=0 wrong=0'
+expect sort SUCCESS
+expect 'mget key 400' 'hits=400 nic=(39[0-9]|400) misses=0 errors=0 wrong=0'
+expect reset SUCCESS
+expect 'get key7' 'error Transport endpoint is not connected: .*'
+start_shell "${pool_of_shell[@]}"
+expect 'mget key 400' 'hits=400 nic=(39[0-9]|400) misses=0 errors=0 wrong=0'
+ok "the order of the servers in libmemcached may change"
 
 kill_hard "${daemons[3]}"
 expect 'mget key 400' 'hits=400 nic=[23][0-9][0-9] misses=0 errors=0 wrong=0'

@@ -99,9 +99,10 @@ reported regions 'd[2]["why"].endswith("no.socket: No such file or directory") a
 reported regions "d[0]['kind'] == 'memcached' and d[0]['pid'] == $mc and d[0]['hash'] == 'murmur3' and d[0]['power'] == 12" ||
 	fail "facts of a region" "$work/ctl.out"
 reported regions 'd[0]["proved"] and d[0]["dead_us"] == 0 and d[0]["version"][:2] == "1."' || fail "facts of a region" "$work/ctl.out"
-until_true reported regions 'd[0]["items"] == 20' || fail "the number of items" "$work/ctl.out"
+# one is the identity
+until_true reported regions 'd[0]["items"] == 21' || fail "the number of items" "$work/ctl.out"
 shows metrics '^reddnd_memcached_up{region="cache"} 1$' || fail "metric" "$work/ctl.out"
-shows metrics '^reddnd_memcached_items{region="cache"} 20$' || fail "metric" "$work/ctl.out"
+shows metrics '^reddnd_memcached_items{region="cache"} 21$' || fail "metric" "$work/ctl.out"
 ok "the daemon proves a memcached, and refuses one that does not answer"
 
 for n in 1 2 3 4; do
@@ -112,8 +113,10 @@ lines "generation == proved and generation % 2 == 0 and tables == 1 << 12 and ha
 	fail "the lines before the items" "$work/lines.log"
 ok "replies have the live line, and what the daemon knows"
 
+identity=$(lines 'print(identity) or True')
 "$here/ask.py" flush "$mc_port"
 until_true lines "60 <= flushed <= clock and asked >= flushed" || fail "flush_all is not published" "$work/lines.log"
+until_true lines "identity not in (0, $identity)" || fail "an identity that is gone is not stored again" "$work/lines.log"
 "$here/ask.py" set "$mc_port" || fail "no keys"
 ok "replies have the time of a flush_all"
 
@@ -133,8 +136,8 @@ export SLOW_START=$work/hold
 also_preloaded=$SLOW_MEMCACHED
 launch_memcached "$port_of_region" -m 8 -o hashpower=12
 until_true test -e "$SLOW_START.held" || fail "memcached does not start" "$work/memcached.log"
-looked=$(lines 'print(looks) or True')
-until_true lines "looks > $looked + 1" || fail "the daemon does not look" "$work/lines.log"
+looked=$(lines 'print(clock) or True')
+until_true lines "clock > $looked + 1" || fail "the daemon does not look" "$work/lines.log"
 lines "generation == proved and died > 0" || fail "a memcached that has no port is not dead" "$work/lines.log"
 has 2 key5 || fail "items are not served while the next memcached starts" "$work/items.log"
 ok "items are served until the next memcached has its port"
@@ -201,5 +204,13 @@ until_true grep -q 'memcached has made another file in its place' "$work/reddnd.
 until_true has 2 key5 || fail "another file in its place is not served" "$work/items.log" "$work/reddnd.log"
 until_true states serving serving bad || fail "stale_max, and it is back" "$work/ctl.out"
 ok "another file in its place"
+
+# one without the library has its port
+kill_memcached
+until_true lines "died > 0" || fail "the end of memcached is not published" "$work/lines.log"
+library='' start_memcached "$port_of_region" -m 8
+until_true states bad bad bad || fail "items of a memcached are served, and another one has its address" "$work/ctl.out"
+reported regions "d[0]['why'].endswith('another one, which does not run with this file, answers at 127.0.0.1:$port_of_region')" || fail "no reason" "$work/ctl.out"
+ok "another memcached at its address"
 stop_reddnd
 done_testing

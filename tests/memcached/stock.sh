@@ -13,16 +13,18 @@ memcached=${MEMCACHED:-$(PATH=$PATH:/usr/bin command -v memcached)}
 cache=$memory/cache
 
 also_preloaded=
+library=$LIBREDDN_MEMCACHED
 mc_address=127.0.0.1
 
 # launch_memcached PORT OPTIONS...: at $mc_address, with its items in $cache; port -1 is any. Sets $mc to the process id.
+# With an empty $library it is one without the library.
 launch_memcached()
 {
 	local root=()
 
 	[[ $EUID -ne 0 ]] || root=(-u root)
 	rm -f "$work/port"
-	LD_PRELOAD=$LIBREDDN_MEMCACHED${also_preloaded:+:$also_preloaded} REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
+	LD_PRELOAD=$library${also_preloaded:+:$also_preloaded} REDDN_CACHE_FILE=$cache MEMCACHED_PORT_FILENAME=$work/port \
 		"$memcached" "${root[@]}" -p "$1" -l "$mc_address" -t 2 "${@:2}" >"$work/memcached.log" 2>&1 </dev/null &
 	mc=$!
 	pids+=("$mc")

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * identity.h - which memcached is it? Process ids and addresses are those of more than one, in containers and
+ * after a restart. So reddnd stores an item in the memcached that it has proved (memcached/proof.h), over
+ * TCP, under a key that has a random number, and publishes that number beside the items
+ * (protocol/cache-format.h). A memcached that has this item is the one whose items the NIC reads: an item
+ * does not outlive its memcached.
+ */
+#ifndef MEMCACHED_IDENTITY_H
+#define MEMCACHED_IDENTITY_H
+
+#include "memcached/talk.h"
+
+#include <stdint.h>
+
+struct identity {
+	uint64_t number;     /* names the key; 0: none */
+	uint64_t generation; /* of the memcached (struct reddn_cache_live), which is the value */
+};
+
+/** Stores a new one for @generation, and sets *@identity. Errors of talk.h; -EPROTO: memcached does not take
+ * it. */
+int identity_store(struct talk *t, uint64_t generation, struct identity *identity);
+
+/** 1: the memcached has the item; 0: it does not, which is another memcached, or somebody has deleted it, as
+ * by flush_all. Errors of talk.h. */
+int identity_ask(struct talk *t, const struct identity *identity);
+
+#endif

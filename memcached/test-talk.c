@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Dialogues with what is no memcached: one that answers without end, by the byte, with words of its own, or
+ * never. */
+#include "memcached/identity.h"
+#include "memcached/talk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { LIMIT_MS = 100, LONG_MS = 60000 };
+
+static struct {
+	char dir[32], path[48];
+	int listener;
+	pthread_t thread;
+	const char *answer; /* to what comes first; then the rest of it again and again, if @again */
+	bool again, by_byte, quits;
+	char asked[256];
+	struct talk talk;
+	char why[200];
+} t;
+
+static bool say(int fd, const char *text)
+{
+	size_t step = t.by_byte ? 1 : strlen(text);
+
+	for (size_t i = 0; text[i]; i += step) {
+		if (send(fd, text + i, step, MSG_NOSIGNAL) < 0)
+			return false;
+		if (t.by_byte)
+			usleep(5000);
+	}
+	return true;
+}
+
+static void *serve(void *arg)
+{
+	int fd = accept(t.listener, NULL, NULL);
+	ssize_t n = recv(fd, t.asked, sizeof(t.asked) - 1, 0);
+
+	(void)arg;
+	t.asked[n > 0 ? n : 0] = '\0';
+	if (t.answer && !t.quits)
+		while (say(fd, t.answer) && t.again)
+			;
+	/* until it hangs up */
+	while (!t.quits && recv(fd, t.asked, sizeof(t.asked), 0) > 0)
+		;
+	close(fd);
+	return NULL;
+}
+
+static void begin(const char *answer, bool again, bool by_byte)
+{
+	t.answer = answer;
+	t.again = again;
+	t.by_byte = by_byte;
+	assert_int_equal(pthread_create(&t.thread, NULL, serve, NULL), 0);
+}
+
+static void open_it(unsigned limit_ms)
+{
+	assert_int_equal(talk_open(&t.talk, t.path, limit_ms, t.why, sizeof(t.why)), 0);
+}
+
+static int setup(void **state)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	strcpy(t.dir, "/tmp/test-talk-XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	snprintf(t.path, sizeof(t.path), "%s/socket", t.dir);
+	strcpy(at.sun_path, t.path);
+	t.listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(t.listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(t.listener, 1), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	talk_close(&t.talk);
+	pthread_join(t.thread, NULL);
+	close(t.listener);
+	unlink(t.path);
+	rmdir(t.dir);
+	return 0;
+}
+
+/* As fast as it can: the bytes are limited; slowly: the time is, of the whole answer */
+static void endless(void **state)
+{
+	struct talk_stat stat = {.name = "pid"};
+
+	(void)state;
+	begin("STAT x 1\r\n", true, false);
+	open_it(LONG_MS);
+	assert_int_equal(talk_stats(&t.talk, "", &stat, 1), -EPROTO);
+}
+
+static void by_the_byte(void **state)
+{
+	struct talk_stat stat = {.name = "pid"};
+
+	(void)state;
+	begin("STAT x 1\r\n", true, true);
+	open_it(LIMIT_MS);
+	assert_int_equal(talk_stats(&t.talk, "", &stat, 1), -ETIMEDOUT);
+}
+
+static void line_without_end(void **state)
+{
+	char line[16];
+
+	(void)state;
+	begin("xxxxxxxxxxxxxxxx", true, false);
+	open_it(LONG_MS);
+	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), -EPROTO);
+}
+
+static void silent(void **state)
+{
+	char line[16];
+
+	(void)state;
+	begin(NULL, false, false);
+	open_it(LIMIT_MS);
+	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), -ETIMEDOUT);
+}
+
+static void stopped(void **state)
+{
+	char line[16];
+
+	(void)state;
+	begin(NULL, false, false);
+	t.talk.stop = eventfd(1, EFD_CLOEXEC);
+	open_it(LONG_MS);
+	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), -ECANCELED);
+	close(t.talk.stop);
+}
+
+static void words(void **state)
+{
+	char line[64];
+
+	(void)state;
+	begin("SERVER_ERROR \x1b]0;x\x07\xff \xc3\xa9\r\n", false, false);
+	open_it(LONG_MS);
+	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), 0);
+	assert_string_equal(line, "SERVER_ERROR ?]0;x?? \xc3\xa9");
+}
+
+static void ends(void **state)
+{
+	(void)state;
+	t.quits = true;
+	begin(NULL, false, false);
+	open_it(LONG_MS);
+	assert_false(talk_has_ended(&t.talk));
+	assert_int_equal(talk_send(&t.talk, "version"), 0);
+	pthread_join(t.thread, NULL);
+	assert_true(talk_has_ended(&t.talk));
+	begin(NULL, false, false);
+	talk_close(&t.talk);
+	open_it(LONG_MS);
+	talk_send(&t.talk, "version");
+}
+
+static void identities(void **state)
+{
+	static const struct identity known = {0x123456789abcdef0, 7};
+	static const struct {
+		const char *answer;
+		int r;
+	} cases[] = {
+		{"VALUE reddn-identity-123456789abcdef0 0 "
+		 "45\r\n000000000000000000000000000000000000000000007\r\nEND\r\n",
+			1},
+		{"VALUE reddn-identity-123456789abcdef0 0 "
+		 "45\r\n000000000000000000000000000000000000000000008\r\nEND\r\n",
+			0},
+		{"END\r\n", 0},
+		{"ERROR\r\n", -EPROTO},
+	};
+	struct identity stored = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(cases[i].answer, false, false);
+		open_it(LONG_MS);
+		assert_int_equal(identity_ask(&t.talk, &known), cases[i].r);
+		assert_string_equal(t.asked, "get reddn-identity-123456789abcdef0\r\n");
+		talk_close(&t.talk);
+		pthread_join(t.thread, NULL);
+	}
+	begin("STORED\r\n", false, false);
+	open_it(LONG_MS);
+	assert_int_equal(identity_store(&t.talk, 7, &stored), 0);
+	assert_true(stored.number != 0 && stored.generation == 7);
+	assert_memory_equal(t.asked, "set reddn-identity-", 19);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(endless, setup, teardown),
+		cmocka_unit_test_setup_teardown(by_the_byte, setup, teardown),
+		cmocka_unit_test_setup_teardown(line_without_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(words, setup, teardown),
+		cmocka_unit_test_setup_teardown(ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(identities, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
