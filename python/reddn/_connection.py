@@ -4,6 +4,9 @@
 import errno
 import itertools
 import os
+import re
+import threading
+import time
 from enum import IntEnum
 from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
@@ -51,6 +54,50 @@ _TIMEOUT_MAX = 2147483
 """Seconds whose milliseconds are an int of C"""
 
 
+_SLICE_MS = 100
+"""A wait of C, which no signal ends: Python handles signals in between"""
+
+
+def _split_host(host: str, port: int) -> Tuple[str, int]:
+    """As the tools of C: HOST, HOST:PORT or [ADDRESS]:PORT."""
+    found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?", host)
+    if found is None and host.count(":") > 1 and "[" not in host and "]" not in host:
+        return host, port  # IPv6
+    if found is None or found[3] and not 1 <= int(found[3]) <= 65535:
+        raise ValueError(f"host={host!r}: neither a host nor HOST:PORT or [ADDRESS]:PORT")
+    if found[3] and port:
+        raise ValueError(f"host={host!r} has a port, and port={port} is another one")
+    return found[1] or found[2], int(found[3]) if found[3] else port
+
+
+def _connect(keep: List[Any], *arguments: Any) -> int:
+    """reddn_connect(), in a thread if signals have to be handled meanwhile: one that raises leaves it to end by itself, with what
+    the options point to."""
+    if threading.current_thread() is not threading.main_thread():
+        return int(lib.reddn_connect(*arguments))
+    results: List[int] = []
+    lock, left = threading.Lock(), False
+
+    def run(_keep: List[Any]) -> None:
+        result = lib.reddn_connect(*arguments)
+        with lock:
+            results.append(result)
+            if left and result == 0:
+                lib.reddn_close(arguments[0][0])
+
+    thread = threading.Thread(target=run, args=(keep,), daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        with lock:
+            left = True
+            if results and results[0] == 0:
+                lib.reddn_close(arguments[0][0])
+        raise
+    return int(results[0])
+
+
 class Connection(Handle):
     """A connection to one offload of a reddnd server.
 
@@ -58,7 +105,8 @@ class Connection(Handle):
     ...     users.get("alice")
     b'admin'
 
-    One thread at a time uses a Connection. Close it, or use it as a context manager.
+    One thread at a time uses a Connection. Close it, or use it as a context manager. A child of fork() opens its own; close()
+    of the parent's does nothing there.
 
     Errors are OSError with the errno that reddn.h documents, and the server's words if it had any: FileNotFoundError, the
     server has no such offload; PermissionError, the client or its token is not allowed; TimeoutError; ConnectionResetError
@@ -83,61 +131,60 @@ class Connection(Handle):
         """
         if not 0 < timeout <= _TIMEOUT_MAX:
             raise ValueError(f"timeout={timeout!r}: seconds, more than 0 and at most {_TIMEOUT_MAX}")
-        if not port and host.count(":") == 1 or host.startswith("[") and "]:" in host:
-            host, _, text = host.rpartition(":")
-            port = int(text)
-        keep = [to_name("host", host.strip("[]")), to_name("offload", offload)]
+        for name, number in (("port", port), ("depth", depth), ("connections", connections)):
+            if not 0 <= number <= 65535:
+                raise ValueError(f"{name}={number}: a number from 0 to 65535")
+        to_name("host", host)
+        host, port = _split_host(host, port)
+        keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
-        options.timeout_ms = self._timeout_ms = max(1, round(timeout * 1000))
+        options.timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(to_name("token_file", os.fsencode(token_file)))
             options.token_file = keep[2]
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
-        self._pointer = None
+        self.close()
         self._timeout = timeout
-        result = lib.reddn_connect(out, options, err, ERR_BYTES)
+        result = _connect(keep, out, options, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
-        self._pointer = out[0]
+        self._open(out[0])
         self._info = ffi.new("struct reddn_info *")
         lib.reddn_get_info(out[0], self._info)
         self._arguments: Optional[List[Argument]] = None
         self._fields: List[Field] = []
         self._results = ffi.new("struct reddn_result[]", self._info.depth)
+        self._cookie = 0  # of the next request: results with a smaller one are of calls that an exception ended
 
     # ---- gets -------------------------------------------------------------------------------------
 
     def get(self, key: Key) -> Optional[bytes]:
         """The value of a key of a table; None: the key was absent at some moment of the call."""
-        k, length = to_bytes(key), ffi.new("size_t *")
-        buf = ffi.new("char[]", max(1, self._info.max_value))
-        result = lib.reddn_get(self._handle(), k, len(k), buf, self._info.max_value, length)
-        if result == lib.REDDN_MISS:
-            return None
-        if result < 0:
-            self._lost(result)
-        return bytes(ffi.buffer(buf, length[0]))
+        return self.mget((key,))[0]
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """The values of many keys, in their order; None for each that is absent. As many as the offload takes go with one request."""
         values: List[Optional[bytes]] = []
         errors: List[int] = []
-        waiting = 0
-        try:
-            left = iter(keys)
-            while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
-                first = len(values)
-                values += [None] * len(part)
-                while not self._submit_gets(part, first):
-                    waiting -= self._take(values, errors)
-                waiting += len(part)
-        finally:  # what is outstanding would be taken for results of the next call
-            while waiting and self._pointer is not None:
-                waiting -= self._take(values, errors)
+        waiting, base = 0, self._first_cookie()
+        left = iter(keys)
+        while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
+            values += [None] * len(part)
+            self._cookie += len(part)
+            while not self._submit_gets(part, self._cookie - len(part)):
+                waiting -= self._take(base, values, errors)
+            waiting += len(part)
+        while waiting:
+            waiting -= self._take(base, values, errors)
         if errors:
             self._lost(errors[0])
         return values
+
+    def _first_cookie(self) -> int:
+        """Gives back the results of a call that an exception ended."""
+        lib.reddn_release(self._handle())
+        return self._cookie
 
     def _submit_gets(self, keys: List[bytes], cookie: int) -> bool:
         """As _submit_get(), of several keys with one request; their cookies count from `cookie` on."""
@@ -158,19 +205,31 @@ class Connection(Handle):
             self._lost(result)
         return bool(result != -errno.EAGAIN)
 
-    def _take(self, values: List[Optional[bytes]], errors: List[int]) -> int:
-        n = lib.reddn_wait(self._handle(), self._results, len(self._results), self._timeout_ms)
-        if n == 0:  # as after a timeout of get(): who knows when the answers come
-            self.close()
-            fail(-errno.ETIMEDOUT)
-        if n < 0:
-            self._lost(n)
-        for result in self._results[0:n]:
+    def _take(self, base: int, values: List[Optional[bytes]], errors: List[int]) -> int:
+        """Waits for results. Returns how many have cookies from base on."""
+        taken = 0
+        for result in self._results[0 : self._wait()]:
+            taken += result.cookie >= base
+            if result.cookie < base:
+                continue
             if result.status < 0:
                 errors.append(result.status)
             elif result.status == 0:
-                values[result.cookie] = bytes(ffi.buffer(result.value, result.length))
+                values[result.cookie - base] = bytes(ffi.buffer(result.value, result.length))
         lib.reddn_release(self._handle())
+        return taken
+
+    def _wait(self) -> int:
+        """How many results are in _results, at least 1; release them."""
+        until, n = time.monotonic() + self._timeout, 0
+        while n == 0:
+            left = until - time.monotonic()
+            if left <= 0:  # as after a timeout of C's get: who knows when the answers come
+                self.close()
+                fail(-errno.ETIMEDOUT)
+            n = lib.reddn_wait(self._handle(), self._results, len(self._results), min(_SLICE_MS, int(left * 1000) + 1))
+        if n < 0:
+            self._lost(n)
         return int(n)
 
     # ---- calls ------------------------------------------------------------------------------------
@@ -199,12 +258,21 @@ class Connection(Handle):
         {'sold': 40, 'seats': 100}
         """
         args, keep = self._encode(arguments)
-        reply = ffi.new("uint8_t[]", self._info.reply_max)
-        result = lib.reddn_call(self._handle(), args, len(args), reply, len(reply))
+        cookie = self._first_cookie()
+        replies: List[Reply] = []
+        self._cookie += 1
+        while (status := lib.reddn_call_submit(self._handle(), args, len(args), cookie)) == -errno.EAGAIN:
+            self._take(self._cookie, [], [])
         del keep
-        if result < 0:
-            self._lost(result)
-        return self._decode(reply)
+        while status == 0 and not replies:
+            for result in self._results[0 : self._wait()]:
+                if result.cookie == cookie:
+                    status = result.status
+                    replies.append(self._decode(ffi.cast("uint8_t *", result.value)) if status == 0 else {})
+            lib.reddn_release(self._handle())
+        if status < 0:
+            self._lost(status)
+        return replies[0]
 
     def _describe(self) -> None:
         if self._arguments is not None:
@@ -286,11 +354,10 @@ class Connection(Handle):
             fail(result)
         return End(result) if result in End._value2member_map_ else result
 
-    def close(self) -> None:
-        """Disconnects. More than once is fine."""
-        if self._pointer is not None:
-            lib.reddn_close(self._pointer)
-        self._pointer = None
+    def _free(self, pointer: Any) -> None:
+        """In a child of fork(), reddn_close() would end the session of the parent."""
+        if self._is_own():
+            lib.reddn_close(pointer)
 
     def _words(self) -> str:
         """Why the connection is lost; empty while it is not."""

@@ -45,18 +45,46 @@ def fail(result: int, words: str = "") -> NoReturn:
 Self = TypeVar("Self", bound="Handle")
 
 
-class Handle:
+class NoCopy:
+    """Two objects with one handle of C would free it twice."""
+
+    def __reduce__(self) -> NoReturn:  # copy and pickle ask it, too
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled")
+
+
+class Handle(NoCopy):
     """What is closed at the end of a with statement, or with the last reference."""
 
     _pointer: Any = None
+    _process = 0
 
-    def close(self) -> None:
+    def _open(self, pointer: Any) -> None:
+        self._pointer, self._process = pointer, os.getpid()
+
+    def _free(self, pointer: Any) -> None:
         raise NotImplementedError
 
-    def _handle(self) -> Any:
+    def _is_own(self) -> bool:
+        """False in a child of fork()."""
+        return self._process == os.getpid()
+
+    def _shared(self) -> Any:
+        """For what a child of fork() may do, too."""
         if self._pointer is None:
             raise ValueError("it is closed")
         return self._pointer
+
+    def _handle(self) -> Any:
+        pointer = self._shared()
+        if not self._is_own():
+            raise ValueError(f"it belongs to process {self._process}, which this one is a child of; open another one here")
+        return pointer
+
+    def close(self) -> None:
+        """Closes it. More than once is fine."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None:
+            self._free(pointer)
 
     def __enter__(self: Self) -> Self:
         return self

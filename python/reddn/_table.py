@@ -2,7 +2,7 @@
 """Tables that NICs read."""
 
 import os
-from typing import Iterator, MutableMapping, NamedTuple, Tuple
+from typing import Any, Iterator, MutableMapping, NamedTuple, Tuple
 
 from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
 
@@ -25,6 +25,7 @@ class Table(Handle, MutableMapping[Key, bytes]):
     One process writes. Others read at the same time, without locks; so does the NIC of a reddnd. Keys and values may be
     given as str, which is encoded as UTF-8; what comes out is bytes. Other types are a TypeError: a number is no text.
     One thread at a time uses a Table. Close it, or use it as a context manager.
+    A child of fork() may read it.
 
     >>> with Table.create("/dev/shm/users.table", capacity=1000) as users:
     ...     users["alice"] = "admin"
@@ -35,13 +36,16 @@ class Table(Handle, MutableMapping[Key, bytes]):
     another process has the table open for writing; EROFS, this one does not; and so on.
     """
 
+    _popped: Any = None
+
     def __init__(self, path: "os.PathLike[str] | str", *, write: bool = False) -> None:
         """Opens a table; with `write` for writing, exclusively, which repairs what a killed writer left."""
         out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
         result = lib.reddn_table_open(out, to_name("path", os.fsencode(path)), lib.REDDN_TABLE_WRITE if write else 0, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
-        self._pointer = out[0]
+        self.close()
+        self._open(out[0])
 
     @classmethod
     def create(
@@ -67,23 +71,20 @@ class Table(Handle, MutableMapping[Key, bytes]):
         if result < 0:
             fail(result, to_str(err))
         table = cls.__new__(cls)
-        table._pointer = out[0]
+        table._open(out[0])
         return table
 
-    def close(self) -> None:
-        """Closes the table; the file stays. More than once is fine."""
-        if self._pointer is not None:
-            lib.reddn_table_close(self._pointer)
-        self._pointer = None
+    def _free(self, pointer: Any) -> None:
+        lib.reddn_table_close(pointer)
 
     def stat(self) -> Stat:
         st = ffi.new("struct reddn_table_stat *")
-        lib.reddn_table_stat(self._handle(), st)
+        lib.reddn_table_stat(self._shared(), st)
         return Stat(*(getattr(st, name) for name in Stat._fields))
 
     def __getitem__(self, key: Key) -> bytes:
         k, val, length = to_bytes(key), ffi.new("const void **"), ffi.new("size_t *")
-        result = lib.reddn_table_get(self._handle(), k, len(k), val, length)
+        result = lib.reddn_table_get(self._shared(), k, len(k), val, length)
         if result == lib.REDDN_TABLE_MISS:
             raise KeyError(key)
         if result < 0:
@@ -106,14 +107,29 @@ class Table(Handle, MutableMapping[Key, bytes]):
 
     def records(self) -> Iterator[Tuple[bytes, bytes]]:
         """Keys and values, in the order of the buckets. One that moves meanwhile may come twice or not at all."""
-        pos, entry = ffi.new("uint64_t *"), ffi.new("struct reddn_table_entry *")
+        return self._records_from(ffi.new("uint64_t *"))
+
+    def _records_from(self, pos: Any) -> Iterator[Tuple[bytes, bytes]]:
+        """Moves pos on, a bucket at a time."""
+        entry = ffi.new("struct reddn_table_entry *")
         while True:
-            result = lib.reddn_table_next(self._handle(), pos, entry)
+            result = lib.reddn_table_next(self._shared(), pos, entry)
             if result == lib.REDDN_TABLE_END:
                 return
             if result < 0:
                 fail(result)
             yield bytes(ffi.buffer(entry.key, entry.key_len)), bytes(ffi.buffer(entry.val, entry.val_len))
+
+    def popitem(self) -> Tuple[bytes, bytes]:
+        """Removes a record, of the buckets behind the last one: all of them, as clear() does, takes one round."""
+        if self._popped is None:
+            self._popped = ffi.new("uint64_t *")
+        for _ in range(2):
+            for key, value in self._records_from(self._popped):
+                del self[key]
+                return key, value
+            self._popped[0] = 0
+        raise KeyError("the table is empty")
 
     def __iter__(self) -> Iterator[Key]:
         return (key for key, _ in self.records())

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
 
 from ._connection import Connection, Reply, Value
-from ._lib import Key, ffi, lib, to_bytes
+from ._lib import Key, NoCopy, ffi, lib, to_bytes
 
 
 class _Request(NamedTuple):
@@ -25,7 +25,7 @@ class _Request(NamedTuple):
     future: "asyncio.Future[Any]"
 
 
-class AsyncConnection:
+class AsyncConnection(NoCopy):
     """A Connection whose requests are awaited. Made by connect(); belongs to the loop that was running then.
 
     Any number of tasks may ask at once: up to `depth` requests are sent, and the others wait for their turn. Errors are
@@ -156,6 +156,9 @@ class AsyncConnection:
         if self._closed:
             return
         self._closed = True
+        if not self._inner._is_own():  # nor is what the loop sleeps on that of this child of fork()
+            self._inner.close()
+            return
         self._loop.remove_reader(self._fd)
         self._drop(lambda future: future.cancel())
         if self._question is None or self._loss is not None:

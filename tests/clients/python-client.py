@@ -2,10 +2,14 @@
 """python-client.py HOST:PORT: asks the offloads of python.sh. FAILED in the environment: words of a step that failed."""
 import asyncio
 import contextlib
+import copy
 import errno
 import os
+import pickle
+import signal
 import sys
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -49,6 +53,7 @@ class Gets(unittest.TestCase):
     def test_timeout(self):
         with connect("users") as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
             lib.reddn_wait = lambda *_: 0
+            c._timeout = 0.05
             with self.assertRaises(TimeoutError):
                 c.mget(KEYS)
             with self.assertRaisesRegex(ValueError, "closed"):
@@ -59,10 +64,94 @@ class Gets(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "more than 0"):
                 reddn.connect(SERVER, "users", timeout=timeout)
 
+    def test_interrupted(self):
+        """A signal ends a call at once, and its late answer is none of the next call."""
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        with connect("users") as c, connect("ticket") as ticket:
+            ticket.arguments
+            real = reddn._connection.lib
+            for call in (lambda: c.get("user 1"), lambda: c.mget(KEYS), lambda: ticket.call(at=40, limit=0)):
+                with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
+                    lib.reddn_wait = lambda handle, results, n, ms: time.sleep(ms / 1000) or 0  # no answer comes, as in C
+                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                    with self.assertRaises(KeyboardInterrupt):
+                        call()
+                self.assertEqual(c.get("user 2"), b"value 2")
+                self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])
+                self.assertEqual(ticket.call(at=40, limit=0)["next"], 0)
+
+    def test_interrupted_connect(self):
+        closed, began, go, real = threading.Event(), threading.Event(), threading.Event(), reddn._connection.lib
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        def late(*arguments):
+            began.set()
+            go.wait(60)
+            return real.reddn_connect(*arguments)
+
+        def close(handle):
+            real.reddn_close(handle)
+            closed.set()
+
+        signal.signal(signal.SIGALRM, interrupt)
+        with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
+            lib.reddn_connect, lib.reddn_close = late, close
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with self.assertRaises(KeyboardInterrupt):
+                connect("users")
+            go.set()
+            self.assertTrue(began.is_set() and closed.wait(60))
+
+    def test_fork(self):
+        """Whatever a child does, the session is the parent's."""
+        with connect("users") as c:
+            for use in (lambda: sys.exit(0), c.close, c.__exit__, lambda: c.get("user 1")):
+                if (child := os.fork()) == 0:
+                    try:
+                        use(None, None, None) if use == c.__exit__ else use()
+                    except ValueError as error:
+                        os._exit(0 if "child" in str(error) else 2)
+                    except SystemExit:
+                        del c
+                    os._exit(0)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                self.assertEqual(c.get("user 7"), b"value 7")
+
+    def test_copy(self):
+        with connect("users") as c:
+            for wrong in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "Connection"):
+                    wrong(c)
+            with self.assertRaisesRegex(ValueError, "closed"):
+                reddn.Connection.__new__(reddn.Connection).get("user 7")
+
+    def test_hosts(self):
+        split = reddn._connection._split_host
+        for host, expected in {
+            "a": ("a", 0), "a:1": ("a", 1), "[::1]:7471": ("::1", 7471), "[::1]": ("::1", 0), "::1": ("::1", 0),
+            "fe80::1%lo": ("fe80::1%lo", 0), "[fe80::1%lo]:9": ("fe80::1%lo", 9)}.items():  # fmt: skip
+            self.assertEqual(split(host, 0), expected)
+        for host in ("", ":1", "a:", "a:0", "a:65536", "a:7_471", "a: 7", "a:+7", "a:\u0667", "[::1", "::1]", "[]:1", "[::1]x", "a:1\n"):
+            with self.assertRaisesRegex(ValueError, "neither a host"):
+                reddn.connect(host, "users")
+        for wrong in ({"port": 65536}, {"port": -1}, {"depth": 65536}, {"connections": -1}):
+            with self.assertRaisesRegex(ValueError, "from 0 to 65535"):
+                reddn.connect("a", "users", **wrong)
+        with self.assertRaisesRegex(ValueError, "another"):
+            reddn.connect("a:1", "users", port=2)
+        with self.assertRaisesRegex(OSError, "interface"):
+            reddn.connect("fe80::1", "users")
+
     def test_names(self):
         for host, offload, file in ((f"{SERVER}\0x", "users", None), (SERVER, "users\0x", None), (SERVER, "users", "/dev/null\0x")):
             with self.assertRaisesRegex(ValueError, "zero byte"):
-                reddn.connect(host, offload, port=1, token_file=file)
+                reddn.connect(host, offload, token_file=file)
 
     def test_several(self):
         with connect("several", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
@@ -125,6 +214,16 @@ class Loop(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0)
             dropped.cancel()
             self.assertEqual(await c.get("user 2"), b"value 2")
+
+    async def test_fork(self):
+        async with await reddn.aio.connect(SERVER, "users", timeout=60) as c:
+            if (child := os.fork()) == 0:
+                c.close()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(await c.get("user 7"), b"value 7")
+            with self.assertRaisesRegex(TypeError, "AsyncConnection"):
+                copy.copy(c)
 
     async def test_call(self):
         async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """python-table.py DIR: what reddn.Table does; leaves users.table with 300 entries in DIR."""
+import copy
 import errno
 import os
+import pickle
 import sys
+import unittest.mock
 
 import reddn
 
@@ -14,6 +17,14 @@ def raises(kind, action, *words):
         assert all(word in str(error) for word in words), error
         return error
     raise AssertionError(f"no {kind.__name__}")
+
+
+class Counting:
+    nexts, real = 0, reddn._table.lib
+
+    def __getattr__(self, name):
+        self.nexts += name == "reddn_table_next"
+        return getattr(self.real, name)
 
 
 os.chdir(sys.argv[1])
@@ -42,6 +53,35 @@ with reddn.Table.create("users.table", capacity=1000, max_value=100, max_key=50)
         assert second["user 7"] == b"value 7"
         assert raises(OSError, lambda: second.__setitem__("a", "b")).errno == errno.EROFS
 raises(ValueError, lambda: t["user 7"], "closed")
+for wrong in (copy.copy, copy.deepcopy, pickle.dumps):
+    raises(TypeError, lambda wrong=wrong: wrong(t), "Table")
+raises(ValueError, lambda: reddn.Table.__new__(reddn.Table)["user 7"], "closed")
+
+# clear() goes through the buckets once, not once for each record
+with reddn.Table.create("clear.table", capacity=2000) as t, unittest.mock.patch.object(reddn._table, "lib", Counting()) as lib:
+    raises(KeyError, t.popitem)
+    for i in range(2000):
+        t[f"{i}"] = "x"
+    assert t.popitem()[1] == b"x" and len(t) == 1999
+    t["again"] = "x"
+    before = lib.nexts
+    t.clear()
+    assert len(t) == 0 and lib.nexts - before < 20000
+    t["key"] = "value"
+    assert t.popitem() == (b"key", b"value")
+    t["key"] = "value"
+    if (child := os.fork()) == 0:  # it reads, and cannot write; what it closes stays open here
+        try:
+            assert t["key"] == b"value" and len(t) == 1
+            raises(ValueError, lambda: t.__setitem__("key", "x"), "child")
+            raises(ValueError, t.clear, "child")
+            t.close()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    t["key"] = "other"
+    assert t["key"] == b"other"
 t.close()
 raises(FileExistsError, lambda: reddn.Table.create("users.table"), "users.table")
 raises(FileNotFoundError, lambda: reddn.Table("absent.table"), "absent.table")
