@@ -132,7 +132,7 @@ static int read_file(const char *bytes, size_t len, char *why, size_t size)
 
 static void test_files(void **state)
 {
-	char bytes[TOKEN_KEY_MAX + 2], why[100], fifo[40];
+	char bytes[TOKEN_KEY_MAX + 2], why[120], fifo[40];
 	struct token_key k;
 
 	(void)state;
@@ -140,6 +140,14 @@ static void test_files(void **state)
 	assert_int_equal(read_file("0123456789abcdef\n", 17, why, sizeof(why)), 16);
 	assert_int_equal(read_file("0123456789abcde\n", 16, why, sizeof(why)), -22);
 	assert_string_equal(why, "a key has at least 16 bytes; openssl rand -hex 32 makes one");
+	assert_int_equal(read_file("0123456789abcdef\r\n", 18, why, sizeof(why)), -22);
+	assert_int_equal(read_file("\xef\xbb\xbf"
+				   "0123456789abcdef\n",
+				 20, why, sizeof(why)),
+		-22);
+	assert_string_equal(why,
+		"a key with a carriage return at its end, or a byte order mark, is another one; "
+		"remove them");
 	assert_int_equal(read_file(bytes, 0, why, sizeof(why)), -22);
 	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX, why, sizeof(why)), TOKEN_KEY_MAX);
 	assert_int_equal(read_file(bytes, TOKEN_KEY_MAX + 1, why, sizeof(why)), -22);

@@ -29,9 +29,14 @@ int token_key_read(const char *path, struct token_key *key, char *why, size_t wh
 
 	if (len < 0)
 		return fail((int)len, why, why_size, file_error((int)len));
+	if ((len > 1 && memcmp(bytes + len - 2, "\r\n", 2) == 0) ||
+		(len > 2 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0))
+		r = fail(-EINVAL, why, why_size,
+			"a key with a carriage return at its end, or a byte order mark, is another one; "
+			"remove them");
 	if (len && bytes[len - 1] == '\n')
 		len--;
-	if (len < TOKEN_KEY_MIN)
+	if (r == 0 && len < TOKEN_KEY_MIN)
 		r = fail(-EINVAL, why, why_size,
 			"a key has at least 16 bytes; openssl rand -hex 32 makes one");
 	if (r == 0 && len > TOKEN_KEY_MAX)

@@ -384,6 +384,7 @@ int main(int argc, char **argv)
 		.size = sizeof(commands[0]),
 		.letters = "c:b:H:k:v:s:fjq",
 		.options = options,
+		.values = "; write it as in 4096, 64K or 1GiB",
 		.set = set_option};
 	struct arguments a = {0};
 	const struct command *command;

@@ -179,12 +179,16 @@ static int print_answer(const struct arguments *a, struct reddn *c, const struct
 /* As many keys at a time as a request takes, and one after the other if that is one. */
 static int cmd_get(struct arguments *a, char **keys)
 {
-	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+	CLEANUP(reddn_closep) struct reddn *c = NULL;
 	CLEANUP(cleanup_free) uint8_t *buf = NULL;
 	struct reddn_mget m[REDDN_WIRE_KEYS];
 	struct reddn_info info;
 	int ret = 0;
 
+	for (unsigned i = 0; keys[i]; i++)
+		if (!*keys[i])
+			return tool_complain("key %u is empty; a key has at least one byte", i + 1);
+	c = open_connection(a);
 	if (!c)
 		return 2;
 	reddn_get_info(c, &info);
@@ -311,7 +315,7 @@ int main(int argc, char **argv)
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};
 	const struct command *command;
-	char **args;
+	char **args, **rest;
 	int status;
 
 	output_check_at_exit(2);
@@ -320,9 +324,13 @@ int main(int argc, char **argv)
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
 	if (!command)
 		return status;
+	/* Keys and arguments may begin with a dash, and need no "--" */
+	rest = args + 2;
+	if (*rest && strcmp(*rest, "--") == 0 && rest[1])
+		rest++;
 	if (!host_split(args[0], strlen(args[0]), a.host, sizeof(a.host), &a.b.connect.port))
 		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", args[0]);
 	a.b.connect.host = a.host;
 	a.b.connect.offload = args[1];
-	return command->run(&a, args + 2);
+	return command->run(&a, rest);
 }

@@ -144,6 +144,12 @@ static void check_text(struct check *c, const char *path, const char *text, size
 	enum lex_token token;
 	struct lex l;
 
+	if (size > 2 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		wrong(c, &(struct place){path, 1},
+			"the file begins with a byte order mark (ef bb bf); remove it");
+		text += 3;
+		size -= 3;
+	}
 	lex_begin(&l, text, size);
 	while (!c->too_deep && (token = lex_next(&l)) != LEX_END) {
 		const struct place at = {path, l.token_line};

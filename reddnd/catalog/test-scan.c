@@ -70,6 +70,9 @@ static void test_versions(void **state)
 		{"executors = 0o17;\n",
 			"c:1: \"executors\" is 0o17; write a decimal number, or a hexadecimal one as "
 			"0x1f\n"},
+		{"\xef\xbb\xbf"
+		 "executors = 1;\n",
+			"c:1: the file begins with a byte order mark (ef bb bf); remove it\n"},
 		{"listen = [ \"0.0.0.0\",\n # x\n /* ] */\n ];\n",
 			"c:1: a comma with nothing behind it in its list; leave it out\n"},
 		{"offloads = ( { name = \"a\", }, );\n",

@@ -209,6 +209,10 @@ int rnic_device_open(struct rnic_device **out, const char *name, struct ledger *
 	dev->events = dev->watches = -1;
 	dev->ledger = ledger;
 	list = ibv_get_device_list(&n);
+	if (!list && errno == ENOSYS) {
+		log_error("there is no RDMA device: this kernel has no verbs; modprobe ib_uverbs loads them");
+		return -ENODEV;
+	}
 	if (!list)
 		return log_errno(-errno, "cannot list RDMA devices");
 	chosen = choose(list, n, name);

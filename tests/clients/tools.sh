@@ -43,8 +43,9 @@ done
 expect "two ends of a run" 2 "either --count or --seconds ends a run" "$REDDN" bench -c 10 -s 1 -k "$work/users.tsv" 127.0.0.1 users
 expect "an option of another command" 2 "dump takes no option -c" "$REDDN_TABLE" dump -c 1 "$table"
 expect "no number" 2 '"1x" is no value for option -c' "$REDDN_TABLE" create -c 1x "$table"
+expect "no size" 2 '"1GB" is no value for option -H, or out of range; write it as in 4096, 64K or 1GiB' "$REDDN_TABLE" create -H 1GB "$table"
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"
-expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2K -v 100 -k 50 "$table"
+expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2KiB -v 100 -k 50 "$table"
 expect "it exists" 2 "table: exists already; --replace replaces a table" "$REDDN_TABLE" create "$table"
 printf 'alice\tin wonderland\n' >"$work/users.tsv"
 expect "no table to replace" 2 "users.tsv: exists, and is not replaced" "$REDDN_TABLE" create --replace "$work/users.tsv"
@@ -78,6 +79,7 @@ expect "a wrong escape" 2 "$work/bad.tsv:2: unknown escape" "$REDDN_TABLE" load 
 printf '{"key": "a", "value": "b"}\n{"key": "a"\n' >"$work/bad.json"
 expect "wrong JSON" 2 "$work/bad.json:2: " "$REDDN_TABLE" load -j "$table" "$work/bad.json"
 printf 'long\t%0101d\n' 1 >"$work/bad.tsv"
+expect "a file that cannot be read" 2 "reddn-table: $work: Is a directory" "$REDDN_TABLE" load "$table" "$work"
 expect "a value too long" 2 "value of 101 bytes (up to 100)" "$REDDN_TABLE" load "$table" "$work/bad.tsv"
 expect "the good lines before are there" 0 "entries    506" "$REDDN_TABLE" stat "$table"
 seq 2000 | sed 's/.*/filler &\tx/' >"$work/much.tsv"
@@ -157,6 +159,14 @@ asks() # WHAT STATUS WORDS ARGUMENTS...
 asks "get" 0 "value 77" get "$address" users "number 77"
 asks "several keys, one absent" 1 "nobody: not found" get "$address" users alpha nobody "number 5"
 grep -qx 'value 5' "$work/out" || fail "the key after the absent one was not asked for" "$work/out"
+asks "an empty key" 2 "key 2 is empty" get "$address" users alpha ''
+asks "a key behind --" 1 "reddn: -k: not found" get "$address" users -- -k
+! grep -q 'reddn: --' "$work/out" || fail "-- is asked for" "$work/out"
+asks "a link-local address without an interface" 2 "a link-local address needs an interface" get fe80::1 users alpha
+printf 'alpha\r\n' >"$work/windows.keys"
+asks "keys of another system's text file" 2 "windows.keys:1: the line ends with a carriage return" bench -k "$work/windows.keys" -c 1 "$address" users
+printf 'alpha\n\tx\n' >"$work/empty.keys"
+asks "an empty key in a file" 2 "empty.keys:2: the key is empty" bench -k "$work/empty.keys" -c 1 "$address" users
 asks "get with escapes" 0 'tab \t line \n zero \0 byte ' get -e "$address" users "with space"
 asks "get as JSON" 0 '{"key": "empty", "value": ""}' get -j "$address" users empty
 asks "ping" 0 "reply 2 in" ping -c 2 -i 1 "$address" users

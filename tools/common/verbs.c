@@ -78,8 +78,8 @@ static int set(const struct verbs *v, const struct verb *verb, void *arguments, 
 	if (!strchr(verb->options, letter))
 		return tool_complain("%s takes no option -%c", verb->is.name, letter);
 	if (!v->set(arguments, letter, optarg))
-		return tool_complain("\"%s\" is no value for option -%c, or out of range; see %s %s --help",
-			optarg, letter, v->tool, verb->is.name);
+		return tool_complain("\"%s\" is no value for option -%c, or out of range%s; see %s %s --help",
+			optarg, letter, v->values ? v->values : "", v->tool, verb->is.name);
 	return -1;
 }
 

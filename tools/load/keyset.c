@@ -70,6 +70,11 @@ int keyset_load_text(struct keyset *k, const char *name, bool values)
 		return tool_complain("%s: %s", name, strerror(errno));
 	records_init(&reader, f, RECORDS_TSV, RECORDS_MOST);
 	while ((r = records_next(&reader, &rec)) == 0) {
+		if (!rec.key_len) {
+			snprintf(reader.why, sizeof(reader.why), "the key is empty");
+			r = -EBADMSG;
+			break;
+		}
 		r = add(k, rec.key, rec.key_len, rec.val, values ? rec.val_len : 0, values && rec.val);
 		if (r < 0)
 			break;
