@@ -25,6 +25,7 @@
  * (reddn-table.h).
  */
 enum {
+	DEPTH_DEFAULT = 16,
 	SLOT_GUESS = 4096,
 	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_KEYS * (16 << 20),
 	ERR_BYTES = 512
@@ -49,6 +50,8 @@ struct attempt {
 	bool asked;             /* a REQ was sent */
 	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
 	uint32_t slot_required; /* the slot size that the server asked for */
+	unsigned depth;         /* that is asked for */
+	unsigned depth_allowed; /* the server's largest; 0: it has not said */
 	char err[ERR_BYTES];
 };
 
@@ -78,6 +81,8 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 	answered(a);
 	if (rej.reason == REDDN_REJ_SLOT)
 		a->slot_required = be32toh(rej.detail);
+	if (rej.reason == REDDN_REJ_DEPTH)
+		a->depth_allowed = be32toh(rej.detail);
 	if (rej.reason == REDDN_REJ_VERSION && be32toh(rej.detail) < REDDN_WIRE_VERSION)
 		return FAIL(a, -EPROTONOSUPPORT,
 			"refused by the server: it speaks version %u of the protocol, this library %d: the "
@@ -302,7 +307,8 @@ static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
 	a->c = c;
 	a->k = c->connection;
 	a->slot_required = 0;
-	c->depth = a->opt->depth;
+	a->depth_allowed = 0;
+	c->depth = a->depth;
 	c->info.connections = a->opt->connections;
 	c->info.slot_size = slot_size;
 	c->timeout_ms = a->opt->timeout_ms;
@@ -339,9 +345,22 @@ static int attempt_guesses(struct reddn **out, struct attempt *a)
 	return attempt(out, a, a->slot_required);
 }
 
-static int attempt_address(struct reddn **out, struct attempt *a)
+static int attempt_sizes(struct reddn **out, struct attempt *a)
 {
 	return a->opt->slot_size ? attempt(out, a, a->opt->slot_size) : attempt_guesses(out, a);
+}
+
+/* A depth that nobody asked for may be smaller; reddn_info() has the one that it is then */
+static int attempt_address(struct reddn **out, struct attempt *a)
+{
+	int r;
+
+	a->depth = a->opt->depth ? a->opt->depth : DEPTH_DEFAULT;
+	r = attempt_sizes(out, a);
+	if (r != -ERANGE || a->opt->depth || !a->depth_allowed || a->depth_allowed >= a->depth)
+		return r;
+	a->depth = a->depth_allowed;
+	return attempt_sizes(out, a);
 }
 
 /* One address after the other, until there is an answer. Returns the last of the most telling failures. */

@@ -9,13 +9,7 @@
 #include <string.h>
 
 /* TIMEOUT_MAX: 24 days. poll() and epoll_wait() take an int, and a negative one for no limit */
-enum {
-	DEPTH_DEFAULT = 16,
-	TIMEOUT_DEFAULT = 5000,
-	TIMEOUT_MAX = 24 * 86400 * 1000,
-	RETRY_DEFAULT = 1000,
-	SPIN_DEFAULT = 20
-};
+enum { TIMEOUT_DEFAULT = 5000, TIMEOUT_MAX = 24 * 86400 * 1000, RETRY_DEFAULT = 1000, SPIN_DEFAULT = 20 };
 
 #define INVALID(...) reddn_fail(-EINVAL, err, errlen, __VA_ARGS__)
 
@@ -68,7 +62,6 @@ int reddn_options_read(struct reddn_options *opt, struct token_key *key, char *e
 		return r;
 	opt->port = opt->port ? opt->port : REDDN_WIRE_PORT;
 	opt->connections = opt->connections ? opt->connections : 1;
-	opt->depth = opt->depth ? opt->depth : DEPTH_DEFAULT;
 	opt->timeout_ms = opt->timeout_ms ? opt->timeout_ms : TIMEOUT_DEFAULT;
 	opt->timeout_ms = opt->timeout_ms < TIMEOUT_MAX ? opt->timeout_ms : TIMEOUT_MAX;
 	opt->retry_ms = opt->retry_ms ? opt->retry_ms : RETRY_DEFAULT;

@@ -29,7 +29,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(read_options(&opt), 0);
 	assert_int_equal(opt.port, REDDN_WIRE_PORT);
-	assert_int_equal(opt.depth, 16);
+	assert_int_equal(opt.depth, 0); /* up to reddn_connect(), and the server */
 	assert_int_equal(opt.connections, 1);
 	assert_int_equal(opt.timeout_ms, 5000);
 	assert_int_equal(opt.retry_ms, 1000);

@@ -192,6 +192,7 @@ class Calls(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "a number of 1 bytes"):
                     c.call(at=at, limit=1)
         with connect("same") as c:
+            self.assertEqual(c.depth, 8)
             with self.assertRaisesRegex(TypeError, "str or bytes"):
                 c.call(at=0, key=[1, 2])
             for key in (b"k" * 17, 5):
