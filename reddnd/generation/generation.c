@@ -2,6 +2,7 @@
 #include "reddnd/generation/generation.h"
 
 #include "reddnd/generation/layouts.h"
+#include "reddnd/generation/wrong.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
@@ -357,20 +358,18 @@ static uint64_t largest(const struct offload *o)
 	return layouts_of_depth(o, o->conf->depth_max)->size;
 }
 
-int generation_check_room(const struct generation *g, unsigned device, uint64_t room, bool must)
+void generation_check_room(struct generation *g, unsigned device, uint64_t room)
 {
-	const struct offload *o = generation_offloads(g, device);
+	struct offload *o = generation_offloads(g, device);
 
-	for (unsigned i = 0; i < g->catalog->noffloads; i++)
-		if (!offload_is_disabled(&o[i], NULL) && largest(&o[i]) > room) {
-			log_at(must ? LOG_ERR : LOG_WARNING, 0,
-				"%s%s%s: offload %s: the queues of one client take %" PRIu64
-				" bytes, the arena has room for %" PRIu64
-				"; lower depth_max or instances, or raise \"arena\"",
-				g->served->n > 1 ? rnic_device_name(g->served->device[device].dev) : "",
-				g->served->n > 1 ? ": " : "", g->catalog->offloads[i].where,
-				g->catalog->offloads[i].name, largest(&o[i]), room);
-			return must ? -ENOSPC : 0;
-		}
-	return 0;
+	for (unsigned i = 0; i < g->catalog->noffloads; i++) {
+		if (offload_is_disabled(&o[i], NULL) || largest(&o[i]) <= room)
+			continue;
+		offload_unfit(&o[i],
+			"the queues of one client take %" PRIu64 " bytes, the arena has room for %" PRIu64
+			"; lower depth_max or instances, or raise \"arena\"",
+			largest(&o[i]), room);
+		log_error("%s: offload %s is disabled", rnic_device_name(g->served->device[device].dev),
+			g->catalog->offloads[i].name);
+	}
 }

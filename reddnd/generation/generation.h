@@ -78,10 +78,8 @@ struct offload *generation_offloads(const struct generation *generation, unsigne
 const struct offload *generation_offload(
 	const struct generation *generation, unsigned device, const char *name);
 
-/**
- * 0 if one client with the depth_max of any offload of device @device has room in an arena of @room bytes;
- * else -ENOSPC, which has been logged; 0 with a warning unless it @must have that.
- */
-int generation_check_room(const struct generation *generation, unsigned device, uint64_t room, bool must);
+/** Disables the offloads of device @device of which a client with the depth_max has no room in an arena of
+ * @room bytes, and logs which. Before anybody uses @generation. */
+void generation_check_room(struct generation *generation, unsigned device, uint64_t room);
 
 #endif

@@ -43,8 +43,7 @@ static int check_device(struct offload *o, const struct rnic_device *dev)
 	if (o->cpu)
 		return layouts_make_cpu(o, dev);
 	if (o->program->loop && o->program->loop_ring > max_wqebbs)
-		return offload_wrong(o, -E2BIG,
-			"its loop takes a queue of %u WQEBBs, the device has queues of %u",
+		return offload_unfit(o, "its loop takes a queue of %u WQEBBs, the device has queues of %u",
 			o->program->loop_ring, max_wqebbs);
 	r = layouts_make(o, max_wqebbs, &most);
 	if (r < 0 && r != -E2BIG && r != -EOPNOTSUPP)
@@ -52,7 +51,7 @@ static int check_device(struct offload *o, const struct rnic_device *dev)
 	if (chain_start_queue(o->img) > 0 && (r < 0 || !layouts_share_cqs(o, slots)))
 		return OVERLAPS;
 	if (r == -E2BIG)
-		return offload_wrong(o, -E2BIG,
+		return offload_unfit(o,
 			"%u instances do not fit a queue; at most %u do, for a depth_max of %u", slots, most,
 			most / 2);
 	if (r < 0)

@@ -44,8 +44,7 @@ static void open_all(struct worker_job *job)
 	log_mute(!rn->number);
 	rn->error = generation_open(rn->next);
 	for (unsigned i = 0; i < served->n && rn->error == 0; i++)
-		rn->error =
-			generation_check_room(rn->next, i, rnic_arena_size(served->device[i].arena), true);
+		generation_check_room(rn->next, i, rnic_arena_size(served->device[i].arena));
 	log_mute(false);
 	log_tee(NULL);
 }

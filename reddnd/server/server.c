@@ -137,19 +137,16 @@ static void put_in_force(struct server *sv, struct generation *generation)
 	}
 }
 
-/* Sessions that go on may have all of it: they are no reason not to go on with them */
-static int check_room(const struct server *sv, const struct generation *g)
+/* Sessions that go on may have all of it: that is no reason to disable what they use */
+static void check_room(const struct server *sv, struct generation *g)
 {
-	int r = 0;
-
-	for (unsigned i = 0; i < sv->devices.n && r == 0; i++) {
+	for (unsigned i = 0; i < sv->devices.n; i++) {
 		const struct device *device = &sv->devices.device[i];
-		const struct rnic_arena *arena = device->arena;
+		uint64_t size = rnic_arena_size(device->arena), used = rnic_arena_used(device->arena);
 
-		r = generation_check_room(g, i, rnic_arena_size(arena) - rnic_arena_used(arena),
-			!inheritance_has_sessions(&device->inheritance));
+		generation_check_room(
+			g, i, inheritance_has_sessions(&device->inheritance) ? size : size - used);
 	}
-	return r;
 }
 
 static int adopt(struct server *sv)
@@ -171,10 +168,9 @@ static int serve(struct server *sv, struct catalog *catalog)
 
 	if (r == 0)
 		r = generation_open(first);
-	if (r == 0)
-		r = check_room(sv, first);
 	if (r < 0)
 		return r;
+	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
 	r = adopt(sv);
 	/* The last step: a client that is heard is served */

@@ -56,9 +56,15 @@ ok "a daemon that does not start leaves no object"
 
 make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
-config "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; depth_max = 4096; } );"
-expect 69 'reddnd.conf:1: offload o: 8192 instances do not fit a queue; at most [0-9]+ do, for a depth_max of [0-9]+' \
-	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+
+# An offload that does not fit is disabled; the others are served
+start_reddnd "$table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; engine = \"nic\"; depth_max = 4096; },
+  { name = \"fits\"; program = \"if\"; } );"
+grep -qE 'offload o: 8192 instances do not fit a queue; at most [0-9]+ do, for a depth_max of [0-9]+' "$work/reddnd.log" ||
+	fail "no reason" "$work/reddnd.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" fits x=5 y=5 || fail "no answer" "$work/call.log" "$work/reddnd.log"
+expect 2 'offload o cannot run on the server' "$SOFTCX" run "$REDDN" get --port "$port" "$address" o alice
+stop_reddnd
 
 # Instances that overlap are longer, and their replies need more CQEs: where there is no room for that, they do not
 head -c 4096 /dev/zero >"$work/array"
@@ -78,9 +84,13 @@ for i in 0..5 {
 }
 write_imm 1 as u8 -> slot @ 32
 END
-config "arena = \"4M\"; offloads = ( { name = \"o\"; program = \"$work/large.rdn\"; depth_max = 1024; } );"
-expect 69 'reddnd.conf:1: offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' \
-	"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf"
+start_reddnd "arena = \"4M\"; offloads = ( { name = \"o\"; program = \"$work/large.rdn\"; depth_max = 1024; }, { name = \"fits\"; program = \"if\"; depth_max = 8; } );"
+grep -qE 'offload o: the queues of one client take [0-9]+ bytes, the arena has room for [0-9]+; lower' "$work/reddnd.log" ||
+	fail "no reason" "$work/reddnd.log"
+# A client that asks for no depth takes what there is
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" fits x=5 y=5 || fail "no answer" "$work/call.log" "$work/reddnd.log"
+expect 2 'offload o cannot run on the server' "$SOFTCX" run "$REDDN" call --port "$port" "$address" o x=1
+stop_reddnd
 
 # Receives the notifications in place of systemd.
 python3 -c '
