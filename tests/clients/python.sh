@@ -11,21 +11,46 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 ok "tables"
 start_nic
 head -c 64 /dev/zero >"$memory/words"
+head -c 4096 /dev/zero >"$memory/limits"
+sed -n '/^# limited.rdn$/,/^\.Ed$/{/^\.Ed$/!p}' "$here/../../docs/man/reddn-programs.7" >"$work/limited.rdn"
 seq 0 63 | awk '{ printf "%c", $1 + 32 }' >"$work/keys"
 start_reddnd "control = \"$work/control\";
 regions = (
   { name = \"users\"; kind = \"table\"; path = \"$work/users.table\"; },
   { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; },
+  { name = \"limits\"; kind = \"raw\"; path = \"$memory/limits\"; writable = true; },
   { name = \"keys\"; kind = \"raw\"; path = \"$work/keys\"; } );
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
   { name = \"several\"; program = \"hash-mget\"; region = \"users\"; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
-  { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; } );"
+  { name = \"limited\"; program = \"$work/limited.rdn\"; region = \"limits\"; },
+  { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; depth_max = 8; } );"
 failed='remote access error'
 able "the step that reads outside" "${named_steps[@]}" || failed="($failed|a queue failed)"
 on_nic client.log env "FAILED=$failed" "$PYTHON" "$here/python-client.py" "$address:$port" || fail "a client" "$work/client.log" "$work/reddnd.log"
 grep -qx 'OK' "$work/client.log" || fail "not all ran" "$work/client.log"
 ok "gets, calls and asyncio"
+
+# The counter of reddn-programs(7) counts to its limit, whatever the others do between its statements
+cat >"$work/count.py" <<'END'
+import sys, reddn
+with reddn.connect(sys.argv[1], "limited", timeout=100) as c:
+    won, now = 0, 0
+    while now < 100:
+        reply = c.call(at=8, limit=100)
+        won, now = won + reply["counted"], reply["now"]
+print(won)
+END
+for i in {1..6}; do
+	"$SOFTCX" run "$PYTHON" "$work/count.py" "$address:$port" >"$work/won.$i" 2>&1 &
+	sessions[i]=$!
+done
+for i in {1..6}; do
+	wait "${sessions[i]}" || fail "session $i" "$work/won.$i" "$work/reddnd.log"
+done
+[[ $(od -An -tu8 -j8 -N8 "$memory/limits" | tr -d ' ') -eq 100 ]] || fail "the word is not the limit"
+[[ $(awk '{ n += $1 } END { print n }' "$work"/won.?) -eq 100 ]] || fail "they counted something else" "$work"/won.?
+ok "six sessions count to a limit"
 stop_reddnd
 done_testing
