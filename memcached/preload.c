@@ -11,6 +11,7 @@
 #include "memcached/cache-layout.h"
 #include "memcached/cache.h"
 #include "memcached/options.h"
+#include "util/file.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -167,6 +168,7 @@ static __attribute__((constructor)) void init(int argc, char **argv)
 		stop("out of memory");
 	if (o.only_prints)
 		return;
+	file_fill_standard();
 	if (!path || *path != '/')
 		stop("REDDN_CACHE_FILE is not set to the absolute path of a file in memory, as in "
 		     "REDDN_CACHE_FILE=/dev/shm/reddn/memcached.cache");

@@ -332,7 +332,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int r;
 
-	output_check_at_exit(EX_IOERR);
+	output_begin(EX_IOERR);
 	r = parse_options(argc, argv, &o);
 	if (r)
 		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 	char **args;
 	int status;
 
-	output_check_at_exit(2);
+	output_begin(2);
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
 	return command ? command->run(&a, args) : status;
 }

@@ -318,7 +318,7 @@ int main(int argc, char **argv)
 	char **args, **rest;
 	int status;
 
-	output_check_at_exit(2);
+	output_begin(2);
 	if (argc > 1 && strcmp(argv[1], "mc") == 0)
 		return reddn_mc_main(argc - 1, argv + 1);
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);

@@ -444,7 +444,7 @@ int main(int argc, char **argv)
 	FILE *out = stdout;
 	int r;
 
-	output_check_at_exit(EX_IOERR);
+	output_begin(EX_IOERR);
 	r = parse(argc, argv, "+" LETTERS, &o);
 	if (r)
 		return r - 1;

@@ -299,7 +299,7 @@ int main(int argc, char **argv)
 	};
 	int c;
 
-	output_check_at_exit(EX_IOERR);
+	output_begin(EX_IOERR);
 	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) >= 0) {
 		if (c == 'h')
 			return fputs(usage, stdout), 0;

@@ -71,6 +71,14 @@ int file_reopen(int fd, int flags)
 	return file_open(path, flags);
 }
 
+void file_fill_standard(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			abort();
+}
+
 const char *file_error(int error)
 {
 	switch (error) {

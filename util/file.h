@@ -27,6 +27,13 @@ int file_open_no_links(const char *path, int flags);
  */
 int file_reopen(int fd, int flags);
 
+/**
+ * Makes descriptors 0 to 2 exist, for a program that was started without them: the next file that it opens
+ * would become its stderr, and get its messages. Reading from 0, and writing to 1 or 2, is EBADF as before.
+ * Call it before anything is opened. Ends the process if even /dev/null cannot be opened.
+ */
+void file_fill_standard(void);
+
 /** Why a file cannot be opened, a clause: of an error of these functions. */
 const char *file_error(int error);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/output.h"
 
+#include "util/file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,9 @@ static void check(void)
 	_exit(status_of_failure);
 }
 
-void output_check_at_exit(int status)
+void output_begin(int status)
 {
+	file_fill_standard();
 	status_of_failure = status;
 	atexit(check);
 }

@@ -5,11 +5,12 @@
 #ifndef UTIL_OUTPUT_H
 #define UTIL_OUTPUT_H
 
-/** Call it first in main(). When the process exits, stdout is flushed. If anything that was printed to it
- * could not be written, the reason goes to stderr, and @status is the exit status, whatever it was before.
+/** Call it first in main(). Descriptors 0 to 2 exist from now on (file_fill_standard()). When the process
+ * exits, stdout is flushed. If anything that was printed to it could not be written, the reason goes to
+ * stderr, and @status is the exit status, whatever it was before.
  *
  * stdout stays open: a program does not close it. A closed descriptor is no failure of a program that prints
  * nothing. */
-void output_check_at_exit(int status);
+void output_begin(int status);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -131,6 +132,27 @@ static void reads_as_much_as_there_is(void **state)
 	assert_int_equal(file_read(fd, bytes, 8), -EBADF);
 }
 
+/* In a child, which cannot report otherwise than by its status */
+static void fills_standard_descriptors(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		close(STDIN_FILENO);
+		close(STDERR_FILENO);
+		file_fill_standard();
+		if (file_open(at("d/plain"), O_RDONLY) <= STDERR_FILENO ||
+			read(STDIN_FILENO, &status, 1) != -1 || write(STDERR_FILENO, "x", 1) != -1 ||
+			errno != EBADF || close(STDERR_FILENO) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +161,7 @@ int main(void)
 		cmocka_unit_test(relative_paths),
 		cmocka_unit_test(errors_in_words),
 		cmocka_unit_test(reads_as_much_as_there_is),
+		cmocka_unit_test(fills_standard_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, make, removed);

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int rc;
 
-	output_check_at_exit(2);
+	output_begin(2);
 	rc = read_options(&o, argc, argv);
 	if (rc)
 		return rc;

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	char why[200], program[40];
 	int first;
 
-	output_check_at_exit(FAILED);
+	output_begin(FAILED);
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		options_help(stdout);
 		return 0;

@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 	struct sigaction act = {.sa_handler = on_signal};
 	int r;
 
-	output_check_at_exit(2);
+	output_begin(2);
 	if (argc != 2 || number_parse(argv[1], 1, INT32_MAX, &process) < 0)
 		return tool_complain("usage: count-instructions PID");
 	sigaction(SIGTERM, &act, NULL);

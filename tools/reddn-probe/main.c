@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 	struct chosen chosen = {0};
 	int c;
 
-	output_check_at_exit(EX_IOERR);
+	output_begin(EX_IOERR);
 	while ((c = getopt_long(argc, argv, "c:d:jltvhV", long_options, NULL)) >= 0) {
 		switch (c) {
 		case 'c':

@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 	char options[LETTERS];
 	int r, given;
 
-	output_check_at_exit(EX_IOERR);
+	output_begin(EX_IOERR);
 	r = parse(argc, argv, &o, options);
 	if (r)
 		return r - 1;
