@@ -235,6 +235,9 @@ static void whole(FILE *f, const struct stats_status *s)
 	fprintf(f, "reddnd_configuration_refused %d\n", *s->configuration_refused != '\0');
 	family(f, "reddnd_disabled_offloads", "gauge", "", "Offloads whose data cannot be served.");
 	fprintf(f, "reddnd_disabled_offloads %u\n", s->disabled);
+	family(f, "reddnd_moved_files", "gauge", "",
+		"Regions whose file was removed or replaced while it is served.");
+	fprintf(f, "reddnd_moved_files %u\n", s->moved);
 	family(f, "reddnd_unfinished_moves", "gauge", "",
 		"Tables whose writer died in the middle of a move.");
 	fprintf(f, "reddnd_unfinished_moves %u\n", s->unfinished);

@@ -5,6 +5,7 @@
 #include "util/clock.h"
 #include "util/json.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static const char *device_state(const struct stats_device *d)
@@ -66,6 +67,7 @@ static struct json_object *status_json(const struct stats *st)
 	json_add_count(o, "reloads", s->reloads);
 	json_add_text(o, "configuration_refused", s->configuration_refused);
 	json_add_count(o, "disabled", s->disabled);
+	json_add_count(o, "moved_files", s->moved);
 	json_add_count(o, "unfinished_moves", s->unfinished);
 	json_add_count(o, "arena_used", s->arena_used);
 	json_add_count(o, "arena_size", s->arena_size);
@@ -207,13 +209,16 @@ static struct json_object *offload_json(const struct stats_offload *f)
 static void add_region_why(struct json_object *o, const struct stats_region *r)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
+	const char *why = r->bad;
 
-	if (!*r->bad && r->cache.dead_us &&
-		asprintf(&text, "memcached has ended; its items are served on") < 0)
-		text = NULL;
+	if (!*why && r->cache.dead_us)
+		why = "memcached has ended; its items are served on";
+	if (!*why && r->moved)
+		why = r->moved == -ESTALE ? "file replaced: the one before is served until a reload"
+					  : "file removed: it is served until a reload";
 	if (r->unfinished && asprintf(&text, "unfinished move: reddn-table repair %s", r->path) < 0)
 		text = NULL;
-	json_add_text(o, "why", text ? text : r->bad);
+	json_add_text(o, "why", text ? text : why);
 }
 
 static void add_memcached(struct json_object *o, const struct stats_region *r)
@@ -242,6 +247,7 @@ static struct json_object *region_json(const struct stats_region *r)
 	json_add_count(o, "bytes", r->bytes);
 	json_add_text(o, "state", *r->bad ? "bad" : "serving");
 	add_region_why(o, r);
+	json_object_object_add(o, "moved", json_object_new_boolean(r->moved != 0));
 	if (r->memcached) {
 		add_memcached(o, r);
 	} else if (r->raw) {

@@ -317,6 +317,15 @@ unsigned generation_bad_regions(const struct generation *g)
 	return n;
 }
 
+unsigned generation_moved(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		n += g->regions[i]->moved != 0;
+	return n;
+}
+
 unsigned generation_unfinished(const struct generation *g)
 {
 	unsigned n = 0;

@@ -228,6 +228,18 @@ void region_check_path(struct region *r, const struct region *other)
 			r->conf->path, other->conf->path, other->conf->name);
 }
 
+bool region_check_moved(struct region *r)
+{
+	int before = r->moved;
+
+	r->moved = r->file && !r->conf->handover && !region_is_bad(r, NULL)
+			   ? rnic_region_at_path(r->file, r->conf->path)
+			   : 0;
+	if (r->conf->memcached && r->moved == -ESTALE)
+		r->moved = 0;
+	return r->moved && !before;
+}
+
 bool region_check_writer(struct region *r)
 {
 	bool before = r->unfinished;

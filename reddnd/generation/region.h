@@ -23,6 +23,7 @@ struct region {
 	struct rnic_region *file;    /* NULL: it could not be opened */
 	struct table table;          /* of kind "table" */
 	struct memcached *memcached; /* of kind "memcached"; NULL: it could not be opened */
+	int moved;                   /* rnic_region_at_path(), when region_check_moved() looked */
 	bool unfinished; /* a table whose writer died in a move, when region_check_writer() looked */
 	unsigned number;
 	unsigned refs;
@@ -52,6 +53,9 @@ bool region_is_file(const struct region *r, int fd);
 void region_check_path(struct region *r, const struct region *other);
 /** Looks if the file is still as long as it was; if not, the region is bad from now on. */
 void region_check(struct region *r);
+/** Looks if its file is still at its path: sets @r->moved. True: it is not, as is new. A file without a path
+ * is not moved; a memcached replaces its own (memcached.h). One thread. */
+bool region_check_moved(struct region *r);
 /** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.
  */
 bool region_check_writer(struct region *r);

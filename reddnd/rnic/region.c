@@ -118,6 +118,15 @@ bool rnic_region_is_file(const struct rnic_region *region, int fd)
 	return fstat(fd, &st) == 0 && st.st_dev == region->dev && st.st_ino == region->ino;
 }
 
+int rnic_region_at_path(const struct rnic_region *region, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? -ENOENT : 0;
+	return st.st_dev == region->dev && st.st_ino == region->ino ? 0 : -ESTALE;
+}
+
 bool rnic_region_in_memory(const struct rnic_region *region)
 {
 	struct statfs fs;

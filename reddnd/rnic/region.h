@@ -42,7 +42,10 @@ bool rnic_region_is_locked(const struct rnic_region *region);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
-bool rnic_region_is_file(const struct rnic_region *region, int fd);            /* it is that of @fd */
+/** -ENOENT: nothing is at @path; -ESTALE: something else than the file of the region. 0: that, or it is
+ * unknown. */
+int rnic_region_at_path(const struct rnic_region *region, const char *path);
+bool rnic_region_is_file(const struct rnic_region *region, int fd); /* it is that of @fd */
 /** True: the file lies in memory (tmpfs, hugetlbfs), so that the NIC may change it. */
 bool rnic_region_in_memory(const struct rnic_region *region);
 

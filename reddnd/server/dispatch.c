@@ -312,6 +312,9 @@ void dispatch_check_regions(struct dispatch *d)
 		const struct catalog_region *conf = &g->catalog->regions[i];
 
 		region_check(g->regions[i]);
+		if (region_check_moved(g->regions[i]))
+			report_moved(
+				d->shared->events, conf->name, conf->path, g->regions[i]->moved == -ESTALE);
 		if (region_check_writer(g->regions[i]))
 			report_unfinished(d->shared->events, conf->name, conf->path);
 	}

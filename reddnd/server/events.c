@@ -45,6 +45,7 @@ static const struct {
 	[EVENT_VERDICT] = {"verdict", "e105435ac005465b9b1489e099583207"},
 	[EVENT_RELOADED] = {"reloaded", "719e0e33c3914c988030743c9c9a1e0f"},
 	[EVENT_RELOAD_FAILED] = {"reload-failed", "4a5280bcc33b4c648724e9e2de9638f6"},
+	[EVENT_MOVED] = {"file-moved", "4267a2f8be68424b9e55f2e6865f87e0"},
 	[EVENT_UNFINISHED] = {"unfinished-move", "6f5b1d3a0c7e4a52b86f2e9d41c7a053"},
 	[EVENT_DEVICE_LOST] = {"device-lost", "dafdcf285df340749f041ebf15975c75"},
 };

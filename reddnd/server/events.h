@@ -28,6 +28,7 @@ enum event_kind {
 	EVENT_VERDICT,
 	EVENT_RELOADED,
 	EVENT_RELOAD_FAILED,
+	EVENT_MOVED,      /* a file that is served is no longer at its path */
 	EVENT_UNFINISHED, /* a table's writer died in a move */
 	EVENT_DEVICE_LOST,
 	EVENT_KINDS

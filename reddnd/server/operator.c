@@ -148,6 +148,7 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 		.reloads = a->reloads,
 		.configuration_refused = sv->refused ? sv->refused : "",
 		.disabled = generation_disabled(sv->generation),
+		.moved = generation_moved(sv->generation),
 		.unfinished = generation_unfinished(sv->generation),
 	};
 }

@@ -158,6 +158,21 @@ void report_reload_failed(struct events *ev, const char *why)
 	events_add(ev, &e);
 }
 
+void report_moved(struct events *ev, const char *region, const char *path, bool replaced)
+{
+	struct event e = {.kind = EVENT_MOVED, .level = LOG_WARNING};
+
+	set_text(&e,
+		replaced ? "region %s: another file has replaced %s; the one before is served until a reload "
+			   "or "
+			   "a restart takes the new one"
+			 : "region %s: file %s was removed; it is served until a reload or a restart, which "
+			   "will "
+			   "not find it",
+		region, path);
+	events_add(ev, &e);
+}
+
 void report_unfinished(struct events *ev, const char *region, const char *path)
 {
 	struct event e = {.kind = EVENT_UNFINISHED, .level = LOG_WARNING};

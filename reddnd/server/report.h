@@ -31,6 +31,8 @@ void report_verdict(
 
 /** A configuration with so many regions and offloads is in force. */
 void report_reloaded(struct events *ev, unsigned regions, unsigned offloads);
+/** Nothing is at @path, where the file of @region was; @replaced: another file is. */
+void report_moved(struct events *ev, const char *region, const char *path, bool replaced);
 /** The writer of the table in region @region, file @path, died in a move. */
 void report_unfinished(struct events *ev, const char *region, const char *path);
 /** A configuration is not in force: @why, the first mistake. */

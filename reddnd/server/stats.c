@@ -104,6 +104,7 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 		.where = conf->where,
 		.bytes = region_size(r),
 		.raw = conf->raw,
+		.moved = r->moved,
 	};
 
 	region_is_bad(r, out.bad);

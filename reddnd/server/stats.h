@@ -31,6 +31,7 @@ struct stats_status {
 	const char *configuration_refused; /* why what is in force is not the configuration as it is now; "":
 					      it is */
 	unsigned disabled;                 /* offloads */
+	unsigned moved;                    /* files that are served and no longer at their path */
 	unsigned unfinished;               /* tables whose writer died in a move */
 	uint64_t arena_used, arena_size;   /* bytes, of all devices */
 };
@@ -84,6 +85,7 @@ struct stats_region {
 	struct memcached_state cache;           /* the same; all zero if it is not proved */
 	bool writable;                          /* raw */
 	uint64_t offset;                        /* the same: in its file */
+	int moved;                              /* of struct region */
 	bool unfinished;                        /* a table: its writer died in a move */
 	uint64_t buckets, heap_bytes;           /* of a table, as those that follow */
 	uint64_t max_key, max_value;            /* bytes */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Tables whose writer died in the middle of a move: the daemon reports them, once each, until they are repaired; it does not
-# report writers that are at work.
+# report writers that are at work. And tables whose file is removed or replaced.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -79,6 +79,26 @@ until_true reported status 'd["unfinished_moves"] == 1' || fail "not reported ag
 [[ $(reports table) == 1 && $(reports other) == 2 ]] || fail "not once each" "$work/reddnd.log"
 "$REDDN_TABLE" repair --quiet "$data/other" || fail "repair"
 ok "a writer that dies in the middle of a move"
+
+# "table" has no path any more, and "other" is another file
+ln "$data/table" "$data/kept"
+cp "$data/other" "$data/new"
+rm "$data/table"
+mv "$data/new" "$data/other"
+until_true reported regions 'all(r["moved"] and r["state"] == "serving" for r in d) and "removed" in d[0]["why"] and "replaced" in d[1]["why"]' ||
+	fail "files are removed and replaced, and it is not reported" "$work/ctl.out"
+reported status 'd["moved_files"] == 2' || fail "status" "$work/ctl.out"
+shows metrics '^reddnd_moved_files 2$' || fail "metric" "$work/ctl.out"
+ctl --json audit || fail "no audit" "$work/ctl.err"
+[[ $(grep -c '"event":"file-moved"' "$work/ctl.out") == 2 ]] || fail "audit" "$work/ctl.out"
+grep -q "region table: file $data/table was removed" "$work/reddnd.log" || fail "no words" "$work/reddnd.log"
+grep -q "region other: another file has replaced $data/other" "$work/reddnd.log" || fail "no words" "$work/reddnd.log"
+gets table || fail "what was removed is not served" "$work/get.log"
+mv "$data/kept" "$data/table"
+until_true reported regions '[r["moved"] for r in d] == [False, True]' || fail "still reported" "$work/ctl.out"
+ctl reload || fail "reload" "$work/ctl.err"
+reported status 'd["moved_files"] == 0' || fail "after a reload" "$work/ctl.out"
+ok "a file that is removed or replaced is reported"
 
 stop_reddnd
 done_testing

@@ -26,6 +26,7 @@ static const struct table_column status_columns[] = {
 	{"reloads", "reloads", TABLE_COUNT},
 	{"configuration_refused", "refused configuration", TABLE_TEXT},
 	{"disabled", "disabled offloads", TABLE_COUNT},
+	{"moved_files", "moved files", TABLE_COUNT},
 	{"unfinished_moves", "unfinished moves", TABLE_COUNT},
 	{"arena_used", "arena used", TABLE_BYTES},
 	{"arena_size", "arena", TABLE_BYTES},
