@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/listener.h"
 
+#include "reddnd/control/accept.h"
 #include "reddnd/control/metrics.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
@@ -17,11 +18,26 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-enum { FRESH_US = 200000 }; /* how old a text may be that is sent once more */
+enum {
+	FRESH_US = 200000, /* how old a text may be that is sent once more */
+	SPARE = 16,        /* connections that may be accepted before those that they replace are closed */
+};
+
+enum { OPENMETRICS, PROMETHEUS, FORMATS };
+
+static const char *const types[FORMATS] = {
+	[OPENMETRICS] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+	[PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+};
 
 struct waiter {
 	struct MHD_Connection *connection; /* suspended */
 	SLIST_ENTRY(waiter) link;
+};
+
+struct peer {
+	int fd; /* -1: it is not in the list any more */
+	TAILQ_ENTRY(peer) link;
 };
 
 /* The HTTP thread sends what the event loop has written, and asks for a new text when that is too old */
@@ -29,10 +45,12 @@ struct listener {
 	struct server *server;
 	struct MHD_Daemon *http;
 	sd_event_source *io;
-	int asked;                    /* eventfd: somebody waits */
-	pthread_mutex_t lock;         /* over the rest */
-	struct MHD_Response *metrics; /* NULL: there was no memory for it */
-	uint64_t written_us;          /* 0: not yet */
+	int asked;                /* eventfd: somebody waits */
+	TAILQ_HEAD(, peer) peers; /* the oldest first; of the HTTP thread alone, as the next */
+	unsigned npeers;
+	pthread_mutex_t lock;                  /* over the rest */
+	struct MHD_Response *metrics[FORMATS]; /* NULL: there was no memory for it */
+	uint64_t written_us;                   /* 0: not yet */
 	SLIST_HEAD(, waiter) waiters;
 	bool closing; /* nobody waits any more */
 };
@@ -54,11 +72,61 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status)
 {
 	static char words[] = "GET /metrics\n";
 	struct MHD_Response *r = response("text/plain; charset=utf-8", words, MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result ok = r ? MHD_queue_response(c, status, r) : MHD_NO;
+	enum MHD_Result ok = MHD_NO;
 
+	if (r && (status == MHD_HTTP_NOT_FOUND ||
+			 MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD, OPTIONS") == MHD_YES))
+		ok = MHD_queue_response(c, status, r);
 	if (r)
 		MHD_destroy_response(r);
 	return ok;
+}
+
+static unsigned preferred(struct MHD_Connection *c)
+{
+	const char *accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+	return accept_weight(accept, "text", "plain") >
+			       accept_weight(accept, "application", "openmetrics-text")
+		       ? PROMETHEUS
+		       : OPENMETRICS;
+}
+
+static void peer_comes(struct listener *l, struct peer *p, struct MHD_Connection *c)
+{
+	struct peer *oldest;
+
+	p->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	TAILQ_INSERT_TAIL(&l->peers, p, link);
+	if (++l->npeers <= LISTENER_PEERS_MAX)
+		return;
+	oldest = TAILQ_FIRST(&l->peers);
+	TAILQ_REMOVE(&l->peers, oldest, link);
+	l->npeers--;
+	shutdown(oldest->fd, SHUT_RDWR); /* and the HTTP thread closes it */
+	oldest->fd = -1;
+}
+
+static void peer_leaves(struct listener *l, struct peer *p)
+{
+	if (p->fd >= 0) {
+		TAILQ_REMOVE(&l->peers, p, link);
+		l->npeers--;
+	}
+	free(p);
+}
+
+/* On the HTTP thread, before the descriptor is closed. Without memory a peer only is not replaced */
+static void notify(void *arg, struct MHD_Connection *c, void **peer, enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*peer = malloc(sizeof(struct peer));
+	if (!*peer)
+		return;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		peer_comes(arg, *peer, c);
+	else
+		peer_leaves(arg, *peer);
 }
 
 /* Until the event loop has written a new text */
@@ -82,6 +150,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 {
 	struct listener *l = arg;
 	enum MHD_Result ok;
+	unsigned format;
 
 	(void)version;
 	(void)body;
@@ -93,15 +162,18 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 		*body_size = 0;
 		return MHD_YES;
 	}
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED);
 	if (strcmp(url, "/metrics") != 0)
 		return refuse(c, MHD_HTTP_NOT_FOUND);
+	if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0)
+		return refuse(c, MHD_HTTP_OK);
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED);
+	format = preferred(c);
 	pthread_mutex_lock(&l->lock);
 	if (!l->closing && clock_us() - l->written_us >= FRESH_US)
 		ok = wait_for_text(l, c);
 	else
-		ok = l->metrics ? MHD_queue_response(c, MHD_HTTP_OK, l->metrics) : MHD_NO;
+		ok = l->metrics[format] ? MHD_queue_response(c, MHD_HTTP_OK, l->metrics[format]) : MHD_NO;
 	pthread_mutex_unlock(&l->lock);
 	return ok;
 }
@@ -118,28 +190,35 @@ static void resume_all(struct listener *l)
 	}
 }
 
+static void drop_metrics(struct listener *l)
+{
+	for (unsigned i = 0; i < FORMATS; i++)
+		if (l->metrics[i])
+			MHD_destroy_response(l->metrics[i]);
+}
+
 /* On the event loop: somebody waits for a text. Without memory for it they are disconnected */
 static int write_text(sd_event_source *source, int fd, uint32_t revents, void *arg)
 {
 	CLEANUP(stats_freep) struct stats *stats = NULL;
 	struct listener *l = arg;
-	struct MHD_Response *r = NULL;
+	struct MHD_Response *r[FORMATS] = {NULL};
+	char *text[FORMATS] = {NULL};
 	eventfd_t n;
-	char *text;
 
 	(void)source;
 	(void)revents;
 	if (eventfd_read(fd, &n) < 0)
 		return 0;
 	stats = operator_snapshot(l->server);
-	text = stats ? metrics_text(stats) : NULL;
-	if (text)
-		r = response("application/openmetrics-text; version=1.0.0; charset=utf-8", text,
-			MHD_RESPMEM_MUST_FREE);
+	text[OPENMETRICS] = stats ? metrics_text(stats) : NULL;
+	text[PROMETHEUS] = text[OPENMETRICS] ? metrics_prometheus(text[OPENMETRICS]) : NULL;
+	for (unsigned i = 0; i < FORMATS; i++)
+		if (text[i])
+			r[i] = response(types[i], text[i], MHD_RESPMEM_MUST_FREE);
 	pthread_mutex_lock(&l->lock);
-	if (l->metrics)
-		MHD_destroy_response(l->metrics);
-	l->metrics = r;
+	drop_metrics(l);
+	memcpy(l->metrics, r, sizeof(r));
 	l->written_us = clock_us();
 	resume_all(l);
 	pthread_mutex_unlock(&l->lock);
@@ -159,8 +238,9 @@ static int start(struct listener *l, const struct catalog_listen *at)
 		MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
 					 (ai->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0),
 			at->port, NULL, NULL, answer, l, MHD_OPTION_SOCK_ADDR, ai->ai_addr,
-			MHD_OPTION_CONNECTION_LIMIT, (unsigned)LISTENER_PEERS_MAX,
-			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S, MHD_OPTION_END);
+			MHD_OPTION_CONNECTION_LIMIT, (unsigned)LISTENER_PEERS_MAX + SPARE,
+			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
+			MHD_OPTION_NOTIFY_CONNECTION, notify, l, MHD_OPTION_END);
 	return l->http ? 0 : -errno;
 }
 
@@ -175,6 +255,7 @@ int listener_new(
 	if (!l)
 		return -ENOMEM;
 	l->server = server;
+	TAILQ_INIT(&l->peers);
 	pthread_mutex_init(&l->lock, NULL);
 	l->asked = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = l->asked < 0 ? -errno : sd_event_add_io(event, &l->io, l->asked, EPOLLIN, write_text, l);
@@ -199,8 +280,7 @@ void listener_free(struct listener *l)
 	sd_event_source_disable_unref(l->io);
 	if (l->asked >= 0)
 		close(l->asked);
-	if (l->metrics)
-		MHD_destroy_response(l->metrics);
+	drop_metrics(l);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listener.h - serves the metrics by HTTP: GET /metrics and nothing else, at one address and port.
+ * listener.h - serves the metrics by HTTP: GET and HEAD of /metrics, at one address and port, as OpenMetrics
+ * or in the text format 0.0.4 of Prometheus, which the client prefers.
  *
  * Every client that can reach the address may read: keep it local, or behind a proxy that authenticates.
- * Silent clients, and those beyond LISTENER_PEERS_MAX, are disconnected.
+ * Silent clients are disconnected. So is, when LISTENER_PEERS_MAX are connected and one more comes, the one
+ * that is connected for the longest time: a scrape takes milliseconds, and slow clients keep nobody out.
  *
  * A thread of its own speaks HTTP, so that readers cost the event loop at most one text in 200 ms, however
  * many they are; a text is at most that old.
@@ -15,7 +17,7 @@
 
 #include "reddnd/server/server.h"
 
-enum { LISTENER_PEERS_MAX = 16, LISTENER_IDLE_S = 10 };
+enum { LISTENER_PEERS_MAX = 64, LISTENER_IDLE_S = 10 };
 
 struct listener;
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static void family(FILE *f, const char *name, const char *type, const char *unit, const char *help)
 {
@@ -262,6 +263,45 @@ char *metrics_text(const struct stats *stats)
 	by_device(f, stats);
 	whole(f, &stats->status);
 	fputs("# EOF\n", f);
+	fclose(f);
+	return text;
+}
+
+/* Lines of OpenMetrics that are others in the text format 0.0.4. @counter: the family is one */
+static void prometheus_line(FILE *f, const char *line, size_t len, bool *counter)
+{
+	enum { WORD = sizeof("# TYPE ") - 1 };
+	const char *name = line + WORD, *end;
+
+	if (strncmp(line, "# UNIT ", WORD) == 0 || strncmp(line, "# EOF", 5) == 0)
+		return;
+	if (strncmp(line, "# TYPE ", WORD) == 0)
+		*counter = len > strlen(" counter") &&
+			   strncmp(line + len - strlen(" counter"), " counter", strlen(" counter")) == 0;
+	else if (strncmp(line, "# HELP ", WORD) != 0)
+		name = NULL;
+	end = name && *counter ? memchr(name, ' ', len - WORD) : NULL;
+	if (end)
+		fprintf(f, "%.*s_total%.*s\n", (int)(end - line), line, (int)(line + len - end), end);
+	else
+		fprintf(f, "%.*s\n", (int)len, line);
+}
+
+char *metrics_prometheus(const char *openmetrics)
+{
+	bool counter = false;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	while (*openmetrics) {
+		size_t len = strcspn(openmetrics, "\n");
+
+		prometheus_line(f, openmetrics, len, &counter);
+		openmetrics += len + (openmetrics[len] == '\n');
+	}
 	fclose(f);
 	return text;
 }

@@ -10,4 +10,8 @@
 /** Text that ends with "# EOF\n"; the caller frees it. NULL: no memory. */
 char *metrics_text(const struct stats *stats);
 
+/** The same in the text format 0.0.4 of Prometheus, where a counter is a family with the name of its samples.
+ */
+char *metrics_prometheus(const char *openmetrics);
+
 #endif

@@ -113,16 +113,23 @@ ok "the metrics have the same counts"
 ok "the daemon exports what the alert rules and the dashboard use"
 python3 - "$http" >"$work/http.log" 2>&1 <<'END' || fail "metrics by HTTP" "$work/http.log" "$work/reddnd.log"
 import http.client, sys
-def ask(method, path):
+def ask(method, path, **headers):
     c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
-    c.request(method, path, b"x" * 9 if method == "POST" else None)
+    c.request(method, path, b"x" * 9 if method == "POST" else None, headers)
     r = c.getresponse()
+    answers = ["GET", "HEAD", "OPTIONS"] if r.status == 405 or method == "OPTIONS" else []
+    assert [x for x in r.getheader("Allow", "").split(", ") if x] == answers, (method, path, r.getheader("Allow"))
     return r.status, r.getheader("Content-Type"), r.read().decode()
 status, kind, text = ask("GET", "/metrics")
 assert status == 200 and kind.startswith("application/openmetrics-text"), (status, kind)
 assert '\nreddnd_hits_total{offload="get"} 1\n' in text and text.endswith("# EOF\n"), text
 assert ask("GET", "/")[0] == 404
+assert ask("HEAD", "/metrics") == (200, kind, "")
+assert ask("OPTIONS", "/metrics")[0] == 200
 assert ask("POST", "/metrics")[0] == 405
+status, kind, text = ask("GET", "/metrics", Accept="text/plain")
+assert status == 200 and kind.startswith("text/plain; version=0.0.4"), (status, kind)
+assert '\n# TYPE reddnd_hits_total counter\n' in text and "# EOF" not in text and "# UNIT" not in text, text
 END
 ok "metrics by HTTP, and nothing else"
 # readers that flood cost the event loop a text now and then: the CPU time of the daemon in a text shows which ones are the same
@@ -147,6 +154,16 @@ for _ in range(100):
         n += 1
 most = (time.monotonic() - begin) / 0.2 + 2
 assert len(texts) <= most, "%d texts for %d questions, expected at most %d" % (len(texts), n, most)
+# more than it has room for, all in the middle of a request
+slow = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20) for _ in range(150)]
+for s in slow:
+    try:
+        s.sendall(b"GET /metrics HTTP/1.1\r\n")
+    except ConnectionError:
+        pass
+with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5) as r:
+    r.sendall(question)
+    assert answer(r.makefile("rb")).endswith(b"# EOF\n")
 # who asks and goes away while it waits does not stay
 for _ in range(40):
     socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20).sendall(question)
