@@ -54,7 +54,7 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 	int fd;
 
 	if (!name)
-		return next(dirfd, sysfs_path(path, buf), flags, mode);
+		return sysfs_opened(path, next(dirfd, sysfs_path(path, buf), flags, mode));
 	fd = dev_open(name, flags);
 	return fd < 0 ? fail(fd) : fd;
 }
@@ -116,16 +116,22 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 {
 	NEXT(fopen);
 	char buf[SYSFS_PATH_MAX];
+	FILE *f = next(sysfs_path(path, buf), mode);
 
-	return next(sysfs_path(path, buf), mode);
+	if (f)
+		sysfs_opened(path, fileno(f));
+	return f;
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
 	NEXT(fopen64);
 	char buf[SYSFS_PATH_MAX];
+	FILE *f = next(sysfs_path(path, buf), mode);
 
-	return next(sysfs_path(path, buf), mode);
+	if (f)
+		sysfs_opened(path, fileno(f));
+	return f;
 }
 
 EXPORT DIR *opendir(const char *path)

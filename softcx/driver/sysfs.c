@@ -2,15 +2,18 @@
 #include "softcx/driver/sysfs.h"
 
 #include "softcx/driver/next.h"
+#include "softcx/driver/sys.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -33,6 +36,25 @@ const char *sysfs_path(const char *path, char buf[static SYSFS_PATH_MAX])
 				SYSFS_PATH_MAX)
 			return buf;
 	return path;
+}
+
+int sysfs_opened(const char *path, int fd)
+{
+	struct stat st;
+	int unreadable, flags, saved = errno;
+
+	if (fd < 0 || !path || !strstr(path, "gid_attrs/"))
+		return fd;
+	flags = fcntl(fd, F_GETFD);
+	if (sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 1) {
+		unreadable = epoll_create1(EPOLL_CLOEXEC);
+		if (unreadable >= 0) {
+			dup3(unreadable, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+			close(unreadable);
+		}
+	}
+	errno = saved;
+	return fd;
 }
 
 void sysfs_name(char path[static PATH_MAX])

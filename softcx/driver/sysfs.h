@@ -15,6 +15,12 @@ enum { SYSFS_PATH_MAX = 512 };
 
 /** @path, or the name in the NIC's tree that it stands for, in @buf. NULL stays NULL. */
 const char *sysfs_path(const char *path, char buf[static SYSFS_PATH_MAX]);
+/**
+ * After @fd was opened as @path, or a name below it: puts a file that cannot be read in its place, if it is
+ * an attribute of an empty GID, of which the NIC's tree has a file with an empty line. Returns @fd. Linux
+ * core/sysfs.c, _show_port_gid_attr(): EINVAL, as reads of an epoll instance.
+ */
+int sysfs_opened(const char *path, int fd);
 /** The other way: replaces @path, an absolute name without links, by the one in /sys. */
 void sysfs_name(char path[static PATH_MAX]);
 

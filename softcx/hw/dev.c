@@ -140,14 +140,21 @@ void hw_set_trace(struct hw_dev *dev, hw_trace_fn fn, void *arg)
 	dev->trace_arg = arg;
 }
 
+bool hw_has_gid(const struct hw_dev *dev, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < dev->ngids; i++)
+		if (memcmp(dev->gid[i].raw, gid, 16) == 0)
+			return true;
+	return false;
+}
+
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16])
 {
 	struct hw_dev *dev;
 
 	LIST_FOREACH (dev, &hw_devs, all)
-		for (unsigned i = 0; i < dev->ngids; i++)
-			if (memcmp(dev->gid[i], gid, 16) == 0)
-				return dev;
+		if (hw_has_gid(dev, gid))
+			return dev;
 	return NULL;
 }
 
@@ -175,8 +182,13 @@ bool hw_gid(const struct hw_dev *dev, unsigned index, uint8_t gid[16])
 {
 	if (index >= dev->ngids)
 		return false;
-	memcpy(gid, dev->gid[index], 16);
+	memcpy(gid, dev->gid[index].raw, 16);
 	return true;
+}
+
+bool hw_gid_is_v1(const struct hw_dev *dev, unsigned index)
+{
+	return index < dev->ngids && dev->gid[index].roce_v1;
 }
 
 /* ---- protection domains ----------------------------------------------------------------- */

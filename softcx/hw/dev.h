@@ -51,7 +51,7 @@ struct hw_dev {
 	uint64_t rng;
 	uint8_t max_ds;   /* of a send WQE */
 	uint64_t lacking; /* hw_op_lacking() */
-	uint8_t gid[16][16];
+	struct hw_gid gid[HW_GIDS];
 	unsigned ngids;
 
 	struct hw_table pds, mkeys, uars, cqs, qps, srqs, rates;
@@ -107,6 +107,7 @@ static inline uint64_t hw_clock_ticks(uint64_t ns)
 	return ns / 64 * 5 + ns % 64 * 5 / 64;
 }
 
+bool hw_has_gid(const struct hw_dev *dev, const uint8_t gid[16]);
 struct hw_dev *hw_dev_by_gid(const uint8_t gid[16]); /* NULL when nobody has it */
 struct hw_dev *hw_dev_by_lid(uint16_t lid);          /* likewise */
 

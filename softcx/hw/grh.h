@@ -21,7 +21,8 @@ enum hw_packet_type { HW_PACKET_IPV6 = 8 | 1, HW_PACKET_IPV4 = 8 | 2 };
 enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16],
 	uint8_t tclass, uint8_t hop_limit, size_t len);
 
-/** The same on InfiniBand: a GRH, which looks like an IPv6 header whose next header is IBA (IB 8.3). */
+/** The same on InfiniBand, and of RoCE v1 (annex A16): a GRH, which looks like an IPv6 header whose next
+ * header is IBA (IB 8.3). */
 void hw_ib_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint8_t dgid[16], uint8_t tclass,
 	uint8_t hop_limit, size_t len);
 

@@ -34,11 +34,11 @@ uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact)
 	return dev->cfg.profile->value[fact];
 }
 
-int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids)
+int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const struct hw_gid *gids, unsigned ngids)
 {
 	struct hw_dev *dev;
 
-	if (ngids > 16)
+	if (ngids > HW_GIDS)
 		return -EINVAL;
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
@@ -54,7 +54,7 @@ int hw_dev_new(struct hw_dev **out, const struct hw_config *cfg, const uint8_t (
 		return -ENOMEM;
 	}
 	hw_dev_seed(dev, cfg->seed);
-	memcpy(dev->gid, gids, ngids * 16);
+	memcpy(dev->gid, gids, ngids * sizeof(*gids));
 	dev->ngids = ngids;
 	/* Different first numbers, so that one kind of number taken for another is found out */
 	hw_table_init(&dev->pds, 0x11, 1 << 16);

@@ -86,14 +86,23 @@ struct hw_counts { /* live objects; all 0 again when every user has gone */
 /** Adds what follows from the profile. hw_dev_new() does it for its own copy. */
 void hw_config_complete(struct hw_config *cfg);
 
-/** @gids: up to 16 GIDs of the port. A QP is reached by (any GID of its device, QPN), on InfiniBand by (LID,
- * QPN). */
-int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const uint8_t (*gids)[16], unsigned ngids);
+/** An entry of a port's GID table. */
+struct hw_gid {
+	uint8_t raw[16];
+	bool roce_v1; /* packets of its queues have the header of RoCE v1; else of v2, or of InfiniBand */
+};
+enum { HW_GIDS = 64 };
+
+/** @gids: up to HW_GIDS of the port. A QP is reached by (any GID of its device, QPN), on InfiniBand by (LID,
+ * QPN). The GID of an address may be that of several devices: each reaches itself by it. */
+int hw_dev_new(struct hw_dev **dev, const struct hw_config *cfg, const struct hw_gid *gids, unsigned ngids);
 void hw_dev_free(struct hw_dev *dev); /* destroys whatever is left */
 bool hw_is_infiniband(const struct hw_dev *dev);
 uint16_t hw_lid(const struct hw_dev *dev);
 /** GID number @index of its port. False if there is none. */
 bool hw_gid(const struct hw_dev *dev, unsigned index, uint8_t gid[16]);
+/** Whether that GID is one of RoCE v1. */
+bool hw_gid_is_v1(const struct hw_dev *dev, unsigned index);
 /** A fact of the device's profile. */
 uint64_t hw_fact(const struct hw_dev *dev, enum profile_fact fact);
 void hw_counts(const struct hw_dev *dev, struct hw_counts *out);

@@ -148,12 +148,12 @@ int hw_message_datagram(struct hw_wqe *w)
 		msg.imm_be = raw32(w->p + WQE_IMM);
 	msg.has_grh = av.grh || !hw_is_infiniband(qp->dev);
 	msg.slid = hw_lid(qp->dev);
-	if (hw_is_infiniband(qp->dev) && av.grh)
-		hw_ib_grh(msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS], av.hop_limit,
-			sgl.len);
-	else if (msg.has_grh)
-		msg.packet_type = hw_grh(msg.grh, qp->dev->gid[av.sgid_index], av.dgid, w->p[WQE_UD_TCLASS],
+	if (msg.has_grh && (hw_is_infiniband(qp->dev) || hw_gid_is_v1(qp->dev, av.sgid_index)))
+		hw_ib_grh(msg.grh, qp->dev->gid[av.sgid_index].raw, av.dgid, w->p[WQE_UD_TCLASS],
 			av.hop_limit, sgl.len);
+	else if (msg.has_grh)
+		msg.packet_type = hw_grh(msg.grh, qp->dev->gid[av.sgid_index].raw, av.dgid,
+			w->p[WQE_UD_TCLASS], av.hop_limit, sgl.len);
 	msg.len = sgl.len + sizeof(msg.grh);
 	msg.data = &sgl;
 	return hw_resp_recv(w->peer, &msg);

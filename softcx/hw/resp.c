@@ -31,6 +31,14 @@ static bool carried(const struct hw_qp *qp, const struct hw_dev *to)
 	return (!qp->dev->port_down && !to->port_down) || (qp->mod.av.loopback && to == qp->dev);
 }
 
+/* The packets of RoCE v1 and v2 differ (annexes A16, A17), and a connected queue has those of its own GID.
+ * That it takes no others is assumed. */
+static bool same_packets(const struct hw_qp *a, const struct hw_qp *b)
+{
+	return (a->mod.av.loopback && b->mod.av.loopback) ||
+	       hw_gid_is_v1(a->dev, a->mod.av.sgid_index) == hw_gid_is_v1(b->dev, b->mod.av.sgid_index);
+}
+
 struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 {
 	struct hw_dev *dev = hw_resp_dev(qp);
@@ -38,7 +46,7 @@ struct hw_qp *hw_resp_peer(struct hw_qp *qp)
 
 	if (!peer || peer->type != qp->type || !receives(peer) || !carried(qp, dev))
 		return NULL;
-	if (peer->mod.dest_qpn != qp->qpn || hw_resp_dev(peer) != qp->dev)
+	if (peer->mod.dest_qpn != qp->qpn || hw_resp_dev(peer) != qp->dev || !same_packets(qp, peer))
 		return NULL;
 	/* UC takes the first packet of a message with any number: IB 9.8 */
 	if (qp->type == HW_RC && peer->mod.rq_psn != qp->mod.sq_psn && !qp->dev->cfg.lenient)

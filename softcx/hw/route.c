@@ -28,7 +28,7 @@ struct hw_av hw_datagram_av(const struct hw_dev *dev, const uint8_t *wqe)
 	struct hw_av av = {
 		.grh = hw_is_infiniband(dev) && grh >> 30 & 1,
 		.dlid = wqe_get16(wqe + WQE_UD_SPORT),
-		.sgid_index = grh >> 20 & 15,
+		.sgid_index = grh >> 20 & (HW_GIDS - 1),
 		.hop_limit = wqe[WQE_UD_HOP_LIMIT],
 		.dscp = wqe[WQE_UD_TCLASS] >> 2,
 		.udp_sport = wqe_get16(wqe + WQE_UD_SPORT),
@@ -53,24 +53,18 @@ static enum hw_lost lost(const struct hw_av *av, const struct hw_dev *to)
 
 static enum hw_lost lost_in_subnet(const struct hw_av *av, const struct hw_dev *to)
 {
-	uint8_t gid[16];
-
 	if (!to)
 		return HW_LOST_LID;
-	if (!av->grh)
-		return HW_LOST_ELSEWHERE;
-	for (unsigned i = 0; hw_gid(to, i, gid); i++)
-		if (memcmp(gid, av->dgid, sizeof(gid)) == 0)
-			return HW_LOST_ELSEWHERE;
-	return HW_LOST_GRH;
+	return !av->grh || hw_has_gid(to, av->dgid) ? HW_LOST_ELSEWHERE : HW_LOST_GRH;
 }
 
 struct hw_dev *hw_route(struct hw_dev *from, const struct hw_av *av, enum hw_lost *why)
 {
 	bool infiniband = hw_is_infiniband(from);
-	struct hw_dev *to = av->loopback ? from
-			    : infiniband ? hw_dev_by_lid(av->dlid)
-					 : hw_dev_by_gid(av->dgid);
+	struct hw_dev *to = av->loopback                 ? from
+			    : infiniband                 ? hw_dev_by_lid(av->dlid)
+			    : hw_has_gid(from, av->dgid) ? from
+							 : hw_dev_by_gid(av->dgid);
 	enum hw_lost reason = av->loopback ? HW_LOST_ELSEWHERE
 			      : infiniband ? lost_in_subnet(av, to)
 					   : lost(av, to);

@@ -452,6 +452,22 @@ static void datagram(void **state)
 	for (int i = 20; i < 40; i += 2)
 		sum += (unsigned)dst[i] << 8 | dst[i + 1];
 	assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff); /* what a right checksum adds up to */
+
+	/* by RoCE v1: a GRH */
+	memset(av.rgid, 0, sizeof(av.rgid));
+	av.rgid[0] = 0xfe, av.rgid[1] = 0x80, av.rgid[15] = 2;
+	hw_gid_mac(av.rgid, av.rmac);
+	av.grh_gid_fl = htobe32(1u << 30 | RIG_GID_V1 << 20);
+	rig_recv(&qb, 2, dst, 128);
+	w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
+	memcpy(w + 16, &av, sizeof(av));
+	put_seg(w + 64, src, 9, a.key);
+	rig_ring(&qa);
+	rig_run(&a);
+	rig_expect(&ca, CQE_OP_REQ);
+	assert_int_equal(wqe_get32(rig_expect(&cb, CQE_OP_RESP_SEND) + CQE_RQPN), 0x10000000 | hw_qpn(qa.qp));
+	assert_int_equal(dst[6], 0x1b);
+	assert_int_equal(dst[8 + 15], 1);
 	rig_destroy(&qa);
 	rig_destroy(&qb);
 	assert_int_equal(hw_cq_destroy(a.dev, ca.cq), 0);

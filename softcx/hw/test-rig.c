@@ -14,13 +14,14 @@ static void no_release(struct hw_mem *mem)
 
 void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte)
 {
-	uint8_t gids[2][16] = {
-		{0xfe, 0x80, [15] = gid_byte}, {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = gid_byte}};
+	const struct hw_gid gids[] = {{.raw = {0xfe, 0x80, [15] = gid_byte}},
+		{.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = gid_byte}},
+		{.raw = {0xfe, 0x80, [15] = gid_byte}, .roce_v1 = true}};
 	struct hw_mkey_attr key = {.len = RIG_MEM_BYTES,
 		.access = HW_LOCAL_WRITE | HW_REMOTE_WRITE | HW_REMOTE_READ | HW_REMOTE_ATOMIC};
 
 	memset(r, 0, sizeof(*r));
-	assert_int_equal(hw_dev_new(&r->dev, cfg, gids, 2), 0);
+	assert_int_equal(hw_dev_new(&r->dev, cfg, gids, 3), 0);
 	assert_int_equal(hw_uar_alloc(r->dev, &r->uar), 0);
 	r->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, hw_uar_fd(r->uar), 0);
 	assert_true(r->page != MAP_FAILED);

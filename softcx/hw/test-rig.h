@@ -59,6 +59,8 @@ struct rig_opt {
 
 /* Everything below fails the test when it cannot do its work. */
 void rig_open(struct rig *r, const struct hw_config *cfg);
+/** Its GIDs: link-local and IPv4 ones that end with @gid_byte, and the first again for RoCE v1. */
+enum { RIG_GID_V1 = 2 };
 void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte);
 void rig_close(struct rig *r); /* and checks that nothing is left once all objects are destroyed */
 void *rig_alloc(struct rig *r, size_t bytes); /* zeroed, 64-byte aligned, below r->key */

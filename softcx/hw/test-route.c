@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which address vectors reach the peer, and why the others do not. */
+#include "softcx/hw/route.h"
 #include "softcx/hw/test-rig.h"
 
 #include <string.h>
@@ -151,6 +152,42 @@ static void no_hops(struct hw_av *av)
 	av->hop_limit = 0;
 }
 
+static void version_1(struct hw_av *av)
+{
+	av->sgid_index = RIG_GID_V1;
+}
+
+/* Queues of RoCE v1 reach each other, and none of v2. */
+static void versions(void **state)
+{
+	struct two t;
+
+	(void)state;
+	open_two(&t);
+	version_1(&t.av[0]);
+	version_1(&t.av[1]);
+	assert_true(arrives(&t));
+	close_two(&t);
+	refuse(version_1, HW_LOST_ELSEWHERE);
+}
+
+/* An address that several devices have, as ::1, is that of the sender. */
+static void common_address(void **state)
+{
+	const struct hw_config cfg = {.seed = 1};
+	struct rig rig[2];
+	struct hw_av av;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		rig_open_gid(&rig[i], &cfg, 1);
+	rig_av(&av, gid[0]);
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(hw_route(rig[i].dev, &av, NULL), rig[i].dev);
+	for (int i = 0; i < 2; i++)
+		rig_close(&rig[i]);
+}
+
 static void bad_addresses(void **state)
 {
 	(void)state;
@@ -212,6 +249,8 @@ int main(void)
 		cmocka_unit_test(good_address),
 		cmocka_unit_test(infiniband),
 		cmocka_unit_test(bad_addresses),
+		cmocka_unit_test(versions),
+		cmocka_unit_test(common_address),
 		cmocka_unit_test(addresses),
 	};
 

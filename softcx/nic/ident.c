@@ -15,8 +15,10 @@
 enum { FIRST_LID = 2 }; /* 1 is that of the subnet manager */
 
 static const struct hosts *used;
-static uint8_t machine_gid[16 - 2][16]; /* the IPv4 addresses of this machine */
-static unsigned nmachine_gids;
+/* The addresses of this machine, without those of its loopback interface: IPv4, then IPv6 */
+static uint8_t machine_gid[HW_GIDS / 2][16];
+static unsigned nipv4, nmachine_gids;
+static bool has_ipv6; /* so that TCP reaches ::1 */
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -108,38 +110,78 @@ static void map_ipv4(uint8_t gid[16], uint32_t be)
 	memcpy(gid + 12, &be, 4);
 }
 
+static void note_machine_gid(const struct ifaddrs *i)
+{
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)i->ifa_addr;
+	uint8_t *gid = machine_gid[nmachine_gids];
+
+	has_ipv6 |= i->ifa_addr->sa_family == AF_INET6;
+	if (i->ifa_flags & IFF_LOOPBACK || nmachine_gids == COUNT(machine_gid))
+		return;
+	if (i->ifa_addr->sa_family == AF_INET)
+		map_ipv4(gid, ((const struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr);
+	else
+		memcpy(gid, &sin6->sin6_addr, 16);
+	nmachine_gids++;
+}
+
 static void find_machine_gids(void)
 {
+	static const sa_family_t families[] = {AF_INET, AF_INET6};
 	struct ifaddrs *list;
 
 	if (getifaddrs(&list))
 		return;
-	for (struct ifaddrs *i = list; i && nmachine_gids < COUNT(machine_gid); i = i->ifa_next) {
-		const struct sockaddr_in *sin = (const struct sockaddr_in *)i->ifa_addr;
-
-		if (sin && sin->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&
-			!(i->ifa_flags & IFF_LOOPBACK))
-			map_ipv4(machine_gid[nmachine_gids++], sin->sin_addr.s_addr);
+	for (unsigned f = 0; f < COUNT(families); f++) {
+		nipv4 = nmachine_gids;
+		for (struct ifaddrs *i = list; i; i = i->ifa_next)
+			if (i->ifa_addr && i->ifa_addr->sa_family == families[f] && i->ifa_flags & IFF_UP)
+				note_machine_gid(i);
 	}
 	freeifaddrs(list);
 }
 
-void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+struct table {
+	struct hw_gid *gids;
+	unsigned n;
+};
+
+/* For both versions, as Linux does (core/roce_gid_mgmt.c, update_gid) */
+static void add(struct table *t, const uint8_t gid[16])
 {
+	for (unsigned i = 0; i < t->n; i++)
+		if (memcmp(t->gids[i].raw, gid, 16) == 0)
+			return;
+	if (t->n + 2 > HW_GIDS)
+		return;
+	for (int v1 = 1; v1 >= 0; v1--) {
+		memcpy(t->gids[t->n].raw, gid, 16);
+		t->gids[t->n++].roce_v1 = v1;
+	}
+}
+
+void nic_dev_gids(unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids)
+{
+	static const uint8_t loopback[16] = {[15] = 1};
 	const uint8_t link_local[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
 		mac[3], mac[4], (uint8_t)(mac[5] + dev)};
 	unsigned number, host = nic_dev_host(dev, &number);
+	struct table t = {.gids = gids};
+	uint8_t own[16];
 
-	memcpy(gids[0], link_local, 16);
-	map_ipv4(gids[1], htonl((uint32_t)IN_LOOPBACKNET << 24 | host << 16 | (number + 1)));
-	*ngids = 2;
-	if (dev != 0)
-		return;
-	memcpy(gids[2], machine_gid, sizeof(machine_gid));
-	*ngids += nmachine_gids;
+	map_ipv4(own, htonl((uint32_t)IN_LOOPBACKNET << 24 | host << 16 | (number + 1)));
+	add(&t, link_local);
+	add(&t, own);
+	for (unsigned i = 0; dev == 0 && i < nipv4; i++)
+		add(&t, machine_gid[i]);
+	if (number == 0 && has_ipv6)
+		add(&t, loopback);
+	for (unsigned i = nipv4; dev == 0 && i < nmachine_gids; i++)
+		add(&t, machine_gid[i]);
+	*ngids = t.n;
 }
 
-void ident_gids(const struct profile *profile, unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+void ident_gids(const struct profile *profile, unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids)
 {
 	uint64_t guid = nic_dev_guid(dev);
 
@@ -148,10 +190,10 @@ void ident_gids(const struct profile *profile, unsigned dev, uint8_t gids[16][16
 		return;
 	}
 	*ngids = 1;
-	memset(gids[0], 0, 16);
-	gids[0][0] = 0xfe; /* the default prefix, as before any subnet manager sets one */
-	gids[0][1] = 0x80;
-	memcpy(gids[0] + 8, &guid, sizeof(guid));
+	memset(&gids[0], 0, sizeof(gids[0]));
+	gids[0].raw[0] = 0xfe; /* the default prefix, as before any subnet manager sets one */
+	gids[0].raw[1] = 0x80;
+	memcpy(gids[0].raw + 8, &guid, sizeof(guid));
 }
 
 uint16_t ident_lid(unsigned dev)

@@ -5,12 +5,14 @@
  *
  * Device d of the first host has 127.0.0.(d+1), and the first of them the other addresses that this machine
  * has at ident_init(). Device d of host h (counted from 0) has 127.h.0.(d+1): TCP reaches these addresses on
- * Linux without any set-up, so programs that meet over TCP can be given them as well.
+ * Linux without any set-up, so programs that meet over TCP can be given them as well. The first device of
+ * each host has ::1, if this machine has IPv6.
  */
 #ifndef SOFTCX_NIC_IDENT_H
 #define SOFTCX_NIC_IDENT_H
 
 #include "softcx/devices/profile.h"
+#include "softcx/hw/hw.h"
 #include "softcx/proto/hosts.h"
 
 /** The hosts of this process, which outlive all use of them. */
@@ -18,7 +20,7 @@ void ident_init(const struct hosts *hosts);
 const struct host *ident_host(unsigned dev);
 /** The GIDs in the table of the device's port: on RoCE those of its addresses, nic_dev_gids(); on InfiniBand
  * one, the subnet's prefix and the GUID. */
-void ident_gids(const struct profile *profile, unsigned dev, uint8_t gids[16][16], unsigned *ngids);
+void ident_gids(const struct profile *profile, unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids);
 /** The LID of its port, which means something on InfiniBand. */
 uint16_t ident_lid(unsigned dev);
 /** "mlx5_0", or "HOST/mlx5_0" when there is more than one host. Returns @label. */

@@ -146,7 +146,7 @@ static int make_devices(struct server *s)
 
 	for (unsigned i = 0, host = 0; i < s->cfg.hosts->ndevs && rc == 0; i++) {
 		struct hw_config hw = s->cfg.hw;
-		uint8_t gids[16][16] = {{0}};
+		struct hw_gid gids[HW_GIDS] = {0};
 		unsigned ngids;
 
 		hw.seed += i;
@@ -155,7 +155,7 @@ static int make_devices(struct server *s)
 			hw.port_of = s->devs[s->cfg.hosts->host[host].first];
 		hw.lid = ident_lid(i);
 		ident_gids(hw.profile, i, gids, &ngids);
-		rc = hw_dev_new(&s->devs[i], &hw, (const uint8_t(*)[16])gids, ngids);
+		rc = hw_dev_new(&s->devs[i], &hw, gids, ngids);
 	}
 	return rc < 0 ? rc : ucma_net_new(&s->net, s->devs, s->cfg.hosts->ndevs);
 }

@@ -101,7 +101,7 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 		[PROFILE_HDR] = "200 Gb/sec (4X HDR)",
 		[PROFILE_NDR] = "400 Gb/sec (4X NDR)"};
 	bool infiniband = p->value[PROFILE_LINK] == PROFILE_INFINIBAND;
-	uint8_t gids[16][16] = {{0}};
+	struct hw_gid gids[HW_GIDS] = {0};
 	unsigned ngids;
 
 	ident_gids(p, dev, gids, &ngids);
@@ -114,8 +114,8 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 	attr(rc, dir, port, "sm_sl", "0");
 	attr(rc, dir, port, "cap_mask", infiniband ? "0x00010000" : "0x04010000");
 	attr(rc, dir, port, "pkeys/0", "0xffff");
-	for (unsigned i = 0; i < 16; i++) {
-		const uint8_t *g = gids[i];
+	for (unsigned i = 0; i < HW_GIDS; i++) {
+		const uint8_t *g = gids[i].raw;
 		char name[48];
 
 		snprintf(name, sizeof(name), "gids/%u", i);
@@ -124,11 +124,13 @@ static void write_port(int *rc, const char *dir, const char *port, const struct 
 			g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14],
 			g[15]);
 		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
-		attr(rc, dir, port, name, infiniband ? "IB/RoCE v1" : "RoCE v2");
-		if (i >= ngids || infiniband)
-			continue;
+		/* Those of an empty GID cannot be read: driver/sysfs.h */
+		attr(rc, dir, port, name, "%s",
+			i >= ngids                      ? ""
+			: infiniband || gids[i].roce_v1 ? "IB/RoCE v1"
+							: "RoCE v2");
 		snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
-		attr(rc, dir, port, name, "lo");
+		attr(rc, dir, port, name, "%s", i >= ngids || infiniband ? "" : "lo");
 	}
 }
 

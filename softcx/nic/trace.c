@@ -119,6 +119,7 @@ static void add_path(struct softcx_trace *rec, const struct trace_source *source
 	rec->dscp = mod.av.dscp;
 	rec->hop_limit = mod.av.hop_limit;
 	rec->udp_sport = mod.av.udp_sport;
+	rec->roce_v1 = !mod.av.loopback && hw_gid_is_v1(dev, mod.av.sgid_index);
 }
 
 static void on_trace(void *arg, const struct hw_trace *t)

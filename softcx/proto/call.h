@@ -123,9 +123,10 @@ uint64_t nic_now(void);
 
 /*
  * Devices of all hosts are numbered in one row; @dev is such a number.
- * GIDs and addresses are numbered like this everywhere: index 0 link-local, 1.. IPv4-mapped.
+ * GIDs are in the order of the kernel (core/cache.c, core/roce_gid_mgmt.c): those of the MAC address, of IPv4
+ * addresses, of IPv6 ones; each for RoCE v1 and then for v2.
  */
-void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids);
+void nic_dev_gids(unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids);
 /** The network interface of the GID table: lo, which has this index in every network namespace (Linux,
  * drivers/net/loopback.c). */
 enum { NIC_DEV_IFINDEX = 1 };

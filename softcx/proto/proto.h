@@ -184,6 +184,7 @@ struct softcx_trace {
 	uint8_t sgid[16], dgid[16];
 	uint8_t smac[6], dmac[6], dscp, hop_limit; /* of the headers of its packets */
 	uint16_t udp_sport;
+	uint8_t roce_v1;               /* packets have the header of RoCE v1, without UDP */
 	char device[SOFTCX_MAX_LABEL]; /* "mlx5_0", or "HOST/mlx5_0" when there are several hosts */
 	uint8_t wqe[256];              /* the first bytes of it */
 };

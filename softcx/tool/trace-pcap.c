@@ -23,6 +23,7 @@ enum {
 	OPT_COMMENT = 1,
 	OPT_TSRESOL = 9,
 	ROCE_PORT = 4791,
+	ROCE_V1_TYPE = 0x8915, /* of Ethernet */
 	ICRC = 4,
 	SHOWN = 4096 + 256, /* longest frame that is shown whole: an MTU of data and its headers */
 };
@@ -109,7 +110,7 @@ static uint16_t length16(uint64_t len)
 	return len > 0xffff ? 0xffff : (uint16_t)len;
 }
 
-/* @len: bytes after the UDP header. */
+/* @len: bytes after the UDP header, of RoCE v1 after the GRH. */
 static void put_network(struct bytes *b, const struct softcx_trace *rec, const uint8_t dgid[16], uint64_t len)
 {
 	bool v4 = is_ipv4(rec->sgid) && is_ipv4(dgid);
@@ -118,6 +119,14 @@ static void put_network(struct bytes *b, const struct softcx_trace *rec, const u
 
 	put(b, rec->dmac, sizeof(rec->dmac));
 	put(b, rec->smac, sizeof(rec->smac));
+	if (rec->roce_v1) { /* annex A16: a GRH, whose next header is IBA */
+		put16(b, ROCE_V1_TYPE);
+		put32(b, 0x60000000 | (uint32_t)rec->dscp << 22);
+		put32(b, (uint32_t)length16(len) << 16 | 0x1b00 | rec->hop_limit);
+		put(b, rec->sgid, 16);
+		put(b, dgid, 16);
+		return;
+	}
 	put16(b, v4 ? 0x0800 : 0x86dd);
 	ip = b->len;
 	if (v4) {

@@ -167,6 +167,8 @@ void ucma_addr_gid(const struct sockaddr_storage *addr, uint8_t gid[16])
 	}
 }
 
+enum { LINK_LOCAL = 1, FIRST_IPV4 = 3 }; /* of RoCE v2, in nic_dev_gids() */
+
 static void set_where(struct ucma_where *where, unsigned dev, unsigned gid_index, const uint8_t gid[16])
 {
 	unsigned number;
@@ -188,47 +190,53 @@ unsigned ucma_addr_first_dev(unsigned ndevs, unsigned host)
 void ucma_addr_of_dev(
 	unsigned dev, sa_family_t family, struct sockaddr_storage *addr, struct ucma_where *where)
 {
-	uint8_t gids[16][16];
-	unsigned n, i = family == AF_INET ? 1 : 0;
+	struct hw_gid gids[HW_GIDS];
+	unsigned n, i = family == AF_INET ? FIRST_IPV4 : LINK_LOCAL;
 
 	nic_dev_gids(dev, gids, &n);
-	set_where(where, dev, i, gids[i]);
+	set_where(where, dev, i, gids[i].raw);
 	memset(addr, 0, sizeof(*addr));
 	addr->ss_family = family;
 	if (family == AF_INET)
-		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gids[i] + 12, 4);
+		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gids[i].raw + 12, 4);
 	if (family == AF_INET6) {
-		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, gids[i], 16);
+		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, gids[i].raw, 16);
 		((struct sockaddr_in6 *)addr)->sin6_scope_id = NIC_DEV_IFINDEX;
 	}
+}
+
+/* By RoCE v2, which Linux prefers where a device has it: cma.c, CMA_PREFERRED_ROCE_GID_TYPE */
+static bool find_on(unsigned dev, const uint8_t want[16], struct ucma_where *where)
+{
+	struct hw_gid gids[HW_GIDS];
+	unsigned n;
+
+	nic_dev_gids(dev, gids, &n);
+	for (unsigned i = 0; i < n; i++)
+		if (!gids[i].roce_v1 && memcmp(gids[i].raw, want, 16) == 0) {
+			set_where(where, dev, i, want);
+			return true;
+		}
+	return false;
 }
 
 int ucma_addr_find(
 	unsigned ndevs, unsigned host, const struct sockaddr_storage *addr, struct ucma_where *where)
 {
 	struct sockaddr_storage first;
-	uint8_t want[16], gids[16][16];
-	unsigned dev, i, n;
+	uint8_t want[16];
+	unsigned number;
 
 	if (addr->ss_family != AF_INET && addr->ss_family != AF_INET6)
 		return -ENODEV;
 	ucma_addr_gid(addr, want);
-	for (dev = 0; dev < ndevs; dev++) {
-		nic_dev_gids(dev, gids, &n);
-		for (i = 0; i < n; i++) {
-			if (memcmp(gids[i], want, sizeof(want)))
-				continue;
-			set_where(where, dev, i, gids[i]);
-			return 0;
-		}
-	}
+	/* the own host's before others': ::1 is an address of each */
+	for (int own = 1; own >= 0; own--)
+		for (unsigned dev = 0; dev < ndevs; dev++)
+			if ((nic_dev_host(dev, &number) == host) == own && find_on(dev, want, where))
+				return 0;
 	if (!ndevs || !of_this_machine(addr))
 		return -ENODEV;
-	if (addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6(addr)->sin6_addr))
-		dev = ucma_addr_first_dev(ndevs, host);
-	else
-		dev = 0;
-	/* by the GID of its IPv4 address, whatever the family */
-	ucma_addr_of_dev(dev, AF_INET, &first, where);
+	ucma_addr_of_dev(0, addr->ss_family, &first, where);
 	return 0;
 }

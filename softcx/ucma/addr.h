@@ -4,7 +4,8 @@
  *
  * The emulated network has one segment, and every port on it is in this NIC process. So an address is
  * reachable if a device has it as a GID, or if it is an address of this machine (127.0.0.0/8 included), all
- * of which belong to device 0. ::1 and the wildcards are the first device of the caller's host. AF_IB
+ * of which belong to device 0. ::1 is a GID of the first device of each host, and means the caller's, as the
+ * wildcards do. AF_IB
  * addresses are known only as wildcards, as on Linux for a RoCE port (drivers/infiniband/core/cma.c:
  * cma_resolve_ib_dev wants a port with rdma_cap_af_ib). Ports are in host byte order here.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/fault.h"
+#include "softcx/ucma/addr.h"
 #include "softcx/ucma/test-app.h"
 
 #include <linux/capability.h>
@@ -268,6 +269,23 @@ static void link_local(void **state)
 	assert_int_equal(app_addresses(client, a).node_guid, 0x1235);
 }
 
+/* ::1 is a GID of the first device of each host, and means that of the own host. */
+static void loopback6(void **state)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_storage addr = {0};
+	struct ucma_where where;
+
+	(void)state;
+	memcpy(&addr, &six, sizeof(six));
+	for (unsigned host = 0; host < 2; host++) {
+		assert_int_equal(ucma_addr_find(APP_DEVS, host, &addr, &where), 0);
+		assert_int_equal(where.dev, 2 * host);
+		assert_int_equal(where.gid_index, 5);
+		assert_memory_equal(where.gid, &six.sin6_addr, 16);
+	}
+}
+
 static void ephemeral_ports_are_shared(void **state)
 {
 	enum { PORTS = 60999 - 32768 + 1 };
@@ -382,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(options, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(low_ports, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(link_local, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(loopback6, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(ephemeral_ports_are_shared, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(
 			resolving_through_a_port_that_is_down, app_setup, app_teardown),

@@ -46,16 +46,15 @@ int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file)
 	return 0;
 }
 
-void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+void nic_dev_gids(unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids)
 {
-	memset(gids, 0, 256);
-	gids[0][0] = 0xfe;
-	gids[0][1] = 0x80;
-	gids[0][15] = (uint8_t)dev;
-	gids[1][10] = gids[1][11] = 0xff;
-	gids[1][12] = 10;
-	gids[1][15] = (uint8_t)(dev + 1);
-	*ngids = 2;
+	const struct hw_gid own[] = {{.raw = {0xfe, 0x80, [15] = (uint8_t)dev}, .roce_v1 = true},
+		{.raw = {0xfe, 0x80, [15] = (uint8_t)dev}},
+		{.raw = {[10] = 0xff, 0xff, 10, [15] = (uint8_t)(dev + 1)}, .roce_v1 = true},
+		{.raw = {[10] = 0xff, 0xff, 10, [15] = (uint8_t)(dev + 1)}},
+		{.raw = {[15] = 1}, .roce_v1 = true}, {.raw = {[15] = 1}}};
+	memcpy(gids, own, sizeof(own));
+	*ngids = dev % 2 ? 4 : 6; /* ::1 is that of the first device of a host */
 }
 
 uint64_t nic_now(void)
@@ -326,7 +325,7 @@ struct pair app_connected(void)
 
 int app_setup(void **state)
 {
-	uint8_t gids[16][16];
+	struct hw_gid gids[HW_GIDS];
 	unsigned n;
 
 	(void)state;
@@ -334,7 +333,7 @@ int app_setup(void **state)
 	app_now = 1;
 	for (unsigned i = 0; i < APP_DEVS; i++) {
 		nic_dev_gids(i, gids, &n);
-		if (hw_dev_new(&devs[i], &(struct hw_config){.seed = 1}, (const uint8_t(*)[16])gids, n))
+		if (hw_dev_new(&devs[i], &(struct hw_config){.seed = 1}, gids, n))
 			return -1;
 	}
 	if (ucma_net_new(&net, devs, APP_DEVS) || ucma_open(net, 0, wake, NULL, &server) ||

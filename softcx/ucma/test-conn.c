@@ -82,7 +82,7 @@ static void queue_attributes(void **state)
 						 IBV_QP_MIN_RNR_TIMER);
 	assert_int_equal(a.dest_qp_num, 0x200 + p.passive);
 	assert_int_equal(a.ah_attr.is_global, 1);
-	assert_int_equal(a.ah_attr.grh.sgid_index, 1);
+	assert_int_equal(a.ah_attr.grh.sgid_index, 3); /* of RoCE v2 */
 	assert_int_equal(a.ah_attr.grh.dgid[12], 10);
 	assert_int_equal(a.ah_attr.dlid, 0);
 	assert_int_equal(a.min_rnr_timer, 0);

@@ -164,7 +164,9 @@ bool uverbs_caps_gid(const struct hw_dev *dev, uint32_t index, struct ib_uverbs_
 		return false;
 	entry->gid_index = index;
 	entry->port_num = 1;
-	entry->gid_type = hw_is_infiniband(dev) ? IB_UVERBS_GID_TYPE_IB : IB_UVERBS_GID_TYPE_ROCE_V2;
+	entry->gid_type = hw_is_infiniband(dev)      ? IB_UVERBS_GID_TYPE_IB
+			  : hw_gid_is_v1(dev, index) ? IB_UVERBS_GID_TYPE_ROCE_V1
+						     : IB_UVERBS_GID_TYPE_ROCE_V2;
 	entry->netdev_ifindex = hw_is_infiniband(dev) ? 0 : NIC_DEV_IFINDEX;
 	return true;
 }
@@ -247,7 +249,7 @@ static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_roce_cap_r_roce_min_src_udp_port, UVERBS_MIN_UDP_SPORT);
 	prm_set(p, PRM_roce_cap_r_roce_max_src_udp_port, UVERBS_MAX_UDP_SPORT);
 	prm_set(p, PRM_roce_cap_qp_ts_format, fact(hw, PROFILE_CLOCKS));
-	prm_set(p, PRM_roce_cap_roce_version, 4); /* bit 2: RoCE v2 */
+	prm_set(p, PRM_roce_cap_roce_version, 1 << 0 | 1 << 2); /* RoCE v1 and v2 */
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }
 

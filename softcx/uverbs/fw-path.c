@@ -60,6 +60,10 @@ int uverbs_fw_read_path(
 	 * packet has a GRH, so the bit is reserved and should not be set */
 	if (prm_get(ads, PRM_ads_grh) || prm_get(ads, PRM_ads_rlid) || prm_get(ads, PRM_ads_mlid))
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PATH);
+	/* and these for RoCE v2 only; rdma-core tests/mlx5_base.py: "UDP sport must be reserved for roce v1"
+	 */
+	if (hw_gid_is_v1(file->dev, av->sgid_index))
+		return av->udp_sport || av->dscp ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PATH) : 0;
 	return av->udp_sport < UVERBS_MIN_UDP_SPORT ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SPORT) : 0;
 }
 

@@ -162,6 +162,8 @@ static void set_path(
 	hw_gid_mac(av->dgid, av->dmac);
 	av->sgid_index = a->dest.sgid_index;
 	av->hop_limit = IP_HOP_LIMIT;
+	if (hw_gid_is_v1(dev, av->sgid_index))
+		return;
 	av->dscp = a->dest.traffic_class >> 2;
 	av->udp_sport = udp_sport(a->dest.flow_label, local_qpn, a->dest_qp_num & 0xffffff);
 }

@@ -111,15 +111,16 @@ int nic_call_mem(
 	return 0;
 }
 
-void nic_dev_gids(unsigned dev, uint8_t gids[16][16], unsigned *ngids)
+void nic_dev_gids(unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids)
 {
 	static const uint8_t lo[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
 
 	(void)dev;
-	memset(gids, 0, 256);
-	gids[0][0] = 0xfe;
-	gids[0][1] = 0x80;
-	memcpy(gids[1], lo, 16);
+	memset(gids, 0, 2 * sizeof(gids[0]));
+	gids[0].raw[0] = 0xfe;
+	gids[0].raw[1] = 0x80;
+	gids[0].roce_v1 = true;
+	memcpy(gids[1].raw, lo, 16);
 	*ngids = 2;
 }
 
@@ -270,7 +271,7 @@ int app_destroy_by_ioctl(uint16_t object, uint16_t method, uint16_t id, uint64_t
 int app_setup_profile(const struct profile *profile)
 {
 	const struct hw_config cfg = {.lenient = true, .profile = profile};
-	uint8_t gids[16][16];
+	struct hw_gid gids[HW_GIDS];
 	unsigned n;
 
 	memset(&app, 0, sizeof(app));

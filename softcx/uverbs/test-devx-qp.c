@@ -46,6 +46,7 @@ static void test_paths(void **state)
 		{PRM_ads_vhca_port_num, 0, SYN_PORT},
 		{PRM_ads_vhca_port_num, 2, SYN_PORT},
 		{PRM_ads_src_addr_index, 2, SYN_GID},
+		{PRM_ads_src_addr_index, 0, SYN_PATH}, /* RoCE v1 has neither UDP port nor DSCP */
 		{PRM_ads_grh, 1, SYN_PATH},
 		{PRM_ads_rlid, 1, SYN_PATH},
 		{PRM_ads_mlid, 1, SYN_PATH},

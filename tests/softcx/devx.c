@@ -110,7 +110,7 @@ static uint64_t cap(enum prm_cap_type page, unsigned bit, unsigned width)
 	return prm_get(out + PRM_query_hca_cap_out_capability_byte, bit, width);
 }
 
-/* To the port itself by its IPv4 address, which GID 1 of RoCE has */
+/* To the port itself by its link-local address, which GID 1 of RoCE has */
 static void set_own_address(uint8_t *ads)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 64}};

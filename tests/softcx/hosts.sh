@@ -35,10 +35,10 @@ expect_line b-devices '^ mlx5_0 '
 [[ $(cat "$work"/[ab]-devices | awk '/mlx5/ { print $2 }' | sort -u | wc -l) -eq 3 ]] || fail "two devices have one GUID" "$work/a-devices" "$work/b-devices"
 on_nic devinfo --host a ibv_devinfo -v -d mlx5_1 -i 1 || fail ibv_devinfo "$work/devinfo"
 expect_line devinfo 'hca_id: mlx5_1'
-! $by_gid || expect_line devinfo 'GID\[ *1\]: ::ffff:127.0.0.2, RoCE v2'
+! $by_gid || expect_line devinfo 'GID\[ *3\]: ::ffff:127.0.0.2, RoCE v2'
 on_nic devinfo --host b ibv_devinfo -v || fail ibv_devinfo "$work/devinfo"
 expect_line devinfo 'hca_id: mlx5_0'
-! $by_gid || expect_line devinfo 'GID\[ *1\]: ::ffff:127.1.0.1, RoCE v2'
+! $by_gid || expect_line devinfo 'GID\[ *3\]: ::ffff:127.1.0.1, RoCE v2'
 on_nic devices ibv_devices
 cmp -s "$work/devices" "$work/a-devices" || fail "a command without --host is not on the first one" "$work/devices"
 ok "each host has its devices"
@@ -95,7 +95,7 @@ ok "faults of a device of another host"
 "$SOFTCX" run --dir "$work/other" --hosts x,y --host y "$SOFTCX" run ibv_devinfo -v >"$work/devinfo" 2>&1 ||
 	fail "softcx run --hosts x,y --host y" "$work/devinfo" "$work/other/nic.log"
 expect_line devinfo 'hca_id: mlx5_0'
-! $by_gid || expect_line devinfo 'GID\[ *1\]: ::ffff:127.1.0.1'
+! $by_gid || expect_line devinfo 'GID\[ *3\]: ::ffff:127.1.0.1'
 "$SOFTCX" stop --dir "$work/other"
 ok "run starts a NIC with hosts, and a command on a host stays there"
 

@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 
 # an InfiniBand port has LIDs, and paths need no GID
-link=$(fact port.link) path='GID\[ *1\]: ::ffff:.*, RoCE v2' atomics=ATOMIC_HCA
+link=$(fact port.link) path='GID\[ *3\]: ::ffff:.*, RoCE v2' atomics=ATOMIC_HCA
 [[ $link == Ethernet ]] || path='port_lid: [1-9]'
 [[ $(fact has.host_atomics) == true ]] || atomics=ATOMIC_NONE
 

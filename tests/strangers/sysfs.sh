@@ -56,6 +56,14 @@ expect "PCI ids" "0x15b3 $id" bash -c "echo \$(cat $function/vendor $function/de
 expect "uevent" "PCI_SLOT_NAME=5c00:01:00.0" grep SLOT "$function/uevent"
 expect "the link" "$slot" bash -c "echo \$(cat $function/current_link_*)"
 ! able "a network interface" port.link=Ethernet || expect "the interface" "lo" ls /sys/class/infiniband/mlx5_0/device/net
+if able "GIDs of addresses" port.link=Ethernet; then
+	types=/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types
+	# shellcheck disable=SC2016 # for the other shell
+	expect "each GID for both versions of RoCE" "IB/RoCE v1,RoCE v2,IB/RoCE v1,RoCE v2," bash -c "for i in {0..3}; do printf '%s,' \"\$(<$types/\$i)\"; done"
+	on_nic out cat "$types/4" && fail "an index without a GID has a type" "$work/out"
+	grep -q 'Invalid argument' "$work/out" || fail "the type of an index without a GID" "$work/out"
+	ok "an index without a GID has no type"
+fi
 # shellcheck disable=SC2016 # for the other shell
 expect "a folder to work in" "$function 4: ACTIVE" \
 	bash -c 'cd /sys/class/infiniband/mlx5_0/device && echo "$(pwd -P) $(cat infiniband/mlx5_0/ports/1/state)"'
