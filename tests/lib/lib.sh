@@ -26,9 +26,16 @@ limit=${TEST_LIMIT:-120}
 # the same for a background program, which runs for the whole test
 background_limit=${TEST_SECONDS:-900}
 
-# The address that tests connect to. rdma_cm ports belong to the NIC of the test, so no other test uses them.
+# The address that tests connect to, of IPv6 if $TEST_IP is 6. rdma_cm ports belong to the NIC of the test, so no other test uses them.
 # shellcheck disable=SC2034 # used by tests
 address=127.0.0.1
+if [[ ${TEST_IP-} == 6 ]]; then
+	grep -q lo /proc/net/if_inet6 2>/dev/null || {
+		echo "this machine has no IPv6" >&2
+		exit 77
+	}
+	address=::1
+fi
 
 end_processes()
 {
@@ -140,6 +147,7 @@ two_hosts()
 	server_on=(--host b)
 	# shellcheck disable=SC2034 # used by tests
 	address=127.1.0.1
+	[[ ${TEST_IP-} != 6 ]] || address=fe80::e42:a1ff:fea2:2%lo # the link-local address of the third device
 }
 
 # expect_work DEVICE...: each device has executed WQEs.

@@ -40,11 +40,21 @@ by_cpu()
 	[[ ${ENGINE-} == cpu || (${ENGINE-} == mixed && $(($1 % 2)) -eq 1) ]]
 }
 
+# The settings of a daemon that listens at the address of the test: on all addresses of the device, if it is a link-local one.
+listening()
+{
+	case $address in
+	*%*) printf 'listen = "[::]:%s"; device = "mlx5_0";\n' "$port" ;;
+	*:*) printf 'listen = "[%s]:%s";\n' "$address" "$port" ;;
+	*) printf 'listen = "%s:%s";\n' "$address" "$port" ;;
+	esac
+}
+
 # configure_reddnd [CONFIG]: writes the configuration of the daemon: this text, or else stdin, with ENGINE as the engine, the address
 # of the test, and the programs of the tree.
 configure_reddnd()
 {
-	printf 'listen = "%s:%s";\n%s\nprograms = "%s";\n' "$address" "$port" "$(with_engine "${1-$(cat)}")" "$programs" >"$work/reddnd.conf"
+	printf '%s\n%s\nprograms = "%s";\n' "$(listening)" "$(with_engine "${1-$(cat)}")" "$programs" >"$work/reddnd.conf"
 }
 
 # start_reddnd CONFIG: starts a daemon with this text in its configuration, and with ENGINE as the engine. Sets $reddnd to the process
