@@ -31,8 +31,14 @@ static const char *consequence(enum probe_number number, unsigned value)
 	}
 }
 
+/* Where one of these does not hold, the CPU executes all offloads */
+static bool chains_need(enum probe_number number)
+{
+	return number == PROBE_CHAIN || number == PROBE_MESSAGE_LIMIT;
+}
+
 /*
- * 0, or the negative errno for which the daemon cannot start. A device that runs chains may refuse what a
+ * 0, or the negative errno for which no chains run. A device that runs chains may refuse what a
  * single check needs: what that check would have shown is taken not to hold, and only offloads that need it
  * are disabled. A shortage does not tell what the device can do.
  */
@@ -44,7 +50,7 @@ static int heed(
 
 	if (result->verdict == PROBE_HOLDS)
 		return 0;
-	if (result->error && (check->number == PROBE_CHAIN || rnic_is_shortage(result->error))) {
+	if (result->error && (chains_need(check->number) || rnic_is_shortage(result->error))) {
 		log_error("%s: cannot try if %s: %s", name, check->assumes, result->words);
 		return result->error;
 	}
@@ -53,7 +59,7 @@ static int heed(
 			result->words);
 		return 0;
 	}
-	if (check->number == PROBE_CHAIN) {
+	if (chains_need(check->number)) {
 		log_error("%s does not run chains as it must: %s", name, result->words);
 		return -EIO;
 	}
@@ -91,9 +97,6 @@ static void observe(
 		break;
 	case PROBE_WQE_CHECKS:
 		seen->unchecked_wqes = result->value;
-		break;
-	case PROBE_MESSAGE_LIMIT:
-		seen->limits_messages = holds;
 		break;
 	default:
 		break;

@@ -113,7 +113,7 @@ static const struct probe_check checks[] = {
 		"IB 10.3.1; that an error ends a WAIT is assumed", 0, check_failing_read},
 	{PROBE_MESSAGE_LIMIT, "message-limit",
 		"a message that is longer than its queue pair allows (QPC.log_msg_max) is not sent",
-		"a reply that is too long is charged, but sent",
+		"the NIC runs no chains: the CPU executes all offloads",
 		"Linux mlx5_ifc.h has the field; its effect is assumed", PROBE_AT_START, check_message_limit},
 
 	{PROBE_ATOMICS, "atomics",

@@ -19,6 +19,7 @@ static const struct probe_check checks[] = {
 	{.number = PROBE_FETCH, .assumes = "nothing is fetched early", .flags = PROBE_AT_START},
 	{.number = PROBE_FENCED_ENABLE, .assumes = "fences hold", .flags = PROBE_AT_START | PROBE_IF_ASKED},
 	{.number = PROBE_FLUSH, .assumes = "flushes are counted", .flags = PROBE_AT_START},
+	{.number = PROBE_MESSAGE_LIMIT, .assumes = "messages are limited", .flags = PROBE_AT_START},
 	{.number = PROBE_ATOMICS, .assumes = "atomics work", .flags = PROBE_AT_START},
 	{.number = PROBE_MASKED_ATOMICS, .assumes = "masks work", .flags = PROBE_AT_START},
 };
@@ -83,6 +84,9 @@ static void test_no_chains(void **state)
 
 	(void)state;
 	assert_int_equal(start(PROBE_CHAIN, r, &seen), -EIO);
+	assert_int_equal(start(PROBE_MESSAGE_LIMIT, r, &seen), -EIO);
+	r = (struct probe_result){.error = -EREMOTEIO, .words = "CREATE_QP fails"};
+	assert_int_equal(start(PROBE_MESSAGE_LIMIT, r, &seen), -EREMOTEIO);
 	r = (struct probe_result){.error = -ENOMEM, .words = "no memory"};
 	assert_int_equal(start(PROBE_CHAIN, r, &seen), -ENOMEM);
 }

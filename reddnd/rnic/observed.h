@@ -33,7 +33,6 @@ struct rnic_observed {
 	bool fenced_enables;      /* a SEND_EN heeds a fence */
 	bool unchecked_wqes;      /* index and QPN in a WQE are ignored */
 	bool reset_drops_enables; /* a SEND_EN for a queue in RESET does nothing, and nothing later */
-	bool limits_messages;     /* a message longer than its QP allows fails */
 };
 
 #endif

@@ -33,8 +33,7 @@ struct rnic_qp_attr {
 	uint32_t sq_wqebbs;
 	uint64_t db_off;
 	const struct rnic_cq *send_cq, *recv_cq;
-	/* Bytes of a message that it sends, at most; rounded up to a power of two. 0: what the device can.
-	 * The device may not heed it: rnic_observed.limits_messages */
+	/* Bytes of a message that it sends, at most; rounded up to a power of two. 0: what the device can */
 	uint32_t max_message;
 	bool managed;    /* the SQ runs only as far as SEND_EN allows */
 	bool managed_rq; /* and the RQ only as far as RECV_EN does: rnic_qp_post_recvs() has no effect */

@@ -21,7 +21,6 @@ void actions_drop(struct dispatch *d, struct session *s, bool intact)
 	late_remove(&d->late, s);
 	budgets_end(&d->budgets, s);
 	session_end(s, intact);
-	session_charge_rest(s);
 	pacer_forget(&d->shared->pacer, s);
 	live_remove(d, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);

@@ -30,7 +30,6 @@ static struct shared shared;
 
 int __wrap_timers_begin(struct timers *t, struct session *s);
 void __wrap_accounting_update(struct accounting *a, struct session *s);
-void __wrap_session_charge_rest(struct session *s);
 void __wrap_session_end(struct session *s, bool intact);
 
 int __wrap_timers_begin(struct timers *t, struct session *s)
@@ -42,11 +41,6 @@ int __wrap_timers_begin(struct timers *t, struct session *s)
 void __wrap_accounting_update(struct accounting *a, struct session *s)
 {
 	(void)a;
-	(void)s;
-}
-
-void __wrap_session_charge_rest(struct session *s)
-{
 	(void)s;
 }
 

@@ -211,23 +211,6 @@ void session_count_outcomes(struct session *s)
 	}
 }
 
-/* A NIC that limits messages has sent none that was too long, whatever the length in its WQE */
-void session_charge_rest(struct session *s)
-{
-	uint64_t received = session_received(s);
-
-	assert(s->ended);
-	/* nor does the CPU */
-	if (s->cpu || rnic_device_caps(rnic_pd_device(s->domain->pd))->observed.limits_messages)
-		return;
-	for (; s->counters.read < received; s->counters.read++) {
-		struct outcome out = read_at(s, s->counters.read, s->queues.env.queue[0].ring);
-
-		if (out.bytes > session_price(s))
-			settle(s, s->counters.read, out.bytes);
-	}
-}
-
 /* Arms the instances before number @to */
 static void arm(struct session *s, uint64_t to)
 {

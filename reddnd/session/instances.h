@@ -39,7 +39,5 @@ uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session
  * without limits remain unseen. */
 void session_count_outcomes(struct session *s);
-/** After session_end(): charges limits in bytes for replies that were under way, if they were too long. */
-void session_charge_rest(struct session *s);
 
 #endif

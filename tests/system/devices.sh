@@ -41,7 +41,6 @@ reset-enable-fails) logged=("$reset"': it fails: local queue pair operation erro
 reset-enable-stays) logged=("$reset"': the queue runs from it when it is connected again$') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
-no-message-limit) logged=('it limits the length of messages: no: a reply that is too long is charged, but sent$') ;;
 cx6dx-rtc | enables-around | ignores-fence) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac

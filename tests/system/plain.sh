@@ -13,6 +13,7 @@ export SOFTCX_DEVICE=$1 ENGINE=auto
 case $1 in
 plain) why='it takes no direct commands (DEVX)' ;;
 no-cross-channel) why='it lacks: cross-channel work requests (WAIT, SEND_EN)' ;;
+no-message-limit) why='it failed the self-test (see the log)' ;;
 *) fail "usage: plain.sh DEVICE" ;;
 esac
 "$GET_PROPERTY" make small 1 "$work/table" || fail "no table"
