@@ -24,10 +24,6 @@ no-masked-atomics)
 		"order|its program needs masked atomics, which the device has not"
 		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
 	;;
-small-inline)
-	disabled=("recycled|the device has no send WQEs of 512 bytes, without which no chain can be recycled"
-		"loop|the device has no send WQEs of 512 bytes, without which there are no loops without a bound")
-	;;
 recv-en-broken)
 	logged=('RECV_EN does not work: a RECV_EN enabled nothing$')
 	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled; mode = \"unrolled\" would do")
@@ -41,7 +37,7 @@ reset-enable-fails) logged=("$reset"': it fails: local queue pair operation erro
 reset-enable-stays) logged=("$reset"': the queue runs from it when it is connected again$') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
-cx6dx-rtc | enables-around | ignores-fence) ;;
+cx6dx-rtc) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 

@@ -14,9 +14,7 @@ cx5) ;;
 big-endian-atomics) not=(atomics) ;;
 bluefield3) not=(doorbell) ;;
 cx6dx-rtc) not=(timestamps) ;;
-enables-around) not=(smaller-enable) ;;
 flush-to-doorbell) not=(flush) ;;
-ignores-fence) not=(fenced-enable) ;;
 ignores-index) not=(wqe-checks) ;;
 infiniband) not=(forced-loopback) untried=(accepted) ;;
 no-loopback) not=(forced-loopback) ;;
@@ -26,7 +24,6 @@ no-message-limit) not=(message-limit) ;;
 prefetch-256) not=(fetch) ;;
 recv-en-broken) not=(recv-enable) untried=(smaller-recv-enable) ;;
 reset-enable-fails | reset-enable-stays) not=(reset-enable) ;;
-small-inline) not=(long-wqes) ;;
 *) fail "usage: probe.sh DEVICE" ;;
 esac
 case $1 in
