@@ -27,6 +27,19 @@ expect 64 '^usage: reddnc check FILE' "$REDDNC" check
 expect 64 'option -p does not take "probes"' "$REDDNC" check -p probes "$programs/hash-get.rdn"
 expect 66 'absent.rdn: No such file' "$REDDNC" check "$work/absent.rdn"
 expect 64 'option -p: "probes" is "x"; it must be a number, as in 4 or 64K' "$REDDNC" check -p probes=x "$programs/hash-get.rdn"
+cat >"$work/once.rdn" <<'END'
+program once
+arg x : be16
+arg y : be16
+if x == 1 {
+  write x -> slot @ 8
+}
+if y == x {
+  write y -> slot @ 16
+}
+write_imm x -> slot @ 0
+END
+expect 0 '^request: 4 bytes' "$REDDNC" explain "$work/once.rdn" # each argument once
 head -c 100000 /dev/zero | tr '\0' '#' >"$work/large.rdn"
 expect 1 'large.rdn: error: the file has more than 65536 bytes' "$REDDNC" check "$work/large.rdn"
 printf 'program p\nwrite_imm 1 as be33 -> slot @ 0\n' >"$work/wrong.rdn"

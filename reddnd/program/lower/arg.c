@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bytes of a request go straight to where they are used, a copy of an argument for each of its uses. If
- * these are too many places, or too many bytes, they arrive in blocks of scratch, and READs bring them to
- * their places; of uses that want the same bytes again and again a block gets only some with the request, and
- * doubles these itself.
+ * The bytes of a request go straight to where they are used. A client sends each of them once: what several
+ * places use is copied there, so that they cannot differ. One READ copies them to all places, from a word
+ * into which a WRITE has put as many copies. Only a program that tests nothing, changes no region and patches
+ * no length gets a copy for each use from the client: it reads at places that a client may pick one by one.
  */
 #include "reddnd/program/lower/ir.h"
 
@@ -20,20 +20,7 @@ void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, 
 	l->last_use = &u->next;
 }
 
-/* Uses of @arg (NULL: of all) that have no block, and bytes of the request */
-static unsigned uses_of(const struct lower *l, const struct ast_arg *arg, unsigned *bytes)
-{
-	unsigned n = 0;
-
-	*bytes = 0;
-	for (const struct arg_use *u = l->uses; u; u = u->next)
-		if (!arg || u->arg == arg) {
-			n += !u->block;
-			*bytes += u->copied ? 0 : u->len;
-		}
-	return n;
-}
-
+/* The next use of @arg, from @u on */
 static struct arg_use *next_use(struct arg_use *u, const struct ast_arg *arg)
 {
 	while (u && u->arg != arg)
@@ -41,126 +28,179 @@ static struct arg_use *next_use(struct arg_use *u, const struct ast_arg *arg)
 	return u;
 }
 
-/* Bytes of a block: from @alone on, @run bytes are the same @again bytes again and again */
-struct stretch {
-	unsigned alone, again, run;
-};
-
-static bool same_bytes(const struct arg_use *a, const struct arg_use *b)
+/* Two uses of @arg have a byte in common */
+static bool is_shared(struct lower *l, const struct ast_arg *arg)
 {
-	return a->first == b->first && a->len == b->len && a->reversed == b->reversed &&
-	       a->inverted == b->inverted;
+	for (struct arg_use *a = next_use(l->uses, arg); a; a = next_use(a->next, arg))
+		for (struct arg_use *b = next_use(a->next, arg); b; b = next_use(b->next, arg))
+			if (a->first < b->first + b->len && b->first < a->first + a->len)
+				return true;
+	return false;
 }
 
-/* How far that goes when @uses of them, from @first on, are what is used again */
-static struct stretch measure(struct arg_use *first, unsigned alone, unsigned uses)
-{
-	struct stretch s = {.alone = alone};
-	struct arg_use *a = first, *b = first;
+/* Where an argument arrives, and what is copied from there */
+struct arrival {
+	const struct ast_arg *arg;
+	struct op op;          /* the queue in which it is copied */
+	struct step *last;     /* of the steps so far, which come first of all */
+	struct word *plain;    /* the argument, big-endian */
+	struct word *inverted; /* its complement */
+};
 
-	for (; b && uses--; b = next_use(b->next, b->arg))
-		s.again += b->len;
-	s.run = s.again;
-	for (; b && same_bytes(a, b); a = next_use(a->next, a->arg), b = next_use(b->next, b->arg))
-		s.run += b->len;
+static struct step *add_step(struct lower *l, struct arrival *a, enum chain_verb verb, struct place remote)
+{
+	struct step *s = lower_step(l, &a->op, verb, "argument");
+
+	s->line = a->arg->pos.line;
+	s->remote = remote;
+	if (a->last)
+		TAILQ_INSERT_AFTER(&l->steps, a->last, s, link);
+	else
+		TAILQ_INSERT_HEAD(&l->steps, s, link);
+	a->last = s;
+	l->used[s->queue] = true;
 	return s;
 }
 
-/* The one that can save most */
-static struct stretch find_stretch(struct lower *l, const struct ast_arg *arg)
+/* A queue of code, the reply's only reaches the client: that of the first use, or of the first step */
+static uint8_t queue_for(const struct lower *l, const struct arg_use *u)
 {
-	struct stretch best = {0};
-	unsigned alone = 0;
+	const struct step *s;
 
-	for (struct arg_use *u = next_use(l->uses, arg); u; u = next_use(u->next, arg)) {
-		for (unsigned uses = 1; uses <= MAX_PARTS; uses++) {
-			struct stretch s = measure(u, alone, uses);
-
-			if (s.run - s.again > best.run - best.again)
-				best = s;
-		}
-		alone += u->len;
-	}
-	return best;
+	if (u->to.step && u->to.step->queue)
+		return u->to.step->queue;
+	TAILQ_FOREACH (s, &l->steps, link)
+		if (s->queue)
+			return s->queue;
+	return (uint8_t)(1 + l->p->nqueues);
 }
 
-/* READs that bring @sent bytes of a stretch, which the request does, to the rest of it. The last of them */
-static struct step *repeat(struct lower *l, const struct op *op, struct word *block, const struct stretch *s,
-	unsigned sent, unsigned line)
+static bool find_use(struct lower *l, const struct ast_arg *arg, bool inverted)
 {
-	struct step *last = NULL;
+	for (struct arg_use *u = next_use(l->uses, arg); u; u = next_use(u->next, arg))
+		if (u->inverted == inverted)
+			return true;
+	return false;
+}
 
-	for (unsigned at = sent; at < s->run;) {
-		unsigned n = s->run - at < at ? s->run - at : at;
-		struct step *read = lower_step(l, op, CHAIN_READ, "repeat");
+/* The complement of what has arrived: 1 is added to each bit, without a carry */
+static bool invert(struct lower *l, struct arrival *a)
+{
+	uint32_t bytes = a->arg->type.bytes;
+	struct step *s;
 
-		read->line = line;
-		read->remote = lower_scratch(block, s->alone, n);
-		*lower_local(l, read) = lower_scratch(block, s->alone + at, n);
-		if (last)
-			TAILQ_INSERT_AFTER(&l->steps, last, read, link);
+	if (!l->target->masked_atomics)
+		return lower_refuse(l, DEVICE, a->arg->pos,
+			"\"%s\" is compared by its order and used otherwise, which takes masked atomics, and "
+			"this device has none; let it be two arguments",
+			a->arg->name);
+	a->inverted = lower_word(l, "complement", WORD);
+	s = add_step(l, a, CHAIN_READ, lower_scratch(a->plain, 0, bytes));
+	*lower_local(l, s) = lower_scratch(a->inverted, 0, bytes);
+	s = add_step(l, a, CHAIN_MASKED_FETCH_ADD, lower_scratch(a->inverted, 0, WORD));
+	s->add = s->boundary = UINT64_MAX;
+	return true;
+}
+
+static struct place source_of(const struct arrival *a, const struct arg_use *u)
+{
+	return lower_scratch(u->inverted ? a->inverted : a->plain, u->first, u->len);
+}
+
+/* As many of the uses from @u on as one READ can bring: the one after them */
+static struct arg_use *copy_some(struct lower *l, struct arrival *a, struct arg_use *u)
+{
+	const unsigned most = lower_max_sge(l);
+	struct arg_use *end = u;
+	struct step *write, *read;
+	unsigned segments = 0, uses = 0, bytes = 0;
+	struct word *copies;
+
+	for (; end && uses < most; end = next_use(end->next, a->arg), uses++) {
+		struct place to = end->to;
+
+		to.reversed ^= end->reversed;
+		if (uses && segments + lower_segments(&to) > most)
+			break;
+		segments += lower_segments(&to);
+		bytes += end->len;
+	}
+	if (uses == 1) {
+		read = add_step(l, a, CHAIN_READ, source_of(a, u));
+	} else {
+		copies = lower_word(l, a->arg->name, (uint16_t)bytes);
+		write = add_step(l, a, CHAIN_WRITE, lower_scratch(copies, 0, bytes));
+		for (struct arg_use *i = u; i != end; i = next_use(i->next, a->arg))
+			*lower_local(l, write) = source_of(a, i);
+		read = add_step(l, a, CHAIN_READ, lower_scratch(copies, 0, bytes));
+	}
+	for (; u != end; u = next_use(u->next, a->arg)) {
+		struct place to = u->to;
+
+		to.reversed ^= u->reversed;
+		*lower_local(l, read) = to;
+	}
+	return end;
+}
+
+static void drop_uses(struct lower *l, const struct ast_arg *arg)
+{
+	struct arg_use **u = &l->uses;
+
+	while (*u)
+		if ((*u)->arg == arg)
+			*u = (*u)->next;
 		else
-			TAILQ_INSERT_HEAD(&l->steps, read, link);
-		last = read;
-		at += n;
-	}
-	return last;
+			u = &(*u)->next;
+	l->last_use = u;
 }
 
-/* @bytes are all that is used of @arg, and @less of these would better not be in the request */
-static void gather(struct lower *l, const struct ast_arg *arg, unsigned bytes, unsigned less)
+static void share(struct lower *l, const struct ast_arg *arg)
 {
-	unsigned most = lower_max_sge(l), at = 0, sent;
-	struct word *block = lower_word(l, arg->name, (uint16_t)bytes);
-	struct arg_use *first = next_use(l->uses, arg);
-	const struct op op = {
-		.queue = first->to.step ? first->to.step->queue : TAILQ_FIRST(&l->steps)->queue};
-	struct stretch s = less ? find_stretch(l, arg) : (struct stretch){0};
-	struct step *read = NULL, *before;
+	struct arg_use *u = next_use(l->uses, arg);
+	struct arrival a = {.arg = arg, .op.queue = queue_for(l, u)};
+	bool plain = find_use(l, arg, false), inverted = find_use(l, arg, true);
+	struct word *word = lower_word(l, arg->name, (uint16_t)arg->type.bytes);
 
-	sent = less + s.again < s.run ? (s.run - less) / s.again * s.again : s.again;
-	before = repeat(l, &op, block, &s, sent, arg->pos.line);
-	for (struct arg_use *u = first; u; u = next_use(u->next, arg)) {
-		if (!read || read->nlocal == most) {
-			const struct op of = {
-				.queue = u->to.step ? u->to.step->queue : TAILQ_FIRST(&l->steps)->queue};
-
-			read = lower_step(l, &of, CHAIN_READ, "argument");
-			read->line = arg->pos.line;
-			read->remote = lower_scratch(block, at, 0);
-			if (before)
-				TAILQ_INSERT_AFTER(&l->steps, before, read, link);
-			else
-				TAILQ_INSERT_HEAD(&l->steps, read, link);
-			before = read;
-		}
-		memset(block->init + at, u->inverted ? 0xff : 0, u->len); /* what a request lacks is zero */
-		u->block = block;
-		u->copied = at >= s.alone + sent && at < s.alone + s.run;
-		read->remote.len += u->len;
-		*lower_local(l, read) = u->to;
-		at += u->len;
-	}
+	memset(word->init, plain ? 0 : 0xff, word->size); /* what a request lacks is zero */
+	a.plain = a.inverted = word;
+	if (plain && inverted && !invert(l, &a))
+		return;
+	while (u)
+		u = copy_some(l, &a, u);
+	drop_uses(l, arg);
+	lower_use_arg(l, arg, lower_scratch(word, 0, word->size), 0, word->size, false, !plain);
 }
 
-void lower_gather_args(struct lower *l)
+/* Something in the program could rely on that all uses are equal: a condition, a length, a region that
+ * changes */
+static bool relies_on_args(const struct lower *l)
 {
-	unsigned all, bytes, n;
+	for (unsigned i = 0; i < l->nops; i++) {
+		const struct ast_verb *v = l->op[i].verb;
 
-	while (uses_of(l, NULL, &all) > CHAIN_MAX_RECV_SGE || all > CHAIN_MAX_ARG) {
-		const struct ast_arg *best = NULL;
-		unsigned most = 1;
-
-		for (unsigned a = 0; a < l->p->nargs; a++) {
-			n = uses_of(l, l->p->arg[a], &bytes);
-			if (n > most) {
-				most = n;
-				best = l->p->arg[a];
-			}
-		}
-		if (!best)
-			return;
-		uses_of(l, best, &bytes);
-		gather(l, best, bytes, all > CHAIN_MAX_ARG ? all - CHAIN_MAX_ARG : 0);
+		if (!v || v->lengths || v->kind == AST_CAS || v->kind == AST_ADD ||
+			(v->kind != AST_READ && v->place && v->place->kind == AST_AT_REGION))
+			return true;
 	}
+	return false;
+}
+
+/* A request has room for a copy of each use */
+static bool fits_request(const struct lower *l)
+{
+	unsigned places = 0, bytes = 0;
+
+	for (const struct arg_use *u = l->uses; u; u = u->next, places++)
+		bytes += u->len;
+	return places <= CHAIN_MAX_RECV_SGE && bytes <= CHAIN_MAX_ARG;
+}
+
+void lower_share_args(struct lower *l)
+{
+	if (!relies_on_args(l) && fits_request(l))
+		return;
+	for (unsigned a = 0; a < l->p->nargs; a++)
+		if (is_shared(l, l->p->arg[a]))
+			share(l, l->p->arg[a]);
 }

@@ -194,8 +194,6 @@ struct arg_use {
 	struct place to;
 	uint16_t first, len; /* of the big-endian form */
 	bool reversed, inverted;
-	struct word *block; /* it arrives there instead, and a READ brings it to @to */
-	bool copied;        /* not even that: it is there already, and copied to its place in the block */
 	struct arg_use *next;
 };
 
@@ -291,11 +289,8 @@ unsigned lower_ds(const struct step *s);
 /* arg.c */
 void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
 	bool reversed, bool inverted);
-/**
- * Lets arguments of many uses arrive in one block of scratch: a request fills few places. Of uses that want
- * the same bytes it brings no more than it has room for, and a READ doubles them.
- */
-void lower_gather_args(struct lower *l);
+/** Lets each argument arrive once, and copies it where several places use it. */
+void lower_share_args(struct lower *l);
 
 /* operand.c */
 /** What an operand's bytes are, as a place to read from. Appends the steps that need to come before. */

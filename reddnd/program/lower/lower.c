@@ -4,6 +4,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/program/lower/ir.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,32 +343,6 @@ static void add_use(struct out *o, const struct arg_use *u)
 	}
 }
 
-/* Uses of one argument that arrive in one block: there is one place for all, or another behind what the block
- * copies itself */
-static void add_block(struct out *o, const struct arg_use *u)
-{
-	const struct word *block = u->block;
-	bool begins = true;
-	uint32_t at = 0;
-
-	for (; u; u = u->next) {
-		struct place to = lower_scratch(u->block, at, u->len);
-
-		if (u->block != block)
-			continue;
-		at += u->len;
-		if (u->copied) {
-			begins = true;
-		} else if (begins) {
-			add_arg(o, u, &to, 0);
-			begins = false;
-		} else {
-			add_piece(o, u, &to, 0);
-			o->places[o->nplaces - 1].len += u->len;
-		}
-	}
-}
-
 static void add_args(struct out *o)
 {
 	struct lower *l = o->l;
@@ -377,27 +352,15 @@ static void add_args(struct out *o)
 		max += MAX_PARTS;
 	o->places = pool_alloc(l->pool, (max + 1) * sizeof(*o->places));
 	o->result->pieces = pool_alloc(l->pool, (max + 1) * sizeof(*o->result->pieces));
-	for (unsigned a = 0; a < l->p->nargs; a++) {
-		bool block = false;
-
+	for (unsigned a = 0; a < l->p->nargs; a++)
 		for (struct arg_use *u = l->uses; u; u = u->next)
-			if (u->arg == l->p->arg[a] && !u->block) {
+			if (u->arg == l->p->arg[a])
 				add_use(o, u);
-			} else if (u->arg == l->p->arg[a] && !block) {
-				add_block(o, u);
-				block = true;
-			}
-	}
 	if (o->nplaces > CHAIN_MAX_RECV_SGE)
 		lower_refuse(l, LIMIT, l->p->pos,
 			"the arguments go to %u places, and a request fills at most %d; use fewer of them",
 			o->nplaces, CHAIN_MAX_RECV_SGE);
-	else if (o->arg_bytes > CHAIN_MAX_ARG)
-		lower_refuse(l, LIMIT, l->p->pos,
-			"a request of %u bytes, a copy of an argument for each use, and it has at most %d; "
-			"use them fewer "
-			"times",
-			o->arg_bytes, CHAIN_MAX_ARG);
+	assert(o->arg_bytes <= CHAIN_MAX_ARG && "the front end has counted them");
 	o->result->desc.args = o->places;
 	o->result->desc.nargs = o->nplaces;
 }
@@ -455,7 +418,7 @@ static void lower_all(struct lower *l)
 	if (l->endless)
 		lower_head(l);
 	l->part = PART_BEFORE;
-	lower_gather_args(l);
+	lower_share_args(l);
 }
 
 static void emit(struct lower *l, struct lowered *result)
