@@ -77,6 +77,17 @@ start_reddnd "$(settings "$work/first" one)"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 daemon_pid=$(program_of "$reddnd") || exit
 
+# a byte now and then does not keep a place: this peer is looked at in the end
+python3 -c '
+import itertools, socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+try:
+    for _ in itertools.count():
+        s.send(b" "); time.sleep(0.3)
+except ConnectionError:
+    print("disconnected")' "$control" >"$work/slow.log" 2>&1 &
+pids+=($!)
+
 ctl --json status || fail "no status" "$work/ctl.err"
 holds "status counts nothing yet" 'd["sessions"] == 0 and d["requests"] == 0 and d["device"] == "mlx5_0" and d["arena_size"] > 0'
 ctl status || fail "no status"
@@ -336,6 +347,8 @@ for _ in range(40):
 time.sleep(1)' "$control"
 until_true ctl status || fail "the daemon does not answer" "$work/ctl.err"
 ok "silent peers do not keep others out"
+until_true grep -q disconnected "$work/slow.log" || fail "a peer that never ends its request stays" "$work/slow.log"
+ok "a slow request does not keep a place"
 
 stop_reddnd
 [[ ! -e $control ]] || fail "the daemon leaves its socket"
