@@ -172,10 +172,20 @@ static const struct chain_region *region_of(const struct bounds *b, const struct
 struct access_to {
 	const struct chain_place *p;
 	const struct cell *addr;
-	uint64_t len; /* at most */
+	uint64_t len;    /* at most */
+	uint32_t posted; /* the same, as described */
 	bool writes;
 	bool stretched; /* a client influences how many bytes */
 };
+
+/* The place is never the one that is described */
+static bool is_replaced(const struct cell *c, unsigned n)
+{
+	for (; n--; c++)
+		if (c->replaced)
+			return true;
+	return false;
+}
 
 static int check_place(struct bounds *b, const struct access_to *a)
 {
@@ -185,6 +195,7 @@ static int check_place(struct bounds *b, const struct access_to *a)
 	const bool writes = a->writes;
 	const struct cell *moved = cells_written(addr, ADDR_BYTES);
 	const struct chain_region *region;
+	uint64_t need;
 
 	if (!writes && p->kind == CHAIN_AT_FIELD &&
 		(p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY))
@@ -204,8 +215,9 @@ static int check_place(struct bounds *b, const struct access_to *a)
 			&b->m.l, ADDRESS_SHARED, .at = here(b), .other = layout_at(&b->m.l, writer(moved)));
 	if (b->m.l.d->loop && b->m.l.d->steps[b->m.s].queue == 0 && p->index == b->m.l.d->shared)
 		return layout_refuse(&b->m.l, ANSWER_SHARED, .at = here(b));
-	if (!moved && p->from + len > b->needs.region[p->index])
-		b->needs.region[p->index] = p->from + len;
+	need = p->from + (moved ? a->posted : len);
+	if (!is_replaced(addr, ADDR_BYTES) && need > b->needs.region[p->index])
+		b->needs.region[p->index] = need;
 	if (!moved && region->size && p->from + len > region->size)
 		return layout_refuse(&b->m.l, REGION_END, .at = here(b), .name = region->name,
 			.number = {p->from, p->from + len - 1, region->size});
@@ -308,6 +320,7 @@ static int check_data(struct bounds *b)
 		struct access_to local = {.p = p,
 			.addr = sge + WQE_SGE_ADDR,
 			.len = p->max > p->len ? p->max : p->len,
+			.posted = p->len,
 			.writes = v->scatters,
 			.stretched = cells_of_client(sge + WQE_SGE_LEN, LEN_BYTES)};
 
@@ -321,6 +334,7 @@ static int check_data(struct bounds *b)
 	if (check_place(b, &(struct access_to){.p = &st->remote,
 				   .addr = c + WQE_RADDR,
 				   .len = bytes,
+				   .posted = layout_step_bytes(&b->m.l, b->m.s),
 				   .writes = st->verb != CHAIN_READ,
 				   .stretched = stretched}))
 		return CHAIN_REFUSED;

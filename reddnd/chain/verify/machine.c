@@ -151,15 +151,26 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 	return c;
 }
 
+/* The step, or the request, is executed, and leaves nothing of what was there */
+static bool replaces(struct machine *m)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+
+	return m->s == LAYOUT_NONE ||
+	       (!(st->flags & CHAIN_DORMANT) && !chain_verb_info(st->verb)->atomic_bytes &&
+		       !machine_wqe(m, m->s)[WQE_OPCODE].written);
+}
+
 static void store(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
 {
 	struct cell in = *c;
 
 	if (m->s != LAYOUT_NONE && is_decided(m))
 		in.influence |= DECIDED;
-	if (is_ours(m, &p->r))
+	if (is_ours(m, &p->r)) {
 		join(m, cells(m, &p->r) + i, &in);
-	else if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
+		cells(m, &p->r)[i].replaced |= replaces(m);
+	} else if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
 		make_theirs(m, p, i);
 }
 

@@ -33,6 +33,7 @@ struct cell {
 	uint8_t from;      /* bits of enum origin */
 	uint8_t influence; /* bits of enum influence */
 	bool written;      /* by a step or the request */
+	bool replaced;     /* for certain: the value of the description is not used */
 	uint64_t failed[256 /
 			64]; /* and what else if a CAS of queue `settled` - 1 failed; that queue stops then */
 	uint8_t settled;

@@ -17,6 +17,13 @@ static void needs(void **state)
 	assert_int_equal(b.region[HEAP], 0);
 	assert_int_equal(b.region[COUNTS], 16);
 	assert_int_equal(b.region[LOG], 0);
+	/* the place as posted counts if what replaces it may not be executed */
+	t.s[LOOK].flags |= CHAIN_DORMANT;
+	t.s[HIT].local[0].from = 100;
+	assert_int_equal(chain_check_bounds(&t.d, &b, &err), 0);
+	fresh();
+	assert_int_equal(b.region[HEAP], 101);
+	assert_int_equal(b.region[LOG], 0);
 	t.d.nregions = 2;
 	assert_int_equal(chain_check_bounds(&t.d, &b, &err), CHAIN_REFUSED);
 	assert_fault(&err, WRONG(NO_REGION, COUNT, NO_STEP, LINES(6), NUMBERS(2, 2)));
