@@ -51,6 +51,12 @@ static bool check_place(struct lower *l, const struct op *op, const struct ast_p
 			"\"%s\" comes first: in the next iteration it is another WQE; use a variable to get "
 			"there",
 			p->verb->name);
+	if (op->part == PART_LOOP && written && op->verb->kind == AST_CAS)
+		return lower_refuse(l, LOOP, p->pos,
+			"when this does not swap, \"%s\" keeps what an iteration long ago has put there; "
+			"decide "
+			"in a variable, and mov that",
+			p->verb->name);
 	if (op->part == PART_LOOP && written && !lower_dominates(op->guard, target->guard))
 		return lower_refuse(l, LOOP, p->pos,
 			"when this is not executed, \"%s\" would keep what an iteration long ago has put "
