@@ -469,6 +469,9 @@ static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb
 
 static bool verb_target(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
+	/* A mov may take no WR, or two; an order is left out where another one has it already */
+	static const char *const what[] = {
+		[AST_MOV] = "a mov", [AST_WAIT] = "a wait", [AST_ENABLE] = "an enable"};
 	const struct sym *sym;
 
 	if (!syn->target.word)
@@ -476,10 +479,10 @@ static bool verb_target(struct sema *s, const struct syn_verb *syn, struct ast_v
 	sym = scope_need(s, syn->target);
 	if (!sym)
 		return false;
-	if (sym->kind != SYM_LABEL || sym->verb->kind == AST_MOV)
+	if (sym->kind != SYM_LABEL || what[sym->verb->kind])
 		return sema_error(s, PLACE, syn->target.pos,
 			"\"%s\" is %s; what can be waited for or enabled is the label of a WR", sym->word,
-			sym->kind == SYM_LABEL ? "a mov" : scope_what(sym));
+			sym->kind == SYM_LABEL ? what[sym->verb->kind] : scope_what(sym));
 	v->target = sym->verb;
 	return true;
 }
@@ -541,6 +544,41 @@ static void check_length(struct sema *s, const struct ast_verb *v)
 			"label");
 }
 
+/* A field that is patched gets its value from nothing else, which would come before or after that as it is
+ * compiled */
+static bool check_sources(struct sema *s, const struct ast_place *p)
+{
+	const struct ast_verb *v = p->verb;
+	const struct ast_place *at = NULL;
+	const struct ast_operand *o = NULL;
+
+	if (p->field == CHAIN_F_REMOTE_ADDR)
+		at = v->place;
+	else if (p->field == CHAIN_F_LOCAL_ADDR && v->kind != AST_READ && v->source[p->sge].kind == AST_PLACE)
+		at = v->source[p->sge].place;
+	if (at && at->kind == AST_AT_REGION && at->nterms)
+		return sema_error(s, PLACE, p->pos,
+			"the address of \"%s\" is computed from \"%s\" already; leave one of the two out",
+			v->name, at->term[0].arg ? at->term[0].arg->name : at->term[0].var->name);
+	if (p->field == CHAIN_F_COMPARE)
+		o = &v->old;
+	else if (p->field == CHAIN_F_SWAP)
+		o = &v->swap;
+	else if (p->field == CHAIN_F_ADD)
+		o = &v->by;
+	if (!(v->patched & 1u << p->field))
+		return true;
+	if ((o && o->kind == AST_PLACE) || (p->field == CHAIN_F_IMM && v->has_imm && v->imm.kind == AST_ARG))
+		return sema_error(s, PLACE, p->pos,
+			"\"%s\" gets \"%s\" when it runs, which replaces the patch; leave one of the two out",
+			v->name, o ? o->place->var->name : v->imm.arg->name);
+	if (o && v->place->kind == AST_AT_VAR && v->place->type.bytes < 8)
+		return sema_error(s, PLACE, p->pos,
+			"\"%s\" is %s, and what is patched has 8 bytes; declare it le64", v->place->var->name,
+			sema_type_name(&v->place->type));
+	return true;
+}
+
 void sema_check_fields(struct sema *s)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
@@ -558,6 +596,8 @@ void sema_check_fields(struct sema *s)
 				"when the length of \"%s\" is 0, another work request is executed in its "
 				"place, which this does not patch; if it never is, say \"1 to %" PRIu64 "\"",
 				p->verb->name, p->verb->max ? p->verb->max : PROGRAM_MAX_SLOT);
+		else
+			check_sources(s, p);
 	}
 	for (unsigned i = 0; i < s->prog->nverbs; i++) {
 		const struct ast_verb *v = s->prog->verb[i];
