@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * image [--runs N] [--seed N] [--endless PERCENT] [PROGRAM...]: compiles the PROGRAMs, and N programs at
- * random that keep to the grammar (tests/programs/generate.h), some with a loop without a bound, for devices
- * of all kinds. The second opinion (check.h) must agree with each that is accepted; the first one with which
- * it does not is printed.
+ * image [--runs N] [--seed N] [--endless PERCENT] [--device N] [PROGRAM...]: compiles the PROGRAMs, and N
+ * programs at random that keep to the grammar (tests/programs/generate.h), some with a loop without a bound,
+ * for devices of all kinds; the PROGRAMs after --device for the one that program number N would be for. The
+ * second opinion (check.h) must agree with each that is accepted; the first one with which it does not is
+ * printed.
  */
 #include "tests/image/check.h"
 #include "tests/programs/generate.h"
@@ -44,7 +45,7 @@ static struct program_target device(uint64_t n)
 		.fetch_group = n % 7 == 0 ? 4 : 0};
 }
 
-static bool load(const char *path)
+static bool load(const char *path, const char *number)
 {
 	FILE *f = fopen(path, "rb");
 	size_t n;
@@ -54,6 +55,12 @@ static bool load(const char *path)
 	n = fread(text, 1, PROGRAM_MAX_SOURCE, f);
 	fclose(f);
 	text[n] = '\0';
+	if (number) {
+		const struct program_target target = device(strtoull(number, NULL, 0));
+
+		one(path, n, &target, 0);
+		return true;
+	}
 	for (unsigned d = 0; d < 16; d++) {
 		const struct program_target target = {.masked_atomics = d & 1,
 			.ignores_index = d & 2,
@@ -69,6 +76,7 @@ int main(int argc, char **argv)
 {
 	uint64_t runs = 0, seed = 0;
 	unsigned endless = 10;
+	const char *number = NULL;
 	int files = 0;
 
 	for (int i = 1; i < argc; i++) {
@@ -78,9 +86,11 @@ int main(int argc, char **argv)
 			seed = strtoull(argv[++i], NULL, 0);
 		} else if (strcmp(argv[i], "--endless") == 0 && i + 1 < argc) {
 			endless = (unsigned)atoi(argv[++i]);
-		} else if (argv[i][0] == '-' || !load(argv[i])) {
-			fprintf(stderr,
-				"usage: image [--runs N] [--seed N] [--endless PERCENT] [PROGRAM...]\n");
+		} else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc) {
+			number = argv[++i];
+		} else if (argv[i][0] == '-' || !load(argv[i], number)) {
+			fprintf(stderr, "usage: image [--runs N] [--seed N] [--endless PERCENT] [--device N] "
+					"[PROGRAM...]\n");
 			return 2;
 		} else {
 			files++;

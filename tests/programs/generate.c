@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMES = 24, FIELDS = 4, DEEPEST = 4 };
+enum { NAMES = 24, FIELDS = 4, DEEPEST = 4, LABELS = 24 };
 
 struct type {
 	char order; /* 'b', 'l', 'u'; 's': a string of bytes; 'o': offset in region number `region` */
@@ -23,16 +23,28 @@ struct structure {
 	unsigned n;
 };
 
+/* A verb that can be waited for, or a part of it read */
+struct label {
+	char word[16], field[8]; /* the field has 8 bytes; empty: none */
+	unsigned loop;
+};
+
+/* How the program ends */
+enum ending { ANSWER, ANSWER_IMM, ANSWER_PATCHED, SEND, TWO_ANSWERS, ANSWERS };
+
 struct gen {
 	struct random *r;
 	const struct generate_style *style;
 	char *text;
 	size_t size, len;
 	struct structure structs[2];
-	bool writable[4];
+	bool writable[4], of_s0[4];
 	unsigned nregions;
 	struct name arg[NAMES], var[NAMES];
-	unsigned nargs, nvars, nqueues, made, labels, names, depth, loops;
+	struct label label[LABELS];
+	unsigned nargs, nvars, nlabels, nqueues, made, labels, names, depth, loops;
+	unsigned loop; /* number of the innermost loop around this, 0: none */
+	enum ending ending;
 	bool endless, ahead; /* ahead: before the end of the loop without a bound, and so before the answer */
 };
 
@@ -105,17 +117,46 @@ static void put_type(struct gen *g, struct type t)
 		put(g, "%s%u", t.order == 'b' ? "be" : t.order == 'l' ? "le" : "u", 8 * t.bytes);
 }
 
-static void put_number(struct gen *g, unsigned bytes)
+static uint64_t some_bits(struct gen *g, unsigned bytes)
 {
 	uint64_t v = (uint64_t)random_next(g->r) << 32 | random_next(g->r);
 
+	return v & (UINT64_MAX >> (64 - 8 * (bytes < 8 ? bytes : 8)));
+}
+
+static void put_number(struct gen *g, unsigned bytes)
+{
+	uint64_t v = some_bits(g, bytes);
+
 	if (chance(g, 50))
-		v = below(g, 16);
-	v &= UINT64_MAX >> (64 - 8 * (bytes < 8 ? bytes : 8));
+		v &= 15;
 	if (mistake(g))
 		put(g, "(%llu + n * %u << %u)", (unsigned long long)v, below(g, 9), below(g, 70));
 	else
 		put(g, "%llu", (unsigned long long)v);
+}
+
+/* Of whole bytes, of a few bits, of one bit, or any */
+static void put_mask(struct gen *g, unsigned bytes)
+{
+	uint64_t mask = some_bits(g, bytes);
+
+	switch (below(g, 4)) {
+	case 0:
+		mask = 0;
+		for (unsigned i = 0; i < bytes; i++)
+			mask |= chance(g, 50) ? 0xffull << 8 * i : 0;
+		break;
+	case 1:
+		mask = (1ull << below(g, 8 * bytes)) - 1;
+		mask <<= below(g, 4);
+		mask &= UINT64_MAX >> (64 - 8 * bytes);
+		break;
+	case 2:
+		mask = 1ull << below(g, 8 * bytes);
+		break;
+	}
+	put(g, "%#llx", (unsigned long long)(mask ? mask : 1));
 }
 
 /* A name of that order and size, or NULL */
@@ -154,6 +195,32 @@ static const struct name *new_var(struct gen *g, struct type t, bool declare)
 		put(g, "\n");
 	}
 	return v;
+}
+
+/* An array, or a structure */
+static void new_vars(struct gen *g)
+{
+	unsigned name = g->names++, st = below(g, 2);
+	bool array = chance(g, 50);
+	unsigned n = array ? 2 : g->structs[st].n;
+	struct type t = some_type(g, "bll");
+
+	if (g->nvars + n > NAMES)
+		return;
+	put(g, "var v%u", name);
+	if (array) {
+		put(g, "[%u] : ", n);
+		put_type(g, t);
+	} else {
+		put(g, " : s%u", st);
+	}
+	put(g, "\n");
+	for (unsigned i = 0; i < n; i++) {
+		struct name *v = &g->var[g->nvars++];
+
+		v->type = array ? t : g->structs[st].field[i];
+		snprintf(v->word, sizeof(v->word), array ? "v%u[%u]" : "v%u.f%u", name, i);
+	}
 }
 
 static const struct name *need_var(struct gen *g, const char *orders, unsigned bytes)
@@ -223,12 +290,11 @@ static bool put_sum(struct gen *g, struct type t)
 	return true;
 }
 
-static void put_operand(struct gen *g, struct type t)
+/* An argument, a variable or a number */
+static void put_value(struct gen *g, struct type t)
 {
 	const struct name *name = NULL;
 
-	if (chance(g, 20) && put_sum(g, t))
-		return;
 	if (chance(g, 40))
 		name = chance(g, 50) ? pick(g, g->arg, g->nargs, "ub", t.bytes)
 				     : pick(g, g->var, g->nvars, (char[]){t.order, 0}, t.bytes);
@@ -238,11 +304,57 @@ static void put_operand(struct gen *g, struct type t)
 		put_number(g, t.bytes);
 }
 
+/* What stands on the right of a condition */
+static void put_operand(struct gen *g, struct type t)
+{
+	if (!chance(g, 20) || !put_sum(g, t))
+		put_value(g, t);
+}
+
+/* A place in a region with a type */
+static void put_typed(struct gen *g, struct type t)
+{
+	unsigned region = below(g, g->nregions), f = below(g, g->structs[0].n);
+
+	if (g->of_s0[region] && g->structs[0].field[f].order == t.order &&
+		g->structs[0].field[f].bytes == t.bytes) {
+		put(g, "r%u.f%u @ %u", region, f, below(g, 64));
+		return;
+	}
+	put_place(g, region, 1);
+	put(g, " as ");
+	put_type(g, t);
+}
+
+/* Of two arguments, or of a place in a region */
+static void put_other_cond(struct gen *g)
+{
+	const struct name *a = pick(g, g->arg, g->nargs, "ubl", 0), *b = pick(g, g->arg, g->nargs, "ubl", 0);
+	struct type t = some_type(g, "bll");
+
+	if (a && b && chance(g, 50)) {
+		put(g, "%s %s ", a->word, chance(g, 50) ? "==" : "<=");
+		if (chance(g, 50))
+			put(g, "%s", b->word);
+		else
+			put_number(g, a->type.bytes);
+		return;
+	}
+	put_typed(g, t);
+	put(g, " %s ", t.order == 'b' && t.bytes > 1 ? "!=" : "<");
+	put_operand(g, t);
+}
+
 static void put_cond(struct gen *g)
 {
 	static const char *const RELATIONS[] = {"==", "==", "==", "!=", "<", ">", "<=", ">="};
 	const struct name *v = pick(g, g->var, g->nvars, "lbs", 0);
 	unsigned r;
+
+	if (chance(g, 15)) {
+		put_other_cond(g);
+		return;
+	}
 
 	if (!v) {
 		put(g, "n < %u", below(g, 4));
@@ -265,12 +377,21 @@ static void put_sink(struct gen *g, unsigned at)
 	put(g, " -> %s @ %u", g->ahead && !mistake(g) ? "r0" : "slot", at);
 }
 
+/* How much of a region, if the length is patched or not */
+static void put_length(struct gen *g, bool patched, unsigned most)
+{
+	if (patched)
+		put(g, ", %s %u\n", chance(g, 60) ? "max" : "1 to", most);
+	else
+		put(g, ", %u bytes\n", 1 + below(g, 99));
+}
+
 static void label_write(struct gen *g, unsigned label, bool length)
 {
 	indent(g);
 	put(g, "l%u: write r%u", label, below(g, g->nregions));
 	put_sink(g, 8 * below(g, 9));
-	put(g, ", %s%u%s\n", length ? "max " : "", 1 + below(g, 99), length ? "" : " bytes");
+	put_length(g, length, 1 + below(g, 99));
 }
 
 /* A READ whose fields patch the write after it, and perhaps go to a variable */
@@ -291,7 +412,7 @@ static void read_and_write(struct gen *g)
 		if (t.order == 'b' && t.bytes <= 3 && !length && chance(g, 70)) {
 			length = true;
 			put(g, "l%u.length", label);
-		} else if (t.order == 'b' && !address && chance(g, 60)) {
+		} else if (t.order == 'b' && (t.bytes < 8 || mistake(g)) && !address && chance(g, 60)) {
 			address = true;
 			put(g, "l%u.addr", label);
 		} else {
@@ -323,6 +444,283 @@ static void read_and_write(struct gen *g)
 	}
 }
 
+/* ---- patches ---------------------------------------------------------------------------------- */
+
+static void note_label(struct gen *g, const char *word, const char *field)
+{
+	struct label *l = &g->label[g->nlabels % LABELS];
+
+	g->nlabels++;
+	snprintf(l->word, sizeof(l->word), "%s", word);
+	snprintf(l->field, sizeof(l->field), "%s", field);
+	l->loop = g->loop;
+}
+
+/* One that is known here, or NULL */
+static const struct label *some_label(struct gen *g)
+{
+	unsigned n = g->nlabels < LABELS ? g->nlabels : LABELS, from = n ? below(g, n) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (g->label[(from + i) % n].loop == g->loop || mistake(g))
+			return &g->label[(from + i) % n];
+	return NULL;
+}
+
+static void put_small(struct gen *g, unsigned bytes, bool small)
+{
+	if (small)
+		put(g, "%u", 8 * below(g, bytes == 1 ? 32 : 60));
+	else
+		put_number(g, bytes);
+}
+
+/* Writes to @field, which takes numbers of at most @bytes; @whole: of all that it has; @small: mostly numbers
+ * that do no harm */
+static void put_patch(struct gen *g, const char *field, unsigned bytes, bool whole, bool small)
+{
+	unsigned some = 1 + below(g, bytes);
+	const struct name *v = NULL;
+	const struct label *other;
+
+	switch (below(g, small ? 12 : 9)) {
+	case 0:
+		v = pick(g, g->arg, g->nargs, "ubo", some);
+		break;
+	case 1:
+		v = pick(g, g->var, g->nvars, "b", some);
+		break;
+	case 2:
+		v = pick(g, g->var, g->nvars, "l", some);
+		if (v && v->type.bytes > 1) {
+			put(g, "mov swab(%s) -> %s\n", v->word, field);
+			return;
+		}
+		break;
+	case 3:
+		put(g, "mov ");
+		put_typed(g, (struct type){'b', some, 0});
+		put(g, " -> %s\n", field);
+		return;
+	case 4:
+		put(g, "read ");
+		put_place(g, below(g, g->nregions), 8);
+		put(g, " as ");
+		put_type(g, (struct type){'b', some, 0});
+		put(g, " -> %s\n", field);
+		return;
+	case 5:
+		if (!whole || bytes < 8 || (g->endless && g->loop && !mistake(g)))
+			break;
+		put(g, "cas %s : ", field);
+		put_value(g, (struct type){'b', 8, 0});
+		put(g, " -> ");
+		put_value(g, (struct type){'b', 8, 0});
+		if (chance(g, 50)) {
+			put(g, ", mask ");
+			put_mask(g, 8);
+		}
+		put(g, "\n");
+		return;
+	case 6:
+		v = whole ? pick(g, g->var, g->nvars, "b", bytes) : NULL;
+		if (!v || v->type.bytes != bytes)
+			break;
+		put(g, "write %s -> %s\n", v->word, field);
+		return;
+	case 7:
+		other = some_label(g);
+		if (!other || !*other->field || bytes < 8)
+			break;
+		put(g, "mov %s.%s -> %s\n", other->word, other->field, field);
+		return;
+	}
+	if (v && v->type.bytes <= bytes) {
+		put(g, "mov %s -> %s\n", v->word, field);
+		return;
+	}
+	put(g, "mov ");
+	put_small(g, some, small);
+	put(g, " as ");
+	put_type(g, (struct type){'b', some, 0});
+	put(g, " -> %s\n", field);
+}
+
+static void patch_field(struct gen *g, const char *field, unsigned bytes, bool whole, bool small)
+{
+	/* in a loop without a bound it would keep what an iteration long ago has put there */
+	bool under = chance(g, 25) && (!(g->endless && g->loop) || mistake(g));
+
+	indent(g);
+	if (under) {
+		put(g, "if ");
+		put_cond(g);
+		put(g, " {\n");
+		indent(g);
+	}
+	put_patch(g, field, bytes, whole, small);
+	if (under) {
+		indent(g);
+		put(g, "}\n");
+	}
+}
+
+static void patch_address(struct gen *g, const char *label, const char *address)
+{
+	char field[32];
+
+	snprintf(field, sizeof(field), "%s.%s", label, address);
+	if (chance(g, 30) && strncmp(address, "local", 5) != 0) {
+		snprintf(field, sizeof(field), "%s.%s[%u]", label, address, mistake(g) ? 0 : 6 + below(g, 2));
+		patch_field(g, field, 1, true, true);
+	} else {
+		patch_field(g, field, mistake(g) ? 8 : 5, false, true);
+	}
+}
+
+/* A verb and what patches it before */
+static void patched_read(struct gen *g, const char *label)
+{
+	const struct name *v = need_var(g, "bl", 0);
+
+	patch_address(g, label, "remote");
+	indent(g);
+	if (!v)
+		return;
+	put(g, "%s: %sread r%u @ %u as ", label, chance(g, 10) && !g->endless ? "fence " : "",
+		below(g, g->nregions), 8 * below(g, 32));
+	put_type(g, v->type);
+	put(g, " -> %s\n", v->word);
+	note_label(g, label, "");
+}
+
+static void patched_write(struct gen *g, const char *label)
+{
+	unsigned from = below(g, g->nregions), to = below(g, g->nregions), sge = below(g, 2);
+	bool length = chance(g, 60), typed = !length && chance(g, 50);
+	char field[32];
+
+	if (length) {
+		snprintf(field, sizeof(field), sge ? "%s.local[1].length" : "%s.length", label);
+		patch_field(g, field, chance(g, 70) ? 1 : 4, false, true);
+	}
+	if (chance(g, 60))
+		patch_address(g, label, sge ? "local[1].addr" : "addr");
+	indent(g);
+	put(g, "%s: %swrite %sr%u", label, chance(g, 10) && !g->endless ? "fence " : "",
+		sge ? "7 as be16, " : "", from);
+	if (typed)
+		put(g, " @ %u as bytes %u", below(g, 64), 1 + below(g, 40));
+	if (g->writable[to] && chance(g, 40))
+		put(g, " -> r%u @ %u", to, below(g, 300));
+	else
+		put_sink(g, 8 * below(g, 9));
+	if (typed)
+		put(g, "\n");
+	else
+		put_length(g, length, 480);
+	note_label(g, label, "");
+}
+
+static void patched_store(struct gen *g, const char *label)
+{
+	unsigned to = below(g, g->nregions);
+	const struct name *v = need_var(g, "bl", 0);
+
+	if (!v || (!g->writable[to] && !mistake(g)))
+		return;
+	patch_address(g, label, "remote");
+	indent(g);
+	put(g, "%s: write %s%s -> r%u @ %u\n", label, v->word, chance(g, 40) ? ", 7 as be16" : "", to,
+		below(g, 300));
+	note_label(g, label, "");
+}
+
+static void patched_atomic(struct gen *g, const char *label)
+{
+	static const char *const CAS[] = {"compare", "swap"};
+	unsigned region = below(g, g->nregions);
+	bool cas = chance(g, 60), in_region = g->writable[region] && chance(g, 50);
+	const struct name *v = in_region ? NULL : need_var(g, "l", 8);
+	const char *name = cas ? CAS[below(g, 2)] : "add";
+	char field[32];
+
+	if (!v && !in_region)
+		return;
+	snprintf(field, sizeof(field), "%s.%s", label, name);
+	for (unsigned n = 1 + below(g, 2); n; n--)
+		patch_field(g, field, 8, true, false);
+	if (in_region && chance(g, 30))
+		patch_address(g, label, "remote");
+	indent(g);
+	put(g, "%s: %s ", label, cas ? "cas" : "add");
+	if (in_region)
+		put(g, "r%u @ %u as le64", region, 8 * below(g, 32));
+	else
+		put(g, "%s", v->word);
+	put(g, cas ? " : " : " by ");
+	put_number(g, 8);
+	if (cas) {
+		put(g, " -> ");
+		put_number(g, 8);
+	}
+	if (chance(g, 50)) {
+		put(g, cas ? ", mask " : ", fields ");
+		put_mask(g, 8);
+	}
+	put(g, "\n");
+	note_label(g, label, name);
+}
+
+static void patched_verb(struct gen *g)
+{
+	char label[16];
+
+	snprintf(label, sizeof(label), "l%u", g->labels++);
+	switch (below(g, 4)) {
+	case 0:
+		patched_read(g, label);
+		break;
+	case 1:
+		patched_write(g, label);
+		break;
+	case 2:
+		patched_store(g, label);
+		break;
+	default:
+		patched_atomic(g, label);
+	}
+}
+
+/* Part of the answer, which is at the end */
+static void patch_answer(struct gen *g)
+{
+	if (g->ending == ANSWER_PATCHED && (!g->loop || mistake(g)) && !(g->endless && g->ahead))
+		put_patch(g, "done.imm", 4, true, false);
+}
+
+/* An order, which may have a label as well */
+static void order(struct gen *g)
+{
+	const struct label *l = some_label(g);
+	char label[16] = "";
+
+	if ((g->endless || g->depth) && !mistake(g))
+		return;
+	if (chance(g, 40)) {
+		snprintf(label, sizeof(label), "w%u", g->labels++);
+		put(g, "%s: ", label);
+	}
+	if (chance(g, 15) && g->ending == ANSWER && !g->loop)
+		put(g, "enable done\n");
+	else if (l && chance(g, 80))
+		put(g, "%s %s\n", chance(g, 80) ? "wait" : "enable", l->word);
+	else
+		put(g, "wait request\n");
+	if (*label && mistake(g)) /* it is no WR */
+		note_label(g, label, "");
+}
+
 static void move(struct gen *g)
 {
 	const struct name *to = need_var(g, chance(g, 50) ? "bl" : "lb", 1 + below(g, 8)), *from = NULL;
@@ -343,15 +741,24 @@ static void move(struct gen *g)
 		from = pick(g, g->var, g->nvars, (char[]){to->type.order, 0}, to->type.bytes);
 		break;
 	case 3:
-		put(g, "mov ");
-		put_place(g, region, 1);
-		put(g, " as ");
-		put_type(g, to->type);
+		put(g, chance(g, 30) ? "read " : "mov ");
+		put_typed(g, to->type);
 		put(g, " -> %s\n", to->word);
 		return;
 	default:
 		if (!g->writable[region] && !mistake(g))
 			break;
+		if (to->type.order != 's' && to->type.bytes > 1 && chance(g, 20)) {
+			struct type turned = to->type;
+
+			turned.order = to->type.order == 'b' ? 'l' : 'b';
+			put(g, "mov swab(%s) -> ", to->word);
+			put_place(g, region, 1);
+			put(g, " as ");
+			put_type(g, turned);
+			put(g, "\n");
+			return;
+		}
 		put(g, "mov %s -> ", to->word);
 		put_place(g, region, 1);
 		put(g, " as ");
@@ -370,28 +777,49 @@ static void move(struct gen *g)
 
 static void atomic(struct gen *g)
 {
-	static const struct type LE64 = {'l', 8, 0};
-	const struct name *v = need_var(g, "l", 8);
-	unsigned region = below(g, g->nregions);
-	bool cas = chance(g, 50);
+	unsigned region = below(g, g->nregions), label = g->labels++;
+	bool cas = chance(g, 50), in_region = chance(g, 30) && (g->writable[region] || mistake(g)), minus;
+	const struct name *v = need_var(g, "l", chance(g, 70) ? 8 : 0), *was = NULL;
+	struct type t = {'l', 8, 0};
+	char word[16];
 
 	if (!v)
 		return;
+	t = in_region ? t : v->type;
+	if (chance(g, 20)) {
+		snprintf(word, sizeof(word), "l%u", label);
+		note_label(g, word, cas ? "compare" : "add");
+		put(g, "%s: ", word);
+	}
 	put(g, "%s%s ", chance(g, 10) && !g->endless ? "fence " : "", cas ? "cas" : "add");
-	if (chance(g, 30) && (g->writable[region] || mistake(g))) {
+	if (in_region) {
 		put_place(g, region, 8);
 		put(g, " as le64");
 	} else {
 		put(g, "%s", v->word);
 	}
 	put(g, "%s", cas ? " : " : " by ");
-	put_operand(g, LE64);
+	minus = !cas && chance(g, 15);
+	if (minus) {
+		put(g, "-");
+		put_number(g, t.bytes);
+	} else {
+		put_value(g, t);
+	}
 	if (cas) {
 		put(g, " -> ");
-		put_operand(g, LE64);
+		put_value(g, t);
+	}
+	if (chance(g, 50)) {
+		put(g, cas ? ", mask " : ", fields ");
+		put_mask(g, t.bytes);
 	}
 	if (chance(g, 20))
-		put(g, "%s", cas ? ", mask 0xff00" : ", fields 0x80");
+		was = new_var(g, t, false);
+	if (was)
+		put(g, ", was -> %s\n  write %s", was->word, was->word);
+	if (was)
+		put_sink(g, below(g, 100));
 	put(g, "\n");
 }
 
@@ -402,6 +830,11 @@ static void branch(struct gen *g)
 	put(g, "if ");
 	put_cond(g);
 	block(g);
+	if (chance(g, 10)) {
+		put(g, " else if ");
+		put_cond(g);
+		block(g);
+	}
 	if (chance(g, 40)) {
 		put(g, " else");
 		block(g);
@@ -411,12 +844,13 @@ static void branch(struct gen *g)
 
 static void loop(struct gen *g)
 {
-	unsigned which = below(g, 4);
+	unsigned which = below(g, 4), outer = g->loop;
 	bool condition = false;
 
 	if (g->loops == 2 && !mistake(g))
 		return;
 	g->loops++;
+	g->loop = ++g->names;
 	if (which == 0) {
 		put(g, "loop max %u", 1 + below(g, 4));
 	} else if (which == 1 && need_var(g, "l", 8)) {
@@ -429,6 +863,7 @@ static void loop(struct gen *g)
 	}
 	block(g);
 	g->loops--;
+	g->loop = outer;
 	if ((!condition || mistake(g)) && chance(g, 25)) {
 		put(g, " else");
 		block(g);
@@ -444,6 +879,8 @@ static void write(struct gen *g)
 	put(g, "write ");
 	if (v && chance(g, 60))
 		put(g, "%s%s", v->word, chance(g, 40) ? ", 7 as be16" : "");
+	else if ((v = pick(g, g->arg, g->nargs, "bls", 0)) && chance(g, 40))
+		put(g, "%s, n as be16", v->word);
 	else
 		put(g, "r%u @ %u as bytes %u", region, below(g, 64), 1 + below(g, 64));
 	region = below(g, g->nregions);
@@ -466,7 +903,7 @@ static void on_queue(struct gen *g)
 
 static void statement(struct gen *g)
 {
-	unsigned deep = g->depth < DEEPEST ? 12 : 9;
+	unsigned deep = g->depth < DEEPEST ? 14 : 11;
 
 	indent(g);
 	if (g->style->cut && g->nqueues && !g->depth && chance(g, 40)) {
@@ -497,10 +934,22 @@ static void statement(struct gen *g)
 			put(g, "break\n");
 		break;
 	case 8:
-		put(g, "%s\n", chance(g, 30) && !g->endless ? "wait request" : "nop # \xe2\x98\x83");
+		if (!g->depth && chance(g, 70))
+			order(g);
+		else
+			put(g, "%snop # \xe2\x98\x83\n", chance(g, 20) && !g->endless ? "fence " : "");
 		break;
 	case 9:
+		patched_verb(g);
+		break;
 	case 10:
+		if (chance(g, 60))
+			patch_answer(g);
+		else
+			new_vars(g);
+		break;
+	case 11:
+	case 12:
 		branch(g);
 		break;
 	default:
@@ -543,11 +992,12 @@ static void endless(struct gen *g)
 		put(g, "loop {\n");
 	}
 	g->depth = g->loops = 1;
+	g->loop = ++g->names;
 	statements(g);
 	put(g, "  add c%u by 1\n  if c%u >= %u {\n    break\n  }\n", counter, counter, most);
 	if (chance(g, 50))
 		statements(g);
-	g->depth = g->loops = 0;
+	g->depth = g->loops = g->loop = 0;
 	g->nvars = vars;
 	put(g, "}\n");
 	g->nargs = nargs;
@@ -557,7 +1007,9 @@ static void endless(struct gen *g)
 /* A loop that answers, and goes on if it did not; some of its reads do not wait for that */
 static void answers(struct gen *g)
 {
-	unsigned name = g->names++, vars = g->nvars;
+	unsigned name = g->names++, vars = g->nvars, outer = g->loop;
+
+	g->loop = name + 1;
 
 	put(g, "for i%u in 0..%u {\n  var e%u : le32\n", name, 1 + below(g, 5), name);
 	if (chance(g, 30))
@@ -572,6 +1024,7 @@ static void answers(struct gen *g)
 	if (chance(g, 30))
 		statements(g);
 	g->nvars = vars;
+	g->loop = outer;
 	put(g, "} else {\n  write_imm 1 as be64 -> slot\n}\n");
 	if (chance(g, 20))
 		put(g, "nop\n");
@@ -597,9 +1050,10 @@ static void declarations(struct gen *g)
 	g->nregions = 1 + below(g, 4);
 	for (unsigned i = 0; i < g->nregions; i++) {
 		g->writable[i] = chance(g, 40) || (g->endless && i == 0);
+		g->of_s0[i] = chance(g, 30);
 		put(g, "region r%u%s%s%s\n", i,
 			g->writable[i] ? chance(g, 80) ? " writable steered" : " writable" : "",
-			chance(g, 30) ? " of s0" : "", chance(g, 50) ? " size 64K" : "");
+			g->of_s0[i] ? " of s0" : "", chance(g, 50) ? " size 64K" : "");
 	}
 	g->nargs = below(g, 6);
 	for (unsigned i = 0; i < g->nargs; i++) {
@@ -609,6 +1063,15 @@ static void declarations(struct gen *g)
 		put_type(g, g->arg[i].type);
 		put(g, "\n");
 	}
+	if (chance(g, 15)) {
+		put(g, "arg b[2] : le32\narg c { x : u8, y : be16 }\n");
+		for (unsigned i = 0; i < 4; i++) {
+			static const struct name more[] = {{"b[0]", {'l', 4, 0}}, {"b[1]", {'l', 4, 0}},
+				{"c.x", {'u', 1, 0}}, {"c.y", {'b', 2, 0}}};
+
+			g->arg[g->nargs++] = more[i];
+		}
+	}
 	if (chance(g, g->style->cut ? 90 : 30) && !g->endless) {
 		g->nqueues = 1 + below(g, 3);
 		put(g, "queue q[%u]\n", g->nqueues);
@@ -617,20 +1080,56 @@ static void declarations(struct gen *g)
 		new_var(g, some_type(g, "bbllls"), true);
 }
 
+static void answer(struct gen *g)
+{
+	static const char *const WHAT[] = {"r0 -> slot @ 0, 64 bytes", "1 as be64 -> slot"};
+	const char *what = WHAT[below(g, 2)];
+	const struct name *a = pick(g, g->arg, g->nargs, "ub", 1 + below(g, 4));
+
+	switch (g->ending) {
+	case ANSWER:
+		put(g, "done: write_imm %s\n", what);
+		break;
+	case ANSWER_IMM:
+		put(g, "done: write_imm %s, imm ", what);
+		if (a)
+			put(g, "%s\n", a->word);
+		else
+			put(g, "%u\n", random_next(g->r));
+		break;
+	case ANSWER_PATCHED:
+		put_patch(g, "done.imm", 4, true, false);
+		put(g, "done: write_imm %s%s\n", what, chance(g, 50) ? ", imm 0x12345678" : "");
+		break;
+	case SEND:
+		put(g, "done: send %s\n", chance(g, 50) ? "r0 @ 8 as bytes 24, 7 as be16" : "1 as be64");
+		break;
+	case TWO_ANSWERS:
+		put(g, "if ");
+		put_cond(g);
+		put(g, " {\n  write_imm %s\n} else {\n  write_imm 3 as u8 -> slot @ 9, imm 9\n}\n", what);
+		break;
+	case ANSWERS:
+		answers(g);
+		break;
+	}
+}
+
 size_t generate(struct random *r, const struct generate_style *style, char *text, size_t size)
 {
+	static const enum ending ENDINGS[] = {ANSWER, ANSWER, ANSWER, ANSWER_IMM, ANSWER_PATCHED, SEND,
+		TWO_ANSWERS, ANSWERS, ANSWERS, ANSWERS};
 	struct gen g = {.r = r, .style = style, .text = text, .size = size};
 
 	declarations(&g);
+	g.ending = ENDINGS[below(&g, sizeof(ENDINGS) / sizeof(ENDINGS[0]))];
+	/* with several queues, one under no condition; after a loop without a bound, not from a loop */
+	if ((g.nqueues && (g.ending > SEND) && !mistake(&g)) || (g.endless && g.ending == ANSWERS))
+		g.ending = ANSWER + below(&g, SEND + 1);
 	if (g.endless)
 		endless(&g);
 	while (g.made < style->statements)
 		statements(&g);
-	/* one with several queues ends with an answer under no condition */
-	if (!g.endless && chance(&g, style->cut && g.nqueues ? 5 : 30)) {
-		answers(&g);
-		return g.len;
-	}
-	put(&g, "write_imm %s\n", chance(&g, 50) ? "r0 -> slot @ 0, 64 bytes" : "1 as be64 -> slot");
+	answer(&g);
 	return g.len;
 }

@@ -9,11 +9,11 @@
 enum { LONGEST = 8192, PATCHES = 512, ITERATIONS = 100 };
 #define FARTHEST (1ull << 56) /* no region is so large */
 
+/* What has been written to a field of a WQE, as the big-endian number that it is */
 struct patch {
 	const struct ast_verb *verb;
 	uint8_t field, sge;
-	uint8_t bytes[8]; /* of which these many at the end are known */
-	unsigned known;
+	uint64_t value, known; /* the bits of value that have been written */
 };
 
 struct machine {
@@ -72,10 +72,10 @@ static struct patch *find_patch(struct machine *m, const struct ast_verb *v, uns
 	return NULL;
 }
 
-static void patch(struct machine *m, const struct ast_place *p, const uint8_t *bytes, unsigned n)
+static void patch_bits(struct machine *m, const struct ast_verb *v, unsigned field, unsigned sge,
+	uint64_t value, uint64_t known)
 {
-	struct patch *k = find_patch(m, p->verb, p->field, p->sge);
-	unsigned size = p->field == CHAIN_F_LOCAL_LEN ? 4 : 8;
+	struct patch *k = find_patch(m, v, field, sge);
 
 	if (!k) {
 		if (m->npatches == PATCHES) {
@@ -83,11 +83,36 @@ static void patch(struct machine *m, const struct ast_place *p, const uint8_t *b
 			return;
 		}
 		k = &m->patch[m->npatches++];
-		*k = (struct patch){.verb = p->verb, .field = p->field, .sge = p->sge};
+		*k = (struct patch){.verb = v, .field = (uint8_t)field, .sge = (uint8_t)sge};
 	}
-	memcpy(k->bytes + size - n, bytes, n);
-	if (n > k->known)
-		k->known = n;
+	k->value = (k->value & ~known) | (value & known);
+	k->known |= known;
+}
+
+static uint64_t low_bytes(unsigned n)
+{
+	return n < 8 ? (1ull << 8 * n) - 1 : UINT64_MAX;
+}
+
+/* Where in the number the bytes are that a place names: of an address one, else the low ones */
+static unsigned shift_of(const struct ast_place *p)
+{
+	return p->one_byte ? 8 * (7u - p->byte) : 0;
+}
+
+static void patch(struct machine *m, const struct ast_place *p, const uint8_t *bytes, unsigned n)
+{
+	patch_bits(m, p->verb, p->field, p->sge, number(bytes, n, false) << shift_of(p),
+		low_bytes(n) << shift_of(p));
+}
+
+/* @posted with what has been patched */
+static uint64_t patched(
+	struct machine *m, const struct ast_verb *v, unsigned field, unsigned sge, uint64_t posted)
+{
+	const struct patch *k = find_patch(m, v, field, sge);
+
+	return k ? (posted & ~k->known) | k->value : posted;
 }
 
 /* ---- places ----------------------------------------------------------------------------------- */
@@ -95,8 +120,9 @@ static void patch(struct machine *m, const struct ast_place *p, const uint8_t *b
 static uint64_t offset(
 	struct machine *m, const struct ast_place *p, const struct ast_verb *v, unsigned field, unsigned sge)
 {
-	struct patch *k = v ? find_patch(m, v, field, sge) : NULL;
-	uint64_t at = p->at;
+	/* a patch is the address of the structure, which the first field wanted is a part of */
+	uint32_t lead = v && v->kind == AST_READ && v->patched & 1u << CHAIN_F_REMOTE_ADDR ? v->lead : 0;
+	uint64_t at = p->at - lead;
 
 	for (unsigned i = 0; i < p->nterms; i++) {
 		const struct ast_term *t = &p->term[i];
@@ -107,12 +133,7 @@ static uint64_t offset(
 			m->result = INTERPRET_BEYOND;
 		at += far;
 	}
-	if (k) {
-		uint64_t low = number(k->bytes + 8 - k->known, k->known, false);
-
-		at = (k->known < 8 ? at >> 8 * k->known << 8 * k->known : 0) | low;
-	}
-	return at;
+	return (v ? patched(m, v, field, sge, at) : at) + lead;
 }
 
 static uint8_t *region_at(struct machine *m, const struct ast_place *p, uint64_t at, uint64_t n)
@@ -133,6 +154,50 @@ static void load_arg(struct machine *m, const struct ast_arg *a, const struct as
 		reverse(out, a->type.bytes);
 }
 
+static uint64_t value(struct machine *m, const struct ast_operand *o);
+
+/* An operand as it is posted: a variable comes there when the verb runs */
+static uint64_t posted(struct machine *m, const struct ast_operand *o)
+{
+	return o->kind == AST_PLACE ? 0 : value(m, o);
+}
+
+static uint64_t length_posted(const struct ast_verb *v, const struct ast_operand *o)
+{
+	return o->type.kind != AST_NONE ? o->type.bytes : v->bytes ? v->bytes : 1;
+}
+
+static uint64_t field_value(struct machine *m, const struct ast_place *p)
+{
+	const struct ast_verb *v = p->verb;
+	uint64_t is = 0;
+
+	switch (p->field) {
+	case CHAIN_F_COMPARE:
+		is = posted(m, &v->old);
+		break;
+	case CHAIN_F_SWAP:
+		is = posted(m, &v->swap);
+		break;
+	case CHAIN_F_ADD:
+		is = posted(m, &v->by);
+		break;
+	case CHAIN_F_IMM:
+		is = !v->has_imm ? m->in->number : v->imm.kind == AST_CONST ? v->imm.value : 0;
+		break;
+	case CHAIN_F_LOCAL_LEN:
+		is = v->kind == AST_READ ? v->piece[p->sge].type.bytes : length_posted(v, &v->source[p->sge]);
+		break;
+	case CHAIN_F_REMOTE_ADDR:
+		is = v->place->at - (v->kind == AST_READ ? v->lead : 0);
+		break;
+	case CHAIN_F_LOCAL_ADDR:
+		is = v->source[p->sge].place->at;
+		break;
+	}
+	return patched(m, v, p->field, p->sge, is);
+}
+
 /* The bytes of an operand as they lie in memory; how many */
 static unsigned load(struct machine *m, const struct ast_operand *o, const struct ast_type *as, uint8_t *out)
 {
@@ -150,15 +215,12 @@ static unsigned load(struct machine *m, const struct ast_operand *o, const struc
 		break;
 	}
 	n = o->place->type.bytes;
-	if (o->place->kind == AST_AT_FIELD && o->place->field == CHAIN_F_LOCAL_LEN) {
-		const struct patch *len = find_patch(m, o->place->verb, o->place->field, o->place->sge);
-
-		put(out, n, false, 1); /* unless something has patched it */
-		if (len)
-			memcpy(out, len->bytes, n);
-	} else if (o->place->kind == AST_AT_VAR) {
+	if (o->place->kind == AST_AT_VAR) {
 		n = o->place->var->type.bytes;
 		memcpy(out, var_of(m, o->place->var), n);
+	} else if (o->place->kind == AST_AT_FIELD) {
+		n = o->type.bytes;
+		put(out, n, false, field_value(m, o->place) >> shift_of(o->place));
 	} else {
 		p = region_at(m, o->place, offset(m, o->place, NULL, 0, 0), n);
 		if (p)
@@ -235,6 +297,15 @@ static void run_read(struct machine *m, const struct ast_verb *v)
 			store(m, v->piece[i].to, bytes + at, v->piece[i].type.bytes);
 }
 
+static uint32_t immediate(struct machine *m, const struct ast_verb *v)
+{
+	const struct ast_place p = {.verb = (struct ast_verb *)v, .field = CHAIN_F_IMM};
+
+	if (v->has_imm && v->imm.kind == AST_ARG)
+		patch_bits(m, v, CHAIN_F_IMM, 0, value(m, &v->imm), low_bytes(v->imm.type.bytes));
+	return (uint32_t)field_value(m, &p);
+}
+
 static void run_write(struct machine *m, const struct ast_verb *v)
 {
 	uint8_t bytes[2 * LONGEST], *p;
@@ -242,16 +313,13 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 
 	for (unsigned i = 0; i < v->nsources && !m->result; i++) {
 		const struct ast_operand *o = &v->source[i];
-		const struct patch *len = find_patch(m, v, CHAIN_F_LOCAL_LEN, i);
 		uint64_t some;
 
 		if (o->kind != AST_PLACE || o->place->kind != AST_AT_REGION) {
 			n += load(m, o, &o->type, bytes + n);
 			continue;
 		}
-		some = o->place->type.kind != AST_NONE ? o->place->type.bytes : v->bytes ? v->bytes : 1;
-		if (len)
-			some = number(len->bytes, 4, false);
+		some = patched(m, v, CHAIN_F_LOCAL_LEN, i, length_posted(v, o));
 		if (some == 0 || some > LONGEST - n || (v->max && some > v->max)) {
 			m->result = INTERPRET_BEYOND;
 			return;
@@ -266,12 +334,18 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 	}
 	if (m->result)
 		return;
-	if (v->place->kind == AST_AT_SLOT) {
+	if (v->kind == AST_SEND) {
+		m->result = n > m->in->slot_bytes ? INTERPRET_BEYOND : 0;
+		m->in->sends = true;
+		memcpy(m->in->inbox, bytes, m->result ? 0 : n);
+	} else if (v->place->kind == AST_AT_SLOT) {
 		if (v->place->at > m->in->slot_bytes || n > m->in->slot_bytes - v->place->at) {
 			m->result = INTERPRET_BEYOND;
 			return;
 		}
 		memcpy(m->in->slot + v->place->at, bytes, n);
+		if (v->kind == AST_WRITE_IMM)
+			m->in->imm = immediate(m, v);
 	} else if (v->place->kind == AST_AT_REGION) {
 		at = offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0);
 		p = region_at(m, v->place, at, n);
@@ -291,38 +365,58 @@ static void run_mov(struct machine *m, const struct ast_verb *v)
 		store(m, v->place, bytes, n);
 }
 
+/* An operand when the verb runs */
+static uint64_t operand(
+	struct machine *m, const struct ast_verb *v, unsigned field, const struct ast_operand *o, bool raw)
+{
+	struct ast_place p = {.verb = (struct ast_verb *)v, .field = (uint8_t)field};
+
+	if (raw) /* of a field: in the order of its bytes, which nothing else names */
+		return value(m, o);
+	if (o->kind == AST_PLACE)
+		patch_bits(m, v, field, 0, value(m, o), low_bytes(o->type.bytes));
+	return field_value(m, &p);
+}
+
 static void run_atomic(struct machine *m, const struct ast_verb *v)
 {
-	uint64_t old, at, by;
-	uint8_t *p;
+	const bool field = v->place->kind == AST_AT_FIELD;
+	const unsigned width = v->place->kind == AST_AT_VAR ? v->place->var->type.bytes : 8;
+	uint64_t old, at, compare, swap, by;
+	uint8_t *p = NULL;
 
 	if (v->place->kind == AST_AT_VAR) {
 		p = var_of(m, v->place->var);
-	} else {
+	} else if (v->place->kind == AST_AT_REGION) {
 		at = offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0);
 		p = at % 8 ? NULL : region_at(m, v->place, at, 8);
 		m->result = p ? m->result : INTERPRET_BEYOND;
 	}
-	if (!p)
+	if (!p && !field)
 		return;
-	old = number(p, 8, true);
+	old = field ? field_value(m, v->place) : number(p, width, true);
 	if (v->kind == AST_CAS) {
-		if (((old ^ value(m, &v->old)) & v->mask) == 0)
-			put(p, 8, true, (old & ~v->mask) | (value(m, &v->swap) & v->mask));
+		compare = operand(m, v, CHAIN_F_COMPARE, &v->old, field);
+		swap = operand(m, v, CHAIN_F_SWAP, &v->swap, field);
+		swap = (old ^ compare) & v->mask ? old : (old & ~v->mask) | (swap & v->mask);
+		if (field)
+			patch_bits(m, v->place->verb, v->place->field, v->place->sge, swap, UINT64_MAX);
+		else
+			put(p, width, true, swap);
 	} else {
 		uint64_t sum = 0, carry = 0;
 
-		by = value(m, &v->by);
+		by = operand(m, v, CHAIN_F_ADD, &v->by, false);
 		for (unsigned i = 0; i < 64; i++) {
 			uint64_t bit = (old >> i & 1) + (by >> i & 1) + carry;
 
 			sum |= (bit & 1) << i;
 			carry = v->fields >> i & 1 ? 0 : bit >> 1;
 		}
-		put(p, 8, true, sum);
+		put(p, width, true, sum);
 	}
 	if (v->was && v->was->kind == AST_AT_VAR)
-		put(var_of(m, v->was->var), 8, is_le(&v->was->var->type), old);
+		put(var_of(m, v->was->var), v->was->var->type.bytes, is_le(&v->was->var->type), old);
 }
 
 static bool holds(struct machine *m, const struct ast_cond *c)
@@ -363,6 +457,7 @@ static void run_verb(struct machine *m, const struct ast_verb *v)
 		return;
 	case AST_WRITE:
 	case AST_WRITE_IMM:
+	case AST_SEND:
 		run_write(m, v);
 		return;
 	case AST_MOV:
@@ -376,10 +471,7 @@ static void run_verb(struct machine *m, const struct ast_verb *v)
 	case AST_WAIT:
 	case AST_ENABLE:
 		return;
-	case AST_SEND:
-		break;
 	}
-	m->result = INTERPRET_CANNOT;
 }
 
 static void set_to_init(struct machine *m, const struct ast_var *v)
@@ -389,13 +481,16 @@ static void set_to_init(struct machine *m, const struct ast_var *v)
 		put(var_of(m, v), v->type.bytes, is_le(&v->type), v->init);
 }
 
-/* One iteration stands for all, but for what is declared in it */
+/* One iteration stands for all, but for what is declared or patched in it */
 static void run_endless(struct machine *m, const struct ast_loop *loop)
 {
+	unsigned npatches = m->npatches;
+
 	for (unsigned n = 0; !m->result && !m->leaving; n++) {
 		for (unsigned i = 0; i < m->in->p->nvars; i++)
 			if (m->in->p->var[i]->each_iteration)
 				set_to_init(m, m->in->p->var[i]);
+		m->npatches = npatches;
 		if (loop->kind == AST_WHILE && !holds(m, loop->cond))
 			break;
 		run_block(m, &loop->iter[0]);
@@ -443,49 +538,46 @@ static void run_block(struct machine *m, const struct ast_block *b)
 
 /* ---- what can be interpreted ------------------------------------------------------------------ */
 
-static bool place_is_plain(const struct ast_place *p)
+/* What is known of a field: of an address, the offset in its region */
+static bool field_is_plain(const struct ast_place *p, unsigned bytes)
 {
-	return p->kind != AST_AT_FIELD;
+	const struct ast_verb *v = p->verb;
+
+	switch (p->field) {
+	case CHAIN_F_REMOTE_ADDR:
+		return v->place && v->place->kind == AST_AT_REGION && bytes < 8;
+	case CHAIN_F_LOCAL_ADDR:
+		return v->kind != AST_READ && v->source[p->sge].kind == AST_PLACE &&
+		       v->source[p->sge].place->kind == AST_AT_REGION && bytes < 8;
+	case CHAIN_F_LOCAL_LEN:
+		return v->kind != AST_READ && v->source[p->sge].kind == AST_PLACE &&
+		       v->source[p->sge].place->kind == AST_AT_REGION;
+	default:
+		return true;
+	}
 }
 
-static bool target_is_plain(const struct ast_place *p, unsigned bytes)
+static bool place_is_plain(const struct ast_place *p, unsigned bytes)
 {
-	if (!p || p->kind != AST_AT_FIELD)
-		return true;
-	/* the low bytes of an address in a region, or a length */
-	if (p->field == CHAIN_F_LOCAL_LEN)
-		return true;
-	return (p->field == CHAIN_F_REMOTE_ADDR || p->field == CHAIN_F_LOCAL_ADDR) && bytes < 8;
+	return !p || p->kind != AST_AT_FIELD || field_is_plain(p, p->one_byte ? 1 : bytes);
+}
+
+static bool operand_is_plain(const struct ast_operand *o)
+{
+	return o->kind != AST_PLACE || place_is_plain(o->place, o->type.bytes);
 }
 
 static bool verb_is_plain(const struct ast_verb *v)
 {
-	const uint32_t addresses =
-		1u << CHAIN_F_REMOTE_ADDR | 1u << CHAIN_F_LOCAL_ADDR | 1u << CHAIN_F_LOCAL_LEN;
-
-	if (v->kind == AST_SEND || v->patched & ~addresses || v->has_imm)
-		return false;
-	if (v->patched && v->kind != AST_READ && v->kind != AST_WRITE && v->kind != AST_WRITE_IMM)
-		return false;
-	if (v->patched & 1u << CHAIN_F_REMOTE_ADDR && v->place->kind != AST_AT_REGION)
-		return false;
-	if (v->kind == AST_READ && v->patched & ~(1u << CHAIN_F_REMOTE_ADDR))
-		return false;
 	for (unsigned i = 0; i < v->nsources; i++)
-		if (v->source[i].kind == AST_PLACE && !place_is_plain(v->source[i].place))
+		if (!operand_is_plain(&v->source[i]))
 			return false;
-	if (v->patched & (1u << CHAIN_F_LOCAL_ADDR | 1u << CHAIN_F_LOCAL_LEN))
-		for (unsigned i = 0; i < v->nsources; i++)
-			if (v->source[i].kind != AST_PLACE || v->source[i].place->kind != AST_AT_REGION)
-				return false;
 	for (unsigned i = 0; i < v->npieces; i++)
-		if (!target_is_plain(v->piece[i].to, v->piece[i].type.bytes))
+		if (!place_is_plain(v->piece[i].to, v->piece[i].type.bytes))
 			return false;
 	if (v->kind == AST_READ)
-		return place_is_plain(v->place);
-	if (v->kind == AST_MOV)
-		return target_is_plain(v->place, v->source[0].type.bytes);
-	return !v->place || place_is_plain(v->place);
+		return v->place->kind != AST_AT_FIELD;
+	return place_is_plain(v->place, v->kind == AST_MOV ? v->source[0].type.bytes : 8);
 }
 
 bool interpret_can(const struct ast_program *p)

@@ -16,6 +16,11 @@ struct interpret {
 	uint8_t *slot;
 	uint32_t slot_bytes;
 	uint8_t (*arg)[32]; /* big-endian, or bytes as they are */
+	uint32_t number;    /* of the request */
+	/* Of its answer: a send, whose bytes come to @inbox, of slot_bytes as well, or a write_imm */
+	bool sends;
+	uint32_t imm;
+	uint8_t *inbox;
 };
 
 enum {

@@ -38,8 +38,13 @@ static void random_args(struct run *r)
 /* Requests that a program can answer: one that reaches beyond a region ends its client */
 static void request(struct run *r, uint8_t *slot)
 {
-	uint8_t *copy[CHAIN_MAX_WINDOWS], slot_copy[RUN_SLOT];
-	struct interpret in = {.p = ast, .slot = slot_copy, .slot_bytes = RUN_SLOT, .arg = r->arg};
+	uint8_t *copy[CHAIN_MAX_WINDOWS], slot_copy[RUN_SLOT], inbox_copy[RUN_SLOT];
+	struct interpret in = {.p = ast,
+		.slot = slot_copy,
+		.slot_bytes = RUN_SLOT,
+		.inbox = inbox_copy,
+		.arg = r->arg,
+		.number = (uint32_t)r->c.sent};
 	int result = INTERPRET_BEYOND;
 
 	if (!ast) {
@@ -57,6 +62,7 @@ static void request(struct run *r, uint8_t *slot)
 		for (unsigned i = 0; i < r->p->nregions; i++)
 			memcpy(copy[i], r->model[i], REGION);
 		memcpy(slot_copy, slot, RUN_SLOT);
+		memcpy(inbox_copy, run_inbox(r), RUN_SLOT);
 		result = interpret(&in);
 	}
 	for (unsigned i = 0; i < r->p->nregions; i++) {
@@ -64,9 +70,12 @@ static void request(struct run *r, uint8_t *slot)
 			memcpy(r->model[i], copy[i], REGION);
 		free(copy[i]);
 	}
-	if (!result)
-		memcpy(slot, slot_copy, RUN_SLOT);
 	r->enough = result;
+	if (result)
+		return;
+	memcpy(slot, slot_copy, RUN_SLOT);
+	memcpy(run_inbox(r), inbox_copy, RUN_SLOT);
+	*run_answer(r) = (struct run_answer){.sends = in.sends, .has_imm = !in.sends, .imm = in.imm};
 }
 
 static size_t read_file(const char *path, char *text, size_t size)

@@ -103,7 +103,10 @@ static int one(uint64_t seed, char why[400])
 
 static void run_as_they_read(void **state)
 {
-	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0;
+	static const char *const FORMS[] = {", mask ", ", fields ", ": wait ", "wait l", "enable done",
+		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> "};
+	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0,
+		 with[sizeof(FORMS) / sizeof(FORMS[0])] = {0};
 	char why[400];
 
 	(void)state;
@@ -113,7 +116,12 @@ static void run_as_they_read(void **state)
 		if (r < 0)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, program.text);
 		ran += r > 0;
+		for (unsigned i = 0; r > 0 && i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
+			with[i] += strstr(program.text, FORMS[i]) != NULL;
 	}
+	for (unsigned i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
+		if (!with[i])
+			fail_msg("no program that ran has \"%s\"", FORMS[i]);
 	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
 		      "overlap, %lu of them with several code queues: %lu runs, %lu requests\n",
 		programs, ran, (unsigned long)loops, (unsigned long)overlap, (unsigned long)several,
