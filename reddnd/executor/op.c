@@ -244,11 +244,23 @@ static bool send(struct op_state *s, const struct op *op)
 	return true;
 }
 
+enum { PACKET = 1024 /* bytes, with the smallest path MTU that is in use */ };
+
 static bool execute_write(struct op_state *s, const struct op *op)
 {
-	uint8_t *to = remote(s, op, length(op), true);
+	_Alignas(8) uint8_t packet[PACKET];
+	const uint64_t bytes = length(op);
+	uint8_t *to = remote(s, op, bytes, true);
 
-	return to && gather(s, op, to);
+	if (!to)
+		return false;
+	if (op->nsegments == 1 || bytes > PACKET)
+		return gather(s, op, to);
+	/* a NIC has gathered a packet before it writes to where a segment of it may come from */
+	if (!gather(s, op, packet))
+		return false;
+	memory_copy(to, packet, bytes);
+	return true;
 }
 
 static bool is_masked(uint8_t opcode)
