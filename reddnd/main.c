@@ -302,7 +302,7 @@ static int run(struct daemon *d, struct configuration *begin)
 static int check(const char *path)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
-	int r = renewal_load(path, NULL, &catalog);
+	int r = renewal_load(path, &catalog);
 
 	if (r == 0)
 		printf("%s: %u regions, %u offloads, no mistakes\n", path, catalog->nregions,

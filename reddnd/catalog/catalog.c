@@ -187,7 +187,68 @@ static const config_setting_t *prepare_list(
 	return list;
 }
 
-static int parse_lists(struct settings *l, const config_t *config, const struct catalog *before)
+/* ---- what programs store for clients, where others read ---- */
+
+struct offload_list {
+	struct settings *l;
+	const config_setting_t *list;
+};
+
+/* Before files are opened, one path is one file. Parts of tables are somewhere in theirs: generation/stored.h
+ * looks again */
+static bool place_in_path(void *arg, const struct influence_offload *o, unsigned region, uint8_t part,
+	struct influence_place *at)
+{
+	const struct catalog_region *r = &o->catalog->regions[region];
+	unsigned i = 0;
+
+	(void)arg;
+	(void)part;
+	while (strcmp(o->catalog->regions[i].path, r->path) != 0)
+		i++;
+	*at = (struct influence_place){i, r->offset, r->length ? r->length : UINT64_MAX};
+	return r->raw;
+}
+
+static void report_influenced(void *arg, const struct influence_offload *o, const char *messages)
+{
+	struct offload_list *of = arg;
+	unsigned i = (unsigned)(o->conf - o->catalog->offloads);
+
+	settings_wrong(of->l, config_setting_get_elem(of->list, i),
+		"offload \"%s\": its program has mistakes, with regions into which programs of the catalog "
+		"store what clients send",
+		o->conf->name);
+	if (messages)
+		fputs(messages, of->l->errors);
+}
+
+static int check_influence(struct settings *l, const config_setting_t *list)
+{
+	const struct catalog *c = l->catalog;
+	CLEANUP(cleanup_free)
+	struct influence_offload *offloads = calloc(c->noffloads + 1, sizeof(*offloads));
+	CLEANUP(cleanup_free) struct chain_span *files = calloc(c->nregions + 1, sizeof(*files));
+	const struct influence all = {.offloads = offloads,
+		.noffloads = c->noffloads,
+		.files = files,
+		.place = place_in_path,
+		.wrong = report_influenced,
+		.arg = &(struct offload_list){l, list}};
+	bool writable = false;
+
+	if (!offloads || !files)
+		return -ENOMEM;
+	for (unsigned i = 0; i < c->nregions; i++)
+		writable |= c->regions[i].writable;
+	for (unsigned i = 0; i < c->noffloads; i++)
+		offloads[i] = (struct influence_offload){.catalog = c, .conf = &c->offloads[i]};
+	if (writable)
+		influence_settle(&all);
+	return 0;
+}
+
+static int parse_lists(struct settings *l, const config_t *config)
 {
 	struct catalog *c = l->catalog;
 	const config_setting_t *regions, *offloads, *tenants;
@@ -204,7 +265,7 @@ static int parse_lists(struct settings *l, const config_t *config, const struct 
 	if (offloads)
 		settings_list(l, offloads, "offloads", entries_parse_offload);
 	if (l->nerrors == 0)
-		r = influence_settle(l, offloads, before);
+		r = check_influence(l, offloads);
 	if (r < 0)
 		return r;
 	if (!tenants)
@@ -217,7 +278,7 @@ static int parse_lists(struct settings *l, const config_t *config, const struct 
 	return 0;
 }
 
-static int parse_top(struct settings *l, const config_t *config, const struct catalog *before)
+static int parse_top(struct settings *l, const config_t *config)
 {
 	struct catalog *c = l->catalog;
 
@@ -229,7 +290,7 @@ static int parse_top(struct settings *l, const config_t *config, const struct ca
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS_LOCAL);
 		c->programs[c->nprograms++] = strdup(REDDND_PROGRAMS);
 	}
-	return parse_lists(l, config, before);
+	return parse_lists(l, config);
 }
 
 /* Includes are relative to the file that holds them, which libconfig thinks is in one directory. Not
@@ -274,8 +335,7 @@ static char *text_of(config_t *config)
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 
-static int load(
-	const struct settings *from, const struct catalog *before, struct catalog **out, char **errors)
+static int load(const struct settings *from, struct catalog **out, char **errors)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = calloc(1, sizeof(*catalog));
 	struct settings l = *from;
@@ -301,7 +361,7 @@ static int load(
 	else
 		read_config(&l, &config);
 	if (l.nerrors == 0)
-		r = parse_top(&l, &config, before);
+		r = parse_top(&l, &config);
 	if (r == 0 && l.nerrors == 0) {
 		catalog->text = text_of(&config);
 		r = catalog->text ? 0 : -ENOMEM;
@@ -316,15 +376,15 @@ static int load(
 	return 0;
 }
 
-int catalog_load(const char *path, const struct catalog *before, struct catalog **catalog, char **errors)
+int catalog_load(const char *path, struct catalog **catalog, char **errors)
 {
-	return load(&(struct settings){.path = path}, before, catalog, errors);
+	return load(&(struct settings){.path = path}, catalog, errors);
 }
 
 int kept_load(const struct kept *kept, struct catalog **catalog, char **errors)
 {
 	return load(&(struct settings){.path = "the configuration that was last in force", .kept = kept},
-		NULL, catalog, errors);
+		catalog, errors);
 }
 
 struct catalog *catalog_ref(struct catalog *c)
@@ -356,9 +416,6 @@ void catalog_free(struct catalog *c)
 	}
 	for (unsigned i = 0; i < c->nprograms; i++)
 		free(c->programs[i]);
-	for (unsigned i = 0; i < c->nstored; i++)
-		free(c->stored[i].path);
-	free(c->stored);
 	free(c->text);
 	free(c->control);
 	free(c->tenants);

@@ -72,16 +72,13 @@ struct catalog_binding {
 	uint8_t part;                    /* enum catalog_part; WHOLE of a raw region only */
 };
 
-/** Bytes from..to - 1 of a region of the program are what clients sent or influence, by any offload. */
-struct catalog_theirs {
-	char region[CATALOG_NAME_MAX + 1];
-	uint64_t from, to;
-};
-
-/** The same of a file, by its path, since the daemon started. */
-struct catalog_stored {
-	char *path;
-	uint64_t from, to;
+/** Bytes from..to - 1 of regions of a program are what clients sent or influence, by any offload. */
+struct catalog_influenced {
+	struct {
+		char name[CATALOG_NAME_MAX + 1];
+		uint64_t from, to;
+	} region[CATALOG_BINDINGS_MAX];
+	unsigned n;
 };
 
 /** What executes an offload. */
@@ -102,8 +99,6 @@ struct catalog_offload {
 	unsigned region; /* index in regions: for regions of the program without a binding */
 	struct catalog_binding bindings[CATALOG_BINDINGS_MAX];
 	unsigned nbindings;
-	struct catalog_theirs theirs[CATALOG_BINDINGS_MAX];
-	unsigned ntheirs;
 	bool recycled;
 	uint8_t engine; /* enum catalog_engine */
 	uint16_t depth_max;
@@ -172,39 +167,30 @@ struct catalog {
 	bool has_offloads; /* the setting, which may be an empty list */
 	struct catalog_tenant *tenants;
 	unsigned ntenants; /* at least 1 */
-	struct catalog_stored *stored;
-	unsigned nstored;
-	unsigned refs; /* beyond the first */
+	unsigned refs;     /* beyond the first */
 };
 
 /**
- * 0 and a catalog for catalog_free(). @before: the one in force, or NULL: files keep what clients stored by
- * its offloads, and sessions that began with it go on to store. -EINVAL when there are mistakes: @errors (to
- * be freed) has one line for each, "file:line: what is wrong; what would be right", in the order of the file.
- * -ENOMEM.
+ * 0 and a catalog for catalog_free(). -EINVAL when there are mistakes: @errors (to be freed) has one line for
+ * each, "file:line: what is wrong; what would be right", in the order of the file. -ENOMEM.
  */
-int catalog_load(const char *path, const struct catalog *before, struct catalog **catalog, char **errors);
+int catalog_load(const char *path, struct catalog **catalog, char **errors);
 struct catalog *catalog_ref(struct catalog *catalog);
 void catalog_free(struct catalog *catalog); /* gives one reference back */
 
 /**
  * Compiles the program of @offload with the params that the configuration sets, and with those of @more that
- * it does not set, for @target with what clients influence in its regions. Results are those of
- * program_compile().
+ * it does not set, for @target with what is influenced in its regions, @in, or NULL: nothing. Results are
+ * those of program_compile().
  */
-int catalog_compile(const struct catalog_offload *offload, const struct program_setting *more, unsigned nmore,
-	const struct program_target *target, struct program **program, char **messages);
+int catalog_compile(const struct catalog_offload *offload, const struct catalog_influenced *in,
+	const struct program_setting *more, unsigned nmore, const struct program_target *target,
+	struct program **program, char **messages);
 
 /** 0: a request of @program, compiled for @offload, takes no more WQEs than "wqe_budget". -E2BIG: it does.
  * -EINVAL: that cannot be known. @why is the reason in words. */
 int catalog_check_budget(
 	const struct catalog_offload *offload, const struct program *program, char *why, size_t size);
-
-/** Bytes @from to @to - 1 of a region become bytes of its file. */
-void catalog_span_of_file(const struct catalog_region *region, uint64_t *from, uint64_t *to);
-
-/** Bytes of the file @path that clients influence; NULL: none. */
-const struct catalog_stored *catalog_stored(const struct catalog *catalog, const char *path);
 
 /** Length in bits (of 128) of the longest network of @tenant that has @address (IPv4 as ::ffff:a.b.c.d); -1:
  * none. 0 for a tenant without networks, which takes clients from anywhere. */

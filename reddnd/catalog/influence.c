@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/influence.h"
 
-#include "reddnd/program/program.h"
 #include "util/cleanup.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 DEFINE_CLEANUP(struct program *, program_free)
-
-/* One file may be two regions */
-static unsigned first_of(const struct catalog *c, unsigned region)
-{
-	unsigned i = 0;
-
-	while (strcmp(c->regions[i].path, c->regions[region].path) != 0)
-		i++;
-	return i;
-}
 
 static void cover(struct chain_span *all, const struct chain_span *more)
 {
@@ -28,158 +16,109 @@ static void cover(struct chain_span *all, const struct chain_span *more)
 		all->to = more->to;
 }
 
-/* The span of the file of region @name of the program; *@conf is the region */
-static struct chain_span *span_of(const struct catalog *c, const struct catalog_offload *o, const char *name,
-	struct chain_span *spans, const struct catalog_region **conf)
+/* Where region @name of the program is */
+static bool find(const struct influence *all, const struct influence_offload *o, const char *name,
+	struct influence_place *at)
 {
 	struct catalog_binding bound;
 	char why[200];
 
-	if (catalog_bind(c, o, name, false, &bound, why, sizeof(why)) < 0)
-		return NULL;
-	*conf = &c->regions[bound.region];
-	return &spans[first_of(c, bound.region)];
+	return catalog_bind(o->catalog, o->conf, name, false, &bound, why, sizeof(why)) == 0 &&
+	       all->place(all->arg, o, bound.region, bound.part, at);
 }
 
-void catalog_span_of_file(const struct catalog_region *r, uint64_t *from, uint64_t *to)
+static uint64_t end_of(const struct influence_place *at)
 {
-	if (r->length && *to > r->length)
-		*to = r->length;
-	*from += r->offset;
-	*to = *to > UINT64_MAX - r->offset ? UINT64_MAX : *to + r->offset;
+	return at->size > UINT64_MAX - at->off ? UINT64_MAX : at->off + at->size;
 }
 
-/* What of the bytes of a file is in the region. Empty: 0, 0 */
-static struct chain_span span_in_region(const struct catalog_region *r, const struct chain_span *file)
+/* Bytes of a place as bytes of its file */
+static struct chain_span span_of_file(const struct influence_place *at, const struct chain_span *s)
 {
-	uint64_t end = r->length ? r->offset + r->length : UINT64_MAX;
-	uint64_t from = file->from > r->offset ? file->from : r->offset, to = file->to < end ? file->to : end;
+	uint64_t to = s->to > at->size ? at->size : s->to;
 
-	return from < to ? (struct chain_span){from - r->offset, to - r->offset} : (struct chain_span){0};
+	return (struct chain_span){at->off + s->from, to > UINT64_MAX - at->off ? UINT64_MAX : at->off + to};
+}
+
+/* What of the bytes of a file is in the place. Empty: 0, 0 */
+static struct chain_span span_of_place(const struct influence_place *at, const struct chain_span *file)
+{
+	uint64_t from = file->from > at->off ? file->from : at->off,
+		 to = file->to < end_of(at) ? file->to : end_of(at);
+
+	return from < to ? (struct chain_span){from - at->off, to - at->off} : (struct chain_span){0};
+}
+
+static void note_file(struct influence_offload *o, unsigned file, bool stores)
+{
+	unsigned i = 0;
+
+	while (i < o->nfiles && o->files[i] != file)
+		i++;
+	if (i == o->nfiles)
+		o->files[o->nfiles++] = file;
+	o->stores |= (uint32_t)stores << i;
 }
 
 /* What the regions of @p are by now. True if @o did not know that */
-static bool update(
-	const struct catalog *c, struct catalog_offload *o, const struct program *p, struct chain_span *spans)
+static bool update(const struct influence *all, struct influence_offload *o, const struct program *p)
 {
-	struct catalog_theirs theirs[CATALOG_BINDINGS_MAX] = {0};
-	unsigned n = 0;
+	struct catalog_influenced in = {0};
 	bool news;
 
 	for (unsigned i = 0; i < p->nregions; i++) {
-		const struct catalog_region *conf;
-		const struct chain_span *file = span_of(c, o, p->regions[i].name, spans, &conf);
-		struct chain_span s = file ? span_in_region(conf, file) : (struct chain_span){0};
+		struct influence_place at;
+		struct chain_span s = {0};
 
+		if (find(all, o, p->regions[i].name, &at))
+			s = span_of_place(&at, &all->files[at.file]);
 		if (s.to == 0)
 			continue;
-		strcpy(theirs[n].region, p->regions[i].name);
-		theirs[n].from = s.from;
-		theirs[n++].to = s.to;
+		strcpy(in.region[in.n].name, p->regions[i].name);
+		in.region[in.n].from = s.from;
+		in.region[in.n++].to = s.to;
 	}
-	news = n != o->ntheirs || memcmp(theirs, o->theirs, sizeof(theirs)) != 0;
-	memcpy(o->theirs, theirs, sizeof(theirs));
-	o->ntheirs = n;
+	news = memcmp(&in, &o->in, sizeof(in)) != 0;
+	o->in = in;
 	return news;
 }
 
 /* True if the offload is to be looked at again */
-static bool look(struct settings *l, const config_setting_t *group, struct catalog_offload *o,
-	struct chain_span *spans)
+static bool look(const struct influence *all, struct influence_offload *o)
 {
 	static const struct program_target any = {.masked_atomics = true};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 
-	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
-		settings_wrong(l, group,
-			"offload \"%s\": its program has mistakes, with regions into which programs of the "
-			"catalog store what clients send, or have since the daemon started",
-			o->name);
-		if (messages)
-			fputs(messages, l->errors);
+	if (o->wrong)
+		return false;
+	if (catalog_compile(o->conf, &o->in, NULL, 0, &any, &p, &messages)) {
+		o->wrong = true;
+		all->wrong(all->arg, o, messages);
 		return false;
 	}
 	for (unsigned i = 0; i < p->nregions; i++) {
-		struct chain_span theirs = p->regions[i].theirs, *s;
-		const struct catalog_region *conf;
+		struct chain_span theirs = p->regions[i].theirs;
+		struct influence_place at;
 
-		s = span_of(l->catalog, o, p->regions[i].name, spans, &conf);
-		if (!s || theirs.to == 0)
+		if (!find(all, o, p->regions[i].name, &at))
 			continue;
-		catalog_span_of_file(conf, &theirs.from, &theirs.to);
-		cover(s, &theirs);
+		note_file(o, at.file, p->regions[i].writable && theirs.to != 0);
+		if (theirs.to == 0)
+			continue;
+		theirs = span_of_file(&at, &theirs);
+		cover(&all->files[at.file], &theirs);
 	}
-	return update(l->catalog, o, p, spans);
+	return update(all, o, p);
 }
 
-/* ---- from one catalog to the next -------------------------------------------------------------- */
-
-const struct catalog_stored *catalog_stored(const struct catalog *c, const char *path)
+void influence_settle(const struct influence *all)
 {
-	for (unsigned i = 0; i < c->nstored; i++)
-		if (strcmp(c->stored[i].path, path) == 0)
-			return &c->stored[i];
-	return NULL;
-}
+	bool more = true;
 
-/* True if there is anything that programs may find in their regions */
-static bool inherit(const struct catalog *c, const struct catalog *before, struct chain_span *spans)
-{
-	bool any = false;
-
-	for (unsigned i = 0; i < c->nregions; i++) {
-		const struct catalog_stored *s = before ? catalog_stored(before, c->regions[i].path) : NULL;
-
-		any |= s || c->regions[i].writable;
-		if (s && first_of(c, i) == i)
-			spans[i] = (struct chain_span){s->from, s->to};
-	}
-	return any;
-}
-
-static int keep(struct catalog *c, const char *path, const struct chain_span *span)
-{
-	char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	c->stored[c->nstored++] = (struct catalog_stored){copy, span->from, span->to};
-	return 0;
-}
-
-/* Of regions that are not configured any more, too: they may be again */
-static int remember(struct catalog *c, const struct catalog *before, const struct chain_span *spans)
-{
-	unsigned more = before ? before->nstored : 0;
-	int r = 0;
-
-	c->stored = calloc(c->nregions + more + 1, sizeof(*c->stored));
-	if (!c->stored)
-		return -ENOMEM;
-	for (unsigned i = 0; i < c->nregions && r == 0; i++)
-		if (spans[i].to)
-			r = keep(c, c->regions[i].path, &spans[i]);
-	for (unsigned i = 0; i < more && r == 0; i++)
-		if (!catalog_stored(c, before->stored[i].path))
-			r = keep(c, before->stored[i].path,
-				&(struct chain_span){before->stored[i].from, before->stored[i].to});
-	return r;
-}
-
-int influence_settle(struct settings *l, const config_setting_t *list, const struct catalog *before)
-{
-	struct catalog *c = l->catalog;
-	CLEANUP(cleanup_free) struct chain_span *spans = calloc(c->nregions + 1, sizeof(*spans));
-	bool more;
-
-	if (!spans)
-		return -ENOMEM;
-	more = inherit(c, before, spans);
-	while (more && l->nerrors == 0) {
+	while (more) {
 		more = false;
-		for (unsigned i = 0; i < c->noffloads; i++)
-			more |= look(l, config_setting_get_elem(list, i), &c->offloads[i], spans);
+		for (unsigned i = 0; i < all->noffloads; i++)
+			more |= look(all, &all->offloads[i]);
 	}
-	return remember(c, before, spans);
 }

@@ -1,18 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * influence.h - private to the catalog: which bytes of regions clients influence, by any offload.
+ * influence.h - which bytes of files clients influence, by any offload: what one program stores for a client
+ * another one may read, and must not take for a length or an address. Pure; what is one file the caller
+ * knows.
  */
 #ifndef CATALOG_INFLUENCE_H
 #define CATALOG_INFLUENCE_H
 
-#include "reddnd/catalog/settings.h"
+#include "reddnd/catalog/catalog.h"
 
-/**
- * What one program stores for a client, another one may read, now or after a reload. Sets `theirs` of each
- * offload, and compiles the programs again with it until that changes nothing any more; sets `stored` of the
- * catalog. @list: the offloads (NULL: none), as they were parsed without a mistake; a program that is refused
- * now is reported at its entry. @before: as catalog_load(). 0 or -ENOMEM.
- */
-int influence_settle(struct settings *l, const config_setting_t *list, const struct catalog *before);
+/** Bytes @off to @off + @size - 1 of a file; @size may be more than it has. */
+struct influence_place {
+	unsigned file; /* its number, of the caller's */
+	uint64_t off, size;
+};
+
+struct influence_offload {
+	const struct catalog *catalog;
+	const struct catalog_offload *conf;
+	void *regions; /* the caller's */
+	/* Set by influence_settle(): */
+	struct catalog_influenced in;
+	bool wrong; /* its program is refused, because of what clients influence */
+	unsigned files[CATALOG_BINDINGS_MAX], nfiles;
+	uint32_t stores; /* by bits, into which of these files it stores what clients influence */
+};
+
+struct influence {
+	struct influence_offload *offloads;
+	unsigned noffloads;
+	struct chain_span *files; /* by number: what clients influence there */
+	/** Where part @part (enum catalog_part) of region @region of @offload's catalog is. False: nowhere
+	 * now */
+	bool (*place)(void *arg, const struct influence_offload *offload, unsigned region, uint8_t part,
+		struct influence_place *place);
+	/** @offload is wrong, for the reason in @messages, which may be NULL */
+	void (*wrong)(void *arg, const struct influence_offload *offload, const char *messages);
+	void *arg;
+};
+
+/** Compiles the programs with what is in @files, and again with what they store there themselves, until that
+ * changes nothing any more. */
+void influence_settle(const struct influence *all);
 
 #endif

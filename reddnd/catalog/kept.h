@@ -41,7 +41,7 @@ struct kept {
 	uint32_t nprograms, nkeys;
 };
 
-/** @catalog, as catalog_load() without one before it, from what was kept. */
+/** @catalog, as catalog_load(), from what was kept. */
 int kept_load(const struct kept *kept, struct catalog **catalog, char **errors);
 
 #endif

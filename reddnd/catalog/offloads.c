@@ -156,7 +156,7 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 
 	fewest.fenced_enables = l->catalog->fenced_enables || o->engine != CATALOG_NIC;
 	fewest.ignores_index = !o->recycled;
-	if (o->wqe_budget && catalog_compile(o, NULL, 0, &fewest, &p, &messages) == 0)
+	if (o->wqe_budget && catalog_compile(o, NULL, NULL, 0, &fewest, &p, &messages) == 0)
 		r = catalog_check_budget(o, p, why, sizeof(why));
 	if (r < 0)
 		settings_wrong(l, group, "offload \"%s\": %s%s", o->name, why,
@@ -170,7 +170,7 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 
-	if (catalog_compile(o, NULL, 0, &any, &p, &messages)) {
+	if (catalog_compile(o, NULL, NULL, 0, &any, &p, &messages)) {
 		settings_wrong(l, group, "offload \"%s\": its program has mistakes", o->name);
 		if (messages)
 			fputs(messages, l->errors);

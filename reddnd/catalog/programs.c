@@ -114,8 +114,9 @@ static bool sets(const struct catalog_offload *o, const char *param)
 	return settings_index(o->params, o->nparams, sizeof(*o->params), param) < o->nparams;
 }
 
-int catalog_compile(const struct catalog_offload *o, const struct program_setting *more, unsigned nmore,
-	const struct program_target *target, struct program **program, char **messages)
+int catalog_compile(const struct catalog_offload *o, const struct catalog_influenced *in,
+	const struct program_setting *more, unsigned nmore, const struct program_target *target,
+	struct program **program, char **messages)
 {
 	const struct program_source source = {.name = o->path, .text = o->text, .len = o->text_len};
 	struct program_setting set[2 * CATALOG_PARAMS_MAX];
@@ -124,12 +125,9 @@ int catalog_compile(const struct catalog_offload *o, const struct program_settin
 	unsigned n = 0;
 
 	there.theirs = theirs;
-	for (; there.ntheirs < o->ntheirs; there.ntheirs++) {
-		const struct catalog_theirs *t = &o->theirs[there.ntheirs];
-
-		theirs[there.ntheirs] = (struct program_theirs){t->region, t->from, t->to};
-	}
-
+	for (; in && there.ntheirs < in->n; there.ntheirs++)
+		theirs[there.ntheirs] = (struct program_theirs){in->region[there.ntheirs].name,
+			in->region[there.ntheirs].from, in->region[there.ntheirs].to};
 	for (; n < o->nparams; n++)
 		set[n] = (struct program_setting){.name = o->params[n].name, .value = o->params[n].value};
 	for (unsigned i = 0; i < nmore && n < COUNT(set); i++)

@@ -101,21 +101,21 @@ static void test_source(void **state)
 
 	(void)state;
 	errno = ENOENT; /* of something else */
-	assert_int_equal(catalog_load(".", NULL, &c, &errors), -EINVAL);
+	assert_int_equal(catalog_load(".", &c, &errors), -EINVAL);
 	assert_string_equal(errors, ".: cannot be read: Is a directory\n");
 	free(errors);
 	f = fopen("c", "w");
 	assert_non_null(f);
 	assert_int_equal(fwrite("arena = 1;\0", 11, 1, f), 1);
 	fclose(f);
-	assert_int_equal(catalog_load("c", NULL, &c, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", &c, &errors), -EINVAL);
 	assert_string_equal(errors, "c: has a zero byte; a configuration is text\n");
 	free(errors);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(write(ends[1], "executors = 3;\n", 15), 15);
 	close(ends[1]);
 	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
-	assert_int_equal(catalog_load(path, NULL, &c, &errors), 0);
+	assert_int_equal(catalog_load(path, &c, &errors), 0);
 	free(errors);
 	assert_int_equal(c->executors, 3);
 	catalog_free(c);
@@ -128,7 +128,7 @@ static void test_files(void **state)
 	char *errors, message[256];
 
 	(void)state;
-	assert_int_equal(catalog_load("absent", NULL, &c, &errors), -EINVAL);
+	assert_int_equal(catalog_load("absent", &c, &errors), -EINVAL);
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
 	conf_expect("@include \"\"\n", "c:1: @include \"\" is no file but a directory\n");
@@ -451,7 +451,7 @@ static void test_budgets(void **state)
 		snprintf(text, sizeof(text),
 			CONF_REGION "offloads = ( { name = \"o\"; region = \"users\"; %s } );\n", m[i].text);
 		conf_put("c", text);
-		assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+		assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
 		assert_int_equal(fnmatch(m[i].errors, errors, 0), 0);
 		free(errors);
 	}
@@ -503,7 +503,7 @@ static void test_programs(void **state)
 	snprintf(text, sizeof(text),
 		"programs = \"%s\"; offloads = ( { name = \"o\"; program = \"wrong\"; } );", conf_dir);
 	conf_put("c", text);
-	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
 	assert_non_null(strstr(errors, "c:1: offload \"o\": its program has mistakes\n"));
 	assert_non_null(strstr(errors, "wrong.rdn:3:11: error: "));
 	free(errors);

@@ -63,7 +63,7 @@ struct catalog *conf_load(const char *text)
 	int r;
 
 	conf_put("c", text);
-	r = catalog_load("c", NULL, &catalog, &errors);
+	r = catalog_load("c", &catalog, &errors);
 	assert_string_equal(errors, "");
 	assert_int_equal(r, 0);
 	free(errors);
@@ -76,7 +76,7 @@ void conf_expect(const char *text, const char *message)
 	char *errors;
 
 	conf_put("c", text);
-	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
 	assert_null(catalog);
 	assert_string_equal(errors, message);
 	free(errors);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What clients store by one offload, where another one reads. */
+#include "reddnd/catalog/influence.h"
 #include "reddnd/catalog/test-conf.h"
 
 #include <errno.h>
@@ -15,7 +16,51 @@
 #define OFFLOAD_OF(name, regions)                                                                            \
 	" { name = \"" name "\"; program = \"" name "\"; regions = { " regions " }; }\n"
 
-/* What one offload stores for a client another one reads, in the end by way of a third */
+#define MAX 4
+
+/* Where regions are, each in a file as a whole unless there is a place for it */
+struct bed {
+	struct influence_offload offloads[MAX];
+	struct chain_span files[MAX];
+	const struct influence_place *places; /* by region; NULL: region i is file i */
+	unsigned wrong;                       /* offloads, by bits */
+};
+
+static bool place(void *arg, const struct influence_offload *o, unsigned region, uint8_t part,
+	struct influence_place *at)
+{
+	const struct bed *b = arg;
+
+	(void)o;
+	(void)part;
+	*at = b->places ? b->places[region] : (struct influence_place){region, 0, UINT64_MAX};
+	return at->size > 0;
+}
+
+static void note(void *arg, const struct influence_offload *o, const char *messages)
+{
+	struct bed *b = arg;
+
+	assert_non_null(strstr(messages, ".rdn:"));
+	b->wrong |= 1u << (o - b->offloads);
+}
+
+static void settle(struct bed *b, const struct catalog *c)
+{
+	const struct influence all = {.offloads = b->offloads,
+		.noffloads = c->noffloads,
+		.files = b->files,
+		.place = place,
+		.wrong = note,
+		.arg = b};
+
+	for (unsigned i = 0; i < c->noffloads; i++)
+		b->offloads[i] = (struct influence_offload){.catalog = c, .conf = &c->offloads[i]};
+	influence_settle(&all);
+}
+
+/* What one offload stores for a client another one reads, in the end by way of a third. Before files are
+ * opened, one path is one file */
 static void test_influence(void **state)
 {
 	static const char regions[] =
@@ -23,6 +68,7 @@ static void test_influence(void **state)
 		" { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
 		" { name = \"again\"; kind = \"raw\"; path = \"/b\"; },\n"
 		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
+	struct bed b = {0};
 	struct catalog *catalog;
 	char text[2000], *errors;
 
@@ -37,103 +83,103 @@ static void test_influence(void **state)
 	snprintf(text, sizeof(text), "%s%s,%s);\n", regions,
 		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
 		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"));
-	catalog = conf_load(text);
-	assert_int_equal(catalog->offloads[0].ntheirs, 0);
-	catalog_free(catalog);
+	catalog_free(conf_load(text));
 	snprintf(text, sizeof(text), "%s%s,%s,%s);\n", regions,
 		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"again\";"),
 		OFFLOAD_OF("hop", "from = \"a\"; to = \"b\";"), OFFLOAD_OF("store", "to = \"a\";"));
 	conf_put("c", text);
-	assert_int_equal(catalog_load("c", NULL, &catalog, &errors), -EINVAL);
+	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
 	assert_non_null(
-		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into "
-			       "which programs of the catalog store what clients send, or have since the "
-			       "daemon started\n"));
+		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into which "
+			       "programs of the catalog store what clients send\n"));
 	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
 	free(errors);
 	/* other bytes of the same region */
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");
 	catalog = conf_load(text);
-	assert_int_equal(catalog->offloads[1].ntheirs, 1);
-	assert_string_equal(catalog->offloads[1].theirs[0].region, "from");
-	assert_int_equal(catalog->offloads[1].theirs[0].from, 64);
-	assert_int_equal(catalog->offloads[1].theirs[0].to, 68);
+	settle(&b, catalog);
+	assert_int_equal(b.wrong, 0);
+	assert_int_equal(b.offloads[1].in.n, 1);
+	assert_string_equal(b.offloads[1].in.region[0].name, "from");
+	assert_int_equal(b.offloads[1].in.region[0].from, 64);
+	assert_int_equal(b.offloads[1].in.region[0].to, 68);
+	assert_int_equal(b.offloads[1].stores, 0);
+	assert_int_equal(b.offloads[2].nfiles, 1);
+	assert_int_equal(b.offloads[2].stores, 1);
 	catalog_free(catalog);
 }
 
 /* Parts of a file: what is stored in one is found in another, if it is the same bytes */
 static void test_influence_of_parts(void **state)
 {
-	static const char regions[] =
+	static const char text[] =
 		"regions = ( { name = \"low\"; kind = \"raw\"; path = \"/a\"; length = 128; writable = true; "
 		"},\n"
-		" { name = \"high\"; kind = \"raw\"; path = \"/a\"; offset = \"4K\"; length = 128; writable "
-		"= true; },\n"
-		" { name = \"all\"; kind = \"raw\"; path = \"/a\"; },\n"
-		" { name = \"tail\"; kind = \"raw\"; path = \"/a\"; offset = 4152; } );\noffloads = (\n";
+		" { name = \"high\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
+		" { name = \"all\"; kind = \"raw\"; path = \"/c\"; },\n"
+		" { name = \"tail\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n"
+		" { name = \"a\"; program = \"look\"; region = \"all\"; },"
+		" { name = \"t\"; program = \"look\"; region = \"tail\"; },"
+		" { name = \"l\"; program = \"look\"; region = \"low\"; },"
+		" { name = \"s\"; program = \"store\"; region = \"high\"; });\n";
+	static const struct influence_place places[] = {
+		{0, 0, 128}, {0, 4096, 128}, {0, 0, UINT64_MAX}, {0, 4152, UINT64_MAX - 4152}};
+	struct bed b = {.places = places};
 	struct catalog *c;
-	char text[2000];
 
 	(void)state;
 	conf_put("look.rdn", "program look\nregion from\nwrite_imm from @ 0 as be32 -> slot\n");
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");
-	snprintf(text, sizeof(text),
-		"%s { name = \"a\"; program = \"look\"; region = \"all\"; },"
-		" { name = \"t\"; program = \"look\"; region = \"tail\"; },"
-		" { name = \"l\"; program = \"look\"; region = \"low\"; },"
-		" { name = \"s\"; program = \"store\"; region = \"high\"; });\n",
-		regions);
 	c = conf_load(text);
-	assert_int_equal(c->regions[1].offset, 4096);
-	assert_int_equal(c->regions[1].length, 128);
-	assert_int_equal(catalog_stored(c, "/a")->from, 4160);
-	assert_int_equal(catalog_stored(c, "/a")->to, 4164);
-	assert_int_equal(c->offloads[0].ntheirs, 1);
-	assert_int_equal(c->offloads[0].theirs[0].from, 4160);
-	assert_int_equal(c->offloads[0].theirs[0].to, 4164);
-	assert_int_equal(c->offloads[1].ntheirs, 1);
-	assert_int_equal(c->offloads[1].theirs[0].from, 8);
-	assert_int_equal(c->offloads[1].theirs[0].to, 12);
-	assert_int_equal(c->offloads[2].ntheirs, 0);
-	assert_int_equal(c->offloads[3].theirs[0].from, 64);
+	settle(&b, c);
+	assert_int_equal(b.files[0].from, 4160);
+	assert_int_equal(b.files[0].to, 4164);
+	assert_int_equal(b.offloads[0].in.n, 1);
+	assert_int_equal(b.offloads[0].in.region[0].from, 4160);
+	assert_int_equal(b.offloads[0].in.region[0].to, 4164);
+	assert_int_equal(b.offloads[1].in.n, 1);
+	assert_int_equal(b.offloads[1].in.region[0].from, 8);
+	assert_int_equal(b.offloads[1].in.region[0].to, 12);
+	assert_int_equal(b.offloads[2].in.n, 0);
+	assert_int_equal(b.offloads[3].in.region[0].from, 64);
 	catalog_free(c);
 }
 
-/* What clients stored stays in the file, and old sessions go on to store: a reload does not forget it, nor
- * does one without that region in between */
-static void test_influence_stays(void **state)
+/* Two paths may be one file, which has the parts of a table; and what is stored there already counts */
+static void test_influence_of_files(void **state)
 {
-	static const char regions[] =
+	static const char text[] =
 		"regions = ( { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
-		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
-	struct catalog *store, *none, *catalog = NULL;
-	char text[1000], *errors;
+		" { name = \"t\"; kind = \"table\"; path = \"/t\"; } );\noffloads = (\n" OFFLOAD_OF(
+			"use", "heap = \"t.heap\"; lengths = \"t.buckets\";") "," OFFLOAD_OF("store",
+			"to = \"b\";") ");\n";
+	static const struct influence_place apart[] = {{0, 0, UINT64_MAX}, {1, 4096, 1024}},
+					    one[] = {{0, 0, UINT64_MAX}, {0, 4096, 1024}},
+					    closed[] = {{0, 0, UINT64_MAX}, {0, 0, 0}};
+	struct bed b = {.places = apart};
+	struct catalog *c;
 
 	(void)state;
 	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
-	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 8 as be32\n"
+	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 4104 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");
-	snprintf(text, sizeof(text), "%s%s);\n", regions, OFFLOAD_OF("store", "to = \"b\";"));
-	store = conf_load(text);
-	assert_non_null(catalog_stored(store, "/b"));
-	assert_int_equal(catalog_stored(store, "/b")->from, 8);
-	assert_int_equal(catalog_stored(store, "/b")->to, 12);
-	assert_null(catalog_stored(store, "/d"));
-	conf_put("c", "regions = ( { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\n");
-	assert_int_equal(catalog_load("c", store, &none, &errors), 0);
-	free(errors);
-	catalog_free(store);
-	snprintf(text, sizeof(text), "%s%s);\n", regions,
-		OFFLOAD_OF("use", "heap = \"data\"; lengths = \"b\";"));
-	conf_put("c", text);
-	assert_int_equal(catalog_load("c", none, &catalog, &errors), -EINVAL);
-	assert_non_null(strstr(errors, "or have since the daemon started\n"));
-	free(errors);
-	catalog_free(none);
-	catalog_free(conf_load(text));
+	c = conf_load(text);
+	settle(&b, c);
+	assert_int_equal(b.wrong, 0);
+	b = (struct bed){.places = closed};
+	settle(&b, c);
+	assert_int_equal(b.wrong, 0);
+	b = (struct bed){.places = one};
+	settle(&b, c);
+	assert_int_equal(b.wrong, 1);
+	assert_true(b.offloads[0].wrong && !b.offloads[1].wrong);
+	b = (struct bed){.places = apart, .files = {{0}, {4104, 4105}}};
+	settle(&b, c);
+	assert_int_equal(b.wrong, 1);
+	catalog_free(c);
 }
 
 int main(void)
@@ -141,7 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_influence),
 		cmocka_unit_test(test_influence_of_parts),
-		cmocka_unit_test(test_influence_stays),
+		cmocka_unit_test(test_influence_of_files),
 	};
 
 	return cmocka_run_group_tests(tests, conf_enter, conf_leave);

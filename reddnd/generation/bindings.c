@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/bindings.h"
 
+#include "reddnd/generation/generation.h"
 #include "reddnd/generation/wrong.h"
 
 #include <errno.h>
@@ -76,25 +77,29 @@ int bindings_check_files(struct offload *o)
 	return r;
 }
 
-/* The catalog follows what clients influence with the program as the configuration sets it. A table, or what
- * the device lacks, may make another one of it, which must not store elsewhere: other offloads would not know
- */
-int bindings_check_stored(struct offload *o, const struct catalog *catalog)
+/* What clients influence is followed with the program as the configuration sets it. A table, or what the
+ * device lacks, may make another one of it, which must not store elsewhere: other offloads would not know */
+int bindings_check_stored(struct offload *o)
 {
+	if (o->found && o->found->wrong)
+		return offload_wrong(o, -EINVAL,
+			"its program has mistakes, with regions into which programs store what clients send, "
+			"or have stored it");
+	if (o->found && o->found->relied_upon)
+		return offload_wrong(o, -EINVAL,
+			"offload \"%s\", as it was before, relies on what it would store for clients; it is "
+			"tried again until no session has that one",
+			o->found->relied_upon);
 	for (unsigned i = 0; i < o->program->nregions; i++) {
-		struct chain_span theirs = o->program->regions[i].theirs;
-		const struct catalog_region *conf = o->bound[i].region->conf;
-		const struct catalog_stored *known = catalog_stored(catalog, conf->path);
+		const struct chain_span *theirs = &o->program->regions[i].theirs;
 
-		if (theirs.to == 0)
-			continue;
-		catalog_span_of_file(conf, &theirs.from, &theirs.to);
-		if (!known || theirs.from < known->from || theirs.to > known->to)
+		if (theirs->to && !stored_has(&o->generation->stored, o->bound[i].region, o->bound[i].part,
+					  o->bound[i].writable, theirs->from, theirs->to))
 			return offload_wrong(o, -EINVAL,
 				"with the params that its table gives, its program stores what clients send "
 				"or influence in other bytes of region \"%s\" than with their defaults; set "
 				"\"width\" and \"record\"",
-				conf->name);
+				o->bound[i].region->conf->name);
 	}
 	return 0;
 }

@@ -15,9 +15,9 @@ int bindings_make(struct offload *o, const struct catalog *catalog, struct regio
 /** What depends on files, which belong to others. -ENODATA: one cannot be served. -EINVAL: one is too small,
  * or is that of two regions. */
 int bindings_check_files(struct offload *o);
-/** -EINVAL: the program, as it is compiled for its table, stores in bytes that the catalog does not follow.
- */
-int bindings_check_stored(struct offload *o, const struct catalog *catalog);
+/** -EINVAL: the program relies on what others store, others rely on what it stores, or it stores in bytes
+ * that are not followed (stored.h), as it is compiled for its table. */
+int bindings_check_stored(struct offload *o);
 /** Registers windows for queues of @pd. -EINVAL: offsets do not fit the address of one; -errno of that. */
 int bindings_check_windows(struct offload *o, struct rnic_pd *pd);
 

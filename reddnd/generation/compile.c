@@ -2,6 +2,7 @@
 #include "reddnd/generation/compile.h"
 
 #include "reddnd/generation/fit.h"
+#include "reddnd/generation/stored.h"
 #include "reddnd/generation/table.h"
 #include "reddnd/generation/wrong.h"
 #include "reddnd/rnic/qp.h"
@@ -11,18 +12,13 @@
 #include <errno.h>
 #include <string.h>
 
-static void log_lines(char *text)
-{
-	for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		log_error("%s", line);
-}
-
 /* 0: o->program is that for @target; 1 and what is wrong with it; a negative errno, which has been logged */
 static int compile_for(struct offload *o, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target, char **messages)
 {
 	struct program *program = NULL;
-	int r = catalog_compile(o->conf, more, nmore, target, &program, messages);
+	int r = catalog_compile(o->conf, o->found && !o->found->wrong ? &o->found->in : NULL, more, nmore,
+		target, &program, messages);
 
 	if (r < 0)
 		return offload_wrong(o, r, "it cannot be compiled: %s", strerror(-r));
@@ -84,7 +80,7 @@ int compile_offload(
 		return r;
 	offload_wrong(o, -EINVAL, "its program has mistakes");
 	if (messages)
-		log_lines(messages);
+		offload_log_lines(messages);
 	return -EINVAL;
 }
 

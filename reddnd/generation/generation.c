@@ -17,6 +17,7 @@
 enum { WINDOW_NUMBERS = 1 << 22 };
 
 static unsigned next_window;
+static LIST_HEAD(, generation) generations = LIST_HEAD_INITIALIZER(generations);
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
@@ -91,6 +92,13 @@ struct offload *generation_offloads(const struct generation *g, unsigned device)
 	return g->offloads + (size_t)device * g->catalog->noffloads;
 }
 
+void generation_opened(struct generation *g)
+{
+	while (g->nliving > 0)
+		generation_unref(g->living[--g->nliving]->generation);
+	free(steal_ptr(&g->living));
+}
+
 static void generation_free(struct generation *g)
 {
 	struct closing all = {.regions = g->regions, .tenants = g->tenants, .catalog = g->catalog};
@@ -102,6 +110,11 @@ static void generation_free(struct generation *g)
 			all.regions[all.nregions++] = g->regions[i];
 	free(g->offloads);
 	drop_handovers(g);
+	generation_opened(g);
+	stored_free(&g->stored);
+	free(g->found);
+	free(g->users);
+	LIST_REMOVE(g, link);
 	close_later(&all, g->worker ? *g->worker : NULL);
 	free(g);
 }
@@ -137,7 +150,7 @@ static bool is_useless(const struct generation *g, const struct region *r)
  * another file is there by now */
 static void share_regions(struct generation *g, const struct generation *from)
 {
-	for (unsigned i = 0; from && i < g->catalog->nregions; i++)
+	for (unsigned i = 0; from && from->catalog == g->catalog && i < g->catalog->nregions; i++)
 		if (!region_is_bad(from->regions[i], NULL) && !is_useless(from, from->regions[i]) &&
 			(g->handed[i] < 0 || region_is_file(from->regions[i], g->handed[i])))
 			g->regions[i] = region_ref(from->regions[i]);
@@ -161,6 +174,7 @@ static int get_stats(struct generation *g, struct offload_stats **stats)
 		const struct catalog_offload *conf = &g->catalog->offloads[i % g->catalog->noffloads];
 
 		g->offloads[i].generation = g;
+		g->offloads[i].found = &g->found[i % g->catalog->noffloads];
 		g->offloads[i].stats = offload_stats_get(stats, conf->name);
 		if (!g->offloads[i].stats)
 			return -ENOMEM;
@@ -168,7 +182,41 @@ static int get_stats(struct generation *g, struct offload_stats **stats)
 	return 0;
 }
 
-int generation_new(struct generation **out, struct catalog *catalog, const struct generation *from,
+/* An offload of @g that has sessions, on any device, or may get some before there is a @next; or NULL */
+static const struct offload *living_of(const struct generation *g, unsigned i, bool in_force)
+{
+	for (unsigned k = 0; k < g->served->n; k++) {
+		const struct offload *o = &generation_offloads(g, k)[i];
+
+		if (o->program && (g->users[o - g->offloads] || (in_force && !offload_is_disabled(o, NULL))))
+			return o;
+	}
+	return NULL;
+}
+
+static int find_living(struct generation *next, const struct generation *now)
+{
+	struct generation *g;
+	size_t most = 0;
+
+	LIST_FOREACH (g, &generations, link)
+		most += g->catalog->noffloads;
+	next->living = calloc(most + 1, sizeof(*next->living));
+	if (!next->living)
+		return -ENOMEM;
+	LIST_FOREACH (g, &generations, link)
+		for (unsigned i = 0; g != next && i < g->catalog->noffloads; i++) {
+			const struct offload *o = living_of(g, i, g == now);
+
+			if (!o)
+				continue;
+			next->living[next->nliving++] = o;
+			generation_ref(g);
+		}
+	return 0;
+}
+
+int generation_new(struct generation **out, struct catalog *catalog, const struct generation *now,
 	const struct generation_parts *parts)
 {
 	CLEANUP(generation_freep) struct generation *g = calloc(1, sizeof(*g));
@@ -184,16 +232,23 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 		g->lost[k] = rnic_device_is_lost(g->served->device[k].dev);
 	g->worker = parts->worker;
 	g->refs = 1;
+	LIST_INSERT_HEAD(&generations, g, link);
+	g->found = calloc(catalog->noffloads + 1, sizeof(*g->found));
+	g->users = calloc(count_offloads(g) + 1, sizeof(*g->users));
 	g->regions = calloc(catalog->nregions + 1, sizeof(struct region *));
 	g->offloads = calloc(count_offloads(g) + 1, sizeof(*g->offloads));
 	g->tenants = calloc(catalog->ntenants, sizeof(struct tenant *));
-	if (!g->regions || !g->offloads || !g->tenants)
+	if (!g->found || !g->users || !g->regions || !g->offloads || !g->tenants)
 		return -ENOMEM;
 	g->first_window = next_window;
 	next_window = (next_window + REGION_WINDOWS * catalog->nregions) % WINDOW_NUMBERS;
 	r = get_handovers(g, parts->handovers);
 	if (r == 0)
-		share_regions(g, from);
+		r = stored_copy(&g->stored, now ? &now->stored : parts->left);
+	if (r == 0)
+		r = find_living(g, now);
+	if (r == 0)
+		share_regions(g, now);
 	if (r == 0)
 		r = get_tenants(g, parts);
 	if (r == 0)
@@ -213,29 +268,17 @@ static struct tenant *user_of(const struct generation *g, unsigned offload)
 	return g->tenants[0];
 }
 
-/* Opens region @i of the catalog with the file @fd, or that of its path */
-static int open_region(
-	const struct generation *g, unsigned i, unsigned window, int fd, struct region **region)
-{
-	int r = region_open(region, &g->catalog->regions[i], window, fd);
-
-	for (unsigned k = 0; k < g->catalog->nregions && r == 0; k++)
-		if (g->regions[k] && k != i)
-			region_check_path(*region, g->regions[k]);
-	return r;
-}
-
 static int open_own_region(struct generation *g, unsigned i)
 {
 	unsigned window = (g->first_window + REGION_WINDOWS * i) % WINDOW_NUMBERS;
 
-	return open_region(g, i, window, g->handed[i], &g->regions[i]);
+	return region_open(&g->regions[i], &g->catalog->regions[i], window, g->handed[i]);
 }
 
 int generation_try_file(const struct generation *g, unsigned i, int fd, char why[REGION_WHY])
 {
 	struct region *tried;
-	int r = open_region(g, i, 0, fd, &tried);
+	int r = region_open(&tried, &g->catalog->regions[i], 0, fd);
 
 	if (r < 0)
 		return r;
@@ -273,6 +316,8 @@ int generation_open(struct generation *g)
 		if (!g->regions[i])
 			r = open_own_region(g, i);
 	drop_handovers(g);
+	if (r == 0)
+		r = stored_settle(&g->stored, c, g->regions, g->living, g->nliving, g->found);
 	for (unsigned k = 0; k < g->served->n && r == 0; k++)
 		r = open_offloads(g, k);
 	return r;
@@ -346,6 +391,17 @@ void generation_unref(struct generation *g)
 	assert(g->refs > 0);
 	if (--g->refs == 0)
 		generation_free(g);
+}
+
+void generation_use(const struct offload *o)
+{
+	generation_ref(o->generation)->users[o - o->generation->offloads]++;
+}
+
+void generation_leave(const struct offload *o)
+{
+	o->generation->users[o - o->generation->offloads]--;
+	generation_unref(o->generation);
 }
 
 const struct offload *generation_offload(const struct generation *g, unsigned device, const char *name)

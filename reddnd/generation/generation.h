@@ -13,9 +13,12 @@
 
 #include "reddnd/generation/handover.h"
 #include "reddnd/generation/offload.h"
+#include "reddnd/generation/stored.h"
 #include "reddnd/generation/tenant.h"
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/util/worker.h"
+
+#include <sys/queue.h>
 
 struct generation {
 	struct catalog *catalog;
@@ -29,7 +32,13 @@ struct generation {
 	struct tenant **tenants;        /* one per tenant of the catalog */
 	struct worker *const *worker;   /* of generation_parts */
 	unsigned first_window;          /* number, of its regions */
+	struct stored stored;
+	struct stored_offload *found;  /* one per offload of the catalog */
+	const struct offload **living; /* of earlier generations, while it is being opened */
+	unsigned nliving;
+	unsigned *users; /* of each of @offloads: generation_use() */
 	unsigned refs;
+	LIST_ENTRY(generation) link; /* all that there are */
 };
 
 /** What all generations share. */
@@ -38,15 +47,17 @@ struct generation_parts {
 	struct offload_stats **stats; /* counters of offloads */
 	struct tenant **tenants;
 	const struct handovers *handovers;
+	const struct stored *left;    /* of the daemon before this one */
 	struct worker *const *worker; /* closes regions, for as long as there is one */
 };
 
 /**
  * Takes the reference to @catalog, also on errors, which have been logged. The caller holds the first
- * reference. @parts must outlive the generation. Next: generation_open(). @from: a generation of the same
- * catalog, whose good regions are used as they are, if nobody has handed another file over; or NULL.
+ * reference. @parts must outlive the generation. Next: generation_open(). @now: the one in force, or NULL. If
+ * it has the same catalog, its good regions are used as they are, unless somebody has handed another file
+ * over.
  */
-int generation_new(struct generation **generation, struct catalog *catalog, const struct generation *from,
+int generation_new(struct generation **generation, struct catalog *catalog, const struct generation *now,
 	const struct generation_parts *parts);
 /**
  * Opens the files of its regions and compiles its offloads, which may take long. Only once, and on any
@@ -54,8 +65,14 @@ int generation_new(struct generation **generation, struct catalog *catalog, cons
  * been logged; what is wrong with files of regions disables the offloads that use them.
  */
 int generation_open(struct generation *generation);
+/** After that, on the thread of all others. */
+void generation_opened(struct generation *generation);
 struct generation *generation_ref(struct generation *generation);
 void generation_unref(struct generation *generation);
+/** The same for a session of @offload, or a client that gets one: while there are any, no other program may
+ * store what its program relies on. */
+void generation_use(const struct offload *offload);
+void generation_leave(const struct offload *offload);
 
 /** Applies the limits of the catalog to the tenants. */
 void generation_limit(const struct generation *generation, uint64_t now_us);

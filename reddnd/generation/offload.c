@@ -111,7 +111,7 @@ static int check_program(struct offload *o, const struct rnic_device *dev)
 }
 
 /* What depends on the files of the regions, which belong to others */
-static int open_regions(struct offload *o, const struct catalog *catalog, struct rnic_pd *pd)
+static int open_regions(struct offload *o, struct rnic_pd *pd)
 {
 	const struct rnic_device *dev = rnic_pd_device(pd);
 	int r = bindings_check_files(o);
@@ -119,7 +119,7 @@ static int open_regions(struct offload *o, const struct catalog *catalog, struct
 	if (r == 0 && o->table)
 		r = compile_for_table(o, &o->table->geometry, rnic_device_caps(dev));
 	if (r == 0)
-		r = bindings_check_stored(o, catalog);
+		r = bindings_check_stored(o);
 	if (r == 0)
 		r = check_program(o, dev);
 	if (r == 0)
@@ -165,7 +165,7 @@ static int open_engine(
 	if (r < 0 && !o->unfit)
 		return r;
 	if (r == 0)
-		r = open_regions(o, catalog, pd);
+		r = open_regions(o, pd);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -177,7 +177,11 @@ static void turn_to_cpu(struct offload *o)
 	memcpy(why, o->why, sizeof(why));
 	program_free(o->program);
 	layouts_forget(o);
-	*o = (struct offload){.generation = o->generation, .stats = o->stats, .conf = o->conf, .cpu = true};
+	*o = (struct offload){.generation = o->generation,
+		.found = o->found,
+		.stats = o->stats,
+		.conf = o->conf,
+		.cpu = true};
 	memcpy(o->why_cpu, why, sizeof(why));
 }
 

@@ -20,9 +20,11 @@ enum { OFFLOAD_WHY = 320 }; /* bytes of a reason */
 
 struct generation;
 struct offload_stats;
+struct stored_offload;
 
 struct offload {
-	struct generation *generation; /* of which it is a part */
+	struct generation *generation;      /* of which it is a part */
+	const struct stored_offload *found; /* what was found out about it (stored.h); NULL: nothing */
 	struct offload_stats *stats;
 	const struct catalog_offload *conf;
 	struct program *program;
@@ -50,10 +52,10 @@ struct offload {
 };
 
 /**
- * @o: all zero but for .generation and .stats. @regions: the opened regions of @catalog; both must outlive
- * the offload. Errors, which have been logged, are mistakes of the configuration and -ENOMEM; what is wrong
- * with files of regions, or with the device for this offload, disables it, unless the CPU may execute it.
- * offload_close() in any case. May be called on any thread. The params "width" and "record" of a program,
+ * @o: all zero but for .generation, .found and .stats. @regions: the opened regions of @catalog; both must
+ * outlive the offload. Errors, which have been logged, are mistakes of the configuration and -ENOMEM; what is
+ * wrong with files of regions, or with the device for this offload, disables it, unless the CPU may execute
+ * it. offload_close() in any case. May be called on any thread. The params "width" and "record" of a program,
  * unless the catalog sets them, are the bytes of a bucket's offset and of the largest record of the table
  * that its region "buckets" is in. @pd: of a tenant that will use the offload; its windows are registered
  * now, so that errors come before the first client.

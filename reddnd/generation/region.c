@@ -218,16 +218,6 @@ bool region_is_file(const struct region *r, int fd)
 	return r->file && rnic_region_is_file(r->file, fd);
 }
 
-void region_check_path(struct region *r, const struct region *other)
-{
-	if (r->file && other->file && (r->conf->writable || other->conf->writable) &&
-		strcmp(r->conf->path, other->conf->path) != 0 && rnic_region_is(r->file, other->file))
-		set_bad(r,
-			"file %s: it is %s, the file of region \"%s\", by another path, and programs may "
-			"write to it; give both regions the same path",
-			r->conf->path, other->conf->path, other->conf->name);
-}
-
 bool region_check_moved(struct region *r)
 {
 	int before = r->moved;
@@ -313,6 +303,15 @@ static unsigned place(
 		*access = writable ? RNIC_REMOTE_CHANGE : RNIC_REMOTE_READ;
 		return writable ? CHANGE : LOOK;
 	}
+}
+
+uint64_t region_part_off(const struct region *r, uint8_t part, bool writable)
+{
+	enum rnic_access access;
+	uint64_t off;
+
+	place(r, part, writable, &off, &access);
+	return off;
 }
 
 /* With the lock held */

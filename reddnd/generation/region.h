@@ -48,9 +48,6 @@ void region_close(struct region *r);
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** True: @fd is a descriptor of the file that it has open. */
 bool region_is_file(const struct region *r, int fd);
-/** Looks if @r is the file of @other by another path, and a program may write to it: then @r is bad. What is
- * stored by one path nobody would expect by the other (catalog/influence.h). One thread. */
-void region_check_path(struct region *r, const struct region *other);
 /** Looks if the file is still as long as it was; if not, the region is bad from now on. */
 void region_check(struct region *r);
 /** Looks if its file is still at its path: sets @r->moved. True: it is not, as is new. A file without a path
@@ -63,6 +60,8 @@ bool region_check_writer(struct region *r);
 uint64_t region_size(
 	const struct region *r); /* bytes of the file, or of the part that it is; 0 if it is not open */
 uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a part: enum catalog_part */
+uint64_t region_part_off(
+	const struct region *r, uint8_t part, bool writable); /* where it begins in the file */
 
 /**
  * The window on a part for queues of @pd; the first call registers it, which may take seconds. Errors have

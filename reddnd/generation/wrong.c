@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 	__attribute__((format(printf, 3, 0)));
@@ -42,4 +43,12 @@ int offload_unfit(struct offload *o, const char *format, ...)
 	va_end(ap);
 	o->unfit = true;
 	return r;
+}
+
+void offload_log_lines(const char *text)
+{
+	for (int n; *text; text += n + (text[n] == '\n')) {
+		n = (int)strcspn(text, "\n");
+		log_error("%.*s", n, text);
+	}
 }

@@ -15,4 +15,7 @@ int offload_wrong(struct offload *o, int error, const char *format, ...)
 /** The same for what the device lacks. Returns -EOPNOTSUPP. */
 int offload_unfit(struct offload *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** Logs the lines of @text. */
+void offload_log_lines(const char *text);
+
 #endif

@@ -21,8 +21,26 @@ struct rnic_region {
 	uint64_t size;
 	dev_t dev;
 	ino_t ino;
+	uint64_t generation;
 	uid_t owner;
 };
+
+/* Of a file system without handles, as hugetlbfs before Linux 6.7: 0 */
+static uint64_t generation_of(int fd)
+{
+	union {
+		struct file_handle handle;
+		char space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} h = {.handle.handle_bytes = MAX_HANDLE_SZ};
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+	int mount;
+
+	if (name_to_handle_at(fd, "", &h.handle, &mount, AT_EMPTY_PATH) < 0)
+		return 0;
+	for (unsigned i = 0; i < h.handle.handle_bytes; i++)
+		hash = (hash ^ h.handle.f_handle[i]) * 1099511628211u;
+	return hash;
+}
 
 /* Takes @opened, the descriptor or a negative errno. */
 static int map(struct rnic_region **out, int opened, bool writable)
@@ -42,6 +60,7 @@ static int map(struct rnic_region **out, int opened, bool writable)
 	region->size = (uint64_t)st.st_size;
 	region->dev = st.st_dev;
 	region->ino = st.st_ino;
+	region->generation = generation_of(fd);
 	region->owner = st.st_uid;
 	region->mem = mmap(NULL, region->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (region->mem == MAP_FAILED)
@@ -109,6 +128,11 @@ uint64_t rnic_region_size(const struct rnic_region *region)
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
 {
 	return a->dev == b->dev && a->ino == b->ino;
+}
+
+struct rnic_file_id rnic_region_id(const struct rnic_region *region)
+{
+	return (struct rnic_file_id){region->dev, region->ino, region->generation};
 }
 
 bool rnic_region_is_file(const struct rnic_region *region, int fd)

@@ -45,6 +45,14 @@ bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /
 /** -ENOENT: nothing is at @path; -ESTALE: something else than the file of the region. 0: that, or it is
  * unknown. */
 int rnic_region_at_path(const struct rnic_region *region, const char *path);
+
+/** A file, by whatever path, for as long as it lives. */
+struct rnic_file_id {
+	uint64_t dev, ino;
+	uint64_t generation; /* of the inode, which has a number that was another's before; 0: not known */
+};
+struct rnic_file_id rnic_region_id(const struct rnic_region *region);
+
 bool rnic_region_is_file(const struct rnic_region *region, int fd); /* it is that of @fd */
 /** True: the file lies in memory (tmpfs, hugetlbfs), so that the NIC may change it. */
 bool rnic_region_in_memory(const struct rnic_region *region);

@@ -39,7 +39,7 @@ static void arrival_free(struct arrival *v)
 	sd_event_source_disable_unref(v->timer);
 	if (v->client.conn)
 		rnic_conn_free(v->client.conn);
-	generation_unref(v->admitted.offload->generation);
+	generation_leave(v->admitted.offload);
 	free(v);
 }
 
@@ -258,7 +258,7 @@ static struct arrival *arrival_new(
 		free(v);
 		return NULL;
 	}
-	generation_ref(admitted->offload->generation);
+	generation_use(admitted->offload);
 	TAILQ_INSERT_TAIL(&a->all, v, link);
 	return v;
 }

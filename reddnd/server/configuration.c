@@ -37,7 +37,7 @@ static int load_file(struct configuration *c, const char *path, char **why)
 	int r;
 
 	log_tee(f);
-	r = renewal_load(path, NULL, &c->catalog);
+	r = renewal_load(path, &c->catalog);
 	log_tee(NULL);
 	if (f)
 		fclose(f);

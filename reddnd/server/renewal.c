@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog)
+int renewal_load(const char *path, struct catalog **catalog)
 {
 	CLEANUP(cleanup_free) char *errors = NULL;
-	int r = catalog_load(path, before, catalog, &errors);
+	int r = catalog_load(path, catalog, &errors);
 
 	for (char *save, *line = errors ? strtok_r(errors, "\n", &save) : NULL; line;
 		line = strtok_r(NULL, "\n", &save))
@@ -30,7 +30,7 @@ static void load(struct worker_job *job)
 	struct renewal *rn = (struct renewal *)job;
 
 	log_tee(rn->log);
-	rn->error = renewal_load(rn->parts.config, rn->before, &rn->catalog);
+	rn->error = renewal_load(rn->parts.config, &rn->catalog);
 	log_tee(NULL);
 }
 
@@ -67,14 +67,13 @@ static void finish(struct renewal *rn)
 {
 	struct generation *next = steal_ptr(&rn->next);
 	uint64_t number = rn->number;
-	bool reload = rn->before;
+	bool reload = rn->reloads;
 
 	close_log(rn);
-	if (rn->before)
-		catalog_free(steal_ptr(&rn->before));
 	if (rn->error < 0 && next)
 		generation_unref(steal_ptr(&next));
 	rn->busy = false;
+	rn->reloads = false;
 	rn->number = 0;
 	if (reload)
 		rn->ops->reloaded(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
@@ -105,6 +104,7 @@ static void on_opened(struct worker_job *job)
 {
 	struct renewal *rn = (struct renewal *)job;
 
+	generation_opened(rn->next);
 	if (job->canceled)
 		rn->error = -ECANCELED;
 	finish(rn);
@@ -123,7 +123,8 @@ static void on_loaded(struct worker_job *job)
 			catalog_free(steal_ptr(&rn->catalog));
 	}
 	if (rn->error == 0)
-		rn->error = generation_new(&rn->next, steal_ptr(&rn->catalog), NULL, &rn->parts.generation);
+		rn->error = generation_new(
+			&rn->next, steal_ptr(&rn->catalog), rn->ops->now(rn->arg), &rn->parts.generation);
 	log_tee(NULL);
 	if (rn->error == 0)
 		submit(rn, open_all, on_opened);
@@ -160,7 +161,7 @@ static void begin_next(struct renewal *rn)
 		reopen(rn);
 		return;
 	}
-	rn->before = catalog_ref(rn->ops->now(rn->arg)->catalog);
+	rn->reloads = true;
 	begin(rn);
 	submit(rn, load, on_loaded);
 }

@@ -16,9 +16,9 @@
 
 #include <stdio.h>
 
-/** Loads the configuration @path, after @before or NULL. Errors, those of catalog_load(), have been logged,
- * and that it has no offloads. Any thread. */
-int renewal_load(const char *path, const struct catalog *before, struct catalog **catalog);
+/** Loads the configuration @path. Errors, those of catalog_load(), have been logged, and that it has no
+ * offloads. Any thread. */
+int renewal_load(const char *path, struct catalog **catalog);
 
 struct renewal_ops {
 	/** What is in force. */
@@ -54,7 +54,8 @@ struct renewal {
 	unsigned nwaiting;
 	uint64_t number; /* 0 while it is a retry that is under way */
 	uint64_t last;   /* number that was given */
-	struct catalog *before, *catalog;
+	bool reloads;    /* not a take, nor a retry */
+	struct catalog *catalog;
 	struct generation *next;
 	FILE *log;
 	char *errors;

@@ -22,6 +22,7 @@ struct server {
 	struct record *record;
 	struct worker *worker; /* registers and closes regions, reads files */
 	struct handovers *handovers;
+	struct stored stored_before; /* by the daemons before this one */
 	struct renewal renewal;
 	sd_event_source *watch;
 	bool kept;     /* the catalog that it began with is the one that was last in force */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -39,6 +40,24 @@ static void take_handovers(struct server *sv)
 				left->region_name[i]);
 		close(left->region[i]);
 	}
+}
+
+/* A session that outlives its daemon goes on to store, also where the next one does not have its offload */
+static int take_stored(struct server *sv)
+{
+	int r, fd = sv->store.stored;
+
+	r = fd < 0 ? -ENOENT : stored_load(&sv->stored_before, fd);
+	if (r == 0)
+		return 0;
+	if (fd >= 0)
+		log_warning(
+			"what programs have stored in files is not known any more: another daemon wrote it");
+	fd = memfd_create("reddnd-stored", MFD_CLOEXEC);
+	if (fd < 0)
+		return log_errno(-errno, "cannot make a file in memory");
+	store_put_stored(&sv->store, fd);
+	return 0;
 }
 
 /* The daemon goes on with the others */
@@ -91,6 +110,7 @@ static struct generation_parts generation_parts(struct server *sv)
 		.stats = &sv->stats,
 		.tenants = &sv->tenants,
 		.handovers = sv->handovers,
+		.left = &sv->stored_before,
 		.worker = &sv->worker};
 }
 
@@ -115,9 +135,14 @@ static void warn_of_networks(const struct server *sv, const struct catalog *c)
 /* The catalog may be the one in force: limits stay as the operator has changed them meanwhile */
 static void replace(struct server *sv, struct generation *generation)
 {
+	int r;
+
 	if (sv->generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
+	r = stored_save(&generation->stored, sv->store.stored);
+	if (r < 0)
+		log_errno(r, "what programs store in files cannot be kept for the next daemon");
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
 }
@@ -328,6 +353,8 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 	sv->handovers = handovers_new();
 	sv->store = begin->store;
 	r = sv->events && sv->handovers ? 0 : -ENOMEM;
+	if (r == 0)
+		r = take_stored(sv);
 	if (r == 0) {
 		take_handovers(sv);
 		sv->kept = configuration_is_kept(&sv->store, catalog);
@@ -370,6 +397,7 @@ void server_free(struct server *sv)
 	if (sv->generation)
 		generation_unref(sv->generation);
 	handovers_free(sv->handovers);
+	stored_free(&sv->stored_before);
 	offload_stats_free(&sv->stats);
 	devices_close(&sv->devices);
 	if (sv->record)

@@ -17,6 +17,7 @@ enum { PATIENCE_US = 5000000 };
 
 #define CM_PREFIX "rdma-cm-"
 #define RECORD "record"
+#define STORED "stored"
 #define REGION_PREFIX "region-"
 #define CONFIGURATION_PREFIX "configuration-"
 
@@ -163,6 +164,10 @@ static bool take_configuration(struct store *store, const char *name, int fd)
 
 static bool take(struct store *store, const char *name, int fd)
 {
+	if (strcmp(name, STORED) == 0 && store->stored < 0) {
+		store->stored = fd;
+		return true;
+	}
 	if (strcmp(name, RECORD) == 0 && store->record < 0) {
 		store->record = fd;
 		return true;
@@ -176,7 +181,7 @@ void store_take(struct store *store)
 	CLEANUP(free_names) char **list = NULL;
 	int n = sd_listen_fds_with_names(true, &list);
 
-	*store = (struct store){.configuration = -1, .record = -1};
+	*store = (struct store){.configuration = -1, .record = -1, .stored = -1};
 	for (int i = 0; i < n; i++) {
 		if (take(store, list[i], SD_LISTEN_FDS_START + i))
 			continue;
@@ -239,6 +244,9 @@ void store_clear(struct store *store)
 {
 	store_drop_record(store);
 	drop_configuration(store);
+	remove_stored(STORED);
+	close(store->stored);
+	store->stored = -1;
 	sd_notify_barrier(false, PATIENCE_US);
 }
 
@@ -262,6 +270,16 @@ void store_put(const struct store_device *device, enum store_name part, int fd)
 void store_put_record(int fd)
 {
 	send_fd(RECORD, fd);
+}
+
+void store_put_stored(struct store *store, int fd)
+{
+	if (store->stored >= 0) {
+		remove_stored(STORED);
+		close(store->stored);
+	}
+	store->stored = fd;
+	send_fd(STORED, fd);
 }
 
 void store_put_cm(struct store_device *device, uint64_t generation, int fd)

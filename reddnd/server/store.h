@@ -37,6 +37,7 @@ struct store {
 	struct store_device device[STORE_DEVICES_MAX];
 	unsigned ndevices;
 	int record;                   /* of clients; -1: none */
+	int stored;                   /* what programs have stored in files (generation/stored.h); -1: none */
 	int region[STORE_REGION_MAX]; /* files that owners have handed over, and which outlive all daemons */
 	char region_name[STORE_REGION_MAX][STORE_NAME_BYTES];
 	unsigned nregions;
@@ -51,7 +52,7 @@ void store_take(struct store *store);
 bool store_is_empty(const struct store *store);
 /** The device @name of @store, or NULL: nothing was left of it. */
 const struct store_device *store_find(const struct store *store, const char *name);
-/** Closes the record and the configuration, and returns when the service manager has closed its own copies.
+/** Closes all of this but files of regions, and returns when the service manager has closed its own copies.
  */
 void store_clear(struct store *store);
 
@@ -71,6 +72,9 @@ void store_drop_old_cm(struct store_device *device);
 /** The record of clients: the same, and what was left is not needed. */
 void store_put_record(int fd);
 void store_drop_record(struct store *store);
+
+/** Keeps @fd, which it takes, as what programs have stored, in place of what was left. */
+void store_put_stored(struct store *store, int fd);
 
 /** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
 void store_put_configuration(struct store *store, int fd);

@@ -300,7 +300,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	claim_windows(s);
 	tenant_charge_heir(t, &s->charge);
 	if (!s->foreign)
-		generation_ref(o->generation);
+		generation_use(o);
 	if (!s->cpu)
 		session_queues_arm_events(s);
 	*out = steal_ptr(&s);

@@ -41,7 +41,7 @@ static void leave(struct session *s)
 	if (s->adopted)
 		tenant_unref(s->tenant);
 	if (!s->foreign)
-		generation_unref(s->offload->generation);
+		generation_leave(s->offload);
 	foreign_free(s->foreign);
 }
 

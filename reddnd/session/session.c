@@ -130,7 +130,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 		session_note(s);
 		ledger_live(s->slot);
 	}
-	generation_ref(s->offload->generation);
+	generation_use(s->offload);
 	if (first)
 		session_join(s, first);
 	*out = steal_ptr(&s);

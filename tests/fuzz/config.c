@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *path = write_file((const char *)data, size);
 	struct catalog *catalog = NULL;
 	char *errors = NULL;
-	int r = catalog_load(path, NULL, &catalog, &errors);
+	int r = catalog_load(path, &catalog, &errors);
 
 	fuzz_need(r == 0 || r == -EINVAL, "neither accepted nor refused");
 	if (r == 0) {

@@ -290,5 +290,31 @@ printf 'listen = "%s:%s";\ncontrol = "%s";\nregions = ();\noffloads = ();\n' "$a
 ctl reload || fail "reload" "$work/ctl.err"
 until_true closed || fail "files of regions that are gone are kept" "$work/reddnd.log"
 ok "files of regions that the configuration has no more are closed"
+
+# ---- what clients stored, the next daemon knows ------------------------------------------
+
+printf 'program put\nregion r writable\narg x : be32\nwrite x -> r @ 0\nwrite_imm 1 as u8 -> slot @ 0\n' >"$work/put.rdn"
+printf 'program use\nregion r\nread r @ 1 as be24 -> w.length\nw: write r -> slot @ 64, max 64\nwrite_imm 1 as u8 -> slot @ 0\n' >"$work/use.rdn"
+raw() # PROGRAM SETTING
+{
+	printf 'listen = "%s:%s";\ncontrol = "%s";\nregions = ( { name = "r"; kind = "raw"; path = "%s/zeros"; %s } );\n' \
+		"$address" "$port" "$control" "$memory" "$2"
+	printf 'offloads = ( { name = "o"; program = "%s"; region = "r"; } );\n' "$work/$1.rdn"
+}
+raw put "writable = true;" >"$work/reddnd.conf"
+ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
+raw use "" >"$work/reddnd.conf"
+former=$(daemon)
+kill -KILL "$former"
+next() # prints the process id of the daemon after $former
+{
+	[[ -n $(daemon) && $(daemon) -ne $former ]] && ctl status
+}
+until_true next || fail "no daemon goes on" "$work/reddnd.log"
+becomes offloads "the next daemon knows what was stored" "d[0]['state'] == 'disabled' and 'have stored it' in d[0]['why']"
+cp "$memory/zeros" "$memory/new"
+mv "$memory/new" "$memory/zeros"
+ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
+becomes offloads "nothing was stored in another file" "d[0]['state'] == 'serving'"
 stop_reddnd
 done_testing

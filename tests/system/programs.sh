@@ -183,7 +183,7 @@ END
 configure "$ticket, { name = \"both\"; program = \"both\"; regions = { one = \"words\"; two = \"again\"; }; }"
 ctl reload || fail "files of regions do not make a reload fail" "$work/ctl.err"
 grep -q '^both .* disabled ' "$work/ctl.out" || fail "one file was accepted as two regions of a program" "$work/ctl.out"
-until_true grep -q 'offload both: region "again" cannot be served: .*, the file of region "words", by another path' "$work/reddnd.log" ||
+until_true grep -q 'offload both: regions "one" and "two" of the program are one file' "$work/reddnd.log" ||
 	fail "no message about the file" "$work/ctl.err" "$work/reddnd.log"
 ok "a program whose regions are one file is disabled"
 

@@ -47,6 +47,7 @@ serves_again()
 	ok "$1: served again"
 }
 
+: "${IDLE_CLIENTS:?set IDLE_CLIENTS to the path of the test client}"
 settings="control = \"$control\"; regions = ( { name = \"bad\"; kind = \"table\"; path = \"$data/bad\"; },
   { name = \"good\"; kind = \"table\"; path = \"$data/good\"; } );
 offloads = ( { name = \"bad\"; program = \"hash-get\"; region = \"bad\"; }, { name = \"good\"; program = \"hash-get\"; region = \"good\"; } );"
@@ -159,26 +160,84 @@ ok "a session ends when a file is cut that is no region any more"
 
 stop_reddnd
 
-# one file by two paths: what a program stores by one of them would be a surprise to others
-head -c 8192 /dev/zero >"$memory/words"
-ln "$memory/words" "$memory/again"
-printf 'program look\nregion words\nwrite_imm words @ 0 as le64 -> slot @ 0\n' >"$work/look.rdn"
-words() # WRITABLE
+# What clients store is followed by files, whatever region, path or configuration they come by: no program takes it for a length
+cat >"$work/put.rdn" <<'END'
+program put
+region to writable
+arg len : be32
+write len -> to @ 4096
+write_imm 1 as u8 -> slot @ 0
+END
+cat >"$work/use.rdn" <<'END'
+program use
+region lengths, data
+read lengths @ 1 as be24 -> w.length
+w: write data -> slot @ 64, max 64
+write_imm 1 as u8 -> slot @ 0
+END
+sed 's/@ 1 as/@ 4097 as/; s/program use/program use_raw/' "$work/use.rdn" >"$work/use-raw.rdn"
+follow() # OFFLOAD..., with the regions of $regions: put, use (by a table) or raw (by a raw region)
 {
-	printf 'control = "%s"; regions = ( { name = "words"; kind = "raw"; path = "%s/words"; writable = %s; },
-  { name = "again"; kind = "raw"; path = "%s/again"; } );
-offloads = ( { name = "look"; program = "%s"; region = "words"; }, { name = "again"; program = "%s"; region = "again"; } );' \
-		"$control" "$memory" "$1" "$memory" "$work/look.rdn" "$work/look.rdn"
+	local all=() o
+
+	for o in "$@"; do
+		case $o in
+		put) all+=("{ name = \"put\"; program = \"$work/put.rdn\"; region = \"raw\"; }") ;;
+		use) all+=("{ name = \"use\"; program = \"$work/use.rdn\"; regions = { lengths = \"t.buckets\"; data = \"t.heap\"; }; }") ;;
+		raw) all+=("{ name = \"use\"; program = \"$work/use-raw.rdn\"; regions = { lengths = \"other\"; data = \"other\"; }; }") ;;
+		esac
+	done
+	printf 'control = "%s"; regions = ( %s ); offloads = ( %s );' "$control" "$regions" "$(IFS=, && echo "${all[*]}")"
 }
-start_reddnd "$(words true)"
-reported regions '[r["state"] for r in d] == ["serving", "bad"] and "by another path" in d[1]["why"]' ||
-	fail "two paths to one file" "$work/ctl.out" "$work/reddnd.log"
-reported offloads '[o["state"] for o in d] == ["serving", "disabled"]' || fail "two paths to one file" "$work/ctl.out"
-ok "a file that programs may write to has one path"
-stop_reddnd
-start_reddnd "$(words false)"
-reported regions 'all(r["state"] == "serving" for r in d)' || fail "a file that nobody writes to" "$work/ctl.out" "$work/reddnd.log"
-ok "a file that nobody writes to may have two"
+reload_to() # OFFLOAD...
+{
+	configure_reddnd "$(follow "$@")"
+	ctl reload || fail "reload to $*" "$work/ctl.err" "$work/reddnd.log"
+}
+states() # WHAT STATE...: of offloads, in their order
+{
+	reported offloads "[o['state'] for o in d] == '${*:2}'.split()" || fail "$1" "$work/ctl.out" "$work/reddnd.log"
+	ok "$1"
+}
+writable() # FILE
+{
+	printf '{ name = "raw"; kind = "raw"; path = "%s"; writable = true; }' "$1"
+}
+read_only() # FILE
+{
+	printf '{ name = "other"; kind = "raw"; path = "%s"; }' "$1"
+}
+cp "$data/good" "$memory/table"
+head -c 8192 /dev/zero >"$memory/words"
+ln "$memory/words" "$memory/link"
+regions="$(writable "$memory/table"), { name = \"t\"; kind = \"table\"; path = \"$memory/table\"; }"
+start_reddnd "$(follow put use)"
+states "parts of a table are bytes of its file" serving disabled
+regions="$(writable "$memory/words"), $(read_only "$memory/link")"
+reload_to put raw
+states "a file by another path is the same" serving disabled
+regions="$(writable "$memory/words")"
+reload_to put
+mv "$memory/words" "$memory/moved"
+head -c 8192 /dev/zero >"$memory/words"
+regions=$(read_only "$memory/moved")
+reload_to raw
+states "a file that was renamed is the same" disabled
+regions=$(read_only "$memory/words")
+reload_to raw
+states "the new one is another" serving
+# a session that takes a length from the file goes on, whatever the configuration is by then
+background stay.log "$IDLE_CLIENTS" "$address" "$port" use "" 1 1 "$work/never"
+stay=$child
+until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+regions=$(writable "$memory/words")
+reload_to put
+states "nothing is stored that an earlier session relies on" disabled
+reported offloads '"offload \"use\", as it was before, relies on what it would store" in d[0]["why"]' || fail "no reason" "$work/ctl.out"
+kill "$stay"
+wait "$stay"
+until_true reported offloads 'd[0]["state"] == "serving"' || fail "it is not tried again" "$work/ctl.out" "$work/reddnd.log"
+ok "it is when that has ended"
 stop_reddnd
 
 # a reply slot smaller than a record of the table: the next request's slot begins there

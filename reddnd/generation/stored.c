@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/stored.h"
+
+#include "reddnd/generation/generation.h"
+#include "reddnd/generation/wrong.h"
+#include "reddnd/util/log.h"
+#include "util/cleanup.h"
+#include "util/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* An owner may hand one file after the other over. Then his first ones are forgotten; they are his own */
+enum { HANDED_MAX = 1024 };
+
+int stored_copy(struct stored *to, const struct stored *from)
+{
+	*to = (struct stored){.files = calloc(from->n + 1, sizeof(*to->files)), .n = from->n};
+	if (!to->files)
+		return -ENOMEM;
+	if (from->n)
+		memcpy(to->files, from->files, from->n * sizeof(*to->files));
+	return 0;
+}
+
+void stored_free(struct stored *s)
+{
+	free(s->files);
+	*s = (struct stored){0};
+}
+
+/* ---- for the next daemon ---- */
+
+#define MAGIC 0x315244544e444452u /* also of the layout of what follows: struct stored_file */
+
+struct head {
+	uint64_t magic, n;
+};
+
+/* The number comes last: the next daemon finds the one list or the other, whose beginning is the same */
+int stored_save(const struct stored *s, int fd)
+{
+	const struct head head = {MAGIC, s->n};
+	size_t size = s->n * sizeof(*s->files);
+
+	if (pwrite(fd, s->files, size, sizeof(head)) != (ssize_t)size ||
+		pwrite(fd, &head, sizeof(head), 0) != sizeof(head))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int stored_load(struct stored *s, int fd)
+{
+	struct head head;
+	size_t size;
+	struct stat st;
+
+	*s = (struct stored){0};
+	if (fstat(fd, &st) < 0 || file_read_at(fd, 0, &head, sizeof(head)) != sizeof(head) ||
+		head.magic != MAGIC || head.n > (uint64_t)st.st_size / sizeof(*s->files))
+		return -EBADMSG;
+	size = head.n * sizeof(*s->files);
+	s->files = calloc(head.n + 1, sizeof(*s->files));
+	if (!s->files)
+		return -ENOMEM;
+	if (file_read_at(fd, sizeof(head), s->files, size) != (long)size) {
+		stored_free(s);
+		return -EBADMSG;
+	}
+	s->n = (unsigned)head.n;
+	return 0;
+}
+
+/* ---- files ---- */
+
+static bool is_same(const struct rnic_file_id *a, const struct rnic_file_id *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->generation == b->generation;
+}
+
+static struct stored_file *find(const struct stored *s, const struct rnic_file_id *id)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (is_same(&s->files[i].id, id))
+			return &s->files[i];
+	return NULL;
+}
+
+bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable, uint64_t from,
+	uint64_t to)
+{
+	const struct rnic_file_id id = rnic_region_id(r->file);
+	const struct stored_file *f = find(s, &id);
+	uint64_t off = region_part_off(r, part, writable), size = region_part_size(r, part);
+
+	to = to > size ? size : to;
+	return f && off + from >= f->from && off + to <= f->to;
+}
+
+/* ---- finding out ---- */
+
+struct settling {
+	struct stored files; /* that regions have open, by number, with what is stored there */
+	struct chain_span *spans;
+	struct influence_offload *offloads; /* of the catalog, then living ones */
+	unsigned ncatalog, n;
+	bool *leave_out; /* by number of an offload: it does not store */
+};
+
+static void settling_deinit(struct settling *s)
+{
+	stored_free(&s->files);
+	free(s->spans);
+	free(s->offloads);
+	free(s->leave_out);
+}
+
+static void add_file(struct settling *s, const struct region *r)
+{
+	struct rnic_file_id id;
+	struct stored_file *f;
+
+	if (!r->file)
+		return;
+	id = rnic_region_id(r->file);
+	f = find(&s->files, &id);
+	if (!f) {
+		f = &s->files.files[s->files.n++];
+		*f = (struct stored_file){.id = id};
+	}
+	f->handed |= r->conf->handover;
+}
+
+static bool place(void *arg, const struct influence_offload *o, unsigned region, uint8_t part,
+	struct influence_place *at)
+{
+	const struct settling *s = arg;
+	struct region *const *regions = o->regions;
+	const struct region *r = regions[region];
+	struct rnic_file_id id;
+
+	if (!r->file || region_is_bad(r, NULL))
+		return false;
+	id = rnic_region_id(r->file);
+	*at = (struct influence_place){.file = (unsigned)(find(&s->files, &id) - s->files.files),
+		.off = region_part_off(r, part, false),
+		.size = region_part_size(r, part)};
+	return true;
+}
+
+static void report(void *arg, const struct influence_offload *o, const char *messages)
+{
+	const struct settling *s = arg;
+
+	if (o >= s->offloads + s->ncatalog)
+		return; /* an earlier one, which is not what is to be changed */
+	log_error("%s: offload %s: its program has mistakes, with regions into which programs store what "
+		  "clients send, or have stored it:",
+		o->conf->where, o->conf->name);
+	if (messages)
+		offload_log_lines(messages);
+}
+
+/* Of the catalog's offloads those by which something comes into the files of @broken. True: there are any */
+static bool find_causes(struct settling *s, const struct influence_offload *broken)
+{
+	CLEANUP(cleanup_free) bool *reached = calloc(s->files.n + 1, sizeof(*reached));
+	bool more = reached, any = false;
+
+	for (unsigned k = 0; reached && k < broken->nfiles; k++)
+		reached[broken->files[k]] = true;
+	while (more) {
+		more = false;
+		for (unsigned i = 0; i < s->n; i++) {
+			const struct influence_offload *o = &s->offloads[i];
+			bool stores = false;
+
+			for (unsigned k = 0; k < o->nfiles; k++)
+				stores |= (o->stores >> k & 1) && reached[o->files[k]];
+			for (unsigned k = 0; stores && k < o->nfiles; k++) {
+				more |= !reached[o->files[k]];
+				reached[o->files[k]] = true;
+			}
+			if (stores && i < s->ncatalog && !s->leave_out[i]) {
+				s->leave_out[i] = true;
+				any = true;
+			}
+		}
+	}
+	return any;
+}
+
+/* From what is stored already */
+static void settle(struct settling *s, const struct stored *before)
+{
+	struct influence all = {.offloads = s->offloads,
+		.noffloads = s->n,
+		.files = s->spans,
+		.place = place,
+		.wrong = report,
+		.arg = s};
+
+	for (unsigned i = 0; i < s->files.n; i++) {
+		const struct stored_file *f = find(before, &s->files.files[i].id);
+
+		s->spans[i] = f ? (struct chain_span){f->from, f->to} : (struct chain_span){0};
+	}
+	for (unsigned i = 0; i < s->n; i++) {
+		struct influence_offload *o = &s->offloads[i];
+
+		*o = (struct influence_offload){.catalog = o->catalog,
+			.conf = o->conf,
+			.regions = o->regions,
+			.wrong = s->leave_out[i]};
+	}
+	influence_settle(&all);
+}
+
+/* Until no offload of an earlier generation is wrong, or nothing can be done about it */
+static void settle_with_living(
+	struct settling *s, const struct stored *before, struct stored_offload *offloads)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		settle(s, before);
+		for (unsigned i = s->ncatalog; i < s->n && !again; i++) {
+			if (!s->offloads[i].wrong)
+				continue;
+			again = find_causes(s, &s->offloads[i]);
+			for (unsigned k = 0; again && k < s->ncatalog; k++)
+				if (s->leave_out[k] && !offloads[k].relied_upon)
+					offloads[k].relied_upon = s->offloads[i].conf->name;
+		}
+	}
+}
+
+/* The oldest of them are in front */
+static void forget_some(struct stored *s)
+{
+	unsigned handed = 0, n = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		handed += s->files[i].handed;
+	for (unsigned i = 0; i < s->n; i++)
+		if (handed <= HANDED_MAX || !s->files[i].handed)
+			s->files[n++] = s->files[i];
+		else
+			handed--;
+	s->n = n;
+}
+
+/* Those that are open come last, so they are not forgotten */
+static void take_over(struct stored *s, struct settling *from)
+{
+	struct stored *all = &from->files;
+	unsigned n = 0, before = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (!find(all, &s->files[i].id))
+			s->files[before++] = s->files[i];
+	s->n = before;
+	for (unsigned i = 0; i < all->n; i++) {
+		all->files[i].from = from->spans[i].from;
+		all->files[i].to = from->spans[i].to;
+	}
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->files[i].to)
+			all->files[n++] = all->files[i];
+	memcpy(s->files + s->n, all->files, n * sizeof(*s->files));
+	s->n += n;
+	forget_some(s);
+}
+
+static bool is_needed(const struct stored *s, const struct catalog *catalog)
+{
+	bool writable = s->n;
+
+	for (unsigned i = 0; i < catalog->nregions; i++)
+		writable |= catalog->regions[i].writable;
+	return writable;
+}
+
+int stored_settle(struct stored *s, const struct catalog *catalog, struct region **regions,
+	const struct offload *const *living, unsigned nliving, struct stored_offload *offloads)
+{
+	CLEANUP(settling_deinit) struct settling now = {.ncatalog = catalog->noffloads};
+	size_t nfiles = catalog->nregions;
+	struct stored_file *room;
+
+	if (!is_needed(s, catalog))
+		return 0;
+	now.n = catalog->noffloads + nliving;
+	for (unsigned i = 0; i < nliving; i++)
+		nfiles += living[i]->generation->catalog->nregions;
+	now.files.files = calloc(nfiles + 1, sizeof(*now.files.files));
+	now.spans = calloc(nfiles + 1, sizeof(*now.spans));
+	now.offloads = calloc(now.n + 1, sizeof(*now.offloads));
+	now.leave_out = calloc(now.n + 1, sizeof(*now.leave_out));
+	room = realloc(s->files, (s->n + nfiles + 1) * sizeof(*s->files));
+	if (room)
+		s->files = room;
+	if (!now.files.files || !now.spans || !now.offloads || !now.leave_out || !room)
+		return -ENOMEM;
+	for (unsigned i = 0; i < catalog->nregions; i++)
+		add_file(&now, regions[i]);
+	for (unsigned i = 0; i < catalog->noffloads; i++)
+		now.offloads[i] = (struct influence_offload){
+			.catalog = catalog, .conf = &catalog->offloads[i], .regions = regions};
+	for (unsigned i = 0; i < nliving; i++) {
+		struct generation *g = living[i]->generation;
+
+		for (unsigned k = 0; k < g->catalog->nregions; k++)
+			add_file(&now, g->regions[k]);
+		now.offloads[now.ncatalog + i] = (struct influence_offload){
+			.catalog = g->catalog, .conf = living[i]->conf, .regions = g->regions};
+	}
+	settle_with_living(&now, s, offloads);
+	for (unsigned i = 0; i < catalog->noffloads; i++) {
+		offloads[i].in = now.offloads[i].in;
+		offloads[i].wrong = now.offloads[i].wrong && !offloads[i].relied_upon;
+	}
+	take_over(s, &now);
+	return 0;
+}
