@@ -335,6 +335,9 @@ static const struct conf_mistake region_mistakes[] = {
 		"path of its "
 		"socket\n"
 		"c:1: \"stale_max\" is \"5ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"memcached\"; path = \"/a\"; server = \"h:99999\"; } );\n",
+		"c:1: \"server\" is \"h:99999\"; it must be the address of a memcached, \"HOST:PORT\" or the "
+		"path of its socket\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; server = \"[::1]:11211\"; } );\n",
 		"c:1: only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
 		"out\n"},
