@@ -37,7 +37,7 @@ int conf_enter(void **state)
 	if (!mkdtemp(conf_dir) || chdir(conf_dir) < 0)
 		return -1;
 	conf_put("get.rdn", "program get\nparam width = 4 from 1 to 7\nregion buckets, heap\n"
-			    "struct bucket { len : be32, off : be40 }\n"
+			    "struct bucket { len : be24, off : be40 }\n"
 			    "arg at : offset(width) in buckets\n"
 			    "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
 			    "hit: write heap -> slot @ 64, max 64\n"
