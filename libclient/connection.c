@@ -52,7 +52,7 @@ int reddn_requests_init(struct reddn *c)
 	c->wqes = 3 * c->depth;
 	c->signal_every = c->depth;
 	c->turn = c->connection;
-	c->seen.moves = 1;
+	c->seen = REDDN_SEEN_NOTHING;
 	for (uint32_t i = 0; i < c->info.connections; i++) {
 		struct reddn_connection *k = &c->connection[i];
 

@@ -129,8 +129,7 @@ struct reddn {
 	uint32_t busy;                            /* requests without a result */
 	struct reddn_request *free_request;       /* list */
 	struct reddn_request *retry, *retry_tail; /* queue of requests to repeat */
-	struct reddn_seen
-		seen; /* of the latest reply; before the first, moves is odd, which proves nothing */
+	struct reddn_seen seen;                   /* moves of the latest reply, epoch of the first */
 	unsigned idle_polls;
 	bool armed;
 	bool hangup;     /* the server disconnected; earlier replies still count */

@@ -40,6 +40,8 @@ PUBLIC int reddn_end_reason(struct reddn *c)
 
 	if (!c->broken)
 		return -EINVAL;
+	if (c->broken == -ESTALE) /* the server has not ended it */
+		return REDDN_END_UNKNOWN;
 	if (c->end_asked)
 		return c->end_outcome;
 	for (;;) {

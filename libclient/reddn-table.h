@@ -38,13 +38,16 @@ struct reddn_table_options {
 	uint64_t seed;      /* of the hash. 0: a random one */
 	uint32_t max_key;   /* bytes, up to 65536. 0: 65536 */
 	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB - 7 */
-	int replace;        /* replace an existing table of that name; open handles keep the old one */
+	int replace;        /* replace an existing table of that name; see reddn_table_create */
 };
 
 /**
  * Make a table in a new file and open it for writing; reddn_table_close frees the handle. The file is
  * complete before it appears under `path`. -EEXIST: there is a file and `replace` is 0, or the file is
  * neither a table nor empty. -ENOSPC: its file system is full. -EINVAL: an option is out of range.
+ *
+ * A table that is replaced is marked before: clients of reddnd get -ESTALE, and its writer does. Handles that
+ * read it keep it. The caller needs write access to its file: -EACCES.
  */
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);
@@ -61,15 +64,18 @@ enum { REDDN_TABLE_WRITE = 1 };
  * Open a table; reddn_table_close frees the handle. Checks everything that readers rely on. Opening for
  * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place. -EBUSY:
  * REDDN_TABLE_WRITE, and another writer has the table open. The writer's lock belongs to the open file
- * description of `fd` (fcntl(2), open file description locks).
+ * description of `fd` (fcntl(2), open file description locks). -ESTALE: reddn_table_open_fd with
+ * REDDN_TABLE_WRITE, and the table is marked as replaced. reddn_table_open finds the one that has the name;
+ * if that is marked, who replaced it has died before it was, and it is used again.
  */
 int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen);
 int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char *err, size_t errlen);
 
 /** What opening a table for writing has repaired. */
 struct reddn_table_repair {
-	uint32_t moves;   /* unfinished moves of an entry, completed or undone: 0 or 1 */
-	uint64_t entries; /* incomplete entries removed, of which no reader saw anything */
+	uint32_t moves;        /* unfinished moves of an entry, completed or undone: 0 or 1 */
+	uint32_t replacements; /* the table was marked as replaced, and was not: 0 or 1 */
+	uint64_t entries;      /* incomplete entries removed, of which no reader saw anything */
 };
 
 /** What opening the table repaired, of a handle that writes; otherwise zero. */
@@ -82,8 +88,8 @@ void reddn_table_close(struct reddn_table *t);
  * Insert the key or replace its value. Readers see the old value or the new one, nothing else.
  * -ENOSPC: no room in the buckets or in the heap; the table is unchanged. -ENOTUNIQ: another key has the same
  * 48-bit fingerprint in the same buckets; make the table again with another seed. -EMSGSIZE: longer than
- * max_key or max_value. -EINVAL: an empty key. -EROFS: not opened for writing. -EBADMSG: the key's bucket is
- * damaged.
+ * max_key or max_value. -EINVAL: an empty key. -EROFS: not opened for writing. -ESTALE: another table has
+ * replaced it. -EBADMSG: the key's bucket is damaged.
  */
 int reddn_table_put(struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len);
 
@@ -125,7 +131,7 @@ struct reddn_table_stat {
 	uint64_t file_size; /* bytes */
 	uint64_t hash_seed;
 	uint64_t moves;      /* twice the number of moves so far; odd during a move */
-	uint64_t epoch;      /* differs between a table and its replacement */
+	uint64_t epoch;      /* differs between a table and its replacement; 0: it was replaced */
 	uint32_t max_key;    /* bytes */
 	uint32_t max_value;  /* bytes */
 	uint32_t max_record; /* bytes of the largest possible record */

@@ -100,9 +100,9 @@ struct reddn_result {
  * The library repeats a get when the writer of the table overtook the reply, or when it moved entries and a
  * miss is not certain. After `retry_ms` the result is -EAGAIN (entries moved all the time, or the writer died
  * during a move) or -EBADMSG (no record with a right checksum arrived).
- * Other errors of the result: -ESTALE: another table has replaced the one of this connection; connect again.
- * -ECONNRESET, -EIO: the connection was lost before the reply. -EPROTO: the reply to a later request came
- * instead, because a queue of the server has failed; the connection is lost.
+ * Other errors of the result: -ESTALE: another table has replaced the one of this connection, which is lost;
+ * connect again. -ECONNRESET, -EIO: the connection was lost before the reply. -EPROTO: the reply to a later
+ * request came instead, because a queue of the server has failed; the connection is lost.
  */
 int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
 
@@ -285,7 +285,7 @@ enum reddn_end {
 	REDDN_END_PROTOCOL = 2,    /* the client broke a rule of the protocol */
 	REDDN_END_UNREACHABLE = 3, /* the client's NIC did not accept replies, or did not answer */
 	REDDN_END_BUDGET = 4,      /* a request used more time or work than the offload allows */
-	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it */
+	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it, or replaced its table */
 	REDDN_END_SHUTDOWN = 6,    /* the server stops or drains */
 	REDDN_END_CLIENT = 7,      /* the client, or the network, ended it */
 	REDDN_END_IDLE = 8,        /* no request for too long; connect again for the next request */
@@ -294,7 +294,8 @@ enum reddn_end {
 /**
  * Ask the server why it ended the session, and add its words to reddn_errmsg(). A lost connection cannot
  * carry them, so this opens another one for the question and waits for the answer, at most `timeout_ms`.
- * Later calls return the same answer at once. reddn_get, reddn_mget and reddn_call, which wait anyway, call
+ * Later calls return the same answer at once, and those on a connection that is lost by -ESTALE, which the
+ * server has not ended. reddn_get, reddn_mget and reddn_call, which wait anyway, call
  * it themselves, unless the connection is lost by their -ETIMEDOUT. Returns an enum reddn_end. -EINVAL: the
  * connection is not lost. -ECONNREFUSED: no server listens any more. Other errors: the server cannot be
  * reached.

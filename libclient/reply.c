@@ -31,9 +31,7 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 /* Without a record */
 static enum reddn_reply_state check_none(const struct reddn_seen *now, const struct reddn_seen *before)
 {
-	if (before->valid && before->epoch != now->epoch)
-		return REDDN_REPLY_STALE;
-	if (before->valid && before->moves == now->moves && !(now->moves & 1))
+	if (before->moves == now->moves && !(now->moves & 1))
 		return REDDN_REPLY_MISS;
 	return REDDN_REPLY_MOVED;
 }
@@ -55,6 +53,8 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 	const struct reddn_head h = reddn_head_read(record);
 	const uint8_t *bytes = record + sizeof(h);
 
+	if (!reddn_seen_current(now, before))
+		return REDDN_REPLY_STALE;
 	if (!h.key_len && !h.val_len)
 		return check_none(now, before);
 	/* a key that is the same now was another when it was checked first */

@@ -61,19 +61,29 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 
 /** What a client has seen in the live line of a reply. */
 struct reddn_seen {
-	bool valid; /* false: nothing yet */
 	uint64_t moves;
 	uint64_t epoch;
 };
+
+/** Before the first reply: an odd number of moves, which proves nothing, and an epoch that no table has. */
+#define REDDN_SEEN_NOTHING ((struct reddn_seen){.moves = 1, .epoch = UINT64_MAX})
 
 /** Read the live line of a reply, once: a server may write to the slot at any time. */
 static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 {
 	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
 
-	return (struct reddn_seen){.valid = true,
-		.moves = __atomic_load_n(&live->moves, __ATOMIC_RELAXED),
+	return (struct reddn_seen){.moves = __atomic_load_n(&live->moves, __ATOMIC_RELAXED),
 		.epoch = __atomic_load_n(&live->epoch, __ATOMIC_RELAXED)};
+}
+
+/**
+ * False if the table is retired, or not the one of the replies before. @now is the live line of a reply,
+ * which the NIC read after the request was sent, and @before that of any reply before.
+ */
+static inline bool reddn_seen_current(const struct reddn_seen *now, const struct reddn_seen *before)
+{
+	return now->epoch == before->epoch || (before->epoch == UINT64_MAX && now->epoch);
 }
 
 /** The head of a record in a slot. Packed: it is read where a server has put it. */
@@ -132,12 +142,12 @@ enum reddn_reply_state {
 	REDDN_REPLY_MISS,
 	REDDN_REPLY_MOVED,     /* no record, but entries moved or may have moved: ask again */
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
-	REDDN_REPLY_STALE,     /* no record; another table has replaced the one of this connection */
+	REDDN_REPLY_STALE,     /* another table has replaced the one of this connection */
 };
 
 /**
- * What a reply is that was no hit. @now is its live line, and @before that of a reply that had arrived before
- * this request was sent.
+ * What a reply is that was no hit, or one of a table that is not current. @now is its live line, and @before
+ * that of a reply that had arrived before this request was sent.
  */
 enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before);

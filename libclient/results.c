@@ -57,13 +57,20 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 	return 0;
 }
 
+/* The table is no longer the one of the server, or not after its next reload. */
+static int stale(struct reddn *c)
+{
+	reddn_break(c, -ESTALE, "another table has replaced the one of this connection: connect again");
+	return -ESTALE;
+}
+
 static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
 {
 	switch (state) {
 	case REDDN_REPLY_MISS:
 		return REDDN_MISS;
 	case REDDN_REPLY_STALE:
-		return -ESTALE;
+		return stale(c);
 	case REDDN_REPLY_MOVED:
 	case REDDN_REPLY_OVERTAKEN:
 		return retry(c, q, state);
@@ -71,40 +78,45 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
 	return 0;
 }
 
-/* Keep the line that comes with each reply: the moves of the latest one, and the epoch of the first. */
-static void see(struct reddn *c, struct reddn_seen now)
+/* Keep the line that comes with each reply. The epoch stays that of the first one. False: the table is not
+ * current. */
+static bool see(struct reddn *c, const struct reddn_seen *now)
 {
-	c->seen.moves = now.moves;
-	if (c->seen.valid)
-		return;
-	c->seen.epoch = now.epoch;
-	c->seen.valid = true;
+	c->seen.moves = now->moves;
+	if (LIKELY(now->epoch == c->seen.epoch))
+		return true;
+	if (!reddn_seen_current(now, &c->seen))
+		return false;
+	c->seen.epoch = now->epoch;
+	return true;
 }
 
-/* True if the slot @s has a hit for the key of @q, whose record is at @record: then that is the result @at.
- */
+/* True if the slot @s has a hit for the key of @q, whose record is at @record, and the table is current: then
+ * that is the result @at. */
 static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
 	const uint8_t *record, struct reddn_result *at)
 {
 	int64_t len = reddn_reply_hit(&c->geo, q->key, q->len, record);
+	struct reddn_seen now;
 
 	if (!LIKELY(len >= 0))
 		return false;
-	see(c, reddn_reply_see(s->mem));
+	now = reddn_reply_see(s->mem);
+	if (!see(c, &now))
+		return false;
 	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len);
 	return true;
 }
 
-/* Process a reply that was no hit, as it is now. */
+/* Process any other reply, as it is now. */
 static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct reddn_slot *s,
 	struct reddn_request *q, const uint8_t *record, struct reddn_result *at)
 {
-	const struct reddn_seen before = {
-		.valid = c->seen.valid, .moves = q->moves_before, .epoch = c->seen.epoch};
+	const struct reddn_seen before = {.moves = q->moves_before, .epoch = c->seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
 	int status = status_of(c, q, reddn_reply_without(&c->geo, q->key, q->len, record, &now, &before));
 
-	see(c, now);
+	see(c, &now);
 	return status ? finish(c, q, at, status, NULL, 0) : at;
 }
 

@@ -51,16 +51,21 @@ static int judge_in(const struct reddn_geometry *g, const char *key, const struc
 	const uint8_t *at = (uint8_t *)record;
 	int64_t len = reddn_reply_hit(g, key, strlen(key), at);
 
-	if (len < 0)
+	if (len < 0 || !reddn_seen_current(&now, before))
 		return (int)reddn_reply_without(g, key, strlen(key), at, &now, before);
 	assert_int_equal(len, record->val_len);
 	assert_ptr_equal(reddn_reply_value(at, strlen(key)), record->bytes + strlen(key));
 	return HIT;
 }
 
-static int judge(const char *key, bool valid, uint64_t moves, uint64_t epoch)
+static int judge(const char *key, uint64_t moves, uint64_t epoch)
 {
-	return judge_in(&geo, key, &(struct reddn_seen){.valid = valid, .moves = moves, .epoch = epoch});
+	return judge_in(&geo, key, &(struct reddn_seen){.moves = moves, .epoch = epoch});
+}
+
+static int judge_first(const char *key)
+{
+	return judge_in(&geo, key, &REDDN_SEEN_NOTHING);
 }
 
 static void test_hit(void **state)
@@ -68,11 +73,31 @@ static void test_hit(void **state)
 	(void)state;
 	for (size_t len = 0; len <= 1000; len += 125) {
 		put("key", len);
-		/* A hit needs nothing but itself. */
-		assert_int_equal(judge("key", false, 0, 0), HIT);
+		/* A hit needs nothing but itself and the epoch. */
+		assert_int_equal(judge_first("key"), HIT);
 		live->moves = 11;
-		assert_int_equal(judge("key", true, 2, 4), HIT);
+		assert_int_equal(judge("key", 2, 5), HIT);
 	}
+}
+
+/* Whatever is in a table that was replaced */
+static void test_stale(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len <= 10; len += 10)
+		for (int what = 0; what < 3; what++) {
+			put("key", len);
+			if (what == 1)
+				memset(record, 0, 8);
+			if (what == 2)
+				record->sum++;
+			assert_int_not_equal(judge_first("key"), REDDN_REPLY_STALE);
+			assert_int_not_equal(judge("key", 10, 5), REDDN_REPLY_STALE);
+			assert_int_equal(judge("key", 10, 6), REDDN_REPLY_STALE);
+			live->epoch = 0;
+			assert_int_equal(judge_first("key"), REDDN_REPLY_STALE);
+			assert_int_equal(judge("key", 10, 5), REDDN_REPLY_STALE);
+		}
 }
 
 static void test_any_flip_is_overtaken(void **state)
@@ -84,10 +109,10 @@ static void test_any_flip_is_overtaken(void **state)
 			uint8_t *b = slot.bytes + REDDN_SLOT_RECORD + i;
 
 			*b ^= (uint8_t)(1 << bit);
-			assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+			assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 			*b ^= (uint8_t)(1 << bit);
 		}
-	assert_int_equal(judge("key", true, 10, 5), HIT);
+	assert_int_equal(judge("key", 10, 5), HIT);
 }
 
 static void test_miss(void **state)
@@ -95,13 +120,13 @@ static void test_miss(void **state)
 	(void)state;
 	put("key", 100);
 	memset(record, 0, 8);
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_MISS);
-	assert_int_equal(judge("key", false, 10, 5), REDDN_REPLY_MOVED);
-	assert_int_equal(judge("key", true, 8, 5), REDDN_REPLY_MOVED);
-	assert_int_equal(judge("key", true, 12, 5), REDDN_REPLY_MOVED);
-	assert_int_equal(judge("key", true, 10, 6), REDDN_REPLY_STALE);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_MISS);
+	assert_int_equal(judge_first("key"), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", 8, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", 12, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", 10, 6), REDDN_REPLY_STALE);
 	live->moves = 11;
-	assert_int_equal(judge("key", true, 11, 5), REDDN_REPLY_MOVED);
+	assert_int_equal(judge("key", 11, 5), REDDN_REPLY_MOVED);
 }
 
 static void test_other_records(void **state)
@@ -111,25 +136,25 @@ static void test_other_records(void **state)
 	(void)state;
 	/* Another key, right in itself: the bucket was rewritten between the reads of its words. */
 	put("other", 10);
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	/* A prefix is not the key. */
 	put("keyv", 10);
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	/* The null record. */
 	put("", 0);
 	record->key_len = UINT32_MAX;
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	/* No keys are empty. */
 	put("", 5);
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	/* More than the table's limits, or than the slot. */
 	put("key", 1001);
-	assert_int_equal(judge("key", true, 10, 5), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
 	small.stride = 16 + 1002;
-	assert_int_equal(judge_in(&small, "key", &(struct reddn_seen){.valid = true}), REDDN_REPLY_OVERTAKEN);
+	assert_int_equal(judge_in(&small, "key", &REDDN_SEEN_NOTHING), REDDN_REPLY_OVERTAKEN);
 	small.stride++;
-	assert_int_equal(judge_in(&small, "key", &(struct reddn_seen){.valid = true}), HIT);
+	assert_int_equal(judge_in(&small, "key", &REDDN_SEEN_NOTHING), HIT);
 }
 
 /* ---- a server that writes into the slot once more, after the head of the record has been read ---- */
@@ -167,7 +192,7 @@ static void test_written_again(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 3, 100, 101, 1000, 1001, INT32_MAX, UINT32_MAX};
 	const struct sigaction action = {.sa_handler = write_late};
-	const struct reddn_seen before = {.valid = true, .moves = 10, .epoch = 5};
+	const struct reddn_seen before = {.moves = 10, .epoch = 5};
 	struct reddn_seen now;
 	struct sigaction old;
 
@@ -186,7 +211,7 @@ static void test_written_again(void **state)
 	/* The moves that decide about a miss are those that become the next ones seen. */
 	put("", 0);
 	now = reddn_reply_see(slot.bytes);
-	*live = (struct reddn_table_live){.moves = 11, .epoch = 6};
+	*live = (struct reddn_table_live){.moves = 11, .epoch = 0};
 	assert_int_equal(
 		reddn_reply_without(&geo, "key", 3, (uint8_t *)record, &now, &before), REDDN_REPLY_MISS);
 	assert_int_equal(now.moves, 10);
@@ -319,6 +344,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_short),
 		cmocka_unit_test(test_hit),
+		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_any_flip_is_overtaken),
 		cmocka_unit_test(test_miss),
 		cmocka_unit_test(test_other_records),

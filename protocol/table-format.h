@@ -34,6 +34,10 @@
  *   - Move: live.moves becomes odd; copy to the other bucket (locator, mark); clear the old bucket;
  *     live.moves becomes even. A miss is certain if the reader saw the same even number before it asked and
  *     with the reply.
+ *   - Replacement by another file, while the old one is locked by flock(2): live.epoch becomes 0, then the
+ *     other file takes the name. A program that dies in between leaves a retired table with a name: clients
+ *     get no old value, and its next writer gives it a new epoch, under the same lock. In the other order it
+ *     would leave a table that clients believe in, and that nobody can find any more to mark it.
  */
 #ifndef PROTOCOL_TABLE_FORMAT_H
 #define PROTOCOL_TABLE_FORMAT_H
@@ -49,8 +53,13 @@
 struct reddn_table_live {
 	uint64_t moves; /* odd while an entry moves between its buckets; grows by 2 with every move */
 	uint64_t entries;
-	uint64_t epoch; /* changes when the table is re-created */
-	uint64_t reserved[5];
+	uint64_t epoch; /* differs between a table and its replacement; 0: retired, another has its name */
+	/* Reserved. Writers leave them 0, which means unknown; readers ignore them */
+	uint64_t state;        /* of the source that the entries come from: flags, and its epoch */
+	uint64_t shape;        /* buckets in use */
+	uint64_t as_of_source; /* how new the entries are, us by the clock of the source */
+	uint64_t as_of_host;   /* and ns by CLOCK_REALTIME of the host */
+	uint64_t reserved;
 };
 
 struct reddn_table_header { /* first page of the file */

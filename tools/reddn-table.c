@@ -293,12 +293,14 @@ static int cmd_repair(struct arguments *a, char **args)
 	reddn_table_repaired(t, &done);
 	reddn_table_close(t);
 	if (a->format == RECORDS_JSON)
-		printf("{\"moves\": %u, \"entries\": %" PRIu64 "}\n", done.moves, done.entries);
-	else if (!a->quiet && !done.moves && !done.entries)
+		printf("{\"moves\": %u, \"entries\": %" PRIu64 ", \"replacements\": %u}\n", done.moves,
+			done.entries, done.replacements);
+	else if (!a->quiet && !done.moves && !done.entries && !done.replacements)
 		printf("%s: nothing to repair\n", args[0]);
 	else if (!a->quiet)
-		printf("%s: repaired: %u unfinished move%s ended, %" PRIu64 " incomplete entries removed\n",
-			args[0], done.moves, done.moves == 1 ? "" : "s", done.entries);
+		printf("%s: repaired: %u unfinished move%s ended, %" PRIu64 " incomplete entries removed%s\n",
+			args[0], done.moves, done.moves == 1 ? "" : "s", done.entries,
+			done.replacements ? ", an unfinished replacement undone" : "");
 	return 0;
 }
 

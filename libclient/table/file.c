@@ -26,8 +26,6 @@ static const uint64_t HUGE_PAGE = 2ull << 20;
 static const uint64_t MAX_BUCKETS = 1ull << 40;
 static const uint64_t MAX_HEAP = 1ull << 40; /* the locator has 5 bytes for the offset */
 
-DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
-
 static uint64_t round_up(uint64_t v, uint64_t to)
 {
 	return (v + to - 1) / to * to;
@@ -254,6 +252,8 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 	r = handle_map(t, err, errlen);
 	if (r < 0)
 		return r;
+	if (t->writer && !reddn_word_get(reddn_live_word(&t->live->epoch)))
+		return reddn_fail(-ESTALE, err, errlen, "retired: another table has replaced it");
 	if (t->writer) {
 		r = repair_move(t, err, errlen);
 		if (r < 0)
@@ -264,19 +264,6 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 		return r;
 	*out = steal_ptr(&t);
 	return 0;
-}
-
-PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen)
-{
-	CLEANUP(cleanup_close)
-	int fd = open(path, (flags & REDDN_TABLE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	char why[200] = "";
-	int r;
-
-	if (fd < 0)
-		return reddn_fail(-errno, err, errlen, "%s: %m", path);
-	r = reddn_table_open_fd(out, fd, flags, why, sizeof(why));
-	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
 }
 
 /*
@@ -402,57 +389,6 @@ PUBLIC int reddn_table_create_fd(
 	r = scan(t, err, errlen);
 	if (r < 0)
 		return r;
-	*out = steal_ptr(&t);
-	return 0;
-}
-
-/* A table, damaged or not, may be replaced, and an empty file: nothing is lost with it */
-static int check_replaced(const char *path, char *err, size_t errlen)
-{
-	CLEANUP(cleanup_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	uint64_t magic = 0;
-	struct stat st;
-
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return reddn_fail(-errno, err, errlen, "%s: %m", path);
-	if (S_ISREG(st.st_mode) &&
-		(st.st_size == 0 || (pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-					    magic == REDDN_TABLE_MAGIC)))
-		return 0;
-	return reddn_fail(-EEXIST, err, errlen,
-		"%s: exists, and is not replaced because it is not a reddn table", path);
-}
-
-PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
-	const struct reddn_table_options *opt, char *err, size_t errlen)
-{
-	CLEANUP(cleanup_close) int fd = -1;
-	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
-	char tmp[4096], why[200] = "";
-	int r;
-
-	if (!opt->replace && access(path, F_OK) == 0)
-		return reddn_fail(-EEXIST, err, errlen, "%s: exists already", path);
-	r = opt->replace ? check_replaced(path, err, errlen) : 0;
-	if (r < 0)
-		return r;
-	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%d.new", path, (int)getpid()) >= sizeof(tmp))
-		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
-	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
-	r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
-	/* link, not rename: it must not replace a file that appeared meanwhile. */
-	if (r == 0 && (opt->replace ? rename(tmp, path) < 0 : link(tmp, path) < 0)) {
-		r = -errno;
-		snprintf(why, sizeof(why), "%m");
-	}
-	if (r < 0 || !opt->replace)
-		unlink(tmp);
-	if (r < 0)
-		return reddn_fail(r, err, errlen, "%s: %s", path, why);
 	*out = steal_ptr(&t);
 	return 0;
 }

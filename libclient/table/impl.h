@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * impl.h - a table handle. file.c makes, opens, checks and repairs tables; table.c uses them.
+ * impl.h - a table handle. file.c makes, opens, checks and repairs tables; name.c gives them names, and opens
+ * them by name; table.c uses them.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -8,6 +9,7 @@
 #include "libclient/reddn-table.h"
 #include "libclient/table/heap.h"
 #include "protocol/table-format.h"
+#include "util/cleanup.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,6 +43,8 @@ struct reddn_table {
 	struct reddn_record *scratch;       /* a copy of the record that get and next return */
 	struct reddn_table_repair repaired; /* writer: when it was opened */
 };
+
+DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
 
 static inline _Atomic uint64_t *reddn_table_locator(const struct reddn_table *t, uint64_t bucket)
 {

@@ -220,6 +220,8 @@ static int key_check(const struct reddn_table *t, size_t key_len)
 {
 	if (!t->writer)
 		return -EROFS;
+	if (!reddn_word_get(reddn_live_word(&t->live->epoch)))
+		return -ESTALE;
 	if (!key_len)
 		return -EINVAL;
 	return key_len > t->geo.max_key ? -EMSGSIZE : 0;

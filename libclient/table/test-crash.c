@@ -4,11 +4,13 @@
 #include "protocol/table-hash.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -321,6 +323,138 @@ static void test_damage(void **state)
 	close(copy);
 }
 
+/* ---- a table that takes the name of another ---- */
+
+static int (*at_rename)(const char *from, const char *to); /* instead of it, in name.c */
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+int __wrap_rename(const char *from, const char *to)
+{
+	return at_rename(from, to);
+}
+
+static int die(const char *from, const char *to)
+{
+	(void)from;
+	(void)to;
+	return raise(SIGKILL);
+}
+
+static int refuse(const char *from, const char *to)
+{
+	(void)from;
+	(void)to;
+	errno = EDQUOT;
+	return -1;
+}
+
+/* Another process opens the table of that name, and finds the new one, which may still have its first writer.
+ */
+static pid_t opener;
+
+static int rename_while_opened(const char *from, const char *to)
+{
+	const struct timespec nap = {.tv_nsec = 50000000};
+	struct reddn_table_stat st = {.entries = 99};
+	struct reddn_table *t;
+	int r;
+
+	opener = fork();
+	if (opener == 0) {
+		/* Not the locks of the replacement */
+		closefrom(3);
+		r = reddn_table_open(&t, to, REDDN_TABLE_WRITE, NULL, 0);
+		if (r == 0)
+			reddn_table_stat(t, &st);
+		_exit(r == -EBUSY ? 0 : (int)st.entries);
+	}
+	nanosleep(&nap, NULL);
+	return __real_rename(from, to);
+}
+
+static struct reddn_table_stat named(const char *file, int flags)
+{
+	struct reddn_table_stat st;
+	struct reddn_table *t;
+
+	assert_int_equal(reddn_table_open(&t, file, flags, table_why, sizeof(table_why)), 0);
+	reddn_table_stat(t, &st);
+	reddn_table_close(t);
+	return st;
+}
+
+static int replace(const char *file, int (*at)(const char *from, const char *to), struct reddn_table **t)
+{
+	const struct reddn_table_options opt = {.capacity = 100, .replace = 1};
+
+	at_rename = at;
+	return reddn_table_create(t, file, &opt, table_why, sizeof(table_why));
+}
+
+/* A replacement ends at the moment between the mark and the new name. */
+static void test_half_replaced(void **state)
+{
+	char path[] = "/dev/shm/test-crash-XXXXXX", file[64], left[96];
+	struct reddn_table *t, *reader;
+	struct reddn_table_repair repaired;
+	struct reddn_table_stat st;
+	uint64_t epoch;
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(file, sizeof(file), "%s/t", path);
+	assert_int_equal(replace(file, refuse, &t), 0); /* nothing to replace */
+	assert_int_equal(reddn_table_put(t, "k", 1, "v", 1), 0);
+	reddn_table_close(t);
+	epoch = named(file, 0).epoch;
+	/* It fails: nothing has happened. */
+	assert_int_equal(replace(file, refuse, &t), -EDQUOT);
+	assert_non_null(strstr(table_why, file));
+	assert_int_equal(named(file, 0).epoch, epoch);
+	/* The program dies. The table is retired, and whole. */
+	pid = fork();
+	if (pid == 0)
+		_exit(replace(file, die, &t));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	snprintf(left, sizeof(left), "%s.%d.new", file, (int)pid);
+	assert_int_equal(unlink(left), 0);
+	assert_int_equal(reddn_table_open(&reader, file, 0, table_why, sizeof(table_why)), 0);
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.epoch, 0);
+	assert_int_equal(st.entries, 1);
+	fd = open(file, O_RDWR);
+	assert_int_equal(
+		reddn_table_open_fd(&t, fd, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), -ESTALE);
+	close(fd);
+	/* Its next writer takes it into use, as another one to clients. */
+	assert_int_equal(reddn_table_open(&t, file, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);
+	reddn_table_repaired(t, &repaired);
+	assert_int_equal(repaired.replacements, 1);
+	reddn_table_stat(t, &st);
+	reddn_table_close(t);
+	assert_int_equal(st.entries, 1);
+	assert_true(st.epoch > epoch);
+	epoch = st.epoch;
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.epoch, epoch);
+	assert_int_equal(named(file, REDDN_TABLE_WRITE).epoch, epoch);
+	/* A writer that comes then does not take a replacement for one that was left. */
+	assert_int_equal(replace(file, rename_while_opened, &t), 0);
+	reddn_table_close(t);
+	assert_int_equal(waitpid(opener, &status, 0), opener);
+	assert_int_equal(status, 0);
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.epoch, 0);
+	reddn_table_close(reader);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_half_entries),
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_half_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

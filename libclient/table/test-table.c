@@ -265,6 +265,8 @@ static void test_files(void **state)
 	struct reddn_table_options opt = {.capacity = 100};
 	struct reddn_table *a, *b = NULL;
 	struct reddn_table_stat sa, sb;
+	const void *val;
+	size_t len;
 
 	(void)state;
 	assert_non_null(mkdtemp(path));
@@ -276,15 +278,20 @@ static void test_files(void **state)
 	assert_non_null(strstr(table_why, file));
 	assert_int_equal(reddn_table_open(&b, file, 0, table_why, sizeof(table_why)), 0);
 	reddn_table_close(b);
-	/* The replaced table lives on for those who have it. */
+	/* The replaced table lives on for those who read it. */
+	assert_int_equal(reddn_table_put(a, "k", 1, "v", 1), 0);
 	opt.replace = 1;
 	assert_int_equal(reddn_table_create(&b, file, &opt, table_why, sizeof(table_why)), 0);
-	assert_int_equal(reddn_table_put(a, "k", 1, "v", 1), 0);
 	reddn_table_stat(a, &sa);
 	reddn_table_stat(b, &sb);
 	assert_int_equal(sa.entries, 1);
 	assert_int_equal(sb.entries, 0);
-	assert_int_not_equal(sa.epoch, sb.epoch);
+	/* Retired: readers learn it, and so does its writer. */
+	assert_int_equal(sa.epoch, 0);
+	assert_int_not_equal(sb.epoch, 0);
+	assert_int_equal(reddn_table_put(a, "k", 1, "w", 1), -ESTALE);
+	assert_int_equal(reddn_table_delete(a, "k", 1), -ESTALE);
+	assert_int_equal(reddn_table_get(a, "k", 1, &val, &len), 0);
 	reddn_table_close(a);
 	reddn_table_close(b);
 	assert_int_equal(reddn_table_open(&a, file, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);

@@ -135,7 +135,7 @@ expect "a move that did not end" 0 "one unfinished" "$REDDN_TABLE" stat "$work/k
 expect "repair" 0 "killed: repaired: 1 unfinished move ended, 0 incomplete entries removed" "$REDDN_TABLE" repair "$work/killed"
 "$REDDN_TABLE" dump "$work/killed" | sort | cmp -s - "$work/sorted" || fail "the repaired table differs"
 "$REDDN_TABLE" stat "$work/killed" | grep -q unfinished && fail "the repaired table has an unfinished move"
-"$REDDN_TABLE" repair --json "$work/killed" | json 'o == {"moves": 0, "entries": 0}' || fail "repair --json"
+"$REDDN_TABLE" repair --json "$work/killed" | json 'o == {"moves": 0, "entries": 0, "replacements": 0}' || fail "repair --json"
 ok "what was repaired is whole"
 
 # ---- reddn

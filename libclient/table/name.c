@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tables by name. One that takes the name of another retires that one first: readers who have it learn that
+ * there is a newer one, whoever dies between the two. A retired table that still has its name when nobody is
+ * at it (the lock) is what such a one has left. Its next writer takes it into use again.
+ */
+#include "libclient/public.h"
+#include "libclient/reddn-table.h"
+#include "libclient/table/impl.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Close the file, and unlock its name, although others may have duplicates of the descriptor. */
+static void unlock(int *fd)
+{
+	if (*fd < 0)
+		return;
+	flock(*fd, LOCK_UN);
+	close(*fd);
+}
+
+/* Open the file that has the name, and lock its name. -errno. The lock is not the one of writers, who may
+ * have the table open while it is replaced. */
+static int lock_named(const char *path, int *out)
+{
+	for (;;) {
+		CLEANUP(unlock) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		struct stat mine, named;
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &mine) < 0)
+			return -errno;
+		/* Else it was replaced before it was locked */
+		if (stat(path, &named) == 0 && named.st_dev == mine.st_dev && named.st_ino == mine.st_ino) {
+			*out = steal_fd(&fd);
+			return 0;
+		}
+	}
+}
+
+/* Set the epoch of the table in the file, and return the one before. A file without a live line has none. */
+static int set_epoch(int fd, uint64_t epoch, uint64_t *before)
+{
+	struct reddn_table_header *h;
+	struct stat st;
+	size_t len;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size < (off_t)sizeof(*h))
+		return 0;
+	/* The page size of hugetlbfs, where others cannot be unmapped */
+	len = st.st_blksize > REDDN_TABLE_PAGE ? (size_t)st.st_blksize : REDDN_TABLE_PAGE;
+	h = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (h == MAP_FAILED)
+		return -errno;
+	*before = atomic_exchange(reddn_live_word(&h->live.epoch), epoch);
+	munmap(h, len);
+	return 0;
+}
+
+/* ---- replacement ---- */
+
+/* A table, damaged or not, may be replaced, and an empty file: nothing is lost with it */
+static int check_replaced(int fd, const char *path, char *err, size_t errlen)
+{
+	uint64_t magic = 0;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return reddn_fail(-errno, err, errlen, "%s: %m", path);
+	if (S_ISREG(st.st_mode) &&
+		(st.st_size == 0 || (pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+					    magic == REDDN_TABLE_MAGIC)))
+		return 0;
+	return reddn_fail(-EEXIST, err, errlen,
+		"%s: exists, and is not replaced because it is not a reddn table", path);
+}
+
+/* Open the table that is to be replaced, and lock its name. *@fd stays -1 if there is none. */
+static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
+{
+	int r = lock_named(path, fd);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s: %s", path, strerror(-r));
+	return check_replaced(*fd, path, err, errlen);
+}
+
+/* Look if take_name() would succeed now. */
+static int try_name(const char *path, bool replace, char *err, size_t errlen)
+{
+	CLEANUP(unlock) int old = -1;
+
+	if (replace)
+		return lock_replaced(path, &old, err, errlen);
+	return access(path, F_OK) < 0 ? 0 : reddn_fail(-EEXIST, err, errlen, "%s: exists already", path);
+}
+
+static int retire_and_rename(int old, const char *from, const char *path, char *err, size_t errlen)
+{
+	uint64_t epoch = 0;
+	int r = set_epoch(old, 0, &epoch);
+
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s: cannot be marked as replaced: %s", path, strerror(-r));
+	if (rename(from, path) == 0)
+		return 0;
+	r = -errno;
+	set_epoch(old, epoch, &epoch);
+	return reddn_fail(r, err, errlen, "%s: %s", path, strerror(-r));
+}
+
+/* Give the file @from the name @path as well, or instead. */
+static int take_name(const char *from, const char *path, bool replace, char *err, size_t errlen)
+{
+	for (;;) {
+		CLEANUP(unlock) int old = -1;
+		int r = replace ? lock_replaced(path, &old, err, errlen) : 0;
+
+		if (r < 0)
+			return r;
+		if (old >= 0)
+			return retire_and_rename(old, from, path, err, errlen);
+		/* link, not rename: it must not replace a file that appeared meanwhile. */
+		if (link(from, path) == 0)
+			return 0;
+		if (errno != EEXIST || !replace)
+			return reddn_fail(-errno, err, errlen, "%s: %m", path);
+	}
+}
+
+/* ---- what others call ---- */
+
+PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
+	const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	CLEANUP(cleanup_close) int fd = -1;
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	char tmp[4096], why[200] = "";
+	int r;
+
+	/* Before a large file is made for nothing */
+	r = try_name(path, opt->replace, err, errlen);
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%d.new", path, (int)getpid()) >= sizeof(tmp))
+		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
+	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
+	r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
+	if (r < 0)
+		reddn_fail(r, err, errlen, "%s: %s", path, why);
+	else
+		r = take_name(tmp, path, opt->replace, err, errlen);
+	/* Unless it was renamed */
+	unlink(tmp);
+	if (r < 0)
+		return r;
+	*out = steal_ptr(&t);
+	return 0;
+}
+
+/* Open a table that was retired when it was opened. If that has its name when the name is locked, nobody is
+ * replacing it. */
+static int open_retired(struct reddn_table **out, const char *path, char *err, size_t errlen)
+{
+	CLEANUP(unlock) int fd = -1;
+	uint64_t none;
+	int r = lock_named(path, &fd);
+
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s", strerror(-r));
+	r = reddn_table_open_fd(out, fd, REDDN_TABLE_WRITE, err, errlen);
+	if (r != -ESTALE)
+		return r;
+	r = set_epoch(fd, clock_read_ns(CLOCK_REALTIME), &none);
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "cannot be taken into use again: %s", strerror(-r));
+	r = reddn_table_open_fd(out, fd, REDDN_TABLE_WRITE, err, errlen);
+	if (r == 0)
+		(*out)->repaired.replacements = 1;
+	return r;
+}
+
+PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen)
+{
+	CLEANUP(cleanup_close)
+	int fd = open(path, (flags & REDDN_TABLE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	char why[200] = "";
+	int r;
+
+	if (fd < 0)
+		return reddn_fail(-errno, err, errlen, "%s: %m", path);
+	r = reddn_table_open_fd(out, fd, flags, why, sizeof(why));
+	/* With it goes the lock of a writer that it has */
+	close(steal_fd(&fd));
+	if (r == -ESTALE)
+		r = open_retired(out, path, why, sizeof(why));
+	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
+}
