@@ -218,13 +218,29 @@ bool region_is_file(const struct region *r, int fd)
 	return r->file && rnic_region_is_file(r->file, fd);
 }
 
+/* rnic_region_at_path(), of a file that has a path */
+static int moved(const struct region *r)
+{
+	return r->file && !r->conf->handover && !region_is_bad(r, NULL)
+		       ? rnic_region_at_path(r->file, r->conf->path)
+		       : 0;
+}
+
+static bool is_table(const struct region *r)
+{
+	return !r->conf->raw && !r->conf->memcached;
+}
+
+bool region_is_replaced(const struct region *r)
+{
+	return is_table(r) && moved(r) == -ESTALE && !table_is_retired(r->file);
+}
+
 bool region_check_moved(struct region *r)
 {
 	int before = r->moved;
 
-	r->moved = r->file && !r->conf->handover && !region_is_bad(r, NULL)
-			   ? rnic_region_at_path(r->file, r->conf->path)
-			   : 0;
+	r->moved = moved(r);
 	if (r->conf->memcached && r->moved == -ESTALE)
 		r->moved = 0;
 	return r->moved && !before;
@@ -234,8 +250,7 @@ bool region_check_writer(struct region *r)
 {
 	bool before = r->unfinished;
 
-	r->unfinished = r->file && !r->conf->raw && !r->conf->memcached && !region_is_bad(r, NULL) &&
-			table_is_unfinished(r->file);
+	r->unfinished = r->file && is_table(r) && !region_is_bad(r, NULL) && table_is_unfinished(r->file);
 	return r->unfinished && !before;
 }
 

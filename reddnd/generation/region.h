@@ -53,6 +53,9 @@ void region_check(struct region *r);
 /** Looks if its file is still at its path: sets @r->moved. True: it is not, as is new. A file without a path
  * is not moved; a memcached replaces its own (memcached.h). One thread. */
 bool region_check_moved(struct region *r);
+/** Looks if another file is at the path of a table, and its readers do not learn that from the table. One
+ * thread. */
+bool region_is_replaced(const struct region *r);
 /** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.
  */
 bool region_check_writer(struct region *r);

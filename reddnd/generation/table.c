@@ -108,14 +108,18 @@ int table_open(struct table *t, const struct rnic_region *file, char *why, size_
 	return table_geometry(page, size, &t->geometry, why, n);
 }
 
+/* The word of the live line at offset @at */
+static bool read_live(const struct rnic_region *file, size_t at, uint64_t *word)
+{
+	if (rnic_region_read(file, offsetof(struct reddn_table_header, live) + at, word, sizeof(*word)) < 0)
+		return false;
+	*word = le64toh(*word);
+	return true;
+}
+
 static bool read_moves(const struct rnic_region *file, uint64_t *moves)
 {
-	uint64_t at = offsetof(struct reddn_table_header, live) + offsetof(struct reddn_table_live, moves);
-
-	if (rnic_region_read(file, at, moves, sizeof(*moves)) < 0)
-		return false;
-	*moves = le64toh(*moves);
-	return true;
+	return read_live(file, offsetof(struct reddn_table_live, moves), moves);
 }
 
 bool table_is_unfinished(const struct rnic_region *file)
@@ -125,4 +129,11 @@ bool table_is_unfinished(const struct rnic_region *file)
 	/* The same number before and after: a writer that ends the move, and one that comes, change it */
 	return read_moves(file, &before) && before % 2 == 1 && !rnic_region_is_locked(file) &&
 	       read_moves(file, &after) && after == before;
+}
+
+bool table_is_retired(const struct rnic_region *file)
+{
+	uint64_t epoch;
+
+	return read_live(file, offsetof(struct reddn_table_live, epoch), &epoch) && !epoch;
 }

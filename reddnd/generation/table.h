@@ -41,5 +41,7 @@ int table_open(struct table *t, const struct rnic_region *file, char *why, size_
  * miss is certain before the next writer has ended the move, and clients ask again in vain.
  */
 bool table_is_unfinished(const struct rnic_region *file);
+/** True if whoever replaced the table has marked it: its readers learn that. */
+bool table_is_retired(const struct rnic_region *file);
 
 #endif

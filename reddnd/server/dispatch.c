@@ -326,6 +326,28 @@ void dispatch_check_regions(struct dispatch *d)
 	collect_round(d);
 }
 
+static bool is_replaced(const struct session *s)
+{
+	const struct offload *o = s->offload;
+
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (region_is_replaced(o->bound[i].region))
+			return true;
+	return false;
+}
+
+void dispatch_end_replaced(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	HASH_ITER (by_id, d->sessions, s, next)
+		if (!s->ended && live_is_older(d, s) && is_replaced(s))
+			actions_end(d, s, REDDN_WIRE_END_OPERATOR,
+				"another table has replaced the one of "
+				"this session: connect again");
+	collect_reap(d);
+}
+
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant)
 {
 	struct session *s, *next;

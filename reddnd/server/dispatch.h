@@ -76,6 +76,10 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog);
 /** The limits of @tenant, or of any tenant if it is NULL, have changed. */
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 
+/** The generation in force has opened its files anew: sessions of a table that another file has replaced, and
+ * which do not learn that from the table, end. */
+void dispatch_end_replaced(struct dispatch *d);
+
 /** Looks if files of regions have been cut. Sessions that use them end. */
 void dispatch_check_regions(struct dispatch *d);
 

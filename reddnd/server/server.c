@@ -253,6 +253,8 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 	}
 	if (error == 0) {
 		put_in_force(sv, next);
+		DEVICES_EACH (device, &sv->devices)
+			dispatch_end_replaced(&device->dispatch);
 		refuse(sv, NULL);
 		configuration_keep(&sv->store, next->catalog);
 		sv->shared.accounting.reloads++;
