@@ -47,7 +47,7 @@ struct reddn_table_options {
  * neither a table nor empty. -ENOSPC: its file system is full. -EINVAL: an option is out of range.
  *
  * A table that is replaced is marked before: clients of reddnd get -ESTALE, and its writer does. Handles that
- * read it keep it. The caller needs write access to its file: -EACCES.
+ * read it keep it. The caller needs write access to its file: -EACCES. -ELOOP: `path` is a symbolic link.
  */
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);

@@ -30,10 +30,10 @@ static void unlock(int *fd)
 
 /* Open the file that has the name, and lock its name. -errno. The lock is not the one of writers, who may
  * have the table open while it is replaced. */
-static int lock_named(const char *path, int *out)
+static int lock_named(const char *path, int flags, int *out)
 {
 	for (;;) {
-		CLEANUP(unlock) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		CLEANUP(unlock) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | flags);
 		struct stat mine, named;
 
 		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &mine) < 0)
@@ -88,10 +88,13 @@ static int check_replaced(int fd, const char *path, char *err, size_t errlen)
 /* Open the table that is to be replaced, and lock its name. *@fd stays -1 if there is none. */
 static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
 {
-	int r = lock_named(path, fd);
+	int r = lock_named(path, O_NOFOLLOW, fd);
 
 	if (r == -ENOENT)
 		return 0;
+	/* The new file would take the name of the link, and the old one, marked, keep its own */
+	if (r == -ELOOP)
+		return reddn_fail(r, err, errlen, "%s: is a symbolic link: replace the file itself", path);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "%s: %s", path, strerror(-r));
 	return check_replaced(*fd, path, err, errlen);
@@ -178,7 +181,7 @@ static int open_retired(struct reddn_table **out, const char *path, char *err, s
 {
 	CLEANUP(unlock) int fd = -1;
 	uint64_t none;
-	int r = lock_named(path, &fd);
+	int r = lock_named(path, 0, &fd);
 
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "%s", strerror(-r));

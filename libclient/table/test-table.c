@@ -254,6 +254,11 @@ static void expect_replaced(const char *file)
 	assert_int_equal(reddn_table_create(&t, file, &opt, table_why, sizeof(table_why)), 0);
 	reddn_table_close(t);
 	assert_int_equal(unlink(file), 0);
+	/* Nor does a link give its name away, and its table get the mark. */
+	assert_int_equal(symlink("/dev/null", file), 0);
+	assert_int_equal(reddn_table_create(&t, file, &opt, table_why, sizeof(table_why)), -ELOOP);
+	assert_non_null(strstr(table_why, "is a symbolic link"));
+	assert_int_equal(unlink(file), 0);
 	assert_int_equal(mkfifo(file, 0600), 0);
 	assert_int_equal(reddn_table_create(&t, file, &opt, table_why, sizeof(table_why)), -EEXIST);
 	assert_int_equal(unlink(file), 0);
