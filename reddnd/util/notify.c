@@ -3,6 +3,7 @@
 
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/rights.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -34,32 +35,18 @@ static bool manager(struct sockaddr_un *sun, socklen_t *len)
 
 static int send_to_manager(const char *text, int fd, int flags)
 {
-	struct sockaddr_un sun;
-	union {
-		struct cmsghdr hdr;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)text, strlen(text)};
-	struct msghdr msg = {.msg_name = &sun, .msg_iov = &iov, .msg_iovlen = 1};
 	CLEANUP(cleanup_close) int sock = -1;
-	struct cmsghdr *c;
+	struct sockaddr_un sun;
+	socklen_t len;
 
-	if (!manager(&sun, &msg.msg_namelen))
+	if (!manager(&sun, &len))
 		return 0;
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (sock < 0 || setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = PATIENCE_S},
-				sizeof(struct timeval)) < 0)
+	if (sock < 0 || connect(sock, (struct sockaddr *)&sun, len) < 0 ||
+		setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = PATIENCE_S},
+			sizeof(struct timeval)) < 0)
 		return -errno;
-	return sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+	return rights_send(sock, text, strlen(text), MSG_NOSIGNAL | flags, fd) < 0 ? -errno : 0;
 }
 
 void notify_status(const char *format, ...)
