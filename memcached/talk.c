@@ -113,16 +113,14 @@ static int open_path(struct talk *t, const char *path)
 /* Sets *@words for an error that is no errno. */
 static int open_host(struct talk *t, const char *server, const char **words)
 {
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	char host[NI_MAXHOST], service[6];
+	char host[NI_MAXHOST];
 	struct addrinfo *list;
 	uint16_t port = 0;
 	int e;
 
 	if (!host_split(server, strlen(server), host, sizeof(host), &port) || !port)
 		return *words = "HOST:PORT or the path of a socket is needed", -EINVAL;
-	snprintf(service, sizeof(service), "%u", port);
-	e = getaddrinfo(host, service, &hints, &list);
+	e = host_look_up(host, port, 0, &list);
 	if (e)
 		return *words = gai_strerror(e), -ENOENT;
 	begin(t);
