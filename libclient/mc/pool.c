@@ -219,10 +219,11 @@ PUBLIC void reddn_mc_get_stats(const struct reddn_mc *mc, struct reddn_mc_stats 
 
 PUBLIC int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct reddn_mc_server *server)
 {
-	const struct mc_server *s = &mc->servers[i < mc->nservers ? i : 0];
+	const struct mc_server *s;
 
 	if (i >= mc->nservers)
 		return -EINVAL;
+	s = &mc->servers[i];
 	*server = (struct reddn_mc_server){.name = s->name,
 		.why = s->nic.why,
 		.nic = s->nic.c && !s->nic.lost && s->verified.number,
