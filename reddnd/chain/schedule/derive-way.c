@@ -267,9 +267,8 @@ static void finish(struct attempt *a)
 	for (unsigned q = 1; q < t->d.nqueues; q++)
 		set_join(&all, &t->of_queue[q]);
 	if (a->q[0].covers == NONE || a->q[0].enabled != NONE) {
-		uint8_t flags;
+		uint8_t flags = attempt_settle(a, a->way.reply_by, &all, done);
 
-		flags = attempt_settle(a, a->way.reply_by, &all, done);
 		if (flags & CHAIN_FENCE) /* the CQEs of the queue say when all of it is over (recycle.h) */
 			flags |= CHAIN_SIGNALLED;
 		ordered_explain(&a->out->order,
