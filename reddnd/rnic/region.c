@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <xxhash.h>
 
 struct rnic_region {
 	int fd;
@@ -32,14 +33,11 @@ static uint64_t generation_of(int fd)
 		struct file_handle handle;
 		char space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} h = {.handle.handle_bytes = MAX_HANDLE_SZ};
-	uint64_t hash = 14695981039346656037u; /* FNV-1a */
 	int mount;
 
 	if (name_to_handle_at(fd, "", &h.handle, &mount, AT_EMPTY_PATH) < 0)
 		return 0;
-	for (unsigned i = 0; i < h.handle.handle_bytes; i++)
-		hash = (hash ^ h.handle.f_handle[i]) * 1099511628211u;
-	return hash;
+	return XXH3_64bits(h.handle.f_handle, h.handle.handle_bytes);
 }
 
 /* Takes @opened, the descriptor or a negative errno. */
