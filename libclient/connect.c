@@ -51,7 +51,7 @@ struct attempt {
 	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
 	uint32_t slot_required; /* the slot size that the server asked for */
 	unsigned depth;         /* that is asked for */
-	unsigned depth_allowed; /* the server's largest; 0: it has not said */
+	unsigned depth_allowed; /* the most that the server allows, if it refused @depth; else 0 */
 	char err[ERR_BYTES];
 };
 
@@ -350,14 +350,14 @@ static int attempt_sizes(struct reddn **out, struct attempt *a)
 	return a->opt->slot_size ? attempt(out, a, a->opt->slot_size) : attempt_guesses(out, a);
 }
 
-/* A depth that nobody asked for may be smaller; reddn_info() has the one that it is then */
+/* The default depth gives way to the most that the server allows */
 static int attempt_address(struct reddn **out, struct attempt *a)
 {
 	int r;
 
 	a->depth = a->opt->depth ? a->opt->depth : DEPTH_DEFAULT;
 	r = attempt_sizes(out, a);
-	if (r != -ERANGE || a->opt->depth || !a->depth_allowed || a->depth_allowed >= a->depth)
+	if (a->opt->depth || !a->depth_allowed || a->depth_allowed >= a->depth)
 		return r;
 	a->depth = a->depth_allowed;
 	return attempt_sizes(out, a);
