@@ -45,12 +45,11 @@ static void take_handovers(struct server *sv)
 /* A session that outlives its daemon goes on to store, also where the next one does not have its offload */
 static int take_stored(struct server *sv)
 {
-	int r, fd = sv->store.stored;
+	int fd = sv->store.stored, r = fd < 0 ? -ENOENT : stored_load(&sv->stored_before, fd);
 
-	r = fd < 0 ? -ENOENT : stored_load(&sv->stored_before, fd);
-	if (r == 0)
-		return 0;
-	if (fd >= 0)
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	if (r == -EBADMSG)
 		log_warning(
 			"what programs have stored in files is not known any more: another daemon wrote it");
 	fd = memfd_create("reddnd-stored", MFD_CLOEXEC);
