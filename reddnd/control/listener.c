@@ -68,7 +68,8 @@ static struct MHD_Response *response(const char *type, char *text, enum MHD_Resp
 	return r;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status)
+/* With the methods of the page, unless there is no page */
+static enum MHD_Result tell_usage(struct MHD_Connection *c, unsigned status)
 {
 	static char words[] = "GET /metrics\n";
 	struct MHD_Response *r = response("text/plain; charset=utf-8", words, MHD_RESPMEM_PERSISTENT);
@@ -163,11 +164,11 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
 		return MHD_YES;
 	}
 	if (strcmp(url, "/metrics") != 0)
-		return refuse(c, MHD_HTTP_NOT_FOUND);
+		return tell_usage(c, MHD_HTTP_NOT_FOUND);
 	if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0)
-		return refuse(c, MHD_HTTP_OK);
+		return tell_usage(c, MHD_HTTP_OK);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED);
+		return tell_usage(c, MHD_HTTP_METHOD_NOT_ALLOWED);
 	format = preferred(c);
 	pthread_mutex_lock(&l->lock);
 	if (!l->closing && clock_us() - l->written_us >= FRESH_US)
