@@ -89,10 +89,10 @@ static int find_or_add(struct handovers *h, const char *region, uint64_t now_us,
 	return 0;
 }
 
-int handovers_admit(struct handovers *h, const char *region, uint64_t now_us)
+int handovers_admit(struct handovers *h, const char *name, uint64_t now_us)
 {
 	struct handover *e;
-	int r = find_or_add(h, region, now_us, &e);
+	int r = find_or_add(h, name, now_us, &e);
 
 	if (r < 0)
 		return r;
@@ -102,11 +102,11 @@ int handovers_admit(struct handovers *h, const char *region, uint64_t now_us)
 	return 0;
 }
 
-int handovers_put(struct handovers *h, const char *region, int fd, uint64_t now_us)
+int handovers_put(struct handovers *h, const char *name, int fd, uint64_t now_us)
 {
 	CLEANUP(cleanup_close) int own = copy(fd);
 	struct handover *e;
-	int r = own < 0 ? own : find_or_add(h, region, now_us, &e);
+	int r = own < 0 ? own : find_or_add(h, name, now_us, &e);
 
 	if (r < 0)
 		return r;

@@ -22,12 +22,13 @@ struct handovers;
 struct handovers *handovers_new(void);
 void handovers_free(struct handovers *h); /* NULL is fine */
 
-/** Counts a hand-over of region @name, which is expensive whatever comes of it. 0: it may be; -EBUSY: there
- * were too many; -ENOSPC: HANDOVERS_MAX regions are known; -ENOMEM. */
+/** Counts a hand-over of region @name at @now_us (clock_us()), which is expensive whatever comes of it. 0: it
+ * may be; -EBUSY: there were too many; -ENOSPC: HANDOVERS_MAX regions are known; -ENOMEM. */
 int handovers_admit(struct handovers *h, const char *name, uint64_t now_us);
 /** Keeps a copy of @fd, which stays the caller's, as the file of region @name, in place of the one before.
- * Returns the copy, which is borrowed. -EACCES: the file cannot be opened anew; -EINVAL: it is no regular
- * file; -ENOSPC, -ENOMEM as above. */
+ * Counts nothing: the file may be one that was left by the daemon before. Returns the copy, which is
+ * borrowed. -EACCES: the file cannot be opened anew; -EINVAL: it is no regular file; -ENOSPC, -ENOMEM as
+ * above. */
 int handovers_put(struct handovers *h, const char *name, int fd, uint64_t now_us);
 /** Another copy of the file of @region: the caller's to close. -ENOENT: there is none of its owner. */
 int handovers_copy(const struct handovers *h, const struct catalog_region *region);
