@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An owner may hand one file after the other over. Then his first ones are forgotten; they are his own */
+/* Owners may hand over one file after the other. Beyond this number the oldest files that no region has open
+ * are forgotten: without a limit the list would grow for as long as the daemon runs */
 enum { HANDED_MAX = 1024 };
 
 int stored_copy(struct stored *to, const struct stored *from)
@@ -164,7 +165,8 @@ static void report(void *arg, const struct influence_offload *o, const char *mes
 		offload_log_lines(messages);
 }
 
-/* Of the catalog's offloads those by which something comes into the files of @broken. True: there are any */
+/* Leaves out the catalog's offloads by which something comes into the files of @broken. True: there were any
+ */
 static bool find_causes(struct settling *s, const struct influence_offload *broken)
 {
 	CLEANUP(cleanup_free) bool *reached = calloc(s->files.n + 1, sizeof(*reached));
@@ -239,7 +241,7 @@ static void settle_with_living(
 	}
 }
 
-/* The oldest of them are in front */
+/* Of the files that were handed over, the oldest, which are in front */
 static void forget_some(struct stored *s)
 {
 	unsigned handed = 0, n = 0;
@@ -254,7 +256,7 @@ static void forget_some(struct stored *s)
 	s->n = n;
 }
 
-/* Those that are open come last, so they are not forgotten */
+/* Files that are open go to the end, where forget_some() does not reach */
 static void take_over(struct stored *s, struct settling *from)
 {
 	struct stored *all = &from->files;

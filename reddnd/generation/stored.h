@@ -42,8 +42,10 @@ bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bo
 /** What is found out about an offload of a catalog. */
 struct stored_offload {
 	struct catalog_influenced in;
-	bool wrong;              /* its program is refused because of that; logged */
-	const char *relied_upon; /* or an offload whose earlier sessions rely on what it would store */
+	bool wrong; /* its program is refused because of that; logged */
+	/* or an offload whose earlier sessions rely on bytes that it would store in: a name in the catalog of
+	 * one of @living, valid as long as that is */
+	const char *relied_upon;
 };
 
 /**
