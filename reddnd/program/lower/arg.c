@@ -172,8 +172,8 @@ static void share(struct lower *l, const struct ast_arg *arg)
 	lower_use_arg(l, arg, lower_scratch(word, 0, word->size), 0, word->size, false, !plain);
 }
 
-/* Something in the program could rely on that all uses are equal: a condition, a length, a region that
- * changes */
+/* True if a program with these operations could rely on the uses of an argument being equal: it tests,
+ * changes a region, or patches a length */
 static bool relies_on_args(const struct lower *l)
 {
 	for (unsigned i = 0; i < l->nops; i++) {
