@@ -75,8 +75,7 @@ static void read_one(struct options *o, int option)
 	case 'B':
 		if (strcmp(optarg, "binary") == 0)
 			refuse(o, "-B binary leaves out the text protocol, in which reddnd asks memcached; "
-				  "leave "
-				  "-B out");
+				  "leave -B out");
 		break;
 	case 'S':
 		refuse(o, "-S leaves out the text protocol, in which reddnd asks memcached; leave -S out");

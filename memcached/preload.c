@@ -147,8 +147,7 @@ static void check_order(void)
 
 		if (strcmp(first, ours) != 0)
 			stop("%s, which has %s() too, is preloaded in front of libreddn-memcached.so; name "
-			     "it "
-			     "behind this library in LD_PRELOAD",
+			     "it behind this library in LD_PRELOAD",
 				first, calls[i]);
 	}
 }

@@ -170,8 +170,7 @@ static void check_text(struct check *c, const char *path, const char *text, size
 		else if (token == LEX_OPEN)
 			wrong(c, &at,
 				"a text or a comment begins here and does not end in this file; one of # or "
-				"// "
-				"ends with a line feed");
+				"// ends with a line feed");
 		else if (name)
 			check_include(c, &at, name, depth);
 	}

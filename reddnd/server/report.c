@@ -164,11 +164,9 @@ void report_moved(struct events *ev, const char *region, const char *path, bool 
 
 	set_text(&e,
 		replaced ? "region %s: another file has replaced %s; the one before is served until a reload "
-			   "or "
-			   "a restart takes the new one"
+			   "or a restart takes the new one"
 			 : "region %s: file %s was removed; it is served until a reload or a restart, which "
-			   "will "
-			   "not find it",
+			   "will not find it",
 		region, path);
 	events_add(ev, &e);
 }

@@ -143,8 +143,7 @@ static int check_string(struct records_reader *r, const char **text)
 		if (is_low(unit) || (is_high(unit) && !is_low(unit_at(p + 6)))) {
 			snprintf(r->why, sizeof(r->why),
 				"%.6s is half a surrogate pair, and no character; bytes that are not UTF-8 "
-				"are "
-				"in \"key_hex\" or \"value_hex\"",
+				"are in \"key_hex\" or \"value_hex\"",
 				p);
 			return -EBADMSG;
 		}

@@ -54,8 +54,7 @@ static bool check_place(struct lower *l, const struct op *op, const struct ast_p
 	if (op->part == PART_LOOP && written && op->verb->kind == AST_CAS)
 		return lower_refuse(l, LOOP, p->pos,
 			"when this does not swap, \"%s\" keeps what an iteration long ago has put there; "
-			"decide "
-			"in a variable, and mov that",
+			"decide in a variable, and mov that",
 			p->verb->name);
 	if (op->part == PART_LOOP && written && !lower_dominates(op->guard, target->guard))
 		return lower_refuse(l, LOOP, p->pos,
