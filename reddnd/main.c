@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 /* The line for the service manager is made after this time, or twice that: nobody waits for it, so the slack
@@ -39,6 +40,7 @@ struct daemon {
 	struct control *control;
 	struct listener *listener;
 	sd_event *event;
+	uint64_t watchdog_us; /* WATCHDOG=1 comes at least so often */
 };
 
 static const char usage[] =
@@ -214,6 +216,28 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* sd_event_set_watchdog(3) sends it with sd_notify(3), which waits for a manager that does not read */
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *arg)
+{
+	const struct daemon *d = arg;
+	int r;
+
+	(void)usec;
+	notify_status("WATCHDOG=1");
+	r = sd_event_source_set_time_relative(source, d->watchdog_us / 4);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int begin_watchdog(struct daemon *d)
+{
+	int r = sd_watchdog_enabled(false, &d->watchdog_us);
+
+	if (r > 0)
+		r = sd_event_add_time_relative(
+			d->event, NULL, CLOCK_MONOTONIC, 0, d->watchdog_us / 4, on_watchdog, d);
+	return r < 0 ? log_errno(r, "cannot begin to answer the watchdog") : 0;
+}
+
 static int watch_signals(struct daemon *d)
 {
 	const struct {
@@ -295,8 +319,8 @@ static int run(struct daemon *d, struct configuration *begin)
 		return log_errno(r, "cannot make an event loop");
 	notify_send("READY=1", -1);
 	/* Not before: no loop answers while the device is tried and tables are pinned */
-	r = sd_event_set_watchdog(d->event, true);
-	return r < 0 ? log_errno(r, "cannot watch the event loop") : sd_event_loop(d->event);
+	r = begin_watchdog(d);
+	return r < 0 ? r : sd_event_loop(d->event);
 }
 
 static int check(const char *path)

@@ -8,8 +8,8 @@
 #ifndef UTIL_NOTIFY_H
 #define UTIL_NOTIFY_H
 
-/** Sends a line that the next one replaces: never waits, and the line is lost if the manager does not read.
- */
+/** Sends a line that the next one replaces, such as STATUS= or WATCHDOG=1: never waits, and the line is lost
+ * if the manager does not read. */
 void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Sends lines of KEY=VALUE, with descriptor @fd unless that is -1; waits a second at most. -EAGAIN: the

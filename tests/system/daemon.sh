@@ -99,7 +99,8 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])
 while True:
     print(s.recv(4096).decode(), flush=True)' "$work/notify" >"$work/notified" 2>&1 </dev/null &
-pids+=("$!")
+manager=$!
+pids+=("$manager")
 until_true test -S "$work/notify" || fail "no socket for notifications"
 export NOTIFY_SOCKET=$work/notify WATCHDOG_USEC=2000000
 start_reddnd "arena = \"4M\"; $table offloads = ( { name = \"o\"; program = \"hash-get\"; region = \"t\"; },
@@ -133,6 +134,22 @@ kill "$child"
 wait "$child"
 until_true sh -c "[ \$(grep -c 'ends after' '$work/reddnd.log') -eq 2 ]" || fail "the client stays" "$work/reddnd.log"
 ok "the status counts requests of a recycled session that goes on"
+# The daemon waits for no manager that has stopped to read, also not to tell its watchdog, which it does twice a second
+kill -STOP "$manager"
+python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setblocking(False)
+s.connect(sys.argv[1])
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    try:
+        s.send(b"full")
+    except BlockingIOError:
+        time.sleep(0.01)' "$work/notify" || fail "a manager that does not read gets all"
+on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice || fail "no answer while the manager does not read" "$work/get.log"
+kill -CONT "$manager"
+ok "the daemon does not wait for a manager that does not read"
 kill -HUP "$daemon_pid"
 until_true grep -q RELOADING=1 "$work/notified" || fail "no notification of a reload" "$work/notified" "$work/reddnd.log"
 until_true grep -q 'the configuration is in force' "$work/reddnd.log" || fail "SIGHUP is not answered" "$work/reddnd.log"
