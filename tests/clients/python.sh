@@ -7,6 +7,8 @@
 export PYTHONDONTWRITEBYTECODE=1
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 
+server=$address:$port
+[[ $address != *:* ]] || server="[$address]:$port"
 "$PYTHON" "$here/python-table.py" "$work" >"$work/table.log" 2>&1 || fail "tables" "$work/table.log"
 ok "tables"
 start_nic
@@ -28,7 +30,7 @@ offloads = (
   { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; depth_max = 8; } );"
 failed='remote access error'
 able "the step that reads outside" "${named_steps[@]}" || failed="($failed|a queue failed)"
-on_nic client.log env "FAILED=$failed" "$PYTHON" "$here/python-client.py" "$address:$port" || fail "a client" "$work/client.log" "$work/reddnd.log"
+on_nic client.log env "FAILED=$failed" "$PYTHON" "$here/python-client.py" "$server" || fail "a client" "$work/client.log" "$work/reddnd.log"
 grep -qx 'OK' "$work/client.log" || fail "not all ran" "$work/client.log"
 ok "gets, calls and asyncio"
 
@@ -43,7 +45,7 @@ with reddn.connect(sys.argv[1], "limited", timeout=100) as c:
 print(won)
 END
 for i in {1..6}; do
-	"$SOFTCX" run "$PYTHON" "$work/count.py" "$address:$port" >"$work/won.$i" 2>&1 &
+	"$SOFTCX" run "$PYTHON" "$work/count.py" "$server" >"$work/won.$i" 2>&1 &
 	sessions[i]=$!
 done
 for i in {1..6}; do
