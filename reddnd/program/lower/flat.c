@@ -302,10 +302,52 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 	return f;
 }
 
+/* ---- labels ------------------------------------------------------------------------------------- */
+
+const struct op *lower_op_of(const struct lower *l, const struct ast_verb *v)
+{
+	for (unsigned i = 0; i < l->nops; i++)
+		if (l->op[i].verb == v)
+			return &l->op[i];
+	return NULL;
+}
+
+static void check_label(struct lower *l, const struct ast_verb *v, struct diag_pos pos)
+{
+	if (v && !lower_op_of(l, v))
+		lower_refuse(l, PLACE, pos,
+			"\"%s\" is never reached: a \"break\" before it always leaves its loop", v->name);
+}
+
+static void check_place(struct lower *l, const struct ast_place *p)
+{
+	if (p && p->kind == AST_AT_FIELD)
+		check_label(l, p->verb, p->pos);
+}
+
+static void check_operand(struct lower *l, const struct ast_operand *o)
+{
+	if (o->kind == AST_PLACE)
+		check_place(l, o->place);
+}
+
+/* What follows a `break` in its block has no op: no statement that has one may name it */
+static void check_labels(struct lower *l, const struct ast_verb *v)
+{
+	check_label(l, v->target, v->pos);
+	check_place(l, v->place);
+	for (unsigned i = 0; i < v->nsources; i++)
+		check_operand(l, &v->source[i]);
+	for (unsigned i = 0; i < v->npieces; i++)
+		check_place(l, v->piece[i].to);
+}
+
 void lower_flatten(struct lower *l)
 {
 	flatten(l, &l->p->body, (struct flow){0});
 	for (unsigned i = 0; i < l->nops; i++)
 		if (l->op[i].test)
 			l->op[i].test->op = &l->op[i];
+		else
+			check_labels(l, l->op[i].verb);
 }

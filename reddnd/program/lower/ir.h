@@ -233,7 +233,9 @@ struct lower {
 };
 
 /* flat.c */
+/** Refuses labels of statements that are never reached: each that an op names has an op. */
 void lower_flatten(struct lower *l);
+const struct op *lower_op_of(const struct lower *l, const struct ast_verb *v);
 bool lower_dominates(const struct guard *a, const struct guard *b); /* @b holds only if @a does */
 bool lower_excludes(const struct guard *a, const struct guard *b);  /* never both */
 

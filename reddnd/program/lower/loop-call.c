@@ -14,14 +14,6 @@
 
 /* ---- what can be one -------------------------------------------------------------------------- */
 
-static const struct op *op_of(const struct lower *l, const struct ast_verb *v)
-{
-	for (unsigned i = 0; i < l->nops; i++)
-		if (l->op[i].verb == v)
-			return &l->op[i];
-	return NULL;
-}
-
 static bool check_arg(struct lower *l, const struct ast_arg *a, struct diag_pos pos)
 {
 	return !a || lower_refuse(l, LOOP, pos,
@@ -40,7 +32,7 @@ static bool check_place(struct lower *l, const struct op *op, const struct ast_p
 			return false;
 	if (!p || p->kind != AST_AT_FIELD)
 		return true;
-	target = op_of(l, p->verb);
+	target = lower_op_of(l, p->verb);
 	if (target->part != op->part)
 		return lower_refuse(l, LOOP, p->pos,
 			"\"%s\" is %s the loop, and has a WQE for each %s; use a variable to get there",

@@ -166,8 +166,5 @@ struct step *lower_copy(
 
 struct step *lower_step_of(const struct lower *l, const struct ast_verb *v)
 {
-	for (unsigned i = 0; i < l->nops; i++)
-		if (l->op[i].verb == v)
-			return l->op[i].main;
-	return NULL;
+	return lower_op_of(l, v)->main;
 }
