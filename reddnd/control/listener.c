@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/listener.h"
 
-#include "reddnd/control/accept.h"
+#include "reddnd/control/http-accept.h"
 #include "reddnd/control/metrics.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
@@ -87,8 +87,8 @@ static unsigned preferred(struct MHD_Connection *c)
 {
 	const char *accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
-	return accept_weight(accept, "text", "plain") >
-			       accept_weight(accept, "application", "openmetrics-text")
+	return http_accept_weight(accept, "text", "plain") >
+			       http_accept_weight(accept, "application", "openmetrics-text")
 		       ? PROMETHEUS
 		       : OPENMETRICS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/accept.h"
+#include "reddnd/control/http-accept.h"
 
 #include "util/array.h"
 
@@ -37,8 +37,8 @@ static void weighs(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(accept_weight(cases[i].accept, "text", "plain"), cases[i].text);
-		assert_int_equal(accept_weight(cases[i].accept, "application", "openmetrics-text"),
+		assert_int_equal(http_accept_weight(cases[i].accept, "text", "plain"), cases[i].text);
+		assert_int_equal(http_accept_weight(cases[i].accept, "application", "openmetrics-text"),
 			cases[i].openmetrics);
 	}
 }

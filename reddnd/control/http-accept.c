@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/accept.h"
+#include "reddnd/control/http-accept.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static unsigned matches(
 	return is(range_subtype, subtype) ? 3 : 0;
 }
 
-unsigned accept_weight(const char *accept, const char *type, const char *subtype)
+unsigned http_accept_weight(const char *accept, const char *type, const char *subtype)
 {
 	unsigned best = 0, found = 0;
 
