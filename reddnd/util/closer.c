@@ -81,11 +81,6 @@ void closer_close(int fd)
 	pthread_mutex_unlock(&closer.lock);
 }
 
-void closer_closep(int *fd)
-{
-	closer_close(*fd);
-}
-
 void closer_hang_up(int sock)
 {
 	char byte;
