@@ -308,25 +308,19 @@ static void add_regions(struct out *o)
 }
 
 /* The next bytes of the request: of @u's those that go to @to, which begin @from bytes into its place */
-static void add_piece(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
+static void add_arg(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
 {
+	struct chain_place *p = &o->places[o->nplaces++];
 	struct lowered *r = o->result;
 
+	*p = plain(o->l, to);
+	p->line = u->arg->pos.line;
 	r->pieces[r->npieces++] = (struct program_piece){.arg = (uint16_t)u->arg->index,
 		.first = (uint16_t)(u->reversed ? u->first + u->len - from - to->len : u->first + from),
 		.len = (uint16_t)to->len,
 		.reversed = u->reversed,
 		.inverted = u->inverted};
 	o->arg_bytes += to->len;
-}
-
-static void add_arg(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
-{
-	struct chain_place *p = &o->places[o->nplaces++];
-
-	*p = plain(o->l, to);
-	p->line = u->arg->pos.line;
-	add_piece(o, u, to, from);
 }
 
 static void add_use(struct out *o, const struct arg_use *u)
