@@ -393,7 +393,7 @@ static struct cell mix(const struct cell *old, const struct cell *swap, const st
  * one that is added up */
 static void compare_and_swap(struct machine *m, const struct reach *word)
 {
-	struct cell masks[OPERAND_BYTES];
+	struct cell masks[OPERAND_BYTES] = {0};
 	bool decided = is_decided(m) || cells_of_client(cells(m, &word->r), OPERAND_BYTES) ||
 		       is_operand_of_client(m),
 	     whole = true;
