@@ -24,6 +24,17 @@ static void needs(void **state)
 	fresh();
 	assert_int_equal(b.region[HEAP], 101);
 	assert_int_equal(b.region[LOG], 0);
+	/* as it does if what replaces it may have become something else */
+	t.s[COUNT] = t.s[LOOK];
+	t.s[LOOK] = STEP(.queue = 1, .verb = CHAIN_NOP);
+	t.s[DECIDE].remote = PLACE(WORD(40, 0));
+	t.s[DECIDE].local[0] = PLACE(FIELD("look", CHAIN_F_OPCODE, 0, 1));
+	t.w.init = (const uint8_t[48]){[40] = WQE_OP_READ};
+	t.s[HIT].local[0].from = 100;
+	if (chain_check_bounds(&t.d, &b, &err))
+		fail_msg("refused: %s", chain_error_name(err.code));
+	fresh();
+	assert_int_equal(b.region[HEAP], 101);
 	t.d.nregions = 2;
 	assert_int_equal(chain_check_bounds(&t.d, &b, &err), CHAIN_REFUSED);
 	assert_fault(&err, WRONG(NO_REGION, COUNT, NO_STEP, LINES(6), NUMBERS(2, 2)));
