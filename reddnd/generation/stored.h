@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stored.h - what programs have stored in files for clients, or may: bytes that no program may take for a
- * length or an address (catalog/influence.h). It stays in a file for as long as that lives, whatever its path
- * or region; so it goes from one generation to the next.
+ * stored.h - the bytes of files in which programs have stored something for clients, or may store it: no
+ * program may take them for a length or an address (catalog/influence.h). What was stored stays for as long
+ * as the file lives, whatever its path or region; so the list goes from one generation to the next.
  *
- * Sessions of earlier generations go on to read and to store. So a program may store only what theirs do not
- * rely on either.
+ * Sessions of earlier generations go on to read and to store. So a program may store only in bytes on which
+ * no program of such a session relies.
  *
  * Thread rules: one thread at a time.
  */
@@ -30,12 +30,12 @@ struct stored {
 int stored_copy(struct stored *to, const struct stored *from);
 void stored_free(struct stored *s);
 
-/** Writes it to file @fd, in place of what was there, and reads it again, for the next daemon. -EBADMSG: the
- * file is none of stored_save(). */
+/** Writes the list to file @fd, in place of what was there; the next daemon loads it. -EBADMSG: stored_save()
+ * of this version has not written the file. */
 int stored_save(const struct stored *s, int fd);
 int stored_load(struct stored *s, int fd);
 
-/** True if bytes @from to @to - 1 of part @part of @r are known as such. */
+/** True if bytes @from to @to - 1 of part @part of @r are in the list. */
 bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable, uint64_t from,
 	uint64_t to);
 

@@ -28,9 +28,10 @@ struct renewal_ops {
 	/** Reload @number is over. 0: @next, which is taken, shall be in force; else the error, and what was
 	 * logged in @errors, lines of text. */
 	void (*reloaded)(void *arg, uint64_t number, int error, struct generation *next, const char *errors);
-	/** The same of renewal_take(); @next is of the same catalog as the generation in force. */
+	/** The same for a renewal_take(); @next is of the same catalog as the generation in force. */
 	void (*taken)(void *arg, uint64_t number, int error, struct generation *next, const char *errors);
-	/** So is @next, which is taken, of renewal_retry(). */
+	/** The end of a renewal_retry() without an error: @next, which is taken, is of the catalog in force.
+	 */
 	void (*retried)(void *arg, struct generation *next);
 };
 

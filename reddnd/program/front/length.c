@@ -127,7 +127,7 @@ void sema_add_verb(struct sema *s, struct ast_block *out, struct ast_verb *v, st
 	add_stmt(s, &decided->otherwise, AST_VERB, pos)->verb = v;
 }
 
-/* A patch of a WQE that is not executed for an empty value, and which the other one would need */
+/* The patches of the data segment that the rest leaves out are for one WQE only */
 bool sema_reaches_rest(const struct ast_place *p)
 {
 	bool segment = p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN;

@@ -93,7 +93,8 @@ struct sema {
 
 /** The statement @v, and around it the condition that a length which is patched needs. */
 void sema_add_verb(struct sema *s, struct ast_block *out, struct ast_verb *v, struct diag_pos pos);
-/** False: @p is of a WQE that another one replaces if its value is empty, and that needs the patch too. */
+/** False: @p is a field of a verb with a `rest`, which is executed in its place when the length is 0 and
+ * which would need the patch as well. */
 bool sema_reaches_rest(const struct ast_place *p);
 
 /* ---- scope.c: names --------------------------------------------------------------------------- */
