@@ -12,6 +12,7 @@ enum { WQEBB = 64, LAPS = 3, NEVER = 0x7fffffff };
 struct touch {
 	int wqe; /* in the lap */
 	uint32_t key;
+	unsigned at; /* of its address and length in the WQE */
 	uint64_t from, until;
 	bool write, atomic, remote;
 	bool everywhere; /* its address is written into: all of the key */
@@ -202,6 +203,7 @@ static int collect(struct check *c)
 		for (; w->v->data && at < w->bytes[WQE_DSCOUNT] * WQE_DS; at += WQE_DS) {
 			uint64_t len = wqe_get32(w->bytes + at + WQE_SGE_LEN);
 
+			t.at = at;
 			t.key = wqe_get32(w->bytes + at + WQE_SGE_LKEY);
 			t.from = wqe_get64(w->bytes + at + WQE_SGE_ADDR);
 			t.until = t.from + len;
@@ -214,6 +216,7 @@ static int collect(struct check *c)
 		t.write = w->v->opcode != WQE_OP_READ;
 		t.atomic = w->v->atomic_bytes;
 		t.remote = true;
+		t.at = WQE_RADDR;
 		t.key = wqe_get32(w->bytes + WQE_RKEY);
 		t.from = wqe_get64(w->bytes + WQE_RADDR);
 		t.until = t.from + (t.atomic ? 8 : total);
@@ -227,28 +230,23 @@ static int collect(struct check *c)
 	return 0;
 }
 
-/* Places whose address is written into may be anywhere under their key */
+/* A place whose address is written into may be anywhere under its key, one whose length is may have any end
+ */
 static void find_wanderers(struct check *c)
 {
-	int k = 0;
+	int stretched = -1; /* the last WQE of which a length is written into */
 
-	for (int i = 0; i < c->n; i++) {
-		const struct wqe *w = &c->w[i];
-		const uint8_t *p = c->patched + (size_t)w->at * WQEBB;
+	for (int k = 0; k < c->ntouches; k++) {
+		struct touch *t = &c->touches[k];
+		const uint8_t *p = c->patched + (size_t)c->w[t->wqe].at * WQEBB + t->at;
 
-		for (; k < c->ntouches && c->touches[k].wqe == i; k++) {
-			struct touch *t = &c->touches[k];
-
-			for (unsigned at = t->remote ? WQE_RADDR : WQE_SEND_SGE; at + 8 <= w->wqebbs * WQEBB;
-				at += WQE_DS) {
-				unsigned field = t->remote ? at : at + WQE_SGE_ADDR;
-
-				if (wqe_get64(w->bytes + field) == t->from && memchr(p + field, 1, 8))
-					t->everywhere = true;
-				if (t->remote)
-					break;
-			}
+		t->everywhere = memchr(t->remote ? p : p + WQE_SGE_ADDR, 1, 8);
+		if (!t->remote && memchr(p + WQE_SGE_LEN, 1, 4)) {
+			stretched = t->wqe;
+			t->until = UINT64_MAX;
 		}
+		if (t->remote && stretched == t->wqe && !t->atomic)
+			t->until = UINT64_MAX;
 	}
 }
 
@@ -350,11 +348,13 @@ static int check_all(struct check *c, uint16_t start)
 	if (r)
 		return r;
 	find_landings(c);
-	find_wanderers(c);
 	for (int k = 0; k < c->ntouches && r == 0; k++)
 		if (in_ring(c, &c->touches[k]))
 			r = check_patch(c, &c->touches[k]);
-	return r ? r : check_data(c);
+	if (r)
+		return r;
+	find_wanderers(c);
+	return check_data(c);
 }
 
 int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err)

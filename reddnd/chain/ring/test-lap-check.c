@@ -20,6 +20,8 @@ enum { RING = 512, LANES = 4096, QPN = 0x111, CQN = 0x222 };
 
 /* clang-format off */
 #define FIELD(step, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = CHAIN_F_REMOTE_ADDR, .from = (at), .len = (n)}
+#define LENGTH(step, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = CHAIN_F_LOCAL_LEN, .from = (at), .len = (n)}
+#define BEHIND(at, n) {.kind = CHAIN_AT_REGION, .from = (at), .len = (n)}
 #define REGION(n) {.kind = CHAIN_AT_REGION, .len = (n)}
 #define ENABLE(name, f, through_) \
 	{.label = (name), .verb = CHAIN_SEND_EN, .flags = (f), .upto = CHAIN_UPTO_STEP, .through = (through_)}
@@ -37,6 +39,16 @@ static const struct chain_step fencing[] = {
 	ENABLE("to-pong", CHAIN_FENCE, "to-ping"),
 	{.label = "pong", .verb = CHAIN_READ, .remote = REGION(0), .local = {FIELD("ping", 6, 2)}},
 	ENABLE("to-ping", CHAIN_FENCE, "to-pong"),
+};
+/* What "word" reads and brings is behind what "sent" has when its length is what was posted */
+static const struct chain_step stretching[] = {
+	{.label = "length", .verb = CHAIN_READ, .flags = CHAIN_SIGNALLED, .remote = REGION(0), .local = {LENGTH("sent", 1, 3)}},
+	{.label = "word", .verb = CHAIN_READ, .remote = BEHIND(64, 0), .local = {BEHIND(512, 8)}},
+	{.verb = CHAIN_WAIT, .until = "length"},
+	ENABLE("to-sent", 0, "to-length"),
+	{.label = "sent", .verb = CHAIN_WRITE, .flags = CHAIN_FENCE | CHAIN_SIGNALLED, .remote = BEHIND(16, 0), .local = {BEHIND(256, 8)}},
+	{.verb = CHAIN_WAIT, .until = "sent"},
+	ENABLE("to-length", 0, "to-sent"),
 };
 /* clang-format on */
 
@@ -167,6 +179,11 @@ static void enable_without_fence(struct fixture *f)
 	find(f, WQE_OP_SEND_EN, 5)[WQE_FLAGS] &= (uint8_t)~WQE_FENCE;
 }
 
+static void sends_without_fence(struct fixture *f)
+{
+	find(f, WQE_OP_WRITE, 4)[WQE_FLAGS] &= (uint8_t)~WQE_FENCE;
+}
+
 static void wrong_index(struct fixture *f)
 {
 	f->ring[7 * 64 + 2]++;
@@ -183,30 +200,35 @@ static void what_is_taken_away_is_missed(void **state)
 	static const struct {
 		void (*damage)(struct fixture *f);
 		struct fault why;
-		bool fences;
+		const struct chain_step *steps;
 	} cases[] = {
-		{nothing, FINE, false},
-		{nothing, FINE, true},
-		{no_wait, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(18, 21)), false},
-		{last_wait_of_the_half, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(148, 253)), false},
-		{no_cqe, WRONG(LAP_WAIT, NO_STEP, NO_STEP, NUMBERS(13, 4)), false},
-		{enables_too_much, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(15, 18)), false},
-		{enables_too_little, WRONG(LAP_NEVER_ENABLED, NO_STEP, NO_STEP, NUMBERS(17)), false},
-		{enables_a_lap, WRONG(LAP_ENABLE_FAR, NO_STEP, NO_STEP, NUMBERS(14, 530)), false},
-		{enables_backwards, WRONG(LAP_ENABLE_BACK, NO_STEP, NO_STEP, NUMBERS(17)), false},
-		{enable_without_fence, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(10, 12)), true},
-		{adds_without_fence, WRONG(LAP_UNORDERED, NO_STEP, NO_STEP, NUMBERS(418, 494)), true},
+		{nothing, FINE, waiting},
+		{nothing, FINE, fencing},
+		{no_wait, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(18, 21)), waiting},
+		{last_wait_of_the_half, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(148, 253)),
+			waiting},
+		{no_cqe, WRONG(LAP_WAIT, NO_STEP, NO_STEP, NUMBERS(13, 4)), waiting},
+		{enables_too_much, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(15, 18)), waiting},
+		{enables_too_little, WRONG(LAP_NEVER_ENABLED, NO_STEP, NO_STEP, NUMBERS(17)), waiting},
+		{enables_a_lap, WRONG(LAP_ENABLE_FAR, NO_STEP, NO_STEP, NUMBERS(14, 530)), waiting},
+		{enables_backwards, WRONG(LAP_ENABLE_BACK, NO_STEP, NO_STEP, NUMBERS(17)), waiting},
+		{enable_without_fence, WRONG(LAP_FETCHED_EARLY, NO_STEP, NO_STEP, NUMBERS(10, 12)), fencing},
+		{adds_without_fence, WRONG(LAP_UNORDERED, NO_STEP, NO_STEP, NUMBERS(418, 494)), fencing},
 		{reads_without_fence, FINE,
-			true}, /* the fences and WAITs of iterations in between are enough */
-		{wrong_index, WRONG(LAP_FOREIGN_WQE, NO_STEP, NO_STEP, NUMBERS(7)), false},
-		{no_wqe, WRONG(LAP_NO_WQE, NO_STEP, NO_STEP, NUMBERS(8)), false},
+			fencing}, /* the fences and WAITs of iterations in between are enough */
+		{nothing, FINE, stretching},
+		{sends_without_fence, WRONG(LAP_UNORDERED, NO_STEP, NO_STEP), stretching},
+		{wrong_index, WRONG(LAP_FOREIGN_WQE, NO_STEP, NO_STEP, NUMBERS(7)), waiting},
+		{no_wqe, WRONG(LAP_NO_WQE, NO_STEP, NO_STEP, NUMBERS(8)), waiting},
 	};
 	static struct fixture f;
 	struct chain_error err;
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		make(&f, cases[i].fences ? fencing : waiting, cases[i].fences ? 4 : 6, 0);
+		const struct chain_step *steps = cases[i].steps;
+
+		make(&f, steps, steps == waiting ? 6 : steps == fencing ? 4 : 7, 0);
 		cases[i].damage(&f);
 		if (lap_check(&f.lap, f.info.start, &err) != (cases[i].why.code ? CHAIN_REFUSED : 0))
 			fail_msg("case %u: %s", i, chain_error_name(err.code));

@@ -9,6 +9,9 @@
 
 enum { NONE = CHAIN_MAX_STEPS };
 
+/* More than a region has, and sums of it fit */
+static const uint64_t ANY_LENGTH = 1ull << 48;
+
 struct loop_order {
 	struct chain_desc d; /* first: what is freed */
 	struct ordered order;
@@ -20,6 +23,7 @@ struct orderer {
 	unsigned at[CHAIN_MAX_STEPS]; /* in the output, of a step of the input */
 	bool moves[CHAIN_MAX_STEPS]
 		  [CHAIN_MAX_SGE + 1]; /* the address of that place is patched; the last: remote */
+	bool stretches[CHAIN_MAX_STEPS][CHAIN_MAX_SGE]; /* the length of that segment is patched */
 	unsigned used;
 	unsigned known;   /* steps of the input that are over, known by a WAIT: the first so many */
 	unsigned fenced;  /* READs and atomics among the first so many have landed */
@@ -32,7 +36,7 @@ struct orderer {
 
 struct touch {
 	const struct chain_place *p;
-	uint32_t len;
+	uint64_t len;
 	bool write, atomic, remote, anywhere;
 };
 
@@ -44,12 +48,12 @@ static const struct chain_verb_info *verb(const struct chain_step *st)
 static unsigned touches(const struct orderer *o, unsigned s, struct touch t[CHAIN_MAX_SGE + 1])
 {
 	const struct chain_step *st = &o->d->steps[s];
-	uint32_t total = 0;
+	uint64_t total = 0;
 	unsigned n = 0;
 
 	for (; n < CHAIN_MAX_SGE && st->local[n].kind != CHAIN_AT_NONE; n++) {
 		t[n] = (struct touch){.p = &st->local[n],
-			.len = st->local[n].max > st->local[n].len ? st->local[n].max : st->local[n].len,
+			.len = o->stretches[s][n] ? ANY_LENGTH : st->local[n].len,
 			.write = verb(st)->scatters,
 			.anywhere = o->moves[s][n]};
 		total += t[n].len;
@@ -131,6 +135,8 @@ static void note_moves(struct orderer *o)
 					o->moves[t][CHAIN_MAX_SGE] = true;
 				else if (p->field == CHAIN_F_LOCAL_ADDR)
 					o->moves[t][p->sge] = true;
+				else if (p->field == CHAIN_F_LOCAL_LEN)
+					o->stretches[t][p->sge] = true;
 			}
 		}
 	}

@@ -23,6 +23,7 @@
 #define PART(w, at, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .from = (at), .len = (n)}
 #define REGION(i, at, n) {.kind = CHAIN_AT_REGION, .index = (i), .from = (at), .len = (n)}
 #define ADDRESS(step) {.kind = CHAIN_AT_FIELD, .name = (step), .field = CHAIN_F_REMOTE_ADDR, .from = 7, .len = 1}
+#define LENGTH(step, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = CHAIN_F_LOCAL_LEN, .from = 4 - (n), .len = (n)}
 
 /* By which it is called and left */
 #define GATE {.label = "gate", .verb = CHAIN_WAIT, .flags = CHAIN_DORMANT}
@@ -124,6 +125,19 @@ static void test_patches(void **state)
 	EXPECT("-rrwerrwe-", READ("x", REGION(0, 0, 1), ADDRESS("v")),
 		READ("y", REGION(0, 1, 1), ADDRESS("w")), READ("v", REGION(1, 0, 8), WORD("a", 8)),
 		READ("w", REGION(1, 0, 8), WORD("b", 8)));
+}
+
+/* Of a WRITE whose length is patched, everything behind where it begins */
+static void test_lengths(void **state)
+{
+	(void)state;
+	EXPECT("-rrweFWwe-", READ("x", REGION(0, 0, 3), LENGTH("z", 3)),
+		READ("y", REGION(1, 64, 8), WORD("a", 8)), WRITE("z", REGION(0, 32, 8), REGION(1, 0, 8)));
+	EXPECT("-rrweWwe-", READ("x", REGION(0, 0, 3), LENGTH("z", 3)),
+		READ("y", REGION(1, 64, 8), WORD("a", 8)), WRITE("z", REGION(0, 32, 8), REGION(1, 72, 8)));
+	/* the barrier before it is for the later one of the two, whose bytes it may take */
+	EXPECT("-rWweWwe-", READ("x", REGION(0, 0, 3), LENGTH("z", 3)),
+		WRITE("y", WORD("a", 8), REGION(0, 512, 8)), WRITE("z", REGION(0, 32, 8), REGION(1, 0, 8)));
 }
 
 static int order(const struct chain_step *steps, unsigned n, struct chain_error *err)
@@ -236,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data),
 		cmocka_unit_test(test_patches),
+		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_around),
 	};
