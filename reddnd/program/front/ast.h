@@ -138,6 +138,7 @@ struct ast_place {
 	uint8_t sge;           /* AT_FIELD, CHAIN_F_LOCAL_*: data segment, in order of the verb's list */
 	bool one_byte;         /* AT_FIELD: of an address, that byte alone */
 	uint8_t byte;
+	bool patched; /* AT_FIELD: the verb that names it writes to it */
 };
 
 enum ast_operand_kind { AST_CONST, AST_ARG, AST_PLACE };

@@ -335,7 +335,7 @@ static void test_text(void **state)
 				  ": be32\n  read : u8,\n\n"
 				  "  if : le16,\n}\r\nregion r of s # \xe2\x98\x83\r\nread r as s { read -> "
 				  "x.addr,\n next -> x.length }\n"
-				  "x:\n\n  write r ->\n slot @ 1,\n 8 bytes\n" ANSWER "# the end";
+				  "x:\n\n  write r ->\n slot @ 1,\n max 8\n" ANSWER "# the end";
 	struct ast_program *p = front(ODD, sizeof(ODD) - 1, NULL, 0);
 
 	(void)state;

@@ -17,10 +17,11 @@ static bool keeps_region(struct sema *s, const struct ast_place *place, bool hig
 }
 
 /* Notes that a verb writes @bytes bytes to @place */
-static bool patches(struct sema *s, const struct ast_place *place, uint64_t bytes)
+static bool patches(struct sema *s, struct ast_place *place, uint64_t bytes)
 {
 	if (place->kind != AST_AT_FIELD)
 		return true;
+	place->patched = true;
 	place->verb->patched |= 1u << place->field;
 	if (place->field == CHAIN_F_LOCAL_LEN)
 		place->verb->lengths |= 1u << place->sge;
@@ -47,8 +48,7 @@ static bool is_new(const struct sema *s, const struct syn_expr *e)
 	return e->kind == SYN_REF && !e->index && !e->field.word && !scope_find(s, e->name.word);
 }
 
-static bool add_piece(
-	struct sema *s, struct ast_verb *v, const struct ast_place *to, const struct ast_type *type)
+static bool add_piece(struct sema *s, struct ast_verb *v, struct ast_place *to, const struct ast_type *type)
 {
 	pool_grow(s->pool, v->piece, v->npieces);
 	v->piece[v->npieces++] = (struct ast_piece){to, *type};
@@ -361,7 +361,7 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 /* ---- cas, add --------------------------------------------------------------------------------- */
 
 /* The word that an atomic works on */
-static bool word(struct sema *s, struct ast_verb *v, const struct ast_place *at)
+static bool word(struct sema *s, struct ast_verb *v, struct ast_place *at)
 {
 	const struct ast_type *t = &at->type;
 
@@ -544,6 +544,25 @@ static void check_length(struct sema *s, const struct ast_verb *v)
 			"label");
 }
 
+/* The length that is patched is of a source whose length the text does not give */
+static bool is_open(struct sema *s, const struct ast_place *p)
+{
+	const struct ast_verb *v = p->verb;
+
+	if (p->field != CHAIN_F_LOCAL_LEN || !p->patched)
+		return true;
+	if (v->kind == AST_READ || v->source[p->sge].type.kind != AST_NONE)
+		return sema_error(s, PLACE, p->pos,
+			"the type of data segment %u of \"%s\" gives its length; only the length of a "
+			"region without a type can be patched",
+			p->sge, v->name);
+	return !v->bytes || sema_error(s, PLACE, p->pos,
+				    "this patches a length that \"%s\" gives itself: instead of \"%" PRIu64
+				    " bytes\" say \"max %" PRIu64 "\", or \"1 to %" PRIu64
+				    "\" if the region's writer vouches for it",
+				    v->name, v->bytes, v->bytes, v->bytes);
+}
+
 /* A field that is patched gets its value from nothing else, which would come before or after that as it is
  * compiled */
 static bool check_sources(struct sema *s, const struct ast_place *p)
@@ -591,7 +610,9 @@ void sema_check_fields(struct sema *s)
 		else if ((p->field == CHAIN_F_LOCAL_ADDR || p->field == CHAIN_F_LOCAL_LEN) && p->sge >= n)
 			sema_error(s, PLACE, p->pos, "there is no local[%u]: \"%s\" has %u data segment%s",
 				p->sge, p->verb->name, n, n == 1 ? "" : "s");
-		else if (!sema_reaches_rest(p))
+		else if (!is_open(s, p))
+			continue;
+		else if (p->patched && !sema_reaches_rest(p))
 			sema_error(s, PLACE, p->pos,
 				"when the length of \"%s\" is 0, another work request is executed in its "
 				"place, which this does not patch; if it never is, say \"1 to %" PRIu64 "\"",
