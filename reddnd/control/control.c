@@ -448,6 +448,12 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	if (fd < 0)
 		return no_peer(errno) ? 0 : pause_accepting(c, -errno);
 	c->refuses = false;
+	/* Else peer_receive() would not see data out of band (MSG_OOB), and drop them with their descriptors
+	 */
+	if (setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) < 0) {
+		closer_hang_up(fd);
+		return 0;
+	}
 	who = who_is(fd);
 	if (c->npeers == CONTROL_PEERS_MAX || (!who.may_change && c->nreaders == CONTROL_READERS_MAX)) {
 		closer_hang_up(fd);

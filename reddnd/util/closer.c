@@ -83,13 +83,8 @@ void closer_close(int fd)
 
 void closer_hang_up(int sock)
 {
-	char byte;
-
 	shutdown(sock, SHUT_RDWR); /* so that nothing more comes */
-	if (recv(sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0)
-		close(sock);
-	else
-		closer_close(sock);
+	closer_close(sock);
 }
 
 bool closer_is_full(void)

@@ -19,8 +19,7 @@ enum { CLOSER_MAX = 64 };
 
 /** Closes @fd, unless it is negative, on another thread. Does not wait. */
 void closer_close(int fd);
-/** The same for a connected Unix socket, but on the calling thread if nothing in it is unread. The peer can
- * still read what was sent. */
+/** The same for a connected Unix socket. The peer can still read what was sent, but send no more. */
 void closer_hang_up(int sock);
 
 /** True: CLOSER_MAX descriptors or more are not closed yet. */
