@@ -50,9 +50,10 @@ struct chain_place {
 	uint8_t field; /* enum chain_field */
 	uint8_t sge;
 	uint32_t from;
-	uint32_t len;  /* bytes; of a remote place: ignored, the data segments give it */
-	uint32_t max;  /* of a data segment whose length the chain replaces: that length at most; else 0 */
-	unsigned line; /* of an argument: line of the source, 0: none */
+	uint32_t len;   /* bytes; of a remote place: ignored, the data segments give it */
+	uint32_t max;   /* of a data segment whose length the chain replaces: that length at most; else 0 */
+	uint32_t least; /* and at least, which a region's writer has to keep; 0: a condition sees to it */
+	unsigned line;  /* of an argument: line of the source, 0: none */
 };
 
 enum chain_step_flag {

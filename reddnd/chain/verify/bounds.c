@@ -230,22 +230,6 @@ static int check_place(struct bounds *b, const struct access_to *a)
 	return 0;
 }
 
-/* What @n bytes can be at most, if those that a region has a part in are as small as can be */
-static uint64_t most(const struct cell *c, unsigned n)
-{
-	uint64_t number = 0;
-
-	for (; n--; c++) {
-		const bool trusted = c->from >> REGION & 1;
-		unsigned v = trusted ? 0 : 255;
-
-		while (!cell_can_be(c, (uint8_t)v))
-			v = trusted ? v + 1 : v - 1;
-		number = number << 8 | v;
-	}
-	return number;
-}
-
 /* Inline data have their length in the same place, with the highest bit set */
 static bool can_be_inline(const struct cell *len)
 {
@@ -273,7 +257,7 @@ static bool is_chosen(const struct chain_place *p, const struct cell *len)
 		return false;
 	if (cells_written_from(len, LEN_BYTES, REGION) && is_summed(len, LEN_BYTES))
 		return true;
-	return !p->max ? !cells_written_from(len, LEN_BYTES, REGION) : most(len, LEN_BYTES) > p->max;
+	return !p->max ? !cells_written_from(len, LEN_BYTES, REGION) : cells_most(len, LEN_BYTES) > p->max;
 }
 
 /* A data segment whose length is replaced, and @remote, what is on the other side of it */
@@ -297,9 +281,13 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 	if (st->queue == 0 && !p->max)
 		return layout_refuse(&b->m.l, LENGTH_UNKNOWN, .at = here(b));
 	data = cells_written(len, LEN_BYTES);
-	if (p->max && most(len, LEN_BYTES) > p->max)
+	if (p->max && cells_most(len, LEN_BYTES) > p->max)
 		return layout_refuse(&b->m.l, LENGTH_MAX, .at = here(b),
-			.other = layout_at(&b->m.l, writer(data)), .number = {most(len, LEN_BYTES), p->max});
+			.other = layout_at(&b->m.l, writer(data)),
+			.number = {cells_most(len, LEN_BYTES), p->max});
+	if (p->least > cells_least(len))
+		return layout_refuse(&b->m.l, LENGTH_LEAST, .at = here(b),
+			.other = layout_at(&b->m.l, writer(data)), .number = {cells_least(len), p->least});
 	if (can_be_inline(len))
 		return layout_refuse(
 			&b->m.l, LENGTH_INLINE, .at = here(b), .other = layout_at(&b->m.l, writer(len)));

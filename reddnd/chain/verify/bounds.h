@@ -12,6 +12,8 @@
  *
  * A region gives back what programs store there: bytes of clients, or such that clients influence, are those
  * of clients when they are read, by any program. What others store the caller declares (chain_region.theirs).
+ * The writer of a region is believed as to lengths in it, but not what the chain itself stores at a constant
+ * place there: that, and what a masked CAS or a condition puts beside a region's bytes, stays the program's.
  *
  * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
  * atomics leave depend on the bytes beside them, which this proof does not follow; tests/image does.
@@ -24,9 +26,9 @@
  * slot. Addresses in a region may be replaced by anything: the region's key, which no step can change, spans
  * the region and nothing else;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
- *     from a request, that a client adds up, or that the program makes larger than the declared maximum; one
- *     of the reply that has no declared maximum; and one whose highest bit may be set, which would make the
- *     segment inline;
+ *     from a request, that a client adds up, or that the program makes larger than the declared maximum or
+ *     smaller than the declared least; one of the reply that has no declared maximum; and one whose highest
+ *     bit may be set, which would make the segment inline;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place beyond the end of its region, if its size is declared;
  *   - a write to a region that is not declared writable, or, at a place or of a length that a client

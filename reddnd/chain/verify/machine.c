@@ -11,21 +11,49 @@ enum { ROUNDS = 300 /* of a loop, until no byte can be anything new */ };
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
+enum { SET = 256 / 64 };
+
+static bool set_has(const uint64_t set[SET], unsigned v)
+{
+	return set[v / 64] >> v % 64 & 1;
+}
+
+static void set_add(uint64_t set[SET], unsigned v)
+{
+	set[v / 64] |= 1ull << v % 64;
+}
+
+static bool set_is_empty(const uint64_t set[SET])
+{
+	return !(set[0] | set[1] | set[2] | set[3]);
+}
+
+static void set_join(uint64_t to[SET], const uint64_t more[SET])
+{
+	for (unsigned i = 0; i < SET; i++)
+		to[i] |= more[i];
+}
+
+static void all_ours(struct cell *c)
+{
+	memset(c->ours, 0xff, sizeof(c->ours));
+	memset(c->live, 0xff, sizeof(c->live));
+}
+
 static void any_value(struct cell *c, enum origin from)
 {
 	memset(c->values, 0xff, sizeof(c->values));
+	if (from == PROGRAM)
+		all_ours(c);
 	c->from |= (uint8_t)(1u << from);
-}
-
-static void add_value(struct cell *c, uint8_t v)
-{
-	c->values[v / 64] |= 1ull << v % 64;
 }
 
 static void one_value(struct cell *c, uint8_t v)
 {
 	memset(c->values, 0, sizeof(c->values));
-	add_value(c, v);
+	set_add(c->values, v);
+	memcpy(c->ours, c->values, sizeof(c->ours));
+	memcpy(c->live, c->values, sizeof(c->live));
 	c->from = 1u << PROGRAM;
 }
 
@@ -39,13 +67,14 @@ bool cell_is_only(const struct cell *c, uint8_t v)
 
 bool cell_can_be(const struct cell *c, uint8_t v)
 {
-	return c->values[v / 64] >> v % 64 & 1;
+	return set_has(c->values, v);
 }
 
 static void join(struct machine *m, struct cell *to, const struct cell *from)
 {
-	for (unsigned i = 0; i < sizeof(to->values) / sizeof(to->values[0]); i++)
-		to->values[i] |= from->values[i];
+	set_join(to->values, from->values);
+	set_join(to->ours, from->ours);
+	set_join(to->live, from->live);
 	to->influence |= from->influence;
 	for (unsigned o = 0; o < ORIGINS; o++)
 		if (from->from >> o & 1 && to->by[o] == NOBODY) {
@@ -67,6 +96,38 @@ static bool is_ours(const struct machine *m, const struct layout_range *r)
 	if (r->sym == CHAIN_SYM_REGION)
 		return m->shared && r->index == m->l.d->shared && r->offset + r->len <= m->nshared;
 	return r->sym == CHAIN_SYM_QUEUE || r->sym == CHAIN_SYM_SCRATCH;
+}
+
+uint64_t cells_most(const struct cell *c, unsigned n)
+{
+	uint64_t number = 0;
+
+	for (; n--; c++) {
+		unsigned least = 0, most = 255;
+
+		while (!set_has(c->values, least))
+			least++;
+		while (most && !set_has(c->ours, most))
+			most--;
+		number = number << 8 | (most > least || !(c->from >> REGION & 1) ? most : least);
+	}
+	return number;
+}
+
+uint64_t cells_least(const struct cell *len)
+{
+	uint64_t number = 0;
+
+	for (unsigned k = 0; k < LEN_BYTES; k++) {
+		unsigned least = 0;
+
+		if (set_is_empty(len[k].met))
+			return UINT64_MAX;
+		while (!set_has(len[k].met, least))
+			least++;
+		number = number << 8 | least;
+	}
+	return number;
 }
 
 const struct cell *cells_written(const struct cell *c, unsigned n)
@@ -137,11 +198,48 @@ static void make_theirs(struct machine *m, const struct reach *p, unsigned i)
 		theirs->to = more.to;
 }
 
+static struct kept *kept(struct machine *m, const struct reach *p, unsigned i)
+{
+	for (unsigned k = 0; k < m->nkept; k++)
+		if (m->kept[k].region == p->r.index && m->kept[k].at == p->r.offset + i)
+			return &m->kept[k];
+	return NULL;
+}
+
+/* What the program stores into a region nobody has vouched for. At a computed place it is the writer of the
+ * address who does */
+static void keep(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
+{
+	struct kept *to = kept(m, p, i);
+
+	if (p->r.sym != CHAIN_SYM_REGION || p->moved || set_is_empty(c->ours))
+		return;
+	if (!to && m->nkept == KEPT) {
+		m->forgotten = true;
+		return;
+	}
+	if (!to) {
+		to = &m->kept[m->nkept++];
+		*to = (struct kept){.region = p->r.index, .at = p->r.offset + i};
+	}
+	set_join(to->ours, c->ours);
+	set_join(to->live, c->live);
+}
+
 static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 {
 	bool ours = is_ours(m, &p->r);
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
+	const struct kept *stored = ours || p->moved || p->r.sym != CHAIN_SYM_REGION ? NULL : kept(m, p, i);
 
+	if (stored) {
+		set_join(c.ours, stored->ours);
+		set_join(c.live, stored->live);
+	}
+	if (!ours && m->forgotten && !p->moved)
+		all_ours(&c);
+	if (c.owner && c.owner != m->l.d->steps[m->s].queue + 1)
+		memcpy(c.live, c.ours, sizeof(c.live));
 	if (!ours && is_theirs(&m->theirs[p->r.index], p, i))
 		c.from |= 1u << CLIENT;
 	if (p->picked)
@@ -161,6 +259,12 @@ static bool replaces(struct machine *m)
 		       !machine_wqe(m, m->s)[WQE_OPCODE].written);
 }
 
+static void replace_live(struct machine *m, struct cell *to)
+{
+	memset(to->live, 0, sizeof(to->live));
+	to->owner = m->s == LAYOUT_NONE ? 0 : (uint8_t)(m->l.d->steps[m->s].queue + 1);
+}
+
 static void store(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
 {
 	struct cell in = *c;
@@ -168,9 +272,17 @@ static void store(struct machine *m, const struct reach *p, unsigned i, const st
 	if (m->s != LAYOUT_NONE && is_decided(m))
 		in.influence |= DECIDED;
 	if (is_ours(m, &p->r)) {
-		join(m, cells(m, &p->r) + i, &in);
-		cells(m, &p->r)[i].replaced |= replaces(m);
-	} else if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
+		struct cell *to = cells(m, &p->r) + i;
+
+		/* what a loop and its caller share is stored by two, in no order */
+		if (replaces(m) && p->r.sym != CHAIN_SYM_REGION)
+			replace_live(m, to);
+		join(m, to, &in);
+		to->replaced |= replaces(m);
+		return;
+	}
+	keep(m, p, i, &in);
+	if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
 		make_theirs(m, p, i);
 }
 
@@ -364,28 +476,40 @@ static void replace_sought(struct machine *m, const struct layout_range *word)
 	c->values[v / 64] &= ~(1ull << v % 64);
 }
 
+/* Those of @swap where @mask has bits, with those of @old elsewhere */
+static void mix_sets(uint64_t to[SET], const uint64_t old[SET], const uint64_t swap[SET], uint8_t mask)
+{
+	uint64_t kept[SET] = {0}, brought[SET] = {0};
+
+	memset(to, 0, SET * sizeof(*to));
+	for (unsigned v = 0; v < 256; v++) {
+		if (set_has(old, v))
+			set_add(kept, v & ~(unsigned)mask);
+		if (set_has(swap, v))
+			set_add(brought, v & mask);
+	}
+	for (unsigned v = 0; v < 256; v++)
+		for (unsigned k = 0; set_has(brought, v) && k < 256; k++)
+			if (set_has(kept, k))
+				set_add(to, k | v);
+}
+
 /* @swap where @mask has bits, and @old elsewhere; nobody computes masks */
 static struct cell mix(const struct cell *old, const struct cell *swap, const struct cell *mask)
 {
-	struct cell mixed = *swap, kept = {0}, brought = {0};
+	struct cell mixed = *swap;
 	uint8_t bits;
 
 	mixed.from |= mask->from;
 	mixed.influence |= mask->influence;
-	memset(mixed.values, 0xff, sizeof(mixed.values));
-	if (!is_const(mask, &bits))
-		return mixed;
-	memset(mixed.values, 0, sizeof(mixed.values));
-	for (unsigned v = 0; v < 256; v++) {
-		if (cell_can_be(old, (uint8_t)v))
-			add_value(&kept, (uint8_t)(v & ~bits));
-		if (cell_can_be(swap, (uint8_t)v))
-			add_value(&brought, v & bits);
+	if (!is_const(mask, &bits)) {
+		memset(mixed.values, 0xff, sizeof(mixed.values));
+		all_ours(&mixed);
+	} else if (bits != 0xff) {
+		mix_sets(mixed.values, old->values, swap->values, bits);
+		mix_sets(mixed.ours, old->ours, swap->ours, bits);
+		mix_sets(mixed.live, old->live, swap->live, bits);
 	}
-	for (unsigned v = 0; v < 256; v++)
-		for (unsigned k = 0; cell_can_be(&brought, (uint8_t)v) && k < 256; k++)
-			if (cell_can_be(&kept, (uint8_t)k))
-				add_value(&mixed, (uint8_t)(k | v));
 	return mixed;
 }
 
@@ -416,23 +540,21 @@ static void compare_and_swap(struct machine *m, const struct reach *word)
 	}
 }
 
-/* All sums of the values of @x and @y, and of the carries that are possible. No carry leaves a bit that is
- * set in @boundary */
-static void add_values(
-	struct cell *sum, const struct cell *x, const struct cell *y, uint8_t boundary, bool carry[2])
+/* All sums of @x and @y, and of the carries that are possible: @in, and in @out those of the next byte. No
+ * carry leaves a bit that is set in @boundary */
+static void add_sets(uint64_t sum[SET], const uint64_t x[SET], const uint64_t y[SET], uint8_t boundary,
+	const bool in[2], bool out[2])
 {
-	const bool in[2] = {carry[0], carry[1]};
-
-	carry[0] = carry[1] = false;
+	out[0] = out[1] = false;
 	for (unsigned i = 0; i < 256; i++)
-		for (unsigned j = 0; j < 256 && cell_can_be(x, (uint8_t)i); j++)
-			for (unsigned c = 0; c < 2 && cell_can_be(y, (uint8_t)j); c++) {
+		for (unsigned j = 0; j < 256 && set_has(x, i); j++)
+			for (unsigned c = 0; c < 2 && set_has(y, j); c++) {
 				unsigned carries = (i & ~boundary & 0xff) + (j & ~boundary & 0xff) + c;
 
 				if (!in[c])
 					continue;
-				add_value(sum, (uint8_t)(carries ^ ((i ^ j) & boundary)));
-				carry[carries >> 8] = true;
+				set_add(sum, (carries ^ ((i ^ j) & boundary)) & 0xff);
+				out[carries >> 8] = true;
 			}
 }
 
@@ -455,14 +577,20 @@ static void add(struct machine *m, const struct reach *word)
 		sum.influence |= decided ? DECIDED | SUMMED : 0;
 		if (boundary && !is_const(boundary, &stops)) {
 			memset(sum.values, 0xff, sizeof(sum.values));
+			all_ours(&sum);
 			carry[0] = carry[1] = true;
 		} else if (m->shared && (carry[1] || !cell_is_only(more, 0))) {
 			/* how often, with a loop nobody knows */
 			memset(sum.values, 0xff, sizeof(sum.values));
+			all_ours(&sum);
 			carry[0] = true;
 			carry[1] = !(stops & 0x80);
 		} else {
-			add_values(&sum, &now, more, stops, carry);
+			const bool in[2] = {carry[0], carry[1]};
+
+			add_sets(sum.ours, now.ours, more->ours, stops, in, carry);
+			add_sets(sum.live, now.live, more->live, stops, in, carry);
+			add_sets(sum.values, now.values, more->values, stops, in, carry);
 		}
 		store(m, word, k, &sum);
 	}
@@ -490,8 +618,17 @@ static void atomic(struct machine *m)
 		return;
 	}
 	word.picked |= is_operand_of_client(m);
-	for (unsigned k = 0; k < OPERAND_BYTES; k++)
-		store(m, &word, k, &m->of_region);
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		struct cell now = m->of_region; /* and what it adds up to, or swaps in, is the program's */
+
+		if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS) {
+			memcpy(now.ours, operand(m, CHAIN_F_SWAP, k)->ours, sizeof(now.ours));
+			memcpy(now.live, operand(m, CHAIN_F_SWAP, k)->live, sizeof(now.live));
+		} else {
+			all_ours(&now);
+		}
+		store(m, &word, k, &now);
+	}
 }
 
 static void take_request(struct machine *m)
@@ -505,6 +642,15 @@ static void take_request(struct machine *m)
 	}
 }
 
+static void meet_lengths(struct machine *m, const struct chain_verb_info *v)
+{
+	struct cell *len = machine_wqe(m, m->s) + v->sge_at + WQE_SGE_LEN;
+
+	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++, len += WQE_DS)
+		for (unsigned k = 0; k < LEN_BYTES; k++)
+			set_join(len[k].met, len[k].live);
+}
+
 void machine_run(struct machine *m)
 {
 	take_request(m);
@@ -513,6 +659,7 @@ void machine_run(struct machine *m)
 
 		if (v->class == CHAIN_CLASS_SYNC && is_decided(m))
 			m->decided = true;
+		meet_lengths(m, v);
 		if (v->atomic_bytes)
 			atomic(m);
 		else if (v->remote)
@@ -541,6 +688,9 @@ int machine_begin(struct machine *m, const struct chain_desc *d)
 
 	*m = (struct machine){.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared};
 	memcpy(m->theirs, old.theirs, sizeof(m->theirs));
+	memcpy(m->kept, old.kept, sizeof(m->kept));
+	m->nkept = old.nkept;
+	m->forgotten = old.forgotten;
 	free_cells(&old);
 	for (uint32_t i = 0; i < m->nshared; i++)
 		for (unsigned o = 0; o < ORIGINS; o++)
@@ -568,17 +718,23 @@ int machine_share(struct machine *m, const struct chain_desc *d)
 static void hash(uint64_t *h, const struct cell *c, size_t n)
 {
 	for (; n--; c++) {
-		for (unsigned i = 0; i < 256 / 64; i++)
-			*h = (*h ^ c->values[i]) * 0x9e3779b97f4a7c15 + (*h >> 29);
+		for (unsigned i = 0; i < SET; i++)
+			*h = (*h ^ c->values[i] ^ c->ours[i] << 1 ^ c->live[i] << 2 ^ c->met[i] << 3) *
+				     0x9e3779b97f4a7c15 +
+			     (*h >> 29);
 		*h = (*h ^ c->from ^ c->influence << 8) * 0x9e3779b97f4a7c15 + (*h >> 29);
 	}
 }
 
 uint64_t machine_outside(const struct machine *m)
 {
-	uint64_t h = m->decided;
+	uint64_t h = m->decided + 2 * m->nkept;
 
 	hash(&h, m->shared, m->nshared);
+	for (unsigned k = 0; k < m->nkept; k++)
+		for (unsigned i = 0; i < SET; i++)
+			h = (h ^ m->kept[k].ours[i] ^ m->kept[k].live[i] << 1) * 0x9e3779b97f4a7c15 +
+			    (h >> 29);
 	for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++)
 		h = (h ^ m->theirs[w].from ^ m->theirs[w].to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
 	return h;
@@ -594,13 +750,35 @@ static uint64_t hash_all(const struct machine *m)
 	return h;
 }
 
+/* An iteration begins as the chain does, or as the one before it has ended */
+static void each_iteration(struct machine *m, void (*f)(struct cell *c))
+{
+	for (unsigned q = 0; q < m->l.d->nqueues; q++)
+		for (size_t i = 0; i < (size_t)m->l.wqebbs[q] * CHAIN_WQEBB; i++)
+			f(&m->queue[q][i]);
+	for (uint32_t i = 0; i < m->l.scratch_size; i++)
+		f(&m->scratch[i]);
+}
+
+static void begins(struct cell *c)
+{
+	memcpy(c->head, c->live, sizeof(c->head));
+}
+
+static void ends(struct cell *c)
+{
+	set_join(c->live, c->head);
+}
+
 bool machine_iterate(struct machine *m)
 {
 	uint64_t before = 0, now = 1;
 
 	for (unsigned i = 0; i < ROUNDS && before != now; i++) {
 		before = now;
+		each_iteration(m, begins);
 		machine_run(m);
+		each_iteration(m, ends);
 		now = hash_all(m);
 	}
 	return before == now;

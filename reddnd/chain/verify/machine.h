@@ -30,6 +30,12 @@ enum {
 /** What a byte can be. */
 struct cell {
 	uint64_t values[256 / 64];
+	uint64_t
+		ours[256 / 64]; /* those of them that are the program's alone: no region has a part in them */
+	uint64_t live[256 / 64]; /* those of `ours` that no certain store has replaced since */
+	uint64_t met[256 / 64];  /* of a length: what was live when its step was executed */
+	uint64_t head[256 / 64]; /* what `live` was when the iteration began */
+	uint8_t owner;     /* queue + 1 of that store: if it has failed, others may see the rest of `ours` */
 	uint8_t from;      /* bits of enum origin */
 	uint8_t influence; /* bits of enum influence */
 	bool written;      /* by a step or the request */
@@ -40,6 +46,14 @@ struct cell {
 	uint16_t by[ORIGINS]; /* the first step that brought it from there; LAYOUT_NONE: the request */
 };
 
+/** A byte at a constant place in a region, and what the program has stored there (struct cell). */
+struct kept {
+	uint64_t at, ours[256 / 64], live[256 / 64];
+	uint8_t region;
+};
+
+enum { KEPT = 256 };
+
 struct machine {
 	struct layout l;
 	struct cell *queue[CHAIN_MAX_QUEUES], *scratch;
@@ -47,9 +61,12 @@ struct machine {
 	struct cell *shared; /* what a loop and its caller share; not ours alone */
 	uint32_t nshared;
 	struct chain_span theirs[CHAIN_MAX_WINDOWS]; /* bytes of regions that clients influence */
-	bool decided; /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
-	bool in_loop; /* the steps are those of an iteration, which follows itself */
-	unsigned s;   /* step at work */
+	struct kept kept[KEPT];
+	unsigned nkept;
+	bool forgotten; /* one that did not fit in there: any byte at a constant place may be it */
+	bool decided;   /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
+	bool in_loop;   /* the steps are those of an iteration, which follows itself */
+	unsigned s;     /* step at work */
 };
 
 /** Lays @d out; what is shared, and what is theirs, stay as they have become. 0, CHAIN_REFUSED, -ENOMEM. */
@@ -71,6 +88,11 @@ struct layout_range machine_place(struct machine *m, const struct chain_place *p
 
 bool cell_is_only(const struct cell *c, uint8_t v);
 bool cell_can_be(const struct cell *c, uint8_t v);
+/** What @n bytes are at most, where a region has a part in one as little as can be. */
+uint64_t cells_most(const struct cell *c, unsigned n);
+/** What a length of the program alone is at least when its step is executed; UINT64_MAX if a region always
+ * has a part in it. */
+uint64_t cells_least(const struct cell *len);
 /** True if a client chose or influenced one of @n bytes. */
 bool cells_of_client(const struct cell *c, unsigned n);
 /** The first of @n bytes that is written; NULL if none is. */

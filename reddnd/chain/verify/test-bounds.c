@@ -561,8 +561,70 @@ static void lengths_that_are_known(void **state)
 				assert_fine();
 			else
 				assert_wrong(WRONG(LENGTH_MAX, HIT, NOTE, LINES(10, 7),
-					NUMBERS(most[i] + (i > 1 && !mixed), 1000)));
+					NUMBERS(most[i] + (i > 1), 1000)));
 		}
+	}
+}
+
+/* What the program makes of a length counts beside what a region makes of the same bytes */
+static void lengths_of_both(void **state)
+{
+	static const uint8_t init[48] = {[17] = 0x20, [18] = 0x00, [19] = 0xc8};
+	const struct chain_step bring = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ,
+		.remote = WORD(17, 0), .local = {FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3)}, .line = 7);
+	const struct chain_step region = STEP(.label = "count", .queue = 1, .verb = CHAIN_READ,
+		.remote = REGION(HEAP, 8, 0), .local = {WORD(17, 3)}, .line = 6);
+	const struct chain_step swap = STEP(.label = "count", .queue = 1, .verb = CHAIN_MASKED_CAS,
+		.remote = WORD(16, 0), .compare = 1ull << 24, .compare_mask = 0xffffff00,
+		.swap = 200ull << 24, .swap_mask = 0xffffff00, .line = 6);
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		fresh();
+		t.d.nargs = 2;
+		t.a[1] = PLACE(WORD(32, 5));
+		t.s[LOOK].local[0] = PLACE(WORD(17, 3));
+		t.s[LOOK].local[1] = PLACE(WORD(41, 7));
+		t.s[COUNT] = region;
+		t.s[NOTE] = bring;
+		t.s[HIT].local[0].max = 0xff;
+		switch (i) {
+		case 0: /* a region's alone, for certain */
+			t.s[HIT].local[0].least = 1;
+			assert_fine();
+			continue;
+		case 1: /* what was there before, if the region's does not come */
+			t.w.init = init;
+			break;
+		case 2: /* the program replaces what the region has */
+			t.s[COUNT] = swap;
+			t.s[HIT].local[0].max = 199;
+			break;
+		case 3:
+			t.s[COUNT] = swap;
+			t.s[HIT].local[0].max = 200;
+			break;
+		case 4: /* 0, if neither LOOK nor COUNT brings anything */
+			t.s[LOOK].local[0] = PLACE(WORD(24, 3));
+			t.s[COUNT].flags |= CHAIN_DORMANT;
+			t.s[HIT].local[0].least = 1;
+			break;
+		case 5: /* when the step is executed, whatever comes afterwards */
+			t.s[LOOK].local[0] = PLACE(WORD(24, 3));
+			t.s[COUNT] = bring;
+			t.s[COUNT].label = "count";
+			t.s[COUNT].line = 6;
+			t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_NOP);
+			t.s[HIT].local[0].least = 1;
+			break;
+		}
+		if (i == 3)
+			assert_fine();
+		else
+			assert_wrong(i >= 4 ? WRONG(LENGTH_LEAST, HIT, i == 4 ? NOTE : COUNT,
+						      LINES(10, i == 4 ? 7 : 6), NUMBERS(0, 1))
+					    : WRONG(LENGTH_MAX, HIT, NOTE, LINES(10, 7),
+						      NUMBERS(i == 1 ? 0x2000c8 : 200, i == 1 ? 0xff : 199)));
 	}
 }
 
@@ -601,7 +663,12 @@ static void lengths_that_are_decided(void **state)
 	assert_wrong(WRONG(LENGTH_REQUEST, HIT, NOTE, LINES(10, 7)));
 	/* a length of a region is taken at its word, */
 	decide(bring);
+	t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_READ, .remote = REGION(HEAP, 8, 0),
+		.local = {WORD(16, 8)}, .line = 6);
 	assert_fine();
+	/* unless the chain itself adds to it there, */
+	decide(bring);
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, NOTE, LINES(10, 7)));
 	/* but not what the client adds to it, or has the chain add to it */
 	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = WORD(24, 0), .add = 1));
 	t.s[DECIDED] = bring;
@@ -721,6 +788,7 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(lengths_that_are_known),
+		cmocka_unit_test(lengths_of_both),
 		cmocka_unit_test(lengths_are_no_inline_data),
 		cmocka_unit_test(lengths_that_are_decided),
 		cmocka_unit_test(what_is_theirs),

@@ -116,7 +116,7 @@ struct place {
 	struct step *step; /* FIELD */
 	uint8_t field, sge;
 	bool reversed;
-	uint32_t from, len, max;
+	uint32_t from, len, max, least;
 };
 
 enum { MAX_LOCAL = PROGRAM_MAX_SEGMENTS };

@@ -41,7 +41,8 @@ static uint8_t first_segment(const struct step *s, unsigned sge)
 
 static struct chain_place plain(const struct lower *l, const struct place *p)
 {
-	struct chain_place to = {.kind = p->kind, .from = p->from, .len = p->len, .max = p->max};
+	struct chain_place to = {
+		.kind = p->kind, .from = p->from, .len = p->len, .max = p->max, .least = p->least};
 	uint32_t at = p->from;
 
 	switch ((enum chain_place_kind)p->kind) {

@@ -106,7 +106,8 @@ static void lower_write(struct lower *l, struct op *op)
 		struct place p = lower_source(l, op, s, i, &v->source[i]);
 
 		if (p.len == 0) { /* of no type: as long as said, or as it turns out */
-			p.len = v->bytes ? (uint32_t)v->bytes : 1;
+			p.least = v->bytes ? 0 : (uint32_t)v->least;
+			p.len = v->bytes ? (uint32_t)v->bytes : p.least ? p.least : 1;
 			p.max = v->bytes ? 0 : (uint32_t)v->max;
 		}
 		*lower_local(l, s) = p;
