@@ -16,8 +16,8 @@
 
 char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
-static const char *const files[] = {
-	"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn", "hop.rdn", "use.rdn", "look.rdn"};
+static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
+	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn"};
 
 void conf_put(const char *name, const char *text)
 {

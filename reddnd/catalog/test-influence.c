@@ -147,23 +147,32 @@ static void test_influence_of_parts(void **state)
 	catalog_free(c);
 }
 
-/* Two paths may be one file, which has the parts of a table; and what is stored there already counts */
+/* Two paths may be one file, which has the parts of a table; and what is stored there already counts. A
+ * length is refused whether the chain looks at it when it runs or not */
 static void test_influence_of_files(void **state)
 {
 	static const char text[] =
 		"regions = ( { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
-		" { name = \"t\"; kind = \"table\"; path = \"/t\"; } );\noffloads = (\n" OFFLOAD_OF(
-			"use", "heap = \"t.heap\"; lengths = \"t.buckets\";") "," OFFLOAD_OF("store",
-			"to = \"b\";") ");\n";
-	static const struct influence_place apart[] = {{0, 0, UINT64_MAX}, {1, 4096, 1024}},
-					    one[] = {{0, 0, UINT64_MAX}, {0, 4096, 1024}},
-					    closed[] = {{0, 0, UINT64_MAX}, {0, 0, 0}};
+		" { name = \"t\"; kind = \"table\"; path = \"/t\"; },\n"
+		" { name = \"o\"; kind = \"raw\"; path = \"/o\"; writable = true; } );\noffloads = "
+		"(\n" OFFLOAD_OF("use", "heap = \"t.heap\"; lengths = \"t.buckets\";") "," OFFLOAD_OF(
+			"vouched", "heap = \"t.heap\"; lengths = \"t.buckets\";") "," OFFLOAD_OF("steer",
+			"out = \"o\"; words = \"t.buckets\";") "," OFFLOAD_OF("store", "to = \"b\";") ");\n";
+	static const struct influence_place apart[] = {{0, 0, UINT64_MAX}, {1, 4096, 1024}, {2, 0, 4096}},
+					    one[] = {{0, 0, UINT64_MAX}, {0, 4096, 1024}, {2, 0, 4096}},
+					    closed[] = {{0, 0, UINT64_MAX}, {0, 0, 0}, {2, 0, 4096}};
 	struct bed b = {.places = apart};
 	struct catalog *c;
 
 	(void)state;
 	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("vouched.rdn",
+		"program vouched\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
+		"w: write heap -> slot @ 64, 1 to 64\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("steer.rdn",
+		"program steer\nregion words\nregion out writable\nvar v : be32\n"
+		"read words @ 8 as be24 -> w.remote\nw: write v -> out @ 0\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 4104 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");
 	c = conf_load(text);
@@ -174,11 +183,11 @@ static void test_influence_of_files(void **state)
 	assert_int_equal(b.wrong, 0);
 	b = (struct bed){.places = one};
 	settle(&b, c);
-	assert_int_equal(b.wrong, 1);
-	assert_true(b.offloads[0].wrong && !b.offloads[1].wrong);
+	assert_int_equal(b.wrong, 7);
+	assert_true(b.offloads[0].wrong && !b.offloads[3].wrong);
 	b = (struct bed){.places = apart, .files = {{0}, {4104, 4105}}};
 	settle(&b, c);
-	assert_int_equal(b.wrong, 1);
+	assert_int_equal(b.wrong, 7);
 	catalog_free(c);
 }
 
