@@ -186,21 +186,51 @@ static bool relies_on_args(const struct lower *l)
 	return false;
 }
 
+/* Places that @arg goes to, all arguments if it is NULL */
+static unsigned count_places(const struct lower *l, const struct ast_arg *arg)
+{
+	unsigned n = 0;
+
+	for (const struct arg_use *u = l->uses; u; u = u->next)
+		if (!arg || u->arg == arg)
+			n += u->to.kind == CHAIN_AT_SCRATCH && !u->to.word ? u->to.web->nparts : 1;
+	return n;
+}
+
 /* A request has room for a copy of each use */
 static bool fits_request(const struct lower *l)
 {
-	unsigned places = 0, bytes = 0;
+	unsigned bytes = 0;
 
-	for (const struct arg_use *u = l->uses; u; u = u->next, places++)
+	for (const struct arg_use *u = l->uses; u; u = u->next)
 		bytes += u->len;
-	return places <= CHAIN_MAX_RECV_SGE && bytes <= CHAIN_MAX_ARG;
+	return count_places(l, NULL) <= CHAIN_MAX_RECV_SGE && bytes <= CHAIN_MAX_ARG;
+}
+
+/* The argument that goes to most places; NULL if none goes to several */
+static const struct ast_arg *most_places(const struct lower *l)
+{
+	const struct ast_arg *most = NULL;
+	unsigned n = 1;
+
+	for (unsigned a = 0; a < l->p->nargs; a++)
+		if (count_places(l, l->p->arg[a]) > n) {
+			most = l->p->arg[a];
+			n = count_places(l, most);
+		}
+	return most;
 }
 
 void lower_share_args(struct lower *l)
 {
+	const struct ast_arg *most;
+
 	if (!relies_on_args(l) && fits_request(l))
 		return;
 	for (unsigned a = 0; a < l->p->nargs; a++)
 		if (is_shared(l, l->p->arg[a]))
 			share(l, l->p->arg[a]);
+	/* what is compared in parts goes to a place for each */
+	while (!diag_errors(l->diag) && count_places(l, NULL) > CHAIN_MAX_RECV_SGE && (most = most_places(l)))
+		share(l, most);
 }
