@@ -183,17 +183,17 @@ static void ends(void **state)
 
 static void identities(void **state)
 {
+#define ITEM " reddn-identity-123456789abcdef0 0 45"
+#define REST "000000000000000000000000000000123456789abcdef0\r\nEND\r\n"
 	static const struct identity known = {0x123456789abcdef0, 7};
 	static const struct {
 		const char *answer;
 		int r;
 	} cases[] = {
-		{"VALUE reddn-identity-123456789abcdef0 0 "
-		 "45\r\n000000000000000000000000000000000000000000007\r\nEND\r\n",
-			1},
-		{"VALUE reddn-identity-123456789abcdef0 0 "
-		 "45\r\n000000000000000000000000000000000000000000008\r\nEND\r\n",
-			0},
+		{"VALUE" ITEM " 7\r\n" REST, 1},
+		/* a copy */
+		{"VALUE" ITEM " 8\r\n" REST, 0},
+		{"VALUE" ITEM "\r\n" REST, -EPROTO},
 		{"END\r\n", 0},
 		{"ERROR\r\n", -EPROTO},
 	};
@@ -204,15 +204,21 @@ static void identities(void **state)
 		begin(cases[i].answer, false, false);
 		open_it(LONG_MS);
 		assert_int_equal(identity_ask(&t.talk, &known), cases[i].r);
-		assert_string_equal(t.asked, "get reddn-identity-123456789abcdef0\r\n");
+		assert_string_equal(t.asked, "gets reddn-identity-123456789abcdef0\r\n");
 		talk_close(&t.talk);
 		pthread_join(t.thread, NULL);
 	}
-	begin("STORED\r\n", false, false);
+	/* there is one already, as of another daemon; and that is there when ours is added */
+	begin("VALUE" ITEM " 9\r\n" REST, false, false);
 	open_it(LONG_MS);
-	assert_int_equal(identity_store(&t.talk, 7, &stored), 0);
-	assert_true(stored.number != 0 && stored.generation == 7);
-	assert_memory_equal(t.asked, "set reddn-identity-", 19);
+	assert_int_equal(identity_store(&t.talk, known.generation, &stored), 0);
+	assert_true(stored.cas == 9 && stored.generation == known.generation);
+	talk_close(&t.talk);
+	pthread_join(t.thread, NULL);
+	begin("END\r\nDELETED\r\nNOT_STORED\r\nVALUE" ITEM " 10\r\n" REST, false, false);
+	open_it(LONG_MS);
+	assert_int_equal(identity_store(&t.talk, known.generation, &stored), 0);
+	assert_int_equal(stored.cas, 10);
 }
 
 int main(void)

@@ -60,7 +60,7 @@ struct reddn_cache_served {
 	uint32_t traits;     /* REDDN_CACHE_... */
 	uint64_t clock;      /* the server's, in seconds (protocol/cache-item.h), at the last look */
 	uint64_t died;       /* seconds since 1970 when it was seen that no memcached runs; 0: one does */
-	uint64_t identity;   /* of the memcached, by which clients know theirs (memcached/identity.h) */
+	uint64_t identity;   /* CAS id of the item by which clients know theirs (memcached/identity.h) */
 	uint64_t flushed;    /* 0, or items whose time is up to this second may be gone by flush_all; */
 	uint64_t asked;      /* by the server's clock, when memcached was last asked for that */
 	uint64_t sum;        /* XXH3_64bits of the bytes before */

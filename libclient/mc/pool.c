@@ -226,8 +226,8 @@ PUBLIC int reddn_mc_get_server(const struct reddn_mc *mc, unsigned i, struct red
 	s = &mc->servers[i];
 	*server = (struct reddn_mc_server){.name = s->name,
 		.why = s->nic.why,
-		.nic = s->nic.c && !s->nic.lost && s->verified.number,
-		.pid = s->verified.number ? s->facts.lines.live.pid : 0};
+		.nic = s->nic.c && !s->nic.lost && s->verified.cas,
+		.pid = s->verified.cas ? s->facts.lines.live.pid : 0};
 	return 0;
 }
 

@@ -145,7 +145,7 @@ bool mc_server_listens(struct mc_server *s)
 
 static bool is_verified(const struct mc_server *s, const struct identity *named)
 {
-	return s->verified.number == named->number && s->verified.generation == named->generation;
+	return s->verified.cas == named->cas && s->verified.generation == named->generation;
 }
 
 /* The memcached that was verified lives, or did so a moment ago */
@@ -213,7 +213,7 @@ static bool verify(struct mc_server *s, const struct identity *named, uint64_t n
 
 bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms)
 {
-	const struct identity named = {lines->served.identity, lines->live.generation};
+	const struct identity named = {lines->live.generation, lines->served.identity};
 
 	mc_facts_take(&s->facts, lines, true, now_ms);
 	if (!s->facts.known)

@@ -95,31 +95,6 @@ static void ask(struct memcached *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* True, and *@line: what was published last, by us or by a daemon before us */
-static bool read_served(const struct memcached *m, struct reddn_cache_served *line)
-{
-	return reader_read(&m->file, SERVED, line, sizeof(*line)) == 0 &&
-	       line->sum == XXH3_64bits(line, offsetof(struct reddn_cache_served, sum));
-}
-
-/* Two daemons may serve one memcached, as during a reload: they publish one identity. Its item stays when a
- * daemon ends. */
-static int identify(struct memcached *m, uint64_t generation)
-{
-	struct identity known = {.generation = generation};
-	struct reddn_cache_served line;
-	int r = 0;
-
-	if (read_served(m, &line) && line.generation == generation && line.identity) {
-		known.number = line.identity;
-		r = identity_ask(&m->talk, &known);
-	}
-	if (r <= 0)
-		return r < 0 ? r : identity_store(&m->talk, generation, &m->identity);
-	m->identity = known;
-	return 0;
-}
-
 /* 0; -EINVAL: this memcached cannot be served; another error: not now. @why has the reason */
 static int prove(struct memcached *m, char why[PROOF_WHY])
 {
@@ -130,7 +105,7 @@ static int prove(struct memcached *m, char why[PROOF_WHY])
 		return e == -EINVAL ? -ENOTCONN : e;
 	e = proof_make(&proof, &m->file, &m->talk, why);
 	if (e == 0) {
-		e = identify(m, proof.generation);
+		e = identity_store(&m->talk, proof.generation, &m->identity);
 		if (e < 0)
 			snprintf(why, PROOF_WHY, "memcached does not take its identity: %s", strerror(-e));
 	}
@@ -172,7 +147,7 @@ static void publish(struct memcached *m)
 		.traits = ids_move(m->state.proof.version) ? REDDN_CACHE_IDS_MOVE : 0,
 		.clock = m->clock + (clock_us() - m->clock_us) / 1000000,
 		.died = m->state.dead_us ? (uint64_t)time(NULL) - dead_s : 0,
-		.identity = m->identity.number,
+		.identity = m->identity.cas,
 		.flushed = m->flushed,
 		.asked = m->asked,
 	};
@@ -262,6 +237,17 @@ static bool prove_again(struct memcached *m, uint64_t generation, char why[PROOF
 	return true;
 }
 
+/* Somebody has deleted its item, or the address leads to another memcached */
+static bool is_unknown(struct memcached *m)
+{
+	int r = m->connected ? identity_ask(&m->talk, &m->identity) : -ENOTCONN;
+
+	/* the rest of an answer is none to the next command */
+	if (r < 0)
+		disconnect(m);
+	return r == 0;
+}
+
 /* Another memcached runs with the file */
 static bool look_at_next(struct memcached *m, uint64_t generation, char why[PROOF_WHY])
 {
@@ -305,8 +291,7 @@ static bool look(struct memcached *m, char why[PROOF_WHY])
 		m->state.power = power_of(m, &live);
 		pthread_mutex_unlock(&m->lock);
 		ask(m);
-		/* somebody has deleted its item, or the address leads to another memcached */
-		if (m->connected && (!m->state.proved || identity_ask(&m->talk, &m->identity) == 0))
+		if ((m->connected && !m->state.proved) || is_unknown(m))
 			goes_on = prove_again(m, live.generation, why);
 	}
 	publish(m);

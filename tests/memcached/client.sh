@@ -251,12 +251,33 @@ kill -CONT "$daemon"
 until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
 ok "one that dies before it is known"
 
-# It dies, and one without the library has its port. The daemon sees neither
+# It dies, and one without the library has its port, and a copy of the item by which reddnd knows the first, as one that was warmed. The
+# daemon sees neither
+identity_key()
+{
+	local line talk
+
+	key=
+	exec {talk}<>"/dev/tcp/$mc_address/$mc_port"
+	printf 'lru_crawler metadump all\r\n' >&"$talk"
+	while read -r -t "$limit" line <&"$talk" && [[ $line != END* && $line != BUSY* ]]; do
+		[[ ! $line =~ key=(reddn-identity-[^\ ]*) ]] || key=${BASH_REMATCH[1]}
+	done
+	exec {talk}>&-
+	[[ -n $key ]]
+}
+until_true identity_key || fail "memcached has no identity"
+exec {talk}<>"/dev/tcp/$mc_address/$mc_port"
+printf 'get %s\r\n' "$key" >&"$talk"
+{ read -r -t "$limit" _ && read -r -t "$limit" copy; } <&"$talk"
+exec {talk}>&-
 kill -STOP "$daemon"
 expect 'get more7' 'hit nic .* new'
 kill_memcached
 expect 'get more7' 'hit nic .* new'
 library='' start_memcached "$first_port" -m 8
+copy=${copy%$'\r'}
+memcached_answers "add $key 0 0 ${#copy}"$'\r\n'"$copy" STORED || fail "the item is not copied"
 until_true answers 'get more7' 'miss tcp' || fail "a memcached that was replaced is got from: $answer"
 kill_memcached
 start_memcached "$first_port" -m 8 -o hashpower=12
