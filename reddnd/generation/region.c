@@ -206,13 +206,6 @@ bool region_is_bad(const struct region *r, char why[REGION_WHY])
 	return bad;
 }
 
-void region_check(struct region *r)
-{
-	if (r->file && !region_is_bad(r, NULL) && !rnic_region_is_whole(r->file))
-		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
-			r->conf->path, rnic_region_size(r->file));
-}
-
 bool region_is_file(const struct region *r, int fd)
 {
 	return r->file && rnic_region_is_file(r->file, fd);
@@ -229,6 +222,20 @@ static int moved(const struct region *r)
 static bool is_table(const struct region *r)
 {
 	return !r->conf->raw && !r->conf->memcached;
+}
+
+void region_check(struct region *r)
+{
+	if (!r->file || region_is_bad(r, NULL))
+		return;
+	if (!rnic_region_is_whole(r->file))
+		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
+			r->conf->path, rnic_region_size(r->file));
+	else if (is_table(r) && table_is_overwritten(&r->table, r->file))
+		set_bad(r,
+			"file %s has been overwritten with another table, as by cp(1); write another file "
+			"and rename it",
+			r->conf->path);
 }
 
 bool region_is_replaced(const struct region *r)

@@ -48,7 +48,8 @@ void region_close(struct region *r);
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** True: @fd is a descriptor of the file that it has open. */
 bool region_is_file(const struct region *r, int fd);
-/** Looks if the file is still as long as it was; if not, the region is bad from now on. */
+/** Looks if the file is still as long as it was, and a table the same one; if not, the region is bad from now
+ * on. */
 void region_check(struct region *r);
 /** Looks if its file is still at its path: sets @r->moved. True: it is not, as is new. A file without a path
  * is not moved; a memcached replaces its own (memcached.h). One thread. */

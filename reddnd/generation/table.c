@@ -105,7 +105,17 @@ int table_open(struct table *t, const struct rnic_region *file, char *why, size_
 		snprintf(why, n, "its first page cannot be read: %s", strerror(-r));
 		return r;
 	}
+	memcpy(&t->header, page, sizeof(t->header));
 	return table_geometry(page, size, &t->geometry, why, n);
+}
+
+bool table_is_overwritten(const struct table *t, const struct rnic_region *file)
+{
+	struct reddn_table_header now;
+
+	/* what is before the padding never changes */
+	return rnic_region_read(file, 0, &now, sizeof(now)) == 0 &&
+	       memcmp(&now, &t->header, offsetof(struct reddn_table_header, pad)) != 0;
 }
 
 /* The word of the live line at offset @at */

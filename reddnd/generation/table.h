@@ -31,11 +31,15 @@ void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_
 
 struct table {
 	struct table_geometry geometry;
+	struct reddn_table_header header; /* as it was when the table was opened */
 };
 
 /** Reads the geometry from @file. Errors: those of table_geometry() and of reading; @why in words. */
 int table_open(struct table *t, const struct rnic_region *file, char *why, size_t why_size);
 
+/** True if @file has the header of another table now, as after cp(1) on a served file: the NIC may go on to
+ * read pages that the file does not have any more. */
+bool table_is_overwritten(const struct table *t, const struct rnic_region *file);
 /**
  * True if a writer died in the middle of a move: live.moves is odd, and nobody holds the lock of a writer. No
  * miss is certain before the next writer has ended the move, and clients ask again in vain.

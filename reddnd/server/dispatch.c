@@ -299,7 +299,8 @@ static void check_regions(struct dispatch *d, struct session *s)
 		if (live_is_older(d, s)) /* regions of that one have been checked */
 			region_check(o->bound[i].region);
 		if (!s->ended && region_is_bad(o->bound[i].region, NULL))
-			actions_end(d, s, REDDN_WIRE_END_FAILED, "the data of the offload were cut off");
+			actions_end(d, s, REDDN_WIRE_END_FAILED,
+				"the data of the offload were cut off or overwritten");
 	}
 }
 

@@ -139,6 +139,23 @@ truncate -s 1M "$data/bad"
 good_serves "a hole where a table was"
 serves_again "cut while it is served"
 reported tenants '[t["rate"] for t in d] == [54321]' || fail "a limit is forgotten when a file is right again" "$work/ctl.out"
+# the same file, as long as before
+named_table other
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+stay=$child
+until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+cp "$data/other" "$data/bad"
+wait "$stay" && fail "a session on a file that was overwritten goes on" "$work/stay.log"
+until_true grep -q 'region bad cannot be served: file .* has been overwritten with another table' "$work/reddnd.log" ||
+	fail "nothing in the log" "$work/reddnd.log"
+has_other()
+{
+	get bad && grep -q other "$work/get.log"
+}
+until_true has_other || fail "what was written is not served" "$work/get.log" "$work/reddnd.log"
+ok "overwritten while it is served"
+named_table bad
+ctl reload || fail "no reload" "$work/ctl.err"
 rm "$data/bad"
 gets bad || fail "a removed file is served as long as the daemon has it" "$work/get.log" "$work/reddnd.log"
 ok "a removed file is served as long as the daemon has it"
