@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 enum { PATIENCE_S = 1 };
 
@@ -60,10 +62,25 @@ void notify_status(const char *format, ...)
 	send_to_manager(text, -1, MSG_DONTWAIT);
 }
 
+/* Once: each message would say so */
+static void log_refusal(void)
+{
+	static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&logged))
+		log_error("user %u may not send to the service manager at %s, so nothing is kept for the "
+			  "next daemon: start the manager as this user (reddnd-run(8))",
+			(unsigned)geteuid(), getenv("NOTIFY_SOCKET"));
+}
+
 int notify_send(const char *text, int fd)
 {
 	int r = send_to_manager(text, fd, 0);
 
+	if (r == -EACCES) {
+		log_refusal();
+		return r;
+	}
 	return r < 0 ? log_errno(r, "the service manager does not take \"%.*s\"", (int)strcspn(text, "\n"),
 			       text)
 		     : 0;

@@ -13,7 +13,8 @@
 void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Sends lines of KEY=VALUE, with descriptor @fd unless that is -1; waits a second at most. -EAGAIN: the
- * manager did not read meanwhile. Errors have been logged. */
+ * manager did not read meanwhile. -EACCES: this user may not send to it, which is logged once. Other errors
+ * have been logged. */
 int notify_send(const char *text, int fd);
 
 #endif

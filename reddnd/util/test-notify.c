@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/util/notify.h"
 
+#include "reddnd/util/log.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,12 +96,48 @@ static void test_no_manager(void **state)
 	notify_status("READY=1");
 }
 
+/* One line, and not one for each descriptor */
+static void test_refused(void **state)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	char dir[] = "/tmp/test-notify-XXXXXX", *words = NULL;
+	int sock = socket(AF_UNIX, SOCK_DGRAM, 0);
+	uid_t user = geteuid();
+	size_t size;
+	FILE *log = open_memstream(&words, &size);
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/s", dir);
+	assert_int_equal(bind(sock, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	setenv("NOTIFY_SOCKET", sun.sun_path, 1);
+	/* root may send through any directory */
+	assert_int_equal(chmod(dir, 0), 0);
+	if (user == 0)
+		assert_int_equal(seteuid(65534), 0);
+	log_tee(log);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(notify_send("FDSTORE=1", STDERR_FILENO), -EACCES);
+	log_tee(NULL);
+	if (user == 0)
+		assert_int_equal(seteuid(0), 0);
+	fclose(log);
+	assert_non_null(strstr(words, "may not send to the service manager at /tmp/test-notify-"));
+	assert_ptr_equal(strchr(words, '\n'), words + size - 1);
+	free(words);
+	chmod(dir, 0700);
+	unlink(sun.sun_path);
+	rmdir(dir);
+	close(sock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_nobody_reads),
 		cmocka_unit_test(test_no_manager),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,14 @@ grep -qx 'mode 0o700 owner True' "$work/run.log" || fail "others may send to its
 grep -qx 'names mine' "$work/run.log" || fail "not the descriptors of the service" "$work/run.log"
 [[ $UID -ne 0 ]] || grep -qx 'stranger PermissionError' "$work/run.log" || fail "another user may send to it" "$work/run.log"
 ok "only its service stores descriptors"
+other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+chmod 644 "$work/service.py"
+if [[ $UID -eq 0 ]] && "${other[@]}" test -x "$REDDND_RUN"; then
+	TMPDIR=$work/tmp timeout "$limit" "${other[@]}" "$REDDND_RUN" python3 "$work/service.py" >"$work/run.log" 2>&1 ||
+		fail "reddnd-run as another user" "$work/run.log"
+	grep -qx 'names mine' "$work/run.log" || fail "another user's service stores nothing" "$work/run.log"
+	ok "also as another user"
+fi
 [[ -z $(ls "$work/tmp") ]] || fail "left behind: $(ls -R "$work/tmp")"
 TMPDIR=$work/tmp timeout "$limit" "$REDDND_RUN" false && fail "the status of the service is lost"
 [[ -z $(ls "$work/tmp") ]] || fail "left behind: $(ls -R "$work/tmp")"
