@@ -137,8 +137,9 @@ static void put_number(struct gen *g, unsigned bytes)
 }
 
 /* Of whole bytes, of a few bits, of one bit, or any */
-static void put_mask(struct gen *g, unsigned bytes)
+static void put_mask(struct gen *g, unsigned size)
 {
+	const unsigned bytes = size < 8 ? size : 8;
 	uint64_t mask = some_bits(g, bytes);
 
 	switch (below(g, 4)) {

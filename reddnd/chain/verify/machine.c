@@ -230,7 +230,7 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 {
 	bool ours = is_ours(m, &p->r);
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
-	const struct kept *stored = ours || p->moved || p->r.sym != CHAIN_SYM_REGION ? NULL : kept(m, p, i);
+	const struct kept *stored = ours || p->moved ? NULL : kept(m, p, i);
 
 	if (stored) {
 		set_join(c.ours, stored->ours);
