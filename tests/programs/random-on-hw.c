@@ -119,7 +119,8 @@ static void run_as_they_read(void **state)
 		for (unsigned i = 0; r > 0 && i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
 			with[i] += strstr(program.text, FORMS[i]) != NULL;
 	}
-	for (unsigned i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
+	/* the short run of the sanitizers is too short for rare forms */
+	for (unsigned i = 0; programs == 2000 && i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
 		if (!with[i])
 			fail_msg("no program that ran has \"%s\"", FORMS[i]);
 	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
