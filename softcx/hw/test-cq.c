@@ -385,6 +385,15 @@ static void cyclic_srq(void **state)
 	rig_close(&rig);
 }
 
+/* Posts a SEND of 9 bytes from @src, a buffer with the key @key, to where @av leads. */
+static void post_datagram(struct rig_qp *q, const struct mlx5_wqe_av *av, const uint8_t *src, uint32_t key)
+{
+	uint8_t *w = wqe_raw(q, WQE_OP_SEND, 0, 5, SIG, 0);
+
+	memcpy(w + 16, av, sizeof(*av));
+	put_seg(w + 64, src, 9, key);
+}
+
 /* Two devices; a datagram from one to the other, and one that nobody takes. */
 static void datagram(void **state)
 {
@@ -393,7 +402,7 @@ static void datagram(void **state)
 	struct rig_cq ca, cb;
 	struct rig_qp qa, qb;
 	struct mlx5_wqe_av av = {.key.qkey.qkey = htobe32(0x1111), .hop_limit = 1};
-	uint8_t *src, *dst, *w;
+	uint8_t *src, *dst;
 	const uint8_t *cqe;
 	unsigned sum = 0;
 
@@ -414,9 +423,7 @@ static void datagram(void **state)
 	hw_gid_mac(av.rgid, av.rmac);
 	for (int i = 0; i < 2; i++) {
 		av.dqp_dct = htobe32((hw_qpn(qb.qp) + !i * 1000) | 1u << 31);
-		w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
-		memcpy(w + 16, &av, sizeof(av));
-		put_seg(w + 64, src, 9, a.key);
+		post_datagram(&qa, &av, src, a.key);
 	}
 	rig_ring(&qa);
 	rig_run(&a);
@@ -439,9 +446,7 @@ static void datagram(void **state)
 	av.grh_gid_fl = htobe32(1u << 30 | 1u << 20);
 	av.hop_limit = 9;
 	rig_recv(&qb, 1, dst, 128);
-	w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
-	memcpy(w + 16, &av, sizeof(av));
-	put_seg(w + 64, src, 9, a.key);
+	post_datagram(&qa, &av, src, a.key);
 	rig_ring(&qa);
 	rig_run(&a);
 	rig_expect(&ca, CQE_OP_REQ);
@@ -459,9 +464,7 @@ static void datagram(void **state)
 	hw_gid_mac(av.rgid, av.rmac);
 	av.grh_gid_fl = htobe32(1u << 30 | RIG_GID_V1 << 20);
 	rig_recv(&qb, 2, dst, 128);
-	w = wqe_raw(&qa, WQE_OP_SEND, 0, 5, SIG, 0);
-	memcpy(w + 16, &av, sizeof(av));
-	put_seg(w + 64, src, 9, a.key);
+	post_datagram(&qa, &av, src, a.key);
 	rig_ring(&qa);
 	rig_run(&a);
 	rig_expect(&ca, CQE_OP_REQ);
