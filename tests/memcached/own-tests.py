@@ -19,7 +19,8 @@ SUMS = {
     "1.6.38": "074076ab3e889e16e763c6a3e5cadacc6696979dbb8c473bbf871d498b19b1a0",
 }
 POOL = "pool/main/m/memcached/memcached_%s.orig.tar.xz"
-TESTS = "64bit bogus-commands cas evictions flags getandtouch getset incrdecr issue_42 line-lengths multiversioning noreply slabs-reassign2 stats-conns stats-detail touch".split()
+# not issue_42, which starts memcached with -o no_modern
+TESTS = "64bit bogus-commands cas evictions flags getandtouch getset incrdecr line-lengths multiversioning noreply slabs-reassign2 stats-conns stats-detail touch".split()
 JOBS = 4
 
 
