@@ -158,7 +158,6 @@ static const struct settings_rule top_rules[] = {
 	{"metrics", "\"address:port\"", SETTINGS_PARSE(SETTINGS_STRING, parse_metrics)},
 	{"connect_timeout", "a time of at least 1 s, as in \"10s\"", SETTINGS_TIME, CATALOG(connect_timeout),
 		SECOND_US},
-	{"spare_time", "a time, as in \"1s\"", SETTINGS_TIME, CATALOG(spare_time)},
 	{"refusal_rate", "a number", SETTINGS_NUMBER, CATALOG(refusal_rate), 1, 1000000},
 	{"source_prefix", "a number of bits", SETTINGS_NUMBER, CATALOG(source_bits), 32, 128},
 	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
@@ -349,7 +348,6 @@ static int load(const struct settings *from, struct catalog **out, char **errors
 	l.catalog = catalog;
 	catalog->arena = 256ull << 20;
 	catalog->connect_timeout = 10 * SECOND_US;
-	catalog->spare_time = SECOND_US;
 	catalog->refusal_rate = 1;
 	catalog->source_bits = 64;
 	l.errors = open_memstream(errors, &size);

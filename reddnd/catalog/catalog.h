@@ -152,7 +152,6 @@ struct catalog {
 	char *control;    /* NULL: not set */
 	uint64_t arena;
 	uint64_t connect_timeout;             /* us */
-	uint64_t spare_time;                  /* us (session/spares.h) */
 	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
 	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
 	uint8_t engine;                       /* enum catalog_engine, of offloads that do not set it */

@@ -162,7 +162,7 @@ static const struct conf_mistake top_mistakes[] = {
 		"c:1: unknown setting \"lisen\" in the configuration; did you mean \"listen\"?\n"},
 	{"\nzebra = 3;\n", "c:2: unknown setting \"zebra\" in the configuration; known are listen, device, "
 			   "control, metrics, "
-			   "connect_timeout, spare_time, refusal_rate, source_prefix, arena, engine, "
+			   "connect_timeout, refusal_rate, source_prefix, arena, engine, "
 			   "executors, fenced_enables, "
 			   "programs, regions, "
 			   "offloads, tenants\n"},
@@ -189,9 +189,10 @@ static const struct conf_mistake top_mistakes[] = {
 					 "of at most 107 characters\n"},
 	{"connect_timeout = \"10ms\";\n",
 		"c:1: \"connect_timeout\" is \"10ms\"; it must be a time of at least 1 s, as in \"10s\"\n"},
-	{"spare_time = 1;\n", "c:1: \"spare_time\" has the wrong type; it must be a time, as in \"1s\"\n"},
-	{"spare_time = \"99999999999h\";\n",
-		"c:1: \"spare_time\" is \"99999999999h\"; it must be at most 720h\n"},
+	{"connect_timeout = 10;\n", "c:1: \"connect_timeout\" has the wrong type; it must be a time of at "
+				    "least 1 s, as in \"10s\"\n"},
+	{"connect_timeout = \"99999999999h\";\n",
+		"c:1: \"connect_timeout\" is \"99999999999h\"; it must be at most 720h\n"},
 	{"fenced_enables = 1;\n", "c:1: \"fenced_enables\" has the wrong type; it must be true or false\n"},
 	{"refusal_rate = 0;\n", "c:1: \"refusal_rate\" is 0; it must be a number from 1 to 1000000\n"},
 	{"source_prefix = 129;\n",

@@ -159,7 +159,7 @@ static const char *check_session(const struct ledger_head *head, const struct le
 {
 	const struct ledger_session *s = &slot->session;
 
-	if (!is_number(head, s->number) || !is_number(head, s->queues) || s->further >= MAX_CONNECTIONS)
+	if (!is_number(head, s->number) || s->further >= MAX_CONNECTIONS)
 		return "a session has an impossible number";
 	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
 		return "a session is neither one thing nor the other";
@@ -265,13 +265,7 @@ static const char *check_numbers(const struct ledger_view *v, uint64_t *values)
 	for (uint32_t i = 0; i < v->head.used; i++)
 		if (is_session(&v->slots[i]))
 			values[n++] = v->slots[i].session.number;
-	if (has_twins(values, n))
-		return "two sessions have one number";
-	n = 0;
-	for (uint32_t i = 0; i < v->head.used; i++)
-		if (is_session(&v->slots[i]))
-			values[n++] = v->slots[i].session.queues;
-	return has_twins(values, n) ? "two sessions have one number for their queues" : NULL;
+	return has_twins(values, n) ? "two sessions have one number" : NULL;
 }
 
 static const char *check_ids(const struct ledger_view *v, uint64_t *values)

@@ -9,9 +9,6 @@
  *
  *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
  *
- * or, if another session gets its queues (reddnd/session/spares.h), from ENDING to BUILDING: until then the
- * next daemon would destroy them.
- *
  * and while it is LIVE no object is added to it or taken from it. A master queue pair, which the next daemon
  * makes anew, is BUILDING for as long as it exists. Every step is one store, after all stores before it. A
  * handle is written right after its object was made, and cleared right after it was destroyed. So whenever
@@ -26,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 13,
+	LEDGER_VERSION = 14,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -154,7 +151,6 @@ struct ledger_cpu {
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
 			    above LEDGER_CONNECTION_SHIFT */
-	uint64_t queues; /* the same of its queues: of the one that they were made for */
 	uint64_t secret; /* of the first connection: shows that a further one comes from the same client */
 	uint64_t since;  /* CLOCK_MONOTONIC, us */
 	uint64_t image;  /* hash of what its instances are written from */

@@ -313,12 +313,6 @@ void ledger_ending(struct ledger_slot *slot)
 	store(&slot->state, LEDGER_ENDING);
 }
 
-void ledger_reuse(struct ledger_slot *slot)
-{
-	memset(slot->room, 0, sizeof(slot->room));
-	store(&slot->state, LEDGER_BUILDING);
-}
-
 static bool is_empty(const struct ledger_slot *slot)
 {
 	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)

@@ -56,9 +56,6 @@ bool ledger_has_request(const struct ledger *ledger, uint32_t id);
 struct ledger_slot *ledger_take(struct ledger *ledger, enum ledger_kind kind);
 void ledger_live(struct ledger_slot *slot);
 void ledger_ending(struct ledger_slot *slot);
-/** A slot that is ENDING, with all that it has, becomes that of another session: BUILDING, and empty but for
- * its objects. */
-void ledger_reuse(struct ledger_slot *slot);
 /** The slot is FREE; or ENDING for good if the device did not let go of all that is in it. */
 void ledger_drop(struct ledger *ledger, struct ledger_slot *slot);
 

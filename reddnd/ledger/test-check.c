@@ -125,18 +125,6 @@ static void same_number(struct test_daemon *d)
 		other->object[i].handle += 100;
 }
 
-static void same_queues(struct test_daemon *d)
-{
-	same_number(d);
-	d->session->session.number = 2;
-	ledger_head(d->ledger)->last_session = 2;
-}
-
-static void queues_ahead(struct test_daemon *d)
-{
-	d->session->session.queues = 2;
-}
-
 static void cqes_ahead(struct test_daemon *d)
 {
 	for (struct ledger_object *o = d->session->object; o < d->session->object + LEDGER_OBJECTS; o++)
@@ -250,9 +238,7 @@ static void refusals(void **state)
 		{same_handle, "two objects have one handle"},
 		{same_id, "two connections have one id"},
 		{same_number, "two sessions have one number"},
-		{same_queues, "two sessions have one number for their queues"},
 		{number_ahead, "a session has an impossible number"},
-		{queues_ahead, "a session has an impossible number"},
 		{cqes_ahead, "a queue has an impossible size"},
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},

@@ -61,7 +61,7 @@ struct test_daemon test_daemon_begin(void)
 	test_make_qp(d.session, 6, 8192);
 	s = &d.session->session;
 	ledger_head(d.ledger)->last_session = 1;
-	s->number = s->queues = 1;
+	s->number = 1;
 	s->cm_id = 8;
 	ledger_set_name(s->tenant, "default");
 	ledger_set_name(s->offload, "users");

@@ -33,7 +33,6 @@ static void make(struct queues *q, uint64_t number)
 
 	assert_int_equal(rnic_device_take_slot(dev, LEDGER_SESSION, &q->slot), 0);
 	q->slot->session = (struct ledger_session){.number = number,
-		.queues = number,
 		.cm_id = (uint32_t)number,
 		.depth = 16,
 		.slots = 64,

@@ -4,7 +4,6 @@
 #include "reddnd/server/report.h"
 #include "reddnd/session/group.h"
 #include "reddnd/session/queues.h"
-#include "reddnd/session/spares.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>
@@ -284,9 +283,6 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 	if (!first)
 		ledger_set_last_session(rnic_device_ledger(a->parts.dev), ++*a->last_id);
 	r = session_new(&s, *a->last_id, first, &a->parts, admitted, client, now);
-	/* Those of others who have left may have what is missing */
-	if (r < 0 && spares_clear(a->parts.spares))
-		r = session_new(&s, *a->last_id, first, &a->parts, admitted, client, now);
 	if (r == 0)
 		return s;
 	if (r == -ENOSPC || r == -ENOMEM)

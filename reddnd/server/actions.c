@@ -15,12 +15,12 @@
 
 enum { MS = 1000 };
 
-void actions_drop(struct dispatch *d, struct session *s, bool intact)
+void actions_drop(struct dispatch *d, struct session *s)
 {
 	timers_end(s);
 	late_remove(&d->late, s);
 	budgets_end(&d->budgets, s);
-	session_end(s, intact);
+	session_end(s);
 	pacer_forget(&d->shared->pacer, s);
 	live_remove(d, s);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
@@ -39,7 +39,6 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 	const struct end_reason_query query = {.session = session_number(first),
 		.slot_addr = first->queues.env.slot_addr,
 		.slot_rkey = first->queues.env.slot_rkey};
-	bool intact = reason == REDDN_WIRE_END_CLIENT;
 
 	if (first->ended)
 		return;
@@ -53,8 +52,8 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 	end_reasons_add(&d->shared->record->end_reasons, first->client.address,
 		d->shared->record->enforcement.source_bits, &query, reason, text);
 	for (c = first->further; c; c = c->further)
-		actions_drop(d, c, intact);
-	actions_drop(d, first, intact);
+		actions_drop(d, c);
+	actions_drop(d, first);
 }
 
 void actions_limits_changed(struct dispatch *d, struct session *s)

@@ -20,8 +20,8 @@ void actions_take(struct dispatch *d, struct session *s, const struct action *ac
 void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text);
 /** The same of one whose client has left, with the verdict that it did not wait for. */
 void actions_left(struct dispatch *d, struct session *s, const char *why);
-/** The same of one connection that has begun no session: nobody learns of it. @intact: session_end(). */
-void actions_drop(struct dispatch *d, struct session *s, bool intact);
+/** The same of one connection that has begun no session: nobody learns of it. */
+void actions_drop(struct dispatch *d, struct session *s);
 
 /** The limits of @s have changed. */
 void actions_limits_changed(struct dispatch *d, struct session *s);

@@ -13,7 +13,7 @@
 static void drop(struct dispatch *d, struct session *s)
 {
 	executors_remove(d->executors, s);
-	actions_drop(d, s, false);
+	actions_drop(d, s);
 }
 
 void adoption_add(struct dispatch *d, struct session *s)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/collect.h"
 
-#include "reddnd/generation/generation.h"
 #include "reddnd/server/actions.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/instances.h"
@@ -37,12 +36,6 @@ void collect_drain(struct dispatch *d)
 		actions_judge(d, s, &v);
 }
 
-/* The offload and the tenant of a session from before a reload may be gone */
-static bool is_in_force(const struct dispatch *d, const struct session *s)
-{
-	return !s->foreign && s->offload->generation->catalog == d->acceptor.generation->catalog;
-}
-
 /* The QPN of a queue that is gone may come again with the next session: no CQE of it may be left by then */
 void collect_reap(struct dispatch *d)
 {
@@ -52,8 +45,7 @@ void collect_reap(struct dispatch *d)
 		TAILQ_REMOVE(&d->ended, s, link);
 		session_destroy_qps(s);
 		collect_drain(d);
-		if (!is_in_force(d, s) || !spares_put(&d->spares, s))
-			session_free(s);
+		session_free(s);
 	}
 }
 

@@ -80,14 +80,6 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 		dispatch_check_budget(d, s, clock_us());
 }
 
-static struct session *find_by_queues(const struct dispatch *d, uint64_t number)
-{
-	struct session *s;
-
-	HASH_FIND(by_queues, d->by_queues, &number, sizeof(number), s);
-	return s;
-}
-
 static int lose(struct dispatch *d)
 {
 	report_device_lost(d->shared->events, rnic_device_name(d->dev));
@@ -113,7 +105,7 @@ static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *ar
 			cq_pool_event(&d->completions.pool, cookie);
 			continue;
 		}
-		s = find_by_queues(d, cookie >> SESSION_COOKIE_BITS);
+		s = live_find(d, cookie >> SESSION_COOKIE_BITS);
 		if (s)
 			on_session_event(d, s, cookie & part);
 	}
@@ -215,8 +207,7 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		.parts = {.dev = parts->dev,
 			.device = parts->device,
 			.arena = parts->arena,
-			.cq_pool = &d->completions.pool,
-			.spares = &d->spares},
+			.cq_pool = &d->completions.pool},
 		.end_reasons = &d->shared->record->end_reasons,
 		.sessions = &d->sessions,
 		.enforcement = &d->shared->record->enforcement,
@@ -230,8 +221,6 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		r = watch(d, parts->event);
 	if (r == 0)
 		r = executors_new(&d->executors, parts->event, parts->dev, collect_executed, d);
-	if (r == 0)
-		r = spares_init(&d->spares, parts->event);
 	if (r < 0)
 		return r;
 	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->device, parts->registrar,
@@ -252,7 +241,6 @@ void dispatch_deinit(struct dispatch *d)
 		actions_end(d, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
 	if (d->dev)
 		collect_reap(d);
-	spares_deinit(&d->spares);
 	executors_free(d->executors);
 	late_deinit(&d->late);
 	budgets_deinit(&d->budgets);
@@ -284,8 +272,6 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 	d->shared->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->shared->refusals, catalog->refusal_rate, clock_us());
 	d->arrivals.connect_timeout = catalog->connect_timeout;
-	d->spares.keep_us = catalog->spare_time;
-	spares_clear(&d->spares);
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);
@@ -367,7 +353,6 @@ void dispatch_lose(struct dispatch *d)
 	HASH_ITER (by_id, d->sessions, s, next)
 		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has lost its device");
 	collect_reap(d);
-	spares_clear(&d->spares);
 }
 
 void dispatch_count(struct dispatch *d)

@@ -25,17 +25,15 @@
 #include "reddnd/server/late.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
-#include "reddnd/session/spares.h"
 
 struct dispatch {
 	struct rnic_cm *cm;
 	struct rnic_device *dev;
 	struct shared *shared;
 	sd_event_source *cm_source, *queue_source, *async_source, *round_timer;
-	struct session *sessions;  /* live.h: by_id */
-	struct session *by_queues; /* the same */
-	unsigned nsessions;        /* one of several connections is one */
-	unsigned nolder;           /* connections whose offload is not of the generation for new ones */
+	struct session *sessions; /* live.h: by_id */
+	unsigned nsessions;       /* one of several connections is one */
+	unsigned nolder;          /* connections whose offload is not of the generation for new ones */
 	TAILQ_HEAD(, session) ended;
 	struct acceptor acceptor;
 	struct arrivals arrivals;
@@ -43,7 +41,6 @@ struct dispatch {
 	struct late late;
 	struct timers timers;
 	struct budgets budgets;
-	struct spares spares;
 	struct executors *executors;
 	int (*lost)(void *arg);
 	void *lost_arg;

@@ -20,7 +20,6 @@ bool live_is_older(const struct dispatch *d, const struct session *s)
 void live_add(struct dispatch *d, struct session *s)
 {
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
-	HASH_ADD(by_queues, d->by_queues, queues.number, sizeof(s->queues.number), s);
 	completions_add(&d->completions, s);
 	d->nsessions += session_is_first(s);
 	d->nolder += live_is_older(d, s);
@@ -29,7 +28,6 @@ void live_add(struct dispatch *d, struct session *s)
 void live_remove(struct dispatch *d, struct session *s)
 {
 	HASH_DELETE(by_id, d->sessions, s);
-	HASH_DELETE(by_queues, d->by_queues, s);
 	completions_remove(&d->completions, s);
 	d->nsessions -= session_is_first(s);
 	d->nolder -= live_is_older(d, s);

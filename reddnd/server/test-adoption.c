@@ -30,7 +30,7 @@ static struct shared shared;
 
 int __wrap_timers_begin(struct timers *t, struct session *s);
 void __wrap_accounting_update(struct accounting *a, struct session *s);
-void __wrap_session_end(struct session *s, bool intact);
+void __wrap_session_end(struct session *s);
 
 int __wrap_timers_begin(struct timers *t, struct session *s)
 {
@@ -44,9 +44,8 @@ void __wrap_accounting_update(struct accounting *a, struct session *s)
 	(void)s;
 }
 
-void __wrap_session_end(struct session *s, bool intact)
+void __wrap_session_end(struct session *s)
 {
-	(void)intact;
 	s->ended = true;
 }
 
@@ -70,7 +69,7 @@ static int setup(void **state)
 			.tenant = &tenant,
 			.slot = &slots[i],
 			.client.peer = "a client",
-			.queues = {.number = NUMBER + i, .qpn = QPN + i}};
+			.queues = {.qpn = QPN + i}};
 	return shared.record && shared.events ? 0 : -1;
 }
 
@@ -78,7 +77,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	HASH_CLEAR(by_id, d.sessions);
-	HASH_CLEAR(by_queues, d.by_queues);
 	HASH_CLEAR(by_qpn, d.completions.by_qpn);
 	events_free(shared.events);
 	free(shared.record);

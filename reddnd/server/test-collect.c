@@ -79,14 +79,6 @@ void session_free(struct session *s)
 	fail();
 }
 
-bool spares_put(struct spares *sp, struct session *s)
-{
-	(void)sp;
-	(void)s;
-	fail();
-	return false;
-}
-
 /* ---- in place of completions, accounting and timers ---- */
 
 void completions_begin_round(struct completions *c)

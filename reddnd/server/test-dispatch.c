@@ -32,7 +32,6 @@ int __wrap_completions_init(struct completions *c, struct rnic_device *dev, stru
 	struct accounting *accounting);
 int __wrap_executors_new(
 	struct executors **e, sd_event *event, struct rnic_device *dev, int (*wanted)(void *arg), void *arg);
-int __wrap_spares_init(struct spares *sp, sd_event *event);
 int __wrap_arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, unsigned device,
 	struct worker *registrar, const struct arrivals_ops *ops, void *arg);
 
@@ -104,13 +103,6 @@ int __wrap_executors_new(
 	(void)dev;
 	(void)wanted;
 	(void)arg;
-	return 0;
-}
-
-int __wrap_spares_init(struct spares *sp, sd_event *event)
-{
-	(void)sp;
-	(void)event;
 	return 0;
 }
 

@@ -109,14 +109,6 @@ static void arm_again(struct session *s, unsigned part, struct rnic_cq *cq)
 	rnic_cq_arm(cq, true);
 }
 
-/* The event was of a queue pair that the session before had (spares.h), and nobody had read it */
-static bool is_of_another(const struct session *s, unsigned part)
-{
-	const struct rnic_qp *qp = session_qp(s, part);
-
-	return s->queues.number != s->id && qp && rnic_qp_is_broken(qp) == 0;
-}
-
 int session_event(struct session *s, unsigned cookie, struct verdict *v)
 {
 	unsigned part = cookie & ~(unsigned)SESSION_COOKIE_QP;
@@ -129,8 +121,6 @@ int session_event(struct session *s, unsigned cookie, struct verdict *v)
 		session_fault(s, part, &cqe, v);
 		return 1;
 	}
-	if (cookie & SESSION_COOKIE_QP && is_of_another(s, part))
-		return 0;
 	if (cookie & SESSION_COOKIE_QP) {
 		verdict_set(v, VERDICT_QUEUE, true, "the device reports that queue pair %#x is broken",
 			session_qpn(s, part));

@@ -50,7 +50,7 @@ static int place(struct queue_layout *l, const struct ledger_slot *slot)
 		if (!(part & SESSION_COOKIE_QP) != (o->type == LEDGER_CQ))
 			return -EBADMSG;
 		q = queue_of(l, part & ~(unsigned)SESSION_COOKIE_QP);
-		if (!q || o->cookie >> SESSION_COOKIE_BITS != slot->session.queues)
+		if (!q || o->cookie >> SESSION_COOKIE_BITS != slot->session.number)
 			return -EBADMSG;
 		if (o->type == LEDGER_QP)
 			place_qp(q, o);

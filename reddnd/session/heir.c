@@ -51,7 +51,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 /* A loop without a bound gets its credits from a daemon that knows its program */
 static bool has_loop(const struct ledger_slot *slot)
 {
-	const uint64_t cookie = slot->session.queues << SESSION_COOKIE_BITS | SESSION_LOOP;
+	const uint64_t cookie = slot->session.number << SESSION_COOKIE_BITS | SESSION_LOOP;
 
 	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
 		if (o->type == LEDGER_CQ && o->cookie == cookie)
@@ -273,7 +273,6 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->secret = l->secret;
 	s->connections = 1;
 	s->image = l->image;
-	s->queues.number = l->queues;
 	s->since = l->since < now ? l->since : now;
 	s->tenant = t;
 	s->domain = &t->domain[parts->device];

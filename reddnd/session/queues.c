@@ -5,7 +5,6 @@
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/group.h"
-#include "reddnd/session/queues-code.h"
 #include "reddnd/session/silence.h"
 
 #include <endian.h>
@@ -27,7 +26,7 @@ static int make_cq(struct session *s, unsigned part, const struct queue_layout_q
 		.db_off = l->cq_db_off,
 		.log_size = l->cq_log_size,
 		.overrun_ignore = true,
-		.cookie = s->queues.number << SESSION_COOKIE_BITS | part,
+		.cookie = s->id << SESSION_COOKIE_BITS | part,
 	};
 
 	return rnic_cq_init(cq, &s->queues.block, &attr);
@@ -42,7 +41,7 @@ static int make_recycler(struct session *s)
 		.db_off = l->qp_db_off,
 		.send_cq = &s->recycler.cq,
 		.managed = true,
-		.cookie = s->queues.number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
 	};
 	int r = make_cq(s, SESSION_RECYCLER, l, &s->recycler.cq);
 
@@ -65,13 +64,14 @@ static int make_qp(struct session *s, unsigned q)
 		.max_message = q == 0 ? s->offload->max_message : 0,
 		.managed = true,
 		.managed_rq = q == 0 && l->recycled,
-		.cookie = s->queues.number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
+		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | q,
 	};
 
 	return rnic_qp_init(&s->queues.qp[q], &s->queues.block, &qp);
 }
 
-int session_queues_make_code(struct session *s)
+/* Makes them in the block, or finds them if that was adopted */
+static int make_queues(struct session *s)
 {
 	const struct queue_layout *l = &s->queues.layout;
 	const struct chain_image *img = s->offload->img;
@@ -84,40 +84,15 @@ int session_queues_make_code(struct session *s)
 		r = make_recycler(s);
 	if (r == 0 && s->offload->program->loop)
 		r = session_loop_new(&qs->loop, &s->loops, s->offload->program, s->offload->conf->loop_rate,
-			&qs->block, &l->loop, qs->number << SESSION_COOKIE_BITS | SESSION_LOOP,
-			qs->number << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
-	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
+			&qs->block, &l->loop, s->id << SESSION_COOKIE_BITS | SESSION_LOOP,
+			s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_LOOP);
+	for (unsigned q = 0; q < img->nqueues && r == 0; q++)
 		r = make_qp(s, q);
+	qs->qpn = qs->qp[0].qpn;
 	return r;
-}
-
-static int make_client_qp(struct session *s)
-{
-	int r = make_qp(s, 0);
-
-	if (r == 0)
-		s->queues.qpn = s->queues.qp[0].qpn;
-	return r;
-}
-
-/* Makes them, or finds them if the block was adopted */
-static int make_queues(struct session *s)
-{
-	int r = session_queues_make_code(s);
-
-	return r == 0 ? make_client_qp(s) : r;
 }
 
 /* ---- the environment of the chain ---- */
-
-void session_queues_begin_at(const struct session *s, struct chain_env *env)
-{
-	env->recv_before = s->queues.cq[0].first;
-	env->queue[0].before = s->recycler.reply_cq.first;
-	for (unsigned q = 1; q < s->offload->img->nqueues; q++)
-		env->queue[q].before = s->queues.cq[q].first;
-	env->recycler.before = s->recycler.cq.first;
-}
 
 static void fill_queues(struct session *s)
 {
@@ -127,7 +102,6 @@ static void fill_queues(struct session *s)
 
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
-	session_queues_begin_at(s, env);
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
@@ -210,18 +184,6 @@ int session_queues_make(struct session *s, struct rnic_arena *arena, const struc
 	return r == 0 ? fill_env(s, request) : r;
 }
 
-/* Nothing of the session before is left in the memory that the chain can reach, as if it were new */
-int session_queues_reuse(struct session *s, const struct request *request)
-{
-	const struct queue_layout *l = &s->queues.layout;
-	int r;
-
-	memset(s->queues.block.mem + l->code_off, 0, l->code_size);
-	s->queues.env = (struct chain_env){0};
-	r = make_client_qp(s);
-	return r == 0 ? fill_env(s, request) : r;
-}
-
 /* ---- taking over ---- */
 
 int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request)
@@ -292,7 +254,7 @@ int session_queues_arm(struct session *s)
 	return 0;
 }
 
-int session_queues_connect_code(struct session *s)
+static int connect_code(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
 	int r = 0;
@@ -337,10 +299,8 @@ static void arm_cqs(struct session *s)
 
 int session_queues_start(struct session *s)
 {
-	int r = 0;
+	int r = connect_code(s);
 
-	if (!s->queues.connected)
-		r = session_queues_connect_code(s);
 	if (r == 0 && s->queues.loop)
 		r = session_loop_start(s->queues.loop, &s->first->loops,
 			s->first->connections + !session_is_first(s), &s->domain->master);
@@ -355,21 +315,6 @@ int session_queues_start(struct session *s)
 
 /* ---- ending ---- */
 
-/* RESET flushes nothing: no CQE comes, and no event. From there queues can serve another session. What is in
- * RESET may be enabled by those that are not yet (rnic_observed.reset_drops_enables), but a queue that is
- * gone must not be: so the queue pair of the client goes last, and without a RESET, as with a process that
- * dies (Linux hw/mlx5/devx.c, devx_obj_cleanup). After that nothing writes to the client. If the device does
- * not let go of it, it may enable what it did: that serves nobody else. */
-static int reset_code(struct session *s)
-{
-	int r = s->recycler.qp.dev ? rnic_qp_reset(&s->recycler.qp) : 0;
-
-	for (unsigned q = 1; q < CHAIN_MAX_QUEUES && r == 0; q++)
-		if (s->queues.qp[q].dev)
-			r = rnic_qp_reset(&s->queues.qp[q]);
-	return r == 0 ? rnic_qp_deinit(&s->queues.qp[0]) : r;
-}
-
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
  * waits: nothing answers or writes to the client after that. If the heads are in that queue, nothing enables
@@ -377,12 +322,11 @@ static int reset_code(struct session *s)
  * next. The recycler waits for the queue of the client, and stops before it: it restores no WQE of a request
  * that is under way.
  */
-static void stop_all(struct session *s)
+void session_queues_stop(struct session *s)
 {
-	/* a spare has no offload, and nothing enables its queues */
-	const struct chain_image *img = s->offload ? s->offload->img : NULL;
-	unsigned start = img ? chain_start_queue(img) : 0;
+	unsigned start = chain_start_queue(s->offload->img);
 
+	session_queues_started(s); /* to enable a queue that has stopped is an error of the master QP */
 	rnic_qp_stop(&s->recycler.qp);
 	rnic_qp_stop(&s->queues.qp[0]);
 	if (start)
@@ -393,27 +337,12 @@ static void stop_all(struct session *s)
 			rnic_qp_stop(&s->queues.qp[q]);
 }
 
-void session_queues_stop(struct session *s)
-{
-	session_queues_started(s); /* to enable a queue that has stopped is an error of the master QP */
-	s->intact = s->intact && reset_code(s) == 0;
-	if (!s->intact)
-		stop_all(s);
-}
-
-static void destroy_code_qps(struct session *s)
-{
-	for (unsigned q = 1; q < CHAIN_MAX_QUEUES; q++)
-		rnic_qp_deinit(&s->queues.qp[q]);
-	rnic_qp_deinit(&s->recycler.qp);
-}
-
 void session_destroy_qps(struct session *s)
 {
 	session_loop_destroy_qp(s->queues.loop);
-	rnic_qp_deinit(&s->queues.qp[0]);
-	if (!s->intact)
-		destroy_code_qps(s);
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		rnic_qp_deinit(&s->queues.qp[q]);
+	rnic_qp_deinit(&s->recycler.qp);
 }
 
 static void destroy_cqs(struct session *s)
@@ -424,17 +353,10 @@ static void destroy_cqs(struct session *s)
 	rnic_cq_deinit(&s->recycler.reply_cq);
 }
 
-void session_queues_destroy_code(struct session *s)
-{
-	destroy_code_qps(s);
-	destroy_cqs(s);
-}
-
 /* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are
  * destroyed before the memory that they work on. */
 void session_queues_destroy(struct session *s)
 {
-	s->intact = false;
 	session_queues_stop(s);
 	session_destroy_qps(s);
 	session_loop_free(s->queues.loop);

@@ -13,8 +13,6 @@
  * reports, logged.
  */
 int session_queues_make(struct session *s, struct rnic_arena *arena, const struct request *request);
-/** The same with those of a session that ended (restart.h): only the queue pair of the client is made. */
-int session_queues_reuse(struct session *s, const struct request *request);
 /** Stops all of them, destroys them, and frees their memory. Fine on queues that were never made. */
 void session_queues_destroy(struct session *s);
 
@@ -37,8 +35,7 @@ int session_queues_start(struct session *s);
 /** Waits for that, and for RECVs that were enabled meanwhile (posting.h). An error that the master QP has
  * logged: the session cannot go on. */
 int session_queues_started(struct session *s);
-/** Moves the QPs to the error state, or those of an intact session to RESET, and destroys that of its client:
- * they execute nothing any more. */
+/** Moves the QPs to the error state: they execute nothing any more. */
 void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */

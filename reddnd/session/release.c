@@ -5,9 +5,6 @@
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/queues.h"
-#include "reddnd/session/restart.h"
-
-#include <errno.h>
 
 /* What it claimed of the windows of the daemon before this one, when it was taken over */
 static void release_windows(struct session *s)
@@ -33,9 +30,9 @@ void session_release(struct session *s)
 	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
 }
 
-/* All but what it has of the device */
-static void leave(struct session *s)
+void session_free(struct session *s)
 {
+	session_release(s);
 	rnic_conn_free(s->client.conn);
 	tenant_refund(s->tenant, &s->charge);
 	if (s->adopted)
@@ -43,31 +40,5 @@ static void leave(struct session *s)
 	if (!s->foreign)
 		generation_leave(s->offload);
 	foreign_free(s->foreign);
-}
-
-void session_free(struct session *s)
-{
-	session_release(s);
-	leave(s);
-	free(s);
-}
-
-int session_make_spare(struct session *s)
-{
-	int r = s->intact ? session_restart(s) : -EINVAL;
-
-	if (r < 0)
-		return r;
-	tenant_ref(s->tenant);
-	leave(s);
-	s->offload = NULL;
-	s->first = s->further = NULL;
-	return 0;
-}
-
-void session_free_spare(struct session *s)
-{
-	session_release(s);
-	tenant_unref(s->tenant);
 	free(s);
 }

@@ -10,7 +10,6 @@
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/session/release.h"
-#include "reddnd/session/spares.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -33,20 +32,14 @@ static int charge_pool(struct session *s, struct cq_pool *pool)
 static int record(struct session *s, struct rnic_device *dev, const struct request *request)
 {
 	struct ledger_session *l;
-	int r = 0;
+	int r = rnic_device_take_slot(dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
 
-	if (s->slot)
-		ledger_reuse(s->slot);
-	else
-		r = rnic_device_take_slot(
-			dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
 	if (r < 0 || !s->slot)
 		return r;
 	l = &s->slot->session;
 	l->number = s->id;
 	l->secret = s->secret;
 	l->since = s->since;
-	l->queues = s->queues.number;
 	l->image = s->image;
 	l->cm_id = rnic_conn_id(s->client.conn);
 	l->recycled = s->queues.layout.recycled;
@@ -65,8 +58,7 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 
 static int begin(struct session *s, struct rnic_arena *arena, const struct request *request)
 {
-	int r = s->queues.connected ? session_queues_reuse(s, request)
-				    : session_queues_make(s, arena, request);
+	int r = session_queues_make(s, arena, request);
 
 	if (r == 0)
 		r = session_queues_arm(s);
@@ -110,11 +102,10 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->domain = &a->tenant->domain[parts->device];
 	s->charge = a->charge;
 	s->client = *client;
-	s->queues.number = s->id;
 	s->queues.layout = *layouts_of_depth(a->offload, a->request.depth);
 	s->image = layouts_image(a->offload, &s->queues.layout);
 	r = first ? 0 : begin_group(s, now);
-	if (r == 0 && !spares_take(parts->spares, s))
+	if (r == 0)
 		r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
@@ -147,25 +138,9 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 		rep->flags = REDDN_REP_SENDS;
 }
 
-/* Code may enable a queue that is in RESET already: the queues of the next session must not run from that,
- * nor those of this one fail */
-static bool can_be_reset(const struct session *s)
-{
-	return rnic_device_caps(rnic_pd_device(s->domain->pd))->observed.reset_drops_enables;
-}
-
-/* A CQ that a session had alone may have overflowed when its queue pair was stopped (rnic/cq-pool.h) */
-static bool can_serve_another(const struct session *s)
-{
-	bool alone = s->queues.pool_cq && s->queues.pool_cq->alone;
-
-	return !s->cpu && !s->adopted && !s->foreign && !s->queues.loop && !alone && can_be_reset(s);
-}
-
-void session_end(struct session *s, bool intact)
+void session_end(struct session *s)
 {
 	s->ended = true;
-	s->intact = intact && can_serve_another(s);
 	if (s->slot)
 		ledger_ending(s->slot);
 	session_queues_stop(s);

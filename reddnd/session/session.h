@@ -5,8 +5,6 @@
  * hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
- *   restart.h    makes those of a session that ended ready for another
- *   spares.h     keeps these
  *   release.h    gives back what a session has
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   group.h      several connections
@@ -51,7 +49,6 @@ struct session_client {
 };
 
 struct session_queues {
-	uint64_t number; /* what their events carry: of the session that they were made for */
 	struct queue_layout layout;
 	struct rnic_block block;
 	/* By queue of the chain */
@@ -64,7 +61,6 @@ struct session_queues {
 	struct cq_pool *pool;
 	struct cq_pool_queue *pool_cq; /* where replies complete; NULL if the chain is recycled */
 	uint32_t pool_cqes;            /* charged to pool_cq */
-	bool connected;                /* those of the code, of a session that ended */
 	bool starting;                 /* session_queues_started() waits until the NIC has begun */
 };
 
@@ -181,13 +177,11 @@ struct session {
 	bool adopted;              /* a daemon before this one made it */
 	bool resuming;             /* and CQEs come that it has taken, as well as others */
 	bool ended;                /* to be freed; what it still does is ignored */
-	bool intact;               /* and its queues can serve another session */
-	uint64_t kept_until;       /* as a spare (spares.h); us */
 	bool finished;             /* instances finished that are not armed again */
 	unsigned late_at;          /* its entry in server/late.h, from 1; 0: none */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
-	/* of the server, its queues.number, of its completions, of its executor */
-	UT_hash_handle by_id, by_queues, by_qpn, by_thread;
+	/* of the server, of its completions, of its executor */
+	UT_hash_handle by_id, by_qpn, by_thread;
 };
 
 /** What sessions are made from. */
@@ -197,11 +191,10 @@ struct session_parts {
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
 	struct rnic_plain_events *plain_events; /* cookies: number of the session */
-	struct spares *spares;
 };
 
-/** Events carry cookies: queues.number, and which of its queues (CQ of ring q, or its QP). Those of the CQ
- * pool have CQ_POOL_COOKIE. */
+/** Events carry cookies: number of the session, and which of its queues (CQ of ring q, or its QP). Those of
+ * the CQ pool have CQ_POOL_COOKIE. */
 enum {
 	SESSION_COOKIE_BITS = 8,
 	SESSION_COOKIE_QP = 0x80,
@@ -223,11 +216,9 @@ int session_new(struct session **s, uint64_t id, struct session *first, const st
 /** Fills in the part of the accept that describes the session. */
 void session_describe(const struct session *s, struct reddn_wire_rep *rep);
 
-/** Stops the queues, then disconnects the client: once the client has the event, nothing is written to it.
- * @intact: no verdict and no fault was the reason. */
-void session_end(struct session *s, bool intact);
-/** Destroys the queue pairs, but for those that can serve another session. They write no CQE after this:
- * empty the CQ pool before new ones are made. */
+/** Stops the queues, then disconnects the client: once the client has the event, nothing is written to it. */
+void session_end(struct session *s);
+/** Destroys the queue pairs. They write no CQE after this: empty the CQ pool before new ones are made. */
 void session_destroy_qps(struct session *s);
 
 #endif

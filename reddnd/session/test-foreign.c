@@ -46,8 +46,7 @@ static struct ledger_slot complete(void)
 		qp(SESSION_RECYCLER, 0x18000)};
 
 	memcpy(slot.object, objects, sizeof(objects));
-	slot.session = (struct ledger_session){.number = NUMBER + 1, /* it got the queues of another */
-		.queues = NUMBER,
+	slot.session = (struct ledger_session){.number = NUMBER,
 		.slots = SLOTS,
 		.recycled = 1,
 		.offload = "gone",

@@ -41,7 +41,7 @@ static void make_session(struct ledger *l, uint32_t n)
 	for (unsigned i = 0; i < 4; i++)
 		make(slot, (const enum ledger_type[]){LEDGER_UMEM, LEDGER_MR, LEDGER_CQ, LEDGER_QP}[i],
 			4 + 4 * n + i);
-	s->number = s->queues = n + 1;
+	s->number = n + 1;
 	s->cm_id = n + 1;
 	s->depth = s->slots = 16;
 	s->recycled = 1;

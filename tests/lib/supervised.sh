@@ -37,16 +37,6 @@ taken_over() # N: so many daemons have
 	[[ $(takeovers) -ge $1 ]]
 }
 
-spares() # prints what slots of sessions that ended have: "qps cqs mkeys", a line each
-{
-	"${BASH_SOURCE[0]%/*}/../system/ledger-read.py" "$(daemon)" spares
-}
-
-nothing_kept()
-{
-	[[ -z $(spares) ]]
-}
-
 # The control socket of the daemon is $work/control.
 asked() # COMMAND EXPRESSION: prints one of python, of what "reddnctl COMMAND" answers, d
 {

@@ -17,8 +17,6 @@ printf 'alice\twonder\n' >"$work/data.tsv"
 make_table "$work/table" <"$work/data.tsv"
 configure_reddnd <<END
 control = "$work/control";
-# else a further connection that fails is tried again, with what queues of others leave
-spare_time = "0ms";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
   { name = "armed"; program = "hash-get"; region = "t"; },

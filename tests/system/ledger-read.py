@@ -4,9 +4,7 @@
 STATUS, a file with the output of "softcx status --json", and ARENA, the bytes of the arena that are in use. Prints how many more
 objects of each type there are, and bytes; those of other programs are among them.
 ledger-read.py PID qpn SESSION PART: prints the number of a queue pair (reddnd/session/session.h: cookies).
-ledger-read.py PID windows: prints the keys of windows that can be used, a line each.
-ledger-read.py PID spares: prints the numbers of queue pairs, of CQs, and of keys that sessions have left for others (reddnd/session/spares.h),
-a line each."""
+ledger-read.py PID windows: prints the keys of windows that can be used, a line each."""
 
 import glob
 import json
@@ -18,8 +16,8 @@ PAGE, SLOT, OBJECTS, OBJECT = 4096, 2048, 32, 48
 USED, STATE, KIND, BLOCK, FIRST = 20, 0, 4, 16, 24  # offsets: in the head, and in a slot
 COOKIE = 32  # of an object
 QP, CQ, MR = 1, 2, 3
-SESSION, NUMBER = 6, FIRST + OBJECTS * OBJECT  # kind of slots; and where they have their numbers: of the session, of its queues
-LIVE, ENDING, WINDOW = 2, 3, 4
+SESSION, NUMBER = 6, FIRST + OBJECTS * OBJECT  # kind of slots; and where they have their numbers
+LIVE, WINDOW = 2, 4
 KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 4: "umems", 5: "uars", 6: "pds"}
 
 
@@ -65,11 +63,10 @@ def qpn(ledger, session, part):
     for slot in range(0, len(ledger), SLOT):
         if struct.unpack_from("=I", ledger, slot + STATE)[0] == 0:
             continue
-        number, queues = struct.unpack_from("=QQ", ledger, slot + NUMBER)
-        if struct.unpack_from("=I", ledger, slot + KIND)[0] != SESSION or number != int(session):
+        if struct.unpack_from("=I", ledger, slot + KIND)[0] != SESSION or struct.unpack_from("=Q", ledger, slot + NUMBER)[0] != int(session):
             continue
         for kind, number, cookie in objects(ledger, slot):
-            if kind == QP and cookie == queues << 8 | 0x80 | int(part):
+            if kind == QP and cookie == int(session) << 8 | 0x80 | int(part):
                 print(number)
 
 
@@ -79,15 +76,4 @@ def windows(ledger):
             print(*["%#x" % number for kind, number, _ in objects(ledger, slot) if kind == MR])
 
 
-def spares(ledger):
-    for slot in range(0, len(ledger), SLOT):
-        if struct.unpack_from("=II", ledger, slot + STATE) != (ENDING, SESSION):
-            continue
-        numbers = {kind: [] for kind in (QP, CQ, MR)}
-        for kind, number, _ in objects(ledger, slot):
-            numbers.get(kind, []).append("%#x" % number)
-        if numbers[MR]:
-            print(*[",".join(sorted(numbers[kind])) for kind in (QP, CQ, MR)])
-
-
-{"count": count, "qpn": qpn, "windows": windows, "spares": spares}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])
+{"count": count, "qpn": qpn, "windows": windows}[sys.argv[2]](read_ledger(int(sys.argv[1])), *sys.argv[3:])

@@ -98,8 +98,6 @@ for generation in {1..6}; do
 	undisturbed "generation $generation"
 	until_true has_clients 2 || fail "generation $generation: clients that have left are still there" "$work/run.log"
 	if [[ $generation -eq 2 ]]; then
-		# those of the client that just was answered are kept for a second
-		until_true nothing_kept || fail "queues are kept for ever" "$work/run.log"
 		objects >"$work/objects.2"
 	fi
 done
