@@ -23,9 +23,6 @@ static const char *consequence(enum probe_number number, unsigned value)
 	case PROBE_FLUSH:
 		return "a queue that fails gives more completions than it had work: each session gets a "
 		       "completion queue of its own";
-	case PROBE_RESET_ENABLE:
-		return "queues that are reset may still be enabled: those of a session that ended serve no "
-		       "other";
 	default:
 		return NULL;
 	}
@@ -88,9 +85,6 @@ static void observe(
 		break;
 	case PROBE_FLUSH:
 		seen->flushes_enabled_only = holds;
-		break;
-	case PROBE_RESET_ENABLE:
-		seen->reset_drops_enables = holds;
 		break;
 	case PROBE_FENCED_ENABLE:
 		seen->fenced_enables = holds;

@@ -36,7 +36,6 @@ int check_chain(struct probe *probe, struct probe_result *result);
 int check_waits(struct probe *probe, struct probe_result *result);
 int check_flushed_recv(struct probe *probe, struct probe_result *result);
 int check_smaller_enable(struct probe *probe, struct probe_result *result);
-int check_reset_enable(struct probe *probe, struct probe_result *result);
 int check_doorbell(struct probe *probe, struct probe_result *result);
 int check_recv_enable(struct probe *probe, struct probe_result *result);
 int check_smaller_recv_enable(struct probe *probe, struct probe_result *result);

@@ -65,13 +65,6 @@ static const struct probe_check checks[] = {
 	{PROBE_CQE_WRAP, "cqe-wrap", "the numbers that WAITs name go on after 2^24 CQEs",
 		"sessions stop after some million requests", "DPDK mlx5_txpp.c covers 2^24 numbers",
 		PROBE_LONG, check_cqe_wrap},
-	{PROBE_RESET_ENABLE, "reset-enable",
-		"a SEND_EN for a queue in RESET does nothing: it is no error, and the queue does not run "
-		"from it when it is connected again",
-		"queues of sessions that ended serve no others, which takes longer to connect",
-		"no source: Mellanox gtest cross-channel enables queues that are ready to send; IB 10.3.1 "
-		"has no work requests in RESET",
-		PROBE_AT_START, check_reset_enable},
 
 	{PROBE_FETCH, "fetch", "a managed queue is fetched no further than it is enabled",
 		"a WQE that a chain patches runs as it was before: wrong answers without an error",

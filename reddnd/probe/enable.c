@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What moves a managed queue besides a SEND_EN or RECV_EN that is ahead: an index behind, an enable in RESET,
+/* What moves a managed queue besides a SEND_EN or RECV_EN that is ahead: an index behind,
  * and a doorbell. */
 #include "reddnd/probe/bed.h"
 
@@ -110,44 +110,6 @@ static int smaller_recv(struct bed *bed, const struct probe *probe, struct probe
 int check_smaller_recv_enable(struct probe *probe, struct probe_result *result)
 {
 	return bed_use(probe, &(struct bed_attr){.managed_recvs = true}, result, smaller_recv, NULL);
-}
-
-/* ---- RESET ------------------------------------------------------------------------------ */
-
-/* The SEND_EN is not the master's, which it may break. At the end the queue must run from another one */
-static int reset_enable(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
-{
-	struct rnic_qp *target = &bed->qp[BED_TARGET];
-	struct words *w = (struct words *)bed->memory;
-	struct rnic_cqe cqe;
-	int r;
-
-	(void)probe;
-	(void)arg;
-	write_counts(bed, w);
-	bed_sync(bed, WQE_OP_SEND_EN, WQE_SIGNALLED, 1, target->qpn);
-	r = rnic_qp_reset(target);
-	if (r == 0)
-		r = bed_start(bed);
-	if (r < 0)
-		return r;
-	if (!bed_has_cqe(&bed->cq[BED_WORK], 0))
-		return probe_denies(result, "it does not end");
-	if (rnic_cq_find_error(&bed->cq[BED_WORK], &cqe))
-		return probe_denies(
-			result, "it fails: %s (%#x)", rnic_syndrome_text(cqe.syndrome), cqe.vendor);
-	r = rnic_qp_connect_self(target, 1);
-	if (r < 0)
-		return r;
-	bed_sleep(BED_SETTLE_MS);
-	if (__atomic_load_n(&w->count[0], __ATOMIC_ACQUIRE))
-		return probe_denies(result, "the queue runs from it when it is connected again");
-	return step(bed, 1, 1, "after one in RESET", result);
-}
-
-int check_reset_enable(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, reset_enable, NULL);
 }
 
 /* ---- doorbells -------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ enum probe_number {
 	PROBE_SMALLER_RECV_ENABLE = 16,
 	PROBE_WQE_WRAP = 17,
 	PROBE_CQE_WRAP = 18,
-	PROBE_RESET_ENABLE = 19,
+	/* 19: a SEND_EN for a queue in RESET */
 
 	PROBE_FETCH = 20,
 	PROBE_READ_PATCH = 21,

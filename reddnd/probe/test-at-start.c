@@ -15,7 +15,6 @@ static const struct probe_check checks[] = {
 	{.number = PROBE_TIMESTAMPS, .assumes = "not at start"},
 	{.number = PROBE_CHAIN, .assumes = "chains run", .flags = PROBE_AT_START},
 	{.number = PROBE_RECV_ENABLE, .assumes = "RECVs are enabled", .flags = PROBE_AT_START},
-	{.number = PROBE_RESET_ENABLE, .assumes = "enables in RESET do nothing", .flags = PROBE_AT_START},
 	{.number = PROBE_FETCH, .assumes = "nothing is fetched early", .flags = PROBE_AT_START},
 	{.number = PROBE_FENCED_ENABLE, .assumes = "fences hold", .flags = PROBE_AT_START | PROBE_IF_ASKED},
 	{.number = PROBE_FLUSH, .assumes = "flushes are counted", .flags = PROBE_AT_START},
@@ -73,7 +72,6 @@ static void test_holds(void **state)
 	assert_true(seen.recv_enables && seen.masked_atomics && seen.flushes_enabled_only);
 	assert_int_equal(seen.atomics, RNIC_ATOMICS_HOST);
 	assert_int_equal(seen.fetch_group, 1);
-	assert_true(seen.reset_drops_enables);
 	assert_false(seen.fenced_enables);
 }
 
@@ -110,8 +108,6 @@ static void test_not_tried(void **state)
 	assert_false(seen.masked_atomics);
 	assert_int_equal(start(PROBE_FLUSH, r, &seen), 0);
 	assert_false(seen.flushes_enabled_only);
-	assert_int_equal(start(PROBE_RESET_ENABLE, r, &seen), 0);
-	assert_false(seen.reset_drops_enables);
 	/* but a shortage does not show what the device does */
 	r.error = -EAGAIN;
 	assert_int_equal(start(PROBE_MASKED_ATOMICS, r, &seen), -EAGAIN);

@@ -30,9 +30,8 @@ struct rnic_observed {
 	bool flushes_enabled_only;
 
 	/* What chains can do without */
-	bool fenced_enables;      /* a SEND_EN heeds a fence */
-	bool unchecked_wqes;      /* index and QPN in a WQE are ignored */
-	bool reset_drops_enables; /* a SEND_EN for a queue in RESET does nothing, and nothing later */
+	bool fenced_enables; /* a SEND_EN heeds a fence */
+	bool unchecked_wqes; /* index and QPN in a WQE are ignored */
 };
 
 #endif

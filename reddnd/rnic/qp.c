@@ -312,19 +312,6 @@ void rnic_qp_stop(struct rnic_qp *qp)
 		modify(qp, PRM_OP_2ERR_QP, in, sizeof(in));
 }
 
-int rnic_qp_reset(struct rnic_qp *qp)
-{
-	uint8_t in[PRM_SIZE_qp_2err_in] = {0};
-	int r = modify(qp, PRM_OP_2RST_QP, in, sizeof(in));
-
-	if (r < 0)
-		return r;
-	qp->db[DB_RECV] = qp->db[DB_SEND] = 0;
-	qp->sq_posted = 0;
-	qp->resets++;
-	return 0;
-}
-
 int rnic_qp_deinit(struct rnic_qp *qp)
 {
 	int r = qp->dev ? rnic_devx_destroy(qp->dev->ctx->cmd_fd, RNIC_DEVX_OBJ, qp->handle) : 0;

@@ -55,9 +55,6 @@ int rnic_qp_connect_by_address(struct rnic_qp *qp, const struct rnic_qp *peer, u
 int rnic_qp_is_broken(const struct rnic_qp *qp);
 /** Moves @qp to the error state: it executes nothing more, and posted WQEs are flushed. */
 void rnic_qp_stop(struct rnic_qp *qp);
-/** Moves @qp to RESET: it executes nothing more, nothing is flushed, and its indices begin with 0 again once
- * it is connected. An error of the device, logged. */
-int rnic_qp_reset(struct rnic_qp *qp);
 /** Destroys @qp, which accesses no memory afterwards. Fine on a QP that is all zero. An error of the device,
  * logged: the queue pair may go on, and nobody has it any more. */
 int rnic_qp_deinit(struct rnic_qp *qp);

@@ -50,7 +50,6 @@ static const struct fact {
 	[PROFILE_FETCH_GROUP] = {"managed.fetch", POWER, 64, 4096, {NULL}},
 	[PROFILE_DOORBELL] = {"managed.doorbell", WORD, 0, 0, {"error", "ignored", "moves"}},
 	[PROFILE_BEHIND] = {"managed.behind", WORD, 0, 0, {"ignored", "around"}},
-	[PROFILE_RESET] = {"managed.reset", WORD, 0, 0, {"ignored", "error", "kept"}},
 	[PROFILE_FLUSH] = {"managed.flush", WORD, 0, 0, {"enabled", "doorbell"}},
 };
 

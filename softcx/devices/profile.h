@@ -53,7 +53,6 @@ enum profile_fact {
 	PROFILE_FLUSH,       /* enum profile_flush */
 	PROFILE_DOORBELL,    /* enum profile_doorbell: what a doorbell for such an SQ does */
 	PROFILE_BEHIND,      /* enum profile_behind: what a SEND_EN does whose index is not ahead */
-	PROFILE_RESET,       /* enum profile_reset: and one for such an SQ in RESET */
 	PROFILE_FACTS,
 };
 
@@ -65,7 +64,6 @@ enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
 /** Up to where a managed SQ is flushed when it fails: to what was enabled, or to its doorbell record. */
 enum profile_doorbell { PROFILE_DOORBELL_ERROR, PROFILE_DOORBELL_IGNORED, PROFILE_DOORBELL_MOVES };
 enum profile_behind { PROFILE_BEHIND_IGNORED, PROFILE_BEHIND_AROUND /* runs the whole ring */ };
-enum profile_reset { PROFILE_RESET_IGNORED, PROFILE_RESET_ERROR, PROFILE_RESET_KEPT /* until RTS */ };
 enum profile_flush { PROFILE_FLUSH_ENABLED, PROFILE_FLUSH_DOORBELL };
 
 struct profile {

@@ -258,13 +258,8 @@ void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
 		pi = (uint16_t)(qp->sq_ci + qp->sq_wqebbs);
 		ahead = (uint16_t)(pi - qp->sq_pi);
 	}
-	if (!qp->sq || !ahead || ahead >= 0x8000)
+	if (!qp->sq || !ahead || ahead >= 0x8000 || qp->state == HW_RST)
 		return;
-	if (qp->state == HW_RST) {
-		if (by && hw_fact(qp->dev, PROFILE_RESET) == PROFILE_RESET_KEPT)
-			qp->sq_pi = pi;
-		return;
-	}
 	if (qp->clock && by)
 		hw_clock_enabled(qp, pi, by);
 	else if (qp->clock)

@@ -449,41 +449,6 @@ static void enable_behind(void **state)
 	assert_true(enabled_behind(with(PROFILE_BEHIND, PROFILE_BEHIND_AROUND)) >= 4);
 }
 
-/* A managed queue of 4 WQEs is enabled in RESET as far as 2, then connected, then enabled as far as 3.
- * Returns how many it has executed before that, and afterwards in @end. Negative: the SEND_EN fails. */
-static int enabled_in_reset(struct hw_config cfg, uint16_t *end)
-{
-	struct master t;
-	int n = -1;
-
-	master_open(&t, cfg);
-	for (unsigned i = 0; i < 4; i++)
-		wqe_nop(&t.q, 1, 0);
-	master_enable(&t, 2);
-	rig_connect(&t.q, &t.q);
-	rig_run(&t.rig);
-	if (hw_qp_state(t.m.qp) == HW_RTS) {
-		n = master_done(&t);
-		master_enable(&t, 3);
-	}
-	*end = master_done(&t);
-	master_close(&t);
-	return n;
-}
-
-static void enable_in_reset(void **state)
-{
-	uint16_t end;
-
-	(void)state;
-	assert_int_equal(enabled_in_reset(cx5(), &end), 0);
-	assert_int_equal(end, 3);
-	assert_int_equal(enabled_in_reset(with(PROFILE_RESET, PROFILE_RESET_KEPT), &end), 2);
-	assert_int_equal(end, 3);
-	assert_int_equal(enabled_in_reset(with(PROFILE_RESET, PROFILE_RESET_ERROR), &end), -1);
-	assert_int_equal(end, 0);
-}
-
 /* Timestamps of a queue in the real-time format: seconds and nanoseconds since 1970 */
 static void real_time(void **state)
 {
@@ -516,7 +481,6 @@ int main(void)
 		cmocka_unit_test(flush_to_doorbell),
 		cmocka_unit_test(doorbell_of_a_managed_queue),
 		cmocka_unit_test(enable_behind),
-		cmocka_unit_test(enable_in_reset),
 		cmocka_unit_test(doorbell_of_another_queue),
 		cmocka_unit_test(real_time),
 	};

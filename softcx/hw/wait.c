@@ -41,8 +41,6 @@ int hw_enable_exec(const struct hw_wqe *w)
 		return qp->dev->cfg.lenient ? HW_EXEC_OK : REFUSED;
 	if (target->pdn != qp->pdn && !qp->dev->cfg.lenient)
 		return REFUSED;
-	if (send && target->state == HW_RST && hw_fact(qp->dev, PROFILE_RESET) == PROFILE_RESET_ERROR)
-		return REFUSED;
 	if (send)
 		hw_qp_enable(target, index, w);
 	else if (hw_fact(qp->dev, PROFILE_RECV_ENABLE))

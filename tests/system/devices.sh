@@ -12,7 +12,6 @@ export SOFTCX_DEVICE=$1 ENGINE=nic
 
 # what the log has, and OFFLOAD|WORDS of each offload that is disabled
 logged=() disabled=()
-reset='queues that are reset may still be enabled: those of a session that ended serve no other'
 case $1 in
 big-endian-atomics)
 	logged=('mlx5_0: each old value that a program uses takes a copy more: old values arrive big-endian$'
@@ -33,8 +32,6 @@ prefetch-256)
 		'offload unrolled: and [0-9]+ NOPs per request, which fill groups of 256 bytes that the device fetches together$')
 	;;
 flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own: ') ;;
-reset-enable-fails) logged=("$reset"': it fails: local queue pair operation error \(0x68\)$') ;;
-reset-enable-stays) logged=("$reset"': the queue runs from it when it is connected again$') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
 cx6dx-rtc) ;;

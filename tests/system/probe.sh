@@ -23,7 +23,6 @@ no-masked-atomics) not=(masked-atomics) ;;
 no-message-limit) not=(message-limit) ;;
 prefetch-256) not=(fetch) ;;
 recv-en-broken) not=(recv-enable) untried=(smaller-recv-enable) ;;
-reset-enable-fails | reset-enable-stays) not=(reset-enable) ;;
 *) fail "usage: probe.sh DEVICE" ;;
 esac
 case $1 in
