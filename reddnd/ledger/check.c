@@ -25,7 +25,6 @@ enum {
 
 #define MAX_SLOTS (1u << 20)
 #define MAX_NUMBER LEDGER_SESSION_MASK
-#define MAX_INDEX 0xffffff /* of a CQE */
 
 /* What a slot of each kind may have, by 1 << enum ledger_type, and what it must have when it is LIVE */
 static const struct {
@@ -72,8 +71,7 @@ static const char *check_queue(const struct ledger_slot *slot, const struct ledg
 {
 	if (o->db_off % RECORD || !fits(&slot->block, o->db_off, RECORD))
 		return "a doorbell record is not in its block";
-	if (!power_of_two(o->entries) || o->entries > (o->type == LEDGER_CQ ? MAX_CQES : MAX_WQES) ||
-		(o->type == LEDGER_CQ && o->first > MAX_INDEX))
+	if (!power_of_two(o->entries) || o->entries > (o->type == LEDGER_CQ ? MAX_CQES : MAX_WQES))
 		return "a queue has an impossible size";
 	if (o->offset % WQEBB)
 		return "a queue is misaligned";

@@ -82,17 +82,12 @@ enum ledger_type { LEDGER_NONE, LEDGER_QP, LEDGER_CQ, LEDGER_MR, LEDGER_UMEM, LE
 struct ledger_object {
 	uint32_t type; /* enum ledger_type; stored last */
 	uint32_t handle;
-	uint32_t number;  /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
-	uint32_t entries; /* of a CQ; WQEBBs of an SQ. A power of two */
-	uint64_t offset;  /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
-	uint64_t db_off;  /* in the block: of the doorbell record */
-	uint64_t cookie;  /* of its events */
-	union {
-		struct {
-			uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
-		};
-		uint64_t first; /* of a CQ: CQEs that it had before those of the session */
-	};
+	uint32_t number;                /* as the device has it: CQN, QPN, lkey, umem id, page id, PDN */
+	uint32_t entries;               /* of a CQ; WQEBBs of an SQ. A power of two */
+	uint64_t offset;                /* in the block: of CQEs, of the work queue. Of a UAR: of mmap(2) */
+	uint64_t db_off;                /* in the block: of the doorbell record */
+	uint64_t cookie;                /* of its events */
+	uint32_t rq_entries, rq_stride; /* of a QP; 0, or powers of two */
 };
 
 struct ledger_block {          /* of the arena */

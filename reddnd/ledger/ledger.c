@@ -430,15 +430,6 @@ void ledger_gone(struct ledger_slot *slot, enum ledger_type type, uint32_t handl
 	}
 }
 
-void ledger_restarted(struct ledger_slot *slot, uint32_t handle, uint64_t first)
-{
-	if (!slot)
-		return;
-	for (struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
-		if (o->type == LEDGER_CQ && o->handle == handle)
-			o->first = first;
-}
-
 void ledger_accepted(struct ledger_slot *slot)
 {
 	if (slot)

@@ -81,8 +81,6 @@ bool ledger_release(struct ledger *ledger, const struct ledger_slot *slot);
 
 /** Right after the object was made. A slot has room for all that is made together. */
 void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
-/** The CQ goes on with CQE number @first as the first. */
-void ledger_restarted(struct ledger_slot *slot, uint32_t handle, uint64_t first);
 /** Right before the connection manager accepts its connection, or when the NIC has begun with its queues: the
  * next daemon goes on with it. */
 void ledger_accepted(struct ledger_slot *slot);

@@ -125,13 +125,6 @@ static void same_number(struct test_daemon *d)
 		other->object[i].handle += 100;
 }
 
-static void cqes_ahead(struct test_daemon *d)
-{
-	for (struct ledger_object *o = d->session->object; o < d->session->object + LEDGER_OBJECTS; o++)
-		if (o->type == LEDGER_CQ)
-			o->first = 1 << 24;
-}
-
 static void number_ahead(struct test_daemon *d)
 {
 	d->session->session.number = 2;
@@ -239,7 +232,6 @@ static void refusals(void **state)
 		{same_id, "two connections have one id"},
 		{same_number, "two sessions have one number"},
 		{number_ahead, "a session has an impossible number"},
-		{cqes_ahead, "a queue has an impossible size"},
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},
 		{progress_beyond, "the progress of a session is not in its block"},

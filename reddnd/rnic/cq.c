@@ -44,16 +44,9 @@ static int adopt_cq(struct rnic_cq *cq, const struct rnic_block *block, const st
 		.cqes = block->mem + attr->cqes_off,
 		.db = (uint32_t *)(block->mem + attr->db_off),
 	};
-	cq->first = (uint32_t)o->first;
 	cq->consumer = be32toh(cq->db[DB_CONSUMER]) & 0xffffff;
 	cq->arm_sn = (be32toh(cq->db[DB_ARM]) >> ARM_SN_SHIFT) + 1;
 	return watch_cq(cq, attr);
-}
-
-static void forget_cqes(struct rnic_cq *cq)
-{
-	for (size_t i = 0; i < 1u << cq->log_size; i++)
-		cq->cqes[i * RNIC_CQE_BYTES + CQE_OP_OWN] = CQE_OP_INVALID << 4 | 1;
 }
 
 int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struct rnic_cq_attr *attr)
@@ -69,7 +62,8 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 		.cqes = block->mem + attr->cqes_off,
 		.db = (uint32_t *)(block->mem + attr->db_off),
 	};
-	forget_cqes(cq);
+	for (size_t i = 0; i < 1u << cq->log_size; i++)
+		cq->cqes[i * RNIC_CQE_BYTES + CQE_OP_OWN] = CQE_OP_INVALID << 4 | 1;
 	cq->db[DB_CONSUMER] = cq->db[DB_ARM] = 0;
 	prm_set(in, PRM_in_opcode, PRM_OP_CREATE_CQ);
 	prm_set(in, PRM_create_cq_in_cq_umem_offset, attr->cqes_off);
@@ -104,7 +98,7 @@ int rnic_cq_init(struct rnic_cq *cq, const struct rnic_block *block, const struc
 
 void rnic_cq_seek(struct rnic_cq *cq, uint64_t n)
 {
-	cq->consumer = (uint32_t)(cq->first + n);
+	cq->consumer = (uint32_t)n;
 }
 
 void rnic_cq_deinit(struct rnic_cq *cq)
@@ -181,12 +175,12 @@ void rnic_cq_arm(struct rnic_cq *cq, bool errors_only)
 
 int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
 {
-	return owned(cq, cq->first + n) && parse(entry(cq, cq->first + n), cqe);
+	return owned(cq, n) && parse(entry(cq, n), cqe);
 }
 
 const uint64_t *rnic_cq_words(const struct rnic_cq *cq, uint32_t n)
 {
-	return (const uint64_t *)(entry(cq, cq->first + n) + CQE_TIMESTAMP);
+	return (const uint64_t *)(entry(cq, n) + CQE_TIMESTAMP);
 }
 
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
@@ -202,52 +196,6 @@ int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 		found = 1;
 	}
 	return found;
-}
-
-/* ---- for another user ---- */
-
-static int ask_count(const struct rnic_cq *cq, uint32_t *count)
-{
-	uint8_t in[PRM_SIZE_query_qp_in] = {0}, out[PRM_SIZE_query_cq_out] = {0};
-	int r;
-
-	prm_set(in, PRM_in_opcode, PRM_OP_QUERY_CQ);
-	prm_set(in, PRM_in_objn, cq->cqn);
-	r = rnic_devx_query(cq->dev->ctx->cmd_fd, cq->handle, in, sizeof(in), out, sizeof(out));
-	if (r < 0)
-		return log_errno(r, "cannot query completion queue %#x", cq->cqn);
-	*count = (uint32_t)prm_get(out + PRM_query_cq_out_cq_context_byte, PRM_cqc_producer_counter);
-	return 0;
-}
-
-/* False: the entries do not show it. An owner bit is that of every second lap. After an error all that was
- * posted is flushed, and that may be more than is known */
-static bool see_count(struct rnic_cq *cq, uint64_t least, uint64_t most, uint32_t *count)
-{
-	const uint32_t size = 1u << cq->log_size, from = (uint32_t)(cq->first + least), end = from + size;
-	struct rnic_cqe error;
-	uint32_t n = from;
-
-	if (most - least > size || (least && !owned(cq, from - 1)) || rnic_cq_find_error(cq, &error))
-		return false;
-	while (n != end && owned(cq, n))
-		n++;
-	*count = n & 0xffffff;
-	return n != end;
-}
-
-/* There is no command that resets a CQ, and those of a CQ that ignores overrun are taken by nobody */
-int rnic_cq_restart(struct rnic_cq *cq, uint64_t least, uint64_t most)
-{
-	int r = see_count(cq, least, most, &cq->first) ? 0 : ask_count(cq, &cq->first);
-
-	if (r < 0)
-		return r;
-	ledger_restarted(cq->slot, cq->handle, cq->first);
-	forget_cqes(cq);
-	rnic_cq_seek(cq, 0);
-	rnic_cq_update(cq);
-	return 0;
 }
 
 const char *rnic_syndrome_text(uint8_t syndrome)

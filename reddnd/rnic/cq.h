@@ -26,8 +26,7 @@ struct rnic_cq {
 	uint32_t cqn;
 	unsigned log_size;
 	uint8_t *cqes;
-	uint32_t *db;   /* doorbell record */
-	uint32_t first; /* number of the CQE that counts as 0 */
+	uint32_t *db; /* doorbell record */
 	uint32_t consumer;
 	uint32_t arm_sn;
 	bool armed;
@@ -60,12 +59,6 @@ struct rnic_cqe {
 
 /** Takes the next CQE: 1, or 0 when there is none. */
 int rnic_cq_poll(struct rnic_cq *cq, struct rnic_cqe *cqe);
-/**
- * Numbers of CQEs begin with 0 again, and no CQE is there. What used the CQ is destroyed or in RESET. @least,
- * @most: CQEs that it had, but for errors. The device is asked if these are further apart than it has
- * entries, or after an error. An error of the device, logged.
- */
-int rnic_cq_restart(struct rnic_cq *cq, uint64_t least, uint64_t most);
 /** The next CQE to be taken, or to raise an event, is number @n. */
 void rnic_cq_seek(struct rnic_cq *cq, uint64_t n);
 /** Writes the doorbell record: the device may reuse the entries that rnic_cq_poll() took. */

@@ -256,15 +256,13 @@ int rnic_qp_connect(struct rnic_qp *qp, const struct rnic_path *path)
 
 /*
  * The first PSN of two queues of this process, the same for both. They grant all remote access, and only the
- * PSN distinguishes their packets from forged ones of another host, and those of a queue that was reset from
- * its packets of before.
+ * PSN distinguishes their packets from forged ones of another host.
  */
 static uint32_t first_psn(const struct rnic_qp *qp, const struct rnic_device *other, uint32_t peer)
 {
 	uint64_t secret = (uint64_t)qp->dev->psn_secret + other->psn_secret,
 		 x = (secret << 32) + qp->qpn + peer;
 
-	x += (uint64_t)qp->resets << 24;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
 	x = (x ^ x >> 27) * 0x94d049bb133111eb;
 	return (uint32_t)(x >> 40);

@@ -23,7 +23,6 @@ struct rnic_qp {
 	uint32_t *db;       /* doorbell record: receives, sends */
 	uint16_t sq_posted; /* WQEBBs, by rnic_qp_post() */
 	uint8_t log_max_message;
-	uint32_t resets;
 };
 
 struct rnic_qp_attr {

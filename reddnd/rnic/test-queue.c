@@ -81,108 +81,6 @@ static void test_peek(void **state)
 	assert_int_equal(rnic_cq_peek(&cq, CQES + 2, &cqe), 0);
 }
 
-/* ---- in place of the device ---- */
-
-static uint32_t asked, had_by_then;
-
-int __wrap_rnic_devx_query(
-	int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
-int __wrap_rnic_devx_query(
-	int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size)
-{
-	(void)fd;
-	(void)handle;
-	(void)in;
-	(void)in_size;
-	memset(out, 0, out_size);
-	prm_set((uint8_t *)out + PRM_query_cq_out_cq_context_byte, PRM_cqc_producer_counter, had_by_then);
-	asked++;
-	return 0;
-}
-
-static void the_device_is_asked(struct rnic_cq *cq, uint64_t least, uint64_t most)
-{
-	struct ibv_context context = {.cmd_fd = -1};
-	struct rnic_device dev = {.ctx = &context};
-
-	cq->dev = &dev;
-	asked = 0;
-	had_by_then += 1000;
-	assert_int_equal(rnic_cq_restart(cq, least, most), 0);
-	assert_int_equal(asked, 1);
-	assert_int_equal(cq->first, had_by_then);
-}
-
-/* Where its entries do not show how many there were */
-static void test_ask(void **state)
-{
-	struct rnic_cq cq = empty();
-	uint32_t record[2] = {0};
-
-	(void)state;
-	cq.db = record;
-	the_device_is_asked(&cq, 0, UINT64_MAX);
-	/* it has not had those that it should have had */
-	the_device_is_asked(&cq, 1, 1);
-	/* it is full of new ones */
-	for (unsigned n = 0; n < CQES; n++)
-		produce(had_by_then + n, RESP_SEND, 1, 0, 0, 0);
-	the_device_is_asked(&cq, 0, CQES);
-	/* how many were flushed cannot be known */
-	produce(had_by_then, REQ_ERR, 1, 0, 0, CQE_SYND_FLUSH);
-	the_device_is_asked(&cq, 0, CQES);
-}
-
-/* The numbers go on behind what is there, whatever was there before the last one that is known */
-static void test_restart(void **state)
-{
-	struct rnic_cq cq = empty();
-	uint32_t record[2] = {0}, n = 0;
-	struct rnic_cqe cqe;
-
-	(void)state;
-	cq.db = record;
-	for (unsigned more = 0; more < CQES; more++) {
-		uint32_t known = 3 * more;
-
-		for (unsigned i = 0; i < known + more; i++)
-			produce(n + i, RESP_SEND, 1, 0, 0, 0);
-		n += known + more;
-		assert_int_equal(rnic_cq_restart(&cq, known, known + CQES), 0);
-		assert_int_equal(cq.first, n);
-		assert_int_equal(be32toh(record[0]), n);
-		assert_int_equal(rnic_cq_poll(&cq, &cqe), 0);
-		produce(n++, RESP_SEND, 1, 0, 7, 0);
-		assert_int_equal(rnic_cq_poll(&cq, &cqe), 1);
-		assert_int_equal(rnic_cq_restart(&cq, 0, 1), 0);
-		assert_int_equal(cq.first, n);
-	}
-}
-
-/* Where more may be there than it has entries, those of the last lap but one look like the first */
-static void test_restart_unknown(void **state)
-{
-	struct rnic_cq cq = empty();
-	struct ibv_context ctx = {0};
-	struct rnic_device dev = {.ctx = &ctx};
-	uint32_t record[2] = {0}, n = 0;
-
-	(void)state;
-	cq.db = record;
-	cq.dev = &dev;
-	for (unsigned known = 0; known < 2 * CQES; known++) {
-		for (unsigned more = 0; more < 4 * CQES; more++) {
-			for (unsigned i = 0; i < known + more; i++)
-				produce(n + i, RESP_SEND, 1, 0, 0, 0);
-			n += known + more;
-			had_by_then = n;
-			assert_int_equal(
-				rnic_cq_restart(&cq, known, known + (more > CQES ? more : CQES + 1)), 0);
-			assert_int_equal(cq.first, n);
-		}
-	}
-}
-
 static void test_errors(void **state)
 {
 	struct rnic_cq cq = empty();
@@ -211,9 +109,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_laps),
 		cmocka_unit_test(test_peek),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_ask),
-		cmocka_unit_test(test_restart_unknown),
 		cmocka_unit_test(test_errors),
 	};
 
