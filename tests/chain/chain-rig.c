@@ -68,33 +68,6 @@ void chain_rig_first(struct chain_rig *c, uint64_t first)
 	c->env.first = first;
 }
 
-/* Of 24 bits, and near their end as often as not */
-static uint32_t count_of(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005 + 1442695040888963407;
-	return (uint32_t)(*seed >> 63 ? *seed >> 32 & 0xffffff : 0xffffff - (*seed >> 32 & 0xff));
-}
-
-/* As chain_template_fits() has it */
-static bool slots_share_lanes(const struct chain_rig *c)
-{
-	bool share = c->env.slots % 256 == 0;
-
-	for (unsigned q = 0; q < c->img->nqueues; q++)
-		share |= c->env.slots * c->img->queue[q].cqes % 256 == 0;
-	return share;
-}
-
-void chain_rig_before(struct chain_rig *c, uint64_t seed)
-{
-	if (slots_share_lanes(c))
-		return;
-	c->env.recv_before = count_of(&seed);
-	for (unsigned q = 0; q < c->img->nqueues; q++)
-		c->env.queue[q].before = count_of(&seed);
-	c->env.recycler.before = count_of(&seed);
-}
-
 static void give_memory(
 	struct chain_rig *c, uint8_t **mem, uint64_t bytes, uint64_t iova, uint32_t *lkey, uint32_t *rkey)
 {
@@ -169,7 +142,7 @@ static void make_recycler(struct chain_rig *c)
 	rig_connect(&c->recycler, &c->recycler);
 	env->recycler.qpn = hw_qpn(c->recycler.qp);
 	env->recycler.cqn = hw_cqn(c->recycler_cq.cq);
-	c->recycler_cq.cq->producer = env->recycler.before;
+	c->recycler_cq.cq->producer = env->first;
 	env->recycler.ring = c->recycler.sq;
 	env->recycler.iova = 0x5000000000;
 	env->recycler.lkey = chain_rig_key(c, c->recycler.sq, (uint64_t)opt.wqebbs * CHAIN_WQEBB,
@@ -240,14 +213,14 @@ static void begin_at_first(struct chain_rig *c)
 	struct hw_qp *client_side = c->queue[0].qp;
 
 	c->armed = c->env.first;
-	c->request_cq.cq->producer = c->env.recv_before + c->env.first;
+	c->request_cq.cq->producer = c->env.first;
 	for (unsigned q = 0; q < c->img->nqueues; q++) {
 		const struct chain_queue *queue = &c->img->queue[q];
 		struct hw_qp *qp = c->queue[q].qp;
 
 		qp->sq_ci = (uint16_t)(c->env.first / c->env.slots * c->env.queue[q].ring_wqebbs);
 		qp->sq_pi = qp->sq_fetched = qp->sq_ci;
-		c->cq[q].cq->producer = c->env.queue[q].before + c->env.first * queue->cqes;
+		c->cq[q].cq->producer = c->env.first * queue->cqes;
 		c->cq[q].ci = (uint32_t)c->cq[q].cq->producer;
 		c->cq[q].db[0] = htobe32(c->cq[q].ci & 0xffffff);
 	}
@@ -264,7 +237,6 @@ static void write_recycler(struct chain_rig *c)
 		return;
 	}
 	assert_int_equal(chain_template_new(&t, c->img, &c->env, &c->recycling), 0);
-	assert_true(chain_template_fits(t, &c->env));
 	chain_template_write(t, c->img, &c->env, &c->recycling);
 	chain_template_free(t);
 }
@@ -360,8 +332,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 	const uint8_t *cqe;
 
 	if (c->recycled)
-		c->completed = (c->cq[0].cq->producer - c->env.queue[0].before) / c->img->queue[0].cqes -
-			       c->env.first;
+		c->completed = c->cq[0].cq->producer / c->img->queue[0].cqes - c->env.first;
 	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
 		if (rig_cqe_op(cqe) != CQE_OP_REQ)
 			return error_of(c, 0, cqe, why, size);

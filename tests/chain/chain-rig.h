@@ -60,9 +60,6 @@ void chain_rig_first(struct chain_rig *c, uint64_t first);
  */
 void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
 	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared);
-/** After chain_rig_recycle(), without chain_rig_first(): as if its CQs had had CQEs of a session before, each
- * a number that @seed decides. None if slots share lanes. */
-void chain_rig_before(struct chain_rig *c, uint64_t seed);
 /** A key for memory of rig_alloc(), known to the NIC at @iova. */
 uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access);
 /** Queues, the client with @count reply slots of @size bytes at @slots, everything armed and started. */

@@ -465,8 +465,6 @@ struct run *run_begin(
 	if (slots)
 		chain_rig_recycle(&r->c, slots);
 	chain_rig_first(&r->c, first);
-	if (slots && !first && !p->loop && seed % 2)
-		chain_rig_before(&r->c, seed);
 	make_memory(r);
 	make_executor(r);
 	if (p->loop)

@@ -93,8 +93,7 @@ bool run_recycles(const struct chain_image *img);
 struct program *run_compile(const struct run_offload *o);
 /**
  * A client of @o, which has become @p: nothing has been sent yet. @slots: that many, recycled; 0: armed by
- * the rig. As if @first requests had been answered, a multiple of the slots; if none had, CQs of
- * every other seed have had CQEs of a session before.
+ * the rig. As if @first requests had been answered, a multiple of the slots.
  */
 struct run *run_begin(
 	const struct run_offload *o, struct program *p, uint64_t seed, unsigned slots, uint64_t first);

@@ -23,10 +23,8 @@
 struct chain_env {
 	unsigned slots;            /* power of two >= 2, so that RQ entry k always belongs to slot k */
 	uint32_t recv_cqn;         /* CQ of the client QP's RECVs: exactly one CQE per request */
-	uint32_t recv_before;      /* CQEs that it had before that of instance 0 */
 	struct {                   /* by queue */
 		uint32_t qpn, cqn; /* cqn: of the send CQ, which only queue 0 may share with others */
-		uint32_t before;   /* CQEs that it had before */
 		uint64_t iova;     /* of the ring */
 		uint32_t lkey, rkey;
 		uint8_t *ring;        /* ring_wqebbs * 64 bytes */
@@ -38,11 +36,10 @@ struct chain_env {
 		uint8_t *mem; /* slots * scratch_size bytes */
 	} scratch;
 	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come
-	 * to a multiple of 65536 already */
+	 * to a multiple of 65536 already; the CQ of the recycler has had as many CQEs */
 	uint64_t first;
 	struct {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
-		uint32_t before; /* CQEs that its CQ had before */
 		uint64_t iova;
 		uint8_t *ring;
 	} recycler;

@@ -90,7 +90,5 @@ uint32_t chain_cqn(const struct chain_instance *in, unsigned index)
 
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
 {
-	if (index == CHAIN_CQ_RECV)
-		return in->env->recv_before + in->seq;
-	return in->env->queue[index].before + in->seq * in->img->queue[index].cqes;
+	return index == CHAIN_CQ_RECV ? in->seq : in->seq * in->img->queue[index].cqes;
 }

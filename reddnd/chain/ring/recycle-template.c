@@ -2,7 +2,6 @@
 #include "reddnd/chain/ring/recycle-template.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/cqe-numbers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -47,7 +46,6 @@ struct chain_template {
 	unsigned nruns;
 	struct back *backs;
 	size_t nbacks, backs_room;
-	struct cqe_numbers *cqes;
 	bool nomem;
 };
 
@@ -321,8 +319,6 @@ static int fill(struct chain_template *t, const struct chain_image *img, const s
 		return r;
 	place_parts(&env, m, img, sizes, &t->made);
 	r = chain_recycle(img, &env, &t->made);
-	if (r == 0)
-		r = cqe_numbers_find(&t->cqes, img, &env);
 	if (r < 0)
 		return r;
 	t->ring = m->bytes[RECYCLER];
@@ -368,7 +364,6 @@ void chain_template_free(struct chain_template *t)
 	free(t->lanes);
 	free(t->places);
 	free(t->backs);
-	cqe_numbers_free(t->cqes);
 	free(t);
 }
 
@@ -420,11 +415,6 @@ static void write_run(const struct run *r, const struct part *part, uint8_t *rin
 	}
 }
 
-bool chain_template_fits(const struct chain_template *t, const struct chain_env *env)
-{
-	return cqe_numbers_fit(t->cqes, env);
-}
-
 void chain_template_write(const struct chain_template *t, const struct chain_image *img,
 	const struct chain_env *env, struct chain_recycle *made)
 {
@@ -443,6 +433,5 @@ void chain_template_write(const struct chain_template *t, const struct chain_ima
 
 		memcpy(env->lanes.mem + b->at, parts[b->part].mem + b->from, b->len);
 	}
-	cqe_numbers_write(t->cqes, env);
 	*made = t->made;
 }

@@ -25,15 +25,8 @@ int chain_template_new(struct chain_template **t, const struct chain_image *img,
 	const struct chain_recycle *made);
 void chain_template_free(struct chain_template *t); /* NULL is fine */
 
-/**
- * Whether it can be written for CQs that had CQEs before, as @env has it; nothing else of @env is looked at.
- * Always if they had none. Else not if slots share a lane for CQE numbers, as they do where the CQEs of a lap
- * are a multiple of 256: the numbers of some of them could get another upper byte.
- */
-bool chain_template_fits(const struct chain_template *t, const struct chain_env *env);
-
-/** Does what chain_recycle() does, and has its conditions, for instances that begin with number 0, if
- * chain_template_fits(). @img, and the sizes in @env: those of the template. */
+/** Does what chain_recycle() does, and has its conditions, for instances that begin with number 0.
+ * @img, and the sizes in @env: those of the template. */
 void chain_template_write(const struct chain_template *t, const struct chain_image *img,
 	const struct chain_env *env, struct chain_recycle *made);
 

@@ -294,8 +294,8 @@ static void await_instances(struct recycler *k, unsigned end)
 		if (!cqes)
 			continue;
 		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
-		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3,
-			env->queue[q].before + (env->first + end) * cqes - 1, env->slots * cqes);
+		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, (env->first + end) * cqes - 1,
+			env->slots * cqes);
 		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
 	}
 }
@@ -347,7 +347,7 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		.lanes = k->dry ? NULL : env->lanes.mem + head,
 		.lanes_iova = env->lanes.iova + head,
 		.lanes_size = env->lanes.size - head,
-		.first_cqe = env->recycler.before,
+		.first_cqe = (uint32_t)env->first,
 		.group = k->img->fetch_group,
 	};
 	unsigned enables[MAX_SECTIONS], recv_en[MAX_SECTIONS];

@@ -106,37 +106,6 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 			scratch[img->scratch_size + i], img->nqueues == 3 && i == 16 ? WQE_OP_WRITE_IMM : 0);
 }
 
-/* CQs that had CQEs before the session: the WAITs are later, and nothing else is different */
-static void cqes_from_before(void **state)
-{
-	const struct chain_hash_get p = {.parallel = false, .offset_len = 4};
-	uint8_t ring[2][32 * CHAIN_WQEBB], later[2][32 * CHAIN_WQEBB], scratch[SLOTS * 64];
-	struct chain_env env = {.slots = SLOTS, .slot_count = 1, .scratch.mem = scratch};
-	IMAGE *img = NULL;
-
-	(void)state;
-	assert_int_equal(chain_hash_get(&p, &img), 0);
-	for (unsigned q = 0; q < 2; q++) {
-		memset(ring[q], 0, sizeof(ring[q]));
-		env.queue[q].ring = ring[q];
-		env.queue[q].ring_wqebbs = chain_ring_wqebbs(&img->queue[q], SLOTS);
-	}
-	chain_arm(img, &env, 3);
-	memcpy(later, ring, sizeof(later));
-	env.recv_before = 0xfffffe;
-	env.queue[1].before = 1000;
-	chain_arm(img, &env, 3);
-	for (unsigned i = 0; i < img->nrelocs; i++) {
-		const struct chain_reloc *r = &img->relocs[i];
-		uint8_t *w = later[r->where] + (img->queue[r->where].wqebbs * CHAIN_WQEBB) + r->offset;
-
-		if (r->kind == CHAIN_REL_WAIT)
-			wqe_put32(
-				w, (wqe_get32(w) + (r->index == CHAIN_CQ_RECV ? 0xfffffe : 1000)) & 0xffffff);
-	}
-	assert_memory_equal(ring, later, sizeof(ring));
-}
-
 /* ring of 16 WQEBBs, 5 per instance: instance 3 starts at 16 + 5. The code queue's end there at 50, and its
  * pad at 64 */
 static const char *const reply_lines[] = {
@@ -288,7 +257,6 @@ static void lengths_are_never_zero(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cqes_from_before),
 		cmocka_unit_test(sequential_in_words),
 		cmocka_unit_test(parallel_in_words),
 		cmocka_unit_test(requests),
