@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ struct extent {
 	UT_hash_handle hh;        /* in use: by offset */
 	uint64_t offset, size;
 	bool used;
+	bool kept; /* unused, and some of it may have memory */
 };
 
 /* Holes are in bins by the logarithm of their size, so that a search does not depend on their number */
@@ -30,6 +32,7 @@ struct rnic_arena {
 	int fd;
 	uint8_t *mem;
 	uint64_t size, used;
+	uint64_t kept; /* bytes in holes that have memory, at most */
 	TAILQ_HEAD(extents, extent) extents;
 	LIST_HEAD(, extent) holes[BINS];
 	struct extent *by_offset;
@@ -64,6 +67,7 @@ static struct extent *find_hole(struct rnic_arena *arena, uint64_t size)
 static void swallow(struct rnic_arena *arena, struct extent *e, struct extent *next)
 {
 	e->size += next->size;
+	e->kept |= next->kept;
 	LIST_REMOVE(next, hole);
 	TAILQ_REMOVE(&arena->extents, next, link);
 	free(next);
@@ -126,7 +130,7 @@ static void use(struct rnic_arena *arena, struct extent *e)
 	arena->used += e->size;
 }
 
-/* So that the next extent here reads as zeroes; a memfd cannot refuse */
+/* What is there reads as zeroes then; a memfd cannot refuse */
 static void punch(int fd, uint64_t offset, uint64_t size)
 {
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) < 0)
@@ -231,6 +235,29 @@ void rnic_arena_free(struct rnic_arena *arena)
 	free(arena);
 }
 
+/* Devices pin it anyway, and one call takes less than a fault for each page. Linux before 5.14 has none. */
+static bool populate(struct rnic_arena *arena, const struct extent *e)
+{
+	return madvise(arena->mem + e->offset, e->size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+/* Its memory is gone or cleared */
+static void unuse(struct rnic_arena *arena, struct extent *e)
+{
+	struct extent *beside = TAILQ_NEXT(e, link);
+
+	HASH_DEL(arena->by_offset, e);
+	arena->used -= e->size;
+	if (beside && !beside->used)
+		swallow(arena, e, beside);
+	beside = TAILQ_PREV(e, extents, link);
+	if (beside && !beside->used) {
+		e->offset = beside->offset;
+		swallow(arena, e, beside);
+	}
+	add_hole(arena, e);
+}
+
 int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 {
 	struct extent *e, *rest;
@@ -247,33 +274,44 @@ int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset)
 	if (rest) {
 		rest->offset = e->offset + size;
 		rest->size = e->size - size;
+		rest->kept = e->kept;
 		e->size = size;
 		TAILQ_INSERT_AFTER(&arena->extents, e, rest, link);
 		add_hole(arena, rest);
 	}
 	use(arena, e);
 	*offset = e->offset;
-	return 0;
+	if (populate(arena, e))
+		return 0;
+	punch(arena->fd, e->offset, e->size);
+	unuse(arena, e);
+	return -ENOMEM;
+}
+
+static void give_back(struct rnic_arena *arena)
+{
+	struct extent *e;
+
+	TAILQ_FOREACH (e, &arena->extents, link) {
+		if (!e->used && e->kept)
+			punch(arena->fd, e->offset, e->size);
+		e->kept = false;
+	}
+	arena->kept = 0;
 }
 
 void rnic_arena_release(struct rnic_arena *arena, uint64_t offset)
 {
-	struct extent *e, *beside;
+	struct extent *e;
 
 	HASH_FIND(hh, arena->by_offset, &offset, sizeof(offset), e);
 	assert(e);
-	HASH_DEL(arena->by_offset, e);
-	arena->used -= e->size;
-	punch(arena->fd, e->offset, e->size);
-	beside = TAILQ_NEXT(e, link);
-	if (beside && !beside->used)
-		swallow(arena, e, beside);
-	beside = TAILQ_PREV(e, extents, link);
-	if (beside && !beside->used) {
-		e->offset = beside->offset;
-		swallow(arena, e, beside);
-	}
-	add_hole(arena, e);
+	memset(arena->mem + e->offset, 0, e->size);
+	e->kept = true;
+	arena->kept += e->size;
+	unuse(arena, e);
+	if (arena->kept > ARENA_KEPT)
+		give_back(arena);
 }
 
 uint8_t *rnic_arena_at(const struct rnic_arena *arena, uint64_t offset)

@@ -4,8 +4,8 @@
  *
  * The file is sparse and its size is sealed, so that everything that maps it (a successor process, the NIC's
  * driver) can rely on it. Sessions get extents: whole pages, zeroed, contiguous in the file and in memory.
- * Freed extents give their memory back to the system (hole punching), so an extent may be freed only when no
- * device holds it.
+ * Freed extents are cleared, so an extent may be freed only when no device holds it. Their memory stays for
+ * the next session, up to ARENA_KEPT bytes; then all of it is given back to the system (hole punching).
  *
  * Thread rules: one thread.
  */
@@ -19,6 +19,8 @@
 
 struct rnic_arena;
 
+enum { ARENA_KEPT = 16 << 20 };
+
 int rnic_arena_new(struct rnic_arena **arena, uint64_t size); /* rounded up to pages */
 /**
  * Goes on with the arena in file @fd, which it takes on success: @used are its extents, in any order. All
@@ -29,8 +31,8 @@ int rnic_arena_open(
 	struct rnic_arena **arena, int fd, uint64_t size, const struct ledger_block *used, size_t n);
 void rnic_arena_free(struct rnic_arena *arena); /* and the extents left in it */
 
-/** -ENOSPC when no hole is large enough. @size is rounded up to pages. The time does not depend on the number
- * of extents. */
+/** -ENOSPC when no hole is large enough, -ENOMEM when the system has no memory for it. @size is rounded up to
+ * pages. The time does not depend on the number of extents. */
 int rnic_arena_alloc(struct rnic_arena *arena, uint64_t size, uint64_t *offset);
 void rnic_arena_release(struct rnic_arena *arena, uint64_t offset);
 

@@ -94,25 +94,44 @@ static void test_many(void **state)
 	rnic_arena_free(arena);
 }
 
+static uint64_t memory_of(const struct rnic_arena *arena)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(rnic_arena_fd(arena), &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* Some stays for the next extents, and all that there is of it goes when it is too much */
 static void test_memory_returns(void **state)
 {
+	enum { MEBIBYTE = 1 << 20, EXTENTS = 3 * ARENA_KEPT / MEBIBYTE };
 	struct rnic_arena *arena;
-	struct stat before, full, after;
-	uint64_t a;
+	uint64_t at[EXTENTS];
 
 	(void)state;
-	assert_int_equal(rnic_arena_new(&arena, 1 << 20), 0);
-	fstat(rnic_arena_fd(arena), &before);
-	assert_int_equal(rnic_arena_alloc(arena, 1 << 20, &a), 0);
-	memset(rnic_arena_at(arena, a), 0x5a, 1 << 20);
-	fstat(rnic_arena_fd(arena), &full);
-	rnic_arena_release(arena, a);
-	fstat(rnic_arena_fd(arena), &after);
-	assert_int_equal(before.st_blocks, 0);
-	assert_true(full.st_blocks >= 2048);
-	assert_int_equal(after.st_blocks, 0);
-	assert_int_equal(rnic_arena_alloc(arena, PAGE, &a), 0);
-	assert_int_equal(rnic_arena_at(arena, a)[17], 0);
+	assert_int_equal(rnic_arena_new(&arena, EXTENTS * MEBIBYTE), 0);
+	assert_int_equal(memory_of(arena), 0);
+	for (unsigned i = 0; i < EXTENTS; i++) {
+		assert_int_equal(rnic_arena_alloc(arena, MEBIBYTE, &at[i]), 0);
+		memset(rnic_arena_at(arena, at[i]), 0x5a, MEBIBYTE);
+	}
+	assert_int_equal(memory_of(arena), EXTENTS * MEBIBYTE);
+	/* every second one, so that holes have neighbours that are in use */
+	for (unsigned i = 0; i < EXTENTS; i += 2) {
+		rnic_arena_release(arena, at[i]);
+		assert_true(memory_of(arena) <= rnic_arena_used(arena) + ARENA_KEPT);
+	}
+	for (unsigned i = 1; i < EXTENTS; i += 2)
+		for (unsigned k = 0; k < MEBIBYTE; k += 512)
+			assert_int_equal(rnic_arena_at(arena, at[i])[k], 0x5a);
+	for (unsigned i = 1; i < EXTENTS; i += 2)
+		rnic_arena_release(arena, at[i]);
+	assert_int_equal(rnic_arena_used(arena), 0);
+	assert_true(memory_of(arena) <= ARENA_KEPT);
+	assert_int_equal(rnic_arena_alloc(arena, EXTENTS * MEBIBYTE, &at[0]), 0);
+	for (unsigned k = 0; k < EXTENTS * MEBIBYTE; k++)
+		assert_int_equal(rnic_arena_at(arena, at[0])[k], 0);
 	rnic_arena_free(arena);
 }
 
