@@ -197,9 +197,9 @@ static bool must_wait(struct check *c, const struct nic_wqe *w)
 	struct bytes ops = nic_opcodes(w);
 	uint32_t value = nic_get32(w, WQE_SYNC_INDEX), object = nic_get32(w, WQE_SYNC_OBJECT);
 
-	if (bytes_only(&ops, WQE_OP_WAIT) && object != REQUEST_CQ)
+	if (bytes_only(ops, WQE_OP_WAIT) && object != REQUEST_CQ)
 		return object - CQNS >= CHAIN_MAX_QUEUES || c->cqes[object - CQNS] <= value;
-	if (bytes_have(&ops, WQE_OP_SEND_EN) && object - QPNS < CHAIN_MAX_QUEUES &&
+	if (bytes_have(ops, WQE_OP_SEND_EN) && object - QPNS < CHAIN_MAX_QUEUES &&
 		c->enabled[object - QPNS] < value)
 		c->enabled[object - QPNS] = value;
 	return false;
@@ -303,7 +303,7 @@ static bool each_of_ring(struct check *c, bool (*f)(struct nic *, const struct n
 		struct nic_wqe w = {.in = c->ring,
 			.at = at,
 			.ds = c->bytes[at + WQE_DSCOUNT],
-			.by.queue = LOOP_QUEUE,
+			.by = {.queue = LOOP_QUEUE, .alone = true},
 			.renewed = true};
 
 		if (!w.ds || at + w.ds * WQE_DS > c->ring->size)

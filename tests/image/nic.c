@@ -7,12 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	GROWS = 3 /* from one lap to the next: it is a sum that goes on */,
-	MAX_SGE = 63,
-	FLAGS_FROM = 8,
-	FLAGS_TO = 12
-};
+enum { MAX_SGE = 63, FLAGS_FROM = 8, FLAGS_TO = 12 };
 
 /* What an opcode takes a WQE for */
 struct form {
@@ -163,7 +158,7 @@ uint32_t nic_get32(const struct nic_wqe *w, unsigned at)
 		struct bytes b = byte_of(w, at + i);
 		uint8_t one;
 
-		bytes_const(&b, &one);
+		bytes_const(b, &one);
 		v = v << 8 | one;
 	}
 	return v;
@@ -184,9 +179,9 @@ static struct field field_of(const struct nic_wqe *w, unsigned at, unsigned len)
 		struct bytes b = byte_of(w, at + i);
 		uint8_t one;
 
-		f.is_const &= bytes_const(&b, &one);
-		f.most = f.most << 8 | bytes_most(&b);
-		f.from |= b.from;
+		f.is_const &= bytes_const(b, &one);
+		f.most = f.most << 8 | bytes_most(b);
+		f.from |= bytes_from(b);
 	}
 	return f;
 }
@@ -222,7 +217,7 @@ static bool piece_at(struct nic *n, const struct nic_wqe *w, unsigned addr, unsi
 
 	if (!key_at(n, w, key, p))
 		return false;
-	if (!bytes_only(&top, (uint8_t)(p->in->base >> 56)))
+	if (!bytes_only(top, (uint8_t)(p->in->base >> 56)))
 		return wrong(n, w, "an address with the key of %s that is elsewhere", p->in->name);
 	p->is_const = a.is_const;
 	p->is_posted = !is_written(w, addr, 8) && len.is_posted;
@@ -400,7 +395,7 @@ static void change(struct nic *n, const struct nic_wqe *w, const struct form *f,
 	struct word *word = &p->in->words[p->at / WORD_BYTES];
 	const struct word_case *seen[2 * CASES];
 	struct word_case out[4 * CASES];
-	struct word_atomic a = {.again = word->grown >= GROWS || p->in->shared};
+	struct word_atomic a = {.again = p->in->shared};
 	struct actor by = w->by;
 	unsigned cases = word_seen(word, &by, seen), left = 0;
 	bool cas = f->opcode == WQE_OP_CAS || f->opcode == WQE_OP_MASKED_CAS;
@@ -425,7 +420,7 @@ static void change(struct nic *n, const struct nic_wqe *w, const struct form *f,
 			case_add(seen[c], &a, &out[left++]);
 	}
 	for (unsigned k = 0; k < WORD_BYTES; k++)
-		if (cas ? !bytes_only(&a.swap_mask[k], 0) : true)
+		if (cas ? !bytes_only(a.swap_mask[k], 0) : true)
 			word->written |= (uint8_t)(1u << k);
 	by.sure &= !p->in->shared;
 	word_store(n->pool, word, &by, out, left, 0);
@@ -482,19 +477,18 @@ static bool find_form(struct nic *n, const struct nic_wqe *w, const struct form 
 	unsigned sgl;
 
 	*f = NULL;
-	for (unsigned op = 1; op < 256; op++)
-		for (unsigned c = 0; c < cases; c++) {
-			if (!bytes_have(&seen[c]->b[WQE_OPCODE], (uint8_t)op))
-				continue;
+	for (unsigned c = 0; c < cases; c++)
+		for (unsigned op = bytes_next(seen[c]->b[WQE_OPCODE], 1); op < 256;
+			op = bytes_next(seen[c]->b[WQE_OPCODE], op + 1)) {
 			if (*f && (*f)->opcode != op)
 				return wrong(n, w, "can be a %s, and have the opcode %#x", (*f)->name, op);
 			*f = form_of((uint8_t)op);
 			if (!*f)
 				return wrong(n, w, "can have the opcode %#x", op);
-			if (!bytes_only(&seen[c]->b[WQE_OPMOD], (*f)->opmod))
+			if (!bytes_only(seen[c]->b[WQE_OPMOD], (*f)->opmod))
 				return wrong(n, w, "a %s can have another opmod than %#x", (*f)->name,
 					(*f)->opmod);
-			if (!bytes_only(&seen[c]->b[WQE_DSCOUNT], w->ds))
+			if (!bytes_only(seen[c]->b[WQE_DSCOUNT], w->ds))
 				return wrong(n, w, "a %s can have another size", (*f)->name);
 		}
 	if (!*f)
@@ -520,9 +514,9 @@ static struct guard guard_of(const struct nic_wqe *w, uint8_t opcode)
 		if (!in->decision || (g.decision && g.decision != in->decision))
 			return (struct guard){0};
 		g.decision = in->decision;
-		if (bytes_have(&seen[c]->b[WQE_OPCODE], opcode))
+		if (bytes_have(seen[c]->b[WQE_OPCODE], opcode))
 			g.cases |= in->cases;
-		if (!bytes_only(&seen[c]->b[WQE_OPCODE], opcode))
+		if (!bytes_only(seen[c]->b[WQE_OPCODE], opcode))
 			asleep |= in->cases;
 	}
 	return g.cases & asleep ? (struct guard){0} : g;
@@ -538,7 +532,7 @@ bool nic_execute(struct nic *n, const struct nic_wqe *w)
 		return false;
 	if (!f)
 		return true;
-	awake.by.sure = bytes_only(&opcodes, f->opcode);
+	awake.by.sure = bytes_only(opcodes, f->opcode);
 	awake.by.guard = awake.by.sure ? (struct guard){0} : guard_of(w, f->opcode);
 	if (f->sync)
 		return synchronize(n, &awake);
@@ -556,7 +550,7 @@ bool nic_check(struct nic *n, const struct nic_wqe *w)
 	if (!n->ignores_index &&
 		(is_written(w, WQE_QPN_DS, 3) || index.from || (!w->renewed && is_written(w, WQE_INDEX, 2))))
 		return wrong(n, w, "its index or its queue is written");
-	if (!bytes_only(&size, w->ds))
+	if (!bytes_only(size, w->ds))
 		return wrong(n, w, "its size is written");
 	for (unsigned at = WQE_DS; at < w->ds * WQE_DS; at++)
 		if (word_of(w, at)->secret & word_of(w, at)->written)

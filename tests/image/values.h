@@ -3,9 +3,9 @@
  * values.h - what the bytes of a chain can be, for the second opinion on its image (check.h).
  *
  * Memory is words of eight bytes, as an atomic sees it. A word is one of several *cases*, each a set of
- * values for every byte: so bytes that are decided together stay together. A store that certainly happens
- * replaces the cases, for its own queue: a queue that runs at its own speed may see what was there before, if
- * the one that stores has failed. Other stores add cases.
+ * values for every byte (bytes.h): so bytes that are decided together stay together. A store that certainly
+ * happens replaces the cases, for its own queue: a queue that runs at its own speed may see what was there
+ * before, if the one that stores has failed. Other stores add cases.
  *
  * A READ of a word that has several cases is a *decision*: which case it was decides what it brings, all
  * over. A WQE that is awake in some cases of a decision and asleep in the others has it as its *guard*: a
@@ -16,19 +16,11 @@
 #ifndef TESTS_IMAGE_VALUES_H
 #define TESTS_IMAGE_VALUES_H
 
-#include <stdbool.h>
+#include "tests/image/bytes.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 enum { WORD_BYTES = 8, CASES = 28 /* of a word, at most: more of them become one */ };
-
-/** Where a value can come from, besides the image. */
-enum value_origin { FROM_REGION = 1, FROM_CLIENT = 2 };
-
-struct bytes { /* the values of one byte */
-	uint64_t in[4];
-	uint8_t from; /* bits of enum value_origin */
-};
 
 /** Cases of a decision, as bits. No decision: number 0. */
 struct guard {
@@ -46,7 +38,8 @@ struct word_case {
 /** Who reads or stores. */
 struct actor {
 	uint8_t queue;
-	bool sure; /* to do so; else if its guard is, or nobody knows when */
+	bool sure;  /* to do so; else if its guard is, or nobody knows when */
+	bool alone; /* no other queue reads what this one stores */
 	struct guard guard;
 };
 
@@ -55,23 +48,13 @@ struct word {
 	uint8_t n, nbefore, owner;
 	uint8_t written; /* bit k: something writes to byte k */
 	uint8_t secret;  /* bit k: byte k is one of a key */
-	uint8_t grown;   /* how often word_join() has found more */
 };
 
-/** Memory that is given back all at once. */
+/** Memory that is given back all at once, with all sets of bytes. */
 struct pool_of_cases;
 struct pool_of_cases *cases_pool_new(void);
 void cases_pool_reset(struct pool_of_cases *p);
 void cases_pool_free(struct pool_of_cases *p);
-
-struct bytes bytes_one(uint8_t v);
-struct bytes bytes_any(uint8_t from);
-bool bytes_have(const struct bytes *b, uint8_t v);
-bool bytes_only(const struct bytes *b, uint8_t v);
-/** True if there is one value, which is then in @v. */
-bool bytes_const(const struct bytes *b, uint8_t *v);
-uint8_t bytes_most(const struct bytes *b);
-void bytes_join(struct bytes *to, const struct bytes *more);
 
 void word_set(struct pool_of_cases *p, struct word *w, const uint8_t v[WORD_BYTES]);
 /** The cases that @a may see, at most 2 * CASES of them. */
