@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * replay.c - runs a fuzz target without libFuzzer, with any compiler: over the files of a directory, then
- * over mutations of them. The mutations are the same in every run with the same files and seed.
+ * replay.c - runs a fuzz target without libFuzzer, with any compiler: over the inputs of a table, then over
+ * mutations of them. The mutations are the same in every run with the same table and seed. A line of the
+ * table is an input: printable characters, \\ for a backslash, \n for a newline, \xNN for any other byte.
  */
 #include "softcx/fuzz/random.h"
 #include "tests/fuzz/fuzz.h"
@@ -9,10 +10,8 @@
 #include "util/number.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,34 +31,51 @@ static unsigned pick(size_t n)
 	return fuzz_pick(&rng, (uint32_t)n);
 }
 
-static void load(const char *path)
+/* The byte of a line at *@at, which goes to the next one. */
+static char table_byte(const char **at)
 {
-	FILE *f = fopen(path, "r");
-	struct input *in;
+	unsigned byte;
 
-	seeds = realloc(seeds, (nseeds + 1) * sizeof(*seeds));
-	fuzz_need(f && seeds, path);
-	in = &seeds[nseeds++];
-	in->len = fread(in->bytes, 1, sizeof(in->bytes), f);
-	fuzz_need(feof(f) || fgetc(f) == EOF, "a file is too long");
-	fclose(f);
+	if (**at != '\\')
+		return *(*at)++;
+	*at += 2;
+	switch ((*at)[-1]) {
+	case 'n':
+		return '\n';
+	case 'x':
+		fuzz_need(sscanf(*at, "%2x", &byte) == 1, "two digits lack in an input");
+		*at += 2;
+		return (char)byte;
+	default:
+		fuzz_need((*at)[-1] == '\\', "an input has an unknown escape");
+		return '\\';
+	}
 }
 
-static void load_directory(const char *path)
+static void load_table(const char *path)
 {
-	struct dirent **entries;
-	int n = scandir(path, &entries, NULL, alphasort);
+	FILE *f = fopen(path, "r");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
 
-	fuzz_need(n > 0, path);
-	for (int i = 0; i < n; i++) {
-		char file[PATH_MAX];
+	fuzz_need(f, path);
+	while ((len = getline(&line, &room, f)) > 0) {
+		struct input *in;
 
-		snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
-		if (*entries[i]->d_name != '.')
-			load(file);
-		free(entries[i]);
+		line[len - 1] = 0; /* the newline */
+		seeds = realloc(seeds, (nseeds + 1) * sizeof(*seeds));
+		fuzz_need(seeds, path);
+		in = &seeds[nseeds++];
+		in->len = 0;
+		for (const char *at = line; *at;) {
+			fuzz_need(in->len < sizeof(in->bytes), "an input is too long");
+			in->bytes[in->len++] = table_byte(&at);
+		}
 	}
-	free(entries);
+	free(line);
+	fclose(f);
+	fuzz_need(nseeds, path);
 }
 
 static void try(const struct input *in, const char *keep)
@@ -167,14 +183,14 @@ int main(int argc, char **argv)
 			optind = argc;
 	}
 	if (optind != argc - 1) {
-		fputs("usage: fuzz-KIND [--refuse N] [--seed N] [--keep FILE] DIRECTORY\n"
-		      "  --refuse N   go on with mutations of its files until N inputs were refused\n"
+		fputs("usage: fuzz-KIND [--refuse N] [--seed N] [--keep FILE] TABLE\n"
+		      "  --refuse N   go on with mutations of its inputs until N inputs were refused\n"
 		      "  --seed N     of the mutations (1)\n"
 		      "  --keep FILE  write each input there before it is tried\n",
 			stderr);
 		return 2;
 	}
-	load_directory(argv[optind]);
+	load_table(argv[optind]);
 	for (unsigned i = 0; i < nseeds; i++)
 		try(&seeds[i], keep);
 	for (; fuzz_refusals < refuse && tried < refuse * TRIES; tried++) {
