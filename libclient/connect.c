@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/connect.h"
+
 #include "libclient/addresses.h"
-#include "libclient/connection.h"
 #include "libclient/handshake.h"
 #include "libclient/options.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
 #include "libclient/slot-sizes.h"
-#include "protocol/token.h"
 #include "protocol/wire.h"
 #include "util/address.h"
-#include "util/cleanup.h"
 #include "util/clock.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 /*
  * SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs.
@@ -28,56 +30,69 @@ enum {
 	DEPTH_DEFAULT = 16,
 	SLOT_GUESS = 4096,
 	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_KEYS * (16 << 20),
-	ERR_BYTES = 512
-};
-
-/* Why an attempt failed. One that had sent its REQ is the more telling. */
-struct failure {
-	int error;
-	bool asked;
-	char err[ERR_BYTES];
-};
-
-/* One attempt to connect. */
-struct attempt {
-	struct reddn *c;
-	struct reddn_connection *k; /* the one that is being made */
-	const struct reddn_options *opt;
-	struct sockaddr *to;    /* the address of the server */
-	struct token_key key;   /* len 0: none */
-	uint64_t deadline;      /* ms, of all attempts */
-	uint64_t until;         /* ms, of those to this address */
-	bool asked;             /* a REQ was sent */
-	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
-	uint32_t slot_required; /* the slot size that the server asked for */
-	unsigned depth;         /* that is asked for */
-	unsigned depth_allowed; /* the most that the server allows, if it refused @depth; else 0 */
-	char err[ERR_BYTES];
 };
 
 #define FAIL(a, code, ...) reddn_fail(code, (a)->err, sizeof((a)->err), __VA_ARGS__)
 
-DEFINE_CLEANUP(struct reddn *, reddn_close)
-DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
-
-static bool is_first(const struct attempt *a)
+static void connector_set(struct reddn_connector *a, enum reddn_connect_state state)
 {
-	return a->k == a->c->connection;
+	static const unsigned from[] = {
+		[REDDN_CONNECT_IDLE] = 1 << REDDN_CONNECT_DONE | 1 << REDDN_CONNECT_FAILED,
+		[REDDN_CONNECT_ADDRESS] = 1 << REDDN_CONNECT_IDLE | 1 << REDDN_CONNECT_ADDRESS |
+					  1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER,
+		[REDDN_CONNECT_ROUTE] = 1 << REDDN_CONNECT_ADDRESS,
+		[REDDN_CONNECT_ANSWER] = 1 << REDDN_CONNECT_ROUTE,
+		[REDDN_CONNECT_DONE] = 1 << REDDN_CONNECT_ANSWER,
+		[REDDN_CONNECT_FAILED] = 1 << REDDN_CONNECT_IDLE | 1 << REDDN_CONNECT_ADDRESS |
+					 1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER,
+	};
+
+	assert(from[state] & 1u << a->state);
+	a->state = state;
+}
+
+static bool is_waiting(const struct reddn_connector *a)
+{
+	return a->state == REDDN_CONNECT_ADDRESS || a->state == REDDN_CONNECT_ROUTE ||
+	       a->state == REDDN_CONNECT_ANSWER;
+}
+
+/* The timer wakes the caller up when the time is over. */
+static void wait_until(struct reddn_connector *a, uint64_t ms)
+{
+	uint64_t now = clock_ms(), left = ms > now ? ms - now : 0;
+	const struct itimerspec at = {
+		.it_value = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000 + 1}};
+
+	a->until = ms;
+	timerfd_settime(a->timer, 0, &at, NULL);
+}
+
+static int time_left(const struct reddn_connector *a)
+{
+	uint64_t now = clock_ms();
+
+	return now < a->until ? (int)(a->until - now) : 0;
+}
+
+static bool is_first(const struct reddn_connector *a)
+{
+	return a->k == a->session.connection;
 }
 
 /* Here is the server: what is left of the time is for it. */
-static void answered(struct attempt *a)
+static void answered(struct reddn_connector *a)
 {
 	a->answered = true;
-	a->until = a->deadline;
+	wait_until(a, a->deadline);
 }
 
-static int refused(struct attempt *a, const struct rdma_conn_param *p)
+static int refused(struct reddn_connector *a, const struct rdma_conn_param *p)
 {
 	struct reddn_wire_rej rej;
 
 	if (!reddn_read_rej(&rej, p))
-		return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt->host, a->opt->port);
+		return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt.host, a->opt.port);
 	answered(a);
 	if (rej.reason == REDDN_REJ_SLOT)
 		a->slot_required = be32toh(rej.detail);
@@ -92,22 +107,22 @@ static int refused(struct attempt *a, const struct rdma_conn_param *p)
 		*rej.text ? rej.text : "no reason given");
 }
 
-static int accepted(struct attempt *a, const struct rdma_conn_param *p)
+static int accepted(struct reddn_connector *a, const struct rdma_conn_param *p)
 {
 	answered(a);
-	return is_first(a) ? reddn_read_rep(a->c, p, a->err, sizeof(a->err))
-			   : reddn_compare_rep(a->c, p, a->err, sizeof(a->err));
+	return is_first(a) ? reddn_read_rep(&a->session, p, a->err, sizeof(a->err))
+			   : reddn_compare_rep(&a->session, p, a->err, sizeof(a->err));
 }
 
-static int too_late(struct attempt *a)
+static int too_late(struct reddn_connector *a)
 {
-	return FAIL(a, -ETIMEDOUT, "%s port %u: no answer in time", a->opt->host, a->opt->port);
+	return FAIL(a, -ETIMEDOUT, "%s port %u: no answer in time", a->opt.host, a->opt.port);
 }
 
 /* What an event means that is not the expected one. */
-static int failed(struct attempt *a, const struct rdma_cm_event *ev)
+static int failed(struct reddn_connector *a, const struct rdma_cm_event *ev)
 {
-	const char *host = a->opt->host;
+	const char *host = a->opt.host;
 
 	switch (ev->event) {
 	case RDMA_CM_EVENT_REJECTED:
@@ -117,85 +132,79 @@ static int failed(struct attempt *a, const struct rdma_cm_event *ev)
 						: FAIL(a, -ENODEV, "%s: no RDMA device leads there", host);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return FAIL(a, -EHOSTUNREACH, "%s port %u: unreachable", host, a->opt->port);
+		return FAIL(a, -EHOSTUNREACH, "%s port %u: unreachable", host, a->opt.port);
 	default:
 		return FAIL(a, -EIO, "%s: %s, status %d", host, rdma_event_str(ev->event), ev->status);
 	}
 }
 
-/* Wait for one event. 0 if it is the expected one. */
-static int await(struct attempt *a, enum rdma_cm_event_type expected)
+/* 0: it is the event that the state waits for */
+static int check_event(struct reddn_connector *a, const struct rdma_cm_event *ev)
 {
-	struct rdma_cm_event *ev;
-	int r = reddn_next_event(a->c->events, a->until, &ev);
+	const enum rdma_cm_event_type expected =
+		a->state == REDDN_CONNECT_ADDRESS ? RDMA_CM_EVENT_ADDR_RESOLVED
+		: a->state == REDDN_CONNECT_ROUTE ? RDMA_CM_EVENT_ROUTE_RESOLVED
+						  : reddn_queue_pair_answer(a->k);
 
-	if (r == -ETIMEDOUT)
-		return too_late(a);
-	if (r < 0)
-		return FAIL(a, r, "connection manager: %s", strerror(-r));
 	if (ev->id != a->k->id)
-		r = FAIL(a, -ECONNRESET, "the server closed another connection of the handle: %s",
+		return FAIL(a, -ECONNRESET, "the server closed another connection of the handle: %s",
 			rdma_event_str(ev->event));
-	else if (ev->event != expected)
-		r = failed(a, ev);
-	else if (expected == reddn_queue_pair_answer(a->k))
-		r = accepted(a, &ev->param.conn);
-	rdma_ack_cm_event(ev);
-	return r;
+	if (ev->event != expected)
+		return failed(a, ev);
+	return a->state == REDDN_CONNECT_ANSWER ? accepted(a, &ev->param.conn) : 0;
 }
 
-static int new_id(struct attempt *a)
+static int new_id(struct reddn_connector *a)
 {
-	if (rdma_create_id(a->c->events, &a->k->id, a->c, RDMA_PS_TCP) == 0)
+	if (rdma_create_id(a->session.events, &a->k->id, NULL, RDMA_PS_TCP) == 0)
 		return 0;
 	a->k->id = NULL;
 	return FAIL(a, -errno, "no RDMA connection manager: %m");
 }
 
-static int resolve_address(struct attempt *a, struct sockaddr *from, struct sockaddr *to)
+static int resolve_address(struct reddn_connector *a, struct sockaddr *from, struct sockaddr *to)
 {
-	if (rdma_resolve_addr(a->k->id, from, to, reddn_time_left(a->until)) == 0)
-		return await(a, RDMA_CM_EVENT_ADDR_RESOLVED);
-	return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt->host);
+	int r = new_id(a);
+
+	if (r < 0)
+		return r;
+	if (rdma_resolve_addr(a->k->id, from, to, time_left(a)) < 0)
+		return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt.host);
+	connector_set(a, REDDN_CONNECT_ADDRESS);
+	return 0;
+}
+
+/* With a new id: one that was to lead to another address is bound (Linux cma.c, rdma_resolve_addr). */
+static int connect_first(struct reddn_connector *a)
+{
+	return resolve_address(a, NULL, a->at->ai_addr);
+}
+
+/* Between the addresses of the first connection, and so on its device; from another port */
+static int connect_further(struct reddn_connector *a)
+{
+	struct rdma_cm_id *first = a->session.connection->id;
+	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
+
+	if (!a->session.secret)
+		return FAIL(a, -EOPNOTSUPP, "the server knows no sessions of several connections");
+	return resolve_address(a, (struct sockaddr *)&from, rdma_get_peer_addr(first));
 }
 
 /* What makes a queue pair need not wait for the event. */
-static int begin_route(struct attempt *a)
+static int resolve_route(struct reddn_connector *a)
 {
-	int left = reddn_time_left(a->until);
+	int left = time_left(a), r = 0;
 
 	/* The connection manager takes no 0 (Linux cma.c, rdma_resolve_route) */
 	if (!left)
 		return too_late(a);
 	if (rdma_resolve_route(a->k->id, left) < 0)
-		return FAIL(a, -errno, "%s: no route: %m", a->opt->host);
-	return 0;
-}
-
-/* With a new id: one that was to lead to another address is bound (Linux cma.c, rdma_resolve_addr). */
-static int resolve(struct attempt *a)
-{
-	int r;
-
-	a->c->events = rdma_create_event_channel();
-	if (!a->c->events)
-		return FAIL(a, -errno, "no RDMA connection manager: %m");
-	r = new_id(a);
-	if (r == 0)
-		r = resolve_address(a, NULL, a->to);
-	return r < 0 ? r : begin_route(a);
-}
-
-/* Between the addresses of the first connection, and so on its device; from another port */
-static int resolve_again(struct attempt *a)
-{
-	struct rdma_cm_id *first = a->c->connection[0].id;
-	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
-	int r = new_id(a);
-
-	if (r == 0)
-		r = resolve_address(a, (struct sockaddr *)&from, rdma_get_peer_addr(first));
-	return r < 0 ? r : begin_route(a);
+		return FAIL(a, -errno, "%s: no route: %m", a->opt.host);
+	connector_set(a, REDDN_CONNECT_ROUTE);
+	if (is_first(a))
+		r = reddn_queues_init(&a->session, a->err, sizeof(a->err));
+	return r < 0 ? r : reddn_queue_pair_init(&a->session, a->k, a->err, sizeof(a->err));
 }
 
 /* As the server knows them from its end */
@@ -211,28 +220,27 @@ static struct token_ends ends_of(const struct reddn_connection *k)
 	return ends;
 }
 
-static void name_session(const struct reddn *c, struct reddn_wire_req *req)
+static void name_session(const struct reddn_session *s, struct reddn_wire_req *req)
 {
 	const struct reddn_wire_join join = {
-		.session = htobe64(c->info.session), .secret = htobe64(c->secret)};
+		.session = htobe64(s->info.session), .secret = htobe64(s->secret)};
 
 	req->flags |= REDDN_REQ_JOIN;
 	memcpy(req->offload, &join, sizeof(join));
 }
 
-static int send_req(struct attempt *a)
+static int send_req(struct reddn_connector *a)
 {
-	struct reddn *c = a->c;
+	const struct reddn_session *s = &a->session;
 	bool iwarp = a->k->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-	uint8_t flags =
-		(a->opt->slot_size ? 0 : REDDN_REQ_SLOT_GUESS) | (iwarp ? REDDN_REQ_NO_IMMEDIATES : 0);
+	uint8_t flags = (a->opt.slot_size ? 0 : REDDN_REQ_SLOT_GUESS) | (iwarp ? REDDN_REQ_NO_IMMEDIATES : 0);
 	struct reddn_wire_req req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.flags = flags,
-		.depth = htobe16((uint16_t)c->depth),
-		.slot_addr = htobe64((uintptr_t)reddn_slot_mem(c, a->k->base)),
-		.slot_rkey = htobe32(c->mr->rkey),
-		.slot_size = htobe32(c->info.slot_size)};
+		.depth = htobe16((uint16_t)s->depth),
+		.slot_addr = htobe64((uintptr_t)reddn_slot_mem(s, a->k->base)),
+		.slot_rkey = htobe32(s->mr->rkey),
+		.slot_size = htobe32(s->info.slot_size)};
 	struct rdma_conn_param param = {.private_data = &req,
 		.private_data_len = sizeof(req),
 		.qp_num = a->k->qp->qp_num,
@@ -240,9 +248,9 @@ static int send_req(struct attempt *a)
 		.rnr_retry_count = 7};
 
 	if (is_first(a))
-		memcpy(req.offload, a->opt->offload, strlen(a->opt->offload));
+		memcpy(req.offload, a->opt.offload, strlen(a->opt.offload));
 	else
-		name_session(c, &req);
+		name_session(s, &req);
 	if (a->key.len) {
 		struct token_ends ends = ends_of(a->k);
 
@@ -254,153 +262,226 @@ static int send_req(struct attempt *a)
 	return 0;
 }
 
-/* Its route is being resolved. */
-static int connect_one(struct attempt *a)
+/* Its route is resolved. What needs no answer of the server is done while it works on the request. */
+static int ask_server(struct reddn_connector *a)
 {
-	int r = reddn_queue_pair_init(a->c, a->k, a->err, sizeof(a->err));
+	int r = reddn_queue_pair_begin(a->k, a->err, sizeof(a->err));
 
-	if (r == 0)
-		r = await(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	if (r == 0)
-		r = reddn_queue_pair_begin(a->k, a->err, sizeof(a->err));
 	if (r == 0)
 		r = send_req(a);
-	if (r == 0)
-		r = reddn_queue_pair_prepare(a->k, a->err, sizeof(a->err));
-	if (r == 0 && is_first(a))
-		r = reddn_queues_watch(a->c, a->err, sizeof(a->err));
-	if (r == 0)
-		r = await(a, reddn_queue_pair_answer(a->k));
-	return r < 0 ? r : reddn_queue_pair_connect(a->k, a->err, sizeof(a->err));
-}
-
-static int connect_first(struct attempt *a)
-{
-	int r = resolve(a);
-
-	if (r == 0)
-		r = reddn_queues_init(a->c, a->err, sizeof(a->err));
-	return r < 0 ? r : connect_one(a);
-}
-
-static int connect_further(struct attempt *a)
-{
-	int r = 0;
-
-	if (a->c->info.connections > 1 && !a->c->secret)
-		return FAIL(a, -EOPNOTSUPP, "the server knows no sessions of several connections");
-	while (r == 0 && ++a->k < a->c->connection + a->c->info.connections) {
-		r = resolve_again(a);
-		if (r == 0)
-			r = connect_one(a);
-	}
-	return r;
-}
-
-static int attempt(struct reddn **out, struct attempt *a, uint32_t slot_size)
-{
-	CLEANUP(reddn_closep) struct reddn *c = calloc(1, sizeof(*c));
-	int r;
-
-	if (!c)
-		return FAIL(a, -ENOMEM, "out of memory");
-	a->c = c;
-	a->k = c->connection;
-	a->slot_required = 0;
-	a->depth_allowed = 0;
-	c->depth = a->depth;
-	c->info.connections = a->opt->connections;
-	c->info.slot_size = slot_size;
-	c->timeout_ms = a->opt->timeout_ms;
-	c->retry_ms = a->opt->retry_ms;
-	c->spin_us = a->opt->spin_us;
-	c->epoll = -1;
-	if (reddn_requests_init(c) < 0)
-		return FAIL(
-			a, -ENOMEM, "out of memory: %u reply slots of %u bytes", c->info.depth, slot_size);
-	r = connect_first(a);
-	if (r == 0)
-		r = connect_further(a);
 	if (r < 0)
 		return r;
-	if (reddn_keys_init(c) < 0)
-		return FAIL(a, -ENOMEM, "out of memory: %u keys of %zu bytes", c->nrequests, c->key_room);
-	*out = steal_ptr(&c);
+	connector_set(a, REDDN_CONNECT_ANSWER);
+	r = reddn_queue_pair_prepare(a->k, a->err, sizeof(a->err));
+	return r < 0 || !is_first(a) ? r : reddn_queues_watch(&a->session, a->epoll, a->err, sizeof(a->err));
+}
+
+static int connect_queues(struct reddn_connector *a)
+{
+	int r = reddn_queue_pair_connect(a->k, a->err, sizeof(a->err));
+
+	if (r < 0)
+		return r;
+	if (++a->k < a->session.connection + a->session.info.connections)
+		return connect_further(a);
+	reddn_session_complete(&a->session);
+	connector_set(a, REDDN_CONNECT_DONE);
 	return 0;
 }
 
-/* Slots of the size that the offload asked for before. If that is too small now, the server reports what
- * it takes */
-static int attempt_guesses(struct reddn **out, struct attempt *a)
-{
-	const struct reddn_options *opt = a->opt;
-	uint32_t known = reddn_slot_size(opt->host, opt->port, opt->offload);
-	uint32_t guess = known ? known : SLOT_GUESS;
-	int r = attempt(out, a, guess);
+/* ---- one attempt after the other ---- */
 
-	if (r != -EMSGSIZE || a->slot_required <= guess || a->slot_required > SLOT_LEARNED_MAX ||
-		a->slot_required % 64)
-		return r;
-	reddn_slot_size_set(opt->host, opt->port, opt->offload, a->slot_required);
-	return attempt(out, a, a->slot_required);
-}
-
-static int attempt_sizes(struct reddn **out, struct attempt *a)
+static int attempt(struct reddn_connector *a)
 {
-	return a->opt->slot_size ? attempt(out, a, a->opt->slot_size) : attempt_guesses(out, a);
-}
-
-/* The default depth gives way to the most that the server allows */
-static int attempt_address(struct reddn **out, struct attempt *a)
-{
+	struct reddn_session *s = &a->session;
 	int r;
 
-	a->depth = a->opt->depth ? a->opt->depth : DEPTH_DEFAULT;
-	r = attempt_sizes(out, a);
-	if (a->opt->depth || !a->depth_allowed || a->depth_allowed >= a->depth)
-		return r;
-	a->depth = a->depth_allowed;
-	return attempt_sizes(out, a);
+	*s = (struct reddn_session){
+		.depth = a->depth, .info = {.connections = a->opt.connections, .slot_size = a->slot_size}};
+	a->slot_required = 0;
+	a->depth_allowed = 0;
+	if (reddn_session_init(s) < 0)
+		return FAIL(
+			a, -ENOMEM, "out of memory: %u reply slots of %u bytes", s->info.depth, a->slot_size);
+	a->k = s->connection;
+	r = reddn_queues_open(s, a->epoll, a->err, sizeof(a->err));
+	return r < 0 ? r : connect_first(a);
 }
 
-/* One address after the other, until there is an answer. Returns the last of the most telling failures. */
-static int attempt_addresses(struct reddn **out, struct attempt *a, const struct addrinfo *list)
+static void attempt_end(struct reddn_connector *a)
 {
-	struct failure failure = {0};
+	reddn_queues_deinit(&a->session);
+	reddn_session_deinit(&a->session);
+}
 
-	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-		int r;
-
-		a->to = ai->ai_addr;
-		a->until = reddn_addresses_until(ai, clock_ms(), a->deadline);
-		a->asked = false;
-		r = attempt_address(out, a);
-		if (r == 0 || a->answered)
-			return r;
-		reddn_addresses_add(list, ai, a->err, sizeof(a->err));
-		if (a->asked || !failure.asked) {
-			failure.error = r;
-			failure.asked = a->asked;
-			memcpy(failure.err, a->err, sizeof(a->err));
-		}
+/* The defaults give way to what the server wants: slots of the size that it has reported, and the most that
+ * it allows of the depth. */
+static bool attempt_fits(struct reddn_connector *a, int error)
+{
+	if (!a->opt.slot_size && !a->sized && error == -EMSGSIZE && a->slot_required > a->slot_size &&
+		a->slot_required <= SLOT_LEARNED_MAX && a->slot_required % 64 == 0) {
+		reddn_slot_size_set(a->opt.host, a->opt.port, a->opt.offload, a->slot_required);
+		a->slot_size = a->slot_required;
+		a->sized = true;
+		return true;
 	}
-	memcpy(a->err, failure.err, sizeof(a->err));
-	return failure.error;
+	if (a->opt.depth || !a->depth_allowed || a->depth_allowed >= a->depth)
+		return false;
+	a->depth = a->depth_allowed;
+	a->sized = false;
+	return true;
 }
 
-PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options, char *err, size_t errlen)
+/* Slots of the size that the offload asked for before. If that is too small now, the server reports what it
+ * takes. */
+static void address_begin(struct reddn_connector *a)
 {
-	CLEANUP(freeaddrinfop) struct addrinfo *list = NULL;
-	struct reddn_options opt = *options;
-	struct attempt a = {.opt = &opt};
-	int r = reddn_options_read(&opt, &a.key, a.err, sizeof(a.err));
+	uint32_t known = reddn_slot_size(a->opt.host, a->opt.port, a->opt.offload);
 
-	if (r == 0)
-		r = reddn_addresses_find(&list, opt.host, opt.port, a.err, sizeof(a.err));
-	a.deadline = clock_ms() + opt.timeout_ms;
-	if (r == 0)
-		r = attempt_addresses(out, &a, list);
-	token_key_wipe(&a.key);
-	/* An attempt that failed, with slots too small or at another address, has left its reason. */
-	return reddn_fail(r, err, errlen, "%s", r < 0 ? a.err : "");
+	a->depth = a->opt.depth ? a->opt.depth : DEPTH_DEFAULT;
+	a->slot_size = a->opt.slot_size ? a->opt.slot_size : known ? known : SLOT_GUESS;
+	a->sized = false;
+	a->asked = false;
+	wait_until(a, reddn_addresses_until(a->at, clock_ms(), a->deadline));
+}
+
+/* False: it was the last one, or there was an answer. */
+static bool address_next(struct reddn_connector *a, int error)
+{
+	if (!a->answered)
+		reddn_addresses_add(a->list, a->at, a->err, sizeof(a->err));
+	if (a->answered || a->asked || !a->error_asked) {
+		a->error = error;
+		a->error_asked = a->asked;
+		memcpy(a->words, a->err, sizeof(a->words));
+	}
+	if (a->answered || !a->at->ai_next)
+		return false;
+	a->at = a->at->ai_next;
+	address_begin(a);
+	return true;
+}
+
+/* After a step, with its result. */
+static void go_on(struct reddn_connector *a, int r)
+{
+	while (r < 0) {
+		attempt_end(a);
+		if (!attempt_fits(a, r) && !address_next(a, r)) {
+			connector_set(a, REDDN_CONNECT_FAILED);
+			return;
+		}
+		r = attempt(a);
+	}
+}
+
+void reddn_connector_begin(struct reddn_connector *a)
+{
+	assert(a->state == REDDN_CONNECT_IDLE);
+	a->deadline = clock_ms() + a->opt.timeout_ms;
+	a->answered = false;
+	a->error = 0;
+	a->error_asked = false;
+	a->at = a->list;
+	address_begin(a);
+	go_on(a, attempt(a));
+}
+
+/* 1: there is no event. */
+static int take_event(struct reddn_connector *a)
+{
+	struct rdma_cm_event *ev;
+	int r;
+
+	if (rdma_get_cm_event(a->session.events, &ev) < 0) {
+		if (errno == EINTR)
+			return 0;
+		if (errno != EAGAIN)
+			return FAIL(a, -errno, "connection manager: %m");
+		return time_left(a) ? 1 : too_late(a);
+	}
+	r = check_event(a, ev);
+	rdma_ack_cm_event(ev);
+	if (r < 0)
+		return r;
+	if (a->state == REDDN_CONNECT_ADDRESS)
+		return resolve_route(a);
+	return a->state == REDDN_CONNECT_ROUTE ? ask_server(a) : connect_queues(a);
+}
+
+void reddn_connector_step(struct reddn_connector *a)
+{
+	while (is_waiting(a)) {
+		int r = take_event(a);
+
+		if (r == 1)
+			return;
+		go_on(a, r);
+	}
+}
+
+void reddn_connector_wait(struct reddn_connector *a)
+{
+	struct epoll_event ev;
+
+	reddn_connector_step(a);
+	while (is_waiting(a)) {
+		epoll_wait(a->epoll, &ev, 1, -1);
+		reddn_connector_step(a);
+	}
+}
+
+struct reddn_session reddn_connector_take(struct reddn_connector *a)
+{
+	connector_set(a, REDDN_CONNECT_IDLE);
+	return a->session;
+}
+
+/* ---- */
+
+static int make_descriptors(struct reddn_connector *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	a->epoll = epoll_create1(EPOLL_CLOEXEC);
+	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (a->epoll < 0 || a->timer < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->timer, &ev) < 0)
+		return reddn_fail(-errno, a->words, sizeof(a->words), "epoll: %m");
+	return 0;
+}
+
+int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt)
+{
+	struct reddn_options *o = &a->opt;
+	int r;
+
+	a->epoll = a->timer = -1;
+	*o = *opt;
+	r = reddn_options_read(o, &a->key, a->words, sizeof(a->words));
+	/* The others are used by now */
+	o->host = r < 0 ? NULL : strdup(opt->host);
+	o->offload = r < 0 ? NULL : strdup(opt->offload);
+	o->token_file = NULL;
+	o->token_key = NULL;
+	if (r < 0)
+		return r;
+	if (!o->host || !o->offload)
+		return reddn_fail(-ENOMEM, a->words, sizeof(a->words), "out of memory");
+	r = reddn_addresses_find(&a->list, o->host, o->port, a->words, sizeof(a->words));
+	return r < 0 ? r : make_descriptors(a);
+}
+
+void reddn_connector_deinit(struct reddn_connector *a)
+{
+	if (is_waiting(a) || a->state == REDDN_CONNECT_DONE)
+		attempt_end(a);
+	if (a->list)
+		freeaddrinfo(a->list);
+	if (a->timer >= 0)
+		close(a->timer);
+	if (a->epoll >= 0)
+		close(a->epoll);
+	token_key_wipe(&a->key);
+	free((char *)a->opt.host);
+	free((char *)a->opt.offload);
 }

@@ -32,7 +32,7 @@ static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len,
 PUBLIC int reddn_describe(struct reddn *c)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
-	uint64_t deadline = clock_ms() + c->timeout_ms;
+	uint64_t deadline = clock_ms() + c->connector.opt.timeout_ms;
 	size_t len = 0, whole = 0;
 	int r;
 
@@ -50,10 +50,10 @@ PUBLIC int reddn_describe(struct reddn *c)
 		else if (r)
 			return r == 1 ? -EBUSY : r;
 	} while (r || len < whole);
-	r = reddn_description_read(&c->description, steal_ptr(&text), c->info.reply_max);
+	r = reddn_description_read(&c->description, steal_ptr(&text), c->session.info.reply_max);
 	if (r < 0)
 		return r;
-	if (c->description.nargs == c->info.nargs || !c->info.nargs)
+	if (c->description.nargs == c->session.info.nargs || !c->session.info.nargs)
 		return 0;
 	reddn_description_deinit(&c->description);
 	return -EPROTO;

@@ -28,13 +28,13 @@ static int answer(struct reddn *c, const struct reddn_wire_rej *rej)
 		return REDDN_END_UNKNOWN;
 	if (end != REDDN_END_CLIENT)
 		snprintf(c->errmsg + len, sizeof(c->errmsg) - len,
-			"; the server ended session %" PRIu64 ": %s", c->info.session, rej->text);
+			"; the server ended session %" PRIu64 ": %s", c->session.info.session, rej->text);
 	return (int)end;
 }
 
 PUBLIC int reddn_end_reason(struct reddn *c)
 {
-	uint64_t now = clock_ms(), patience = now + PATIENCE_MS, deadline = now + c->timeout_ms;
+	uint64_t now = clock_ms(), patience = now + PATIENCE_MS, deadline = now + c->connector.opt.timeout_ms;
 	struct reddn_wire_rej rej;
 	int r;
 

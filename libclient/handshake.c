@@ -40,12 +40,13 @@ int reddn_rej_error(const struct reddn_wire_rej *rej)
 
 #define VIOLATED(...) reddn_fail(-EPROTO, err, errlen, "protocol violated: " __VA_ARGS__)
 
-static int check_sizes(const struct reddn *c, const struct reddn_wire_rep *rep, char *err, size_t errlen)
+static int check_sizes(
+	const struct reddn_session *s, const struct reddn_wire_rep *rep, char *err, size_t errlen)
 {
-	const struct reddn_info *info = &c->info;
+	const struct reddn_info *info = &s->info;
 
-	if (be16toh(rep->depth) != c->depth)
-		return VIOLATED("depth %u granted, %u asked", be16toh(rep->depth), c->depth);
+	if (be16toh(rep->depth) != s->depth)
+		return VIOLATED("depth %u granted, %u asked", be16toh(rep->depth), s->depth);
 	if (info->request_len > REDDN_REQUEST_MAX)
 		return VIOLATED(
 			"requests of %u bytes, up to %u are possible", info->request_len, REDDN_REQUEST_MAX);
@@ -55,35 +56,35 @@ static int check_sizes(const struct reddn *c, const struct reddn_wire_rep *rep, 
 }
 
 static int read_table(
-	struct reddn *c, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
+	struct reddn_session *s, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
 {
 	const char *wrong;
 
 	if (!keys || keys > REDDN_WIRE_KEYS)
 		return VIOLATED("requests for %u keys", keys);
-	if (c->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
-		return VIOLATED("slots of %u bytes", c->info.slot_size);
-	if (keys > 1 && c->info.reply_max < REDDN_SLOT_RECORD)
-		return VIOLATED("replies of %u bytes", c->info.reply_max);
-	c->info.shape = REDDN_TABLE;
-	c->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
+	if (s->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
+		return VIOLATED("slots of %u bytes", s->info.slot_size);
+	if (keys > 1 && s->info.reply_max < REDDN_SLOT_RECORD)
+		return VIOLATED("replies of %u bytes", s->info.reply_max);
+	s->info.shape = REDDN_TABLE;
+	s->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
 		.buckets = be64toh(t->buckets),
 		.max_key = be32toh(t->max_key),
 		.max_value = be32toh(t->max_value),
 		.offset_len = t->offset_len,
 		.keys = (uint8_t)keys,
-		.stride = ((keys > 1 ? c->info.reply_max : c->info.slot_size) - REDDN_SLOT_RECORD) / keys};
-	c->info.keys = keys;
-	c->info.hash_seed = c->geo.seed;
-	c->info.buckets = c->geo.buckets;
-	c->info.max_key = c->geo.max_key;
-	c->info.max_value = c->geo.max_value;
-	wrong = reddn_geometry_error(&c->geo, c->info.request_len);
+		.stride = ((keys > 1 ? s->info.reply_max : s->info.slot_size) - REDDN_SLOT_RECORD) / keys};
+	s->info.keys = keys;
+	s->info.hash_seed = s->geo.seed;
+	s->info.buckets = s->geo.buckets;
+	s->info.max_key = s->geo.max_key;
+	s->info.max_value = s->geo.max_value;
+	wrong = reddn_geometry_error(&s->geo, s->info.request_len);
 	if (!wrong && t->probes != 2)
 		wrong = "a key is in one of two buckets";
 	if (wrong)
 		return VIOLATED("%s", wrong);
-	c->key_room = c->geo.max_key > REDDN_REQUEST_MAX ? c->geo.max_key : REDDN_REQUEST_MAX;
+	s->key_room = s->geo.max_key > REDDN_REQUEST_MAX ? s->geo.max_key : REDDN_REQUEST_MAX;
 	return 0;
 }
 
@@ -105,21 +106,22 @@ static int copy_rep(struct reddn_wire_rep *rep, const struct rdma_conn_param *p,
 	return 0;
 }
 
-int reddn_compare_rep(const struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
+int reddn_compare_rep(
+	const struct reddn_session *s, const struct rdma_conn_param *p, char *err, size_t errlen)
 {
 	struct reddn_wire_rep rep = {0}; /* gcc does not see that each error is negative */
 	int r = copy_rep(&rep, p, err, errlen);
 
 	if (r < 0)
 		return r;
-	if (be64toh(rep.session) != c->info.session || be16toh(rep.depth) != c->depth ||
-		be32toh(rep.request_len) != c->info.request_len ||
-		be32toh(rep.reply_max) != c->info.reply_max || c->sends != !!(rep.flags & REDDN_REP_SENDS))
+	if (be64toh(rep.session) != s->info.session || be16toh(rep.depth) != s->depth ||
+		be32toh(rep.request_len) != s->info.request_len ||
+		be32toh(rep.reply_max) != s->info.reply_max || s->sends != !!(rep.flags & REDDN_REP_SENDS))
 		return VIOLATED("a further connection is not like the first one");
 	return 0;
 }
 
-int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen)
+int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, char *err, size_t errlen)
 {
 	struct reddn_wire_rep rep;
 	const char *wrong;
@@ -127,25 +129,25 @@ int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, 
 
 	if (r < 0)
 		return r;
-	c->info.request_len = be32toh(rep.request_len);
-	c->info.reply_max = be32toh(rep.reply_max);
-	c->info.session = be64toh(rep.session);
-	c->sends = rep.flags & REDDN_REP_SENDS;
-	c->secret = be64toh(rep.secret);
-	r = check_sizes(c, &rep, err, errlen);
+	s->info.request_len = be32toh(rep.request_len);
+	s->info.reply_max = be32toh(rep.reply_max);
+	s->info.session = be64toh(rep.session);
+	s->sends = rep.flags & REDDN_REP_SENDS;
+	s->secret = be64toh(rep.secret);
+	r = check_sizes(s, &rep, err, errlen);
 	if (r < 0)
 		return r;
-	wrong = reddn_format_read(&c->format, &rep, c->info.request_len);
+	wrong = reddn_format_read(&s->format, &rep, s->info.request_len);
 	if (wrong)
 		return VIOLATED("%s", wrong);
-	c->info.nargs = c->format.nargs;
+	s->info.nargs = s->format.nargs;
 	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
 		return read_table(
-			c, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
+			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
 	if (rep.shape != REDDN_SHAPE_OPAQUE)
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
 			"this library does not know offloads of kind %u", rep.shape);
-	c->info.shape = REDDN_OPAQUE;
-	c->key_room = REDDN_REQUEST_MAX;
+	s->info.shape = REDDN_OPAQUE;
+	s->key_room = REDDN_REQUEST_MAX;
 	return 0;
 }

@@ -6,7 +6,7 @@
 #ifndef LIBCLIENT_HANDSHAKE_H
 #define LIBCLIENT_HANDSHAKE_H
 
-#include "libclient/connection.h"
+#include "libclient/session.h"
 #include "protocol/wire.h"
 
 /**
@@ -19,12 +19,13 @@ bool reddn_read_rej(struct reddn_wire_rej *rej, const struct rdma_conn_param *p)
 int reddn_rej_error(const struct reddn_wire_rej *rej);
 
 /** Check the REP of a further connection: it must be like the first one's. The same errors. */
-int reddn_compare_rep(const struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen);
+int reddn_compare_rep(
+	const struct reddn_session *s, const struct rdma_conn_param *p, char *err, size_t errlen);
 
 /**
  * Check the REP in the private data and take over info, geometry, request format and key_room. 0, or -EPROTO
  * or -EPROTONOSUPPORT and the reason in @err.
  */
-int reddn_read_rep(struct reddn *c, const struct rdma_conn_param *p, char *err, size_t errlen);
+int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, char *err, size_t errlen);
 
 #endif

@@ -26,7 +26,7 @@ static NOINLINE void failed(struct reddn *c, enum ibv_wc_status status, uint32_t
 	}
 	reddn_check_events(c);
 	reddn_break(c, -ECONNRESET, "%s",
-		c->hangup ? "the server closed the connection" : "the connection was lost");
+		c->session.hangup ? "the server closed the connection" : "the connection was lost");
 }
 
 static NOINLINE void violated(struct reddn *c, const struct reddn_connection *k, uint32_t number)
@@ -39,7 +39,7 @@ static void sent(const struct reddn *c, uint64_t wr_id)
 {
 	struct reddn_connection *k = (struct reddn_connection *)(uintptr_t)(wr_id - REDDN_SEND);
 
-	k->reclaimed += c->signal_every;
+	k->reclaimed += c->session.signal_every;
 }
 
 /*
@@ -76,7 +76,7 @@ static struct reddn_slot *read_completion(struct reddn *c, struct ibv_cq_ex *cq)
 static void take(struct reddn *c)
 {
 	struct ibv_poll_cq_attr attr = {0};
-	struct ibv_cq_ex *cq = c->cq_ex;
+	struct ibv_cq_ex *cq = c->session.cq_ex;
 	struct reddn_slot **tail = &c->arrived;
 	uint32_t outstanding = c->busy;
 	int r = ibv_start_poll(cq, &attr);
@@ -104,8 +104,9 @@ static uint32_t number_of(const struct reddn *c, const struct ibv_wc *wc)
 	const struct reddn_connection *k = (struct reddn_connection *)(uintptr_t)wc->wr_id;
 	__be32 number = wc->imm_data;
 
-	if (c->sends)
-		memcpy(&number, c->numbers + (k->arrived_slot - c->slots) * REDDN_NUMBER_BYTES,
+	if (c->session.sends)
+		memcpy(&number,
+			c->session.numbers + (k->arrived_slot - c->session.slots) * REDDN_NUMBER_BYTES,
 			sizeof(number));
 	return ntohl(number);
 }
@@ -129,7 +130,7 @@ static NOINLINE void take_batches(struct reddn *c)
 	int n;
 
 	do {
-		n = ibv_poll_cq(c->cq, BATCH, wc);
+		n = ibv_poll_cq(c->session.cq, BATCH, wc);
 		if (n < 0)
 			reddn_break(c, -EIO, "cannot poll the completion queue");
 		for (int i = 0; i < n; i++) {
@@ -146,7 +147,7 @@ static NOINLINE void take_batches(struct reddn *c)
 
 static void take_completions(struct reddn *c)
 {
-	if (c->cq_ex && !c->sends)
+	if (c->session.cq_ex && !c->session.sends)
 		take(c);
 	else
 		take_batches(c);
@@ -167,7 +168,7 @@ static void look(struct reddn *c)
 		return;
 	if (++c->idle_polls % EVENTS_EVERY == 0)
 		reddn_check_events(c);
-	if (c->hangup)
+	if (c->session.hangup)
 		hang_up(c);
 }
 

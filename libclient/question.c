@@ -53,7 +53,7 @@ static int await(struct query *q, enum rdma_cm_event_type expected)
 /* Between the addresses of the session, but from another port. */
 static int resolve(struct query *q)
 {
-	struct rdma_cm_id *first = q->c->connection[0].id;
+	struct rdma_cm_id *first = q->c->session.connection[0].id;
 	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
 	int r = rdma_resolve_addr(
 		q->id, (struct sockaddr *)&from, rdma_get_peer_addr(first), reddn_time_left(q->deadline) + 1);
@@ -74,16 +74,16 @@ int reddn_ask(struct reddn *c, uint8_t flag, uint32_t from, uint64_t deadline, s
 	/* Nothing is posted to it. But a REQ names a queue pair, and the server refuses a number that it
 	 * still knows. */
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-		.send_cq = c->cq,
-		.recv_cq = c->cq,
+		.send_cq = c->session.cq,
+		.recv_cq = c->session.cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct reddn_wire_query req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.flags = flag,
-		.slot_addr = htobe64((uintptr_t)c->area),
-		.slot_rkey = htobe32(c->mr->rkey),
+		.slot_addr = htobe64((uintptr_t)c->session.area),
+		.slot_rkey = htobe32(c->session.mr->rkey),
 		.from = htobe32(from),
-		.session = htobe64(c->info.session)};
+		.session = htobe64(c->session.info.session)};
 	struct rdma_conn_param param = {
 		.private_data = &req, .private_data_len = sizeof(req), .retry_count = 7};
 	int r;
@@ -96,7 +96,7 @@ int reddn_ask(struct reddn *c, uint8_t flag, uint32_t from, uint64_t deadline, s
 	r = resolve(&q);
 	if (r < 0)
 		return r;
-	if (rdma_create_qp(q.id, c->pd, &attr) < 0 || rdma_connect(q.id, &param) < 0)
+	if (rdma_create_qp(q.id, c->session.pd, &attr) < 0 || rdma_connect(q.id, &param) < 0)
 		return -errno;
 	r = await(&q, RDMA_CM_EVENT_REJECTED);
 	*rej = q.rej;

@@ -22,24 +22,24 @@ static int unblock(int fd)
 	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int make_cq(struct reddn *c, char *err, size_t errlen)
+static int make_cq(struct reddn_session *s, char *err, size_t errlen)
 {
-	struct ibv_context *verbs = c->connection[0].id->verbs;
-	uint32_t depth = c->info.depth;
+	struct ibv_context *verbs = s->connection[0].id->verbs;
+	uint32_t depth = s->info.depth;
 	/* Two batches of receives, and sends without a known completion: all of them may be flushed. */
-	struct ibv_cq_init_attr_ex attr = {.cqe = 2 * depth + c->wqes * c->info.connections + 16,
-		.cq_context = c,
+	struct ibv_cq_init_attr_ex attr = {.cqe = 2 * depth + s->wqes * s->info.connections + 16,
 		.wc_flags = IBV_WC_EX_WITH_IMM,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
 
-	c->channel = ibv_create_comp_channel(verbs);
-	if (!c->channel)
+	s->channel = ibv_create_comp_channel(verbs);
+	if (!s->channel)
 		return reddn_fail(-errno, err, errlen, "no completion channel: %m");
-	attr.channel = c->channel;
-	c->cq_ex = ibv_create_cq_ex(verbs, &attr);
-	c->cq = c->cq_ex ? ibv_cq_ex_to_cq(c->cq_ex) : ibv_create_cq(verbs, (int)attr.cqe, c, c->channel, 0);
-	return c->cq ? 0
+	attr.channel = s->channel;
+	s->cq_ex = ibv_create_cq_ex(verbs, &attr);
+	s->cq = s->cq_ex ? ibv_cq_ex_to_cq(s->cq_ex)
+			 : ibv_create_cq(verbs, (int)attr.cqe, NULL, s->channel, 0);
+	return s->cq ? 0
 		     : reddn_fail(-errno, err, errlen, "no completion queue for a depth of %u: %m", depth);
 }
 
@@ -65,18 +65,18 @@ static void try_qp(struct reddn_connection *k, struct ibv_qp_init_attr_ex *attr)
 	}
 }
 
-int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen)
+int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen)
 {
-	uint32_t depth = c->depth;
+	uint32_t depth = s->depth;
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC,
-		.send_cq = c->cq,
-		.recv_cq = c->cq,
-		.cap = {.max_send_wr = c->wqes,
+		.send_cq = s->cq,
+		.recv_cq = s->cq,
+		.cap = {.max_send_wr = s->wqes,
 			.max_recv_wr = 2 * depth,
 			.max_send_sge = 1,
 			.max_recv_sge = 1},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = c->pd,
+		.pd = s->pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND};
 
 	try_qp(k, &attr);
@@ -89,41 +89,50 @@ int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err
 	if (!k->qp)
 		return reddn_fail(
 			errno ? -errno : -EIO, err, errlen, "no queue pair for a depth of %u: %m", depth);
-	c->inline_max =
+	s->inline_max =
 		attr.cap.max_inline_data < REDDN_WIRE_INLINE ? attr.cap.max_inline_data : REDDN_WIRE_INLINE;
 	return 0;
 }
 
-int reddn_queues_init(struct reddn *c, char *err, size_t errlen)
+int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen)
 {
-	c->pd = ibv_alloc_pd(c->connection[0].id->verbs);
-	if (!c->pd)
+	s->pd = ibv_alloc_pd(s->connection[0].id->verbs);
+	if (!s->pd)
 		return reddn_fail(-errno, err, errlen, "no protection domain: %m");
-	c->mr = ibv_reg_mr(c->pd, c->area, c->area_len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!c->mr)
+	s->mr = ibv_reg_mr(s->pd, s->area, s->area_len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!s->mr)
 		return reddn_fail(
-			-errno, err, errlen, "cannot register %zu bytes for replies: %m", c->area_len);
-	for (uint32_t i = 0; i < c->info.depth; i++)
-		c->number[i] = (struct ibv_sge){.addr = (uintptr_t)c->numbers + i * REDDN_NUMBER_BYTES,
+			-errno, err, errlen, "cannot register %zu bytes for replies: %m", s->area_len);
+	for (uint32_t i = 0; i < s->info.depth; i++)
+		s->number[i] = (struct ibv_sge){.addr = (uintptr_t)s->numbers + i * REDDN_NUMBER_BYTES,
 			.length = REDDN_NUMBER_BYTES,
-			.lkey = c->mr->lkey};
-	return make_cq(c, err, errlen);
+			.lkey = s->mr->lkey};
+	return make_cq(s, err, errlen);
 }
 
-int reddn_queues_watch(struct reddn *c, char *err, size_t errlen)
+/* To be watched by @epoll, and not to block */
+static int watch(int fd, int epoll, char *err, size_t errlen)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
-	int r = unblock(c->channel->fd);
+	int r = unblock(fd);
 
-	if (r == 0)
-		r = unblock(c->events->fd);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "fcntl: %s", strerror(-r));
-	c->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->channel->fd, &ev) < 0 ||
-		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->events->fd, &ev) < 0)
-		return reddn_fail(-errno, err, errlen, "epoll: %m");
-	return 0;
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? reddn_fail(-errno, err, errlen, "epoll: %m")
+							    : 0;
+}
+
+int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errlen)
+{
+	s->events = rdma_create_event_channel();
+	if (!s->events)
+		return reddn_fail(-errno, err, errlen, "no RDMA connection manager: %m");
+	return watch(s->events->fd, epoll, err, errlen);
+}
+
+int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen)
+{
+	return watch(s->channel->fd, epoll, err, errlen);
 }
 
 /* ---- states of a queue pair ---- */
@@ -215,32 +224,42 @@ static void queue_pair_deinit(struct reddn_connection *k)
 }
 
 /* Only one that was armed has events, and its channel does not block */
-static void drain_events(const struct reddn *c)
+static void drain_events(const struct reddn_session *s)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	while (c->armed && ibv_get_cq_event(c->channel, &cq, &context) == 0)
+	while (s->armed && ibv_get_cq_event(s->channel, &cq, &context) == 0)
 		ibv_ack_cq_events(cq, 1);
 }
 
-void reddn_queues_deinit(struct reddn *c)
+void reddn_queues_deinit(struct reddn_session *s)
 {
-	for (struct reddn_connection *k = c->connection; k < c->connection + c->info.connections; k++)
+	struct reddn_connection *end = s->connection ? s->connection + s->info.connections : NULL;
+
+	for (struct reddn_connection *k = s->connection; k < end; k++)
 		queue_pair_deinit(k);
-	if (c->mr)
-		ibv_dereg_mr(c->mr);
-	if (c->cq) {
-		drain_events(c);
-		ibv_destroy_cq(c->cq);
+	if (s->mr)
+		ibv_dereg_mr(s->mr);
+	if (s->cq) {
+		drain_events(s);
+		ibv_destroy_cq(s->cq);
 	}
-	if (c->channel)
-		ibv_destroy_comp_channel(c->channel);
-	if (c->pd)
-		ibv_dealloc_pd(c->pd);
-	for (struct reddn_connection *k = c->connection; k < c->connection + c->info.connections; k++)
+	if (s->channel)
+		ibv_destroy_comp_channel(s->channel);
+	if (s->pd)
+		ibv_dealloc_pd(s->pd);
+	for (struct reddn_connection *k = s->connection; k < end; k++)
 		if (k->id)
 			rdma_destroy_id(k->id);
+	if (s->events)
+		rdma_destroy_event_channel(s->events);
+	s->mr = NULL;
+	s->cq = NULL;
+	s->cq_ex = NULL;
+	s->channel = NULL;
+	s->pd = NULL;
+	s->events = NULL;
 }
 
 int reddn_post_receives(struct reddn_connection *k)
@@ -250,15 +269,16 @@ int reddn_post_receives(struct reddn_connection *k)
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
-int reddn_post_request_wr(const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+int reddn_post_request_wr(
+	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = c->info.request_len, .lkey = c->mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = s->info.request_len, .lkey = s->mr->lkey};
 	struct ibv_send_wr *bad, wr = {.wr_id = reddn_send_id(k),
 					 .sg_list = &sge,
 					 .num_sge = sge.length ? 1 : 0,
 					 .opcode = IBV_WR_SEND,
 					 .send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
-						       (sge.length <= c->inline_max ? IBV_SEND_INLINE : 0)};
+						       (sge.length <= s->inline_max ? IBV_SEND_INLINE : 0)};
 
 	return -ibv_post_send(k->qp, &wr, &bad);
 }

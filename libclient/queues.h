@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queues.h - the memory region and completion queue of a handle, and the queue pairs of its connections. One
+ * queues.h - the memory region and completion queue of a session, and the queue pairs of its connections. One
  * thread at a time.
  */
 #ifndef LIBCLIENT_QUEUES_H
 #define LIBCLIENT_QUEUES_H
 
-#include "libclient/connection.h"
+#include "libclient/session.h"
+
+/** Make the event channel of the connection manager, which @epoll watches and which does not block. The same
+ * results as of init. */
+int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errlen);
 
 /**
  * Make MR and CQ on the device of the first connection, whose id has one. 0, or -errno and the reason in
  * @err. reddn_queues_deinit frees what there is.
  */
-int reddn_queues_init(struct reddn *c, char *err, size_t errlen);
+int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 
-/** Make c->epoll, with the descriptors of CQ and connection manager, which block no more. The same. */
-int reddn_queues_watch(struct reddn *c, char *err, size_t errlen);
+/** Let @epoll watch the channel of the CQ, which blocks no more. The same. */
+int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen);
 
 /**
  * Make the QP of a connection on the same device. What needs no answer of the server can be done while it
@@ -23,7 +27,7 @@ int reddn_queues_watch(struct reddn *c, char *err, size_t errlen);
  * Begin comes before the request, with the route: on InfiniBand the connection manager knows of no queue pair
  * any more if the server has refused already (Linux cm.c, cm_init_qp_init_attr). They return the same.
  */
-int reddn_queue_pair_init(struct reddn *c, struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_begin(struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errlen);
@@ -31,8 +35,8 @@ int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errle
 /** The event that has the server's answer. */
 enum rdma_cm_event_type reddn_queue_pair_answer(const struct reddn_connection *k);
 
-/** Disconnect, and destroy what there is, and the ids of the connections. */
-void reddn_queues_deinit(struct reddn *c);
+/** Disconnect, and destroy what there is, and the ids of the connections. Their memory stays. */
+void reddn_queues_deinit(struct reddn_session *s);
 
 /** Post a batch of `depth` receives. 0 or -errno. */
 int reddn_post_receives(struct reddn_connection *k);
@@ -44,34 +48,35 @@ static inline uint64_t reddn_send_id(const struct reddn_connection *k)
 }
 
 /** reddn_post_request() by ibv_post_send(). */
-int reddn_post_request_wr(const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled);
+int reddn_post_request_wr(
+	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled);
 
 /**
- * Post a SEND of the info.request_len bytes at @bytes, in c->area, which stay as they are until it completes.
+ * Post a SEND of the info.request_len bytes at @bytes, in s->area, which stay as they are until it completes.
  * Only if @signaled its completion is in the CQ. 0 or -errno.
  */
 static inline int reddn_post_request(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled)
 {
 	struct ibv_qp_ex *qp = k->qp_ex;
-	uint32_t len = c->info.request_len;
+	uint32_t len = s->info.request_len;
 
 	if (!qp)
-		return reddn_post_request_wr(c, k, bytes, signaled);
+		return reddn_post_request_wr(s, k, bytes, signaled);
 	ibv_wr_start(qp);
 	qp->wr_id = reddn_send_id(k);
 	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
 	ibv_wr_send(qp);
-	if (len <= c->inline_max)
+	if (len <= s->inline_max)
 		ibv_wr_set_inline_data(qp, bytes, len);
 	else
-		ibv_wr_set_sge(qp, c->mr->lkey, (uintptr_t)bytes, len);
+		ibv_wr_set_sge(qp, s->mr->lkey, (uintptr_t)bytes, len);
 	return -ibv_wr_complete(qp);
 }
 
-/** The same of one that is sent in the usual way (c->usual_key). 0 or errno. */
+/** The same of one that is sent in the usual way (s->usual_key). 0 or errno. */
 static inline int reddn_post_usual(
-	const struct reddn *c, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled)
 {
 	struct ibv_qp_ex *qp = k->qp_ex;
 
@@ -80,7 +85,7 @@ static inline int reddn_post_usual(
 		qp->wr_id = reddn_send_id(k);
 	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
 	ibv_wr_send(qp);
-	ibv_wr_set_inline_data(qp, bytes, c->info.request_len);
+	ibv_wr_set_inline_data(qp, bytes, s->info.request_len);
 	return ibv_wr_complete(qp);
 }
 

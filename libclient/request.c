@@ -13,15 +13,15 @@
 static bool can_send(const struct reddn *c, const struct reddn_connection *k)
 {
 	return !k->sent_slot->request &&
-	       (k->until_signal > 1 || k->sent + c->signal_every - k->reclaimed <= c->wqes);
+	       (k->until_signal > 1 || k->sent + c->session.signal_every - k->reclaimed <= c->session.wqes);
 }
 
 /* The next connection that can send, or NULL. One after the other, so that all of them are at work. */
 static struct reddn_connection *find_connection(const struct reddn *c)
 {
-	struct reddn_connection *k = c->turn;
+	struct reddn_connection *k = c->session.turn;
 
-	for (unsigned i = 0; i < c->info.connections; i++, k = k->next)
+	for (unsigned i = 0; i < c->session.info.connections; i++, k = k->next)
 		if (can_send(c, k))
 			return k;
 	return NULL;
@@ -31,24 +31,24 @@ static struct reddn_connection *find_connection(const struct reddn *c)
 static void expect_reply(const struct reddn *c, struct reddn_request *q, uint8_t *record)
 {
 	memset(record, 0, 8);
-	q->moves_before = c->seen.moves;
+	q->moves_before = c->session.seen.moves;
 }
 
 static void encode_key(const struct reddn *c, struct reddn_request *q, uint8_t *encoded, uint8_t *record)
 {
-	reddn_request_build(&c->geo, q->key, q->len, encoded);
+	reddn_request_build(&c->session.geo, q->key, q->len, encoded);
 	expect_reply(c, q, record);
 }
 
 static void encode_raw(const struct reddn *c, const struct reddn_request *q, struct reddn_slot *s)
 {
 	memcpy(s->encoded, q->key, q->len);
-	memset(s->mem, 0, c->info.reply_max);
+	memset(s->mem, 0, c->session.info.reply_max);
 }
 
 static void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
 {
-	const struct reddn_geometry *g = &c->geo;
+	const struct reddn_geometry *g = &c->session.geo;
 	uint8_t *encoded = s->encoded, *record = s->mem + REDDN_SLOT_RECORD;
 	unsigned k = 0;
 
@@ -81,7 +81,7 @@ static void advance(
 	s->request = q;
 	k->sent_slot = s->next;
 	k->sent++;
-	c->turn = k->next;
+	c->session.turn = k->next;
 }
 
 /* Send @q and those that are linked to it, one for each key. */
@@ -92,12 +92,12 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 	int r;
 
 	encode(c, q, s);
-	r = reddn_post_request(c, k, s->encoded, signaled);
+	r = reddn_post_request(&c->session, k, s->encoded, signaled);
 	if (r < 0) {
 		post_failed(c, -r);
 		return;
 	}
-	k->until_signal = signaled ? c->signal_every : k->until_signal - 1;
+	k->until_signal = signaled ? c->session.signal_every : k->until_signal - 1;
 	advance(c, k, s, q);
 }
 
@@ -106,7 +106,7 @@ static struct reddn_request *take_retries(struct reddn *c)
 {
 	struct reddn_request *first = c->retry, *last = first;
 
-	for (unsigned n = 1; n < c->info.keys && last->next; n++)
+	for (unsigned n = 1; n < c->session.info.keys && last->next; n++)
 		last = last->next;
 	c->retry = last->next;
 	last->next = NULL;
@@ -155,7 +155,7 @@ static struct reddn_request *new_request(
 
 static enum reddn_request_kind kind_of_keys(const struct reddn *c)
 {
-	return c->geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+	return c->session.geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
 }
 
 static int submit(
@@ -179,9 +179,9 @@ static int submit(
 
 static int check_key(const struct reddn *c, size_t key_len)
 {
-	if (!key_len || c->info.shape != REDDN_TABLE)
+	if (!key_len || c->session.info.shape != REDDN_TABLE)
 		return -EINVAL;
-	return key_len > c->geo.max_key ? -EMSGSIZE : 0;
+	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;
 }
 
 static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
@@ -195,7 +195,7 @@ static NOINLINE struct reddn_place copy_long(
 	const struct reddn *c, struct reddn_request *q, const void *key, size_t key_len)
 {
 	memcpy(q->key, key, key_len);
-	return reddn_hash_key(c->geo.seed, c->geo.buckets, key, key_len);
+	return reddn_hash_key(c->session.geo.seed, c->session.geo.buckets, key, key_len);
 }
 
 /* Copy the key, and return its place */
@@ -206,7 +206,7 @@ static struct reddn_place copy_key(
 
 	if (!short_is(key_len))
 		return copy_long(c, q, key, key_len);
-	p = reddn_hash_key(c->geo.seed, c->geo.buckets, key, key_len);
+	p = reddn_hash_key(c->session.geo.seed, c->session.geo.buckets, key, key_len);
 	short_copy(q->key, key, key_len);
 	return p;
 }
@@ -220,14 +220,14 @@ static int submit_usual(struct reddn *c, struct reddn_connection *k, struct redd
 	uint8_t *encoded = s->encoded;
 	int r;
 
-	reddn_request_write(&c->geo, &place, encoded);
+	reddn_request_write(&c->session.geo, &place, encoded);
 	expect_reply(c, q, s->mem + REDDN_SLOT_RECORD);
-	r = reddn_post_usual(c, k, encoded, signaled);
+	r = reddn_post_usual(&c->session, k, encoded, signaled);
 	if (r) {
 		post_failed(c, r);
 		return 0;
 	}
-	k->until_signal = signaled ? c->signal_every : k->until_signal - 1;
+	k->until_signal = signaled ? c->session.signal_every : k->until_signal - 1;
 	advance(c, k, s, q);
 	return 0;
 }
@@ -243,10 +243,10 @@ static NOINLINE INLINED int submit_signaled(
 /* What is usual is done here, and all that is rare, or decided once for a handle, by submit_key(). */
 PUBLIC INLINED int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	struct reddn_connection *k = c->turn;
+	struct reddn_connection *k = c->session.turn;
 	struct reddn_slot *s = k->sent_slot;
 
-	if (c->exceptional || key_len - 1 >= c->usual_key || s->request)
+	if (c->exceptional || key_len - 1 >= c->session.usual_key || s->request)
 		return submit_key(c, key, key_len, cookie);
 	if (k->until_signal == 1)
 		return submit_signaled(c, k, key, key_len, cookie);
@@ -267,7 +267,7 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 {
 	struct reddn_request *first = NULL, **end = &first;
 	struct reddn_connection *k;
-	int r = n && n <= c->info.keys ? 0 : -EINVAL;
+	int r = n && n <= c->session.info.keys ? 0 : -EINVAL;
 
 	for (unsigned i = 0; i < n && r == 0; i++)
 		r = check_key(c, keys[i].key_len);
@@ -290,14 +290,14 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
 {
 	uint8_t request[REDDN_REQUEST_MAX];
-	int r = reddn_format_encode(&c->format, args, nargs, c->info.request_len, request);
+	int r = reddn_format_encode(&c->session.format, args, nargs, c->session.info.request_len, request);
 
-	return r < 0 ? r : submit(c, request, c->info.request_len, cookie, REDDN_RAW);
+	return r < 0 ? r : submit(c, request, c->session.info.request_len, cookie, REDDN_RAW);
 }
 
 PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie)
 {
-	if (len != c->info.request_len)
+	if (len != c->session.info.request_len)
 		return -EINVAL;
 	return submit(c, request, len, cookie, REDDN_RAW);
 }

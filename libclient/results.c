@@ -41,12 +41,12 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 		q->retried_since = now;
 	if (q->retries < RETRIES_MIN)
 		q->retries++;
-	else if (now - q->retried_since > c->retry_ms * 1000000ull)
+	else if (now - q->retried_since > c->connector.opt.retry_ms * 1000000ull)
 		return state == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
 	if (state == REDDN_REPLY_MOVED)
-		c->info.retries_moved++;
+		c->retries_moved++;
 	else
-		c->info.retries_overtaken++;
+		c->retries_overtaken++;
 	q->next = NULL;
 	if (c->retry)
 		c->retry_tail->next = q;
@@ -82,12 +82,12 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
  * current. */
 static bool see(struct reddn *c, const struct reddn_seen *now)
 {
-	c->seen.moves = now->moves;
-	if (LIKELY(now->epoch == c->seen.epoch))
+	c->session.seen.moves = now->moves;
+	if (LIKELY(now->epoch == c->session.seen.epoch))
 		return true;
-	if (!reddn_seen_current(now, &c->seen))
+	if (!reddn_seen_current(now, &c->session.seen))
 		return false;
-	c->seen.epoch = now->epoch;
+	c->session.seen.epoch = now->epoch;
 	return true;
 }
 
@@ -96,7 +96,7 @@ static bool see(struct reddn *c, const struct reddn_seen *now)
 static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
 	const uint8_t *record, struct reddn_result *at)
 {
-	int64_t len = reddn_reply_hit(&c->geo, q->key, q->len, record);
+	int64_t len = reddn_reply_hit(&c->session.geo, q->key, q->len, record);
 	struct reddn_seen now;
 
 	if (!LIKELY(len >= 0))
@@ -112,9 +112,10 @@ static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_
 static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct reddn_slot *s,
 	struct reddn_request *q, const uint8_t *record, struct reddn_result *at)
 {
-	const struct reddn_seen before = {.moves = q->moves_before, .epoch = c->seen.epoch};
+	const struct reddn_seen before = {.moves = q->moves_before, .epoch = c->session.seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
-	int status = status_of(c, q, reddn_reply_without(&c->geo, q->key, q->len, record, &now, &before));
+	int status =
+		status_of(c, q, reddn_reply_without(&c->session.geo, q->key, q->len, record, &now, &before));
 
 	see(c, &now);
 	return status ? finish(c, q, at, status, NULL, 0) : at;
@@ -144,7 +145,7 @@ static struct reddn_result *reply_to_keys(
 	bool held = false;
 
 	while (q && at < end) {
-		const uint8_t *record = s->mem + REDDN_SLOT_RECORD + c->arrived_key++ * c->geo.stride;
+		const uint8_t *record = s->mem + REDDN_SLOT_RECORD + c->arrived_key++ * c->session.geo.stride;
 		struct reddn_request *next = q->next;
 
 		q->next = NULL;
@@ -173,7 +174,7 @@ static struct reddn_result *reply_raw(struct reddn *c, struct reddn_slot *s, str
 {
 	pop(c, s);
 	hold(c, s);
-	return finish(c, s->request, at, 0, s->mem, c->info.reply_max);
+	return finish(c, s->request, at, 0, s->mem, c->session.info.reply_max);
 }
 
 static NOINLINE struct reddn_result *reply_unusual(
@@ -221,7 +222,7 @@ NOINLINE int reddn_report_rest(
 		reddn_send_retries(c);
 	if (c->broken)
 		at = report_broken(c, at, end);
-	c->exceptional = c->retry || c->hangup || c->broken;
+	c->exceptional = c->retry || c->session.hangup || c->broken;
 	return at == res && c->broken ? c->broken : (int)(at - res);
 }
 

@@ -16,7 +16,7 @@
 /* wr_id of the receives of the first connection */
 static uint64_t first_id(void)
 {
-	return (uintptr_t)rig.c.connection;
+	return (uintptr_t)rig.c.session.connection;
 }
 
 static int submit_get(uint32_t k, uint64_t cookie)
@@ -72,7 +72,7 @@ static int ask(struct asked *asked, unsigned i, unsigned all)
 {
 	uint8_t bytes[RIG_MOST_KEYS][RIG_KEY_MAX];
 	struct reddn_key keys[RIG_MOST_KEYS];
-	unsigned n = 0, most = 1 + rig_rnd() % rig.c.info.keys;
+	unsigned n = 0, most = 1 + rig_rnd() % rig.c.session.info.keys;
 	int r;
 
 	for (; n < most && i + n < all && !asked[i + n].busy; n++) {
@@ -149,11 +149,11 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 	print_message("%u keys, %u x depth %2u: %u gets, %u hits, %lu sent, %lu moved, %lu overtaken, %u "
 		      "refused, %lu "
 		      "moves\n",
-		keys, connections, depth, done, hits, sent(), (unsigned long)rig.c.info.retries_moved,
-		(unsigned long)rig.c.info.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
+		keys, connections, depth, done, hits, sent(), (unsigned long)rig.c.retries_moved,
+		(unsigned long)rig.c.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
 	assert_int_equal(most, keys);
-	assert_true(rig.c.info.retries_moved > 0);
-	assert_true(rig.c.info.retries_overtaken > 0);
+	assert_true(rig.c.retries_moved > 0);
+	assert_true(rig.c.retries_overtaken > 0);
 	for (unsigned i = 0; i < connections; i++)
 		assert_true(rig.end[i].served > gets / (2 * connections * keys));
 	rig_stop();
@@ -323,7 +323,7 @@ static void test_miss_beside_others(void **state)
 	assert_int_equal(res.cookie, 2);
 	rig_serve_of(first);
 	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
-	assert_int_equal(rig.c.info.retries_moved, 1);
+	assert_int_equal(rig.c.retries_moved, 1);
 	rig_serve();
 	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
 	assert_int_equal(res.cookie, 1);
@@ -341,7 +341,7 @@ static void test_gives_up(void **state)
 
 	(void)state;
 	rig_start(4, false, 100000);
-	rig.c.retry_ms = 1;
+	rig.c.connector.opt.retry_ms = 1;
 	map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
 	for (uint64_t i = 64; i < 64 * 200; i++)
 		map[rig.st.heap_off + i] ^= 0x10;
@@ -352,7 +352,7 @@ static void test_gives_up(void **state)
 	} while (n == 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(res.status, -EBADMSG);
-	assert_true(rig.c.info.retries_overtaken > 0);
+	assert_true(rig.c.retries_overtaken > 0);
 	/* A writer that died in a move. */
 	map[rig.st.live_off] |= 1;
 	k = RIG_KEYS - 1;
@@ -419,7 +419,7 @@ static void test_broken(void **state)
 	rig_start(8, false, 100000);
 	submit(5);
 	rig_serve();
-	rig.c.hangup = true;
+	rig.c.session.hangup = true;
 	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
 	assert_int_equal(res.status, 0);
 	assert_int_equal(res.cookie, 0);
@@ -512,7 +512,7 @@ static void test_wait_without_room(void **state)
 
 	(void)state;
 	rig_start(8, false, 100000);
-	rig.c.spin_us = UINT32_MAX; /* there is no channel to sleep on */
+	rig.c.connector.opt.spin_us = UINT32_MAX; /* there is no channel to sleep on */
 	submit(2);
 	assert_int_equal(reddn_wait(&rig.c, &res, 0, -1), 0);
 	assert_int_equal(reddn_wait(&rig.c, &res, -1, -1), -EINVAL);
@@ -574,7 +574,7 @@ static void test_longest_request(void **state)
 
 	(void)state;
 	rig_start_several(KEYS, 1, 2, false, 100000);
-	assert_int_equal(rig.c.info.request_len, 252);
+	assert_int_equal(rig.c.session.info.request_len, 252);
 	for (uint32_t k = 0; k < KEYS; k++)
 		keys[k] = (struct reddn_key){bytes[k], rig_key_of(k, bytes[k])};
 	for (unsigned i = 0; i < 2; i++)
@@ -583,9 +583,9 @@ static void test_longest_request(void **state)
 	assert_int_equal(reddn_poll(&rig.c, res, KEYS), KEYS);
 	reddn_release(&rig.c);
 	/* the NIC may still have to send it again */
-	memcpy(before, rig.c.slots[1].encoded, sizeof(before));
+	memcpy(before, rig.c.session.slots[1].encoded, sizeof(before));
 	assert_int_equal(reddn_mget_submit(&rig.c, keys, KEYS, 0), 0);
-	assert_memory_equal(before, rig.c.slots[1].encoded, sizeof(before));
+	assert_memory_equal(before, rig.c.session.slots[1].encoded, sizeof(before));
 	rig_serve();
 	rig_serve();
 	assert_int_equal(reddn_poll(&rig.c, res, 2 * KEYS), 2 * KEYS);
@@ -602,7 +602,7 @@ static void test_raw(void **state)
 	(void)state;
 	rig_start(3, true, 100000);
 	for (int round = 0; round < 10; round++) {
-		memset(rig.c.area, 0xdd, 3 * RIG_SLOT);
+		memset(rig.c.session.area, 0xdd, 3 * RIG_SLOT);
 		for (int i = 0; i < 3; i++) {
 			memset(arg, round * 3 + i, sizeof(arg));
 			assert_int_equal(reddn_submit(&rig.c, arg, sizeof(arg), (uint64_t)i), 0);
@@ -611,7 +611,7 @@ static void test_raw(void **state)
 		assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 9), -EINVAL);
 		for (int i = 0; i < 3; i++) {
 			struct rig_end *e = rig.end;
-			uint8_t *slot = reddn_slot_mem(&rig.c, e->served % 3);
+			uint8_t *slot = reddn_slot_mem(&rig.c.session, e->served % 3);
 
 			assert_int_equal(e->wire[e->served % RIG_MAX_DEPTH][99], round * 3 + i);
 			assert_int_equal(slot[0] | slot[RIG_SLOT - 1], 0);

@@ -63,7 +63,7 @@ void rig_complete_send(struct rig_end *e)
 	if (e->completed == e->signals)
 		return;
 	e->completed++;
-	rig_push((struct ibv_wc){.wr_id = reddn_send_id(&rig.c.connection[e - rig.end]),
+	rig_push((struct ibv_wc){.wr_id = reddn_send_id(&rig.c.session.connection[e - rig.end]),
 		.opcode = IBV_WC_SEND,
 		.qp_num = (uint32_t)(e - rig.end)});
 }
@@ -137,17 +137,17 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 {
 	/* What a client must never do: more requests than depth, more than its queues hold, or without a
 	 * receive. */
-	assert_true(e->arrived - e->served < rig.c.depth);
+	assert_true(e->arrived - e->served < rig.c.session.depth);
 	assert_true(e->receives > e->arrived - e->served);
-	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.wqes);
-	assert_int_equal(len, rig.c.info.request_len);
+	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.session.wqes);
+	assert_int_equal(len, rig.c.session.info.request_len);
 	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
 	e->arrived++;
 	if (rig.lost_after == e->arrived)
 		rig_push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
 	if (flags & IBV_SEND_SIGNALED) {
 		assert_true(e->signals - e->polled < RIG_MAX_DEPTH);
-		assert_int_equal(wr_id, reddn_send_id(&rig.c.connection[e - rig.end]));
+		assert_int_equal(wr_id, reddn_send_id(&rig.c.session.connection[e - rig.end]));
 		e->signaled[e->signals++ % RIG_MAX_DEPTH] = e->arrived;
 		if (rig.sends == RIG_AT_ONCE)
 			rig_complete_send(e);
@@ -185,13 +185,13 @@ static void fake_wr_send(struct ibv_qp_ex *qp)
 
 static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
 {
-	assert_true(len <= rig.c.inline_max);
+	assert_true(len <= rig.c.session.inline_max);
 	arrive(posting(qp, 2), bytes, len, qp->wr_id, qp->wr_flags);
 }
 
 static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
 {
-	assert_true(len > rig.c.inline_max);
+	assert_true(len > rig.c.session.inline_max);
 	assert_int_equal(lkey, nic.mr.lkey);
 	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
 }
@@ -208,10 +208,10 @@ static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	*bad = NULL;
 	for (; wr; wr = wr->next) {
-		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, &rig.c.connection[e - rig.end]);
+		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, &rig.c.session.connection[e - rig.end]);
 		e->receives++;
 	}
-	assert_true(e->receives <= 2u * rig.c.depth);
+	assert_true(e->receives <= 2u * rig.c.session.depth);
 	return 0;
 }
 
@@ -284,7 +284,7 @@ static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 
 		for (int i = 0; i < 6; i++)
 			fp = fp << 8 | *arg++;
-		for (int i = 0; i < c->geo.offset_len; i++)
+		for (int i = 0; i < c->session.geo.offset_len; i++)
 			off = off << 8 | *arg++;
 		assert_true(off < BUCKETS * 16 && off % 16 == 0);
 		for (int i = 0; i < 2; i++) {
@@ -312,7 +312,8 @@ static uint8_t *slot_of(const struct rig_end *e)
 {
 	const struct reddn *c = &rig.c;
 
-	return reddn_slot_mem(c, (uint64_t)(e - rig.end) * c->depth + e->served % c->depth);
+	return reddn_slot_mem(
+		&c->session, (uint64_t)(e - rig.end) * c->session.depth + e->served % c->session.depth);
 }
 
 void rig_serve_half(struct rig_end *e)
@@ -322,7 +323,7 @@ void rig_serve_half(struct rig_end *e)
 	if (e->halfway)
 		return;
 	e->halfway = true;
-	for (unsigned k = 0; k < rig.c.geo.keys; k++)
+	for (unsigned k = 0; k < rig.c.session.geo.keys; k++)
 		arg = serve_key(arg, slot_of(e) + REDDN_SLOT_RECORD + k * RECORD);
 }
 
@@ -334,7 +335,7 @@ void rig_serve_of(struct rig_end *e)
 	memcpy(slot_of(e), nic.map + rig.st.live_off, 64);
 	e->halfway = false;
 	e->receives--;
-	rig_push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.connection[e - rig.end],
+	rig_push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.session.connection[e - rig.end],
 		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 		.imm_data = htonl((uint32_t)e->served)});
 	e->served++;
@@ -376,29 +377,29 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 	nic.verbs.ops.post_send = fake_send;
 	nic.verbs.ops.post_recv = fake_recv;
 	nic.cq.context = &nic.verbs;
-	c->info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+	c->session.info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
 		.connections = connections,
 		.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
 		.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
 		.keys = keys,
 		.request_len = raw ? 100 : keys * KEY_BYTES};
-	c->geo = (struct reddn_geometry){.seed = 5,
+	c->session.geo = (struct reddn_geometry){.seed = 5,
 		.buckets = BUCKETS,
 		.max_key = RIG_KEY_MAX,
 		.max_value = 256,
 		.offset_len = 3,
 		.keys = (uint8_t)keys,
 		.stride = RECORD};
-	c->key_room = 256;
-	c->retry_ms = 600000;
-	c->events = &nic.events;
-	c->depth = depth;
-	c->cq = &nic.cq;
+	c->session.key_room = 256;
+	c->connector.opt.retry_ms = 600000;
+	c->session.events = &nic.events;
+	c->session.depth = depth;
+	c->session.cq = &nic.cq;
 	nic.cq_ex = fake_cq_ex;
-	c->cq_ex = rig_extended ? &nic.cq_ex : NULL;
-	c->mr = &nic.mr;
-	c->inline_max = REDDN_WIRE_INLINE;
-	assert_int_equal(reddn_requests_init(c), 0);
+	c->session.cq_ex = rig_extended ? &nic.cq_ex : NULL;
+	c->session.mr = &nic.mr;
+	c->session.inline_max = REDDN_WIRE_INLINE;
+	assert_int_equal(reddn_session_init(&c->session), 0);
 	for (unsigned i = 0; i < connections; i++) {
 		rig.end[i].qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
 			.wr_send = fake_wr_send,
@@ -406,14 +407,15 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 			.wr_set_sge = fake_wr_sge,
 			.wr_complete = fake_wr_complete};
 		rig.end[i].qp.context = &nic.verbs;
-		c->connection[i].id = &rig.end[i].id;
-		c->connection[i].qp = &rig.end[i].qp;
-		c->connection[i].qp_ex = rig_extended ? &rig.end[i].qp_ex : NULL;
-		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
-		assert_int_equal(reddn_post_receives(&c->connection[i]), 0);
+		c->session.connection[i].id = &rig.end[i].id;
+		c->session.connection[i].qp = &rig.end[i].qp;
+		c->session.connection[i].qp_ex = rig_extended ? &rig.end[i].qp_ex : NULL;
+		assert_int_equal(reddn_post_receives(&c->session.connection[i]), 0);
+		assert_int_equal(reddn_post_receives(&c->session.connection[i]), 0);
 	}
-	assert_int_equal(reddn_keys_init(c), 0);
-	assert_int_equal(c->usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
+	reddn_session_complete(&c->session);
+	assert_int_equal(reddn_requests_init(c), 0);
+	assert_int_equal(c->session.usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
 }
 
 void rig_start(unsigned depth, bool raw, uint64_t heap)
@@ -424,6 +426,7 @@ void rig_start(unsigned depth, bool raw, uint64_t heap)
 void rig_stop(void)
 {
 	reddn_requests_deinit(&rig.c);
+	reddn_session_deinit(&rig.c.session);
 	reddn_table_close(rig.t);
 	munmap(nic.map, rig.st.file_size);
 	close(rig.fd);

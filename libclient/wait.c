@@ -14,7 +14,7 @@ enum { YIELD_EVERY = 4, MGET_RESULTS = 64 };
 
 PUBLIC int reddn_fd(struct reddn *c)
 {
-	return c->epoll;
+	return c->connector.epoll;
 }
 
 PUBLIC int reddn_arm(struct reddn *c)
@@ -27,14 +27,14 @@ PUBLIC int reddn_arm(struct reddn *c)
 		return 0;
 	reddn_check_events(c);
 	/* The channel does not block. */
-	while (ibv_get_cq_event(c->channel, &cq, &context) == 0)
+	while (ibv_get_cq_event(c->session.channel, &cq, &context) == 0)
 		events++;
 	if (events)
-		ibv_ack_cq_events(c->cq, events);
-	if (c->armed && !events)
+		ibv_ack_cq_events(c->session.cq, events);
+	if (c->session.armed && !events)
 		return 0;
-	c->armed = true;
-	return -ibv_req_notify_cq(c->cq, 0);
+	c->session.armed = true;
+	return -ibv_req_notify_cq(c->session.cq, 0);
 }
 
 PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms)
@@ -49,7 +49,7 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		/* Without room for a result it would wait for none. */
 		if (n || !c->busy || !max)
 			return n;
-		if (now - start < c->spin_us * 1000ull) {
+		if (now - start < c->connector.opt.spin_us * 1000ull) {
 			if (polls % YIELD_EVERY == 0)
 				sched_yield();
 			now = clock_ns();
@@ -66,7 +66,7 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 			if (left <= 0)
 				return 0;
 		}
-		if (epoll_wait(c->epoll, &ev, 1, (int)left) < 0 && errno != EINTR)
+		if (epoll_wait(c->connector.epoll, &ev, 1, (int)left) < 0 && errno != EINTR)
 			return -errno;
 		reddn_check_events(c);
 	}
@@ -93,10 +93,10 @@ static int end(struct reddn *c, int r)
 /* Wait for results of what a call has submitted. If there are none, the connection is lost. */
 static int wait_for_some(struct reddn *c, struct reddn_result *res, int max)
 {
-	int r = reddn_wait(c, res, max, (int)c->timeout_ms);
+	int r = reddn_wait(c, res, max, (int)c->connector.opt.timeout_ms);
 
 	if (r == 0)
-		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->timeout_ms);
+		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->connector.opt.timeout_ms);
 	else if (r < 0)
 		reddn_break(c, r, "cannot wait for a reply: %s", strerror(-r));
 	return r;
@@ -141,10 +141,10 @@ static int submit_keys(struct reddn *c, struct reddn_mget *keys, size_t n, size_
 	while (*next < n && r == 0) {
 		unsigned k = 0;
 
-		for (; k < c->info.keys && *next + k < n; k++) {
+		for (; k < c->session.info.keys && *next + k < n; k++) {
 			const struct reddn_mget *key = &keys[*next + k];
 
-			if (!key->key_len || key->key_len > c->geo.max_key)
+			if (!key->key_len || key->key_len > c->session.geo.max_key)
 				break;
 			some[k] = (struct reddn_key){key->key, key->key_len};
 		}
@@ -195,7 +195,7 @@ static int get_keys(struct reddn *c, struct reddn_mget *keys, size_t n)
 
 PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
 {
-	int r = c->info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
+	int r = c->session.info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
 
 	for (size_t i = 0; i < n; i++)
 		keys[i].len = 0;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * connect.h - makes a session with one of the addresses of a server. It waits for nothing: the caller sleeps
+ * on a descriptor, and lets it take the next steps.
+ *
+ *     IDLE ──begin──▶ ADDRESS ──▶ ROUTE ──▶ ANSWER ──▶ DONE, with the session
+ *                        ▲                    │  └───▶ FAILED, with the error
+ *                        └────────────────────┘
+ *          the next connection of the session; slots of the size or the depth that the server asks for; the
+ *          next address
+ */
+#ifndef LIBCLIENT_CONNECT_H
+#define LIBCLIENT_CONNECT_H
+
+#include "libclient/reddn.h"
+#include "libclient/session.h"
+#include "protocol/token.h"
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { REDDN_CONNECT_WORDS = 512 };
+
+enum reddn_connect_state {
+	REDDN_CONNECT_IDLE,    /* nothing is being done */
+	REDDN_CONNECT_ADDRESS, /* of one connection: its address is being resolved, */
+	REDDN_CONNECT_ROUTE,   /* its route, */
+	REDDN_CONNECT_ANSWER,  /* and the server has its request */
+	REDDN_CONNECT_DONE,
+	REDDN_CONNECT_FAILED,
+};
+
+struct reddn_connector {
+	enum reddn_connect_state state;
+	struct reddn_options opt; /* with the defaults, and strings of its own */
+	struct token_key key;     /* len 0: none */
+	/* The handle's: for poll(2), readable when there is a step to take; and what is in it for the time */
+	int epoll, timer;
+
+	struct addrinfo *list;     /* the addresses of the server */
+	const struct addrinfo *at; /* the one that is tried */
+	uint64_t deadline;         /* ms, of all addresses */
+	uint64_t until;            /* ms, of this one */
+
+	struct reddn_session session; /* that is being made */
+	struct reddn_connection *k;   /* and the connection of it */
+	unsigned depth;               /* that is asked for */
+	uint32_t slot_size;
+	bool sized;             /* the server asked for this slot_size */
+	bool asked;             /* a REQ was sent to this address */
+	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
+	uint32_t slot_required; /* the slot size that the server asked for */
+	unsigned depth_allowed; /* the most that the server allows, if it refused @depth; else 0 */
+	char err[REDDN_CONNECT_WORDS];
+
+	/* The failure of the addresses before: the last of those that had sent a REQ, which are the more
+	 * telling; else the last. And that of all, when they have failed */
+	int error;
+	bool error_asked;
+	char words[REDDN_CONNECT_WORDS];
+};
+
+/**
+ * Take @opt, of which it keeps a copy, look the host up, which may take long, and make the descriptors. 0, or
+ * -errno and the reason in @words. deinit frees it in any case; all zero is allowed there.
+ */
+int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
+
+void reddn_connector_deinit(struct reddn_connector *a);
+
+/** Begin with the first address, for opt.timeout_ms in all. It is IDLE. */
+void reddn_connector_begin(struct reddn_connector *a);
+
+/** Take the steps that can be taken now. */
+void reddn_connector_step(struct reddn_connector *a);
+
+/** The same until it is DONE or FAILED. */
+void reddn_connector_wait(struct reddn_connector *a);
+
+/** It is DONE: hand over the session, whose queues and memory are the caller's, and be IDLE. */
+struct reddn_session reddn_connector_take(struct reddn_connector *a);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static void *map_pages(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int reddn_session_init(struct reddn_session *s)
+{
+	uint32_t depth = s->depth * s->info.connections;
+	uint8_t *encoded;
+
+	s->info.depth = depth;
+	s->area_len = (size_t)depth * (s->info.slot_size + REDDN_REQUEST_BYTES + REDDN_NUMBER_BYTES);
+	s->area = map_pages(s->area_len);
+	s->connection = calloc(s->info.connections, sizeof(*s->connection));
+	s->slots = calloc(depth, sizeof(*s->slots));
+	s->recvs = calloc(depth, sizeof(*s->recvs));
+	s->number = calloc(depth, sizeof(*s->number));
+	if (!s->area || !s->connection || !s->slots || !s->recvs || !s->number)
+		return -ENOMEM;
+	encoded = s->area + (size_t)depth * s->info.slot_size;
+	s->numbers = encoded + (size_t)depth * REDDN_REQUEST_BYTES;
+	for (uint32_t i = 0; i < depth; i++) {
+		bool last = (i + 1) % s->depth == 0;
+
+		s->slots[i] = (struct reddn_slot){.next = &s->slots[last ? i + 1 - s->depth : i + 1],
+			.mem = reddn_slot_mem(s, i),
+			.encoded = encoded + (size_t)i * REDDN_REQUEST_BYTES,
+			.refill = last ? &s->connection[i / s->depth] : NULL};
+		s->recvs[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&s->connection[i / s->depth],
+			.next = last ? NULL : &s->recvs[i + 1],
+			.sg_list = &s->number[i],
+			.num_sge = 1};
+	}
+	/* The completion of a batch of sends may come after their replies */
+	s->wqes = 3 * s->depth;
+	s->signal_every = s->depth;
+	s->turn = s->connection;
+	s->seen = REDDN_SEEN_NOTHING;
+	for (uint32_t i = 0; i < s->info.connections; i++) {
+		struct reddn_connection *k = &s->connection[i];
+
+		k->base = i * s->depth;
+		k->sent_slot = k->arrived_slot = &s->slots[k->base];
+		k->until_signal = s->signal_every;
+		k->recvs = s->recvs + k->base;
+		k->next = &s->connection[i + 1 < s->info.connections ? i + 1 : 0];
+	}
+	return 0;
+}
+
+/* Bytes of the longest key that is sent in the usual way */
+static size_t usual_key(const struct reddn_session *s)
+{
+	if (s->info.shape != REDDN_TABLE || s->geo.keys != 1 || s->info.request_len > s->inline_max)
+		return 0;
+	for (uint32_t i = 0; i < s->info.connections; i++)
+		if (!s->connection[i].qp_ex)
+			return 0;
+	return s->geo.max_key;
+}
+
+void reddn_session_complete(struct reddn_session *s)
+{
+	/* An immediate has no bytes. Of the receives that are posted already it uses none */
+	for (uint32_t i = 0; i < s->info.depth && !s->sends; i++)
+		s->recvs[i].num_sge = 0;
+	s->usual_key = usual_key(s);
+}
+
+void reddn_session_deinit(struct reddn_session *s)
+{
+	if (s->area)
+		munmap(s->area, s->area_len);
+	free(s->connection);
+	free(s->slots);
+	free(s->recvs);
+	free(s->number);
+	s->area = NULL;
+	s->connection = s->turn = NULL;
+	s->slots = NULL;
+	s->recvs = NULL;
+	s->number = NULL;
+}

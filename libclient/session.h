@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * session.h - a session with a server: what the server has reported of it (handshake.c), its memory, queues
+ * (queues.c) and slots. connect.c makes one. A handle has one at a time, and outlives it.
+ *
+ * A session has one or more *connections*, with a queue pair and `depth` slots each; they share everything
+ * else. Each time the library sends a request, it takes the next *number* of one of them, and its reply
+ * arrives in the slot number % depth of that one. The numbers of a connection complete in order. Several keys
+ * may have one number (reddn_info.keys).
+ *
+ * The struct can be copied to another place: nothing points to it, but only to what it points to.
+ */
+#ifndef LIBCLIENT_SESSION_H
+#define LIBCLIENT_SESSION_H
+
+#include "libclient/args.h"
+#include "libclient/reddn.h"
+#include "libclient/reply.h"
+#include "protocol/wire.h"
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	REDDN_REQUEST_MAX = 256, /* bytes of a request */
+	/* for an encoded one: bytes of no meaning may follow it, see reddn_request_write() */
+	REDDN_REQUEST_BYTES = REDDN_REQUEST_MAX + 64,
+	REDDN_NUMBER_BYTES = 4,
+	/* A wr_id is the address of the connection, and this in that of a SEND */
+	REDDN_SEND = 1,
+};
+
+struct reddn_slot {
+	/* the first of those whose reply is due, one for each key; or one whose result in this slot the
+	 * caller has; or NULL, and the slot can be used */
+	struct reddn_request *request;
+	struct reddn_slot *next; /* that of the next number of its connection */
+	struct reddn_slot *next_arrived, *next_held;
+	struct reddn_connection *refill; /* of its last slot: posts a batch of receives behind its replies */
+	uint8_t *mem;                    /* info.slot_size bytes for the reply */
+	uint8_t *encoded;                /* REDDN_REQUEST_BYTES for the request */
+};
+
+struct reddn_connection {
+	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qp_ex;         /* of qp; NULL if its provider has ibv_post_send() only */
+	struct ibv_recv_wr *recvs;       /* one batch of depth receives */
+	uint32_t base;                   /* its first slot */
+	uint64_t sent, arrived;          /* numbers sent; those of them whose reply has come */
+	struct reddn_slot *sent_slot;    /* base + sent % depth */
+	struct reddn_slot *arrived_slot; /* base + arrived % depth */
+	uint32_t until_signal;           /* sends until the next one with a completion, which counts */
+	uint64_t reclaimed;              /* sends whose WQEs are free again */
+	struct reddn_connection *next;
+};
+
+struct reddn_session {
+	struct reddn_connection *connection; /* info.connections */
+	struct reddn_connection *turn;       /* the one that takes the next request, if it can */
+	/* Keys of up to so many bytes are sent in the usual way: inline, by ibv_wr_*(), one to a number. 0:
+	 * none are */
+	size_t usual_key;
+
+	struct rdma_event_channel *events; /* of all connections, as what follows */
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
+	struct ibv_mr *mr;
+
+	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_BYTES, then as many
+	 * numbers */
+	uint8_t *area;
+	size_t area_len;
+	uint8_t *numbers; /* the numbers: by slot, what a receive gets where there are no immediates */
+	struct reddn_slot *slots;  /* info.depth */
+	struct ibv_recv_wr *recvs; /* of all connections */
+	struct ibv_sge *number;    /* by receive: its place in the numbers */
+
+	uint32_t depth;         /* of a connection; info.depth is that of all */
+	uint64_t secret;        /* for further connections */
+	struct reddn_info info; /* without what is counted */
+	struct reddn_geometry geo;
+	struct reddn_request_format format;
+	size_t key_room; /* bytes of the longest key or raw request */
+	uint32_t inline_max;
+	uint32_t signal_every;
+	uint32_t wqes; /* of the SQ of a connection */
+
+	bool sends;             /* replies end with a SEND, not with an immediate */
+	struct reddn_seen seen; /* moves of the latest reply, epoch of the first */
+	bool armed;
+	bool hangup; /* the server disconnected; earlier replies still count */
+};
+
+static inline uint8_t *reddn_slot_mem(const struct reddn_session *s, uint64_t slot)
+{
+	return s->area + slot * s->info.slot_size;
+}
+
+/** Requests that it may have outstanding. */
+static inline uint32_t reddn_session_requests(const struct reddn_session *s)
+{
+	return s->info.depth * (s->info.keys ? s->info.keys : 1);
+}
+
+/**
+ * Allocate memory for info.connections, `depth` reply slots of info.slot_size each. -ENOMEM; deinit frees it.
+ */
+int reddn_session_init(struct reddn_session *s);
+
+/** All its connections are connected: see how it sends, and what its receives need. */
+void reddn_session_complete(struct reddn_session *s);
+
+/** Free its memory. The queues are gone (queues.h). What the server has reported stays. */
+void reddn_session_deinit(struct reddn_session *s);
+
+#endif
