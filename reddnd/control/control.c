@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { TURN_ACCURACY_US = 1000, PAUSE_US = 1000000 };
+enum { TURN_ACCURACY_US = 1000, PAUSE_US = 1000000, CLOSING_US = 10000 };
 
 struct peer {
 	struct control *control;
@@ -55,13 +55,13 @@ struct control {
 
 static void drop_handed(struct peer *p)
 {
-	closer_close(steal_fd(&p->who.fd));
+	closer_close(p->who.uid, steal_fd(&p->who.fd));
 }
 
 static void drop_given(struct peer *p)
 {
 	if (p->follow.gives)
-		closer_close(p->follow.fd);
+		closer_close(p->who.uid, p->follow.fd);
 	p->follow.gives = false;
 }
 
@@ -74,7 +74,7 @@ static void peer_free(struct peer *p)
 		TAILQ_REMOVE(&p->control->waiting, p, next);
 	sd_event_source_disable_unref(p->io);
 	sd_event_source_disable_unref(p->timer);
-	closer_hang_up(p->fd);
+	closer_hang_up(p->who.uid, p->fd);
 	drop_handed(p);
 	drop_given(p);
 	free(p->in);
@@ -291,12 +291,12 @@ static int peer_receive(struct peer *p)
 	fd = passed(&msg);
 	if (msg.msg_flags & MSG_CTRUNC)
 		r = -E2BIG;
-	else if (fd >= 0 && closer_is_full())
+	else if (fd >= 0 && closer_is_full(p->who.uid, CLOSER_TAKEN))
 		r = -EBUSY;
 	else if (recv(p->fd, bytes.iov_base, (size_t)n, MSG_DONTWAIT) != n)
 		r = -EIO;
 	if (r < 0) {
-		closer_close(fd);
+		closer_close(p->who.uid, fd);
 		return r;
 	}
 	if (fd >= 0) { /* the last one that came is for the next request */
@@ -385,7 +385,7 @@ static int peer_new(struct control *c, int fd, const struct commands_peer *who)
 	int r;
 
 	if (!p) {
-		closer_hang_up(fd);
+		closer_hang_up(who->uid, fd);
 		return -ENOMEM;
 	}
 	p->control = c;
@@ -413,25 +413,40 @@ static int pause_over(sd_event_source *source, uint64_t usec, void *arg)
 	return sd_event_source_set_enabled(c->io, SD_EVENT_ON);
 }
 
-/* Whoever waits for the socket keeps it readable: without a pause the loop would try again at once, for as
- * long as there is no descriptor, say */
-static int pause_accepting(struct control *c, int error)
+/* Whoever waits for the socket keeps it readable: without a pause the loop would try again at once */
+static int accept_later(struct control *c, uint64_t us)
 {
-	int r;
+	int r = sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
 
+	if (r >= 0)
+		r = sd_event_source_set_time_relative(c->pause, us);
+	return r < 0 ? r : sd_event_source_set_enabled(c->pause, SD_EVENT_ONESHOT);
+}
+
+/* There is no descriptor, say */
+static int accept_failed(struct control *c, int error)
+{
 	if (!c->refuses)
 		log_errno(error, "no peer can be accepted on %s; it is tried again every second", c->path);
 	c->refuses = true;
-	r = sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_source_set_time_relative(c->pause, PAUSE_US);
-	return r < 0 ? r : sd_event_source_set_enabled(c->pause, SD_EVENT_ONESHOT);
+	return accept_later(c, PAUSE_US);
 }
 
 /* True of accept(2): the peer has left, or another event comes */
 static bool no_peer(int error)
 {
 	return error == EAGAIN || error == EINTR || error == ECONNABORTED;
+}
+
+static bool has_seat(const struct control *c, const struct commands_peer *who)
+{
+	const struct peer *p;
+	unsigned n = 0;
+
+	LIST_FOREACH (p, &c->peers, link)
+		n += p->who.uid == who->uid;
+	return c->npeers < CONTROL_PEERS_MAX &&
+	       (who->may_change || (c->nreaders < CONTROL_READERS_MAX && n < CONTROL_USER_MAX));
 }
 
 static int peers_come(sd_event_source *source, int listener, uint32_t revents, void *arg)
@@ -442,21 +457,21 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 
 	(void)source;
 	(void)revents;
-	if (closer_is_full()) /* and this one would perhaps have to be closed as well */
-		return pause_accepting(c, -EMFILE);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		return no_peer(errno) ? 0 : pause_accepting(c, -errno);
+		return no_peer(errno) ? 0 : accept_failed(c, -errno);
 	c->refuses = false;
+	who = who_is(fd);
+	/* Of this user there is more to be closed than is closed at once: others wait a hundredth of a second
+	 * for their turn, and meanwhile the threads get ahead of what comes */
+	if (closer_is_full(who.uid, CLOSER_PEER)) {
+		closer_hang_up(who.uid, fd);
+		return accept_later(c, CLOSING_US);
+	}
 	/* Else peer_receive() would not see data out of band (MSG_OOB), and drop them with their descriptors
 	 */
-	if (setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) < 0) {
-		closer_hang_up(fd);
-		return 0;
-	}
-	who = who_is(fd);
-	if (c->npeers == CONTROL_PEERS_MAX || (!who.may_change && c->nreaders == CONTROL_READERS_MAX)) {
-		closer_hang_up(fd);
+	if (!has_seat(c, &who) || setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) < 0) {
+		closer_hang_up(who.uid, fd);
 		return 0;
 	}
 	r = peer_new(c, fd, &who);
@@ -565,7 +580,7 @@ void control_free(struct control *c)
 	sd_event_source_disable_unref(c->pause);
 	if (c->bound)
 		unlink(c->path);
-	closer_close(c->fd); /* with those that were not accepted */
+	closer_hang_up(geteuid(), c->fd); /* with those that were not accepted */
 	sd_event_unref(c->event);
 	free(c);
 }

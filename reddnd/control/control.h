@@ -17,6 +17,7 @@
 enum {
 	CONTROL_PEERS_MAX = 32,
 	CONTROL_READERS_MAX = 24, /* of these, who may not change anything: root finds a seat */
+	CONTROL_USER_MAX = 12,    /* of these, of one user: another one finds a seat */
 	CONTROL_LINE_MAX = 65536, /* bytes of a request */
 	CONTROL_IDLE_US = 30000000,
 };

@@ -35,11 +35,19 @@ struct handovers *handovers_new(void)
 	return calloc(1, sizeof(struct handovers));
 }
 
+/* Of the file, now: whoever handed it over. (uid_t)-1: nobody has */
+static uid_t owner_of(const struct handover *e)
+{
+	struct stat st;
+
+	return fstat(e->fd, &st) == 0 ? st.st_uid : (uid_t)-1;
+}
+
 static void drop(struct handovers *h, struct handover *e)
 {
 	SLIST_REMOVE(&h->all, e, handover, link);
 	h->n--;
-	closer_close(e->fd);
+	closer_close(owner_of(e), e->fd);
 	free(e);
 }
 
@@ -110,24 +118,17 @@ int handovers_put(struct handovers *h, const char *name, int fd, uint64_t now_us
 
 	if (r < 0)
 		return r;
-	closer_close(e->fd);
+	closer_close(owner_of(e), e->fd);
 	e->fd = steal_fd(&own);
 	return e->fd;
-}
-
-/* @owner may be another one than the file was handed over by: a reload changes the owner of a region */
-static bool is_of(const struct handover *e, uid_t owner)
-{
-	struct stat st;
-
-	return fstat(e->fd, &st) == 0 && st.st_uid == owner;
 }
 
 int handovers_copy(const struct handovers *h, const struct catalog_region *region)
 {
 	const struct handover *e = find(h, region->name);
 
-	return e && is_of(e, region->owner) ? copy(e->fd) : -ENOENT;
+	/* a reload changes the owner of a region */
+	return e && owner_of(e) == region->owner ? copy(e->fd) : -ENOENT;
 }
 
 static bool is_wanted(const struct handover *e, const struct catalog *catalog)
@@ -136,7 +137,7 @@ static bool is_wanted(const struct handover *e, const struct catalog *catalog)
 		const struct catalog_region *r = &catalog->regions[i];
 
 		if (r->handover && strcmp(r->name, e->region) == 0)
-			return e->fd < 0 || is_of(e, r->owner);
+			return e->fd < 0 || owner_of(e) == r->owner;
 	}
 	return false;
 }

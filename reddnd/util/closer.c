@@ -1,64 +1,151 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/util/closer.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { STACK = 65536 };
+#ifndef sigev_notify_thread_id /* glibc before 2.38 has no name for it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+enum { STACK = 65536, PATIENCE_NS = 1000000 };
 
 struct closing {
 	int fd;
 	STAILQ_ENTRY(closing) link;
 };
 
-static struct {
-	pthread_mutex_t lock;
+/* Of one user and kind, while there is something to close. Its threads end when there is not */
+struct pool {
+	uid_t user;
+	enum closer_kind kind;
 	STAILQ_HEAD(, closing) queue;
 	unsigned pending; /* in the queue or being closed */
 	unsigned threads;
-} closer = {PTHREAD_MUTEX_INITIALIZER, STAILQ_HEAD_INITIALIZER(closer.queue), 0, 0};
+	SLIST_ENTRY(pool) link;
+};
 
-/* A thread ends when there is nothing to do; one that hangs in close(2) holds up only itself */
-static void *work(void *arg)
+static struct {
+	pthread_mutex_t lock;
+	SLIST_HEAD(, pool) pools;
+	unsigned others[CLOSER_KINDS]; /* pending, of all users that are not trusted */
+} closer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool user_is_trusted(uid_t user)
 {
-	struct closing *c;
+	return user == 0 || user == geteuid();
+}
 
-	(void)arg;
+/* With the lock held, as all functions of pools */
+static struct pool *pool_find(uid_t user, enum closer_kind kind)
+{
+	struct pool *p;
+
+	SLIST_FOREACH (p, &closer.pools, link)
+		if (p->user == user && p->kind == kind)
+			return p;
+	return NULL;
+}
+
+static struct pool *pool_find_or_add(uid_t user, enum closer_kind kind)
+{
+	struct pool *p = pool_find(user, kind);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->user = user;
+	p->kind = kind;
+	STAILQ_INIT(&p->queue);
+	SLIST_INSERT_HEAD(&closer.pools, p, link);
+	return p;
+}
+
+static void pool_count(struct pool *p, int more)
+{
+	p->pending += (unsigned)more;
+	if (!user_is_trusted(p->user))
+		closer.others[p->kind] += (unsigned)more;
+}
+
+static void interrupt(int number)
+{
+	(void)number; /* it only ends a wait: close(2) returns */
+}
+
+static void set_handler(void)
+{
+	struct sigaction action = {.sa_handler = interrupt};
+
+	sigaction(SIGALRM, &action, NULL);
+}
+
+/* Signals are for the loop, which reads them from a descriptor; SIGALRM ends waits of this thread, again and
+ * again. False: there are no timers left */
+static bool patience_begin(timer_t *timer)
+{
+	const struct itimerspec often = {{.tv_nsec = PATIENCE_NS}, {.tv_nsec = PATIENCE_NS}};
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+	sigset_t all;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGALRM);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	event.sigev_notify_thread_id = gettid();
+	return timer_create(CLOCK_MONOTONIC, &event, timer) == 0 &&
+	       timer_settime(*timer, 0, &often, NULL) == 0;
+}
+
+static void *pool_work(void *arg)
+{
+	struct pool *p = arg;
+	struct closing *c;
+	timer_t timer;
+	bool limited = patience_begin(&timer);
+
 	pthread_mutex_lock(&closer.lock);
-	while ((c = STAILQ_FIRST(&closer.queue))) {
-		STAILQ_REMOVE_HEAD(&closer.queue, link);
+	while ((c = STAILQ_FIRST(&p->queue))) {
+		STAILQ_REMOVE_HEAD(&p->queue, link);
 		pthread_mutex_unlock(&closer.lock);
 		close(c->fd);
 		free(c);
 		pthread_mutex_lock(&closer.lock);
-		closer.pending--;
+		pool_count(p, -1);
 	}
-	closer.threads--;
+	if (--p->threads == 0) {
+		SLIST_REMOVE(&closer.pools, p, pool, link);
+		free(p);
+	}
 	pthread_mutex_unlock(&closer.lock);
+	if (limited)
+		timer_delete(timer);
 	return NULL;
 }
 
-/* With the lock held. Signals are for the loop, which reads them from a descriptor */
-static void start_thread(void)
+static void pool_start_thread(struct pool *p)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
 
+	pthread_once(&once, set_handler);
 	if (pthread_attr_init(&attr) != 0)
 		return;
 	pthread_attr_setstacksize(&attr, STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, &attr, work, NULL) == 0) {
+	if (pthread_create(&thread, &attr, pool_work, p) == 0) {
 		pthread_setname_np(thread, "reddnd-closer");
-		closer.threads++;
+		p->threads++;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
@@ -66,33 +153,48 @@ static void start_thread(void)
 
 /* Without memory the descriptor stays open: it must not be closed here. Without a thread it waits for the
  * next call */
-void closer_close(int fd)
+static void add(uid_t user, enum closer_kind kind, int fd)
 {
 	struct closing *c = fd < 0 ? NULL : malloc(sizeof(*c));
+	struct pool *p;
 
 	if (!c)
 		return;
 	c->fd = fd;
 	pthread_mutex_lock(&closer.lock);
-	STAILQ_INSERT_TAIL(&closer.queue, c, link);
-	closer.pending++;
-	if (closer.threads < closer.pending && closer.threads < CLOSER_MAX)
-		start_thread();
+	p = pool_find_or_add(user, kind);
+	if (p) {
+		STAILQ_INSERT_TAIL(&p->queue, c, link);
+		pool_count(p, 1);
+		if (p->threads < p->pending && p->threads < CLOSER_USER_MAX)
+			pool_start_thread(p);
+	}
 	pthread_mutex_unlock(&closer.lock);
+	if (!p)
+		free(c);
 }
 
-void closer_hang_up(int sock)
+void closer_close(uid_t user, int fd)
+{
+	add(user, CLOSER_TAKEN, fd);
+}
+
+void closer_hang_up(uid_t user, int sock)
 {
 	shutdown(sock, SHUT_RDWR); /* so that nothing more comes */
-	closer_close(sock);
+	add(user, CLOSER_PEER, sock);
 }
 
-bool closer_is_full(void)
+bool closer_is_full(uid_t user, enum closer_kind kind)
 {
+	const struct pool *p;
 	bool full;
 
 	pthread_mutex_lock(&closer.lock);
-	full = closer.pending >= CLOSER_MAX;
+	p = pool_find(user, kind);
+	full = p && p->pending >= CLOSER_USER_MAX;
+	if (!user_is_trusted(user))
+		full |= closer.others[kind] >= CLOSER_OTHERS_MAX;
 	pthread_mutex_unlock(&closer.lock);
 	return full;
 }

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -16,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { LINGER_S = 600 };
+enum { LINGER_S = 600, USER = 100000 };
 
 /* A TCP connection that close(2) waits for until the other end, @peer, has read or is gone */
 static int lingering(int *peer)
@@ -44,6 +45,28 @@ static int lingering(int *peer)
 	return s;
 }
 
+/* close(2) of these numbers waits for whatever a test likes, as that of a file of FUSE */
+static atomic_bool is_held[1024];
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+	while (fd >= 0 && is_held[fd])
+		usleep(1000);
+	return __real_close(fd);
+}
+
+static int held(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_in_range(fd, 0, 1023);
+	is_held[fd] = true;
+	return fd;
+}
+
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -55,41 +78,63 @@ static void until_closed(int fd)
 		usleep(1000);
 }
 
-static void until_done(void)
+/* Each of these would take ten minutes */
+static void does_not_linger(void **state)
 {
-	while (closer_is_full())
+	enum { N = 100 };
+	int peer[N], fd[N];
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		fd[i] = lingering(&peer[i]);
+	for (unsigned i = 0; i < N; i++)
+		closer_close(USER, fd[i]);
+	for (unsigned i = 0; i < N; i++)
+		until_closed(fd[i]);
+	for (unsigned i = 0; i < N; i++)
+		close(peer[i]);
+	closer_close(USER, -1);
+	while (closer_is_full(USER, CLOSER_TAKEN))
 		usleep(1000);
 }
 
-static void closes_others_while_some_linger(void **state)
+static void closes(uid_t user)
 {
-	enum { N = 3 };
-	int peer[N], pipes[2];
+	int pipes[2];
 
-	(void)state;
-	for (unsigned i = 0; i < N; i++)
-		closer_close(lingering(&peer[i]));
 	assert_int_equal(pipe(pipes), 0);
-	closer_close(pipes[1]);
+	closer_close(user, pipes[1]);
 	assert_int_equal(read(pipes[0], &(char){0}, 1), 0);
-	closer_close(pipes[0]);
-	closer_close(-1);
-	for (unsigned i = 0; i < N; i++)
-		close(peer[i]);
+	closer_hang_up(user, pipes[0]);
+	until_closed(pipes[0]);
 }
 
-static void is_full_while_too_many_linger(void **state)
+static void keeps_users_apart(void **state)
 {
-	int peer[CLOSER_MAX];
+	enum { USERS = CLOSER_OTHERS_MAX / CLOSER_USER_MAX };
+	int fd[USERS][CLOSER_USER_MAX];
 
 	(void)state;
-	until_done();
-	for (unsigned i = 0; i < CLOSER_MAX; i++)
-		closer_close(lingering(&peer[i]));
-	assert_true(closer_is_full());
-	for (unsigned i = 0; i < CLOSER_MAX; i++)
-		close(peer[i]);
-	until_done();
+	for (unsigned user = 0; user < USERS; user++) {
+		assert_false(closer_is_full(USER + user, CLOSER_TAKEN));
+		for (unsigned i = 0; i < CLOSER_USER_MAX; i++) {
+			fd[user][i] = held();
+			closer_close(USER + user, fd[user][i]);
+		}
+		assert_true(closer_is_full(USER + user, CLOSER_TAKEN));
+		assert_false(closer_is_full(USER + user, CLOSER_PEER));
+		closes(USER + USERS);
+		assert_int_equal(closer_is_full(USER + USERS, CLOSER_TAKEN), user == USERS - 1);
+		assert_false(closer_is_full(0, CLOSER_TAKEN));
+		assert_false(closer_is_full(geteuid(), CLOSER_TAKEN));
+		closes(0);
+	}
+	for (unsigned user = 0; user < USERS; user++)
+		for (unsigned i = 0; i < CLOSER_USER_MAX; i++)
+			is_held[fd[user][i]] = false;
+	for (unsigned user = 0; user <= USERS; user++)
+		while (closer_is_full(USER + user, CLOSER_TAKEN))
+			usleep(1000);
 }
 
 /* What it has sent comes nevertheless */
@@ -101,7 +146,7 @@ static void hangs_up(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(send(pair[0], "x", 1, 0), 1);
-	closer_hang_up(pair[0]);
+	closer_hang_up(USER, pair[0]);
 	assert_int_equal(recv(pair[1], &got, 1, 0), 1);
 	assert_int_equal(recv(pair[1], &got, 1, 0), 0);
 	until_closed(pair[0]);
@@ -113,11 +158,11 @@ static void hangs_up(void **state)
 		/* MSG_PEEK does not see data out of band */
 		assert_int_equal(rights_send(pair[1], "x", 1, i ? MSG_OOB : 0, sent), 1);
 		close(sent); /* not the last one */
-		closer_hang_up(pair[0]);
+		closer_hang_up(USER, pair[0]);
 		assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
 		assert_int_equal(errno, EPIPE);
-		close(peer);
 		until_closed(pair[0]);
+		close(peer);
 		close(pair[1]);
 	}
 }
@@ -125,8 +170,8 @@ static void hangs_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(closes_others_while_some_linger),
-		cmocka_unit_test(is_full_while_too_many_linger),
+		cmocka_unit_test(does_not_linger),
+		cmocka_unit_test(keeps_users_apart),
 		cmocka_unit_test(hangs_up),
 	};
 

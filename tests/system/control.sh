@@ -251,10 +251,12 @@ if [[ $(id -u) -eq 0 ]]; then
 	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "user nobody can reload"
 	complains 'is for root and the user of the daemon'
 
-	# a user takes every seat that there is for users; root finds one nevertheless
-	background seats.log python3 -c '
+	# a user takes every seat that there is for one user, and another one the rest of those for users; root finds one nevertheless
+	seats() # USER: takes as many as there are
+	{
+		background "seats$1.log" python3 -c '
 import os, socket, sys, time
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.setgroups([]); os.setuid(int(sys.argv[2]))
 served = []
 for _ in range(100):
     s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1])
@@ -265,17 +267,51 @@ for _ in range(100):
     except (BrokenPipeError, ConnectionResetError):
         pass
 print("served", len(served), flush=True)
-time.sleep(3600)' "$control"
-	until_true grep -q served "$work/seats.log" || fail "nobody takes seats" "$work/seats.log"
-	grep -qx 'served 24' "$work/seats.log" || fail "not 24 of 100 peers of a user are served" "$work/seats.log"
+time.sleep(3600)' "$control" "$1"
+		seated+=("$child")
+		until_true grep -q served "$work/seats$1.log" || fail "nobody takes seats" "$work/seats$1.log"
+		grep -qx 'served 12' "$work/seats$1.log" || fail "not 12 of 100 peers of a user are served" "$work/seats$1.log"
+		runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err"
+	}
+	seated=()
+	seats 60001 || fail "a user takes the seats of others" "$work/ctl.err"
+	seats 60002 && fail "a user gets a seat of root"
 	for _ in {1..20}; do
 		ctl status || fail "root finds no seat" "$work/ctl.err"
 	done
-	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" && fail "a user gets a seat of root"
-	kill "$child"
-	wait "$child"
+	kill "${seated[@]}"
+	wait "${seated[@]}"
 	until_true runuser -u nobody -- "$REDDNCTL" --socket "$control" status || fail "no seat becomes free"
 	ok "seats for root"
+
+	# what close(2) would wait for, from a user who may only read, keeps out nobody. The daemon gets it when it has the last descriptors
+	PYTHONPATH=$here background linger.log python3 -c '
+import os, signal, sys
+from lingering import connect, send
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
+os.seteuid(60001)
+user = connect(sys.argv[1])
+for _ in range(70):
+    send(user, b"x", 1)
+others = [connect(sys.argv[1]) for _ in range(20)]
+for other in others:
+    send(other, b"x", 2)
+os.seteuid(0)
+os.kill(int(sys.argv[2]), signal.SIGCONT)
+user.settimeout(60)
+try:
+    user.recv(1)
+except ConnectionResetError:
+    pass
+print("disconnected", flush=True)
+signal.pause()' "$control" "$daemon_pid"
+	until_true grep -q disconnected "$work/linger.log" || fail "nothing that lingers was sent" "$work/linger.log" "$work/reddnd.log"
+	ctl status || fail "root is not accepted while sockets linger" "$work/ctl.err" "$work/reddnd.log"
+	runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" ||
+		fail "a user is not accepted while sockets of another one linger" "$work/ctl.err"
+	kill "$child"
+	wait "$child"
+	ok "sockets that linger keep nobody out"
 
 	# users who ask without a pause take turns, each gets all answers, and root does not wait for its own
 	for i in 1 2 3; do

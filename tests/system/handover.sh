@@ -209,39 +209,21 @@ END
 done
 # sockets that close(2) waits for until this test is over: with half a request, with a request, out of band, several, and on
 # connections that are refused. The daemon gets them when it has the last descriptors
-python3 - "$control" "$(daemon)" 2>"$work/linger.log" >"$work/lingers" <<'END' &
-import array, os, signal, socket, struct, sys
-def lingering():
-    listener = socket.create_server(("127.0.0.1", 0))
-    s = socket.create_connection(listener.getsockname())
-    kept.append(listener.accept())
-    s.settimeout(0.01)
-    try:
-        while True:
-            s.send(bytes(65536))
-    except TimeoutError:
-        pass
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1000))
-    return s
-def send(line, n, flags=0):
-    c = socket.socket(socket.AF_UNIX)
-    c.connect(sys.argv[1])
-    given = [lingering() for _ in range(n)]
-    c.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [s.fileno() for s in given]))], flags)
-    for s in given:
-        os.close(s.detach())
-    return c
-kept = [socket.socket(socket.AF_UNIX) for _ in range(28)]
-for c in kept:
-    c.connect(sys.argv[1])
+PYTHONPATH=$here python3 - "$control" "$(daemon)" 2>"$work/linger.log" >"$work/lingers" <<'END' &
+import os, signal, socket, sys
+from lingering import connect, send
+control = sys.argv[1]
+for _ in range(28):
+    c = connect(control)
 c.send(b'{"command": "status"}\n')
 c.recv(1)
 os.kill(int(sys.argv[2]), signal.SIGSTOP)
 for more in b"", b"x": # behind what is out of band
-    kept.append(send(b"x", 1, socket.MSG_OOB))
-    kept[-1].send(more)
+    c = connect(control)
+    send(c, b"x", 1, socket.MSG_OOB)
+    c.send(more)
 for line, n in (b"x", 1), (b'{"command": "hand_over", "region": "words"}\n', 1), *[(b"x", 2)] * 4:
-    kept.append(send(line, n))
+    send(connect(control), line, n)
 os.kill(int(sys.argv[2]), signal.SIGCONT)
 print("sent", flush=True)
 signal.pause()
