@@ -27,7 +27,7 @@ struct reddn_table;
 
 enum {
 	REDDN_TABLE_MISS = 1, /* the key is not in the table */
-	REDDN_TABLE_END = 1,  /* no more entries */
+	REDDN_TABLE_END = 1,  /* no more entries; the table does not grow, or no longer */
 };
 
 /** How to make a table. All 0: a table for about 10,000 small entries. */
@@ -39,6 +39,7 @@ struct reddn_table_options {
 	uint32_t max_key;   /* bytes, up to 65536. 0: 65536 */
 	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB - 7 */
 	int replace;        /* replace an existing table of that name; see reddn_table_create */
+	int grow;           /* puts make it larger when it is nearly full; see reddn_table_grow */
 };
 
 /**
@@ -97,6 +98,36 @@ int reddn_table_put(struct reddn_table *t, const void *key, size_t key_len, cons
 int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len);
 
 /**
+ * Begin to make the table larger while its readers and its writer go on. `opt` is about the larger one; 0:
+ * twice the buckets and heap, and the same limits and seed; `replace` and `grow` are ignored. It is made
+ * beside the table, in a file of its own with the same permissions, so there is memory for both meanwhile. To
+ * reserve it may take a second per gigabyte.
+ *
+ * From then on each put and delete goes to both, and copies the entries of 32 buckets;
+ * reddn_table_grow_step copies more. When all are there, the larger table takes the name, the old one is
+ * marked as one that was replaced (reddn_table_create), and the handle has the larger one. A writer that is
+ * killed before leaves the table as it is, and the file TABLE.PID.new. reddn_table_close ends the growth,
+ * too.
+ *
+ * A table that was made with `grow` begins that by itself when 5/12 of its buckets or 3/4 of its heap are in
+ * use, and ends it at once in a put that finds no room. If it cannot, it tries again with 1/8 more entries,
+ * or when a put finds no room.
+ *
+ * -EROFS: not opened for writing. -EINVAL: an option is out of range, or the table was opened by a
+ * descriptor. -EALREADY: it grows already. -ESTALE: another table has replaced it. Otherwise as
+ * reddn_table_create.
+ */
+int reddn_table_grow(struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen);
+
+/**
+ * Copy the entries of up to `buckets` buckets of a table that grows. 0: call again. REDDN_TABLE_END: done, or
+ * it does not grow. -errno: the growth has failed, now or in an earlier put or delete, and the table is as it
+ * was: -ENOSPC or -EMSGSIZE: the larger one is too small for the entries; -ENOTUNIQ: choose another seed;
+ * -EBADMSG: a record is damaged; -ESTALE: another table has taken the name.
+ */
+int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *err, size_t errlen);
+
+/**
  * Find a value. `*val` belongs to the handle and is valid until the next call on it. REDDN_TABLE_MISS:
  * absent. -EAGAIN: a writer moved entries all the time, or died during a move, so that a miss is not certain.
  * -EBADMSG: the record is damaged. -EINVAL: an empty key. -EMSGSIZE: longer than max_key.
@@ -135,6 +166,7 @@ struct reddn_table_stat {
 	uint32_t max_key;    /* bytes */
 	uint32_t max_value;  /* bytes */
 	uint32_t max_record; /* bytes of the largest possible record */
+	int grow;            /* of the options it was made with */
 };
 
 /** Properties and counters of the table. */

@@ -75,7 +75,8 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t max_key;
 	uint32_t max_value;
 	uint64_t null_off; /* offset of the null record in the heap */
-	uint8_t pad[128 - 80];
+	uint32_t grow;     /* 1: its writer makes a larger one when it is nearly full */
+	uint8_t pad[128 - 84];
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 

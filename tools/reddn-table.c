@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reddn-table - makes, fills, dumps, describes and mends tables; see reddn-table(1). */
+/* reddn-table - makes, fills, dumps, describes, mends and enlarges tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
@@ -27,6 +27,7 @@ static const char usage_text[] =
 	"       reddn-table dump [--json] TABLE\n"
 	"       reddn-table stat [--json] TABLE\n"
 	"       reddn-table repair [--json] [--quiet] TABLE\n"
+	"       reddn-table grow [OPTIONS] TABLE\n"
 	"\n"
 	"Makes, fills and reads tables that NICs look keys up in.\n"
 	"\n"
@@ -42,14 +43,19 @@ static const char usage_text[] =
 	"  -v, --max-value SIZE  longest value (64K)\n"
 	"  -s, --seed N          seed of the hash (random)\n"
 	"  -f, --replace         replace an existing table\n"
+	"  -g, --grow            let its writer make it larger when it is nearly full\n"
 	"load: read records from FILE or standard input, one per line: key TAB value\n"
 	"dump: print all records\n"
 	"stat: print size, usage and limits of the table\n"
 	"repair: complete or undo what a killed writer left unfinished\n"
+	"grow: make a larger table of the entries, which takes the name; options as of create (twice the "
+	"size)\n"
 	"SIZE and N may end in K, M, G, KiB, MiB or GiB.\n";
 
 DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
 DEFINE_CLEANUP(FILE *, fclose)
+
+enum { GROW_STEP = 4096 }; /* buckets between two looks at signals */
 
 static volatile sig_atomic_t stopped;
 
@@ -132,7 +138,7 @@ static void explain_put(struct reddn_table *t, int r, const struct record_text *
 	case ENOSPC:
 		snprintf(buf, len,
 			"the table is full: %" PRIu64 " entries in %" PRIu64 " buckets, %" PRIu64
-			" of %" PRIu64 " bytes of heap used; make a larger one",
+			" of %" PRIu64 " bytes of heap used; make it larger with reddn-table grow",
 			st.entries, st.buckets, st.heap_used, st.heap_size);
 		break;
 	case EMSGSIZE:
@@ -254,17 +260,17 @@ static int cmd_stat(struct arguments *a, char **args)
 	if (a->format == RECORDS_JSON)
 		printf("{\"entries\": %" PRIu64 ", \"buckets\": %" PRIu64
 		       ", \"load\": %.4f, \"heap_size\": %" PRIu64 ", \"heap_used\": %" PRIu64
-		       ", \"max_key\": %u, \"max_value\": %u, \"max_record\": %u"
+		       ", \"max_key\": %u, \"max_value\": %u, \"max_record\": %u, \"grow\": %s"
 		       ", \"moves\": %" PRIu64 ", \"moving\": %s, \"seed\": %" PRIu64 ", \"epoch\": %" PRIu64
 		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
 		       ", \"file_size\": %" PRIu64 "}\n",
 			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
-			st.heap_used, st.max_key, st.max_value, st.max_record, st.moves / 2,
-			st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off, st.heap_off,
-			st.live_off, st.file_size);
+			st.heap_used, st.max_key, st.max_value, st.max_record, st.grow ? "true" : "false",
+			st.moves / 2, st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off,
+			st.heap_off, st.live_off, st.file_size);
 	else
 		printf("entries    %" PRIu64 "\n"
-		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be)\n"
+		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be%s)\n"
 		       "heap       %s of %s used (%.1f%%)\n"
 		       "max key    %s\n"
 		       "max value  %s\n"
@@ -272,9 +278,9 @@ static int cmd_stat(struct arguments *a, char **args)
 		       "seed       0x%016" PRIx64 "\n"
 		       "file       %s: buckets at %" PRIu64 ", heap at %" PRIu64 "\n",
 			st.entries, st.buckets, 100.0 * (double)st.entries / (double)st.buckets,
-			units_bytes(used, st.heap_used), units_bytes(heap, st.heap_size),
-			100.0 * (double)st.heap_used / (double)st.heap_size, units_bytes(key, st.max_key),
-			units_bytes(value, st.max_value), st.moves / 2,
+			st.grow ? "; its writer makes it larger" : "", units_bytes(used, st.heap_used),
+			units_bytes(heap, st.heap_size), 100.0 * (double)st.heap_used / (double)st.heap_size,
+			units_bytes(key, st.max_key), units_bytes(value, st.max_value), st.moves / 2,
 			st.moves & 1 ? ", one unfinished: a writer is moving an entry, or died doing so" : "",
 			st.hash_seed, units_bytes(file, st.file_size), st.buckets_off, st.heap_off);
 	return 0;
@@ -304,13 +310,51 @@ static int cmd_repair(struct arguments *a, char **args)
 	return 0;
 }
 
+/* ---- grow ------------------------------------------------------------------------------------- */
+
+static int cmd_grow(struct arguments *a, char **args)
+{
+	struct progress progress = {.shown = !a->quiet && isatty(STDERR_FILENO)};
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	struct reddn_table_stat st, now;
+	char err[512], before[UNITS_TEXT], after[UNITS_TEXT];
+	uint64_t done = 0;
+	int r;
+
+	if (reddn_table_open(&t, args[0], REDDN_TABLE_WRITE, err, sizeof(err)) < 0 ||
+		reddn_table_grow(t, &a->create, err, sizeof(err)) < 0)
+		return tool_complain("%s", err);
+	stop_on_signals();
+	reddn_table_stat(t, &st);
+	progress.total = st.buckets;
+	for (r = 0; r == 0 && !stopped; done += GROW_STEP) {
+		r = reddn_table_grow_step(t, GROW_STEP, err, sizeof(err));
+		progress_print(&progress, done, done * st.entries / st.buckets, false);
+	}
+	if (r == 0)
+		return tool_complain("stopped by a signal; the table is as it was");
+	if (r < 0)
+		return tool_complain("%s", err);
+	progress_print(&progress, st.buckets, st.entries, true);
+	reddn_table_stat(t, &now);
+	if (a->format == RECORDS_JSON)
+		printf("{\"entries\": %" PRIu64 ", \"buckets\": %" PRIu64 ", \"heap_size\": %" PRIu64 "}\n",
+			now.entries, now.buckets, now.heap_size);
+	else if (!a->quiet)
+		printf("%s: %" PRIu64 " entries, from %" PRIu64 " buckets and a heap of %s to %" PRIu64
+		       " and %s\n",
+			args[0], now.entries, st.buckets, units_bytes(before, st.heap_size), now.buckets,
+			units_bytes(after, now.heap_size));
+	return 0;
+}
+
 /* ---- the command line -------------------------------------------------------------------------- */
 
 static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
 } commands[] = {
-	{{{.name = "create"}, 1, 1, "cbHkvsfq",
+	{{{.name = "create"}, 1, 1, "cbHkvsfgq",
 		 "  reddn-table create --capacity 1M --heap 1G /dev/shm/reddn/users.table\n"},
 		cmd_create},
 	{{{.name = "load"}, 1, 2, "jq", "  reddn-table load /dev/shm/reddn/users.table users.tsv\n"},
@@ -319,6 +363,9 @@ static const struct command {
 		cmd_dump},
 	{{{.name = "stat"}, 1, 1, "j", "  reddn-table stat --json /dev/shm/reddn/users.table\n"}, cmd_stat},
 	{{{.name = "repair"}, 1, 1, "jq", "  reddn-table repair /dev/shm/reddn/users.table\n"}, cmd_repair},
+	{{{.name = "grow"}, 1, 1, "cbHkvsjq",
+		 "  reddn-table grow --capacity 4M /dev/shm/reddn/users.table\n"},
+		cmd_grow},
 };
 
 static const struct option options[] = {
@@ -329,6 +376,7 @@ static const struct option options[] = {
 	{"max-value", required_argument, NULL, 'v'},
 	{"seed", required_argument, NULL, 's'},
 	{"replace", no_argument, NULL, 'f'},
+	{"grow", no_argument, NULL, 'g'},
 	{"json", no_argument, NULL, 'j'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
@@ -366,6 +414,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'f':
 		a->create.replace = 1;
 		break;
+	case 'g':
+		a->create.grow = 1;
+		break;
 	case 'j':
 		a->format = RECORDS_JSON;
 		break;
@@ -384,7 +435,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "c:b:H:k:v:s:fjq",
+		.letters = "c:b:H:k:v:s:fgjq",
 		.options = options,
 		.values = "; write it as in 4096, 64K or 1GiB",
 		.set = set_option};

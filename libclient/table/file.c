@@ -41,15 +41,28 @@ bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator)
 	       off <= t->geo.heap_size && len <= t->geo.heap_size - off;
 }
 
+void reddn_table_growth_free(struct reddn_table_growth *g)
+{
+	if (!g)
+		return;
+	/* Unless it was renamed */
+	if (g->pid == getpid())
+		unlink(g->tmp);
+	reddn_table_close(g->next);
+	free(g);
+}
+
 PUBLIC void reddn_table_close(struct reddn_table *t)
 {
 	if (!t)
 		return;
+	reddn_table_growth_free(t->growth);
 	if (t->map)
 		munmap(t->map, t->map_len);
 	if (t->fd >= 0)
 		close(t->fd);
 	reddn_heap_deinit(&t->space);
+	free(t->chains);
 	free(t->path);
 	free(t->scratch);
 	free(t);
@@ -103,8 +116,8 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	if (!t->scratch)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	if (t->writer) {
-		t->path = calloc(2 * REDDN_TABLE_MAX_PATH, sizeof(*t->path));
-		if (!t->path || reddn_heap_init(&t->space, t->geo.heap_size) < 0)
+		t->chains = calloc(2 * REDDN_TABLE_MAX_PATH, sizeof(*t->chains));
+		if (!t->chains || reddn_heap_init(&t->space, t->geo.heap_size) < 0)
 			return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	}
 	return 0;
@@ -318,7 +331,8 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 		.hash_seed = opt->seed,
 		.buckets = opt->buckets,
 		.max_key = opt->max_key ? opt->max_key : REDDN_KEY_LIMIT,
-		.max_value = opt->max_value ? opt->max_value : 65536};
+		.max_value = opt->max_value ? opt->max_value : 65536,
+		.grow = opt->grow ? 1 : 0};
 	if (h->max_key > REDDN_KEY_LIMIT || reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
 		return reddn_fail(-EINVAL, err, errlen,
 			"max_key %u (up to %u), max_value %u: together up to %u", h->max_key, REDDN_KEY_LIMIT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * impl.h - a table handle. file.c makes, opens, checks and repairs tables; name.c gives them names, and opens
- * them by name; table.c uses them.
+ * them by name; table.c reads and writes them, and lets them grow.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -11,10 +11,12 @@
 #include "protocol/table-format.h"
 #include "util/cleanup.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /** Longest chain of moves that makes room for one entry. At 48 % load, chains of a few hundred occur. */
 enum { REDDN_TABLE_MAX_PATH = 1024 };
@@ -23,6 +25,14 @@ enum { REDDN_TABLE_MAX_PATH = 1024 };
 struct reddn_table_journal {
 	uint64_t from;
 	uint64_t to;
+};
+
+/** A larger table, which gets all entries. What is put and deleted meanwhile is in both. */
+struct reddn_table_growth {
+	struct reddn_table *next;
+	uint64_t copied; /* buckets whose entries @next has */
+	pid_t pid;       /* of the writer: a child that closes its handle leaves the file */
+	char tmp[PATH_MAX];
 };
 
 struct reddn_table {
@@ -39,9 +49,13 @@ struct reddn_table {
 	uint64_t null_locator;
 	uint64_t heap_used;                 /* read-only handle: when it was opened */
 	struct reddn_heap space;            /* writer */
-	uint64_t *path;                     /* writer: two of REDDN_TABLE_MAX_PATH */
+	uint64_t *chains;                   /* writer: two of REDDN_TABLE_MAX_PATH */
 	struct reddn_record *scratch;       /* a copy of the record that get and next return */
 	struct reddn_table_repair repaired; /* writer: when it was opened */
+	char *path;                         /* writer: absolute; NULL: it was opened by a descriptor */
+	struct reddn_table_growth *growth;  /* writer: NULL: it does not grow */
+	int growth_error;                   /* of the last growth; reddn_table_grow_step() takes it */
+	uint64_t grow_from;                 /* entries: with less, it need not try again to grow by itself */
 };
 
 DEFINE_CLEANUP(struct reddn_table *, reddn_table_close)
@@ -71,6 +85,15 @@ static inline _Atomic uint64_t *reddn_live_word(uint64_t *field)
 {
 	return (_Atomic uint64_t *)field;
 }
+
+/** Gives up a growth that was not published, and its file. NULL is allowed. */
+void reddn_table_growth_free(struct reddn_table_growth *g);
+/** Makes a table in a new file beside @path, whose name, the caller's to unlink, is @tmp then. @like, unless
+ * NULL, is a table whose permissions it gets. */
+int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
+	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen);
+/** Marks @old as replaced and gives its name @path to the file @from. -ESTALE: it does not have that name. */
+int reddn_table_succeed(const char *from, const char *path, const struct reddn_table *old);
 
 /** True if the locator points into the heap, has the size of a possible record, and has no tag. */
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator);

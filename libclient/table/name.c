@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -124,6 +126,21 @@ static int retire_and_rename(int old, const char *from, const char *path, char *
 	return reddn_fail(r, err, errlen, "%s: %s", path, strerror(-r));
 }
 
+int reddn_table_succeed(const char *from, const char *path, const struct reddn_table *old)
+{
+	CLEANUP(unlock) int named = -1;
+	struct stat a, b;
+	int r = lock_named(path, O_NOFOLLOW, &named);
+
+	if (r < 0)
+		return r;
+	if (fstat(named, &a) < 0 || fstat(old->fd, &b) < 0)
+		return -errno;
+	if (a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+		return -ESTALE;
+	return retire_and_rename(named, from, path, NULL, 0);
+}
+
 /* Give the file @from the name @path as well, or instead. */
 static int take_name(const char *from, const char *path, bool replace, char *err, size_t errlen)
 {
@@ -145,32 +162,59 @@ static int take_name(const char *from, const char *path, bool replace, char *err
 
 /* ---- what others call ---- */
 
+int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
+	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen)
+{
+	CLEANUP(cleanup_close) int fd = -1;
+	char why[200] = "";
+	struct stat st;
+	int r;
+
+	if (snprintf(tmp, PATH_MAX, "%s.%d.new", path, (int)getpid()) >= PATH_MAX)
+		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
+	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
+	if (like && (fstat(like->fd, &st) < 0 || fchmod(fd, st.st_mode & 0777) < 0))
+		r = reddn_fail(-errno, why, sizeof(why), "no permissions: %m");
+	else
+		r = reddn_table_create_fd(out, fd, opt, why, sizeof(why));
+	if (r < 0) {
+		unlink(tmp);
+		return reddn_fail(r, err, errlen, "%s: %s", path, why);
+	}
+	return 0;
+}
+
+/* The name of the table, by which its writer finds it again when it grows. -ENOMEM */
+static int keep_name(struct reddn_table *t, const char *path)
+{
+	if (t->writer)
+		t->path = realpath(path, NULL);
+	return t->writer && !t->path && errno == ENOMEM ? -ENOMEM : 0;
+}
+
 PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 	const struct reddn_table_options *opt, char *err, size_t errlen)
 {
-	CLEANUP(cleanup_close) int fd = -1;
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
-	char tmp[4096], why[200] = "";
+	char tmp[PATH_MAX];
 	int r;
 
 	/* Before a large file is made for nothing */
 	r = try_name(path, opt->replace, err, errlen);
 	if (r < 0)
 		return r;
-	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.%d.new", path, (int)getpid()) >= sizeof(tmp))
-		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
-	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
-	r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
+	r = reddn_table_create_beside(&t, path, NULL, opt, tmp, err, errlen);
 	if (r < 0)
-		reddn_fail(r, err, errlen, "%s: %s", path, why);
-	else
-		r = take_name(tmp, path, opt->replace, err, errlen);
+		return r;
+	r = take_name(tmp, path, opt->replace, err, errlen);
 	/* Unless it was renamed */
 	unlink(tmp);
 	if (r < 0)
 		return r;
+	if (keep_name(t, path) < 0)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	*out = steal_ptr(&t);
 	return 0;
 }
@@ -201,15 +245,21 @@ PUBLIC int reddn_table_open(struct reddn_table **out, const char *path, int flag
 {
 	CLEANUP(cleanup_close)
 	int fd = open(path, (flags & REDDN_TABLE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
 	char why[200] = "";
 	int r;
 
 	if (fd < 0)
 		return reddn_fail(-errno, err, errlen, "%s: %m", path);
-	r = reddn_table_open_fd(out, fd, flags, why, sizeof(why));
+	r = reddn_table_open_fd(&t, fd, flags, why, sizeof(why));
 	/* With it goes the lock of a writer that it has */
 	close(steal_fd(&fd));
 	if (r == -ESTALE)
-		r = open_retired(out, path, why, sizeof(why));
-	return r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why) : 0;
+		r = open_retired(&t, path, why, sizeof(why));
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s: %s", path, why);
+	if (keep_name(t, path) < 0)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	*out = steal_ptr(&t);
+	return 0;
 }

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	/* A reader tries again so often, and yields in between, before it returns -EAGAIN or -EBADMSG. */
@@ -17,6 +19,9 @@ enum {
 	 * the memory at once, and lead the bucket to it again.
 	 */
 	SAME_TRIES = 8,
+	/* Buckets that a put or delete copies of a table that grows. From 5/12 of the buckets in use to where
+	 * the first put finds no room, 48 %, it would take 12. */
+	GROWTH_STEP = 32,
 };
 
 /* What changes while a writer reuses the memory of a record. */
@@ -27,6 +32,14 @@ struct seen {
 static struct reddn_place place_of(const struct reddn_table *t, const void *key, size_t len)
 {
 	return reddn_hash_key(t->geo.hash_seed, t->geo.buckets, key, len);
+}
+
+/* @len: of the locator, with the padding */
+static bool record_is_whole(const struct reddn_table *t, const struct reddn_record *r, uint32_t len)
+{
+	return r->key_len && r->key_len <= t->geo.max_key && r->val_len <= t->geo.max_value &&
+	       reddn_record_padded(reddn_record_size(r->key_len, r->val_len)) == len &&
+	       reddn_record_sum(r) == r->sum;
 }
 
 /*
@@ -44,11 +57,7 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 	from = (const _Atomic uint64_t *)(t->heap + reddn_locator_off(locator));
 	for (uint32_t i = 0; i < (len + 7) / 8; i++)
 		((uint64_t *)r)[i] = atomic_load_explicit((_Atomic uint64_t *)&from[i], memory_order_relaxed);
-	if (!r->key_len || r->key_len > t->geo.max_key || r->val_len > t->geo.max_value ||
-		reddn_record_padded(reddn_record_size(r->key_len, r->val_len)) != len ||
-		reddn_record_sum(r) != r->sum)
-		return -EBADMSG;
-	return 0;
+	return record_is_whole(t, r, len) ? 0 : -EBADMSG;
 }
 
 /* Search both buckets once. 0, REDDN_TABLE_MISS, or -EBADMSG: a record did not match its bucket. */
@@ -151,6 +160,8 @@ static void entries_add(struct reddn_table *t, int64_t n)
 	reddn_word_set(reddn_live_word(&t->live->entries), t->live->entries + (uint64_t)n);
 }
 
+static void growth_copy(struct reddn_table *t, uint64_t bucket);
+
 static void move(struct reddn_table *t, uint64_t from, uint64_t to)
 {
 	_Atomic uint64_t *moves = reddn_live_word(&t->live->moves);
@@ -163,6 +174,9 @@ static void move(struct reddn_table *t, uint64_t from, uint64_t to)
 	reddn_word_set(reddn_table_mark(t, from), 0);
 	reddn_word_set(reddn_table_locator(t, from), t->null_locator);
 	reddn_word_set(moves, m + 2);
+	/* Else it would never be copied */
+	if (t->growth && to < t->growth->copied && from >= t->growth->copied)
+		growth_copy(t, to);
 }
 
 /*
@@ -173,7 +187,7 @@ static int make_room(struct reddn_table *t, const struct reddn_place *p, uint64_
 {
 	for (unsigned n = 0; n < REDDN_TABLE_MAX_PATH; n++) {
 		for (int i = 0; i < 2; i++) {
-			uint64_t *path = t->path + i * REDDN_TABLE_MAX_PATH, mark;
+			uint64_t *path = t->chains + i * REDDN_TABLE_MAX_PATH, mark;
 
 			if (n == 0) {
 				path[0] = p->bucket[i];
@@ -232,8 +246,8 @@ static void free_record(struct reddn_table *t, uint64_t locator)
 	reddn_heap_free(&t->space, reddn_locator_off(locator), reddn_locator_len(locator));
 }
 
-PUBLIC int reddn_table_put(
-	struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len)
+/* reddn_table_put() of a table that does not grow */
+static int entry_put(struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len)
 {
 	int r = key_check(t, key_len), found;
 	struct reddn_record *rec;
@@ -281,7 +295,8 @@ PUBLIC int reddn_table_put(
 	return 0;
 }
 
-PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len)
+/* reddn_table_delete() of a table that does not grow */
+static int entry_delete(struct reddn_table *t, const void *key, size_t key_len)
 {
 	int r = key_check(t, key_len);
 	struct reddn_place p;
@@ -302,6 +317,197 @@ PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key
 	entries_add(t, -1);
 	free_record(t, locator);
 	return 0;
+}
+
+/* ---- growth ---- */
+
+static void growth_fail(struct reddn_table *t, int error)
+{
+	t->growth_error = error;
+	t->grow_from = t->live->entries + t->live->entries / 8;
+	reddn_table_growth_free(t->growth);
+	t->growth = NULL;
+}
+
+static void growth_put(
+	struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len)
+{
+	int r = entry_put(t->growth->next, key, key_len, val, val_len);
+
+	if (r < 0)
+		growth_fail(t, r);
+}
+
+/* Copy the entry of the bucket. Not by read_record(): the caller's key may be in the scratch record. */
+static void growth_copy(struct reddn_table *t, uint64_t bucket)
+{
+	uint64_t locator = reddn_word_get(reddn_table_locator(t, bucket));
+	const struct reddn_record *r = (const struct reddn_record *)(t->heap + reddn_locator_off(locator));
+
+	if (!reddn_table_locator_ok(t, locator) || !record_is_whole(t, r, reddn_locator_len(locator)))
+		growth_fail(t, -EBADMSG);
+	else
+		growth_put(t, r->bytes, r->key_len, r->bytes + r->key_len, r->val_len);
+}
+
+/* The larger table takes the name, and the place in the handle. */
+static void growth_publish(struct reddn_table *t)
+{
+	struct reddn_table *next = t->growth->next, old = *t;
+	int r = reddn_table_succeed(t->growth->tmp, t->path, t);
+
+	if (r < 0) {
+		growth_fail(t, r);
+		return;
+	}
+	next->path = steal_ptr(&old.path);
+	next->repaired = old.repaired;
+	*t = *next;
+	/* So that it is closed with the growth */
+	*next = old;
+	next->growth = NULL;
+	reddn_table_growth_free(old.growth);
+}
+
+static int growth_begin(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	CLEANUP(cleanup_free) struct reddn_table_growth *g = calloc(1, sizeof(*g));
+	const struct reddn_table_options larger = {
+		.capacity = opt->capacity,
+		.buckets = opt->buckets || opt->capacity ? opt->buckets : 2 * t->geo.buckets,
+		.heap_size = opt->heap_size ? opt->heap_size : 2 * t->geo.heap_size,
+		/* Two keys that this table can hold both have room in one with the same seed and more
+		 * buckets, too: there are more bits in which their buckets may differ. */
+		.seed = opt->seed ? opt->seed : t->geo.hash_seed,
+		.max_key = opt->max_key ? opt->max_key : t->geo.max_key,
+		.max_value = opt->max_value ? opt->max_value : t->geo.max_value,
+		.grow = (int)t->geo.grow,
+	};
+	int r;
+
+	if (!g)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	r = reddn_table_create_beside(&g->next, t->path, t, &larger, g->tmp, err, errlen);
+	if (r < 0)
+		return r;
+	g->pid = getpid();
+	t->growth_error = 0;
+	t->growth = steal_ptr(&g);
+	return 0;
+}
+
+static void growth_step(struct reddn_table *t, uint64_t buckets)
+{
+	for (uint64_t n = 0; t->growth && n < buckets && t->growth->copied < t->geo.buckets; n++) {
+		uint64_t b = t->growth->copied++;
+
+		if (reddn_word_get(reddn_table_mark(t, b)))
+			growth_copy(t, b);
+	}
+	if (t->growth && t->growth->copied == t->geo.buckets)
+		growth_publish(t);
+}
+
+/* True before a put finds no room: what is left is enough for the puts that copy the entries, unless their
+ * values are much larger. */
+static bool growth_is_due(const struct reddn_table *t)
+{
+	return t->geo.grow && t->path && !t->growth && t->live->entries >= t->grow_from &&
+	       (t->live->entries > t->geo.buckets / 12 * 5 ||
+		       reddn_heap_used(&t->space) > t->geo.heap_size / 4 * 3);
+}
+
+/* After a put or a delete */
+static void growth_continue(struct reddn_table *t)
+{
+	int r = growth_is_due(t) ? growth_begin(t, &(struct reddn_table_options){0}, NULL, 0) : 0;
+
+	if (r < 0)
+		growth_fail(t, r);
+	growth_step(t, GROWTH_STEP);
+}
+
+/* True: the table is larger now. */
+static bool growth_complete(struct reddn_table *t)
+{
+	if (!t->growth &&
+		(!t->geo.grow || !t->path || growth_begin(t, &(struct reddn_table_options){0}, NULL, 0) < 0))
+		return false;
+	growth_step(t, UINT64_MAX);
+	return !t->growth_error;
+}
+
+PUBLIC int reddn_table_put(
+	struct reddn_table *t, const void *key, size_t key_len, const void *val, size_t val_len)
+{
+	int r = entry_put(t, key, key_len, val, val_len);
+
+	/* More than once where the record is large beside the heap */
+	while (r == -ENOSPC && growth_complete(t))
+		r = entry_put(t, key, key_len, val, val_len);
+	if (r < 0)
+		return r;
+	if (t->growth)
+		growth_put(t, key, key_len, val, val_len);
+	growth_continue(t);
+	return 0;
+}
+
+PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len)
+{
+	int r = entry_delete(t, key, key_len);
+
+	if (r != 0)
+		return r;
+	r = t->growth ? entry_delete(t->growth->next, key, key_len) : 0;
+	if (r < 0)
+		growth_fail(t, r);
+	growth_continue(t);
+	return 0;
+}
+
+PUBLIC int reddn_table_grow(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	if (!t->writer)
+		return reddn_fail(-EROFS, err, errlen, "the table is not open for writing");
+	if (!t->path)
+		return reddn_fail(-EINVAL, err, errlen, "the table was not opened by its name");
+	if (t->growth)
+		return reddn_fail(-EALREADY, err, errlen, "%s: grows already", t->path);
+	if (!reddn_word_get(reddn_live_word(&t->live->epoch)))
+		return reddn_fail(-ESTALE, err, errlen, "%s: another table has replaced it", t->path);
+	return growth_begin(t, opt, err, errlen);
+}
+
+PUBLIC int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *err, size_t errlen)
+{
+	int r;
+
+	growth_step(t, buckets);
+	r = t->growth_error;
+	t->growth_error = 0;
+	switch (-r) {
+	case 0:
+		return t->growth ? 0 : REDDN_TABLE_END;
+	case ENOSPC:
+		return reddn_fail(
+			r, err, errlen, "%s: the larger table has no room for all entries", t->path);
+	case ENOTUNIQ:
+		return reddn_fail(r, err, errlen,
+			"%s: two keys have the same fingerprint in the larger table; choose another seed",
+			t->path);
+	case EMSGSIZE:
+		return reddn_fail(
+			r, err, errlen, "%s: an entry is longer than the larger table allows", t->path);
+	case EBADMSG:
+		return reddn_fail(r, err, errlen, "%s: a record is damaged; make the table again", t->path);
+	case ESTALE:
+		return reddn_fail(r, err, errlen, "%s: another table has taken the name", t->path);
+	default:
+		return reddn_fail(r, err, errlen, "%s: %s", t->path, strerror(-r));
+	}
 }
 
 PUBLIC void reddn_table_repaired(const struct reddn_table *t, struct reddn_table_repair *repair)
@@ -326,5 +532,6 @@ PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
 		.max_key = t->geo.max_key,
 		.max_value = t->geo.max_value,
 		.max_record = (uint32_t)reddn_record_size(t->geo.max_key, t->geo.max_value),
+		.grow = (int)t->geo.grow,
 	};
 }

@@ -57,15 +57,17 @@ class Table(Handle, MutableMapping[Key, bytes]):
         max_key: int = 0,
         max_value: int = 0,
         replace: bool = False,
+        grow: bool = False,
     ) -> "Table":
         """Makes a table in a new file, open for writing.
 
         `capacity`: expected entries (10,000). `heap_size`: bytes for records, each rounded up to 64 (512 per expected
         entry). `max_key`, `max_value`: bytes (65536). `replace`: in place of an existing table of that name.
+        `grow`: what is stored makes it larger when it is nearly full; see grow().
         """
         options = ffi.new("struct reddn_table_options *")
         options.capacity, options.heap_size = capacity, heap_size
-        options.max_key, options.max_value, options.replace = max_key, max_value, replace
+        options.max_key, options.max_value, options.replace, options.grow = max_key, max_value, replace, grow
         out, err = ffi.new("struct reddn_table **"), ffi.new("char[]", ERR_BYTES)
         result = lib.reddn_table_create(out, to_name("path", os.fsencode(path)), options, err, ERR_BYTES)
         if result < 0:
@@ -81,6 +83,19 @@ class Table(Handle, MutableMapping[Key, bytes]):
         st = ffi.new("struct reddn_table_stat *")
         lib.reddn_table_stat(self._shared(), st)
         return Stat(*(getattr(st, name) for name in Stat._fields))
+
+    def grow(self, *, capacity: int = 0, heap_size: int = 0, max_key: int = 0, max_value: int = 0) -> None:
+        """Puts a larger table with the same records in the place of this one: twice the size, or what create() would make
+        of the arguments, with room for both meanwhile. Readers and NICs go on reading the old one, which is then marked
+        as replaced. On an error the table is as it was.
+        """
+        options, err = ffi.new("struct reddn_table_options *"), ffi.new("char[]", ERR_BYTES)
+        options.capacity, options.heap_size, options.max_key, options.max_value = capacity, heap_size, max_key, max_value
+        result = lib.reddn_table_grow(self._handle(), options, err, ERR_BYTES)
+        if result == 0:
+            result = lib.reddn_table_grow_step(self._handle(), 2**64 - 1, err, ERR_BYTES)
+        if result < 0:
+            fail(result, to_str(err))
 
     def __getitem__(self, key: Key) -> bytes:
         k, val, length = to_bytes(key), ffi.new("const void **"), ffi.new("size_t *")

@@ -52,6 +52,24 @@ with reddn.Table.create("users.table", capacity=1000, max_value=100, max_key=50)
     with reddn.Table("users.table") as second:
         assert second["user 7"] == b"value 7"
         assert raises(OSError, lambda: second.__setitem__("a", "b")).errno == errno.EROFS
+with reddn.Table("users.table", write=True) as t, reddn.Table("users.table") as old:
+    buckets = t.stat().buckets
+    assert raises(OSError, lambda: t.grow(max_value=5), "longer").errno == errno.EMSGSIZE
+    assert raises(OSError, lambda: old.grow()).errno == errno.EROFS
+    t.grow(capacity=100000)
+    assert t.stat().buckets > buckets == old.stat().buckets
+    assert dict(t.records()) == dict(old.records()) and len(t) == 300
+    t["new"] = "value"
+    assert "new" not in old
+    with reddn.Table("users.table") as now:
+        assert now["new"] == b"value"
+    del t["new"]
+with reddn.Table.create("small.table", capacity=1, heap_size=4096, max_value=100, grow=True) as t:
+    for i in range(10000):
+        t[f"key {i}"] = f"value {i}"
+    assert len(t) == 10000 and t["key 0"] == b"value 0"
+os.unlink("small.table")
+assert not [name for name in os.listdir(".") if name.endswith(".new")], os.listdir(".")
 raises(ValueError, lambda: t["user 7"], "closed")
 for wrong in (copy.copy, copy.deepcopy, pickle.dumps):
     raises(TypeError, lambda wrong=wrong: wrong(t), "Table")

@@ -87,6 +87,19 @@ expect "more than it holds" 2 "the table is full" "$REDDN_TABLE" load "$work/thi
 "$REDDN_TABLE" dump "$work/third" | grep -vc '^filler' | grep -qx 504 || fail "a full table lost entries"
 ok "a full table lost nothing"
 
+"$REDDN_TABLE" dump "$work/third" | sort >"$work/full"
+expect "a table too small for its entries" 2 "third: the larger table has no room for all entries" "$REDDN_TABLE" grow -H 4K "$work/third"
+expect "grow" 0 " entries, from 2048 buckets and a heap of " "$REDDN_TABLE" grow "$work/third"
+"$REDDN_TABLE" dump "$work/third" | sort | cmp -s - "$work/full" || fail "the larger table differs"
+"$REDDN_TABLE" grow -j -b 8K -H 8M "$work/third" | json 'o["buckets"] == 8192 and o["heap_size"] > 8 << 20 and o["entries"] > 900' ||
+	fail "grow --json"
+expect "what was too much fits" 0 "2000 records loaded" "$REDDN_TABLE" load "$work/third" "$work/much.tsv"
+"$REDDN_TABLE" create -q -b 4 -H 4K -v 100 -k 50 --grow "$work/small" || fail "create --grow"
+expect "a table that grows by itself" 0 "2000 records loaded" "$REDDN_TABLE" load "$work/small" "$work/much.tsv"
+"$REDDN_TABLE" stat -j "$work/small" | json 'o["grow"] is True and o["entries"] == 2000' || fail "stat of a table that grows"
+compgen -G "$work/*.new" >/dev/null && fail "files of growths are left"
+ok "no file of a growth is left"
+
 mkfifo "$work/pipe"
 "$REDDN_TABLE" load "$table" "$work/pipe" >"$work/load.log" 2>&1 &
 loader=$!
@@ -99,6 +112,7 @@ locked() # by the load. A second one that asks for the lock might get it first
 }
 until_true locked || fail "the load does not begin" "$work/load.log"
 expect "two writers at a time" 2 "another process has the table open for writing" "$REDDN_TABLE" load "$table" /dev/null
+expect "growth of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" grow "$table"
 expect "repair of what another writes" 2 "table: another process has the table open for writing" "$REDDN_TABLE" repair "$table"
 kill "$loader"
 exec 9>&-

@@ -73,7 +73,7 @@ printf 'alice\twonder\n' >"$work/t.tsv"
 full 2 "$REDDN_TABLE" load "$table" "$work/t.tsv"
 "$REDDN_TABLE" dump "$table" | cmp -s - "$work/t.tsv" || fail "the record that could not be reported is not there"
 for json in '' --json; do
-	for verb in dump stat repair; do
+	for verb in dump stat repair grow; do
 		# shellcheck disable=SC2086 # no word if it is empty
 		full 2 "$REDDN_TABLE" "$verb" $json "$table"
 	done

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tables that become larger while they are written and read. */
+#include "libclient/table/test-model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct place {
+	char dir[32], path[48], larger[64];
+};
+
+static int place_begin(void **state)
+{
+	static struct place p;
+
+	p = (struct place){.dir = "/dev/shm/test-growth-XXXXXX"};
+	assert_non_null(mkdtemp(p.dir));
+	snprintf(p.path, sizeof(p.path), "%s/table", p.dir);
+	snprintf(p.larger, sizeof(p.larger), "%s.%d.new", p.path, (int)getpid());
+	*state = &p;
+	return 0;
+}
+
+/* Nothing but the table is left. */
+static int place_end(void **state)
+{
+	struct place *p = *state;
+
+	unlink(p->path);
+	return rmdir(p->dir);
+}
+
+static struct reddn_table *make(struct place *p, const struct reddn_table_options *opt)
+{
+	struct reddn_table *t = NULL;
+
+	assert_int_equal(reddn_table_create(&t, p->path, opt, table_why, sizeof(table_why)), 0);
+	return t;
+}
+
+static struct reddn_table *reader_of(struct place *p)
+{
+	struct reddn_table *t = NULL;
+
+	assert_int_equal(reddn_table_open(&t, p->path, 0, table_why, sizeof(table_why)), 0);
+	return t;
+}
+
+static struct reddn_table_stat stat_of(struct reddn_table *t)
+{
+	struct reddn_table_stat st;
+
+	reddn_table_stat(t, &st);
+	return st;
+}
+
+static bool exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static int step(struct reddn_table *t, uint64_t buckets)
+{
+	return reddn_table_grow_step(t, buckets, table_why, sizeof(table_why));
+}
+
+static void put(struct reddn_table *t, struct model *m, uint32_t key, const void *val, size_t len)
+{
+	assert_int_equal(reddn_table_put(t, &key, sizeof(key), val, len), 0);
+	model_put(m, &key, sizeof(key), val, len);
+}
+
+/* One operation at random, on one of @keys keys */
+static void change(struct reddn_table *t, struct model *m, uint32_t keys)
+{
+	uint32_t key = (uint32_t)random() % keys;
+	struct model_pair *p = model_find(m, &key, sizeof(key));
+	uint8_t val[300];
+	size_t len = (size_t)random() % sizeof(val);
+
+	memset(val, (int)random(), len);
+	if (random() % 4) {
+		put(t, m, key, val, len);
+		return;
+	}
+	assert_int_equal(reddn_table_delete(t, &key, sizeof(key)), p ? 0 : REDDN_TABLE_MISS);
+	if (p)
+		model_delete(m, p);
+}
+
+/* A table that begins with room for a few entries takes thousands. */
+static void test_by_itself(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 4,
+						.heap_size = 4096,
+						.max_key = 4,
+						.max_value = 300,
+						.grow = 1}),
+			   *first = reader_of(p), *reader;
+	struct model m = {0};
+
+	for (unsigned i = 0; i < 20000; i++) {
+		change(t, &m, 8000);
+		if (i % 4000 == 3999) {
+			model_check(t, &m);
+			reader = reader_of(p);
+			model_check(reader, &m);
+			reddn_table_close(reader);
+		}
+	}
+	assert_true(stat_of(t).buckets > 4096);
+	assert_int_equal(stat_of(first).epoch, 0);
+	assert_int_equal(stat_of(first).buckets, 4);
+	reddn_table_close(first);
+	reddn_table_close(t);
+	/* It still does when it is opened again. */
+	assert_int_equal(reddn_table_open(&t, p->path, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);
+	for (uint32_t k = 8000; k < 20000; k++)
+		put(t, &m, k, "", 0);
+	model_check(t, &m);
+	reddn_table_close(t);
+	model_free(&m);
+}
+
+/* Steps, and changes between them; entries move from buckets that are still to be copied to others. */
+static void test_in_steps(void **state)
+{
+	struct place *p = *state;
+	const struct reddn_table_options full = {.buckets = 8192, .max_value = 300};
+
+	for (unsigned seed = 1; seed <= 8; seed++) {
+		struct reddn_table *t = make(p, &full), *old;
+		struct model m = {0};
+		int r = 0;
+
+		srandom(seed);
+		for (uint32_t k = 0; k < 3600; k++)
+			put(t, &m, k, &k, sizeof(k));
+		assert_int_equal(chmod(p->path, 0604), 0);
+		old = reader_of(p);
+		assert_int_equal(reddn_table_grow(t, &(struct reddn_table_options){.heap_size = 32 << 20},
+					 table_why, sizeof(table_why)),
+			0);
+		assert_int_equal(reddn_table_grow(t, &full, table_why, sizeof(table_why)), -EALREADY);
+		assert_int_not_equal(stat_of(old).epoch, 0);
+		while (r == 0) {
+			change(t, &m, 3800);
+			r = step(t, (uint64_t)random() % 100);
+		}
+		assert_int_equal(r, REDDN_TABLE_END);
+		assert_int_equal(step(t, 1), REDDN_TABLE_END);
+		assert_int_equal(stat_of(old).epoch, 0);
+		assert_int_equal(stat_of(t).buckets, 16384);
+		assert_int_equal(stat_of(t).hash_seed, stat_of(old).hash_seed);
+		assert_int_equal(stat_of(t).max_value, 300);
+		model_check(t, &m);
+		for (unsigned i = 0; i < 100; i++)
+			change(t, &m, 5000);
+		model_check(t, &m);
+		reddn_table_close(old);
+		old = reader_of(p);
+		model_check(old, &m);
+		reddn_table_close(old);
+		reddn_table_close(t);
+		assert_int_equal(unlink(p->path), 0);
+		model_free(&m);
+	}
+}
+
+/* What does not come to an end leaves the table as it was. */
+static void test_failures(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 1024, .max_value = 300}),
+			   *other;
+	struct reddn_table_options opt = {.heap_size = 4096};
+	struct model m = {0};
+	struct stat st;
+	int status;
+	pid_t child;
+
+	for (uint32_t k = 0; k < 300; k++)
+		put(t, &m, k, "some value, which takes more than one granule of the heap, and so on and on",
+			70);
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
+	assert_true(exists(p->larger));
+	assert_int_equal(step(t, UINT64_MAX), -ENOSPC);
+	assert_non_null(strstr(table_why, "no room for all entries"));
+	assert_false(exists(p->larger));
+	assert_int_equal(step(t, 1), REDDN_TABLE_END);
+	/* In a put, whose own result it is not */
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
+	for (uint32_t k = 0; k < 100; k++)
+		put(t, &m, k, "new", 3);
+	assert_false(exists(p->larger));
+	assert_int_equal(step(t, 1), -ENOSPC);
+
+	opt = (struct reddn_table_options){.max_value = 10};
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
+	assert_int_equal(step(t, UINT64_MAX), -EMSGSIZE);
+	assert_non_null(strstr(table_why, "longer than the larger table allows"));
+
+	/* A child ends, the writer goes on. */
+	opt = (struct reddn_table_options){0};
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
+	child = fork();
+	if (child == 0) {
+		reddn_table_close(t);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(exists(p->larger));
+	model_check(t, &m);
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(reddn_table_create(&other, p->path, &(struct reddn_table_options){.replace = 1},
+				 table_why, sizeof(table_why)),
+		-EEXIST); /* their files would have the same name */
+	assert_int_equal(step(t, 5), 0);
+	reddn_table_close(t);
+	assert_false(exists(p->larger));
+
+	/* Another takes the name. */
+	assert_int_equal(reddn_table_open(&t, p->path, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
+	child = fork();
+	if (child == 0)
+		_exit(reddn_table_create(
+			      &other, p->path, &(struct reddn_table_options){.replace = 1}, NULL, 0) != 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(reddn_table_put(t, "key", 3, "value", 5), -ESTALE);
+	assert_int_equal(step(t, UINT64_MAX), -ESTALE);
+	assert_non_null(strstr(table_why, "another table has taken the name"));
+	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), -ESTALE);
+	reddn_table_close(t);
+	other = reader_of(p);
+	assert_int_equal(stat_of(other).entries, 0);
+	assert_int_equal(reddn_table_grow(other, &opt, table_why, sizeof(table_why)), -EROFS);
+	reddn_table_close(other);
+	model_free(&m);
+}
+
+/* A damaged record does not get a checksum that is right. */
+static void test_damage(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.capacity = 100});
+	struct reddn_table_stat st = stat_of(t);
+	int fd = open(p->path, O_RDWR);
+	uint8_t *map = mmap(NULL, st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	uint8_t *value;
+
+	assert_int_equal(reddn_table_put(t, "key", 3, "a value", 7), 0);
+	value = memmem(map + st.heap_off, st.heap_size, "a value", 7);
+	assert_non_null(value);
+	value[1] = '-';
+	assert_int_equal(
+		reddn_table_grow(t, &(struct reddn_table_options){0}, table_why, sizeof(table_why)), 0);
+	assert_int_equal(step(t, UINT64_MAX), -EBADMSG);
+	assert_non_null(strstr(table_why, "damaged"));
+	value[1] = ' ';
+	reddn_table_close(t);
+	munmap(map, st.file_size);
+	close(fd);
+
+	/* A table without a name cannot give it to another. */
+	fd = table_file();
+	t = table_create(fd, &(struct reddn_table_options){.buckets = 4, .grow = 1});
+	assert_int_equal(
+		reddn_table_grow(t, &(struct reddn_table_options){0}, table_why, sizeof(table_why)), -EINVAL);
+	for (uint32_t k = 0, r = 0; !r; k++) {
+		r = (uint32_t)reddn_table_put(t, &k, sizeof(k), "", 0);
+		assert_true(r == 0 || (int)r == -ENOSPC);
+	}
+	reddn_table_close(t);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_by_itself, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_in_steps, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_failures, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_damage, place_begin, place_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
