@@ -154,8 +154,10 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 		part = set_below(&t->of_queue[st->queue], s);
 		set_join(&need, &part);
 	}
-	if (qs->scatterer != NONE)
-		fenced = set_below(&t->of_queue[st->queue], qs->scatterer + 1u);
+	if (qs->scatterer != NONE) {
+		fenced = set_and(&t->of_queue[st->queue], &t->scatterers);
+		fenced = set_below(&fenced, qs->scatterer + 1u);
+	}
 	part = set_minus(&need, &fenced);
 	attempt_learn(a, st->queue, &part, s);
 	part = set_minus(&need, &qs->known);
@@ -176,21 +178,24 @@ static void heed(struct attempt *a, const struct chain_step *st)
 }
 
 /*
- * A step that is ahead of others is enabled when all before it is known to be over: that costs no WAIT, since
- * the others wait for that themselves sooner or later. The end of the reply comes when all is over. @now: the
- * step of the text that comes next; @covers: where the output ends with a SEND_EN for its own queue, the one
- * that lets this be fetched, and lets what comes after it as well; NONE: elsewhere.
+ * A step that is ahead of others is enabled when the READs and atomics before it are known to be over: the
+ * others wait for that themselves sooner or later. For WRITEs it waits itself. The end of the reply comes
+ * when all is over. @now: the step of the text that comes next; @covers: where the output ends with a SEND_EN
+ * for its own queue, the one that lets this be fetched, and lets what comes after it as well; NONE:
+ * elsewhere.
  */
 static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 {
 	struct text *t = a->t;
 	unsigned queue = t->steps[now].queue, through = NONE;
 	struct chain_step *st;
+	struct set writes;
 
 	for (unsigned s = t->first[0]; s < now; s = t->next[s]) {
 		struct set need = set_below(&t->of_queue[queue], s);
 
 		need = set_minus(&need, &a->q[queue].known);
+		need = set_and(&need, &t->scatterers);
 		if (set_last(&need) != NONE)
 			break;
 		if (t->early[s])
@@ -198,6 +203,8 @@ static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 	}
 	if (through == NONE || (a->answered != NONE && through <= a->answered))
 		return;
+	writes = set_below(&t->of_queue[queue], through);
+	attempt_learn(a, queue, &writes, through);
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)queue,
 				    .verb = CHAIN_SEND_EN,
 				    .upto = CHAIN_UPTO_STEP,
