@@ -15,7 +15,7 @@ logged=() disabled=()
 case $1 in
 big-endian-atomics)
 	logged=('mlx5_0: each old value that a program uses takes a copy more: old values arrive big-endian$'
-		'offload counter: counter, 9 copies, ')
+		'offload counter: counter, 8 copies, ')
 	;;
 no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
 no-masked-atomics)

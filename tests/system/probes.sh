@@ -10,11 +10,11 @@ strict=(checks.index checks.qpn)
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
-heeded=yes checked=yes copies=13 syncs=12 setting="fenced_enables = true;"
+heeded=yes checked=yes copies=13 syncs=11 setting="fenced_enables = true;"
 case $1 in
 fenced) needs "${strict[@]}" checks.sync_fence ;;
-unfenced) needs "${strict[@]}" && heeded="no, or unknown" syncs=20 nic_options=(--no-sync-fence) ;;
-unasked) needs "${strict[@]}" && heeded="not asked for \(fenced_enables\)" syncs=20 setting= ;;
+unfenced) needs "${strict[@]}" && heeded="no, or unknown" syncs=18 nic_options=(--no-sync-fence) ;;
+unasked) needs "${strict[@]}" && heeded="not asked for \(fenced_enables\)" syncs=18 setting= ;;
 unchecked) needs checks.sync_fence && checked="no: operands may stand there" copies=11 nic_options=(--no-index-check --no-qpn-check) ;;
 *) fail "usage: probes.sh fenced|unfenced|unasked|unchecked" ;;
 esac

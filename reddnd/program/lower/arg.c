@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The bytes of a request go straight to where they are used. A client sends each of them once: what several
- * places use is copied there, so that they cannot differ. One READ copies them to all places, from a word
- * into which a WRITE has put as many copies. Only a program that tests nothing, changes no region and patches
- * no length gets a copy for each use from the client: it reads at places that a client may pick one by one.
+ * places use arrives in the first of these, and is copied to the others, so that they cannot differ. One READ
+ * brings the copies of all arguments to their places, from a word in which a WRITE has put them beside each
+ * other. Only a program that tests nothing, changes no region and patches no length gets a copy for each use
+ * from the client: it reads at places that a client may pick one by one.
  */
 #include "reddnd/program/lower/ir.h"
 
@@ -38,26 +39,29 @@ static bool is_shared(struct lower *l, const struct ast_arg *arg)
 	return false;
 }
 
-/* Where an argument arrives, and what is copied from there */
-struct arrival {
-	const struct ast_arg *arg;
-	struct op op;          /* the queue in which it is copied */
-	struct step *last;     /* of the steps so far, which come first of all */
-	struct word *plain;    /* the argument, big-endian */
-	struct word *inverted; /* its complement */
+/* What is copied before the steps of the program */
+struct copies {
+	struct op op;      /* the queue in which it is copied */
+	struct step *last; /* of the steps so far, which come first of all */
+	struct copy {
+		const struct ast_arg *arg;
+		struct place from, to;
+	} * copy;
+	unsigned n;
 };
 
-static struct step *add_step(struct lower *l, struct arrival *a, enum chain_verb verb, struct place remote)
+static struct step *add_step(struct lower *l, struct copies *c, const struct ast_arg *arg,
+	enum chain_verb verb, struct place remote)
 {
-	struct step *s = lower_step(l, &a->op, verb, "argument");
+	struct step *s = lower_step(l, &c->op, verb, "argument");
 
-	s->line = a->arg->pos.line;
+	s->line = arg->pos.line;
 	s->remote = remote;
-	if (a->last)
-		TAILQ_INSERT_AFTER(&l->steps, a->last, s, link);
+	if (c->last)
+		TAILQ_INSERT_AFTER(&l->steps, c->last, s, link);
 	else
 		TAILQ_INSERT_HEAD(&l->steps, s, link);
-	a->last = s;
+	c->last = s;
 	l->used[s->queue] = true;
 	return s;
 }
@@ -83,93 +87,107 @@ static bool find_use(struct lower *l, const struct ast_arg *arg, bool inverted)
 	return false;
 }
 
-/* The complement of what has arrived: 1 is added to each bit, without a carry */
-static bool invert(struct lower *l, struct arrival *a)
+/* A word with the complement of what has arrived at @from: 1 is added to each bit, without a carry. NULL: the
+ * device cannot do that */
+static struct word *invert(
+	struct lower *l, struct copies *c, const struct ast_arg *arg, const struct place *from)
 {
-	uint32_t bytes = a->arg->type.bytes;
+	struct word *inverted;
 	struct step *s;
 
-	if (!l->target->masked_atomics)
-		return lower_refuse(l, DEVICE, a->arg->pos,
+	if (!l->target->masked_atomics) {
+		lower_refuse(l, DEVICE, arg->pos,
 			"\"%s\" is compared by its order and used otherwise, which takes masked atomics, and "
 			"this device has none; let it be two arguments",
-			a->arg->name);
-	a->inverted = lower_word(l, "complement", WORD);
-	s = add_step(l, a, CHAIN_READ, lower_scratch(a->plain, 0, bytes));
-	*lower_local(l, s) = lower_scratch(a->inverted, 0, bytes);
-	s = add_step(l, a, CHAIN_MASKED_FETCH_ADD, lower_scratch(a->inverted, 0, WORD));
+			arg->name);
+		return NULL;
+	}
+	inverted = lower_word(l, "complement", WORD);
+	s = add_step(l, c, arg, CHAIN_READ, *from);
+	*lower_local(l, s) = lower_scratch(inverted, 0, arg->type.bytes);
+	s = add_step(l, c, arg, CHAIN_MASKED_FETCH_ADD, lower_scratch(inverted, 0, WORD));
 	s->add = s->boundary = UINT64_MAX;
-	return true;
+	return inverted;
 }
 
-static struct place source_of(const struct arrival *a, const struct arg_use *u)
+/* All of the argument goes to a field of a WQE that the client cannot see, as it is: from there it can be
+ * copied */
+static bool can_arrive(const struct arg_use *u)
 {
-	return lower_scratch(u->inverted ? a->inverted : a->plain, u->first, u->len);
+	return u->to.kind == CHAIN_AT_FIELD && u->to.step->queue && !u->to.step->in_loop &&
+	       u->len == u->arg->type.bytes && !u->reversed && !u->to.reversed;
 }
 
-/* As many of the uses from @u on as one READ can bring: the one after them */
-static struct arg_use *copy_some(struct lower *l, struct arrival *a, struct arg_use *u)
+/* Where it arrives: where it is used first, if it can be, so that this use waits for no copy; or in a word of
+ * its own. Takes its uses off the list, but for that one */
+static void share(struct lower *l, struct copies *c, const struct ast_arg *arg)
+{
+	const bool plain = find_use(l, arg, false), both = plain && find_use(l, arg, true);
+	struct arg_use **u = &l->uses, *arrival = next_use(l->uses, arg);
+	struct place from, complement;
+
+	if (!c->op.queue)
+		c->op.queue = queue_for(l, arrival);
+	while (arrival && !(can_arrive(arrival) && arrival->inverted == !plain))
+		arrival = next_use(arrival->next, arg);
+	if (arrival) {
+		from = arrival->to;
+	} else {
+		struct word *word = lower_word(l, arg->name, (uint16_t)arg->type.bytes);
+
+		memset(word->init, plain ? 0 : 0xff, word->size); /* what a request lacks is zero */
+		from = lower_scratch(word, 0, word->size);
+	}
+	complement = from;
+	if (both) {
+		struct word *inverted = invert(l, c, arg, &from);
+
+		if (!inverted)
+			return;
+		complement = lower_scratch(inverted, 0, arg->type.bytes);
+	}
+	while (*u) {
+		struct copy *copy;
+
+		if ((*u)->arg != arg || *u == arrival) {
+			u = &(*u)->next;
+			continue;
+		}
+		pool_grow(l->pool, c->copy, c->n);
+		copy = &c->copy[c->n++];
+		*copy = (struct copy){.arg = arg, .from = (*u)->inverted ? complement : from, .to = (*u)->to};
+		copy->from.from += (*u)->first;
+		copy->from.len = (*u)->len;
+		copy->to.reversed ^= (*u)->reversed;
+		*u = (*u)->next;
+	}
+	l->last_use = u;
+	if (!arrival)
+		lower_use_arg(l, arg, from, 0, (uint16_t)from.len, false, !plain);
+}
+
+/* As many of the @n copies from @c on as one READ can bring: how many these are */
+static unsigned copy_some(struct lower *l, struct copies *c, const struct copy *copy, unsigned n)
 {
 	const unsigned most = lower_max_sge(l);
-	struct arg_use *end = u;
-	struct step *write, *read;
-	unsigned segments = 0, uses = 0, bytes = 0;
-	struct word *copies;
+	unsigned segments = 0, bytes = 0, k = 0;
+	struct place from = copy->from;
+	struct step *s;
 
-	for (; end && uses < most; end = next_use(end->next, a->arg), uses++) {
-		struct place to = end->to;
-
-		to.reversed ^= end->reversed;
-		if (uses && segments + lower_segments(&to) > most)
-			break;
-		segments += lower_segments(&to);
-		bytes += end->len;
+	for (; k < n && k < most && (!k || segments + lower_segments(&copy[k].to) <= most); k++) {
+		segments += lower_segments(&copy[k].to);
+		bytes += copy[k].to.len;
 	}
-	if (uses == 1) {
-		read = add_step(l, a, CHAIN_READ, source_of(a, u));
-	} else {
-		copies = lower_word(l, a->arg->name, (uint16_t)bytes);
-		write = add_step(l, a, CHAIN_WRITE, lower_scratch(copies, 0, bytes));
-		for (struct arg_use *i = u; i != end; i = next_use(i->next, a->arg))
-			*lower_local(l, write) = source_of(a, i);
-		read = add_step(l, a, CHAIN_READ, lower_scratch(copies, 0, bytes));
+	if (k > 1) {
+		from = lower_scratch(lower_word(l, "copies", (uint16_t)bytes), 0, bytes);
+		s = add_step(l, c, copy->arg, CHAIN_WRITE, from);
+		for (unsigned i = 0; i < k; i++)
+			*lower_local(l, s) = copy[i].from;
 	}
-	for (; u != end; u = next_use(u->next, a->arg)) {
-		struct place to = u->to;
-
-		to.reversed ^= u->reversed;
-		*lower_local(l, read) = to;
-	}
-	return end;
-}
-
-static void drop_uses(struct lower *l, const struct ast_arg *arg)
-{
-	struct arg_use **u = &l->uses;
-
-	while (*u)
-		if ((*u)->arg == arg)
-			*u = (*u)->next;
-		else
-			u = &(*u)->next;
-	l->last_use = u;
-}
-
-static void share(struct lower *l, const struct ast_arg *arg)
-{
-	struct arg_use *u = next_use(l->uses, arg);
-	struct arrival a = {.arg = arg, .op.queue = queue_for(l, u)};
-	bool plain = find_use(l, arg, false), inverted = find_use(l, arg, true);
-	struct word *word = lower_word(l, arg->name, (uint16_t)arg->type.bytes);
-
-	memset(word->init, plain ? 0 : 0xff, word->size); /* what a request lacks is zero */
-	a.plain = a.inverted = word;
-	if (plain && inverted && !invert(l, &a))
-		return;
-	while (u)
-		u = copy_some(l, &a, u);
-	drop_uses(l, arg);
-	lower_use_arg(l, arg, lower_scratch(word, 0, word->size), 0, word->size, false, !plain);
+	s = add_step(l, c, copy->arg, CHAIN_READ, from);
+	for (unsigned i = 0; i < k; i++)
+		*lower_local(l, s) = copy[i].to;
+	return k;
 }
 
 /* True if a program with these operations could rely on the uses of an argument being equal: it tests,
@@ -223,14 +241,17 @@ static const struct ast_arg *most_places(const struct lower *l)
 
 void lower_share_args(struct lower *l)
 {
+	struct copies c = {0};
 	const struct ast_arg *most;
 
 	if (!relies_on_args(l) && fits_request(l))
 		return;
 	for (unsigned a = 0; a < l->p->nargs; a++)
 		if (is_shared(l, l->p->arg[a]))
-			share(l, l->p->arg[a]);
+			share(l, &c, l->p->arg[a]);
 	/* what is compared in parts goes to a place for each */
 	while (!diag_errors(l->diag) && count_places(l, NULL) > CHAIN_MAX_RECV_SGE && (most = most_places(l)))
-		share(l, most);
+		share(l, &c, most);
+	for (unsigned i = 0; i < c.n;)
+		i += copy_some(l, &c, &c.copy[i], c.n - i);
 }
