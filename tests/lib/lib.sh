@@ -246,6 +246,18 @@ kill_hard()
 	{ wait "$1"; } 2>/dev/null
 }
 
+threads_stopped() # PID
+{
+	! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv stopped
+}
+
+# stop_program PID: stops it until it gets SIGCONT. kill(1) returns while its threads still run
+stop_program()
+{
+	kill -STOP "$1"
+	until_true threads_stopped "$1" || fail "a program does not stop"
+}
+
 # expect_exit PID WHAT LOG: the background program ends well.
 expect_exit()
 {

@@ -96,10 +96,10 @@ ok "where less depth is granted than pieces ask for, too"
 # a daemon that is stopped arms nothing again
 start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/recycled
 daemon=$(program_of "$reddnd")
-for signal in CONT STOP; do
+for daemon_is in running stopped; do
 	expect 'get empty' 'hit nic flags=0 ttl=0'
 	expect 'mget longer65536 2' "hits=2 nic=$pieces misses=0 errors=0 wrong=0"
-	kill "-$signal" "$daemon"
+	[[ $daemon_is == running ]] || stop_program "$daemon"
 	for ((i = 0; i < 3; i++)); do
 		expect 'mget key 500' 'hits=500 nic=4[0-9][0-9] misses=0 errors=0 wrong=0|hits=500 nic=500 misses=0 errors=0 wrong=0'
 	done
@@ -235,7 +235,7 @@ expect 'get more7' 'hit nic flags=5 ttl=0 new'
 kill_memcached
 start_memcached "$first_port" -m 8 -o hashpower=12
 until_true stats || fail "another client does not use the NIC" "$work/stats.json"
-kill -STOP "$daemon"
+stop_program "$daemon"
 # nor the one after that, which comes before it is known that the one before listened
 for round in first second; do
 	kill_memcached
@@ -271,7 +271,7 @@ exec {talk}<>"/dev/tcp/$mc_address/$mc_port"
 printf 'get %s\r\n' "$key" >&"$talk"
 { read -r -t "$limit" _ && read -r -t "$limit" copy; } <&"$talk"
 exec {talk}>&-
-kill -STOP "$daemon"
+stop_program "$daemon"
 expect 'get more7' 'hit nic .* new'
 kill_memcached
 expect 'get more7' 'hit nic .* new'

@@ -156,7 +156,7 @@ ok "the next memcached is served from the same file, in the same sessions"
 
 # the daemon sees neither that it ends nor that the next one takes the file
 daemon=$(program_of "$reddnd")
-kill -STOP "$daemon"
+stop_program "$daemon"
 kill_memcached
 : >"$SLOW_START"
 launch_memcached "$port_of_region" -m 8 -o hashpower=12

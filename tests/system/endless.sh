@@ -145,7 +145,7 @@ for offload in "${modes[@]/#/list-endless}"; do
 	background ask.log "$ENDLESS" ask "$address" "$port" "$offload" "$memory/a" 4 0 "$seed"
 	asking=$child
 	until_true grep -q running "$work/ask.log" || fail "no client" "$work/ask.log" "$work/reddnd.log"
-	kill -STOP "$daemon"
+	stop_program "$daemon"
 	until_true rests || fail "$offload: the NIC goes on while the daemon is stopped" "$work/reddnd.log"
 	kill -CONT "$daemon"
 	stopped=$(executed)

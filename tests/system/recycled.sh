@@ -66,8 +66,7 @@ connects() # OFFLOAD: a client of it gets replies
 background bench.log "$REDDN" bench --timeout 100000 --depth 16 --rate 20000 --count 100000 --verify --keys "$work/data.tsv" "$address" large
 bench=$child
 connects large
-kill -STOP "$daemon"
-until_true grep -q '^State:.*stopped' "/proc/$daemon/status" || fail "the daemon does not stop"
+stop_program "$daemon"
 alive "$bench" || fail "the client was done before that"
 before=$(on_cpu "$daemon")
 expect_exit "$bench" "the benchmark" bench.log
@@ -115,8 +114,7 @@ for _ in {1..5}; do
 	until_true reported clients "any(c['requests'] > 500 for c in d)" || fail "no replies" "$work/bench.log" "$work/reddnd.log"
 	session=$(python3 -c "import json; print(json.load(open('$work/ctl.out'))[0]['session'])")
 	qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$daemon" qpn "$session" 0) || fail "no number of the reply queue"
-	kill -STOP "$daemon"
-	until_true grep -q '^State:.*stopped' "/proc/$daemon/status" || fail "the daemon does not stop"
+	stop_program "$daemon"
 	"$SOFTCX" fault add qp-error --qp "$qpn" >"$work/fault.log" || fail "no fault" "$work/fault.log"
 	until_true rests || fail "the NIC does not come to rest"
 	kill -CONT "$daemon"

@@ -245,7 +245,7 @@ if [[ ${ENGINE-nic} == nic ]]; then
 	leaver=$child
 	until_true has_clients 9 || fail "the client is not served" "$work/leaver.log" "$work/run.log"
 	supervisor=$(program_of "$run")
-	kill -STOP "$supervisor"
+	stop_program "$supervisor"
 	old=$(daemon)
 	# The third client of each: a queue of its chain. The last one of "kept" has nothing enabled, and leaves no CQE when it breaks; that
 	# of "armed" waits for the next request, so the WAIT is flushed
