@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/addresses.h"
 
+#include "libclient/connection.h"
 #include "libclient/public.h"
-#include "util/host.h"
+#include "util/lookup.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,10 +19,23 @@ static unsigned count(const struct addrinfo *list)
 	return n;
 }
 
-/* As a text of libc or of ours; NULL: the list can be used */
-static const char *look_up(struct addrinfo **list, const char *host, uint16_t port)
+/* True if it has ended by then; else it is abandoned */
+static bool lookup_ends(struct lookup *l, uint64_t deadline)
 {
-	int r = host_look_up(host, port, 0, list);
+	struct pollfd p = {.fd = lookup_fd(l), .events = POLLIN};
+
+	while (!lookup_has_ended(l) && reddn_time_left(deadline))
+		poll(&p, 1, reddn_time_left(deadline));
+	if (lookup_has_ended(l))
+		return true;
+	lookup_abandon(l);
+	return false;
+}
+
+/* As a text of libc or of ours; NULL: the list can be used */
+static const char *result(struct lookup *l, const char *host, struct addrinfo **list)
+{
+	int r = lookup_end(l, list);
 	const struct sockaddr_in6 *v6;
 
 	if (r)
@@ -32,10 +47,18 @@ static const char *look_up(struct addrinfo **list, const char *host, uint16_t po
 	return "a link-local address needs an interface of this machine, as in fe80::1%eth0";
 }
 
-int reddn_addresses_find(struct addrinfo **list, const char *host, uint16_t port, char *err, size_t errlen)
+int reddn_addresses_find(
+	struct addrinfo **list, const char *host, uint16_t port, uint64_t deadline, char *err, size_t errlen)
 {
-	const char *why = look_up(list, host, port);
+	struct lookup *l;
+	const char *why;
+	int r = lookup_begin(&l, host, port);
 
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "%s: cannot be looked up: %s", host, strerror(-r));
+	if (!lookup_ends(l, deadline))
+		return reddn_fail(-ETIMEDOUT, err, errlen, "%s: not looked up in time", host);
+	why = result(l, host, list);
 	if (!why)
 		return 0;
 	*list = NULL;

@@ -8,10 +8,11 @@
 #include <stdint.h>
 
 /**
- * Look @host up. 0, and the caller passes *list to freeaddrinfo(); or -EHOSTUNREACH and the reason in @err.
- * The system's resolver has time limits of its own.
+ * Look @host up. 0, and the caller passes *list to freeaddrinfo(). -EHOSTUNREACH; -ETIMEDOUT: not before
+ * @deadline (clock_ms); and others of lookup_begin(), with the reason in @err.
  */
-int reddn_addresses_find(struct addrinfo **list, const char *host, uint16_t port, char *err, size_t errlen);
+int reddn_addresses_find(
+	struct addrinfo **list, const char *host, uint16_t port, uint64_t deadline, char *err, size_t errlen);
 
 /**
  * Until when (clock_ms) @address may be tried: those behind it in its list get as much as it does of what is

@@ -467,7 +467,8 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 		return r;
 	if (!o->host || !o->offload)
 		return reddn_fail(-ENOMEM, a->words, sizeof(a->words), "out of memory");
-	r = reddn_addresses_find(&a->list, o->host, o->port, a->words, sizeof(a->words));
+	r = reddn_addresses_find(
+		&a->list, o->host, o->port, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
 	return r < 0 ? r : make_descriptors(a);
 }
 

@@ -62,8 +62,8 @@ struct reddn_connector {
 };
 
 /**
- * Take @opt, of which it keeps a copy, look the host up, which may take long, and make the descriptors. 0, or
- * -errno and the reason in @words. deinit frees it in any case; all zero is allowed there.
+ * Take @opt, of which it keeps a copy, look the host up, for opt.timeout_ms at most, and make the
+ * descriptors. 0, or -errno and the reason in @words. deinit frees it in any case; all zero is allowed there.
  */
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
 

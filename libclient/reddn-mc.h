@@ -15,9 +15,10 @@
  * Rules for all functions:
  *   - They return 0 or a positive outcome that they document, or -errno.
  *   - One thread at a time uses a handle, and the memcached_st of reddn_mc_memcached() is part of it.
- *   - The library makes no threads and installs no signal handlers.
- *   - They may block: a get over TCP for as long as libmemcached's time-outs allow, and one whose NIC has to
- *     be connected to, for connect_ms.
+ *   - The library makes no threads, but those that look host names up, without signals; they end by
+ *     themselves. It installs no signal handlers.
+ *   - They may block: a get over TCP for as long as libmemcached's time-outs allow, and while it looks host
+ *     names up; one whose NIC has to be connected to, for connect_ms.
  */
 #ifndef REDDN_MC_H
 #define REDDN_MC_H

@@ -6,7 +6,8 @@
  * Rules for all functions:
  *   - They return 0 or a positive outcome that they document, or -errno.
  *   - One thread at a time uses a handle. Different handles are independent.
- *   - The library makes no threads and installs no signal handlers.
+ *   - The library makes no threads, but one that looks a host name up, without signals; it ends by itself. It
+ * installs no signal handlers.
  *   - It allocates nothing after reddn_connect, but for the questions to the server: reddn_describe and
  * reddn_end_reason make an event channel, an id and a queue pair for their time. reddn_get, reddn_mget and
  * reddn_call ask for the reason when the connection is lost.
@@ -65,8 +66,8 @@ struct reddn_options {
  *
  * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
  * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last
- * address that a connect request was sent to; if there is none, of the last one. To look the name up takes as
- * long as the system's resolver does: `timeout_ms` begins after that.
+ * address that a connect request was sent to; if there is none, of the last one. To look the name up may take
+ * `timeout_ms`, too, which begins after that.
  *
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.

@@ -5,6 +5,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/host.h"
+#include "util/lookup.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -36,11 +37,10 @@ static void begin(struct talk *t)
 	t->room = TALK_MOST;
 }
 
-/* For @events of its socket; 0: only for @most_ms. 0: they are there, or it is time to look again */
-static int wait_for(const struct talk *t, short events, uint64_t most_ms)
+/* For @events of @fd; -1: only for @most_ms. 0: they are there, or it is time to look again */
+static int wait_for(const struct talk *t, int fd, short events, uint64_t most_ms)
 {
-	struct pollfd p[] = {{.fd = events ? t->fd : -1, .events = events},
-		{.fd = t->stop ? t->stop : -1, .events = POLLIN}};
+	struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = t->stop ? t->stop : -1, .events = POLLIN}};
 	uint64_t now_ms = clock_ms(), left_ms = t->until_ms - now_ms;
 
 	if (now_ms >= t->until_ms)
@@ -60,7 +60,7 @@ static int complete(const struct talk *t)
 	struct pollfd p = {.fd = t->fd, .events = POLLOUT};
 
 	do {
-		e = wait_for(t, POLLOUT, t->timeout_ms);
+		e = wait_for(t, t->fd, POLLOUT, t->timeout_ms);
 		if (e < 0)
 			return e;
 	} while (poll(&p, 1, 0) <= 0);
@@ -77,7 +77,7 @@ static int make(const struct talk *t, const void *address, socklen_t len)
 		/* the queue of a Unix socket is full (connect(2)) */
 		if (errno != EAGAIN)
 			return -errno;
-		e = wait_for(t, 0, UNIX_PAUSE_MS);
+		e = wait_for(t, -1, 0, UNIX_PAUSE_MS);
 		if (e < 0)
 			return e;
 	}
@@ -110,25 +110,68 @@ static int open_path(struct talk *t, const char *path)
 	return open_address(t, AF_UNIX, &a, sizeof(a));
 }
 
+static void forget_addresses(struct talk *t)
+{
+	if (t->addresses)
+		freeaddrinfo(t->addresses);
+	t->addresses = NULL;
+}
+
+static int wait_for_lookup(struct talk *t)
+{
+	uint64_t until_ms = clock_ms() + t->timeout_ms / (t->addresses ? 2 : 1);
+	int e = 0;
+
+	while (e == 0 && !lookup_has_ended(t->lookup) && clock_ms() < until_ms)
+		e = wait_for(t, lookup_fd(t->lookup), POLLIN, until_ms - clock_ms());
+	return e == 0 && !lookup_has_ended(t->lookup) ? -ETIMEDOUT : e;
+}
+
 /* Sets *@words for an error that is no errno. */
+static int end_lookup(struct talk *t, const char **words)
+{
+	struct addrinfo *list;
+	int e = lookup_end(t->lookup, &list);
+
+	t->lookup = NULL;
+	if (e) {
+		*words = gai_strerror(e);
+		return -ENOENT;
+	}
+	forget_addresses(t);
+	t->addresses = list;
+	return 0;
+}
+
+static int look_up(struct talk *t, const char *host, uint16_t port, const char **words)
+{
+	bool was_late = t->lookup;
+	int e = was_late ? 0 : lookup_begin(&t->lookup, host, port);
+
+	/* each connection waits for it, once there are addresses only the first */
+	if (e == 0 && !(was_late && t->addresses))
+		e = wait_for_lookup(t);
+	if (e == -ETIMEDOUT)
+		*words = "its name is not looked up in time";
+	return t->lookup && lookup_has_ended(t->lookup) ? end_lookup(t, words) : e;
+}
+
 static int open_host(struct talk *t, const char *server, const char **words)
 {
 	char host[NI_MAXHOST];
-	struct addrinfo *list;
 	uint16_t port = 0;
 	int e;
 
 	if (!host_split(server, strlen(server), host, sizeof(host), &port) || !port)
 		return *words = "HOST:PORT or the path of a socket is needed", -EINVAL;
-	e = host_look_up(host, port, 0, &list);
-	if (e)
-		return *words = gai_strerror(e), -ENOENT;
-	begin(t);
+	e = look_up(t, host, port, words);
+	if (!t->addresses)
+		return e;
+	*words = NULL;
 	e = -ECONNREFUSED;
-	for (const struct addrinfo *a = list; a && e < 0 && e != -ETIMEDOUT && e != -ECANCELED;
+	for (const struct addrinfo *a = t->addresses; a && e < 0 && e != -ETIMEDOUT && e != -ECANCELED;
 		a = a->ai_next)
 		e = open_address(t, a->ai_family, a->ai_addr, a->ai_addrlen);
-	freeaddrinfo(list);
 	return e;
 }
 
@@ -149,6 +192,13 @@ void talk_close(struct talk *t)
 	close(t->fd);
 }
 
+void talk_deinit(struct talk *t)
+{
+	forget_addresses(t);
+	lookup_abandon(t->lookup);
+	t->lookup = NULL;
+}
+
 bool talk_has_ended(struct talk *t)
 {
 	ssize_t n = 1;
@@ -156,7 +206,8 @@ bool talk_has_ended(struct talk *t)
 	for (unsigned i = 0; i < TAKE_MOST && n > 0; i++)
 		n = recv(t->fd, t->buf, sizeof(t->buf), MSG_DONTWAIT);
 	t->len = 0;
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+	       (t->lookup && lookup_has_ended(t->lookup));
 }
 
 /* ---- a dialogue ------------------------------------------------------------------------- */
@@ -165,7 +216,7 @@ static int send_all(struct talk *t, const char *bytes, size_t len)
 {
 	while (len) {
 		ssize_t n = send(t->fd, bytes, len, MSG_NOSIGNAL);
-		int e = n < 0 && errno == EAGAIN ? wait_for(t, POLLOUT, t->timeout_ms) : 0;
+		int e = n < 0 && errno == EAGAIN ? wait_for(t, t->fd, POLLOUT, t->timeout_ms) : 0;
 
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
@@ -188,7 +239,7 @@ static int receive(struct talk *t)
 	while ((n = recv(t->fd, t->buf + t->len, most < t->room ? most : t->room, 0)) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		e = wait_for(t, POLLIN, t->timeout_ms);
+		e = wait_for(t, t->fd, POLLIN, t->timeout_ms);
 		if (e < 0)
 			return e;
 	}

@@ -16,25 +16,33 @@
 
 enum { TALK_MOST = 1 << 20 };
 
-/** All zero but for @stop before talk_open(). */
+/** All zero but for @stop before the first talk_open(). */
 struct talk {
 	int fd;
-	int stop;            /* a descriptor that ends each wait when it can be read; 0: none */
-	unsigned timeout_ms; /* of a dialogue */
-	uint64_t until_ms;   /* CLOCK_MONOTONIC: this one has its answers by then, */
-	size_t room;         /* of at most so many more bytes */
-	size_t len;          /* bytes in buf */
-	char buf[4096];      /* received, and not taken yet */
+	int stop;                   /* a descriptor that ends each wait when it can be read; 0: none */
+	struct addrinfo *addresses; /* of the server when they were found last; NULL: never */
+	struct lookup *lookup;      /* that has not ended in time; NULL: none */
+	unsigned timeout_ms;        /* of a dialogue */
+	uint64_t until_ms;          /* CLOCK_MONOTONIC: this one has its answers by then, */
+	size_t room;                /* of at most so many more bytes */
+	size_t len;                 /* bytes in buf */
+	char buf[4096];             /* received, and not taken yet */
 };
 
-/** To the first address that accepts. @server: "HOST:PORT", "[V6]:PORT", or the path of a socket. Errors also
- * have a reason in @why. @timeout_ms, for all addresses together: more than 0. getaddrinfo(3) may take longer
- * where @server has a host name.
+/**
+ * To the first address that accepts. @server: "HOST:PORT", "[V6]:PORT", or the path of a socket, the same one
+ * for each connection of @t. Errors also have a reason in @why. @timeout_ms, for all addresses together: more
+ * than 0. A host name is looked up each time. Where that fails, or takes more than half of the time, the
+ * addresses from before are tried; talk_has_ended() when the new ones are there.
  */
 int talk_open(struct talk *t, const char *server, unsigned timeout_ms, char *why, size_t size);
+/** It can be opened again, */
 void talk_close(struct talk *t);
+/** or not any more: frees what is known of its addresses. */
+void talk_deinit(struct talk *t);
 
-/** Takes what has come, and waits for nothing. True: memcached has closed the connection, or died. */
+/** Takes what has come, and waits for nothing. True: memcached has closed the connection, or died; or it may
+ * have other addresses now. */
 bool talk_has_ended(struct talk *t);
 
 /** Sends @command (and a line end), or several with line ends between them. memcached answers in their order:

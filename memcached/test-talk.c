@@ -4,10 +4,14 @@
 #include "memcached/identity.h"
 #include "memcached/talk.h"
 
+#include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +225,140 @@ static void identities(void **state)
 	assert_int_equal(stored.cas, 10);
 }
 
+/* ---- a name ----------------------------------------------------------------------------- */
+
+enum { NAME_LISTENERS = 2 };
+
+static struct {
+	int listener[NAME_LISTENERS]; /* at 127.0.0.1 and 127.0.0.2 */
+	char server[32];
+	atomic_bool silent;            /* the resolver does not answer */
+	_Atomic(const char *) address; /* of the name; NULL: it has none */
+} name;
+
+/* Replaces the one of libc. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(__typeof__(real))dlsym(RTLD_NEXT, "getaddrinfo");
+	const char *address;
+
+	if (hints->ai_flags & AI_NUMERICHOST)
+		return real(node, service, hints, list);
+	while (atomic_load(&name.silent))
+		usleep(1000);
+	address = atomic_load(&name.address);
+	return address ? real(address, service, hints, list) : EAI_AGAIN;
+}
+
+static int name_setup(void **state)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	for (uint32_t i = 0; i < NAME_LISTENERS; i++) {
+		at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + i);
+		name.listener[i] = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(bind(name.listener[i], (struct sockaddr *)&at, sizeof(at)), 0);
+		assert_int_equal(listen(name.listener[i], 8), 0);
+		assert_int_equal(getsockname(name.listener[i], (struct sockaddr *)&at, &len), 0);
+	}
+	snprintf(name.server, sizeof(name.server), "cache:%u", ntohs(at.sin_port));
+	name.silent = false;
+	name.address = "127.0.0.1";
+	return 0;
+}
+
+static int name_teardown(void **state)
+{
+	(void)state;
+	name.silent = false;
+	talk_deinit(&t.talk);
+	for (unsigned i = 0; i < NAME_LISTENERS; i++)
+		close(name.listener[i]);
+	return 0;
+}
+
+static int name_open(unsigned limit_ms)
+{
+	return talk_open(&t.talk, name.server, limit_ms, t.why, sizeof(t.why));
+}
+
+static void assert_leads_to(const char *address)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+
+	assert_int_equal(getpeername(t.talk.fd, (struct sockaddr *)&at, &len), 0);
+	assert_string_equal(inet_ntoa(at.sin_addr), address);
+}
+
+static void name_is_unknown(void **state)
+{
+	(void)state;
+	name.address = NULL;
+	assert_int_equal(name_open(LONG_MS), -ENOENT);
+	name.silent = true;
+	assert_int_equal(name_open(LIMIT_MS), -ETIMEDOUT);
+	assert_non_null(strstr(t.why, "not looked up in time"));
+	t.talk.stop = eventfd(1, EFD_CLOEXEC);
+	assert_int_equal(name_open(LONG_MS), -ECANCELED);
+	close(t.talk.stop);
+	t.talk.stop = 0;
+	/* the answer to the first question, and that to the next one */
+	name.silent = false;
+	assert_int_equal(name_open(LONG_MS), -ENOENT);
+	name.address = "127.0.0.1";
+	assert_int_equal(name_open(LONG_MS), 0);
+	assert_leads_to("127.0.0.1");
+	talk_close(&t.talk);
+}
+
+static void name_was_known(void **state)
+{
+	(void)state;
+	assert_int_equal(name_open(LONG_MS), 0);
+	talk_close(&t.talk);
+	name.address = NULL;
+	assert_int_equal(name_open(LONG_MS), 0);
+	assert_leads_to("127.0.0.1");
+	assert_false(talk_has_ended(&t.talk));
+	talk_close(&t.talk);
+	name.silent = true;
+	for (unsigned i = 0; i < 2; i++) {
+		/* the second one waits for no answer */
+		assert_int_equal(name_open(i ? LONG_MS : LIMIT_MS), 0);
+		assert_leads_to("127.0.0.1");
+		assert_false(talk_has_ended(&t.talk));
+		talk_close(&t.talk);
+	}
+}
+
+static void name_moves(void **state)
+{
+	(void)state;
+	assert_int_equal(name_open(LONG_MS), 0);
+	talk_close(&t.talk);
+	name.silent = true;
+	assert_int_equal(name_open(LIMIT_MS), 0);
+	assert_leads_to("127.0.0.1");
+	name.address = "127.0.0.2";
+	name.silent = false;
+	while (!talk_has_ended(&t.talk))
+		usleep(1000);
+	talk_close(&t.talk);
+	assert_int_equal(name_open(LONG_MS), 0);
+	assert_leads_to("127.0.0.2");
+	assert_false(talk_has_ended(&t.talk));
+	talk_close(&t.talk);
+	name.address = "127.0.0.1";
+	assert_int_equal(name_open(LONG_MS), 0);
+	assert_leads_to("127.0.0.1");
+	talk_close(&t.talk);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +370,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(words, setup, teardown),
 		cmocka_unit_test_setup_teardown(ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(identities, setup, teardown),
+		cmocka_unit_test_setup_teardown(name_is_unknown, name_setup, name_teardown),
+		cmocka_unit_test_setup_teardown(name_was_known, name_setup, name_teardown),
+		cmocka_unit_test_setup_teardown(name_moves, name_setup, name_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

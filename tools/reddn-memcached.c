@@ -118,8 +118,11 @@ static int cmd_check(const struct arguments *a)
 		return tool_complain("%s: %s", a->file, file_error(fd));
 	if (reader_init(&reader, fd, why, sizeof(why)) < 0)
 		return refuse(a, why);
-	if (talk_open(&talk, a->server, TIMEOUT_MS, why, sizeof(why)) < 0)
+	e = talk_open(&talk, a->server, TIMEOUT_MS, why, sizeof(why));
+	talk_deinit(&talk);
+	if (e < 0)
 		return tool_complain("%s", why);
+	e = -EAGAIN;
 	for (unsigned i = 0; i < TRIES && e == -EAGAIN; i++) {
 		if (i)
 			nanosleep(&pause, NULL);

@@ -60,6 +60,7 @@ void mc_server_deinit(struct mc_server *s)
 {
 	mc_uses_send_last(&s->uses);
 	hang_up(s);
+	talk_deinit(&s->talk);
 	reddn_close(s->nic.c);
 	reddn_close(s->pieces.c);
 }
@@ -128,17 +129,17 @@ static void talk_later(struct mc_server *s, uint64_t since_ms)
 bool mc_server_listens(struct mc_server *s)
 {
 	uint64_t now_ms = clock_ms();
-	struct talk t = {0};
 	char why[256];
 
 	if (s->listens || now_ms < s->talk_ms)
 		return s->listens;
-	s->listens = talk_open(&t, s->name, TALK_MS, why, sizeof(why)) == 0;
+	hang_up(s);
+	s->talks = s->listens = talk_open(&s->talk, s->name, TALK_MS, why, sizeof(why)) == 0;
+	hang_up(s);
 	if (!s->listens) {
 		talk_later(s, now_ms);
 		return false;
 	}
-	talk_close(&t);
 	s->pause_ms = 0;
 	return true;
 }

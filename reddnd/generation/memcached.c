@@ -341,6 +341,7 @@ static int start(struct memcached *m)
 static void memcached_free(struct memcached *m)
 {
 	disconnect(m);
+	talk_deinit(&m->talk);
 	if (m->file.fd >= 0)
 		close(m->file.fd);
 	if (m->stop >= 0)

@@ -23,7 +23,7 @@ typedef void memcached_failed(void *arg, const char *why);
  */
 int memcached_open(struct memcached **memcached, const struct catalog_region *conf,
 	const struct rnic_region *region, memcached_failed *failed, void *arg, char why[PROOF_WHY]);
-/** Ends the thread, whatever it waits for; but for the addresses of a host name (getaddrinfo(3)). */
+/** Ends the thread, whatever it waits for. */
 void memcached_close(struct memcached *memcached);
 
 /** Where its parts are in the file. */

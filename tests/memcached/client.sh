@@ -12,7 +12,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/stock.sh"
 # shellcheck source=tests/memcached/shell.sh
 . "$here/shell.sh"
-: "${REDDN:?}"
+: "${REDDN:?}" "${NO_RESOLVER_LIB:?}"
 # the answer of memcached-get with two items has 16 data segments
 needs 'limits.send_wqe>=512'
 
@@ -228,10 +228,32 @@ expect 'get more8' 'miss tcp'
 expect servers ".* nic pid=$mc"
 ok "the next memcached is"
 
+# No name server answers any more. The client keeps the addresses that it has: memcached may die, and the next one begin
+export NO_RESOLVER=$work/no-resolver LIB=$NO_RESOLVER_LIB
+# shellcheck disable=SC2016 # sh expands it
+client_on=(sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh)
+start_shell "--SERVER=localhost:$first_port" "${patient[@]}"
+expect 'get more7' 'hit nic flags=5 ttl=0 new'
+: >"$NO_RESOLVER"
+kill_memcached
+expect 'get more7' 'hit nic flags=5 ttl=0 new'
+start_memcached "$first_port" -m 8 -o hashpower=12
+until_true stats || fail "another client does not use the NIC" "$work/stats.json"
+memcached_answers $'set more7 5 0 5\r\nnewer' STORED || fail "memcached does not take an item"
+until_true answers 'get more7' 'hit nic flags=5 ttl=0 newer' || fail "the next memcached is not got from: $answer"
+# one that it has not yet is not waited for
+start_shell "$pool" connect_ms=100 nics=127.0.0.1=localhost
+expect 'get more7' 'hit tcp flags=5 ttl=[?] newer'
+expect servers '.* tcp pid=0 localhost: not looked up in time'
+rm "$NO_RESOLVER"
+until_true answers 'get more7' 'hit nic flags=5 ttl=0 newer' || fail "the NIC is not connected to: $answer"
+client_on=()
+ok "a name server that does not answer"
+
 # It dies before the client has asked who it is, and the daemon sees neither that nor the next one: the NIC is not lost for that, and
 # the get has its answer when the next one listens. The NIC answers all the while, as it does by a recycled offload
 start_shell "$pool --RETRY-TIMEOUT=600" "${patient[@]}" nics=127.0.0.1=127.0.0.1/recycled
-expect 'get more7' 'hit nic flags=5 ttl=0 new'
+expect 'get more7' 'hit nic flags=5 ttl=0 newer'
 kill_memcached
 start_memcached "$first_port" -m 8 -o hashpower=12
 until_true stats || fail "another client does not use the NIC" "$work/stats.json"

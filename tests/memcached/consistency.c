@@ -84,6 +84,7 @@ static void *write_keys(void *arg)
 			;
 		talk_close(&t);
 	}
+	talk_deinit(&t);
 	return NULL;
 }
 
@@ -114,6 +115,7 @@ static void *churn(void *arg)
 		}
 		talk_close(&t);
 	}
+	talk_deinit(&t);
 	free(value);
 	return NULL;
 }

@@ -58,6 +58,7 @@ void moment_close(struct moment *m)
 {
 	reddn_close(m->c);
 	talk_close(&m->t);
+	talk_deinit(&m->t);
 }
 
 static void wait_until(bool (*is_so)(const struct moment *), const struct moment *m, const char *what)
