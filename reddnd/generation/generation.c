@@ -151,7 +151,8 @@ static bool is_useless(const struct generation *g, const struct region *r)
 static void share_regions(struct generation *g, const struct generation *from)
 {
 	for (unsigned i = 0; from && from->catalog == g->catalog && i < g->catalog->nregions; i++)
-		if (!region_is_bad(from->regions[i], NULL) && !is_useless(from, from->regions[i]) &&
+		if (!region_is_bad(from->regions[i], NULL) && !region_is_retired(from->regions[i]) &&
+			!is_useless(from, from->regions[i]) &&
 			(g->handed[i] < 0 || region_is_file(from->regions[i], g->handed[i])))
 			g->regions[i] = region_ref(from->regions[i]);
 }
@@ -359,6 +360,15 @@ unsigned generation_bad_regions(const struct generation *g)
 
 	for (unsigned i = 0; i < g->catalog->nregions; i++)
 		n += region_is_bad(g->regions[i], NULL);
+	return n;
+}
+
+unsigned generation_retired(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		n += region_is_retired(g->regions[i]);
 	return n;
 }
 

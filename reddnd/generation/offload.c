@@ -243,6 +243,14 @@ bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY])
 	return *words;
 }
 
+bool offload_is_retired(const struct offload *o)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (region_is_retired(o->bound[i].region))
+			return true;
+	return false;
+}
+
 bool offload_uses(const struct offload *o, const struct region *r)
 {
 	for (unsigned i = 0; i < o->program->nregions; i++)

@@ -69,5 +69,7 @@ void offload_close(struct offload *o); /* fine on an offload that is all zero */
 /** True if clients cannot have it; @why, if not NULL, gets the reason, a clause. */
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY]);
 bool offload_uses(const struct offload *o, const struct region *r);
+/** True if a table of it was replaced: region_is_retired(). */
+bool offload_is_retired(const struct offload *o);
 
 #endif

@@ -243,6 +243,11 @@ bool region_is_replaced(const struct region *r)
 	return is_table(r) && moved(r) == -ESTALE && !table_is_retired(r->file);
 }
 
+bool region_is_retired(const struct region *r)
+{
+	return r->file && is_table(r) && !region_is_bad(r, NULL) && table_is_retired(r->file);
+}
+
 bool region_check_moved(struct region *r)
 {
 	int before = r->moved;

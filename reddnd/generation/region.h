@@ -57,6 +57,8 @@ bool region_check_moved(struct region *r);
 /** Looks if another file is at the path of a table, and its readers do not learn that from the table. One
  * thread. */
 bool region_is_replaced(const struct region *r);
+/** True if another table has replaced it, and marked it: its readers learn that. */
+bool region_is_retired(const struct region *r);
 /** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.
  */
 bool region_check_writer(struct region *r);

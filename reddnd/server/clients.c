@@ -79,10 +79,13 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct admit_result admitted;
 	struct dispatch *d = arg;
 
-	if (accept_request(&d->acceptor, conn, data, size, clock_us(), &client, &admitted))
+	if (accept_request(&d->acceptor, conn, data, size, clock_us(), &client, &admitted)) {
+		if (offload_is_retired(admitted.offload))
+			d->retired(d->arg);
 		arrivals_add(&d->arrivals, &client, &admitted);
-	else
+	} else {
 		rnic_conn_free(conn);
+	}
 	shared_report_unlisted(d->shared);
 }
 

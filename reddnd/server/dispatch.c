@@ -20,6 +20,10 @@
 
 /* A client can cause events without end: others have their turn after so many */
 enum { EVENTS_AT_ONCE = 64 };
+/* Clients that ask learn from a table that it was replaced. The sessions of others end so long after that */
+enum { IDLE_US = 5000000 };
+
+#define REPLACED "another table has replaced the one of this session: connect again"
 
 /* ---- budgets ---- */
 
@@ -83,7 +87,7 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 static int lose(struct dispatch *d)
 {
 	report_device_lost(d->shared->events, rnic_device_name(d->dev));
-	return d->lost(d->lost_arg);
+	return d->lost(d->arg);
 }
 
 static int on_queues(sd_event_source *source, int fd, uint32_t revents, void *arg)
@@ -200,7 +204,8 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	d->dev = parts->dev;
 	d->shared = parts->shared;
 	d->lost = parts->lost;
-	d->lost_arg = parts->lost_arg;
+	d->retired = parts->retired;
+	d->arg = parts->arg;
 	TAILQ_INIT(&d->ended);
 	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
 	d->acceptor = (struct acceptor){
@@ -258,6 +263,7 @@ void dispatch_serve(struct dispatch *d, const struct generation *generation)
 	struct session *s, *next;
 
 	d->acceptor.generation = generation;
+	d->served_us = clock_us();
 	d->nolder = 0;
 	HASH_ITER (by_id, d->sessions, s, next)
 		d->nolder += live_is_older(d, s);
@@ -279,8 +285,12 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 
 static void check_regions(struct dispatch *d, struct session *s)
 {
+	bool late = live_is_older(d, s) && clock_us() - d->served_us >= IDLE_US;
 	const struct offload *o = s->offload;
 
+	/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
+	if (!s->ended && late && offload_is_retired(o))
+		actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	for (unsigned i = 0; i < o->program->nregions; i++) {
 		if (live_is_older(d, s)) /* regions of that one have been checked */
 			region_check(o->bound[i].region);
@@ -329,9 +339,7 @@ void dispatch_end_replaced(struct dispatch *d)
 
 	HASH_ITER (by_id, d->sessions, s, next)
 		if (!s->ended && live_is_older(d, s) && is_replaced(s))
-			actions_end(d, s, REDDN_WIRE_END_OPERATOR,
-				"another table has replaced the one of "
-				"this session: connect again");
+			actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	collect_reap(d);
 }
 

@@ -43,7 +43,9 @@ struct dispatch {
 	struct budgets budgets;
 	struct executors *executors;
 	int (*lost)(void *arg);
-	void *lost_arg;
+	void (*retired)(void *arg);
+	void *arg;
+	uint64_t served_us; /* when the generation came in force */
 };
 
 /** Borrowed for as long as the dispatch exists. */
@@ -55,8 +57,9 @@ struct dispatch_parts {
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct shared *shared;
-	int (*lost)(void *arg); /* the device is lost; a negative value ends the event loop */
-	void *lost_arg;
+	int (*lost)(void *arg);     /* the device is lost; a negative value ends the event loop */
+	void (*retired)(void *arg); /* a client wants a table that was replaced */
+	void *arg;
 };
 
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
@@ -77,7 +80,8 @@ void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
  * which do not learn that from the table, end. */
 void dispatch_end_replaced(struct dispatch *d);
 
-/** Looks if files of regions have been cut. Sessions that use them end. */
+/** Looks if files of regions have been cut. Sessions that use them end, and those of tables that were
+ * replaced a while ago. */
 void dispatch_check_regions(struct dispatch *d);
 
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */

@@ -17,6 +17,8 @@
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
 enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
+/* Tables that clients find replaced are opened again no more often than that */
+enum { RETRY_US = 100000 };
 
 /* A tenant's regions are registered one after the other, so that none is registered twice */
 static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = ARRIVALS_MAX};
@@ -74,6 +76,20 @@ static int on_lost(void *arg)
 	return left ? 0 : -ENODEV;
 }
 
+/* The client that waits for this would get another session only to learn that its table is old as well */
+static void on_retired(void *arg)
+{
+	struct server *sv = arg;
+
+	uint64_t now = clock_us();
+
+	/* Who replaces a table all the time, or only marks it, shall not keep the worker busy */
+	if (sv->retried_in_vain || now - sv->retried_us < RETRY_US)
+		return;
+	sv->retried_us = now;
+	renewal_retry(&sv->renewal);
+}
+
 static int begin_dispatch(struct server *sv, struct device *device)
 {
 	const struct dispatch_parts parts = {.event = sv->event,
@@ -84,7 +100,8 @@ static int begin_dispatch(struct server *sv, struct device *device)
 		.registrar = sv->worker,
 		.shared = &sv->shared,
 		.lost = on_lost,
-		.lost_arg = sv};
+		.retired = on_retired,
+		.arg = sv};
 	uint64_t last = ledger_head(device->ledger)->last_session;
 
 	/* The ledger of each device has the numbers of its sessions */
@@ -280,17 +297,24 @@ static void on_taken(void *arg, uint64_t number, int error, struct generation *n
 	sv->ops->reloaded(sv->arg, number, error, errors);
 }
 
+/* Files that could not be served, and tables that were replaced, have been opened again */
 static void on_retried(void *arg, struct generation *next)
 {
 	struct server *sv = arg;
-	unsigned now = generation_disabled(sv->generation), then = generation_disabled(next);
+	unsigned disabled = generation_disabled(sv->generation), left = generation_disabled(next);
+	unsigned retired = generation_retired(sv->generation), still = generation_retired(next);
 
-	if (sv->ending || then >= now) {
+	if (sv->ending || left > disabled || (left == disabled && still >= retired)) {
 		generation_unref(next);
+		sv->retried_in_vain = true;
 		return;
 	}
 	replace(sv, next);
-	log_notice("%u of the offloads that were disabled can be served again, %u cannot", now - then, then);
+	if (left < disabled)
+		log_notice("%u of the offloads that were disabled can be served again, %u cannot",
+			disabled - left, left);
+	if (still < retired)
+		log_notice("%u tables were replaced: new sessions get the new ones", retired - still);
 }
 
 static const struct renewal_ops renewal_ops = {.now = generation_now,
@@ -307,8 +331,9 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_check_regions(&device->dispatch);
+	sv->retried_in_vain = false;
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
-		generation_bad_regions(sv->generation) > 0)
+		generation_bad_regions(sv->generation) > 0 || generation_retired(sv->generation) > 0)
 		renewal_retry(&sv->renewal);
 	r = sd_event_source_set_time_relative(source, WATCH_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

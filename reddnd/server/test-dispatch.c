@@ -137,7 +137,7 @@ static bool goes_on(int with)
 	static struct record record;
 	struct shared shared = {.record = &record};
 	struct dispatch d = {.cm = NULL};
-	struct dispatch_parts parts = {.shared = &shared, .lost = on_lost, .lost_arg = &d};
+	struct dispatch_parts parts = {.shared = &shared, .lost = on_lost, .arg = &d};
 	bool ends;
 
 	error = with;
