@@ -216,7 +216,7 @@ static void report_influenced(void *arg, const struct influence_offload *o, cons
 
 	settings_wrong(of->l, config_setting_get_elem(of->list, i),
 		"offload \"%s\": its program has mistakes, with regions into which programs of the catalog "
-		"store what clients send",
+		"store something",
 		o->conf->name);
 	if (messages)
 		fputs(messages, of->l->errors);
@@ -227,7 +227,7 @@ static int check_influence(struct settings *l, const config_setting_t *list)
 	const struct catalog *c = l->catalog;
 	CLEANUP(cleanup_free)
 	struct influence_offload *offloads = calloc(c->noffloads + 1, sizeof(*offloads));
-	CLEANUP(cleanup_free) struct chain_span *files = calloc(c->nregions + 1, sizeof(*files));
+	CLEANUP(cleanup_free) struct chain_stored *files = calloc(c->nregions + 1, sizeof(*files));
 	const struct influence all = {.offloads = offloads,
 		.noffloads = c->noffloads,
 		.files = files,

@@ -72,11 +72,11 @@ struct catalog_binding {
 	uint8_t part;                    /* enum catalog_part; WHOLE of a raw region only */
 };
 
-/** Bytes from..to - 1 of regions of a program are what clients sent or influence, by any offload. */
-struct catalog_influenced {
+/** What any offload stores in regions of a program. */
+struct catalog_stored {
 	struct {
 		char name[CATALOG_NAME_MAX + 1];
-		uint64_t from, to;
+		struct chain_stored stored;
 	} region[CATALOG_BINDINGS_MAX];
 	unsigned n;
 };
@@ -182,7 +182,7 @@ void catalog_free(struct catalog *catalog); /* gives one reference back */
  * it does not set, for @target with what is influenced in its regions, @in, or NULL: nothing. Results are
  * those of program_compile().
  */
-int catalog_compile(const struct catalog_offload *offload, const struct catalog_influenced *in,
+int catalog_compile(const struct catalog_offload *offload, const struct catalog_stored *in,
 	const struct program_setting *more, unsigned nmore, const struct program_target *target,
 	struct program **program, char **messages);
 

@@ -10,6 +10,8 @@ DEFINE_CLEANUP(struct program *, program_free)
 
 static void cover(struct chain_span *all, const struct chain_span *more)
 {
+	if (more->to == 0)
+		return;
 	if (all->to == 0 || more->from < all->from)
 		all->from = more->from;
 	if (more->to > all->to)
@@ -37,6 +39,8 @@ static struct chain_span span_of_file(const struct influence_place *at, const st
 {
 	uint64_t to = s->to > at->size ? at->size : s->to;
 
+	if (s->to == 0)
+		return *s;
 	return (struct chain_span){at->off + s->from, to > UINT64_MAX - at->off ? UINT64_MAX : at->off + to};
 }
 
@@ -60,54 +64,63 @@ static void note_file(struct influence_offload *o, unsigned file, bool stores)
 	o->stores |= (uint32_t)stores << i;
 }
 
-/* What the regions of @p are by now. True if @o did not know that */
+static bool is_same(const struct chain_stored *a, const struct chain_stored *b)
+{
+	return a->any.from == b->any.from && a->any.to == b->any.to && a->theirs.from == b->theirs.from &&
+	       a->theirs.to == b->theirs.to;
+}
+
+/* What the regions of @p are by now. That only grows, so there are no fewer of them than before. True if @o
+ * did not know that */
 static bool update(const struct influence *all, struct influence_offload *o, const struct program *p)
 {
-	struct catalog_influenced in = {0};
-	bool news;
+	struct catalog_stored was = o->in;
+	bool news = false;
 
+	o->in.n = 0;
 	for (unsigned i = 0; i < p->nregions; i++) {
 		struct influence_place at;
-		struct chain_span s = {0};
+		struct chain_stored s;
 
-		if (find(all, o, p->regions[i].name, &at))
-			s = span_of_place(&at, &all->files[at.file]);
-		if (s.to == 0)
+		if (!find(all, o, p->regions[i].name, &at))
 			continue;
-		strcpy(in.region[in.n].name, p->regions[i].name);
-		in.region[in.n].from = s.from;
-		in.region[in.n++].to = s.to;
+		s.any = span_of_place(&at, &all->files[at.file].any);
+		s.theirs = span_of_place(&at, &all->files[at.file].theirs);
+		if (s.any.to == 0)
+			continue;
+		news |= o->in.n >= was.n || !is_same(&was.region[o->in.n].stored, &s);
+		strcpy(o->in.region[o->in.n].name, p->regions[i].name);
+		o->in.region[o->in.n++].stored = s;
 	}
-	news = memcmp(&in, &o->in, sizeof(in)) != 0;
-	o->in = in;
 	return news;
 }
 
 /* True if the offload is to be looked at again */
 static bool look(const struct influence *all, struct influence_offload *o)
 {
-	static const struct program_target any = {.masked_atomics = true};
+	static const struct program_target device = {.masked_atomics = true};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 
 	if (o->wrong)
 		return false;
-	if (catalog_compile(o->conf, &o->in, NULL, 0, &any, &p, &messages)) {
+	if (catalog_compile(o->conf, &o->in, NULL, 0, &device, &p, &messages)) {
 		o->wrong = true;
 		all->wrong(all->arg, o, messages);
 		return false;
 	}
 	for (unsigned i = 0; i < p->nregions; i++) {
-		struct chain_span theirs = p->regions[i].theirs;
+		const struct chain_stored *stored = &p->regions[i].stored;
 		struct influence_place at;
+		struct chain_span any, theirs;
 
 		if (!find(all, o, p->regions[i].name, &at))
 			continue;
-		note_file(o, at.file, p->regions[i].writable && theirs.to != 0);
-		if (theirs.to == 0)
-			continue;
-		theirs = span_of_file(&at, &theirs);
-		cover(&all->files[at.file], &theirs);
+		note_file(o, at.file, p->regions[i].writable && stored->any.to != 0);
+		any = span_of_file(&at, &stored->any);
+		theirs = span_of_file(&at, &stored->theirs);
+		cover(&all->files[at.file].any, &any);
+		cover(&all->files[at.file].theirs, &theirs);
 	}
 	return update(all, o, p);
 }

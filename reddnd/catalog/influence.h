@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * influence.h - which bytes of files clients influence, by any offload: what one program stores for a client
- * another one may read, and must not take for a length or an address. Pure; what is one file the caller
- * knows.
+ * influence.h - which bytes of files programs store in, of any offload, and which of these clients influence:
+ * what one program stores another one may read, and must not take for a length that the region's writer
+ * vouches for, or, if it is a client's, for an address. Pure; what is one file the caller knows.
  */
 #ifndef CATALOG_INFLUENCE_H
 #define CATALOG_INFLUENCE_H
@@ -20,16 +20,16 @@ struct influence_offload {
 	const struct catalog_offload *conf;
 	void *regions; /* the caller's */
 	/* Set by influence_settle(): */
-	struct catalog_influenced in;
-	bool wrong; /* its program is refused, because of what clients influence */
+	struct catalog_stored in;
+	bool wrong; /* its program is refused, because of what is stored in its regions */
 	unsigned files[CATALOG_BINDINGS_MAX], nfiles;
-	uint32_t stores; /* by bits, into which of these files it stores what clients influence */
+	uint32_t stores; /* by bits, into which of these files it stores */
 };
 
 struct influence {
 	struct influence_offload *offloads;
 	unsigned noffloads;
-	struct chain_span *files; /* by number: what clients influence there */
+	struct chain_stored *files; /* by number: what is stored there */
 	/** Where part @part (enum catalog_part) of region @region of @offload's catalog is. False: nowhere
 	 * now */
 	bool (*place)(void *arg, const struct influence_offload *offload, unsigned region, uint8_t part,

@@ -114,20 +114,20 @@ static bool sets(const struct catalog_offload *o, const char *param)
 	return settings_index(o->params, o->nparams, sizeof(*o->params), param) < o->nparams;
 }
 
-int catalog_compile(const struct catalog_offload *o, const struct catalog_influenced *in,
+int catalog_compile(const struct catalog_offload *o, const struct catalog_stored *in,
 	const struct program_setting *more, unsigned nmore, const struct program_target *target,
 	struct program **program, char **messages)
 {
 	const struct program_source source = {.name = o->path, .text = o->text, .len = o->text_len};
 	struct program_setting set[2 * CATALOG_PARAMS_MAX];
-	struct program_theirs theirs[CATALOG_BINDINGS_MAX];
+	struct program_stored stored[CATALOG_BINDINGS_MAX];
 	struct program_target there = *target;
 	unsigned n = 0;
 
-	there.theirs = theirs;
-	for (; in && there.ntheirs < in->n; there.ntheirs++)
-		theirs[there.ntheirs] = (struct program_theirs){in->region[there.ntheirs].name,
-			in->region[there.ntheirs].from, in->region[there.ntheirs].to};
+	there.stored = stored;
+	for (; in && there.nstored < in->n; there.nstored++)
+		stored[there.nstored] = (struct program_stored){
+			in->region[there.nstored].name, in->region[there.nstored].stored};
 	for (; n < o->nparams; n++)
 		set[n] = (struct program_setting){.name = o->params[n].name, .value = o->params[n].value};
 	for (unsigned i = 0; i < nmore && n < COUNT(set); i++)

@@ -21,7 +21,7 @@
 /* Where regions are, each in a file as a whole unless there is a place for it */
 struct bed {
 	struct influence_offload offloads[MAX];
-	struct chain_span files[MAX];
+	struct chain_stored files[MAX];
 	const struct influence_place *places; /* by region; NULL: region i is file i */
 	unsigned wrong;                       /* offloads, by bits */
 };
@@ -91,7 +91,7 @@ static void test_influence(void **state)
 	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
 	assert_non_null(
 		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into which "
-			       "programs of the catalog store what clients send\n"));
+			       "programs of the catalog store something\n"));
 	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
 	free(errors);
 	/* other bytes of the same region */
@@ -100,11 +100,11 @@ static void test_influence(void **state)
 	catalog = conf_load(text);
 	settle(&b, catalog);
 	assert_int_equal(b.wrong, 0);
-	assert_int_equal(b.offloads[1].in.n, 1);
+	assert_int_equal(b.offloads[1].in.n, 2);
 	assert_string_equal(b.offloads[1].in.region[0].name, "from");
-	assert_int_equal(b.offloads[1].in.region[0].from, 64);
-	assert_int_equal(b.offloads[1].in.region[0].to, 68);
-	assert_int_equal(b.offloads[1].stores, 0);
+	assert_int_equal(b.offloads[1].in.region[0].stored.theirs.from, 64);
+	assert_int_equal(b.offloads[1].in.region[0].stored.theirs.to, 68);
+	assert_int_equal(b.offloads[1].stores, 2);
 	assert_int_equal(b.offloads[2].nfiles, 1);
 	assert_int_equal(b.offloads[2].stores, 1);
 	catalog_free(catalog);
@@ -134,16 +134,16 @@ static void test_influence_of_parts(void **state)
 			      "write_imm 0 as u8 -> slot\n");
 	c = conf_load(text);
 	settle(&b, c);
-	assert_int_equal(b.files[0].from, 4160);
-	assert_int_equal(b.files[0].to, 4164);
+	assert_int_equal(b.files[0].theirs.from, 4160);
+	assert_int_equal(b.files[0].theirs.to, 4164);
 	assert_int_equal(b.offloads[0].in.n, 1);
-	assert_int_equal(b.offloads[0].in.region[0].from, 4160);
-	assert_int_equal(b.offloads[0].in.region[0].to, 4164);
+	assert_int_equal(b.offloads[0].in.region[0].stored.theirs.from, 4160);
+	assert_int_equal(b.offloads[0].in.region[0].stored.theirs.to, 4164);
 	assert_int_equal(b.offloads[1].in.n, 1);
-	assert_int_equal(b.offloads[1].in.region[0].from, 8);
-	assert_int_equal(b.offloads[1].in.region[0].to, 12);
+	assert_int_equal(b.offloads[1].in.region[0].stored.theirs.from, 8);
+	assert_int_equal(b.offloads[1].in.region[0].stored.theirs.to, 12);
 	assert_int_equal(b.offloads[2].in.n, 0);
-	assert_int_equal(b.offloads[3].in.region[0].from, 64);
+	assert_int_equal(b.offloads[3].in.region[0].stored.theirs.from, 64);
 	catalog_free(c);
 }
 
@@ -185,9 +185,20 @@ static void test_influence_of_files(void **state)
 	settle(&b, c);
 	assert_int_equal(b.wrong, 7);
 	assert_true(b.offloads[0].wrong && !b.offloads[3].wrong);
-	b = (struct bed){.places = apart, .files = {{0}, {4104, 4105}}};
+	b = (struct bed){.places = apart, .files = {{.any = {0}}, {{4104, 4105}, {4104, 4105}}}};
 	settle(&b, c);
 	assert_int_equal(b.wrong, 7);
+	/* nobody vouches for a length that a program stores, though no client sends it */
+	b = (struct bed){.places = apart, .files = {{.any = {0}}, {.any = {4104, 4105}}}};
+	settle(&b, c);
+	assert_int_equal(b.wrong, 2);
+	catalog_free(c);
+	conf_put("store.rdn", "program store\nregion to writable\nadd to @ 4104 as le64 by 1\n"
+			      "write_imm 0 as u8 -> slot\n");
+	c = conf_load(text);
+	b = (struct bed){.places = one};
+	settle(&b, c);
+	assert_int_equal(b.wrong, 2);
 	catalog_free(c);
 }
 

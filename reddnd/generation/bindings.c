@@ -83,21 +83,19 @@ int bindings_check_stored(struct offload *o)
 {
 	if (o->found && o->found->wrong)
 		return offload_wrong(o, -EINVAL,
-			"its program has mistakes, with regions into which programs store what clients send, "
-			"or have stored it");
+			"its program has mistakes, with regions into which programs store something, or have "
+			"stored it");
 	if (o->found && o->found->relied_upon)
 		return offload_wrong(o, -EINVAL,
-			"offload \"%s\", as it was before, relies on what it would store for clients; it is "
+			"offload \"%s\", as it was before, relies on what it would store in; it is "
 			"tried again until no session has that one",
 			o->found->relied_upon);
 	for (unsigned i = 0; i < o->program->nregions; i++) {
-		const struct chain_span *theirs = &o->program->regions[i].theirs;
-
-		if (theirs->to && !stored_has(&o->generation->stored, o->bound[i].region, o->bound[i].part,
-					  o->bound[i].writable, theirs->from, theirs->to))
+		if (!stored_has(&o->generation->stored, o->bound[i].region, o->bound[i].part,
+			    o->bound[i].writable, &o->program->regions[i].stored))
 			return offload_wrong(o, -EINVAL,
-				"with the params that its table gives, its program stores what clients send "
-				"or influence in other bytes of region \"%s\" than with their defaults; set "
+				"with the params that its table gives, its program stores in other "
+				"bytes of region \"%s\" than with their defaults; set "
 				"\"width\" and \"record\"",
 				o->bound[i].region->conf->name);
 	}

@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Owners may hand over one file after the other. Beyond this number the oldest files that no region has open
- * are forgotten: without a limit the list would grow for as long as the daemon runs */
+/* Owners may hand over one file after the other. Beyond this number the oldest files of an owner that no
+ * region has open are forgotten: without a limit the list would grow for as long as the daemon runs, and with
+ * one for all owners one of them could make the daemon forget the files of another */
 enum { HANDED_MAX = 1024 };
 
 int stored_copy(struct stored *to, const struct stored *from)
@@ -35,7 +36,7 @@ void stored_free(struct stored *s)
 
 /* ---- for the next daemon ---- */
 
-#define MAGIC 0x315244544e444452u /* also of the layout of what follows: struct stored_file */
+#define MAGIC 0x325244544e444452u /* also of the layout of what follows: struct stored_file */
 
 struct head {
 	uint64_t magic, n;
@@ -90,22 +91,32 @@ static struct stored_file *find(const struct stored *s, const struct rnic_file_i
 	return NULL;
 }
 
-bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable, uint64_t from,
-	uint64_t to)
+/* Bytes of a place of @size bytes at @off of a file */
+static bool is_within(const struct chain_span *in, uint64_t off, uint64_t size, const struct chain_span *file)
+{
+	uint64_t to = in->to > size ? size : in->to;
+
+	return in->to == 0 || (off + in->from >= file->from && off + to <= file->to);
+}
+
+bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable,
+	const struct chain_stored *in)
 {
 	const struct rnic_file_id id = rnic_region_id(r->file);
 	const struct stored_file *f = find(s, &id);
 	uint64_t off = region_part_off(r, part, writable), size = region_part_size(r, part);
 
-	to = to > size ? size : to;
-	return f && off + from >= f->from && off + to <= f->to;
+	if (!f)
+		return in->any.to == 0;
+	return is_within(&in->any, off, size, &f->stored.any) &&
+	       is_within(&in->theirs, off, size, &f->stored.theirs);
 }
 
 /* ---- finding out ---- */
 
 struct settling {
 	struct stored files; /* that regions have open, by number, with what is stored there */
-	struct chain_span *spans;
+	struct chain_stored *stored;
 	struct influence_offload *offloads; /* of the catalog, then living ones */
 	unsigned ncatalog, n;
 	bool *leave_out; /* by number of an offload: it does not store */
@@ -114,7 +125,7 @@ struct settling {
 static void settling_deinit(struct settling *s)
 {
 	stored_free(&s->files);
-	free(s->spans);
+	free(s->stored);
 	free(s->offloads);
 	free(s->leave_out);
 }
@@ -132,7 +143,10 @@ static void add_file(struct settling *s, const struct region *r)
 		f = &s->files.files[s->files.n++];
 		*f = (struct stored_file){.id = id};
 	}
-	f->handed |= r->conf->handover;
+	if (r->conf->handover) {
+		f->handed = true;
+		f->owner = r->conf->owner;
+	}
 }
 
 static bool place(void *arg, const struct influence_offload *o, unsigned region, uint8_t part,
@@ -158,8 +172,8 @@ static void report(void *arg, const struct influence_offload *o, const char *mes
 
 	if (o >= s->offloads + s->ncatalog)
 		return; /* an earlier one, which is not what is to be changed */
-	log_error("%s: offload %s: its program has mistakes, with regions into which programs store what "
-		  "clients send, or have stored it:",
+	log_error("%s: offload %s: its program has mistakes, with regions into which programs store "
+		  "something, or have stored it:",
 		o->conf->where, o->conf->name);
 	if (messages)
 		offload_log_lines(messages);
@@ -200,7 +214,7 @@ static void settle(struct settling *s, const struct stored *before)
 {
 	struct influence all = {.offloads = s->offloads,
 		.noffloads = s->n,
-		.files = s->spans,
+		.files = s->stored,
 		.place = place,
 		.wrong = report,
 		.arg = s};
@@ -208,7 +222,7 @@ static void settle(struct settling *s, const struct stored *before)
 	for (unsigned i = 0; i < s->files.n; i++) {
 		const struct stored_file *f = find(before, &s->files.files[i].id);
 
-		s->spans[i] = f ? (struct chain_span){f->from, f->to} : (struct chain_span){0};
+		s->stored[i] = f ? f->stored : (struct chain_stored){0};
 	}
 	for (unsigned i = 0; i < s->n; i++) {
 		struct influence_offload *o = &s->offloads[i];
@@ -241,18 +255,24 @@ static void settle_with_living(
 	}
 }
 
-/* Of the files that were handed over, the oldest, which are in front */
+/* Of an owner's files from number @from on, those that were handed over */
+static unsigned count_handed(const struct stored *s, unsigned from, uid_t owner)
+{
+	unsigned n = 0;
+
+	for (; from < s->n; from++)
+		n += s->files[from].handed && s->files[from].owner == owner;
+	return n;
+}
+
+/* Of the files that an owner has handed over, the oldest, which are in front */
 static void forget_some(struct stored *s)
 {
-	unsigned handed = 0, n = 0;
+	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->n; i++)
-		handed += s->files[i].handed;
-	for (unsigned i = 0; i < s->n; i++)
-		if (handed <= HANDED_MAX || !s->files[i].handed)
+		if (!s->files[i].handed || count_handed(s, i, s->files[i].owner) <= HANDED_MAX)
 			s->files[n++] = s->files[i];
-		else
-			handed--;
 	s->n = n;
 }
 
@@ -266,12 +286,10 @@ static void take_over(struct stored *s, struct settling *from)
 		if (!find(all, &s->files[i].id))
 			s->files[before++] = s->files[i];
 	s->n = before;
-	for (unsigned i = 0; i < all->n; i++) {
-		all->files[i].from = from->spans[i].from;
-		all->files[i].to = from->spans[i].to;
-	}
 	for (unsigned i = 0; i < all->n; i++)
-		if (all->files[i].to)
+		all->files[i].stored = from->stored[i];
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->files[i].stored.any.to)
 			all->files[n++] = all->files[i];
 	memcpy(s->files + s->n, all->files, n * sizeof(*s->files));
 	s->n += n;
@@ -300,13 +318,13 @@ int stored_settle(struct stored *s, const struct catalog *catalog, struct region
 	for (unsigned i = 0; i < nliving; i++)
 		nfiles += living[i]->generation->catalog->nregions;
 	now.files.files = calloc(nfiles + 1, sizeof(*now.files.files));
-	now.spans = calloc(nfiles + 1, sizeof(*now.spans));
+	now.stored = calloc(nfiles + 1, sizeof(*now.stored));
 	now.offloads = calloc(now.n + 1, sizeof(*now.offloads));
 	now.leave_out = calloc(now.n + 1, sizeof(*now.leave_out));
 	room = realloc(s->files, (s->n + nfiles + 1) * sizeof(*s->files));
 	if (room)
 		s->files = room;
-	if (!now.files.files || !now.spans || !now.offloads || !now.leave_out || !room)
+	if (!now.files.files || !now.stored || !now.offloads || !now.leave_out || !room)
 		return -ENOMEM;
 	for (unsigned i = 0; i < catalog->nregions; i++)
 		add_file(&now, regions[i]);

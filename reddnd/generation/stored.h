@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stored.h - the bytes of files in which programs have stored something for clients, or may store it: no
- * program may take them for a length or an address (catalog/influence.h). What was stored stays for as long
+ * stored.h - the bytes of files in which programs have stored something, or may store it: no program may take
+ * them for what the owner of the file vouches for (catalog/influence.h). What was stored stays for as long
  * as the file lives, whatever its path or region; so the list goes from one generation to the next.
  *
  * Sessions of earlier generations go on to read and to store. So a program may store only in bytes on which
@@ -15,11 +15,12 @@
 #include "reddnd/catalog/influence.h"
 #include "reddnd/generation/offload.h"
 
-/** Bytes from..to - 1 of a file. */
+/** What is stored in a file. */
 struct stored_file {
 	struct rnic_file_id id;
-	uint64_t from, to;
-	bool handed; /* of a region whose file is handed over */
+	struct chain_stored stored;
+	bool handed; /* of a region whose file is handed over, */
+	uid_t owner; /* by this user */
 };
 
 struct stored {
@@ -35,13 +36,13 @@ void stored_free(struct stored *s);
 int stored_save(const struct stored *s, int fd);
 int stored_load(struct stored *s, int fd);
 
-/** True if bytes @from to @to - 1 of part @part of @r are in the list. */
-bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable, uint64_t from,
-	uint64_t to);
+/** True if what @in gives for part @part of @r is in the list. */
+bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable,
+	const struct chain_stored *in);
 
 /** What is found out about an offload of a catalog. */
 struct stored_offload {
-	struct catalog_influenced in;
+	struct catalog_stored in;
 	bool wrong; /* its program is refused because of that; logged */
 	/* or an offload whose earlier sessions rely on bytes that it would store in: a name in the catalog of
 	 * one of @living, valid as long as that is */

@@ -79,7 +79,7 @@ static void copy_regions(struct compiled *c, const struct ast_program *ast, cons
 
 		*to = (struct program_region){.writable = from->writable,
 			.steered = from->steered,
-			.theirs = bounds->theirs[p->nregions],
+			.stored = bounds->stored[p->nregions],
 			.size = from->size > bounds->region[p->nregions] ? from->size
 									 : bounds->region[p->nregions]};
 		snprintf(to->name, sizeof(to->name), "%s", from->name);

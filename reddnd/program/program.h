@@ -31,11 +31,9 @@ struct program_param {
 struct program_region {
 	char name[PROGRAM_MAX_NAME + 1];
 	bool writable;
-	bool steered; /* and a client may choose where it is written */
-	/* Bytes that hold what clients send, or influence: because the target declared it, or because the
-	 * program stores it there. `to` is 0 if there are none */
-	struct chain_span theirs;
-	uint64_t size; /* bytes it must have at least, 0: any */
+	bool steered;               /* and a client may choose where it is written */
+	struct chain_stored stored; /* by the program, or by others, as the target declared */
+	uint64_t size;              /* bytes it must have at least, 0: any */
 };
 
 enum program_arg_kind {

@@ -124,12 +124,18 @@ struct chain_span {
 	uint64_t from, to;
 };
 
+/** What programs store in a region. */
+struct chain_stored {
+	struct chain_span any;    /* whatever it is: nobody vouches for a length there */
+	struct chain_span theirs; /* that of clients, or which clients influence */
+};
+
 /** What the program declares of a region. */
 struct chain_region {
 	const char *name;
-	uint64_t size;            /* bytes it has at least; 0: what the places with constant addresses need */
-	uint8_t flags;            /* enum chain_region_flag */
-	struct chain_span theirs; /* bytes that other programs store there, and that clients influence */
+	uint64_t size; /* bytes it has at least; 0: what the places with constant addresses need */
+	uint8_t flags; /* enum chain_region_flag */
+	struct chain_stored stored; /* by other programs */
 	unsigned line;
 };
 

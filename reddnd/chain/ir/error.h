@@ -133,6 +133,10 @@
 			 "segment for inline data; bring the lower bytes alone, such as a be24")             \
 	X(LENGTH_MAX, "{at}: {other} makes a length of {0}, and the declared maximum is {1}")                \
 	X(LENGTH_LEAST, "{at}: {other} makes a length of {0}, and the least is {1}; a NIC takes 0 for 2^31") \
+	X(LENGTH_UNVOUCHED,                                                                                  \
+		"{at}: {other} replaces a length for which the region's writer cannot vouch, because "       \
+		"a program stores there, or makes a part of the length; declare it as \"max {0}\", and the " \
+		"NIC looks at it")                                                                           \
 	X(LENGTH_UNKNOWN, "{at}: its length is replaced; declare the most that it can be")                   \
 	X(SLOT_END, "{at}: writes up to byte {0} of the reply slot, which has {1}")                          \
 	X(REPLY_BYTES, "{at}: a reply cannot have {0} bytes")                                                \

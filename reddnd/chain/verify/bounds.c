@@ -239,23 +239,15 @@ static bool can_be_inline(const struct cell *len)
 	return false;
 }
 
-static bool is_summed(const struct cell *c, unsigned n)
-{
-	for (; n--; c++)
-		if (c->influence & SUMMED)
-			return true;
-	return false;
-}
-
 /*
- * A client decides which of several lengths it is. Those in a region are taken at their word, but not what is
- * added up from them; those of the program must be within the declared maximum.
+ * A client decides which of several lengths it is. Those in a region are taken at their word, if its writer
+ * vouches for them; those of the program must be within the declared maximum.
  */
 static bool is_chosen(const struct chain_place *p, const struct cell *len)
 {
 	if (!cells_of_client(len, LEN_BYTES))
 		return false;
-	if (cells_written_from(len, LEN_BYTES, REGION) && is_summed(len, LEN_BYTES))
+	if (!cells_vouched(len))
 		return true;
 	return !p->max ? !cells_written_from(len, LEN_BYTES, REGION) : cells_most(len, LEN_BYTES) > p->max;
 }
@@ -285,6 +277,10 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 		return layout_refuse(&b->m.l, LENGTH_MAX, .at = here(b),
 			.other = layout_at(&b->m.l, writer(data)),
 			.number = {cells_most(len, LEN_BYTES), p->max});
+	if (p->least && !cells_vouched(len))
+		return layout_refuse(&b->m.l, LENGTH_UNVOUCHED, .at = here(b),
+			.other = layout_at(&b->m.l, writer(cells_written_from(len, LEN_BYTES, REGION))),
+			.number = {p->max});
 	if (p->least > cells_least(len))
 		return layout_refuse(&b->m.l, LENGTH_LEAST, .at = here(b),
 			.other = layout_at(&b->m.l, writer(data)), .number = {cells_least(len), p->least});
@@ -436,7 +432,7 @@ int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, 
 	b->m.l.err = err;
 	*err = (struct chain_error){0};
 	for (unsigned i = 0; d->regions && i < d->nregions && i < CHAIN_MAX_WINDOWS; i++)
-		b->m.theirs[i] = d->regions[i].theirs;
+		b->m.stored[i] = d->regions[i].stored;
 	do { /* what this request leaves in a region the next one finds there */
 		before = now;
 		r = check_all(b, d);
@@ -444,7 +440,7 @@ int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, 
 	} while (r == 0 && now != before);
 	if (r == 0 && bounds) {
 		*bounds = b->needs;
-		memcpy(bounds->theirs, b->m.theirs, sizeof(bounds->theirs));
+		memcpy(bounds->stored, b->m.stored, sizeof(bounds->stored));
 	}
 	return r;
 }

@@ -11,9 +11,10 @@
  * may also have no effect, because it is dormant, or it or a step before it failed.
  *
  * A region gives back what programs store there: bytes of clients, or such that clients influence, are those
- * of clients when they are read, by any program. What others store the caller declares (chain_region.theirs).
- * The writer of a region is believed as to lengths in it, but not what the chain itself stores at a constant
- * place there: that, and what a masked CAS or a condition puts beside a region's bytes, stays the program's.
+ * of clients when they are read, by any program. What others store the caller declares (chain_region.stored).
+ * A region's writer is believed as to the least and the most of a length only where no program stores in
+ * these bytes, and the whole length comes from there by one store: not what an atomic makes of it, nor one of
+ * which a part comes from elsewhere. What a condition puts in its place stays the program's.
  *
  * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
  * atomics leave depend on the bytes beside them, which this proof does not follow; tests/image does.
@@ -27,8 +28,9 @@
  * the region and nothing else;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
  *     from a request, that a client adds up, or that the program makes larger than the declared maximum or
- *     smaller than the declared least; one of the reply that has no declared maximum; and one whose highest
- *     bit may be set, which would make the segment inline;
+ *     smaller than the declared least; one with a declared least for which a region's writer does not vouch;
+ * one of the reply that has no declared maximum; and one whose highest bit may be set, which would make the
+ * segment inline;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place beyond the end of its region, if its size is declared;
  *   - a write to a region that is not declared writable, or, at a place or of a length that a client
@@ -44,8 +46,8 @@
 struct chain_bounds {
 	uint32_t reply;                     /* bytes of the slot that the chain writes, from its beginning */
 	uint64_t region[CHAIN_MAX_WINDOWS]; /* bytes that a region has at least, for constant places */
-	/* Bytes of regions that are clients': those that were declared, and those that it stores itself */
-	struct chain_span theirs[CHAIN_MAX_WINDOWS];
+	/* In regions: what was declared, and what the chain stores itself */
+	struct chain_stored stored[CHAIN_MAX_WINDOWS];
 };
 
 /**

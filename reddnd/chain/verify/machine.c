@@ -76,6 +76,7 @@ static void join(struct machine *m, struct cell *to, const struct cell *from)
 	set_join(to->ours, from->ours);
 	set_join(to->live, from->live);
 	to->influence |= from->influence;
+	to->unvouched |= from->unvouched;
 	for (unsigned o = 0; o < ORIGINS; o++)
 		if (from->from >> o & 1 && to->by[o] == NOBODY) {
 			to->from |= (uint8_t)(1u << o);
@@ -130,6 +131,24 @@ uint64_t cells_least(const struct cell *len)
 	return number;
 }
 
+/* What comes from a region has to be all of the length, as its writer stored it: by one store that brings its
+ * lowest byte, too, and with nothing but 0 above it */
+bool cells_vouched(const struct cell *len)
+{
+	bool region = false;
+
+	for (unsigned k = 0; k < LEN_BYTES; k++) {
+		const struct cell *above = k ? &len[k - 1] : NULL;
+
+		if (region && !(len[k].from >> REGION & 1))
+			return false;
+		region |= len[k].from >> REGION & 1;
+		if (region && (len[k].unvouched || (above && above->apart && !cell_is_only(above, 0))))
+			return false;
+	}
+	return true;
+}
+
 const struct cell *cells_written(const struct cell *c, unsigned n)
 {
 	for (; n--; c++)
@@ -178,70 +197,42 @@ static struct reach reach(struct machine *m, const struct chain_place *p, uint32
 		.picked = cells_of_client(addr, ADDR_BYTES)};
 }
 
-static bool is_theirs(const struct chain_span *theirs, const struct reach *p, unsigned i)
+static bool is_stored(const struct chain_span *stored, const struct reach *p, unsigned i)
 {
 	if (p->moved)
-		return theirs->to > 0;
-	return p->r.offset + i >= theirs->from && p->r.offset + i < theirs->to;
+		return stored->to > 0;
+	return p->r.offset + i >= stored->from && p->r.offset + i < stored->to;
 }
 
-/* Byte @i of a place in a region depends on a client now */
-static void make_theirs(struct machine *m, const struct reach *p, unsigned i)
+/* Byte @i of a place in a region */
+static void make_stored(struct chain_span *stored, const struct reach *p, unsigned i)
 {
-	struct chain_span *theirs = &m->theirs[p->r.index], more = {p->r.offset + i, p->r.offset + i + 1};
+	struct chain_span more = {p->r.offset + i, p->r.offset + i + 1};
 
 	if (p->moved)
 		more = (struct chain_span){0, UINT64_MAX};
-	if (theirs->to == 0 || more.from < theirs->from)
-		theirs->from = more.from;
-	if (more.to > theirs->to)
-		theirs->to = more.to;
+	if (stored->to == 0 || more.from < stored->from)
+		stored->from = more.from;
+	if (more.to > stored->to)
+		stored->to = more.to;
 }
 
-static struct kept *kept(struct machine *m, const struct reach *p, unsigned i)
+static bool is_theirs(const struct machine *m, const struct reach *p, unsigned i)
 {
-	for (unsigned k = 0; k < m->nkept; k++)
-		if (m->kept[k].region == p->r.index && m->kept[k].at == p->r.offset + i)
-			return &m->kept[k];
-	return NULL;
-}
-
-/* What the program stores into a region nobody has vouched for. At a computed place it is the writer of the
- * address who does */
-static void keep(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
-{
-	struct kept *to = kept(m, p, i);
-
-	if (p->r.sym != CHAIN_SYM_REGION || p->moved || set_is_empty(c->ours))
-		return;
-	if (!to && m->nkept == KEPT) {
-		m->forgotten = true;
-		return;
-	}
-	if (!to) {
-		to = &m->kept[m->nkept++];
-		*to = (struct kept){.region = p->r.index, .at = p->r.offset + i};
-	}
-	set_join(to->ours, c->ours);
-	set_join(to->live, c->live);
+	return is_stored(&m->stored[p->r.index].theirs, p, i);
 }
 
 static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 {
 	bool ours = is_ours(m, &p->r);
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
-	const struct kept *stored = ours || p->moved ? NULL : kept(m, p, i);
 
-	if (stored) {
-		set_join(c.ours, stored->ours);
-		set_join(c.live, stored->live);
-	}
-	if (!ours && m->forgotten && !p->moved)
-		all_ours(&c);
 	if (c.owner && c.owner != m->l.d->steps[m->s].queue + 1)
 		memcpy(c.live, c.ours, sizeof(c.live));
-	if (!ours && is_theirs(&m->theirs[p->r.index], p, i))
+	if (!ours && is_theirs(m, p, i))
 		c.from |= 1u << CLIENT;
+	if (!ours)
+		c.unvouched = is_stored(&m->stored[p->r.index].any, p, i);
 	if (p->picked)
 		c.influence |= PICKED;
 	for (unsigned v = 0; c.settled != m->l.d->steps[m->s].queue + 1 && v < 256 / 64; v++)
@@ -281,9 +272,11 @@ static void store(struct machine *m, const struct reach *p, unsigned i, const st
 		to->replaced |= replaces(m);
 		return;
 	}
-	keep(m, p, i, &in);
-	if (p->r.sym == CHAIN_SYM_REGION && (p->picked || cells_of_client(&in, 1)))
-		make_theirs(m, p, i);
+	if (p->r.sym != CHAIN_SYM_REGION)
+		return;
+	make_stored(&m->stored[p->r.index].any, p, i);
+	if (p->picked || cells_of_client(&in, 1))
+		make_stored(&m->stored[p->r.index].theirs, p, i);
 }
 
 /* ---- the values of the description ---------------------------------------------------------- */
@@ -388,6 +381,59 @@ static void stretch(struct machine *m, const struct chain_verb_info *v, struct r
 	}
 }
 
+/* @n bytes of a place at @from on have come together, as far as anybody knows */
+static bool is_whole(struct machine *m, const struct reach *p, unsigned from, unsigned n)
+{
+	for (; is_ours(m, &p->r) && n > 1; n--)
+		if (cells(m, &p->r)[from++].apart)
+			return false;
+	return true;
+}
+
+/* Its @n bytes are stored without those around them */
+static void part(struct machine *m, const struct layout_range *r, unsigned n)
+{
+	struct cell *c = cells(m, r);
+
+	c[n - 1].apart = true;
+	if (r->offset)
+		c[-1].apart = true;
+}
+
+/* A READ may bring bytes that are next to each other to several places that are next to each other, in
+ * reverse order too */
+static void part_pieces(struct machine *m, const struct reach *remote)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	struct layout_range at[CHAIN_MAX_SGE];
+	unsigned from[CHAIN_MAX_SGE + 1] = {0}, n = m->l.step[m->s].nsge;
+
+	for (unsigned i = 0; i < n; i++) {
+		at[i] = machine_place(m, &st->local[i], st->local[i].len);
+		from[i + 1] = from[i] + st->local[i].len;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct cell *c = is_ours(m, &at[i]) ? cells(m, &at[i]) : NULL;
+		bool first = true, last = true;
+
+		for (unsigned k = 1; c && k < at[i].len; k++)
+			c[k - 1].apart |= !is_whole(m, remote, from[i] + k - 1, 2);
+		for (unsigned j = 0; c && j < n; j++) {
+			unsigned low = from[i < j ? i : j], high = from[(i < j ? j : i) + 1];
+
+			if (at[j].sym != at[i].sym || at[j].index != at[i].index ||
+				!is_whole(m, remote, low, high - low))
+				continue;
+			first &= at[j].offset + at[j].len != at[i].offset;
+			last &= at[i].offset + at[i].len != at[j].offset;
+		}
+		if (c && last)
+			c[at[i].len - 1].apart = true;
+		if (c && first && at[i].offset)
+			c[-1].apart = true;
+	}
+}
+
 static void copy(struct machine *m)
 {
 	const struct chain_step *st = &m->l.d->steps[m->s];
@@ -395,6 +441,8 @@ static void copy(struct machine *m)
 	struct reach remote = reach(m, &st->remote, layout_step_bytes(&m->l, m->s), WQE_RADDR);
 	unsigned at = 0;
 
+	if (st->verb == CHAIN_READ)
+		part_pieces(m, &remote);
 	stretch(m, v, &remote);
 	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++) {
 		struct reach local =
@@ -412,7 +460,16 @@ static void copy(struct machine *m)
 				store(m, &local, k, &c);
 			else
 				store(m, &remote, at, &c);
+			if (st->verb != CHAIN_READ && is_ours(m, &remote.r))
+				cells(m, &remote.r)[at].apart |= c.apart;
 		}
+		if (st->verb != CHAIN_READ && is_ours(m, &remote.r))
+			part(m,
+				&(struct layout_range){.sym = remote.r.sym,
+					.index = remote.r.index,
+					.offset = remote.r.offset + at - local.r.len,
+					.len = local.r.len},
+				local.r.len);
 	}
 }
 
@@ -513,29 +570,35 @@ static struct cell mix(const struct cell *old, const struct cell *swap, const st
 	return mixed;
 }
 
-/* What is in the word afterwards shows what was compared. A number of which bits are replaced is as good as
- * one that is added up */
+/* An atomic changes byte @k of the word, and others or not */
+static void part_byte(struct machine *m, const struct reach *word, unsigned k)
+{
+	struct layout_range byte = word->r;
+
+	byte.offset += k;
+	part(m, &byte, 1);
+}
+
+/* What is in the word afterwards shows what was compared */
 static void compare_and_swap(struct machine *m, const struct reach *word)
 {
-	struct cell masks[OPERAND_BYTES] = {0};
 	bool decided = is_decided(m) || cells_of_client(cells(m, &word->r), OPERAND_BYTES) ||
-		       is_operand_of_client(m),
-	     whole = true;
+		       is_operand_of_client(m);
 
-	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
-		const struct cell *mask = operand(m, CHAIN_F_SWAP_MASK, k);
-
-		one_value(&masks[k], 0xff);
-		masks[k] = mask ? *mask : masks[k];
-		whole &= cell_is_only(&masks[k], 0xff);
-	}
 	replace_sought(m, &word->r);
 	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
-		struct cell old = load(m, word, k), now = mix(&old, operand(m, CHAIN_F_SWAP, k), &masks[k]);
+		const struct cell *swap = operand(m, CHAIN_F_SWAP, k),
+				  *given = operand(m, CHAIN_F_SWAP_MASK, k);
+		struct cell all = {0}, old = load(m, word, k), now;
+		const struct cell *mask = given ? given : &all;
 
-		now.influence |= decided && !whole ? SUMMED : 0;
-		if (!cell_is_only(&masks[k], 0))
+		one_value(&all, 0xff);
+		now = mix(&old, swap, mask);
+		if (!cell_is_only(mask, 0)) {
+			now.unvouched |= !cell_is_only(mask, 0xff) && (old.from | now.from) >> REGION & 1;
 			store(m, word, k, &now);
+			part_byte(m, word, k);
+		}
 		cells(m, &word->r)[k].influence |= decided ? DECIDED : 0;
 	}
 }
@@ -573,8 +636,12 @@ static void add(struct machine *m, const struct reach *word)
 
 		if (boundary)
 			sum.from |= boundary->from;
-		decided |= (sum.influence & DECIDED) || sum.from >> CLIENT & 1;
-		sum.influence |= decided ? DECIDED | SUMMED : 0;
+		decided |= cells_of_client(&sum, 1);
+		sum.influence |= decided ? DECIDED : 0;
+		if (carry[1] || !cell_is_only(more, 0)) {
+			sum.unvouched = sum.from >> REGION & 1;
+			part_byte(m, word, k);
+		}
 		if (boundary && !is_const(boundary, &stops)) {
 			memset(sum.values, 0xff, sizeof(sum.values));
 			all_ours(&sum);
@@ -596,6 +663,52 @@ static void add(struct machine *m, const struct reach *word)
 	}
 }
 
+static void change_in_region(struct machine *m, const struct reach *word, unsigned k, bool theirs)
+{
+	struct cell now = m->of_region;
+
+	now.influence |= theirs ? DECIDED : 0;
+	store(m, word, k, &now);
+}
+
+/* What is compared decides about all that is swapped */
+static void swap_in_region(struct machine *m, const struct reach *word)
+{
+	bool theirs = false;
+
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		const struct cell *mask = operand(m, CHAIN_F_COMPARE_MASK, k);
+
+		theirs |= is_theirs(m, word, k) && !(mask && cell_is_only(mask, 0));
+	}
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		const struct cell *mask = operand(m, CHAIN_F_SWAP_MASK, k);
+
+		if (!mask || !cell_is_only(mask, 0))
+			change_in_region(m, word, k, theirs);
+	}
+}
+
+/* And what a carry comes from, about the bytes above */
+static void add_to_region(struct machine *m, const struct reach *word)
+{
+	bool carry = false, theirs = false;
+
+	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
+		const struct cell *more = operand(m, CHAIN_F_ADD, k);
+		const struct cell *boundary = operand(m, CHAIN_F_BOUNDARY, k);
+		uint8_t stops = 0;
+
+		carry |= !cell_is_only(more, 0);
+		if (carry) {
+			change_in_region(m, word, k, theirs);
+			theirs |= is_theirs(m, word, k);
+		}
+		if (boundary && is_const(boundary, &stops) && stops & 0x80)
+			carry = theirs = false;
+	}
+}
+
 static void atomic(struct machine *m)
 {
 	const struct chain_step *st = &m->l.d->steps[m->s];
@@ -608,6 +721,8 @@ static void atomic(struct machine *m)
 			struct cell c = load(m, &word, k);
 
 			store(m, &old, m->l.d->swapped_old ? OPERAND_BYTES - 1 - k : k, &c);
+			if (is_ours(m, &old.r))
+				part_byte(m, &old, k);
 		}
 	}
 	if (is_ours(m, &word.r)) {
@@ -618,17 +733,10 @@ static void atomic(struct machine *m)
 		return;
 	}
 	word.picked |= is_operand_of_client(m);
-	for (unsigned k = 0; k < OPERAND_BYTES; k++) {
-		struct cell now = m->of_region; /* and what it adds up to, or swaps in, is the program's */
-
-		if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS) {
-			memcpy(now.ours, operand(m, CHAIN_F_SWAP, k)->ours, sizeof(now.ours));
-			memcpy(now.live, operand(m, CHAIN_F_SWAP, k)->live, sizeof(now.live));
-		} else {
-			all_ours(&now);
-		}
-		store(m, &word, k, &now);
-	}
+	if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS)
+		swap_in_region(m, &word);
+	else
+		add_to_region(m, &word);
 }
 
 static void take_request(struct machine *m)
@@ -687,10 +795,7 @@ int machine_begin(struct machine *m, const struct chain_desc *d)
 	struct machine old = *m;
 
 	*m = (struct machine){.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared};
-	memcpy(m->theirs, old.theirs, sizeof(m->theirs));
-	memcpy(m->kept, old.kept, sizeof(m->kept));
-	m->nkept = old.nkept;
-	m->forgotten = old.forgotten;
+	memcpy(m->stored, old.stored, sizeof(m->stored));
 	free_cells(&old);
 	for (uint32_t i = 0; i < m->nshared; i++)
 		for (unsigned o = 0; o < ORIGINS; o++)
@@ -722,21 +827,23 @@ static void hash(uint64_t *h, const struct cell *c, size_t n)
 			*h = (*h ^ c->values[i] ^ c->ours[i] << 1 ^ c->live[i] << 2 ^ c->met[i] << 3) *
 				     0x9e3779b97f4a7c15 +
 			     (*h >> 29);
-		*h = (*h ^ c->from ^ c->influence << 8) * 0x9e3779b97f4a7c15 + (*h >> 29);
+		*h = (*h ^ c->from ^ c->influence << 8 ^ c->unvouched << 16 ^ c->apart << 17) *
+			     0x9e3779b97f4a7c15 +
+		     (*h >> 29);
 	}
 }
 
 uint64_t machine_outside(const struct machine *m)
 {
-	uint64_t h = m->decided + 2 * m->nkept;
+	uint64_t h = m->decided;
 
 	hash(&h, m->shared, m->nshared);
-	for (unsigned k = 0; k < m->nkept; k++)
-		for (unsigned i = 0; i < SET; i++)
-			h = (h ^ m->kept[k].ours[i] ^ m->kept[k].live[i] << 1) * 0x9e3779b97f4a7c15 +
-			    (h >> 29);
-	for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++)
-		h = (h ^ m->theirs[w].from ^ m->theirs[w].to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+	for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++) {
+		const struct chain_span *any = &m->stored[w].any, *theirs = &m->stored[w].theirs;
+
+		h = (h ^ any->from ^ any->to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+		h = (h ^ theirs->from ^ theirs->to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+	}
 	return h;
 }
 

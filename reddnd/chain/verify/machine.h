@@ -16,7 +16,6 @@ enum influence {
 	PICKED = 1,  /* it comes from a place that the client chose */
 	DECIDED = 2, /* it is there because of what the client sent, or because it did not send something else
 		      */
-	SUMMED = 4,  /* it is added up as often as, or only if, the client decides */
 };
 
 enum {
@@ -39,6 +38,8 @@ struct cell {
 	uint8_t from;      /* bits of enum origin */
 	uint8_t influence; /* bits of enum influence */
 	bool written;      /* by a step or the request */
+	bool unvouched;    /* a region has a part in it, but its writer does not vouch for it */
+	bool apart;        /* it and the next byte may come from different stores */
 	bool replaced;     /* for certain: the value of the description is not used */
 	uint64_t failed[256 /
 			64]; /* and what else if a CAS of queue `settled` - 1 failed; that queue stops then */
@@ -46,30 +47,19 @@ struct cell {
 	uint16_t by[ORIGINS]; /* the first step that brought it from there; LAYOUT_NONE: the request */
 };
 
-/** A byte at a constant place in a region, and what the program has stored there (struct cell). */
-struct kept {
-	uint64_t at, ours[256 / 64], live[256 / 64];
-	uint8_t region;
-};
-
-enum { KEPT = 256 };
-
 struct machine {
 	struct layout l;
 	struct cell *queue[CHAIN_MAX_QUEUES], *scratch;
 	struct cell of_region, of_client;
 	struct cell *shared; /* what a loop and its caller share; not ours alone */
 	uint32_t nshared;
-	struct chain_span theirs[CHAIN_MAX_WINDOWS]; /* bytes of regions that clients influence */
-	struct kept kept[KEPT];
-	unsigned nkept;
-	bool forgotten; /* one that did not fit in there: any byte at a constant place may be it */
-	bool decided;   /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
-	bool in_loop;   /* the steps are those of an iteration, which follows itself */
-	unsigned s;     /* step at work */
+	struct chain_stored stored[CHAIN_MAX_WINDOWS]; /* in regions */
+	bool decided; /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
+	bool in_loop; /* the steps are those of an iteration, which follows itself */
+	unsigned s;   /* step at work */
 };
 
-/** Lays @d out; what is shared, and what is theirs, stay as they have become. 0, CHAIN_REFUSED, -ENOMEM. */
+/** Lays @d out; what is shared, and what is stored, stay as they have become. 0, CHAIN_REFUSED, -ENOMEM. */
 int machine_begin(struct machine *m, const struct chain_desc *d);
 /** Makes what @d and its loop share. 0 or -ENOMEM. */
 int machine_share(struct machine *m, const struct chain_desc *d);
@@ -93,6 +83,8 @@ uint64_t cells_most(const struct cell *c, unsigned n);
 /** What a length of the program alone is at least when its step is executed; UINT64_MAX if a region always
  * has a part in it. */
 uint64_t cells_least(const struct cell *len);
+/** True if a length is the program's, or a region's writer vouches for it. */
+bool cells_vouched(const struct cell *len);
 /** True if a client chose or influenced one of @n bytes. */
 bool cells_of_client(const struct cell *c, unsigned n);
 /** The first of @n bytes that is written; NULL if none is. */

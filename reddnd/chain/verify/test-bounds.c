@@ -504,6 +504,14 @@ static void writes(void **state)
 	t.a[2] = PLACE(WORD(40, 2));
 	t.s[LOOK].local[2] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 1, 7));
 	assert_wrong(WRONG(NOT_STEERED, NOTE, NO_STEP, LINES(7), .name = "log"));
+	/* nor where a carry of what it has looked up decides */
+	t.r[LOG].flags = CHAIN_WRITABLE;
+	t.a[2] = PLACE(WORD(40, 2));
+	t.s[MATCH] = STEP(.queue = 1, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = WORD(0, 0));
+	t.s[DECIDE].local[0] = PLACE(FIELD("note", CHAIN_F_REMOTE_ADDR, 7, 1));
+	t.d.args++;
+	t.d.nargs--;
+	assert_wrong(WRONG(NOT_STEERED, NOTE, NO_STEP, LINES(7), .name = "log"));
 	t.s[LOOK].local[2] = PLACE(REGION(TABLE, 0, 7));
 	assert_wrong(WRONG(NOT_WRITABLE, LOOK, NO_STEP, LINES(3), .name = "table"));
 	t.d.regions = NULL;
@@ -566,31 +574,154 @@ static void lengths_that_are_known(void **state)
 	}
 }
 
-/* Of more bytes that the program stores than the proof remembers one by one, nobody vouches for a length of
- * any region */
-static void stores_that_are_forgotten(void **state)
+/* A region's writer vouches for a length that comes from there by one store, if no program stores there */
+static void lengths_that_are_vouched(void **state)
 {
-	static const enum chain_verb verbs[] = {CHAIN_FETCH_ADD, CHAIN_CAS, CHAIN_MASKED_CAS};
+	static const uint8_t init[48] = {[18] = 1}, above[48] = {[17] = 1, [18] = 1};
+	const struct chain_place length = FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3);
+	const struct chain_step bring = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ,
+		.remote = WORD(17, 0), .local = {length}, .line = 7);
 
 	(void)state;
-	for (unsigned i = 0; i < 2 * (sizeof(verbs) / sizeof(verbs[0])); i++) {
+	for (unsigned i = 0; i < 26; i++) {
+		bool fine = false;
+		struct chain_error err;
+
 		fresh();
-		t.w.size = 400;
-		t.r[COUNTS].size = 4096;
 		t.d.nargs = 2;
-		t.a[0] = PLACE(WORD(0, 7));
-		t.a[1] = PLACE(WORD(32, 5));
-		t.s[COUNT] = t.s[LOOK];
-		t.s[LOOK] = STEP(.queue = 1, .verb = CHAIN_WRITE, .remote = REGION(COUNTS, 0, 0),
-			.local = {WORD(48, i % 2 ? 300 : 30)});
-		t.s[NOTE] = STEP(.queue = 1, .verb = CHAIN_READ, .remote = REGION(COUNTS, 8, 0),
-			.local = {WORD(360, 8)});
-		t.s[MATCH] = STEP(.queue = 1, .verb = verbs[i / 2], .remote = REGION(COUNTS, 512, 0),
-			.local = {WORD(368, 8)});
-		if (i % 2)
-			assert_wrong(WRONG(LENGTH_MAX, HIT, COUNT, LINES(10, 3), NUMBERS(0xffffff, 1000)));
-		else
-			assert_fine();
+		t.a[1] = PLACE(WORD(32, 5)); /* LOOK reads where the program has it */
+		t.s[LOOK].local[0] = PLACE(WORD(17, 3));
+		t.s[LOOK].local[1] = PLACE(WORD(41, 5));
+		t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_NOP);
+		t.s[NOTE] = bring;
+		t.w.init = init;
+		t.s[HIT].local[0].least = 256;
+		t.s[HIT].local[0].len = 256;
+		t.s[HIT].local[0].max = 0xffffff;
+		t.d.slot_size = 0;
+		switch (i) {
+		case 0:
+			fine = true;
+			break;
+		case 1: /* two of three bytes, over what was there before, */
+			t.s[LOOK].local[0] = PLACE(WORD(18, 2));
+			t.s[LOOK].local[2] = PLACE({0});
+			fine = true;
+			break;
+		case 2: /* and with the other one above them */
+			t.s[LOOK].local[0] = PLACE(WORD(18, 2));
+			t.w.init = above;
+			break;
+		case 3: /* two above what the program has */
+			t.s[LOOK].local[0] = PLACE(WORD(17, 2));
+			break;
+		case 4: /* each by a piece, in this order, */
+			t.s[NOTE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 1));
+			t.s[NOTE].local[1] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 2, 2));
+			fine = true;
+			break;
+		case 5: /* and the other way round, */
+			t.s[NOTE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 3, 1));
+			t.s[NOTE].local[1] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 2, 1));
+			t.s[NOTE].local[2] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 1));
+			fine = true;
+			break;
+		case 6: /* but not by two steps, */
+			t.s[NOTE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 1));
+			t.s[COUNT] = bring;
+			t.s[COUNT].label = "count";
+			t.s[COUNT].remote = PLACE(WORD(18, 0));
+			t.s[COUNT].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 2, 2));
+			break;
+		case 7: /* or of two pieces that two steps have brought */
+			t.s[LOOK].local[0] = PLACE(WORD(17, 1));
+			t.s[COUNT] = t.s[LOOK];
+			t.s[COUNT].label = "count";
+			t.s[COUNT].local[0] = PLACE(WORD(18, 2));
+			t.s[COUNT].local[1] = PLACE(WORD(41, 6));
+			t.s[NOTE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 1));
+			t.s[NOTE].local[1] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 2, 2));
+			break;
+		case 8: /* what others store there */
+			t.r[TABLE].stored.any = (struct chain_span){0, 1};
+			t.s[LOOK].remote.from = 0;
+			t.s[LOOK].local[0] = PLACE(WORD(17, 3));
+			break;
+		case 9:
+			t.r[TABLE].stored.any = (struct chain_span){2, 3};
+			t.a[1] = PLACE(FIELD("look", CHAIN_F_REMOTE_ADDR, 3, 5));
+			break;
+		case 10: /* what the program stores there, at a place that is computed */
+			t.s[LOOK].remote = PLACE(REGION(LOG, 0, 0));
+			t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_WRITE,
+				.remote = REGION(LOG, 64, 0), .local = {WORD(0, 1)});
+			t.a[1] = PLACE(FIELD("count", CHAIN_F_REMOTE_ADDR, 6, 2));
+			break;
+		case 11: /* and elsewhere */
+			t.s[LOOK].remote = PLACE(REGION(LOG, 0, 0));
+			t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_WRITE,
+				.remote = REGION(LOG, 64, 0), .local = {WORD(0, 1)});
+			fine = true;
+			break;
+		case 12: /* by an atomic, whose bytes are those that it can change */
+		case 13:
+		case 14:
+		case 15:
+			t.s[LOOK].remote = PLACE(REGION(COUNTS, 0, 0));
+			t.s[COUNT] = STEP(.label = "count", .queue = 1,
+				.verb = i == 12   ? CHAIN_FETCH_ADD
+					: i == 15 ? CHAIN_CAS
+						  : CHAIN_MASKED_FETCH_ADD,
+				.remote = REGION(COUNTS, 0, 0), .add = i == 14 ? 1ull << 32 : 1ull,
+				.boundary = i == 13 ? 1ull << 15 : 1ull << 39 | 1ull << 7);
+			fine = i == 14;
+			break;
+		case 16:
+		case 17:
+			t.s[LOOK].remote = PLACE(REGION(COUNTS, 0, 0));
+			t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_MASKED_CAS,
+				.remote = REGION(COUNTS, 0, 0), .swap_mask = i == 16 ? 0xff : 0xff000000,
+				.compare_mask = 0xff);
+			fine = i == 17;
+			break;
+		case 18: /* what is added to it in a word */
+		case 19:
+		case 20:
+			t.s[COUNT] = STEP(.label = "count", .queue = 1,
+				.verb = i == 18 ? CHAIN_FETCH_ADD : CHAIN_MASKED_FETCH_ADD,
+				.remote = WORD(16, 0), .add = i == 20 ? 1ull << 32 : 1 << 8,
+				.boundary = i == 19 ? 1ull << 31 : 1ull << 39);
+			fine = i == 20;
+			break;
+		case 21: /* or swapped in */
+		case 22:
+		case 23:
+			t.s[COUNT] = STEP(.label = "count", .queue = 1, .verb = CHAIN_MASKED_CAS,
+				.remote = WORD(16, 0), .compare_mask = 0xff,
+				.swap_mask = i == 21   ? 0xffull << 24
+					     : i == 22 ? 0x0full << 24
+						       : 0xffull << 32);
+			fine = i == 23;
+			break;
+		case 24: /* by a WRITE of one piece, and of two */
+		case 25:
+			t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_WRITE, .remote = length,
+				.local = {WORD(17, 3)}, .line = 7);
+			if (i == 25) {
+				t.s[NOTE].local[0] = PLACE(WORD(17, 1));
+				t.s[NOTE].local[1] = PLACE(WORD(18, 2));
+			}
+			fine = i == 24;
+			break;
+		}
+		if (fine && chain_check_bounds(&t.d, NULL, &err))
+			fail_msg("%u is refused: %s", i, chain_error_name(err.code));
+		if (fine)
+			continue;
+		assert_int_equal(chain_check_bounds(&t.d, NULL, &err), CHAIN_REFUSED);
+		/* of a place that the client chose */
+		assert_int_equal(
+			err.code, i == 9 || i == 10 ? CHAIN_E_LENGTH_REQUEST : CHAIN_E_LENGTH_UNVOUCHED);
 	}
 }
 
@@ -715,8 +846,8 @@ static void assert_theirs(unsigned i, uint64_t from, uint64_t to)
 
 	if (chain_check_bounds(&t.d, &b, &err))
 		fail_msg("refused: %s", chain_error_name(err.code));
-	assert_int_equal(b.theirs[i].from, from);
-	assert_int_equal(b.theirs[i].to, to);
+	assert_int_equal(b.stored[i].theirs.from, from);
+	assert_int_equal(b.stored[i].theirs.to, to);
 }
 
 static void what_is_theirs(void **state)
@@ -729,7 +860,7 @@ static void what_is_theirs(void **state)
 	fresh();
 	assert_theirs(LOG, 0, UINT64_MAX); /* stored where the client wants it */
 	assert_theirs(COUNTS, 0, 0);
-	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = REGION(COUNTS, 16, 0)));
+	decide(STEP(.verb = CHAIN_FETCH_ADD, .remote = REGION(COUNTS, 16, 0), .add = 1));
 	assert_theirs(COUNTS, 16, 24);
 	decide(STEP(.verb = CHAIN_NOP));
 	t.s[COUNT] =
@@ -744,10 +875,31 @@ static void what_is_theirs(void **state)
 	assert_theirs(COUNTS, 24, 45); /* five bytes of the client */
 	t.s[DECIDED].remote.from = 8;
 	assert_theirs(COUNTS, 8, 32);
+	/* what a carry and a comparison pass on in a word of the region, whose lowest byte is the client's */
+	for (unsigned i = 0; i < 8; i++) {
+		static const enum chain_verb verbs[] = {CHAIN_FETCH_ADD, CHAIN_MASKED_FETCH_ADD,
+			CHAIN_MASKED_FETCH_ADD, CHAIN_MASKED_CAS, CHAIN_MASKED_CAS, CHAIN_CAS, CHAIN_CAS,
+			CHAIN_FETCH_ADD};
+
+		fresh();
+		t.d.nargs = 2;
+		t.a[0] = PLACE(WORD(40, 1));
+		t.a[1] = PLACE(WORD(32, 5));
+		t.s[LOOK].local[2] =
+			i == 2 ? PLACE(FIELD("pass", CHAIN_F_BOUNDARY, 7, 1)) : PLACE(WORD(0, 7));
+		t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_WRITE,
+			.remote = REGION(COUNTS, i == 6 ? 16 : 24, 0), .local = {WORD(40, 1)});
+		t.s[DECIDED] = STEP(.label = "pass", .queue = 1, .verb = verbs[i],
+			.remote = REGION(COUNTS, 24, 0), .add = 1, .boundary = 1 << 7,
+			.compare_mask = i == 3 ? 0xff : 0xff00, .swap_mask = 0xffull << 56);
+		if (i == 7) /* with an old value that goes to a region */
+			t.s[DECIDED].local[0] = PLACE(REGION(LOG, 8, 8));
+		assert_theirs(COUNTS, i == 6 ? 16 : 24, i == 1 || i == 4 ? 25 : i == 6 ? 17 : 32);
+	}
 	/* what others store, and what is read beside it */
 	for (unsigned from = 0; from < 24; from += 8) {
 		decide(STEP(.verb = CHAIN_NOP));
-		t.r[TABLE].theirs = (struct chain_span){8, 16};
+		t.r[TABLE].stored.theirs = t.r[TABLE].stored.any = (struct chain_span){8, 16};
 		t.s[LOOK].remote.from = from;
 		t.s[LOOK].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3));
 		t.s[LOOK].local[1] = PLACE(WORD(40, 5));
@@ -816,7 +968,7 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(lengths_that_are_known),
-		cmocka_unit_test(stores_that_are_forgotten),
+		cmocka_unit_test(lengths_that_are_vouched),
 		cmocka_unit_test(lengths_of_both),
 		cmocka_unit_test(lengths_are_no_inline_data),
 		cmocka_unit_test(lengths_that_are_decided),

@@ -278,12 +278,12 @@ static void add_words(struct out *o)
 			memcpy(r->shared_init + w->at, w->init, w->size);
 }
 
-static struct chain_span theirs_of(const struct program_target *t, const char *region)
+static struct chain_stored stored_in(const struct program_target *t, const char *region)
 {
-	for (unsigned i = 0; i < t->ntheirs; i++)
-		if (strcmp(t->theirs[i].region, region) == 0)
-			return (struct chain_span){t->theirs[i].from, t->theirs[i].to};
-	return (struct chain_span){0, 0};
+	for (unsigned i = 0; i < t->nstored; i++)
+		if (strcmp(t->stored[i].region, region) == 0)
+			return t->stored[i].stored;
+	return (struct chain_stored){0};
 }
 
 static void add_regions(struct out *o)
@@ -298,7 +298,7 @@ static void add_regions(struct out *o)
 			.size = l->p->region[i]->size,
 			.flags = (l->p->region[i]->writable ? CHAIN_WRITABLE : 0) |
 				 (l->p->region[i]->steered ? CHAIN_STEERED : 0),
-			.theirs = theirs_of(l->target, l->p->region[i]->name),
+			.stored = stored_in(l->target, l->p->region[i]->name),
 			.line = l->p->region[i]->pos.line,
 		};
 	if (l->endless)

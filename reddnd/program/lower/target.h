@@ -5,14 +5,12 @@
 #ifndef PROGRAM_LOWER_TARGET_H
 #define PROGRAM_LOWER_TARGET_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "reddnd/chain/ir/build.h"
 
-/** Bytes from..to - 1 of the region with that name, into which other programs store what clients send, or
- * influence. */
-struct program_theirs {
+/** What other programs store in the region with that name. */
+struct program_stored {
 	const char *region;
-	uint64_t from, to;
+	struct chain_stored stored;
 };
 
 /** The device to compile for. All zero: a device of which nothing is known but the verbs, with index checks.
@@ -26,8 +24,8 @@ struct program_target {
 	unsigned max_sge;     /* data segments of a WQE; 0: CHAIN_MAX_SGE */
 	unsigned fetch_group; /* WQEBBs that it fetches together, as chain_desc.fetch_group */
 	unsigned pad_wqebbs;  /* of a NOP, as chain_desc.pad_wqebbs */
-	const struct program_theirs *theirs; /* and what is done there besides; ntheirs of them */
-	unsigned ntheirs;
+	const struct program_stored *stored; /* and what is done there besides; nstored of them */
+	unsigned nstored;
 };
 
 /**
