@@ -608,10 +608,17 @@ static void compare_and_swap(struct machine *m, const struct reach *word)
 static void add_sets(uint64_t sum[SET], const uint64_t x[SET], const uint64_t y[SET], uint8_t boundary,
 	const bool in[2], bool out[2])
 {
+	uint8_t more[256];
+	unsigned n = 0;
+
 	out[0] = out[1] = false;
+	for (unsigned j = 0; j < 256; j++)
+		if (set_has(y, j))
+			more[n++] = (uint8_t)j;
 	for (unsigned i = 0; i < 256; i++)
-		for (unsigned j = 0; j < 256 && set_has(x, i); j++)
-			for (unsigned c = 0; c < 2 && set_has(y, j); c++) {
+		for (unsigned k = 0; k < n && set_has(x, i); k++)
+			for (unsigned c = 0; c < 2; c++) {
+				unsigned j = more[k];
 				unsigned carries = (i & ~boundary & 0xff) + (j & ~boundary & 0xff) + c;
 
 				if (!in[c])
