@@ -89,7 +89,7 @@ class Rig:
         self.dir = tempfile.mkdtemp(prefix="reddn-bench.")
         self.shm = tempfile.mkdtemp(prefix="reddn-bench.", dir="/dev/shm")
         self.build = build
-        self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.dir, "nic"))
+        self.env = dict(os.environ, SOFTCX_DIR=os.path.join(self.shm, "nic"))
         if build:
             folders = [os.path.join(build, d) for d in ("reddnd", "libclient", "libclient/mc", "tools", "softcx", "softcx/nic", "softcx/driver", "tests/bench")]
             self.env.update(PATH=":".join([*folders, os.environ["PATH"]]), LD_LIBRARY_PATH=":".join(folders))

@@ -16,7 +16,7 @@ say()
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/reddn-demo.XXXXXX")
 shm=$(mktemp -d /dev/shm/reddn-demo.XXXXXX)
-export SOFTCX_DIR=$work/nic
+export SOFTCX_DIR=$shm/nic
 pids=()
 
 cleanup()

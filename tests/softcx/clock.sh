@@ -9,12 +9,12 @@ gid=
 ! able "an address of RoCE" port.link=Ethernet || gid="-g 1"
 run=(--devices 2)
 
-on_nic machine.log --dir "$work/nic-machine" "${run[@]}" "$CLOCK" machine || fail "timestamps without --clock" "$work/machine.log"
+on_nic machine.log --dir "$memory/nic-machine" "${run[@]}" "$CLOCK" machine || fail "timestamps without --clock" "$work/machine.log"
 ok "timestamps are those of the machine's clock"
 
 # for which libmlx5 needs WQEs of 260 bytes with RC (qp.c, sq_overhead())
 if able "the times of 64 bytes inline" 'limits.send_wqe>=512'; then
-	on_nic cx5.log --dir "$work/nic-cx5" "${run[@]}" --clock cx5 "$CLOCK" 1600 1800 || fail "--clock cx5" "$work/cx5.log"
+	on_nic cx5.log --dir "$memory/nic-cx5" "${run[@]}" --clock cx5 "$CLOCK" 1600 1800 || fail "--clock cx5" "$work/cx5.log"
 	ok "--clock cx5: a WRITE takes 1.6 us, a READ 1.8 us, each time"
 fi
 
@@ -24,7 +24,7 @@ on_nic unknown.log --dir "$work/nic-unknown" --clock mine.conf true && fail "--c
 grep -q -- '--clock mine.conf: mine.conf: No such file' "$work/unknown.log" || fail "--clock mine.conf does not say what is wrong" "$work/unknown.log"
 ok "an unknown clock is refused"
 cp "$(dirname "${BASH_SOURCE[0]}")/../../costs/cx5.conf" "$work/mine.conf"
-(cd "$work" && on_nic mine.log --dir "$work/nic-mine" --clock mine.conf true) || fail "--clock mine.conf" "$work/mine.log"
+(cd "$work" && on_nic mine.log --dir "$memory/nic-mine" --clock mine.conf true) || fail "--clock mine.conf" "$work/mine.log"
 ok "a name with .conf behind is a file of the current directory"
 
 # ---- a tool that knows nothing of it ------------------------------------------------------

@@ -40,10 +40,10 @@ fi
 . "$(dirname "$0")/../lib/lib.sh"
 
 if [[ $WAY == "NIC of another user" ]]; then
-	chown -R 65534:65534 "$work"
+	chown -R 65534:65534 "$work" "$memory"
 	tool=$SOFTCX
 	printf '#!/bin/sh\nexec %s "%s" "$@"\n' "${nobody[*]}" "$tool" >"$work/softcx"
-	chmod 755 "$work" "$work/softcx"
+	chmod 755 "$work" "$memory" "$work/softcx"
 	SOFTCX=$work/softcx
 	"$SOFTCX" --help >/dev/null 2>&1 || {
 		printf 'skipped: the other user cannot reach the build\n'

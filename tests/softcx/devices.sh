@@ -61,7 +61,7 @@ fresh() # LOG OPTIONS OF softcx run...
 {
 	local dir
 
-	dir=$(mktemp -d -p "$work")
+	dir=$(mktemp -d -p "$memory")
 	SOFTCX_DIR=$dir on_nic "$@"
 	local rc=$?
 	SOFTCX_DIR=$dir "$SOFTCX" stop >/dev/null 2>&1
