@@ -300,7 +300,7 @@ int accept_answer(struct session *s)
 	int r;
 
 	session_describe(s, &rep);
-	if (!s->queues.starting)
+	if (!session_queues_are_starting(s))
 		ledger_accepted(s->slot);
 	r = rnic_conn_accept(s->client.conn, s->id, s->queues.qpn, &rep, sizeof(rep));
 	if (r == 0)
@@ -314,7 +314,9 @@ int accept_begun(struct session *s)
 {
 	int r = session_queues_started(s);
 
-	if (r == 0)
-		ledger_accepted(s->slot);
-	return r;
+	if (r < 0)
+		return r;
+	ledger_accepted(s->slot);
+	session_set_state(s, SESSION_ACCEPTED);
+	return 0;
 }

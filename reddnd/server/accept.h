@@ -52,8 +52,7 @@ struct session *accept_begin(struct acceptor *a, const struct session_client *cl
 
 /** Accepts the connection of @s, with what its client needs to know. -errno: @s cannot be used. */
 int accept_answer(struct session *s);
-/** Then waits until the NIC has begun with its queues. The next daemon goes on with it only from then on.
- * -errno: the same. */
+/** Then waits until the NIC has begun with its queues: it is SESSION_ACCEPTED. -errno: the same. */
 int accept_begun(struct session *s);
 
 #endif

@@ -40,7 +40,7 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 		.slot_addr = first->queues.env.slot_addr,
 		.slot_rkey = first->queues.env.slot_rkey};
 
-	if (first->ended)
+	if (session_is_over(first))
 		return;
 	SESSION_CONNECTIONS(c, first)
 	{
@@ -105,7 +105,7 @@ void actions_judge(struct dispatch *d, struct session *s, const struct verdict *
 	const struct verdict_policy *policy = &s->offload->conf->on_error[v->kind];
 	struct action action;
 
-	if (s->ended)
+	if (session_is_over(s))
 		return;
 	accounting_verdict(s, v->kind);
 	report_verdict(d->shared->events, s, v, policy->action);

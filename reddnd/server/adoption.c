@@ -22,14 +22,12 @@ void adoption_add(struct dispatch *d, struct session *s)
 	if (session_number(s) == s->id)
 		accounting_adopted(s);
 	accounting_update(&d->shared->accounting, s);
-	if (live_begin(d, s) == 0) {
-		if (s->slot->session.established)
-			timers_established(&d->timers, s);
-	} else if (session_number(s) == s->id) {
+	if (live_begin(d, s) == 0)
+		return;
+	if (session_number(s) == s->id)
 		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
-	} else { /* the first one ends because it is not whole */
+	else /* the first one ends because it is not whole */
 		drop(d, s);
-	}
 }
 
 static void serve_adopted(struct dispatch *d, struct session *s)
@@ -37,9 +35,9 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 	struct verdict v;
 
 	s->resuming = false;
-	if (!s->ended && session_look(s, &v))
+	if (!session_is_over(s) && session_look(s, &v))
 		actions_judge(d, s, &v);
-	if (s->ended)
+	if (session_is_over(s))
 		return;
 	if (!s->queues.layout.recycled)
 		completions_rearm_later(&d->completions, s);
@@ -67,7 +65,7 @@ static void join_adopted(struct dispatch *d, struct session *s)
 /* What clients have of a session is all of it or nothing */
 static void check_adopted(struct dispatch *d, struct session *s)
 {
-	if (s->ended || !session_is_first(s))
+	if (session_is_over(s) || !session_is_first(s))
 		return;
 	if (session_is_whole(s))
 		report_adopted(d->shared->events, s);

@@ -94,10 +94,11 @@ static void on_established(void *arg, uint64_t number)
 	struct dispatch *d = arg;
 	struct session *s = live_find(d, number);
 
-	if (!s)
+	if (!s || s->state != SESSION_ACCEPTED)
 		return;
 	ledger_established(s->slot);
-	timers_established(&d->timers, s);
+	session_set_state(s, SESSION_ESTABLISHED);
+	timers_set(&d->timers, s);
 	log_at(LOG_DEBUG, session_number(s), "connected");
 }
 

@@ -45,6 +45,7 @@ void collect_reap(struct dispatch *d)
 		TAILQ_REMOVE(&d->ended, s, link);
 		session_destroy_qps(s);
 		collect_drain(d);
+		session_set_state(s, SESSION_GONE);
 		session_free(s);
 	}
 }
@@ -63,7 +64,7 @@ bool collect_round(struct dispatch *d)
 	while ((s = completions_rearm(&d->completions, &broke, &v))) {
 		if (broke)
 			actions_judge(d, s, &v);
-		if (!s->ended)
+		if (!session_is_over(s))
 			pacer_post(&d->shared->pacer, s);
 	}
 	if (any)

@@ -32,7 +32,7 @@ void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now)
 	struct verdict v;
 	uint64_t done;
 
-	if (s->ended)
+	if (session_is_over(s))
 		return;
 	accounting_update(&d->shared->accounting, s);
 	if (session_loop_feed(s->queues.loop, &s->first->loops, s->first->connections, now))
@@ -46,7 +46,7 @@ void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now)
 		if (s->progress.done == done)
 			actions_judge(d, s, &v);
 	}
-	if (!s->ended)
+	if (!session_is_over(s))
 		budgets_continue(&d->budgets, s);
 }
 
@@ -78,9 +78,9 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 	accounting_update(&d->shared->accounting, s);
 	if (session_event(s, cookie, &v))
 		actions_judge(d, s, &v);
-	if (s->pacing.paced && !s->ended)
+	if (s->pacing.paced && !session_is_over(s))
 		pacer_post(&d->shared->pacer, s);
-	if (!s->ended && budgets_begin(&d->budgets, s))
+	if (!session_is_over(s) && budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());
 }
 
@@ -148,13 +148,13 @@ static void on_session_timer(void *arg, struct session *s)
 	struct session *c;
 
 	collect_drain(d);
-	if (!s->ended) {
+	if (!session_is_over(s)) {
 		SESSION_CONNECTIONS(c, s)
 		accounting_update(&d->shared->accounting, c);
 		timers_check(&d->timers, s, clock_us(), &action);
 		actions_take(d, s, &action);
 	}
-	if (!s->ended)
+	if (!session_is_over(s))
 		timers_set(&d->timers, s);
 	collect_round(d);
 }
@@ -289,12 +289,12 @@ static void check_regions(struct dispatch *d, struct session *s)
 	const struct offload *o = s->offload;
 
 	/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
-	if (!s->ended && late && offload_is_retired(o))
+	if (!session_is_over(s) && late && offload_is_retired(o))
 		actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	for (unsigned i = 0; i < o->program->nregions; i++) {
 		if (live_is_older(d, s)) /* regions of that one have been checked */
 			region_check(o->bound[i].region);
-		if (!s->ended && region_is_bad(o->bound[i].region, NULL))
+		if (!session_is_over(s) && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED,
 				"the data of the offload were cut off or overwritten");
 	}
@@ -338,7 +338,7 @@ void dispatch_end_replaced(struct dispatch *d)
 	struct session *s, *next;
 
 	HASH_ITER (by_id, d->sessions, s, next)
-		if (!s->ended && live_is_older(d, s) && is_replaced(s))
+		if (!session_is_over(s) && live_is_older(d, s) && is_replaced(s))
 			actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	collect_reap(d);
 }

@@ -46,7 +46,7 @@ void __wrap_accounting_update(struct accounting *a, struct session *s)
 
 void __wrap_session_end(struct session *s)
 {
-	s->ended = true;
+	session_set_state(s, SESSION_ENDED);
 }
 
 /* ---- */
@@ -64,6 +64,7 @@ static int setup(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		sessions[i] = (struct session){.id = NUMBER + ((uint64_t)i << LEDGER_CONNECTION_SHIFT),
 			.first = &sessions[i],
+			.state = SESSION_ACCEPTED,
 			.connections = 1,
 			.offload = &offload,
 			.tenant = &tenant,
@@ -115,7 +116,7 @@ static void no_timer_for_a_session(void **state)
 	without_timer = sessions[0].id;
 	adopt(0);
 	assert_int_equal(stats.sessions, 0);
-	assert_true(sessions[0].ended);
+	assert_true(session_is_over(&sessions[0]));
 	assert_int_equal(events(), 1);
 }
 
@@ -127,8 +128,8 @@ static void no_timer_for_a_connection(void **state)
 	adopt(1);
 	adopt(0);
 	assert_int_equal(stats.sessions, 1);
-	assert_true(sessions[1].ended);
-	assert_false(sessions[0].ended);
+	assert_true(session_is_over(&sessions[1]));
+	assert_false(session_is_over(&sessions[0]));
 	assert_int_equal(HASH_CNT(by_id, d.sessions), 1);
 	assert_int_equal(stats.failed, 0);
 	assert_int_equal(events(), 0);

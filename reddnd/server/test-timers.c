@@ -45,7 +45,7 @@ static void test_connect(void **state)
 	assert_int_equal(check(BEGIN + CONNECT - 1), ACTION_NONE);
 	assert_int_equal(check(BEGIN + CONNECT), ACTION_END);
 	assert_int_equal(action.reason, REDDN_WIRE_END_UNREACHABLE);
-	session.timer.established = true;
+	session.state = SESSION_ESTABLISHED;
 	assert_int_equal(check(BEGIN + CONNECT), ACTION_NONE);
 }
 
@@ -60,7 +60,7 @@ static void test_request_connects(void **state)
 static void test_idle(void **state)
 {
 	(void)state;
-	session.timer.established = true;
+	session.state = SESSION_ESTABLISHED;
 	assert_int_equal(check(BEGIN + IDLE), ACTION_NONE);
 	tenant.limits.idle_timeout = IDLE;
 	assert_int_equal(check(BEGIN + IDLE - 1), ACTION_NONE);
@@ -72,12 +72,12 @@ static void test_idle(void **state)
 static void test_throttle_ends(void **state)
 {
 	(void)state;
-	session.timer.established = true;
+	session.state = SESSION_ESTABLISHED;
 	session.limits.throttle.until = BEGIN + 2 * S;
 	assert_int_equal(check(BEGIN + 2 * S - 1), ACTION_NONE);
 	assert_int_equal(check(BEGIN + 2 * S), ACTION_UNTHROTTLE);
 	/* One that ends meanwhile needs none */
-	session.timer.established = false;
+	session.state = SESSION_ACCEPTED;
 	assert_int_equal(check(BEGIN + 2 * S), ACTION_END);
 }
 

@@ -15,7 +15,8 @@ enum { ACCURACY_US = 10000, MS = 1000 };
  * request has completed it. */
 static uint64_t connect_until(const struct timers *t, const struct session *s)
 {
-	return s->timer.established || s->progress.done ? UINT64_MAX : s->since + t->connect_timeout;
+	return s->state == SESSION_ESTABLISHED || s->progress.done ? UINT64_MAX
+								   : s->since + t->connect_timeout;
 }
 
 /* The first connection judges for all of them */
@@ -96,12 +97,6 @@ int timers_begin(struct timers *t, struct session *s)
 		return log_errno(r, "cannot make a timer");
 	timers_set(t, s);
 	return 0;
-}
-
-void timers_established(const struct timers *t, struct session *s)
-{
-	s->timer.established = true;
-	timers_set(t, s);
 }
 
 void timers_restart(const struct timers *t, struct session *s)

@@ -22,8 +22,6 @@ struct timers {
 int timers_begin(struct timers *t, struct session *s);
 void timers_end(struct session *s);
 
-/** The client has completed the connection. */
-void timers_established(const struct timers *t, struct session *s);
 /** Its idle timeout may have changed: counts idleness from now on. */
 void timers_restart(const struct timers *t, struct session *s);
 

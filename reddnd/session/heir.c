@@ -302,6 +302,9 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 		generation_use(o);
 	if (!s->cpu)
 		session_queues_arm_events(s);
+	session_set_state(s, SESSION_ACCEPTED);
+	if (l->established)
+		session_set_state(s, SESSION_ESTABLISHED);
 	*out = steal_ptr(&s);
 	return 0;
 }

@@ -42,7 +42,7 @@ static int enable_recvs(struct session *s, uint64_t to)
 {
 	if (s->slot)
 		__atomic_store_n(&s->slot->session.counters.posted, to, __ATOMIC_RELEASE);
-	return s->queues.starting
+	return session_queues_are_starting(s)
 		       ? master_qp_post_recvs(&s->domain->master, s->queues.qp[0].qpn, (uint16_t)to)
 		       : master_qp_enable_recvs(&s->domain->master, s->queues.qp[0].qpn, (uint16_t)to);
 }

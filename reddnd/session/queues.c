@@ -275,16 +275,17 @@ static int enable_first(struct session *s)
 
 	if (r == 0 && s->queues.layout.recycled)
 		r = master_qp_post(m, s->recycler.qp.qpn, s->queues.layout.recycling.start);
-	s->queues.starting = r == 0;
 	return r;
+}
+
+bool session_queues_are_starting(const struct session *s)
+{
+	return s->state < SESSION_ACCEPTED && session_is_first(s) && !s->cpu;
 }
 
 int session_queues_started(struct session *s)
 {
-	int r = s->queues.starting ? master_qp_wait(&s->domain->master) : 0;
-
-	s->queues.starting = false;
-	return r;
+	return master_qp_wait(&s->domain->master);
 }
 
 static void arm_cqs(struct session *s)

@@ -32,6 +32,9 @@ void session_queues_arm_events(struct session *s);
 int session_queues_arm(struct session *s);
 /** Connects the QPs and lets the NIC begin, which takes a moment. */
 int session_queues_start(struct session *s);
+/** Its client has no answer yet, and session_queues_started() has not waited for that. A further connection
+ * has waited when it was made. */
+bool session_queues_are_starting(const struct session *s);
 /** Waits for that, and for RECVs that were enabled meanwhile (posting.h). An error that the master QP has
  * logged: the session cannot go on. */
 int session_queues_started(struct session *s);

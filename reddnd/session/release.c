@@ -6,6 +6,8 @@
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/queues.h"
 
+#include <assert.h>
+
 /* What it claimed of the windows of the daemon before this one, when it was taken over */
 static void release_windows(struct session *s)
 {
@@ -32,6 +34,7 @@ void session_release(struct session *s)
 
 void session_free(struct session *s)
 {
+	assert(s->state == SESSION_GONE);
 	session_release(s);
 	rnic_conn_free(s->client.conn);
 	tenant_refund(s->tenant, &s->charge);

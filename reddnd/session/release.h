@@ -11,7 +11,7 @@
 
 /** What it has of the device, and its slot of the ledger. Of one that did not begin, too. */
 void session_release(struct session *s);
-/** After session_end() and session_destroy_qps(). */
+/** Of one that is SESSION_GONE. */
 void session_free(struct session *s);
 
 #endif

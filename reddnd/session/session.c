@@ -18,6 +18,22 @@
 #include <string.h>
 #include <sys/random.h>
 
+void session_set_state(struct session *s, enum session_state to)
+{
+	static const unsigned after[] = {
+		[SESSION_ARMED] = 1 << SESSION_MAKING,
+		[SESSION_ACCEPTED] = 1 << SESSION_MAKING | 1 << SESSION_ARMED,
+		[SESSION_ESTABLISHED] = 1 << SESSION_ACCEPTED,
+		[SESSION_ENDED] = 1 << SESSION_ARMED | 1 << SESSION_ACCEPTED | 1 << SESSION_ESTABLISHED,
+		[SESSION_GONE] = 1 << SESSION_ENDED,
+	};
+
+	assert(after[to] >> s->state & 1);
+	/* a session that is adopted was armed by another daemon */
+	assert(s->state != SESSION_MAKING || to == (s->adopted ? SESSION_ACCEPTED : SESSION_ARMED));
+	s->state = to;
+}
+
 /* Reserves the CQEs of its replies; a recycled chain needs none */
 static int charge_pool(struct session *s, struct cq_pool *pool)
 {
@@ -124,6 +140,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	generation_use(s->offload);
 	if (first)
 		session_join(s, first);
+	session_set_state(s, SESSION_ARMED);
 	*out = steal_ptr(&s);
 	return 0;
 }
@@ -140,7 +157,7 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 
 void session_end(struct session *s)
 {
-	s->ended = true;
+	session_set_state(s, SESSION_ENDED);
 	if (s->slot)
 		ledger_ending(s->slot);
 	session_queues_stop(s);

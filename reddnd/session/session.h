@@ -41,6 +41,24 @@
 #include <systemd/sd-event.h>
 #include <uthash.h>
 
+/**
+ * Of each connection. session_set_state() is the only one that changes it.
+ *
+ *   MAKING -> ARMED -> ACCEPTED -> ESTABLISHED -> ENDED -> GONE
+ *
+ * One that fails while it is made is freed from MAKING: its client is refused. One that a daemon before this
+ * one made goes from MAKING to ACCEPTED, and ESTABLISHED if it was. ARMED and ACCEPTED may go to ENDED, too.
+ */
+enum session_state {
+	SESSION_MAKING,   /* charged, in the ledger BUILDING */
+	SESSION_ARMED,    /* session_new(): its client has no answer */
+	SESSION_ACCEPTED, /* accept_begun(): answered, the NIC has begun, and the next daemon goes on with it
+			   */
+	SESSION_ESTABLISHED, /* its client has the answer: connect_timeout is over */
+	SESSION_ENDED,       /* session_end(): queues are stopped; completions that still come are ignored */
+	SESSION_GONE,        /* collect_reap(): no queue pair, and no completion; session_free() is left */
+};
+
 /** Whom a connection comes from; derived once, when it comes in. */
 struct session_client {
 	struct rnic_conn *conn;
@@ -61,7 +79,6 @@ struct session_queues {
 	struct cq_pool *pool;
 	struct cq_pool_queue *pool_cq; /* where replies complete; NULL if the chain is recycled */
 	uint32_t pool_cqes;            /* charged to pool_cq */
-	bool starting;                 /* session_queues_started() waits until the NIC has begun */
 };
 
 /** Only of a recycled chain. */
@@ -128,7 +145,6 @@ struct session_budgets {
 struct session_timer {
 	sd_event_source *source;
 	void *owner;
-	bool established; /* the client has completed the connection */
 	struct verdict_idle idle;
 };
 
@@ -144,7 +160,8 @@ struct session_executed {
 };
 
 struct session {
-	uint64_t id;    /* > 0: session_number(), and that of the connection (group.h) */
+	uint64_t id; /* > 0: session_number(), and that of the connection (group.h) */
+	enum session_state state;
 	uint64_t image; /* hash of what its instances are written from, and of the layout */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
@@ -176,13 +193,19 @@ struct session {
 	struct foreign *foreign;   /* what .offload is part of if this daemon does not have it; or NULL */
 	bool adopted;              /* a daemon before this one made it */
 	bool resuming;             /* and CQEs come that it has taken, as well as others */
-	bool ended;                /* to be freed; what it still does is ignored */
 	bool finished;             /* instances finished that are not armed again */
 	unsigned late_at;          /* its entry in server/late.h, from 1; 0: none */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
 	/* of the server, of its completions, of its executor */
 	UT_hash_handle by_id, by_qpn, by_thread;
 };
+
+/** @to follows the state of @s, as above. */
+void session_set_state(struct session *s, enum session_state to);
+static inline bool session_is_over(const struct session *s)
+{
+	return s->state >= SESSION_ENDED;
+}
 
 /** What sessions are made from. */
 struct session_parts {

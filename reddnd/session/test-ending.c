@@ -49,9 +49,10 @@ static void order(void **state)
 {
 	struct chain_image image = {.nqueues = QUEUES};
 	const struct offload offload = {.img = &image};
+	struct tenant_domain domain = {0};
 
 	(void)state;
-	session = (struct session){.offload = &offload, .recycler.qp.dev = device};
+	session = (struct session){.offload = &offload, .domain = &domain, .recycler.qp.dev = device};
 	for (unsigned q = 0; q < QUEUES; q++)
 		session.queues.qp[q].dev = device;
 	session_queues_stop(&session);
