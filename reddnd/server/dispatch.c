@@ -78,7 +78,7 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 	accounting_update(&d->shared->accounting, s);
 	if (session_event(s, cookie, &v))
 		actions_judge(d, s, &v);
-	if (s->pacing.paced && !session_is_over(s))
+	if (session_is_paced(s) && !session_is_over(s))
 		pacer_post(&d->shared->pacer, s);
 	if (!session_is_over(s) && budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());

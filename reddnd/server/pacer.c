@@ -6,6 +6,8 @@
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
+#include <assert.h>
+
 /* From one step of a session that waits to the next */
 enum { STEP_MIN_US = 250, STEP_MAX_US = 10000, STEPS_PER_WINDOW = 4, SECOND_US = 1000000 };
 
@@ -99,7 +101,7 @@ static unsigned sharers(const struct session *s, unsigned i)
 {
 	const struct rate_sharers *of = sharers_of(s, i);
 
-	return of->turns ? of->turns : of->waiting + !s->pacing.waiting;
+	return of->turns ? of->turns : of->waiting + (s->pacing.state != PACING_WAITING);
 }
 
 /*
@@ -224,9 +226,10 @@ static void set_waiting(struct pacer *p, struct session *s, bool waiting)
 {
 	if (!waiting)
 		await(s, UINT64_MAX, 0);
-	if (s->pacing.waiting == waiting)
+	if (waiting == (s->pacing.state == PACING_WAITING))
 		return;
-	s->pacing.waiting = waiting;
+	assert(session_is_paced(s));
+	s->pacing.state = waiting ? PACING_WAITING : PACING_ON;
 	if (waiting) {
 		s->tenant->sharers.waiting++;
 		s->first->sharers.waiting++;
@@ -301,10 +304,10 @@ void pacer_post(struct pacer *p, struct session *s)
 {
 	bool refunds = s->first->limits.bytes.per_second || s->tenant->bytes.per_second;
 
-	if (!s->pacing.paced) {
+	if (!session_is_paced(s)) {
 		session_post(s, session_postable(s));
 		posted_unpaid(s);
-	} else if (!s->pacing.waiting || refunds) {
+	} else if (s->pacing.state == PACING_ON || refunds) {
 		/* Credits that were given back can be used before its timer */
 		step(p, s, clock_us());
 	}
@@ -312,16 +315,19 @@ void pacer_post(struct pacer *p, struct session *s)
 
 void pacer_changed(struct pacer *p, struct session *s)
 {
-	bool began = !s->pacing.paced;
+	bool limited = session_is_limited(s), began = !session_is_paced(s);
 
-	session_set_paced(s, session_is_limited(s));
+	if (!limited)
+		set_waiting(p, s, false);
+	session_set_paced(s, limited);
 	if (began)
 		posted_unpaid(s);
-	set_waiting(p, s, s->pacing.paced);
-	if (s->pacing.paced)
-		set_timer(p, clock_us() + STEP_MIN_US);
-	else
+	if (!limited) {
 		pacer_post(p, s);
+		return;
+	}
+	set_waiting(p, s, true);
+	set_timer(p, clock_us() + STEP_MIN_US);
 }
 
 void pacer_forget(struct pacer *p, struct session *s)
@@ -356,7 +362,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *arg)
 		step(p, s, now);
 		s->tenant->sharers.turns--;
 		s->first->sharers.turns--;
-		if (s->progress.posted - before <= even || !s->pacing.waiting)
+		if (s->progress.posted - before <= even || s->pacing.state != PACING_WAITING)
 			continue;
 		TAILQ_REMOVE(&p->waiting, s, pacing.link);
 		TAILQ_INSERT_TAIL(&p->waiting, s, pacing.link);

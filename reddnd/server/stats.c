@@ -21,7 +21,7 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->instances += s->queues.layout.slots;
 	to->queue_bytes += s->charge.queue_bytes;
 	to->requests += s->progress.done;
-	to->unseen |= s->foreign || s->counters.unseen || (s->queues.layout.recycled && !s->pacing.paced);
+	to->unseen |= s->foreign || s->counters.unseen || (s->queues.layout.recycled && !session_is_paced(s));
 	to->hits += s->counters.hits;
 	to->misses += s->counters.misses;
 	to->wqes +=

@@ -98,7 +98,8 @@ bool session_is_limited(const struct session *s)
 
 void session_set_paced(struct session *s, bool paced)
 {
-	s->pacing.paced = paced;
+	if (paced != session_is_paced(s))
+		s->pacing.state = paced ? PACING_ON : PACING_NONE;
 }
 
 void session_arm_replies(struct session *s)
@@ -134,7 +135,7 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 		b->session[i] = (struct session){.first = &b->session[i],
 			.connections = 1,
 			.tenant = &b->tenant,
-			.pacing.paced = true,
+			.pacing.state = PACING_ON,
 			.queues.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
 }
 
@@ -144,7 +145,7 @@ static void run(struct bed *b, uint64_t us, uint64_t late)
 {
 	for (uint64_t end = timer.now + us; timer.now < end;) {
 		for (unsigned i = 0; i < b->sessions; i++)
-			if (!b->session[i].pacing.waiting &&
+			if (b->session[i].pacing.state != PACING_WAITING &&
 				b->session[i].progress.done < b->session[i].progress.posted) {
 				take(b, &b->session[i]);
 				pacer_post(&b->pacer, &b->session[i]);
@@ -334,7 +335,7 @@ static void test_gives_back_what_was_paid(void **state)
 	(void)state;
 	begin(&b, false, 1);
 	b.asleep = true;
-	s->pacing.paced = false;
+	s->pacing.state = PACING_NONE;
 	pacer_post(&b.pacer, s);
 	assert_int_equal(s->progress.posted, MANY_SLOTS - 1);
 	rate_init(&b.tenant.rate, 1, 40, timer.now);

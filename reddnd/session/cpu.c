@@ -91,7 +91,7 @@ static int prepare(struct session *s, const struct request *request)
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
 	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
 	c->awake = AWAKE_MAX_US;
-	session_cpu_set_paced(s, s->pacing.paced);
+	session_cpu_set_paced(s, session_is_paced(s));
 	if (s->offload->program->loop)
 		make_loops(s, c);
 	return c->times ? make_executor(s, c) : -ENOMEM;
@@ -104,7 +104,7 @@ static int begin_queue(struct session *s, const struct session_parts *parts)
 	int r = rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
 
 	if (r == 0)
-		r = rnic_conn_connect_plain(s->client.conn, c->queue, s->pacing.paced);
+		r = rnic_conn_connect_plain(s->client.conn, c->queue, session_is_paced(s));
 	return r == 0 ? rnic_plain_arm(c->queue) : r;
 }
 

@@ -85,7 +85,7 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 /* True if the daemon asked for this event of a CQ: it paces a recycled session, or waits for a request */
 static bool is_asked_for(const struct session *s, unsigned part)
 {
-	return (s->pacing.paced && part == SESSION_REPLIES) || (part == 0 && s->budgets.resting);
+	return (session_is_paced(s) && part == SESSION_REPLIES) || (part == 0 && s->budgets.resting);
 }
 
 /* Errors of the CQ have been looked for. An event that was not asked for is a SEND marked as solicited */

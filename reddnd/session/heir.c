@@ -161,9 +161,9 @@ static int restore_pacing(struct session *s)
 			return -EBADMSG;
 	for (unsigned g = 1; g < chain_recycle_sections(s->queues.layout.slots); g++)
 		__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
-	s->pacing.paced = opcode == WQE_OP_NOP;
+	s->pacing.state = opcode == WQE_OP_NOP ? PACING_ON : PACING_NONE;
 	/* The other daemon may have died between writing the number of RECVs down and posting them */
-	s->pacing.unsettled = s->pacing.paced;
+	s->pacing.unsettled = session_is_paced(s);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ static uint64_t posted_at_most(const struct session *s, uint64_t kept)
 {
 	unsigned slots = s->queues.layout.slots;
 
-	return kept + slots - 1 + (s->pacing.paced ? chain_recycle_together(slots) : 0);
+	return kept + slots - 1 + (session_is_paced(s) ? chain_recycle_together(slots) : 0);
 }
 
 /*

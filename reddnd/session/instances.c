@@ -200,7 +200,8 @@ void session_count_outcomes(struct session *s)
 {
 	struct outcome out;
 
-	if ((s->foreign && !s->offload->outcome.nwrites) || (s->queues.layout.recycled && !s->pacing.paced)) {
+	if ((s->foreign && !s->offload->outcome.nwrites) ||
+		(s->queues.layout.recycled && !session_is_paced(s))) {
 		s->counters.unseen += s->progress.done - s->counters.read;
 		s->counters.read = s->progress.done;
 	}

@@ -5,6 +5,8 @@
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/queues.h"
 
+#include <assert.h>
+
 bool session_is_limited(const struct session *s)
 {
 	const struct session_limits *l = &s->first->limits;
@@ -32,7 +34,7 @@ uint64_t session_postable(const struct session *s)
 
 	if (!s->queues.layout.recycled)
 		return s->progress.armed - 1;
-	if (!s->pacing.paced)
+	if (!session_is_paced(s))
 		return recycled_to(s);
 	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
 }
@@ -86,12 +88,14 @@ void session_set_paced(struct session *s, bool paced)
 {
 	const struct queue_layout *l = &s->queues.layout;
 	uint8_t opcode = paced ? WQE_OP_NOP : WQE_OP_RECV_EN;
-	bool begins = paced && !s->pacing.paced;
+	bool begins = paced && !session_is_paced(s), ends = !paced && session_is_paced(s);
 
-	if (l->recycled && paced != s->pacing.paced)
+	if (l->recycled && (begins || ends))
 		for (unsigned g = 0; g < chain_recycle_sections(l->slots); g++)
 			__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
-	s->pacing.paced = paced;
+	assert(!ends || s->pacing.state == PACING_ON);
+	if (begins || ends)
+		s->pacing.state = begins ? PACING_ON : PACING_NONE;
 	session_cpu_set_paced(s, paced);
 	if (l->recycled && !paced && s->pacing.unsettled)
 		session_post(s, s->progress.posted);

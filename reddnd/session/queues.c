@@ -306,7 +306,7 @@ int session_queues_start(struct session *s)
 		r = session_loop_start(s->queues.loop, &s->first->loops,
 			s->first->connections + !session_is_first(s), &s->domain->master);
 	if (r == 0)
-		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], s->pacing.paced);
+		r = rnic_conn_connect(s->client.conn, &s->queues.qp[0], session_is_paced(s));
 	s->budgets.resting = session_has_budgets(s);
 	if (r < 0)
 		return r;

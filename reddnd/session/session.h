@@ -122,9 +122,12 @@ enum session_limit { SESSION_REQUESTS, TENANT_REQUESTS, SESSION_BYTES, TENANT_BY
 
 /** server/pacer.h */
 struct session_pacing {
-	bool paced;                  /* RECVs are posted as rates allow; else as soon as they can be */
+	enum {
+		PACING_NONE,    /* RECVs are posted as soon as they can be */
+		PACING_ON,      /* as rates allow: session_set_paced() */
+		PACING_WAITING, /* for credits, in the list of the pacer */
+	} state;
 	bool unsettled;              /* the NIC may have posted fewer RECVs than progress.posted */
-	bool waiting;                /* for credits */
 	bool awaits[SESSION_LIMITS]; /* the limits whose credits it waits for */
 	uint64_t seen;               /* progress.done at the last step of a recycled session */
 	/* Of each limit: RECVs before this number were posted without paying it, and tokens that were paid
@@ -205,6 +208,11 @@ void session_set_state(struct session *s, enum session_state to);
 static inline bool session_is_over(const struct session *s)
 {
 	return s->state >= SESSION_ENDED;
+}
+
+static inline bool session_is_paced(const struct session *s)
+{
+	return s->pacing.state != PACING_NONE;
 }
 
 /** What sessions are made from. */

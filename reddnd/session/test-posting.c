@@ -83,7 +83,7 @@ static void pacing_ends(void **state)
 	(void)state;
 	s->progress.posted = 10 * SECTION + 9;
 	s->counters.read = s->progress.posted - SLOTS + 1;
-	s->pacing.paced = true;
+	s->pacing.state = PACING_ON;
 	recycled(10 * SECTION);
 	assert_int_equal(session_postable(s), s->progress.posted);
 	session_set_paced(s, false);
@@ -100,7 +100,8 @@ static void unsettled_pacing_ends(void **state)
 	(void)state;
 	recycled(10 * SECTION);
 	s->progress.posted = 10 * SECTION + SLOTS - 1;
-	s->pacing.paced = s->pacing.unsettled = true;
+	s->pacing.state = PACING_ON;
+	s->pacing.unsettled = true;
 	session_set_paced(s, false);
 	assert_false(s->pacing.unsettled);
 	assert_int_equal(session_post(s, session_postable(s)), 0);
