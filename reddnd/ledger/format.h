@@ -142,7 +142,7 @@ struct ledger_cpu {
 	uint32_t sends;  /* a SEND ends a reply, in place of an immediate */
 };
 
-/** A connection of a client: a session, or one of several that are a session together (session/group.h). */
+/** A connection of a client: a session, or one of several that are a session together (session/session.h). */
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
 			    above LEDGER_CONNECTION_SHIFT */

@@ -2,8 +2,8 @@
 #include "reddnd/server/accept.h"
 
 #include "reddnd/server/report.h"
-#include "reddnd/session/group.h"
 #include "reddnd/session/queues.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>

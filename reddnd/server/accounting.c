@@ -3,8 +3,8 @@
 
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/program/program.h"
-#include "reddnd/session/instances.h"
-#include "reddnd/session/note.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/session.h"
 
 void accounting_began(struct session *s)
 {

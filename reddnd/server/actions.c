@@ -3,11 +3,10 @@
 
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/group.h"
-#include "reddnd/session/instances.h"
-#include "reddnd/session/note.h"
 #include "reddnd/session/posting.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 

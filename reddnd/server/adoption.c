@@ -5,8 +5,8 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
-#include "reddnd/session/group.h"
 #include "reddnd/session/heir.h"
+#include "reddnd/session/session.h"
 #include "util/clock.h"
 
 /* Nobody has counted it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/budgets.h"
 
-#include "reddnd/session/silence.h"
+#include "reddnd/session/count.h"
 
 enum { CHECKS_PER_BUDGET = 4, LOOP_CHECK_US = 10000 };
 

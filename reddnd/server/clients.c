@@ -5,7 +5,7 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 

@@ -2,9 +2,9 @@
 #include "reddnd/server/collect.h"
 
 #include "reddnd/server/actions.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/instances.h"
-#include "reddnd/session/release.h"
+#include "reddnd/session/session.h"
 
 /* What threads have executed since the last time */
 static void take_executed(struct dispatch *d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/completions.h"
 
-#include "reddnd/session/instances.h"
+#include "reddnd/session/count.h"
 
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 

@@ -224,7 +224,7 @@ static void end_in_words(
 
 	memcpy(address, l->address, sizeof(address));
 	rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
-	/* Of several connections the first one stands for the session (session/group.h) */
+	/* Of several connections the first one stands for the session (session/session.h) */
 	if (number <= LEDGER_SESSION_MASK)
 		adoption_end(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
 	if (conn)

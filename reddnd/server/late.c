@@ -2,7 +2,7 @@
 #include "reddnd/server/late.h"
 
 #include "mlx5/barrier.h"
-#include "reddnd/session/instances.h"
+#include "reddnd/session/count.h"
 
 #include <errno.h>
 #include <stdlib.h>

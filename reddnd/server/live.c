@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/live.h"
 
-#include "reddnd/session/group.h"
-#include "reddnd/session/instances.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/session.h"
 
 struct session *live_find(const struct dispatch *d, uint64_t id)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/pacer.h"
 
+#include "reddnd/session/count.h"
 #include "reddnd/session/posting.h"
-#include "reddnd/session/silence.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 

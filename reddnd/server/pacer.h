@@ -10,10 +10,10 @@
  * session that ends gives such credits back. Credits accrue with time, not with steps of the pacer: if this
  * process or the NIC is held up, a session that waits gets all that accrued meanwhile, up to a second's worth
  * on top of that. Sessions of a tenant that wait for credits share them evenly, and the connections of a
- * session (session/group.h) share those of the session in the same way. Below, "session" is a connection.
+ * session (session/session.h) share those of the session in the same way. Below, "session" is a connection.
  *
  * A limit in bytes counts credits too: a request costs as many as its longest reply. When it is over,
- * session/instances.h sees what its reply had, and gives the rest back. A reply that was longer than a reply
+ * session/count.h sees what its reply had, and gives the rest back. A reply that was longer than a reply
  * should be leaves a debt, and nothing is posted before the rate has paid it.
  *
  * A session without limits costs nothing here. One with limits costs time while its client is at work: an

@@ -2,7 +2,7 @@
 #include "reddnd/server/report.h"
 
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 
 #include <inttypes.h>

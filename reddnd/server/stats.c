@@ -5,7 +5,7 @@
 #include "reddnd/program/program.h"
 #include "reddnd/server/devices.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 #include "util/cleanup.h"
 
 #include <string.h>

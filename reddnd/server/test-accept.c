@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a further connection counts. The connection manager is the test's own. */
 #include "reddnd/server/accept.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 
 #include <errno.h>
 #include <setjmp.h>

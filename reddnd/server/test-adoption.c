@@ -3,7 +3,7 @@
 #include "reddnd/server/adoption.h"
 
 #include "reddnd/policy/offload-stats.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 
 #include <errno.h>
 #include <setjmp.h>

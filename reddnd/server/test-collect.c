@@ -9,9 +9,9 @@
 
 #include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/instances.h"
-#include "reddnd/session/release.h"
+#include "reddnd/session/session.h"
 
 enum { EIGHTHS = 8, MUCH = 4, LITTLE = 1 };
 

@@ -2,7 +2,7 @@
 /* Requests of recycled sessions, whose reply queues' CQEs the test writes as a NIC does. */
 #include "reddnd/server/late.h"
 
-#include "reddnd/session/instances.h"
+#include "reddnd/session/count.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

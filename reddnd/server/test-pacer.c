@@ -2,8 +2,8 @@
 /* What clients get however late the timer is. The test has its own clock, and sessions whose clients take
  * what they can. */
 #include "reddnd/server/pacer.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/posting.h"
-#include "reddnd/session/silence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* A snapshot holds what it was made of, and stays as it is when the counters go on. */
 #include "reddnd/server/devices.h"
 #include "reddnd/server/stats.h"
-#include "reddnd/session/group.h"
+#include "reddnd/session/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,7 +209,7 @@ static void test_connections(void **state)
 	struct stats *st;
 
 	HASH_DELETE(by_id, b->sessions, further);
-	further->id = session_next_connection(first);
+	further->id = first->id + (UINT64_C(1) << LEDGER_CONNECTION_SHIFT);
 	HASH_ADD(by_id, b->sessions, id, sizeof(further->id), further);
 	session_join(further, first);
 	assert_int_equal(first->connections, 2);

@@ -2,7 +2,7 @@
 /* What is due for a session, and when: connecting, idleness, a throttle. */
 #include "reddnd/server/timers.h"
 
-#include "reddnd/session/silence.h"
+#include "reddnd/session/count.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

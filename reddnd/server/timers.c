@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/timers.h"
 
-#include "reddnd/session/group.h"
-#include "reddnd/session/silence.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 

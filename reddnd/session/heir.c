@@ -6,9 +6,9 @@
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/group.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
+#include "reddnd/session/session.h"
 #include "util/cleanup.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * heir.h - sessions that go on under this daemon: taking over what the one before has noted (note.h).
+ * heir.h - sessions that go on under this daemon: taking over what the one before has noted (session_note()).
  *
  * Thread rules: one thread.
  */

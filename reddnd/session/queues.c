@@ -4,8 +4,8 @@
 #include "mlx5/barrier.h"
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/session/group.h"
-#include "reddnd/session/silence.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/session.h"
 
 #include <endian.h>
 #include <string.h>

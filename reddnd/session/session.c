@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/session.h"
 
+#include "reddnd/generation/bindings.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/offer.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/group.h"
-#include "reddnd/session/note.h"
+#include "reddnd/session/foreign.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
-#include "reddnd/session/release.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -32,6 +32,165 @@ void session_set_state(struct session *s, enum session_state to)
 	/* a session that is adopted was armed by another daemon */
 	assert(s->state != SESSION_MAKING || to == (s->adopted ? SESSION_ACCEPTED : SESSION_ARMED));
 	s->state = to;
+}
+
+/* ---- connections ---- */
+
+static const struct session *last_of(const struct session *first)
+{
+	while (first->further)
+		first = first->further;
+	return first;
+}
+
+static uint64_t next_connection(const struct session *first)
+{
+	return last_of(first)->id + (UINT64_C(1) << LEDGER_CONNECTION_SHIFT);
+}
+
+/* In the order of their numbers, also if a daemon finds them in another one */
+void session_join(struct session *s, struct session *first)
+{
+	struct session *before = first;
+
+	while (before->further && before->further->id < s->id)
+		before = before->further;
+	s->first = first;
+	s->further = before->further;
+	before->further = s;
+	first->connections++;
+	session_cpu_share_loops(s);
+}
+
+void session_note_connections(const struct session *first)
+{
+	if (first->slot)
+		first->slot->session.further = (uint8_t)(first->connections - 1);
+}
+
+bool session_is_whole(const struct session *first)
+{
+	return !first->slot || first->connections > first->slot->session.further;
+}
+
+uint64_t session_done(const struct session *s)
+{
+	const struct session *c;
+	uint64_t done = 0;
+
+	SESSION_CONNECTIONS(c, s)
+	done += c->progress.done;
+	return done;
+}
+
+/* ---- in the ledger ---- */
+
+_Static_assert(offsetof(struct ledger_counters, read) + sizeof(uint64_t) == sizeof(struct ledger_counters),
+	"what was read is stored behind what was found in it");
+
+/* The daemon may be killed in the middle: each number is the old one or the new one, and those in front are
+ * written first. Outcomes that it had counted since the last time are counted again if it is killed before it
+ * writes how many those were: at most as many as there are slots */
+static void ledger_keep(void *to, const void *from, size_t bytes)
+{
+	const uint64_t *new = from;
+	uint64_t *old = to;
+
+	for (size_t i = 0; i < bytes / sizeof(*old); i++)
+		__atomic_store_n(&old[i], new[i], __ATOMIC_RELEASE);
+}
+
+void session_note(struct session *s)
+{
+	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
+	const struct session_counters *c = &s->counters;
+	const struct ledger_limits limits = {.rate = s->limits.configured.rate,
+		.burst = s->limits.configured.burst,
+		.bytes_rate = s->limits.bytes.per_second,
+		.throttle_rate = s->limits.throttle.rate,
+		.throttle_until = s->limits.throttle.until};
+	struct ledger_counters counters = {.done = s->progress.done,
+		.posted = s->progress.posted,
+		.read = c->read,
+		.hits = c->hits,
+		.misses = c->misses,
+		.bytes_out = c->bytes_out,
+		.unseen = c->unseen,
+		.iterations = c->iterations};
+
+	if (!l)
+		return;
+	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
+	ledger_keep(&l->limits, &limits, sizeof(limits));
+	l->false_alarms = c->false_alarms;
+	ledger_keep(&l->counters, &counters, sizeof(counters));
+}
+
+static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
+{
+	if (plan->nwrites > LEDGER_WRITES || plan->reply_wqebbs > UINT16_MAX)
+		return;
+	r->reply_wqebbs = (uint16_t)plan->reply_wqebbs;
+	for (unsigned i = 0; i < plan->nwrites; i++)
+		r->writes[i] = (struct ledger_write){.wqebb = (uint16_t)plan->writes[i].wqebb,
+			.segments = plan->writes[i].nsge,
+			.conditional = plan->writes[i].conditional};
+	r->nwrites = (uint16_t)plan->nwrites;
+}
+
+/* For a daemon that does not have the program any more */
+static void record_recycler(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	struct ledger_recycler *r = &s->slot->session.recycler;
+
+	if (!l->recycled)
+		return;
+	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
+		.log = l->lanes_off + l->recycling.log,
+		.request_bytes = s->offload->img->arg_len,
+		.reply_bytes = s->offload->slot_need,
+		.wqes = (uint16_t)s->offload->outcome.wqes};
+	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
+	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
+	record_writes(r, &s->offload->outcome);
+}
+
+static void record_program(struct session *s)
+{
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
+	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
+
+	bindings_slots(s->offload, s->domain->pd, slots);
+	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
+		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
+	record_recycler(s);
+}
+
+/* ---- beginning ---- */
+
+/* What it claimed of the windows of the daemon before this one, when it was taken over */
+static void release_windows(struct session *s)
+{
+	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
+
+	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
+		uint32_t number = s->slot->session.windows[i];
+
+		s->slot->session.windows[i] = 0;
+		if (number)
+			rnic_window_release(dev, ledger_slot_of(rnic_device_ledger(dev), number));
+	}
+}
+
+static void release(struct session *s)
+{
+	session_queues_destroy(s);
+	session_cpu_free(s->cpu);
+	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	if (s->adopted)
+		release_windows(s);
+	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
 }
 
 /* Reserves the CQEs of its replies; a recycled chain needs none */
@@ -110,7 +269,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	if (!s)
 		return -ENOMEM;
 	assert(a->offload->img->queue[0].cqes == 1);
-	s->id = first ? session_next_connection(first) : id;
+	s->id = first ? next_connection(first) : id;
 	s->first = first ? first : s;
 	s->since = now;
 	s->offload = a->offload;
@@ -129,11 +288,11 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	if (r == 0)
 		r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : begin(s, parts->arena, &a->request);
 	if (r < 0) {
-		session_release(s);
+		release(s);
 		return r;
 	}
 	if (s->slot) {
-		session_record_program(s);
+		record_program(s);
 		session_note(s);
 		ledger_live(s->slot);
 	}
@@ -155,6 +314,8 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 		rep->flags = REDDN_REP_SENDS;
 }
 
+/* ---- ending ---- */
+
 void session_end(struct session *s)
 {
 	session_set_state(s, SESSION_ENDED);
@@ -163,4 +324,18 @@ void session_end(struct session *s)
 	session_queues_stop(s);
 	session_cpu_stop(s->cpu);
 	rnic_conn_disconnect(s->client.conn);
+}
+
+void session_free(struct session *s)
+{
+	assert(s->state == SESSION_GONE);
+	release(s);
+	rnic_conn_free(s->client.conn);
+	tenant_refund(s->tenant, &s->charge);
+	if (s->adopted)
+		tenant_unref(s->tenant);
+	if (!s->foreign)
+		generation_leave(s->offload);
+	foreign_free(s->foreign);
+	free(s);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * session.h - one connection of a client, its queues, its ring of armed instances. It is a session, or one of
- * several connections that are one together (group.h). How it begins and ends; the headers beside this one
- * hold what happens in between:
+ * several connections that are one together (REDDN_REQ_JOIN of wire.h). How it begins and ends; the headers
+ * beside this one hold what happens in between:
  *
  *   queues.h     makes and destroys the queues
- *   release.h    gives back what a session has
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
- *   group.h      several connections
- *   note.h       notes a session for the next daemon
- *   heir.h       takes over a session of a daemon before this one
+ *   heir.h       takes over a session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
- *   instances.h  takes completions, counts what finished, arms it again
+ *   count.h      takes completions, counts what finished, arms it again; finds what is silent
  *   faults.h     turns error CQEs and events of queues into verdicts
- *   service.h    counts how long requests took
  *   posting.h    posts RECVs as far as limits allow
- *   silence.h    finds requests without an answer and clients without requests
  *
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
  * 1) are posted: an instance enables the head of its successor, which therefore must be armed first.
@@ -23,6 +18,11 @@
  * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing, posts
  * no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process stops for
  * good, for as long as its files are open somewhere.
+ *
+ * Of several connections, the first one stands for the session: it has the limits that all of them share, and
+ * what is reported is the sum of all. It begins first, and all end together, the first one last. Connection k
+ * of session n has the number n + k * 2^LEDGER_CONNECTION_SHIFT: events and the ledger lead from each of them
+ * to the first.
  *
  * Thread rules: one thread. Nothing here is on the path of a request.
  */
@@ -163,7 +163,7 @@ struct session_executed {
 };
 
 struct session {
-	uint64_t id; /* > 0: session_number(), and that of the connection (group.h) */
+	uint64_t id; /* > 0: session_number(), and that of the connection */
 	enum session_state state;
 	uint64_t image; /* hash of what its instances are written from, and of the layout */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
@@ -182,7 +182,7 @@ struct session {
 	struct session_recycler recycler;
 	struct session_progress progress;
 	struct session_counters counters;
-	struct session *first, *further; /* connections of the session: group.h */
+	struct session *first, *further; /* connections of the session */
 	/* Only of the first one: */
 	unsigned connections;
 	uint64_t secret;              /* that others must name */
@@ -208,6 +208,12 @@ void session_set_state(struct session *s, enum session_state to);
 static inline bool session_is_over(const struct session *s)
 {
 	return s->state >= SESSION_ENDED;
+}
+
+/** Its offload has a time budget or a loop budget. The thread that executes checks those of the CPU. */
+static inline bool session_has_budgets(const struct session *s)
+{
+	return !s->cpu && (s->offload->conf->time_budget || s->offload->conf->loop_budget);
 }
 
 static inline bool session_is_paced(const struct session *s)
@@ -251,5 +257,37 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep);
 void session_end(struct session *s);
 /** Destroys the queue pairs. They write no CQE after this: empty the CQ pool before new ones are made. */
 void session_destroy_qps(struct session *s);
+/** Of one that is SESSION_GONE. */
+void session_free(struct session *s);
+
+/** To the ledger: counters and limits, as they are now. */
+void session_note(struct session *s);
+
+/* ---- connections ---- */
+
+/** Number of the session, of whose connections @s is one. */
+static inline uint64_t session_number(const struct session *s)
+{
+	return s->id & LEDGER_SESSION_MASK;
+}
+
+static inline bool session_is_first(const struct session *s)
+{
+	return s->first == s;
+}
+
+/** Each connection of a session, the first one first. */
+#define SESSION_CONNECTIONS(s, of) for (s = (of)->first; s; s = s->further)
+
+/** @s becomes the next connection of @first. */
+void session_join(struct session *s, struct session *first);
+/** To the ledger: so many have been accepted. One that was not does not end the session with the daemon. */
+void session_note_connections(const struct session *first);
+
+/** False: the daemon before this one had more connections of that session. */
+bool session_is_whole(const struct session *first);
+
+/** Requests that are over, of all connections. */
+uint64_t session_done(const struct session *s);
 
 #endif

@@ -3,9 +3,9 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/policy/offload-stats.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/heir.h"
-#include "reddnd/session/instances.h"
 
 #include <errno.h>
 #include <setjmp.h>

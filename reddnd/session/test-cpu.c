@@ -3,10 +3,10 @@
 #include "mlx5/cqe.h"
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu-replies.h"
 #include "reddnd/session/cpu-state.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/instances.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,17 +1,74 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/session/instances.h"
+#include "reddnd/session/count.h"
 
 #include "mlx5/barrier.h"
+#include "reddnd/generation/generation.h"
+#include "reddnd/policy/offload-stats.h"
+#include "reddnd/rnic/stamps.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/faults.h"
-#include "reddnd/session/note.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
-#include "reddnd/session/service.h"
-#include "reddnd/session/silence.h"
 
 #include <assert.h>
 #include <inttypes.h>
+
+/* ---- how long requests took ---- */
+
+static void times_add(struct session *s, uint64_t ns, uint64_t n)
+{
+	service_times_add(&s->counters.service, ns, n);
+	service_times_add(&s->offload->stats->service, ns, n);
+	service_times_add(&s->tenant->service, ns, n);
+}
+
+static void served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
+{
+	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
+	struct rnic_cqe request;
+	uint64_t ns;
+
+	if (!reply->error && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &request) && !request.error &&
+		rnic_stamps_between(dev, request.timestamp, reply->timestamp, &ns))
+		times_add(s, ns, 1);
+}
+
+/* The NIC goes on meanwhile. The ring of RECVs is not the larger one: if its CQE is still there after that of
+ * the reply was read, both are of instance @n. */
+static void times_sample(struct session *s, uint64_t n)
+{
+	struct rnic_cqe reply, before, after;
+
+	if (rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &before) &&
+		rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)n, &reply) &&
+		rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &after) && after.timestamp == before.timestamp)
+		served(s, n, &reply);
+}
+
+static void served_since(struct session *s, uint64_t from)
+{
+	uint64_t done = s->progress.done, slots = s->queues.layout.slots;
+
+	for (uint64_t n = done > from + slots ? done - slots : from; n < done; n++)
+		times_sample(s, n);
+}
+
+/* Those that were taken together, and completed together, are counted together */
+static void served_by_cpu(struct session *s, uint64_t from)
+{
+	uint64_t n, timed = session_cpu_timed(s);
+
+	from = from < timed ? timed : from;
+	for (; from < s->progress.done; from += n) {
+		uint64_t ns = session_cpu_took(s, from);
+
+		for (n = 1; from + n < s->progress.done && session_cpu_took(s, from + n) == ns;)
+			n++;
+		times_add(s, ns, n);
+	}
+}
+
+/* ---- requests that are over ---- */
 
 /* The index of the last WQE of the reply of instance @n */
 static uint16_t last_index(const struct session *s, uint64_t n)
@@ -54,7 +111,7 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
-	session_served(s, s->progress.done, cqe);
+	served(s, s->progress.done, cqe);
 	count_one(s);
 	return 0;
 }
@@ -86,13 +143,13 @@ uint64_t session_count(struct session *s)
 
 	if (s->cpu) {
 		s->progress.done = session_cpu_done(s);
-		session_served_by_cpu(s, before);
+		served_by_cpu(s, before);
 		return s->progress.done - before;
 	}
 	if (!s->queues.layout.recycled)
 		return 0;
 	count_replies(s);
-	session_served_since(s, before);
+	served_since(s, before);
 	return s->progress.done - before;
 }
 
@@ -254,4 +311,73 @@ int session_rearm(struct session *s, struct verdict *v)
 	}
 	arm(s, to);
 	return good ? 0 : 1;
+}
+
+/* ---- silence ---- */
+
+bool session_busy(const struct session *s)
+{
+	struct rnic_cqe cqe;
+
+	if (s->cpu)
+		return session_cpu_received(s) > s->progress.done;
+	return rnic_cq_peek(&s->queues.cq[0], (uint32_t)s->progress.done, &cqe) && !cqe.error;
+}
+
+uint64_t session_received(const struct session *s)
+{
+	uint64_t n = s->progress.done;
+	struct rnic_cqe cqe;
+
+	if (s->cpu)
+		return session_cpu_received(s);
+	while (n < s->progress.posted && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) && !cqe.error)
+		n++;
+	return n;
+}
+
+bool session_rest(struct session *s)
+{
+	if (session_busy(s))
+		return false;
+	s->budgets.resting = true;
+	rnic_cq_seek(&s->queues.cq[0], s->progress.done);
+	rnic_cq_arm(&s->queues.cq[0], false);
+	return !session_busy(s);
+}
+
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us)
+{
+	const struct session *c;
+	bool busy = false;
+
+	SESSION_CONNECTIONS(c, s)
+	busy |= session_busy(c);
+	return verdict_is_idle(&s->timer.idle, session_done(s), busy, now_us, limit_us);
+}
+
+bool session_exceeds_budget(struct session *s, uint64_t now_us, struct verdict *v)
+{
+	const struct catalog_offload *conf = s->offload->conf;
+	uint64_t silent = 0, iterations = 0;
+	bool busy = session_busy(s);
+
+	if (conf->loop_budget)
+		iterations = verdict_silent(&s->budgets.loop, s->progress.done, busy,
+			session_loop_iterations(s->queues.loop), conf->loop_budget);
+	if (conf->time_budget)
+		silent = verdict_silent(&s->budgets.time, s->progress.done, busy, now_us, conf->time_budget);
+	if (iterations)
+		verdict_set(v, VERDICT_LOOP, false,
+			"request %" PRIu64 " was %" PRIu64
+			" times in the loop and is not answered; the loop budget is "
+			"%" PRIu64 " iterations",
+			s->progress.done, iterations, conf->loop_budget);
+	else if (silent)
+		verdict_set(v, VERDICT_TIME, false,
+			"request %" PRIu64 " was taken more than %" PRIu64
+			" ms ago and is not answered; the time budget is "
+			"%" PRIu64 " ms",
+			s->progress.done, silent / 1000, conf->time_budget / 1000);
+	return iterations || silent;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * instances.h - instances of the chain: what finished is counted and armed again.
+ * count.h - what is over of the requests of a session: counted, by outcome and by the time it took in the
+ * server (policy/service-times.h), and armed again. And what is not: requests that are not answered, and
+ * clients that ask for nothing. The NIC writes the times, into the CQEs that the daemon looks at anyway.
  *
  * A positive return value reports a fault of the session, which @v describes.
  */
-#ifndef SESSION_INSTANCES_H
-#define SESSION_INSTANCES_H
+#ifndef SESSION_COUNT_H
+#define SESSION_COUNT_H
 
 #include "reddnd/session/session.h"
 
@@ -39,5 +41,22 @@ uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session
  * without limits remain unseen. */
 void session_count_outcomes(struct session *s);
+
+/* ---- silence ---- */
+
+/** True if an accepted request is still unanswered, as far as completions have been counted. */
+bool session_busy(const struct session *s);
+
+/** Requests whose RECV has been used, answered or not, since the beginning. */
+uint64_t session_received(const struct session *s);
+
+/** Asks for one event of the next request. False: a request has come already. */
+bool session_rest(struct session *s);
+
+/** True once for a request that exceeds a budget; only the oldest one is looked at. @v names the budget. */
+bool session_exceeds_budget(struct session *s, uint64_t now_us, struct verdict *v);
+
+/** True if its client has asked for nothing for @limit_us (verdict.h). */
+bool session_is_idle(struct session *s, uint64_t now_us, uint64_t limit_us);
 
 #endif
