@@ -74,9 +74,9 @@ static struct json_object *run_status(struct call *call)
 	return state_status(&stats);
 }
 
-static struct json_object *run_clients(struct call *call)
+static struct json_object *run_sessions(struct call *call)
 {
-	return answer_state(call, state_clients);
+	return answer_state(call, state_sessions);
 }
 
 static struct json_object *run_offloads(struct call *call)
@@ -123,9 +123,9 @@ static struct json_object *run_kick(struct call *call)
 	struct json_object *id, *o;
 
 	if (!json_object_object_get_ex(call->args, "session", &id) || !json_object_is_type(id, json_type_int))
-		return refuse(call, "\"session\" is missing or no number; \"clients\" lists the sessions");
+		return refuse(call, "\"session\" is missing or no number; \"sessions\" lists the sessions");
 	if (operator_kick(call->c->server, json_object_get_uint64(id)) < 0)
-		return refuse(call, "there is no session %" PRIu64 "; \"clients\" lists the sessions",
+		return refuse(call, "there is no session %" PRIu64 "; \"sessions\" lists the sessions",
 			json_object_get_uint64(id));
 	o = json_object_new_object();
 	json_add_count(o, "session", json_object_get_uint64(id));
@@ -184,7 +184,7 @@ static struct json_object *run_limit(struct call *call)
 	       : operator_limit_tenant(call->c->server, json_object_get_string(name), &l);
 	if (r < 0)
 		return refuse(call, "there is no such %s; \"%s\" lists them", id ? "session" : "tenant",
-			id ? "clients" : "tenants");
+			id ? "sessions" : "tenants");
 	o = json_object_new_object();
 	json_object_object_add(o, id ? "session" : "tenant", json_object_get(id ? id : name));
 	if (l.has_rate)
@@ -292,7 +292,7 @@ static const char *const region_only[] = {"region", NULL};
 
 static const struct command commands[] = {
 	{"status", false, none, run_status},
-	{"clients", false, none, run_clients},
+	{"sessions", false, none, run_sessions},
 	{"offloads", false, none, run_offloads},
 	{"regions", false, none, run_regions},
 	{"tenants", false, none, run_tenants},

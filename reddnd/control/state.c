@@ -301,7 +301,7 @@ struct json_object *state_status(const struct stats *st)
 	return status_json(st);
 }
 
-struct json_object *state_clients(const struct stats *st)
+struct json_object *state_sessions(const struct stats *st)
 {
 	struct json_object *list = json_object_new_array();
 

@@ -11,7 +11,7 @@
 #include <json-c/json.h>
 
 struct json_object *state_status(const struct stats *st);
-struct json_object *state_clients(const struct stats *st);
+struct json_object *state_sessions(const struct stats *st);
 struct json_object *state_offloads(const struct stats *st);
 struct json_object *state_regions(const struct stats *st);
 struct json_object *state_tenants(const struct stats *st);

@@ -107,7 +107,7 @@ bench() # OFFLOAD: loads it until it gets a signal
 
 sessions()
 {
-	reddnctl --json clients | grep -oE '"session":[0-9]+' | wc -l
+	reddnctl --json sessions | grep -oE '"session":[0-9]+' | wc -l
 }
 
 sessions_are() # N

@@ -36,7 +36,7 @@ done <"$work/client.log"
 # A tool that is at work ends, with the reason
 background bench.log "$REDDN" bench --port "$port" --timeout 100000 --count 1000000000 --keys <(printf 'alice\tfourth\n') "$address" "${names[0]}"
 bench=$child
-until_true reported clients 'any(c["requests"] > 10 for c in d)' || fail "no client" "$work/ctl.out" "$work/bench.log"
+until_true reported sessions 'any(c["requests"] > 10 for c in d)' || fail "no client" "$work/ctl.out" "$work/bench.log"
 make_table "$table" --replace <<<$'alice\tfifth'
 wait "$bench"
 [[ $? -eq 2 ]] || fail "the bench goes on" "$work/bench.log"

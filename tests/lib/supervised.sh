@@ -45,7 +45,7 @@ asked() # COMMAND EXPRESSION: prints one of python, of what "reddnctl COMMAND" a
 
 clients() # EXPRESSION: of the list d of clients
 {
-	asked clients "$1"
+	asked sessions "$1"
 }
 
 requests() # OFFLOAD: of its client, as the daemon has counted them

@@ -67,7 +67,7 @@ answers() # FILE
 kicked() # ENGINE
 {
 	background pinged.log "$REDDN" ping --port "$port" --timeout 100000 --count 100000 --interval 1000 "$address" "get.$1"
-	until_true reported clients "len(d) == 1 and d[0]['requests'] > 0" || fail "no client" "$work/pinged.log" "$work/reddnd.log"
+	until_true reported sessions "len(d) == 1 and d[0]['requests'] > 0" || fail "no client" "$work/pinged.log" "$work/reddnd.log"
 	ctl kick "$(value 'd[0]["session"]')" || fail "no kick" "$work/ctl.err"
 	wait "$child"
 	{
@@ -78,7 +78,7 @@ kicked() # ENGINE
 
 nobody()
 {
-	reported clients 'len(d) == 0'
+	reported sessions 'len(d) == 0'
 }
 
 scenario() # ENGINE
@@ -124,7 +124,7 @@ for engine in nic cpu; do
 	background "end.$engine" "$REDDN" ping --port "$port" --timeout 100000 --count 100000 --interval 1000 "$address" "get.$engine"
 	declare "end_$engine=$child"
 done
-becomes clients "clients of both engines" "len(d) == 2 and all(c['requests'] > 0 for c in d)"
+becomes sessions "clients of both engines" "len(d) == 2 and all(c['requests'] > 0 for c in d)"
 stop_reddnd
 for engine in nic cpu; do
 	of=end_$engine

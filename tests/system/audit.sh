@@ -92,8 +92,8 @@ becomes offloads "hits, misses, WQEs and bytes are counted" 'all(o["hits"] == 1 
 if [[ $mode == recycled ]]; then
 	background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" recycled
 	ping=$child
-	until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q '\"requests\": *[1-9]'" || fail "no client" "$work/ping.log"
-	becomes clients "of a recycled session only what can be seen" 'len(d) == 1 and "hits" not in d[0] and d[0]["wqes"] > 0 and d[0]["verdicts"] == 0'
+	until_true sh -c "'$REDDNCTL' --socket '$control' --json sessions | grep -q '\"requests\": *[1-9]'" || fail "no client" "$work/ping.log"
+	becomes sessions "of a recycled session only what can be seen" 'len(d) == 1 and "hits" not in d[0] and d[0]["wqes"] > 0 and d[0]["verdicts"] == 0'
 	becomes offloads "nor of a recycled offload" '[{"hits", "misses", "bytes_out"} & set(o) for o in d if o["offload"] == "recycled"] == [set()]'
 	kill "$ping"
 	wait "$ping"
@@ -215,7 +215,7 @@ verdict request "a request that is too short" '" bytes, not " in e["text"]'
 # not be the one
 late()
 {
-	until_true reported clients 'd == []' || fail "clients stay" "$work/ctl.out" "$work/reddnd.log"
+	until_true reported sessions 'd == []' || fail "clients stay" "$work/ctl.out" "$work/reddnd.log"
 	fault add delay "$1" --opcode read --at 1
 }
 
@@ -229,7 +229,7 @@ if ! executed patient; then
 	late 3000000
 	background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" patient
 	ping=$child
-	becomes clients "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
+	becomes sessions "and counted by kind of its session, which goes on" '[o["verdicts"] for o in d if o["verdicts_by_kind"]["time"] == o["verdicts"] == sum(o["verdicts_by_kind"].values()) and o["requests"] > 1] > [0]'
 	kill "$ping"
 	wait "$ping"
 	fault clear
@@ -336,7 +336,7 @@ becomes audit "refusals that come too often are counted" '[e["peer"] for e in d 
 
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
 ping=$child
-until_true sh -c "'$REDDNCTL' --socket '$control' --json clients | grep -q to_ns" || fail "no client" "$work/ping.log"
+until_true sh -c "'$REDDNCTL' --socket '$control' --json sessions | grep -q to_ns" || fail "no client" "$work/ping.log"
 configure_reddnd "$settings"
 python3 - "$control" "$here/../../docs/man/reddnctl.8" "$REDDNCTL" >"$work/schema.log" 2>&1 <<'END' || fail "members differ from reddnctl(8)" "$work/schema.log"
 import json, os, re, socket, subprocess, sys
@@ -354,7 +354,7 @@ def answer_of(*request):
     assert answer["ok"], (request, answer)
     return answer["result"]
 def client():
-    return ask("clients")[0]["session"]
+    return ask("sessions")[0]["session"]
 def hand_over():
     socket.send_fds(s, [b'{"command": "hand_over", "region": "handed"}\n'], [memory])
     return answer_of("hand_over")
@@ -397,7 +397,7 @@ for part in page.split("\n.It Cm ")[1:]:
     names, *rest = part.splitlines()
     for command in names.split(" , "):
         entries[command] = read_entry(list(rest))
-entries["top"] = ("list", entries["clients"][1] | entries["top"][1])
+entries["top"] = ("list", entries["sessions"][1] | entries["top"][1])
 entries["limit"] = ("list", entries["limit"][1])
 assert set(entries) >= {"status", "reload", "metrics"} | set(results), list(entries)
 

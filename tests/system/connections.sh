@@ -47,7 +47,7 @@ finishes() # OFFLOAD OPTIONS...
 
 session_of() # OFFLOAD
 {
-	ctl --json clients || fail "no clients" "$work/ctl.err"
+	ctl --json sessions || fail "no clients" "$work/ctl.err"
 	value "[c['session'] for c in d if c['offload'] == '$1'][0]"
 }
 
@@ -55,7 +55,7 @@ session_of() # OFFLOAD
 begins()
 {
 	bench "$1" --seconds 800 "${@:2}"
-	becomes clients "$1: one session of four connections" \
+	becomes sessions "$1: one session of four connections" \
 		"len(d) == 1 and d[0]['connections'] == 4 and d[0]['depth'] == 32 and d[0]['requests'] > 100"
 	session=$(session_of "$1")
 }
@@ -103,7 +103,7 @@ for offload in "${offloads[@]}"; do
 	sleep 0.5
 	session_requests()
 	{
-		{ ctl --json clients && value "d[0]['requests']"; } || fail "no requests of session $session" "$work/ctl.out" "$work/ctl.err" "$work/run.log"
+		{ ctl --json sessions && value "d[0]['requests']"; } || fail "no requests of session $session" "$work/ctl.out" "$work/ctl.err" "$work/run.log"
 	}
 	# the time begins before the first look and ends after the second: what happens between is in it
 	from=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
@@ -126,11 +126,11 @@ for offload in "${offloads[@]}"; do
 	kills=$((${kills:-0} + 1))
 	kill -9 "$(daemon)"
 	until_true taken_over "$kills" || fail "nobody takes over" "$work/run.log"
-	becomes clients "$offload: the next daemon has one session of four connections" \
+	becomes sessions "$offload: the next daemon has one session of four connections" \
 		"len(d) == 1 and d[0]['session'] == $session and d[0]['connections'] == 4 and d[0]['rate'] == 100000"
 	goes_on()
 	{
-		ctl --json clients && [[ $(value "d[0]['requests']") -gt $((before + 100)) ]]
+		ctl --json sessions && [[ $(value "d[0]['requests']") -gt $((before + 100)) ]]
 	}
 	before=$(session_requests)
 	until_true goes_on || fail "$offload: it does not go on" "$work/run.log"

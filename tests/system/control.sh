@@ -107,7 +107,7 @@ holds "regions" 'len(d) == 1 and d[0]["max_key"] == 64 and d[0]["path"].endswith
 
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" one
 ping=$child
-until_true sh -c "'$REDDNCTL' --socket '$control' clients | grep -q ' one '" || fail "no client" "$work/ping.log"
+until_true sh -c "'$REDDNCTL' --socket '$control' sessions | grep -q ' one '" || fail "no client" "$work/ping.log"
 top_sees()
 {
 	ctl --json --interval 1 --count 2 top || return
@@ -120,7 +120,7 @@ ok "top sees the client work"
 ctl --by offloads --sort offload --count 1 top || fail "top of offloads" "$work/ctl.err"
 [[ $(awk 'NR == 2 { print $1, $2 }' "$work/ctl.out") == 'one hash_get' ]] || fail "top of offloads" "$work/ctl.out"
 ctl --by tables --count 1 top && fail "top of what there is not"
-grep -q 'clients, offloads or tenants' "$work/ctl.err" || fail "no words" "$work/ctl.err"
+grep -q 'sessions, offloads or tenants' "$work/ctl.err" || fail "no words" "$work/ctl.err"
 ctl --sort COLOUR --count 1 top && fail "a column that there is not"
 python3 - "$REDDNCTL" "$control" <<'END' || fail "the keys of top"
 # on a terminal: views, columns, and the end; what is shown after a key, without the escapes
@@ -155,7 +155,7 @@ press(b"r", "by P50, reversed")
 press(b"o", "PROGRAM")
 press(b"t", "REFUSED")
 press(b"p", "paused")
-press(b"c", "SESSION ")
+press(b"s", "SESSION ")
 os.write(fd, b"q")
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 END
@@ -177,14 +177,14 @@ holds "reload reports the offloads in force" '[o["offload"] for o in d] == ["one
 ok "new clients get the new catalog"
 alone()
 {
-	ctl --json clients && [[ $(value 'len(d) == 1 and d[0]["current"] == False and d[0]["requests"] > 0') == True ]]
+	ctl --json sessions && [[ $(value 'len(d) == 1 and d[0]["current"] == False and d[0]["requests"] > 0') == True ]]
 }
 until_true alone || fail "the old session lost its catalog" "$work/ctl.out" "$work/reddnd.log"
 ok "the old session keeps its catalog"
 before=$(value 'd[0]["requests"]')
 served_since()
 {
-	ctl --json clients && [[ $(value "d[0]['requests'] > $before") == True ]]
+	ctl --json sessions && [[ $(value "d[0]['requests'] > $before") == True ]]
 }
 until_true served_since || fail "the old session is not served" "$work/ctl.out" "$work/ctl.err"
 ok "and is served"
@@ -213,7 +213,7 @@ until_true grep -q '1 regions, 1 offloads; sessions go on' "$work/reddnd.log" ||
 [[ $(get one) == wonder ]] || fail "SIGHUP does not reload" "$work/get.log" "$work/reddnd.log"
 ok "SIGHUP reloads as well"
 
-ctl --json clients || fail "no clients"
+ctl --json sessions || fail "no clients"
 session=$(value 'd[0]["session"]')
 ctl kick "$session" || fail "no kick" "$work/ctl.err"
 wait "$ping" && fail "the client was not disconnected" "$work/ping.log"

@@ -55,7 +55,7 @@ begins()
 	background "$1" "$ENDLESS" one "$address" "$port" "${@:2}"
 	until_true grep -q '^session' "$work/$1" || fail "no session" "$work/$1" "$work/reddnd.log"
 	in_loop="any(c['session'] == $(sed -n 's/^session //p' "$work/$1") and c['iterations'] > 1000 for c in d)"
-	becomes clients "${*:2}: in the loop" "$in_loop"
+	becomes sessions "${*:2}: in the loop" "$in_loop"
 }
 
 # ends LOG WORDS: the client ends with WORDS as the reason
@@ -200,7 +200,7 @@ ctl kick "$(sed -n 's/^session //p' "$work/one.log")" || fail "kick" "$work/ctl.
 ends one.log 'lost after 0 answers, 5: .*the server ended session [0-9]+: the administrator ended it'
 begins one.log patient "$circle" 1
 kill_hard "$child"
-becomes clients "a client is killed in the middle of a loop" 'all(c["offload"] != "patient" for c in d)'
+becomes sessions "a client is killed in the middle of a loop" 'all(c["offload"] != "patient" for c in d)'
 
 # ---- loops that do not end ----------------------------------------------------------------
 
@@ -249,7 +249,7 @@ begins one.log patient "$circle" 1
 in_loop=$child
 configure_reddnd "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")"
 ctl reload || fail "reload" "$work/ctl.err"
-becomes clients "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
+becomes sessions "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
 ask while-recycled b 8 16
 kill "$in_loop"
 wait "$in_loop"
@@ -304,14 +304,14 @@ taken_over() # N: so many daemons have gone on with what was left
 }
 for generation in 1 2 3; do
 	for mode in "${modes[@]}"; do
-		becomes clients "list-endless$mode: answers before kill $generation" \
+		becomes sessions "list-endless$mode: answers before kill $generation" \
 			"any(c['offload'] == 'list-endless$mode' and c['requests'] >= 8 * $generation and c['iterations'] > 0 for c in d)"
 	done
 	kill -9 "$(pgrep -P "$(program_of "$reddnd")")"
 	until_true taken_over "$generation" || fail "nobody takes over" "$work/run.log"
 done
 for mode in "${modes[@]}"; do
-	becomes clients "list-endless$mode: answers after three kills" \
+	becomes sessions "list-endless$mode: answers after three kills" \
 		"any(c['offload'] == 'list-endless$mode' and c['requests'] >= 40 for c in d)"
 done
 kill "$reddnd"

@@ -28,7 +28,7 @@ serve_supervised
 served() # OFFLOAD N COMMAND...: $child, when N sessions have been answered
 {
 	background "$1.log" "${@:3}"
-	until_true reported clients "sum(s['offload'] == '$1' and s['requests'] > 0 for s in d) == $2" ||
+	until_true reported sessions "sum(s['offload'] == '$1' and s['requests'] > 0 for s in d) == $2" ||
 		fail "the client of $1 is not served" "$work/$1.log" "$work/run.log"
 }
 
@@ -45,7 +45,7 @@ charged() # CHARGES
 limits() # prints those of the tenant and of the client of the NIC
 {
 	ctl --json tenants && value "d[0]['rate']"
-	ctl --json clients && value "[s['rate'] for s in d if s['offload'] == 'nic']"
+	ctl --json sessions && value "[s['rate'] for s in d if s['offload'] == 'nic']"
 }
 
 limited()
@@ -72,7 +72,7 @@ goes_on() # the client of the NIC is answered
 served timed 1 "$REDDN" ping --port "$port" --timeout 100000 --interval 86400000 --count 2 "$address" timed
 timed_client=$child
 ctl limit everyone --rate 1000000 || fail "no limit of the tenant" "$work/ctl.err"
-ctl --json clients
+ctl --json sessions
 ctl limit "$(value "d[0]['session']")" --rate 3000 || fail "no limit of the session" "$work/ctl.err"
 until_true limited || fail "the limits are not in force: $(limits)" "$work/run.log"
 alone=$(charges)
@@ -85,7 +85,7 @@ kills() # the clients of the CPU, whose process is $cpu_clients, go on as well
 	until_true taken_over $over || fail "nobody takes over" "$work/run.log"
 	until_true charged "$with_both" || fail "charges are left, or lost: $(charges), not $with_both" "$work/run.log"
 	alive "$cpu_clients" || fail "the clients of the CPU have ended" "$work/cpu.log" "$work/run.log"
-	reported clients "any(s['offload'] == 'timed' for s in d)" || fail "a session with a budget has ended" "$work/run.log"
+	reported sessions "any(s['offload'] == 'timed' for s in d)" || fail "a session with a budget has ended" "$work/run.log"
 	goes_on
 	until_true limited || fail "the limits are forgotten: $(limits)" "$work/run.log"
 }

@@ -100,7 +100,7 @@ get cpu land
 get nic land
 alive "$last" || fail "a reload ends a session" "$work/ping.log" "$work/reddnd.log"
 ok "a session outlives a reload"
-ctl --json clients
+ctl --json sessions
 number=$(value "[s['session'] for s in d if s['offload'] == 'cpu'][-1]")
 ctl kick "$number"
 wait "$last" && fail "a client that was kicked goes on" "$work/ping.log"

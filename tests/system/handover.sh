@@ -115,11 +115,11 @@ gets users || fail "the file is not served" "$work/get.log" "$work/reddnd.log"
 ok "what is handed over is served at once"
 background bench.log "$REDDN" bench --port "$port" --timeout 100000 --count 1000000000 --verify --keys <(printf 'alice\tusers\n') "$address" users
 bench=$child
-becomes clients "a client is served" "any(c['offload'] == 'users' and c['requests'] > 100 for c in d)"
+becomes sessions "a client is served" "any(c['offload'] == 'users' and c['requests'] > 100 for c in d)"
 dies "$owner"
-ctl --json clients || fail "no clients"
+ctl --json sessions || fail "no clients"
 before=$(value '[c["requests"] for c in d if c["offload"] == "users"][0]')
-becomes clients "it is served when the owner is dead" "any(c['offload'] == 'users' and c['requests'] > $before + 1000 for c in d)"
+becomes sessions "it is served when the owner is dead" "any(c['offload'] == 'users' and c['requests'] > $before + 1000 for c in d)"
 
 owns second.log users take
 load_table "$file" <<<$'bob\tbuilder'

@@ -49,7 +49,7 @@ excess() # what there is and the ledger does not name, of all programs
 as_it_was()
 {
 	excess >"$work/excess"
-	cmp -s "$work/excess" "$work/others" && [[ $(asked clients 'len(d)') == 1 ]]
+	cmp -s "$work/excess" "$work/others" && [[ $(asked sessions 'len(d)') == 1 ]]
 }
 
 died_or_rests()

@@ -67,7 +67,7 @@ rests() # TENANT: for a while it is asked for nothing, or gets nothing
 
 session_of() # OFFLOAD: the number of a session
 {
-	ctl --json clients || fail "no clients" "$work/ctl.err"
+	ctl --json sessions || fail "no clients" "$work/ctl.err"
 	value "[c['session'] for c in d if c['offload'] == '$1'][0]"
 }
 
@@ -233,7 +233,7 @@ for offload in "${modes[@]}"; do
 	ok "$offload: the limits are lifted"
 	kill "$child"
 	wait "$child" 2>/dev/null
-	until_true sh -c "! '$REDDNCTL' --socket '$control' clients | grep -q ' $offload '" || fail "the session stays"
+	until_true sh -c "! '$REDDNCTL' --socket '$control' sessions | grep -q ' $offload '" || fail "the session stays"
 done
 
 # wrong arguments

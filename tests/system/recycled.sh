@@ -50,7 +50,7 @@ on_cpu() # PID: nanoseconds it has run
 
 connects() # OFFLOAD: a client of it gets replies
 {
-	until_true reported clients "any(c['offload'] == '$1' and c['requests'] > 0 for c in d)" ||
+	until_true reported sessions "any(c['offload'] == '$1' and c['requests'] > 0 for c in d)" ||
 		fail "the benchmark gets no replies" "$work/bench.log" "$work/ctl.out" "$work/reddnd.log"
 }
 
@@ -111,7 +111,7 @@ rests() # the NIC
 for _ in {1..5}; do
 	background bench.log "$REDDN" bench --timeout 100000 --depth 16 --seconds 800 --verify --keys "$work/data.tsv" "$address" table
 	bench=$child
-	until_true reported clients "any(c['requests'] > 500 for c in d)" || fail "no replies" "$work/bench.log" "$work/reddnd.log"
+	until_true reported sessions "any(c['requests'] > 500 for c in d)" || fail "no replies" "$work/bench.log" "$work/reddnd.log"
 	session=$(python3 -c "import json; print(json.load(open('$work/ctl.out'))[0]['session'])")
 	qpn=$("${BASH_SOURCE[0]%/*}/ledger-read.py" "$daemon" qpn "$session" 0) || fail "no number of the reply queue"
 	stop_program "$daemon"

@@ -130,7 +130,7 @@ gets bad || fail "the same file without a link is not served" "$work/get.log" "$
 printf 'alice\tbad\n' >"$data/keys"
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
-until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 ctl limit --rate 54321 everyone || fail "no limit" "$work/ctl.err"
 truncate -s 0 "$data/bad"
 wait "$stay" && fail "a session on a file that is gone goes on" "$work/stay.log"
@@ -143,7 +143,7 @@ reported tenants '[t["rate"] for t in d] == [54321]' || fail "a limit is forgott
 named_table other
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
-until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 cp "$data/other" "$data/bad"
 wait "$stay" && fail "a session on a file that was overwritten goes on" "$work/stay.log"
 until_true grep -q 'region bad cannot be served: file .* has been overwritten with another table' "$work/reddnd.log" ||
@@ -167,11 +167,11 @@ gets bad || fail "a new file in place of a removed one" "$work/get.log"
 named_table other
 background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
-until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 configure "${settings/"$data/bad"/"$data/other"}"
 truncate -s 0 "$data/bad"
 wait "$stay" && fail "a session on a file of an earlier configuration goes on" "$work/stay.log"
-until_true reported clients 'len(d) == 0' || fail "the session does not end" "$work/ctl.out"
+until_true reported sessions 'len(d) == 0' || fail "the session does not end" "$work/ctl.out"
 good_serves "a file of an earlier configuration was cut"
 ok "a session ends when a file is cut that is no region any more"
 
@@ -246,7 +246,7 @@ states "the new one is another" serving
 # a session that takes a length from the file goes on, whatever the configuration is by then
 background stay.log "$IDLE_CLIENTS" "$address" "$port" use "" 1 1 "$work/never"
 stay=$child
-until_true reported clients 'len(d) == 1' || fail "no session" "$work/stay.log"
+until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 regions=$(writable "$memory/words")
 reload_to put
 states "nothing is stored that an earlier session relies on" disabled

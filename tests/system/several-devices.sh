@@ -101,7 +101,7 @@ state_is() # COMMAND EXPRESSION VALUE
 
 requests() # DEVICE OFFLOAD: of its client, as the daemon has counted them
 {
-	state clients "max(o['requests'] for o in d if o['device'] == '$1' and o['offload'] == '$2')" || echo 0
+	state sessions "max(o['requests'] for o in d if o['device'] == '$1' and o['offload'] == '$2')" || echo 0
 }
 
 more_requests() # DEVICE OFFLOAD N
@@ -119,7 +119,7 @@ expect_work b/mlx5_0 b/mlx5_1
 [[ $(objects | awk '/^b.mlx5_2[.]/ { n += $2 } END { print n + 0 }') -eq 0 ]] || fail "the third device has something" <(objects)
 ok "the region is registered with both, and the device that is not served has nothing"
 
-until_true state_is clients 'len(d)' 0 || fail "clients that have left are still there" "$work/run.log"
+until_true state_is sessions 'len(d)' 0 || fail "clients that have left are still there" "$work/run.log"
 bench first.log "$first" kept
 on_first=$child
 until_true more_requests mlx5_0 kept 10 || fail "the client of the first device gets no answers" "$work/first.log" "$work/run.log"
@@ -128,9 +128,9 @@ on_second=$child
 until_true more_requests mlx5_1 armed 10 || fail "the client of the second device gets no answers" "$work/second.log" "$work/run.log"
 state_is status '[d["device"]] + [(o["device"], o["state"], o["sessions"]) for o in d["devices"]]' \
 	"['mlx5_0, mlx5_1', ('mlx5_0', 'serving', 1), ('mlx5_1', 'serving', 1)]" || fail "the status is $(state status d)"
-state_is clients '[(o["session"] > 6, o["device"]) for o in d]' "[(True, 'mlx5_0'), (True, 'mlx5_1')]" || fail "the clients are $(state clients d)"
-ctl clients >"$work/clients"
-grep -q '^DEVICE  *SESSION ' "$work/clients" || fail "the list of clients does not name the devices" "$work/clients"
+state_is sessions '[(o["session"] > 6, o["device"]) for o in d]' "[(True, 'mlx5_0'), (True, 'mlx5_1')]" || fail "the clients are $(state sessions d)"
+ctl sessions >"$work/sessions"
+grep -q '^DEVICE  *SESSION ' "$work/sessions" || fail "the list of sessions does not name the devices" "$work/sessions"
 ctl status >"$work/status"
 grep -q '^mlx5_1  *serving  *1  *[0-9.]* [KM]iB  *16.0 MiB' "$work/status" || fail "the status has no table of devices" "$work/status"
 ctl metrics >"$work/metrics"
@@ -296,7 +296,7 @@ ok "a reload disturbs no client, and no device comes or goes with it"
 
 only_first()
 {
-	[[ $(state clients 'sorted({o["device"] for o in d})') == "['mlx5_0']" ]]
+	[[ $(state sessions 'sorted({o["device"] for o in d})') == "['mlx5_0']" ]]
 }
 
 before=$(requests mlx5_0 kept)

@@ -197,7 +197,7 @@ ok "a half-open session ends"
 stay 4.log b one 16
 idle=$child
 # only then it has completed its connection
-until_true reported clients "any(c['requests'] > 0 for c in d)" || fail "the client is not served" "$work/4.log" "$work/reddnd.log"
+until_true reported sessions "any(c['requests'] > 0 for c in d)" || fail "the client is not served" "$work/4.log" "$work/reddnd.log"
 kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
 sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"

@@ -39,8 +39,8 @@ static const struct table_column device_columns[] = {
 	{"arena_size", "ARENA", TABLE_BYTES},
 	{"left_out", "NOTE", TABLE_TEXT},
 };
-static const struct table_column client_columns[] = {
-	{"device", "DEVICE", TABLE_TEXT}, /* the first one: see ctl_clients() */
+static const struct table_column session_columns[] = {
+	{"device", "DEVICE", TABLE_TEXT}, /* the first one: see ctl_sessions() */
 	{"session", "SESSION", TABLE_COUNT},
 	{"peer", "CLIENT", TABLE_TEXT},
 	{"tenant", "TENANT", TABLE_TEXT},
@@ -152,13 +152,13 @@ int ctl_status(struct control *l, const struct ctl_options *o, const char *arg)
 	return 0;
 }
 
-static bool differ_in_device(struct json_object *clients)
+static bool differ_in_device(struct json_object *sessions)
 {
 	const char *first = NULL;
 
-	for (size_t i = 0; i < json_object_array_length(clients); i++) {
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
 		const char *device = json_object_get_string(
-			json_object_object_get(json_object_array_get_idx(clients, i), "device"));
+			json_object_object_get(json_object_array_get_idx(sessions, i), "device"));
 
 		if (first && device && strcmp(first, device) != 0)
 			return true;
@@ -167,13 +167,13 @@ static bool differ_in_device(struct json_object *clients)
 	return false;
 }
 
-int ctl_clients(struct control *l, const struct ctl_options *o, const char *arg)
+int ctl_sessions(struct control *l, const struct ctl_options *o, const char *arg)
 {
-	struct json_object *clients = control_call(l, control_request("clients"));
-	unsigned from = clients && differ_in_device(clients) ? 0 : 1;
+	struct json_object *sessions = control_call(l, control_request("sessions"));
+	unsigned from = sessions && differ_in_device(sessions) ? 0 : 1;
 
 	(void)arg;
-	return print_list(o, clients, client_columns + from, COUNT(client_columns) - from);
+	return print_list(o, sessions, session_columns + from, COUNT(session_columns) - from);
 }
 
 int ctl_offloads(struct control *l, const struct ctl_options *o, const char *arg)
@@ -235,7 +235,7 @@ int ctl_kick(struct control *l, const struct ctl_options *o, const char *arg)
 
 	if (number_parse(arg, 0, UINT64_MAX, &id))
 		return TOOL_FAIL(
-			EX_USAGE, "\"%s\" is no session number; \"reddnctl clients\" lists them", arg);
+			EX_USAGE, "\"%s\" is no session number; \"reddnctl sessions\" lists them", arg);
 	json_object_object_add(r, "session", json_object_new_uint64(id));
 	result = control_call(l, steal_ptr(&r));
 	if (!result)

@@ -21,7 +21,7 @@ struct ctl_options {
 
 /** @arg: the argument of kick, limit and hand-over, NULL for the others. */
 int ctl_status(struct control *l, const struct ctl_options *o, const char *arg);
-int ctl_clients(struct control *l, const struct ctl_options *o, const char *arg);
+int ctl_sessions(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_offloads(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_regions(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_tenants(struct control *l, const struct ctl_options *o, const char *arg);

@@ -26,7 +26,7 @@ struct command {
 /* The first one is the default */
 static const struct command commands[] = {
 	{{"status", NULL, "state of the daemon, and its counters", "  reddnctl status\n"}, "", ctl_status},
-	{{"clients", NULL, "list sessions", "  reddnctl clients --json\n"}, "", ctl_clients},
+	{{"sessions", NULL, "list sessions", "  reddnctl sessions --json\n"}, "", ctl_sessions},
 	{{"offloads", NULL, "list offloads", "  reddnctl offloads\n"}, "", ctl_offloads},
 	{{"regions", NULL, "list data regions", "  reddnctl regions\n"}, "", ctl_regions},
 	{{"tenants", NULL, "list tenants, their quotas and usage", "  reddnctl tenants --json\n"}, "",
@@ -79,7 +79,7 @@ static const char options_text[] =
 	"  -F, --file PATH        hand-over: the file, such as /proc/PID/fd/N for a memfd\n"
 	"  -f, --follow           audit: continue with new events\n"
 	"  -i, --interval SECONDS top: seconds between rounds (default 1)\n"
-	"  -B, --by WHAT          top: clients, offloads or tenants (default clients)\n"
+	"  -B, --by WHAT          top: sessions, offloads or tenants (default sessions)\n"
 	"  -S, --sort COLUMN      top: by the column with that heading (default REQUESTS/S)\n"
 	"  -n, --count N          top: number of rounds (default: until interrupted)\n"
 	"  -h, --help             show this help, or that of the command\n"
@@ -93,7 +93,7 @@ static void usage(void)
 	subcommands_list(&subcommands, 15);
 	printf("\n%s", options_text);
 	help_examples(stdout, "  reddnctl top --interval 5\n"
-			      "  reddnctl clients --json\n"
+			      "  reddnctl sessions --json\n"
 			      "  reddnctl limit everyone --rate 10000\n");
 }
 

@@ -34,7 +34,7 @@ enum { ROW_SPARK = 12 };
 		"last_p99", "LAST P99", TABLE_TEXT                                                           \
 	}
 
-static const struct table_column client_columns[] = {
+static const struct table_column session_columns[] = {
 	{"session", "SESSION", TABLE_COUNT},
 	{"peer", "CLIENT", TABLE_TEXT},
 	{"tenant", "TENANT", TABLE_TEXT},
@@ -81,7 +81,7 @@ struct view {
 	unsigned ncolumns;
 };
 static const struct view views[] = {
-	{'c', "clients", "session", client_columns, COUNT(client_columns)},
+	{'s', "sessions", "session", session_columns, COUNT(session_columns)},
 	{'o', "offloads", "offload", offload_columns, COUNT(offload_columns)},
 	{'t', "tenants", "tenant", tenant_columns, COUNT(tenant_columns)},
 };
@@ -305,7 +305,7 @@ static int set_view(struct top *t, const struct ctl_options *o)
 		if (!o->by || strcmp(o->by, views[i].name) == 0)
 			v = v ? v : &views[i];
 	if (!v)
-		return TOOL_FAIL(EX_USAGE, "--by \"%s\": clients, offloads or tenants", o->by);
+		return TOOL_FAIL(EX_USAGE, "--by \"%s\": sessions, offloads or tenants", o->by);
 	choose(t, v);
 	for (unsigned c = 0; o->sort && c <= v->ncolumns; c++) {
 		if (c == v->ncolumns)
