@@ -116,9 +116,11 @@ char *text_as_utf8(const char *s)
 }
 
 /* C0, DEL, and C1 (U+0080 to U+009F) */
-static bool is_control(const uint8_t *p)
+size_t text_control(const uint8_t *p, size_t len)
 {
-	return p[0] < ' ' || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
+	if (len > 0 && (p[0] < ' ' || p[0] == 0x7f))
+		return 1;
+	return len > 1 && p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
 }
 
 char *text_clean(char *s)
@@ -129,7 +131,7 @@ char *text_clean(char *s)
 		uint8_t *p = (uint8_t *)s + i;
 		size_t bytes = text_utf8(p, len - i);
 
-		if (!bytes || is_control(p)) {
+		if (!bytes || text_control(p, len - i)) {
 			bytes = bytes ? bytes : 1;
 			memset(p, '?', bytes);
 		}

@@ -24,6 +24,10 @@ const char *text_hint(char hint[TEXT_HINT], const char *word, const char *const 
 /** Bytes of the character of UTF-8 at @p, which has @len bytes; 0: there is none. */
 size_t text_utf8(const uint8_t *p, size_t len);
 
+/** Bytes of the control character at @p, which has @len bytes; 0: another one is there, or none. These are
+ * C0, DEL, and C1, which UTF-8 has in two bytes: a terminal may obey all of them. */
+size_t text_control(const uint8_t *p, size_t len);
+
 /** A copy of @s with U+FFFD for each byte that is not UTF-8; the caller frees it. NULL: no memory. */
 char *text_as_utf8(const char *s);
 

@@ -320,6 +320,8 @@ int records_next(struct records_reader *r, struct record_text *rec)
 
 static void write_escaped(FILE *f, const uint8_t *p, size_t len)
 {
+	size_t control;
+
 	for (size_t i = 0; i < len; i++) {
 		switch (p[i]) {
 		case '\t':
@@ -338,10 +340,11 @@ static void write_escaped(FILE *f, const uint8_t *p, size_t len)
 			fputs("\\\\", f);
 			break;
 		default:
-			if (p[i] < 0x20 || p[i] == 0x7f)
-				fprintf(f, "\\x%02x", p[i]);
-			else
+			control = text_control(p + i, len - i);
+			if (control == 0)
 				putc(p[i], f);
+			for (; control > 0; control--, i += control > 0)
+				fprintf(f, "\\x%02x", p[i]);
 		}
 	}
 }
@@ -359,7 +362,7 @@ static bool is_utf8(const uint8_t *p, size_t len)
 bool records_is_text(const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (p[i] < 0x20 || p[i] == 0x7f)
+		if (text_control(p + i, len - i))
 			return false;
 	return is_utf8(p, len);
 }
@@ -381,7 +384,9 @@ void records_write_member(FILE *f, const char *name, const uint8_t *p, size_t le
 			fputs("\\n", f);
 		else if (p[i] == '\t')
 			fputs("\\t", f);
-		else if (p[i] < 0x20 || p[i] == 0x7f)
+		else if (text_control(p + i, len - i) == 2)
+			fprintf(f, "\\u%04x", p[++i]);
+		else if (text_control(p + i, len - i))
 			fprintf(f, "\\u%04x", p[i]);
 		else
 			putc(p[i], f);

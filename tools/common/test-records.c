@@ -159,6 +159,30 @@ static void test_bounds(void **state)
 	fclose(f);
 }
 
+static void test_controls(void **state)
+{
+	static const char *const written[] = {[RECORDS_TSV] = "a\\x1b\\x7f\\xc2\\x9b1m\xc2\xa0\n",
+		[RECORDS_JSON] = "{\"key\": \"a\\u001b\\u007f\\u009b1m\xc2\xa0\"}\n"};
+	static const uint8_t key[] = "a\x1b\x7f\xc2\x9b"
+				     "1m\xc2\xa0";
+
+	(void)state;
+	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
+		char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		records_write(f, (enum records_format)format,
+			&(struct record_text){.key = key, .key_len = sizeof(key) - 1});
+		fclose(f);
+		assert_string_equal(text, written[format]);
+		free(text);
+	}
+	assert_true(records_is_text((const uint8_t *)"a\xc2\xa0", 3));
+	assert_false(records_is_text((const uint8_t *)"a\xc2\x9b", 3));
+	assert_false(records_is_text((const uint8_t *)"a\x1b", 2));
+}
+
 /* Whatever bytes are written are read back, in both formats. */
 static void test_round_trip(void **state)
 {
@@ -217,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_tsv),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_controls),
 		cmocka_unit_test(test_round_trip),
 	};
 
