@@ -8,7 +8,7 @@
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/count.h"
-#include "reddnd/session/faults.h"
+#include "reddnd/session/queues.h"
 #include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"

@@ -6,7 +6,6 @@
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/rnic/stamps.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/faults.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"
 

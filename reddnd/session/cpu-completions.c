@@ -28,7 +28,7 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 		number, c->bytes, len);
 }
 
-/* The same words as for a NIC (faults.c). A request that was wrong before has the last word; a short one is
+/* The same words as for a NIC (queues.c). A request that was wrong before has the last word; a short one is
  * still executed, so what fails may be before it, unless that is only flushed */
 static void judge(const struct session *s, const struct rnic_plain_completion *c)
 {

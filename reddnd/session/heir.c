@@ -4,7 +4,6 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/posting.h"
 #include "reddnd/session/queues.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queues.h - the queues of a session: in one block of the arena, which its layout divides.
+ * queues.h - the queues of a session: in one block of the arena, which its layout divides. They are made,
+ * connected, started and stopped, and error CQEs and events of them become verdicts.
  */
 #ifndef SESSION_QUEUES_H
 #define SESSION_QUEUES_H
@@ -51,5 +52,13 @@ uint32_t session_qpn(const struct session *s, unsigned part);
 /** A recycled session: instances that its recycler has re-armed, a section's slots at a time. 0 for any
  * other. */
 uint64_t session_recycled(const struct session *s);
+
+/** Writes to @v what error CQE @cqe of queue @part means. If it is only flushed, looks for the cause in all
+ * queues. */
+void session_fault(struct session *s, unsigned part, const struct rnic_cqe *cqe, struct verdict *v);
+
+/** Takes the event with @cookie (see cookies, without the session) and asks for the next one. 0; or positive:
+ * @v describes the fault. */
+int session_event(struct session *s, unsigned cookie, struct verdict *v);
 
 #endif

@@ -4,12 +4,11 @@
  * several connections that are one together (REDDN_REQ_JOIN of wire.h). How it begins and ends; the headers
  * beside this one hold what happens in between:
  *
- *   queues.h     makes and destroys the queues
+ *   queues.h     makes and destroys the queues; turns their error CQEs and events into verdicts
  *   cpu.h        executes requests itself, for an offload that the NIC does not run
  *   heir.h       takes over a session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
  *   count.h      takes completions, counts what finished, arms it again; finds what is silent
- *   faults.h     turns error CQEs and events of queues into verdicts
  *   posting.h    posts RECVs as far as limits allow
  *
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -

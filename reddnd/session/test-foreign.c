@@ -4,8 +4,8 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/session/faults.h"
 #include "reddnd/session/foreign.h"
+#include "reddnd/session/queues.h"
 #include "reddnd/session/session.h"
 
 #include <errno.h>
