@@ -27,7 +27,8 @@ struct check {
 	uint8_t *image[CHAIN_MAX_QUEUES]; /* with its relocations */
 	/* the schedule */
 	uint32_t enabled[CHAIN_MAX_QUEUES], at[CHAIN_MAX_QUEUES], cqes[CHAIN_MAX_QUEUES];
-	uint8_t *bytes; /* of the loop's ring */
+	uint8_t *bytes;                                   /* of the loop's ring */
+	const struct chain_step **step[CHAIN_MAX_QUEUES]; /* by WQEBB */
 };
 
 static struct pool_of_cases *cases;
@@ -138,7 +139,8 @@ static struct nic_wqe wqe_at(struct check *c, unsigned q, uint32_t wqebb)
 		.at = wqebb * CHAIN_WQEBB,
 		.ds = c->image[q][wqebb * CHAIN_WQEBB + WQE_DSCOUNT],
 		.by.queue = (uint8_t)q,
-		.reply = q == 0};
+		.reply = q == 0,
+		.local = c->step[q][wqebb] ? c->step[q][wqebb]->local : NULL};
 }
 
 static bool each_wqe(struct check *c, bool (*f)(struct check *, const struct nic_wqe *))
@@ -299,8 +301,13 @@ static bool lay_out_loop(struct check *c)
 /* Every WQE of the ring, in turn */
 static bool each_of_ring(struct check *c, bool (*f)(struct nic *, const struct nic_wqe *))
 {
+	const struct chain_desc *d = c->p->loop;
+
 	for (uint32_t at = 0; at < c->ring->size;) {
+		unsigned s =
+			chain_loop_step(d, &c->p->loop_info, c->p->loop_ring, (uint16_t)(at / CHAIN_WQEBB));
 		struct nic_wqe w = {.in = c->ring,
+			.local = s < d->nsteps ? d->steps[s].local : NULL,
 			.at = at,
 			.ds = c->bytes[at + WQE_DSCOUNT],
 			.by = {.queue = LOOP_QUEUE, .alone = true},
@@ -395,6 +402,25 @@ static void add_regions(struct check *c)
 	c->slot = nic_add(&c->nic, &(struct space){.kind = SPACE_SLOT, .size = p->reply_max, .name = "slot"});
 }
 
+/* The steps that the WQEs of queue @q were made of, for what is declared of their lengths */
+static void find_steps(struct check *c, unsigned q)
+{
+	const struct chain_queue *iq = &c->p->image->queue[q];
+	const struct chain_desc *d = c->p->desc;
+	unsigned s = 0;
+
+	c->step[q] = calloc(iq->wqebbs + 1u, sizeof(*c->step[q]));
+	if (!c->step[q])
+		abort();
+	for (uint32_t w = 0; w < iq->wqebbs; w++) {
+		if (!iq->starts[w])
+			continue;
+		while (s < d->nsteps && d->steps[s].queue != q)
+			s++;
+		c->step[q][w] = s < d->nsteps ? &d->steps[s++] : NULL;
+	}
+}
+
 static void add_own(struct check *c)
 {
 	const struct chain_image *img = c->p->image;
@@ -406,6 +432,7 @@ static void add_own(struct check *c)
 		c->image[q] = malloc(img->queue[q].wqebbs * CHAIN_WQEBB + 8u);
 		if (!c->image[q])
 			abort();
+		find_steps(c, q);
 	}
 	c->scratch = own(c, "scratch", img->scratch_size);
 	if (!c->p->loop)
@@ -466,8 +493,10 @@ bool image_check(const struct program *p, const struct program_target *target, c
 	add_regions(&c);
 	add_own(&c);
 	fine = fill_shared(&c) && calls(&c);
-	for (unsigned q = 0; q < p->image->nqueues; q++)
+	for (unsigned q = 0; q < p->image->nqueues; q++) {
 		free(c.image[q]);
+		free(c.step[q]);
+	}
 	free(c.memory);
 	free(c.bytes);
 	return fine;

@@ -333,6 +333,38 @@ static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *f
 	return true;
 }
 
+/*
+ * A length of `least` to `most` at which nothing looks when the chain runs: in each case it is the program's,
+ * and one of these, or all of it comes from a region, with nothing above it. Of one up to `most` the chain
+ * looks at the length first.
+ */
+static bool check_declared(
+	struct nic *n, const struct nic_wqe *w, unsigned at, const struct chain_place *said)
+{
+	const struct word_case *seen[2 * CASES];
+	unsigned cases = said->least ? word_seen(word_of(w, at), &w->by, seen) : 0;
+
+	for (unsigned c = 0; c < cases; c++) {
+		uint64_t least = 0, most = 0;
+		bool region = false;
+
+		for (unsigned i = 0; i < 4; i++) {
+			struct bytes b = seen[c]->b[(w->at + at + i) % WORD_BYTES];
+			bool from = bytes_from(b) & FROM_REGION;
+
+			if (region ? !from : from && most)
+				return wrong(n, w, "a length of which a region has a part");
+			region |= from;
+			least = least << 8 | bytes_next(b, 0);
+			most = most << 8 | bytes_most(b);
+		}
+		if (!region && (least < said->least || most > said->max))
+			return wrong(n, w, "a length of %lu to %lu, and it has to be of %u to %u",
+				(unsigned long)least, (unsigned long)most, said->least, said->max);
+	}
+	return true;
+}
+
 static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 {
 	struct piece local[MAX_SGE], remote = {.in = NULL};
@@ -342,7 +374,14 @@ static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 
 	for (unsigned sge = f->sge; sge + WQE_DS <= w->ds * WQE_DS; sge += WQE_DS, count++) {
 		struct field len = field_of(w, sge + WQE_SGE_LEN, 4);
+		const struct chain_place *said = w->local ? &w->local[count] : NULL;
+		bool inline_data = len.most >> 31;
 
+		if (said && said->max && !len.is_const) {
+			if (!check_declared(n, w, sge + WQE_SGE_LEN, said))
+				return false;
+			len.most = len.most > said->max ? said->max : len.most;
+		}
 		if (!piece_at(n, w, sge + WQE_SGE_ADDR, sge + WQE_SGE_LKEY, len, &local[count]) ||
 			!check_piece(n, w, &local[count], f->scatters))
 			return false;
@@ -350,7 +389,7 @@ static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 			return wrong(n, w, "a key of the client");
 		if (len.is_const && len.most == 0)
 			return wrong(n, w, "a segment of 2^31 bytes");
-		if (len.most >> 31)
+		if (inline_data)
 			return wrong(n, w, "a length that makes the segment inline");
 		all.is_const &= len.is_const;
 		all.is_posted &= len.is_posted;
@@ -359,10 +398,6 @@ static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 	}
 	if (!f->remote)
 		return w->reply || wrong(n, w, "a SEND to nobody");
-	/* what a region holds may be a length: of the reply it is the declared one, which is not in the image
-	 */
-	if (w->reply && !all.is_const && all.from & FROM_REGION)
-		all.most = 0;
 	if (!piece_at(n, w, WQE_RADDR, WQE_RKEY, all, &remote) || !check_piece(n, w, &remote, f->gathers))
 		return false;
 	if (w->reply != (remote.in->kind == SPACE_SLOT))

@@ -10,6 +10,7 @@
 #ifndef TESTS_IMAGE_NIC_H
 #define TESTS_IMAGE_NIC_H
 
+#include "reddnd/chain/ir/build.h"
 #include "tests/image/values.h"
 
 enum space_kind { SPACE_OWN, SPACE_REGION, SPACE_SLOT };
@@ -44,6 +45,8 @@ struct nic_wqe {
 	struct actor by; /* for what one queue knows of another */
 	bool reply;      /* of the queue that the client is connected to */
 	bool renewed;    /* its index and its number may change, by values of the ring itself */
+	const struct chain_place
+		*local; /* for the declared lengths of its data segments; NULL: there are none */
 };
 
 struct space *nic_add(struct nic *n, const struct space *s);

@@ -168,6 +168,16 @@ static void empty_segment(struct program *p)
 	wqe_put32(wqe_of(p, 0, WQE_OP_WRITE_IMM, 0) + WQE_RDMA_SGE, 0);
 }
 
+static void length_above(struct program *p) /* the three bytes that the region has */
+{
+	wqe_of(p, 0, WQE_OP_NOP, 0)[WQE_RDMA_SGE + WQE_SGE_LEN] = 1;
+}
+
+static void length_in_part(struct program *p) /* the lowest byte stays the program's */
+{
+	wqe_put32(wqe_of(p, 1, WQE_OP_READ, 0) + WQE_RDMA_SGE + WQE_SGE_LEN, 2);
+}
+
 static void beyond_region(struct program *p)
 {
 	for (unsigned i = 0; i < p->image->nrelocs; i++)
@@ -229,6 +239,8 @@ static const struct {
 	TAMPER(another_wqe),
 	TAMPER(long_segment),
 	TAMPER(empty_segment),
+	TAMPER(length_above),
+	TAMPER(length_in_part),
 	TAMPER(beyond_region),
 	TAMPER(beyond_slot),
 	TAMPER(not_writable),
@@ -285,11 +297,37 @@ static void refuses_a_wrong_loop(void **state)
 	image_check_done();
 }
 
+/* A length of the program's own, which is not as declared */
+static void refuses_a_wrong_length(void **state)
+{
+	static const char lengths[] = "program lengths\nregion heap\narg x : u8\nmov 8 as be32 -> w.length\n"
+				      "if x == 1 {\n  mov heap @ 0 as be24 -> w.length\n}\n"
+				      "w: write heap -> slot @ 64, 8 to 64\nwrite_imm 1 as u8 -> slot\n";
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct program *p = compiled(lengths);
+		struct chain_step *steps = (struct chain_step *)p->desc->steps;
+		unsigned at = 0;
+
+		while (steps[at].local[0].max == 0)
+			at++;
+		steps[at].local[0].least += i == 1;
+		steps[at].local[0].max -= i == 2 ? 57 : 0;
+		if (image_check(p, &target, why, sizeof(why)) != (i == 0))
+			fail_msg("%u: %s", i, why);
+		print_message("%s\n", why);
+		program_free(p);
+	}
+	image_check_done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
+		cmocka_unit_test(refuses_a_wrong_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

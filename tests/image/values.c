@@ -89,12 +89,14 @@ struct list {
 	unsigned n;
 };
 
+/* All values of byte @k, but for cases that have any */
 static struct bytes list_byte(const struct list *l, unsigned k)
 {
 	struct bytes b = {0};
 
 	for (unsigned i = 0; i < l->n; i++)
-		b = bytes_join(b, l->c[i].b[k]);
+		if (bytes_count(l->c[i].b[k]) < 256)
+			b = bytes_join(b, l->c[i].b[k]);
 	return b;
 }
 
