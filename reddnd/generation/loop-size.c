@@ -34,7 +34,7 @@ bool loop_size_of(const struct program *p, uint64_t rate, struct loop_size *size
 		return false;
 	*size = (struct loop_size){
 		.ring_wqebbs = p->loop_ring,
-		.cqes = 2 * p->loop->nsteps + info->lap.reads + info->lap.adds + 2,
+		.cqes = 2 * p->loop->nsteps + info->lap.copies + info->lap.adds + 2,
 		.lanes = info->lanes,
 		.scratch = info->scratch,
 		.shared = p->shared_bytes,

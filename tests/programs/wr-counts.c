@@ -189,7 +189,7 @@ static void loop_row(FILE *f, const struct run_offload *o)
 	for (unsigned s = 0; s < p->loop->nsteps; s++)
 		later += p->loop->steps[s].flags & CHAIN_DORMANT &&
 			 chain_verb_info(p->loop->steps[s].verb)->class == CHAIN_CLASS_SYNC;
-	renewals[0] = p->loop_info.lap.reads / iterations;
+	renewals[0] = p->loop_info.lap.copies / iterations;
 	renewals[1] = (p->loop_info.lap.adds + 2) / iterations; /* two count iterations */
 	if (!run_offload(o, 1, 1, COUNTED, &n, why))
 		fail_msg("%s: %s", o->name, why);

@@ -47,77 +47,73 @@ static void emit_remote(const struct lap *l, uint8_t *w, uint64_t from)
 	wqe_put32(w + WQE_RKEY, l->env.lanes_rkey);
 }
 
-/* A READ in a place that was made for a longer one takes some bytes too many, which go nowhere */
-static void emit_read(const struct lap *l, const struct lanes *lanes, const struct lane_read *r,
-	unsigned wqebbs, bool fence, uint8_t *w)
+/* One in a place that was made for a longer one takes some bytes too many from nowhere, or puts them there */
+static void emit_move(const struct lap *l, const struct lanes *lanes, const struct lane_move *m,
+	uint8_t opcode, unsigned wqebbs, bool fence, uint8_t *w)
 {
 	unsigned s = 0;
 
-	w[WQE_OPCODE] = WQE_OP_READ;
+	w[WQE_OPCODE] = opcode;
 	w[WQE_FLAGS] = fence ? WQE_FENCE : 0;
-	emit_remote(l, w, r->from);
-	for (; s < r->nsge; s++) {
-		bool lost = !r->sge[s].key;
+	emit_remote(l, w, m->at);
+	for (; s < m->nsge; s++) {
+		const struct lane_sge *sge = &m->sge[s];
 
-		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, r->sge[s].len,
-			lost ? l->env.lanes_lkey : r->sge[s].key, lost ? nowhere(l, lanes) : r->sge[s].addr);
+		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, sge->len, sge->key ? sge->key : l->env.lanes_lkey,
+			sge->key ? sge->addr : l->env.lanes_iova + sge->addr);
 	}
 	for (; lap_wqebbs(chain_wqe_ds(CHAIN_READ, s)) < wqebbs; s++)
 		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, 1, l->env.lanes_lkey, nowhere(l, lanes));
 	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_READ, s);
 }
 
-static uint64_t word_of(const uint8_t *bytes, uint32_t word)
+static void emit_add(const struct lap *l, const struct lanes *lanes, unsigned word, uint8_t *w)
 {
-	uint64_t v = 0;
-
-	for (unsigned i = 8; i-- > 0;)
-		v = v << 8 | bytes[(size_t)word * 8 + i];
-	return v;
-}
-
-static void emit_add(const struct lap *l, const struct lanes *lanes, unsigned nth_word, uint8_t *w)
-{
-	uint32_t word = 0;
-
-	for (unsigned skip = nth_word; !lanes_word_moves(lanes, word) || skip-- > 0;)
-		word++;
 	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
 	w[WQE_OPCODE] = WQE_OP_MASKED_FETCH_ADD;
-	w[WQE_FLAGS] = nth_word == 0 ? WQE_FENCE : 0; /* the READs before it still want the old numbers */
 	emit_remote(l, w, (uint64_t)word * 8);
-	wqe_put64(w + WQE_ATOMIC, word_of(lanes->add, word));
-	wqe_put64(w + WQE_ATOMIC + 8, word_of(lanes->bound, word));
+	wqe_put64(w + WQE_ATOMIC, lanes->add[word]);
+	wqe_put64(w + WQE_ATOMIC + 8, lanes->bound[word]);
 	wqe_put_sge(w + WQE_ATOMIC + 16, 8, l->env.lanes_lkey, nowhere(l, lanes));
 	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_MASKED_FETCH_ADD, 1);
 }
 
+/* What nothing is left for stays a NOP. The first WRITE waits for the FETCH_ADDs, and for READs that still
+ * want the old copies */
+static void emit_item(const struct lap *l, const struct lanes *lanes, const struct lap_item *it, uint8_t *w)
+{
+	const unsigned of = it->kind == LAP_ITEM_WRITE ? LANE_WRITES : it->section;
+	const struct lane_moves *m = &lanes->moves[of];
+
+	switch (it->kind) {
+	case LAP_ITEM_ENTRY:
+		emit_entry(l, it, w);
+		break;
+	case LAP_ITEM_READ:
+	case LAP_ITEM_WRITE:
+		if (it->index < m->n)
+			emit_move(l, lanes, &m->v[it->index],
+				it->kind == LAP_ITEM_READ ? WQE_OP_READ : WQE_OP_WRITE, it->wqebbs,
+				it->index == 0, w);
+		break;
+	case LAP_ITEM_ADD:
+		if (it->index < lanes->nwords)
+			emit_add(l, lanes, it->index, w);
+		break;
+	case LAP_ITEM_NOP:
+		break;
+	}
+}
+
 void lap_emit(const struct lap *l, const struct lanes *lanes)
 {
-	unsigned next[LAP_MAX_SECTIONS], adds = lanes_adds(lanes), first = 0;
-	bool renewing[LAP_MAX_SECTIONS] = {0};
-
-	for (unsigned s = 0; s < l->sections; s++) {
-		next[s] = first;
-		while (first < lanes->nreads && lanes->reads[first].section == s)
-			first++;
-	}
 	memset(l->env.ring, 0, (size_t)l->env.wqebbs * LAP_WQEBB);
 	for (unsigned i = 0; i < l->nitems; i++) {
 		const struct lap_item *it = &l->items[i];
 		uint8_t *w = l->env.ring + (size_t)it->at * LAP_WQEBB;
-		unsigned s = it->section;
 
 		w[WQE_DSCOUNT] = (uint8_t)(it->wqebbs * (LAP_WQEBB / WQE_DS));
-		if (it->kind == LAP_ITEM_ENTRY) {
-			emit_entry(l, it, w);
-		} else if (it->kind == LAP_ITEM_READ && next[s] < lanes->nreads &&
-			   lanes->reads[next[s]].section == s) {
-			emit_read(l, lanes, &lanes->reads[next[s]++], it->wqebbs, !renewing[s], w);
-			renewing[s] = true;
-		} else if (it->kind == LAP_ITEM_ADD && it->index < adds) {
-			emit_add(l, lanes, it->index, w);
-		}
+		emit_item(l, lanes, it, w);
 		if (it->signalled)
 			w[WQE_FLAGS] |= WQE_SIGNALLED;
 		wqe_put16(w + WQE_INDEX, (uint16_t)it->at);

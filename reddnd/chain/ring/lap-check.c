@@ -273,10 +273,10 @@ static bool conflict(const struct touch *a, const struct touch *b)
 /* @b's WQE is the later one, in the same lap or by up to one; -1: not ordered */
 static bool ordered(const struct check *c, const struct touch *a, const struct touch *b, int later)
 {
-	bool posted =
-		a->remote && b->remote && a->write && !a->atomic; /* a WRITE: executed before what follows */
+	/* a WRITE has gathered, and been executed, before the responder executes what follows */
+	bool in_turn = b->remote && !c->w[a->wqe].v->scatters;
 
-	return posted || c->landed[a->wqe] <= b->wqe + later;
+	return in_turn || c->landed[a->wqe] <= b->wqe + later;
 }
 
 static int check_pair(struct check *c, const struct touch *a, const struct touch *b)

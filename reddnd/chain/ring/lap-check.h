@@ -10,7 +10,8 @@
  *   - every patch of a WQE has landed before the next fetch of that WQE;
  *   - accesses to the same bytes of lanes, scratch or regions, one of them writing, are ordered. An address
  * that is patched counts as all of its memory key, a length that is patched as all that follows under the
- * key. Two atomics may race, and a WRITE is executed before what follows it;
+ * key. Two atomics may race, and a WRITE has gathered and
+ * been executed before what follows it in the queue is;
  *   - no SEND_EN goes back, or covers more than one lap from where it is: a WQE is not fetched before it has
  * run;
  *   - a WAIT for an own CQE is for one that is earlier in the lap.

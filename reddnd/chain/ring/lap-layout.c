@@ -57,12 +57,14 @@ void lap_place(struct lap *l)
 				->signalled = e->wqe[WQE_FLAGS] & WQE_SIGNALLED;
 			break;
 		case LAP_RENEW:
-			for (unsigned r = 0; r < l->reads[e->section]; r++)
-				new_item(l, LAP_ITEM_READ, l->read_wqebbs[e->section][r], e->section, r);
+			for (unsigned r = 0; r < l->moves[e->section].n; r++)
+				new_item(l, LAP_ITEM_READ, l->moves[e->section].wqebbs[r], e->section, r);
 			break;
 		case LAP_ADVANCE:
 			for (unsigned a = 0; a < l->adds; a++)
 				new_item(l, LAP_ITEM_ADD, 1, e->section, a);
+			for (unsigned w = 0; w < l->moves[LANE_WRITES].n; w++)
+				new_item(l, LAP_ITEM_WRITE, l->moves[LANE_WRITES].wqebbs[w], e->section, w);
 			break;
 		}
 		if (e->fills)
@@ -72,12 +74,13 @@ void lap_place(struct lap *l)
 
 void lap_number_cqes(struct lap *l)
 {
-	unsigned want, n = 0;
+	unsigned want, round = CQES_ROUND, n = 0;
 
 	for (unsigned i = 0; i < l->nitems; i++)
 		n += l->items[i].signalled;
-	want = (n + CQES_ROUND - 1) / CQES_ROUND * CQES_ROUND;
-	for (unsigned i = l->nitems; i-- > 0 && l->awaited && want <= l->nitems && n < want;) {
+	while ((want = (n + round - 1) / round * round) > l->nitems)
+		round /= 2;
+	for (unsigned i = l->nitems; i-- > 0 && l->awaited && n < want;) {
 		n += !l->items[i].signalled;
 		l->items[i].signalled = true;
 	}

@@ -11,12 +11,12 @@
 
 /* In the order of use */
 
-/** Puts everything in its place, given how many READs and FETCH_ADDs there are. */
+/** Puts everything in its place, given how many READs, FETCH_ADDs and WRITEs there are. */
 void lap_place(struct lap *l);
 /** Appends NOPs up to WQEBB @end. */
 void lap_pad(struct lap *l, uint32_t end, unsigned section);
-/** Numbers the CQEs of a lap. With a WAIT for an own CQE they are made up to a round number, if the lap has
- * so many WQEs. */
+/** Numbers the CQEs of a lap. With a WAIT for an own CQE they are made up to a multiple of 256, or of the
+ * largest power of two for which the lap has so many WQEs. */
 void lap_number_cqes(struct lap *l);
 /** Lists what is refreshed: numbers of the ring's WQEs, and what the caller named. */
 void lap_collect(struct lap *l);

@@ -44,8 +44,8 @@ struct lap_item {
 	uint8_t wqebbs, section;
 	bool signalled;
 	uint32_t cqe;
-	enum { LAP_ITEM_ENTRY, LAP_ITEM_READ, LAP_ITEM_ADD, LAP_ITEM_NOP } kind;
-	unsigned index; /* of the entry, READ or moving word */
+	enum { LAP_ITEM_ENTRY, LAP_ITEM_READ, LAP_ITEM_WRITE, LAP_ITEM_ADD, LAP_ITEM_NOP } kind;
+	unsigned index; /* of the entry, the READ in its section, the WRITE, or the word of lanes */
 };
 
 struct lap {
@@ -57,10 +57,13 @@ struct lap {
 	unsigned noutside, outside_room, nfields, fields_room;
 	struct lap_item *items;
 	unsigned nitems, items_room;
-	unsigned *item_of;                      /* by entry */
-	unsigned reads[LAP_MAX_SECTIONS], adds; /* places for them */
-	uint8_t *read_wqebbs[LAP_MAX_SECTIONS];
-	unsigned reads_room[LAP_MAX_SECTIONS];
+	unsigned *item_of; /* by entry */
+	/* Places for FETCH_ADDs, and for READs and WRITEs as struct lanes has them */
+	unsigned adds;
+	struct {
+		uint8_t *wqebbs;
+		unsigned n, room;
+	} moves[LAP_MAX_SECTIONS + 1];
 	unsigned cqes;
 	uint32_t used;
 	bool awaited, nomem;

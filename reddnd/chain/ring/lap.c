@@ -27,8 +27,8 @@ void lap_free(struct lap *l)
 	if (!l)
 		return;
 	free(l->entries);
-	for (unsigned s = 0; s < LAP_MAX_SECTIONS; s++)
-		free(l->read_wqebbs[s]);
+	for (unsigned s = 0; s <= LANE_WRITES; s++)
+		free(l->moves[s].wqebbs);
 	free(l->outside);
 	free(l->fields);
 	free(l->items);
@@ -161,36 +161,39 @@ static void measure(const struct lap *l, const struct lanes *lanes, uint32_t use
 {
 	*size = (struct lap_size){.wqebbs = used, .lanes = lanes->size + LAP_NOWHERE, .cqes = l->cqes};
 	size->wqes = l->nitems;
-	size->reads = lanes->nreads;
-	size->adds = lanes_adds(lanes);
+	for (unsigned s = 0; s <= LANE_WRITES; s++)
+		size->copies += lanes->moves[s].n;
+	size->adds = lanes->nwords;
 	for (unsigned i = 0; i < l->nitems; i++)
 		size->nops += l->items[i].kind == LAP_ITEM_NOP;
 }
 
-/* Places for the READs; true when some were missing or too small */
+/* Places for READs, FETCH_ADDs and WRITEs; true when some were missing or too small */
 static bool make_room(struct lap *l, const struct lanes *lanes)
 {
-	unsigned nth[LAP_MAX_SECTIONS] = {0};
-	bool short_of = false;
+	bool short_of = lanes->nwords > l->adds;
 
-	for (unsigned i = 0; i < lanes->nreads; i++) {
-		const struct lane_read *r = &lanes->reads[i];
-		unsigned s = r->section, n = nth[s]++, need = lap_wqebbs(chain_wqe_ds(CHAIN_READ, r->nsge));
+	if (short_of)
+		l->adds = lanes->nwords;
+	for (unsigned s = 0; s <= LANE_WRITES; s++)
+		for (unsigned i = 0; i < lanes->moves[s].n; i++) {
+			unsigned need = lap_wqebbs(chain_wqe_ds(CHAIN_READ, lanes->moves[s].v[i].nsge));
 
-		l->read_wqebbs[s] = lap_more(l, l->read_wqebbs[s], n, &l->reads_room[s], 1);
-		if (l->nomem)
-			return false;
-		if (n == l->reads[s])
-			l->read_wqebbs[s][l->reads[s]++] = 0;
-		if (l->read_wqebbs[s][n] < need) {
-			l->read_wqebbs[s][n] = (uint8_t)need;
+			l->moves[s].wqebbs =
+				lap_more(l, l->moves[s].wqebbs, i, &l->moves[s].room, sizeof(uint8_t));
+			if (l->nomem)
+				return false;
+			if (i == l->moves[s].n)
+				l->moves[s].wqebbs[l->moves[s].n++] = 0;
+			if (l->moves[s].wqebbs[i] >= need)
+				continue;
+			l->moves[s].wqebbs[i] = (uint8_t)need;
 			short_of = true;
 		}
-	}
 	return short_of;
 }
 
-/* One try; 1 when there were too few READs or FETCH_ADDs, and now are more */
+/* One try; 1 when there were too few places, and now are more */
 static int lay_out(struct lap *l, struct lap_size *size)
 {
 	struct lanes lanes = {0};
@@ -210,15 +213,11 @@ static int lay_out(struct lap *l, struct lap_size *size)
 		return -ENOMEM;
 	lap_number_cqes(l);
 	lap_collect(l);
-	if (l->nomem || lanes_plan(&lanes, l->fields, l->nfields, l->sections, LAP_MAX_SGE))
+	if (l->nomem || lanes_plan(&lanes, l->fields, l->nfields, LAP_MAX_SGE))
 		return -ENOMEM;
 	again = make_room(l, &lanes);
 	if (l->nomem)
 		r = -ENOMEM;
-	if (lanes_adds(&lanes) > l->adds) {
-		l->adds = lanes_adds(&lanes);
-		again = true;
-	}
 	if (!again && !r) {
 		measure(l, &lanes, used, size);
 		if (l->env.ring && size->lanes > l->env.lanes_size)

@@ -5,25 +5,25 @@
  *
  * Numbers go stale when a ring starts its next lap: the index in every control segment (16 bit, counts
  * WQEBBs since RESET), the producer indices of SEND_EN (16 bit), the CQE numbers of WAIT (24 bit). Each grows
- * by a constant per lap. They are refreshed by READs that scatter bytes of *lanes* into them, a section of
+ * by a constant per lap. They are refreshed by READs that scatter copies of *lanes* into them, a section of
  * the lap at a time, while another section runs:
  *
  *   - lanes are little-endian numbers in memory, packed into 64-bit words; one masked FETCH_ADD per word and
- * lap, with a field boundary above each lane, moves them on. A data segment per byte turns the byte order
- * around;
+ * lap, with a field boundary above each lane, moves them on. Then WRITEs gather from them the copies for the
+ * READs of all sections. A data segment per byte turns the byte order around;
  *   - bytes that do not change are left out: a ring of 256 * n WQEBBs changes only the upper byte of an
  * index, a CQ that gets 256 * n CQEs per lap only the two upper bytes of a CQE number. WQEs that need no
  * signal are signalled to reach such a number of CQEs;
- *   - equal numbers share a lane, which is stored in as many copies as one READ needs.
+ *   - equal numbers share a lane, and so do those that are equal but for bits which never change (lanes.h).
  *
  * A section can refresh more than the ring's own WQEs: anything that advances by a constant per lap, and
  * bytes that must be restored. recycle.h renews whole chains in this way.
  *
- * Use: lap_new(); WQEs in order, with lap_renew() where the READs of a section go and lap_advance() where the
- * FETCH_ADDs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s + n / 2
- * (mod n). The caller's part, proven by lap-check.h from the ring itself: a section is enabled, WQE by WQE or
- * whole, only after a WAIT for a CQE later than the READs that refreshed it, and lap_advance() comes in the
- * last section, after its lap_renew().
+ * Use: lap_new(); WQEs in order, with lap_renew() where the READs of a section go and lap_advance() where
+ * FETCH_ADDs and WRITEs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s
+ * + n / 2 (mod n). The caller's part, proven by lap-check.h from the ring itself: a section is enabled, WQE
+ * by WQE or whole, only after a WAIT for a CQE later than the READs that refreshed it, and lap_advance()
+ * comes in the last section, after its lap_renew().
  *
  * Needs masked FETCH_ADD of 8 bytes. Writes memory only; the object owns all of its allocations.
  */
@@ -36,7 +36,7 @@
 
 enum {
 	LAP_MAX_SECTIONS = 8,
-	LAP_MAX_SGE = 30, /* of a refreshing READ: 512 bytes, what every ConnectX takes */
+	LAP_MAX_SGE = 30, /* of a READ or WRITE of its own: 512 bytes, what every ConnectX takes */
 	LAP_WQE_BYTES = 512,
 	LAP_MIN_RING = 256,
 	LAP_NOWHERE = 64, /* bytes at the end of the lanes that take unused data */
@@ -94,14 +94,14 @@ void lap_restore(
 	struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len, uint32_t tag);
 
 void lap_renew(struct lap *l);   /* the section's READs go here */
-void lap_advance(struct lap *l); /* and the FETCH_ADDs */
+void lap_advance(struct lap *l); /* and FETCH_ADDs and WRITEs */
 void lap_next_section(struct lap *l);
 
 struct lap_size {
-	uint32_t wqebbs;                  /* of the lap without its pad */
-	uint32_t lanes;                   /* bytes */
-	unsigned wqes, reads, adds, nops; /* WQEs per lap; those that refresh, that advance, that pad */
-	unsigned cqes;                    /* per lap */
+	uint32_t wqebbs;                   /* of the lap without its pad */
+	uint32_t lanes;                    /* bytes */
+	unsigned wqes, copies, adds, nops; /* WQEs per lap; those that refresh, that advance, that pad */
+	unsigned cqes;                     /* per lap */
 };
 
 /**

@@ -163,12 +163,6 @@ static void note_wqe(struct chain_template *t, uint32_t at)
 
 /* ---- what is put back ---- */
 
-/* By word of the lanes: it moves on, or it has been noted */
-static bool is_known(const uint8_t *known, uint32_t at)
-{
-	return known[at / 8];
-}
-
 static void note_back(struct chain_template *t, uint32_t at, uint32_t len, unsigned part, uint32_t from)
 {
 	t->backs = more(t, t->backs, t->nbacks, &t->backs_room, sizeof(*t->backs));
@@ -186,7 +180,7 @@ static void note_backs(struct chain_template *t, const struct place *p, const ui
 	while (++p < end && p->field == FIELD_SEGMENT) {
 		uint32_t len = wqe_get32(t->ring + p->at + WQE_SGE_LEN);
 
-		if (p->part != LANES && !is_known(moves, at) && !done[at])
+		if (p->part != LANES && !moves[at] && !done[at])
 			note_back(t, at, len, p->part,
 				(uint32_t)wqe_get64(address_at(t, p->at, FIELD_SEGMENT)));
 		for (uint32_t i = 0; i < len; i++)
@@ -200,17 +194,29 @@ static uint8_t opcode_of(const struct chain_template *t, const struct place *rem
 	return t->ring[remote->at - WQE_RADDR + WQE_OPCODE];
 }
 
-/* Numbers and bytes that are put back share no word (lanes.c) */
+/* What the WRITE with the remote address @p gathers */
+static uint32_t gathered(const struct chain_template *t, const struct place *p)
+{
+	const struct place *end = t->places + t->nplaces;
+	uint32_t len = 0;
+
+	while (++p < end && p->field == FIELD_SEGMENT)
+		len += wqe_get32(t->ring + p->at + WQE_SGE_LEN);
+	return len;
+}
+
+/* By byte of the lanes: an atomic or a WRITE changes it */
 static void find_moving(const struct chain_template *t, uint8_t *moves)
 {
 	for (const struct place *p = t->places; p < t->places + t->nplaces; p++)
 		if (p->field == FIELD_REMOTE && p->part == LANES && opcode_of(t, p) != WQE_OP_READ)
-			moves[wqe_get64(t->ring + p->at) / 8] = 1;
+			memset(moves + wqe_get64(t->ring + p->at), 1,
+				opcode_of(t, p) == WQE_OP_WRITE ? gathered(t, p) : 8);
 }
 
 static int find_backs(struct chain_template *t)
 {
-	uint8_t *moves = calloc(t->made.lanes / 8 + 1, 1), *done = calloc(t->made.lanes + 1, 1);
+	uint8_t *moves = calloc(t->made.lanes + 1, 1), *done = calloc(t->made.lanes + 1, 1);
 
 	t->nomem |= !moves || !done;
 	if (!t->nomem)

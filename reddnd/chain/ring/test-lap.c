@@ -199,6 +199,20 @@ static void read_lanes(struct world *w, const uint8_t *wqe)
 	}
 }
 
+static void copy_lanes(struct world *w, const uint8_t *wqe)
+{
+	uint64_t to = wqe_get(wqe + WQE_RADDR, 8);
+
+	for (unsigned d = 2; d < wqe[WQE_DSCOUNT]; d++) {
+		const uint8_t *sge = wqe + d * WQE_DS;
+		uint32_t len = (uint32_t)wqe_get(sge, 4);
+
+		memcpy(host(w, LANES_KEY, to, len),
+			host(w, (uint32_t)wqe_get(sge + 4, 4), wqe_get(sge + 8, 8), len), len);
+		to += len;
+	}
+}
+
 static void add_lanes(struct world *w, const uint8_t *wqe)
 {
 	uint8_t *at = host(w, LANES_KEY, wqe_get(wqe + WQE_RADDR, 8), 8);
@@ -231,6 +245,8 @@ static void run_lap(struct world *w, uint64_t lap)
 		assert_int_equal(wqe_get(wqe + WQE_QPN_DS, 3), QPN);
 		if (wqe[WQE_OPCODE] == WQE_OP_READ)
 			read_lanes(w, wqe);
+		else if (wqe[WQE_OPCODE] == WQE_OP_WRITE)
+			copy_lanes(w, wqe);
 		else if (wqe[WQE_OPCODE] == WQE_OP_MASKED_FETCH_ADD)
 			add_lanes(w, wqe);
 		else if (wqe[WQE_OPCODE] == WQE_OP_WAIT && wqe_get(wqe + WQE_SYNC_OBJECT, 4) == CQN)

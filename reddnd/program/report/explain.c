@@ -167,7 +167,7 @@ static void print_loop(FILE *f, const struct program *p, const struct program_so
 		"and to renew its ring of "
 		"%u WQEBBs, for %u iterations: %u copy, %u atomic\n",
 		n.copy + n.atomic + n.sync, n.copy, n.atomic, n.sync, p->loop_ring, p->loop_info.iterations,
-		p->loop_info.lap.reads, p->loop_info.lap.adds + 2);
+		p->loop_info.lap.copies, p->loop_info.lap.adds + 2);
 	for (unsigned s = 0; s < p->loop->nsteps; s++) {
 		const struct chain_step *st = &p->loop->steps[s];
 
