@@ -75,6 +75,12 @@ def machine():
     }
 
 
+def as_text(content):
+    """A result as its file has it: JSON, with a line for each row"""
+    head = json.dumps({key: value for key, value in content.items() if key != "rows"}, indent=1)
+    return head[: -len("\n}")] + ',\n "rows": [\n' + ",\n".join("  " + json.dumps(row) for row in content["rows"]) + "\n ]\n}\n"
+
+
 def check_row(row):
     """Raises ValueError for a malformed row."""
     if not isinstance(row, dict) or not row:
@@ -111,8 +117,7 @@ class Result:
         targets.renew(self.content)
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(self.path), delete=False, encoding="utf-8") as f:
-            json.dump(self.content, f, indent=1)
-            f.write("\n")
+            f.write(as_text(self.content))
         os.chmod(f.name, 0o644)
         os.replace(f.name, self.path)
 
