@@ -182,8 +182,11 @@ _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
  * REDDN_REP_SENDS: the client or the server has no WRITE_WITH_IMM. In its place there is a WRITE, and then a
  * SEND of the 4 bytes that would be the immediate, into the receive of the client. A server may choose so for
  * any client, so that a receive has room for 4 bytes.
+ *
+ * REDDN_REP_READS: the program writes to no region. A client whose session is lost may send the requests
+ * again that have no reply.
  */
-enum reddn_wire_rep_flag { REDDN_REP_SENDS = 1 };
+enum reddn_wire_rep_flag { REDDN_REP_SENDS = 1, REDDN_REP_READS = 2 };
 
 /** Reason of a REJ. The comment names the content of `detail`, which is 0 for the others. */
 enum reddn_wire_reason {

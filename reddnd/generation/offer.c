@@ -40,6 +40,7 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 		.shape = o->program->shape == PROGRAM_TABLE ? REDDN_SHAPE_TABLE : REDDN_SHAPE_OPAQUE,
 		.request_len = htobe32(o->img->arg_len),
 		.reply_max = htobe32(o->slot_need),
+		.flags = offload_writes(o) ? 0 : REDDN_REP_READS,
 	};
 	if (o->program->shape == PROGRAM_TABLE) {
 		unsigned keys = shape_keys(o);

@@ -251,6 +251,14 @@ bool offload_is_retired(const struct offload *o)
 	return false;
 }
 
+bool offload_writes(const struct offload *o)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].writable)
+			return true;
+	return false;
+}
+
 bool offload_uses(const struct offload *o, const struct region *r)
 {
 	for (unsigned i = 0; i < o->program->nregions; i++)

@@ -126,14 +126,6 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 
 /* ---- taking over ------------------------------------------------------------------------------ */
 
-static bool writes(const struct offload *o)
-{
-	for (unsigned i = 0; i < o->program->nregions; i++)
-		if (o->bound[i].writable)
-			return true;
-	return false;
-}
-
 const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct offload *o)
 {
 	const struct ledger_cpu *l = &slot->session.cpu;
@@ -145,7 +137,7 @@ const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct of
 		return "the server was restarted when the session was about to end; connect again";
 	if (!o->cpu)
 		return "the server was restarted, and the NIC executes the offload now; connect again";
-	if (writes(o) && cpu_counters_amid(l))
+	if (offload_writes(o) && cpu_counters_amid(l))
 		return "the server was restarted in the middle of a request that may have written to a "
 		       "region; connect again";
 	return NULL;

@@ -311,7 +311,7 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 	rep->session = htobe64(session_number(s));
 	rep->secret = htobe64(s->secret);
 	if (s->cpu && session_cpu_sends(s))
-		rep->flags = REDDN_REP_SENDS;
+		rep->flags |= REDDN_REP_SENDS;
 }
 
 /* ---- ending ---- */
