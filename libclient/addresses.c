@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/addresses.h"
 
-#include "libclient/connection.h"
 #include "libclient/public.h"
+#include "libclient/question.h"
 #include "util/lookup.h"
 
 #include <errno.h>

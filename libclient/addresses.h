@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addresses.h - the addresses of a server's name, which reddn_connect() tries one after the other. */
+/* addresses.h - the addresses of a server's name, which are tried one after the other. */
 #ifndef LIBCLIENT_ADDRESSES_H
 #define LIBCLIENT_ADDRESSES_H
 

@@ -57,15 +57,20 @@ static bool is_waiting(const struct reddn_connector *a)
 	       a->state == REDDN_CONNECT_ANSWER;
 }
 
-/* The timer wakes the caller up when the time is over. */
-static void wait_until(struct reddn_connector *a, uint64_t ms)
+void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
 	uint64_t now = clock_ms(), left = ms > now ? ms - now : 0;
+	/* 0 would be never */
 	const struct itimerspec at = {
 		.it_value = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000 + 1}};
 
-	a->until = ms;
 	timerfd_settime(a->timer, 0, &at, NULL);
+}
+
+static void try_until(struct reddn_connector *a, uint64_t ms)
+{
+	a->until = ms;
+	reddn_connector_alarm(a, ms);
 }
 
 static int time_left(const struct reddn_connector *a)
@@ -84,7 +89,7 @@ static bool is_first(const struct reddn_connector *a)
 static void answered(struct reddn_connector *a)
 {
 	a->answered = true;
-	wait_until(a, a->deadline);
+	try_until(a, a->deadline);
 }
 
 static int refused(struct reddn_connector *a, const struct rdma_conn_param *p)
@@ -342,7 +347,7 @@ static void address_begin(struct reddn_connector *a)
 	a->slot_size = a->opt.slot_size ? a->opt.slot_size : known ? known : SLOT_GUESS;
 	a->sized = false;
 	a->asked = false;
-	wait_until(a, reddn_addresses_until(a->at, clock_ms(), a->deadline));
+	try_until(a, reddn_addresses_until(a->at, clock_ms(), a->deadline));
 }
 
 /* False: it was the last one, or there was an answer. */
@@ -375,9 +380,39 @@ static void go_on(struct reddn_connector *a, int r)
 	}
 }
 
+/* What is found is for the next time. */
+static void look_up_again(struct reddn_connector *a)
+{
+	struct addrinfo *list;
+
+	if (a->lookup && !lookup_has_ended(a->lookup))
+		return;
+	if (a->lookup && lookup_end(a->lookup, &list) == 0) {
+		freeaddrinfo(a->list);
+		a->list = list;
+	}
+	if (lookup_begin(&a->lookup, a->opt.host, a->opt.port) < 0)
+		a->lookup = NULL;
+}
+
+/* An operator may have put another one there. */
+static void read_key_again(struct reddn_connector *a)
+{
+	struct token_key key = {0};
+	char why[128];
+
+	if (a->opt.token_file && token_key_read(a->opt.token_file, &key, why, sizeof(why)) == 0)
+		a->key = key;
+	token_key_wipe(&key);
+}
+
 void reddn_connector_begin(struct reddn_connector *a)
 {
 	assert(a->state == REDDN_CONNECT_IDLE);
+	if (a->begun++) {
+		look_up_again(a);
+		read_key_again(a);
+	}
 	a->deadline = clock_ms() + a->opt.timeout_ms;
 	a->answered = false;
 	a->error = 0;
@@ -431,9 +466,18 @@ void reddn_connector_wait(struct reddn_connector *a)
 	}
 }
 
+void reddn_connector_rest(struct reddn_connector *a)
+{
+	const struct itimerspec never = {0};
+
+	connector_set(a, REDDN_CONNECT_IDLE);
+	timerfd_settime(a->timer, 0, &never, NULL);
+}
+
 struct reddn_session reddn_connector_take(struct reddn_connector *a)
 {
-	connector_set(a, REDDN_CONNECT_IDLE);
+	assert(a->state == REDDN_CONNECT_DONE);
+	reddn_connector_rest(a);
 	return a->session;
 }
 
@@ -458,14 +502,13 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	a->epoll = a->timer = -1;
 	*o = *opt;
 	r = reddn_options_read(o, &a->key, a->words, sizeof(a->words));
-	/* The others are used by now */
 	o->host = r < 0 ? NULL : strdup(opt->host);
 	o->offload = r < 0 ? NULL : strdup(opt->offload);
-	o->token_file = NULL;
-	o->token_key = NULL;
+	o->token_file = r < 0 || !opt->token_file ? NULL : strdup(opt->token_file);
+	o->token_key = NULL; /* it has been copied */
 	if (r < 0)
 		return r;
-	if (!o->host || !o->offload)
+	if (!o->host || !o->offload || (opt->token_file && !o->token_file))
 		return reddn_fail(-ENOMEM, a->words, sizeof(a->words), "out of memory");
 	r = reddn_addresses_find(
 		&a->list, o->host, o->port, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
@@ -476,6 +519,7 @@ void reddn_connector_deinit(struct reddn_connector *a)
 {
 	if (is_waiting(a) || a->state == REDDN_CONNECT_DONE)
 		attempt_end(a);
+	lookup_abandon(a->lookup);
 	if (a->list)
 		freeaddrinfo(a->list);
 	if (a->timer >= 0)
@@ -485,4 +529,5 @@ void reddn_connector_deinit(struct reddn_connector *a)
 	token_key_wipe(&a->key);
 	free((char *)a->opt.host);
 	free((char *)a->opt.offload);
+	free((char *)a->opt.token_file);
 }

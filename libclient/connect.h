@@ -3,8 +3,8 @@
  * connect.h - makes a session with one of the addresses of a server. It waits for nothing: the caller sleeps
  * on a descriptor, and lets it take the next steps.
  *
- *     IDLE ──begin──▶ ADDRESS ──▶ ROUTE ──▶ ANSWER ──▶ DONE, with the session
- *                        ▲                    │  └───▶ FAILED, with the error
+ *     IDLE ──begin──▶ ADDRESS ──▶ ROUTE ──▶ ANSWER ──▶ DONE, with the session ──▶ IDLE
+ *                        ▲                    │  └───▶ FAILED, with the error ───▶ IDLE
  *                        └────────────────────┘
  *          the next connection of the session; slots of the size or the depth that the server asks for; the
  *          next address
@@ -15,6 +15,7 @@
 #include "libclient/reddn.h"
 #include "libclient/session.h"
 #include "protocol/token.h"
+#include "util/lookup.h"
 
 #include <netdb.h>
 #include <stdbool.h>
@@ -38,7 +39,9 @@ struct reddn_connector {
 	/* The handle's: for poll(2), readable when there is a step to take; and what is in it for the time */
 	int epoll, timer;
 
+	unsigned begun;            /* how often */
 	struct addrinfo *list;     /* the addresses of the server */
+	struct lookup *lookup;     /* of the host, once more; or NULL */
 	const struct addrinfo *at; /* the one that is tried */
 	uint64_t deadline;         /* ms, of all addresses */
 	uint64_t until;            /* ms, of this one */
@@ -69,7 +72,10 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 
 void reddn_connector_deinit(struct reddn_connector *a);
 
-/** Begin with the first address, for opt.timeout_ms in all. It is IDLE. */
+/**
+ * Begin with the first address, for opt.timeout_ms in all. It is IDLE. The name is looked up again each time
+ * but the first, for the next time: that may take long, and most servers come back where they were.
+ */
 void reddn_connector_begin(struct reddn_connector *a);
 
 /** Take the steps that can be taken now. */
@@ -80,5 +86,11 @@ void reddn_connector_wait(struct reddn_connector *a);
 
 /** It is DONE: hand over the session, whose queues and memory are the caller's, and be IDLE. */
 struct reddn_session reddn_connector_take(struct reddn_connector *a);
+
+/** It has FAILED: be IDLE. */
+void reddn_connector_rest(struct reddn_connector *a);
+
+/** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. */
+void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);
 
 #endif

@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -15,19 +16,68 @@
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 
-int reddn_requests_init(struct reddn *c)
+void reddn_set_state(struct reddn *c, enum reddn_state state)
 {
-	c->nrequests = reddn_session_requests(&c->session);
-	c->key_room = c->session.key_room;
-	c->keys = malloc(c->key_room * c->nrequests);
-	c->requests = calloc(c->nrequests, sizeof(*c->requests));
-	if (!c->keys || !c->requests)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < c->nrequests; i++) {
-		c->requests[i].key = c->keys + i * c->key_room;
-		c->requests[i].next_free = i + 1 < c->nrequests ? &c->requests[i + 1] : NULL;
+	static const unsigned from[] = {[REDDN_UP] = 1 << REDDN_AWAY,
+		[REDDN_LOST] = 1 << REDDN_UP,
+		[REDDN_AWAY] = 1 << REDDN_LOST,
+		[REDDN_OVER] = 1 << REDDN_LOST};
+
+	assert(from[state] & 1u << c->state);
+	c->state = state;
+	c->exceptional = true;
+	/* A caller who sleeps on the descriptor has to poll */
+	if (state == REDDN_LOST)
+		reddn_connector_alarm(&c->connector, 0);
+}
+
+/* Of the old memory, the requests of a queue become the next ones of the new */
+static void move_queue(struct reddn_queue *queue, struct reddn_request *to, unsigned *n)
+{
+	struct reddn_queue old = *queue;
+	struct reddn_request *q;
+
+	*queue = (struct reddn_queue){0};
+	while ((q = reddn_queue_take(&old))) {
+		struct reddn_request *new = &to[(*n)++];
+		uint8_t *key = new->key;
+
+		memcpy(key, q->key, q->len);
+		*new = *q;
+		new->key = key;
+		reddn_queue_add(queue, new);
 	}
-	c->free_request = c->requests;
+}
+
+int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
+{
+	uint32_t n = reddn_session_requests(s), used = 0;
+	size_t room = s->key_room > c->key_room ? s->key_room : c->key_room;
+	CLEANUP(cleanup_free) struct reddn_request *requests = NULL;
+	CLEANUP(cleanup_free) uint8_t *keys = NULL;
+
+	n = n > c->nrequests ? n : c->nrequests;
+	if (n == c->nrequests && room == c->key_room)
+		return 0;
+	keys = malloc(n * room);
+	requests = calloc(n, sizeof(*requests));
+	if (!keys || !requests)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		requests[i].key = keys + i * room;
+	move_queue(&c->retry, requests, &used);
+	move_queue(&c->ended, requests, &used);
+	assert(used == c->busy);
+	reddn_requests_deinit(c);
+	c->free_request = NULL;
+	for (uint32_t i = n; i-- > used;) {
+		requests[i].next_free = c->free_request;
+		c->free_request = &requests[i];
+	}
+	c->requests = steal_ptr(&requests);
+	c->keys = steal_ptr(&keys);
+	c->nrequests = n;
+	c->key_room = room;
 	return 0;
 }
 
@@ -54,10 +104,12 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	if (a->state == REDDN_CONNECT_FAILED)
 		return reddn_fail(a->error, err, errlen, "%s", a->words);
 	c->session = reddn_connector_take(a);
-	token_key_wipe(&a->key);
-	if (reddn_requests_init(c) < 0)
-		return reddn_fail(-ENOMEM, err, errlen, "out of memory: %u keys of %zu bytes", c->nrequests,
-			c->key_room);
+	c->up_since = clock_ms();
+	if (a->opt.flags & REDDN_NO_RECONNECT)
+		token_key_wipe(&a->key);
+	if (reddn_requests_grow(c, &c->session) < 0)
+		return reddn_fail(-ENOMEM, err, errlen, "out of memory: %u keys of %zu bytes",
+			reddn_session_requests(&c->session), c->session.key_room);
 	*out = steal_ptr(&c);
 	/* An attempt that failed, with slots too small or at another address, has left its reason. */
 	return reddn_fail(0, err, errlen, "%s", "");
@@ -79,33 +131,16 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (c->broken)
+	if (c->state != REDDN_UP)
 		return;
-	c->broken = error;
-	c->exceptional = true;
+	reddn_set_state(c, REDDN_LOST);
+	c->loss = error;
+	c->broken = c->connector.opt.flags & REDDN_NO_RECONNECT ? error : 0;
+	c->lost = reddn_subject_of(&c->session);
 	va_start(ap, fmt);
-	vsnprintf(c->errmsg, sizeof(c->errmsg), fmt, ap);
+	vsnprintf(c->errmsg, sizeof(c->errmsg) / 2, fmt, ap);
 	va_end(ap);
-}
-
-int reddn_time_left(uint64_t deadline)
-{
-	uint64_t now = clock_ms();
-
-	return now < deadline ? (int)(deadline - now) : 0;
-}
-
-int reddn_next_event(struct rdma_event_channel *events, uint64_t deadline, struct rdma_cm_event **out)
-{
-	struct pollfd p = {.fd = events->fd, .events = POLLIN};
-	int r;
-
-	do {
-		r = poll(&p, 1, reddn_time_left(deadline));
-	} while (r < 0 && errno == EINTR);
-	if (r <= 0)
-		return r < 0 ? -errno : -ETIMEDOUT;
-	return rdma_get_cm_event(events, out) < 0 ? -errno : 0;
+	c->loss_len = strlen(c->errmsg);
 }
 
 void reddn_check_events(struct reddn *c)
@@ -138,7 +173,9 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 	*info = c->session.info;
 	info->retries_moved = c->retries_moved;
 	info->retries_overtaken = c->retries_overtaken;
-	for (unsigned i = 0; i < info->connections; i++)
+	info->reconnects = c->reconnects;
+	info->sent = c->sent_before;
+	for (unsigned i = 0; i < info->connections && c->session.connection; i++)
 		info->sent += c->session.connection[i].sent;
 }
 

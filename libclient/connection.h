@@ -2,6 +2,7 @@
 /*
  * connection.h - a handle of libreddn: its state and its memory. It has a session (session.h), which
  * connect.c makes (options.c: of what the caller wants, addresses.c: at one of the addresses of the server).
+ * When it is lost, reconnect.c puts another one in its place.
  * request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits for
  * them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
  *
@@ -14,6 +15,7 @@
 
 #include "libclient/connect.h"
 #include "libclient/description.h"
+#include "libclient/question.h"
 #include "libclient/reddn.h"
 #include "libclient/session.h"
 
@@ -31,55 +33,101 @@ struct reddn_request {
 	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
 	uint64_t moves_before;      /* those of the last reply before it was sent */
 	uint8_t *key;               /* or the raw request, of len bytes */
-	struct reddn_request *next; /* in the retry queue, or among those of a slot */
+	struct reddn_request *next; /* in a queue, or among those of a slot */
 	struct reddn_request *next_free;
 	uint32_t len;
 	uint16_t kind;    /* enum reddn_request_kind */
 	uint16_t retries; /* how often it was repeated; no further than matters */
-	bool is_free;     /* of use to reddn_poll() when the connection is lost */
+	uint16_t losses;  /* sessions that were lost before its reply */
+	int status;       /* of one that has ended */
+};
+
+struct reddn_queue {
+	struct reddn_request *first, *last;
+};
+
+static inline void reddn_queue_append(struct reddn_queue *to, const struct reddn_queue *from)
+{
+	if (to->first)
+		to->last->next = from->first;
+	else
+		to->first = from->first;
+	to->last = from->last;
+}
+
+static inline void reddn_queue_add(struct reddn_queue *to, struct reddn_request *q)
+{
+	q->next = NULL;
+	reddn_queue_append(to, &(struct reddn_queue){q, q});
+}
+
+/** The first one, or NULL. */
+static inline struct reddn_request *reddn_queue_take(struct reddn_queue *from)
+{
+	struct reddn_request *q = from->first;
+
+	if (q) {
+		from->first = q->next;
+		q->next = NULL;
+	}
+	return q;
+}
+
+/*
+ *     UP ──a loss──▶ LOST ──▶ AWAY ──a new session──▶ UP
+ *                     └──▶ OVER, with REDDN_NO_RECONNECT
+ */
+enum reddn_state {
+	REDDN_UP,   /* its session answers */
+	REDDN_LOST, /* the session does not, and has not been left: the caller may have values in its slots */
+	REDDN_AWAY, /* there is none. The connector rests until connect_at, or makes one */
+	REDDN_OVER, /* and there will be none */
 };
 
 struct reddn {
-	/* There is more to do than to send and to take replies: requests to repeat, or the end of the
-	 * connection. reddn_poll() takes it back */
+	/* There is more to do than to send and to take replies: requests to repeat or to report, or the end
+	 * of the session. reddn_poll() takes it back */
 	bool exceptional;
+	enum reddn_state state;
 	struct reddn_session session;
 
 	uint8_t *keys; /* keys (or raw requests) of key_room bytes, as many as requests */
-	size_t keys_len, key_room;
+	size_t key_room;
 	struct reddn_request *requests; /* nrequests */
-	uint32_t nrequests;             /* session.info.depth times the keys of a number */
+	uint32_t nrequests;             /* at least reddn_session_requests() */
 	struct reddn_slot *arrived;     /* list of slots whose reply has come, and has no result yet */
 	uint32_t arrived_key;           /* keys of the first arrived slot that have their result */
 	struct reddn_slot *held;        /* list of slots whose results the caller has */
 
-	uint32_t busy;                            /* requests without a result */
-	struct reddn_request *free_request;       /* list */
-	struct reddn_request *retry, *retry_tail; /* queue of requests to repeat */
-	uint64_t retries_moved, retries_overtaken;
+	uint32_t busy;                      /* requests without a result */
+	struct reddn_request *free_request; /* list */
+	struct reddn_queue retry;           /* requests to send, most of them again */
+	struct reddn_queue ended;           /* requests whose result is their status */
+	uint64_t retries_moved, retries_overtaken, reconnects;
+	uint64_t sent_before; /* by sessions before */
 	unsigned idle_polls;
 
 	struct reddn_connector connector;
+	uint64_t connect_at;                  /* ms; AWAY */
+	uint64_t up_since;                    /* ms */
+	uint32_t pause_ms;                    /* the last one; 0: a session has answered since */
 	struct reddn_description description; /* empty until reddn_describe() */
-	int broken;                           /* 0, or -errno: the connection is lost */
-	bool end_asked;                       /* reddn_end_reason has asked */
-	int end_outcome;                      /* and this is its result */
-	char errmsg[512];
+	int broken;  /* -errno: requests end with it, as long as it is there; else 0 */
+	int give_up; /* -errno: a call has waited long enough, its requests end with it; else 0 */
+	int loss;    /* -errno: why the last session was lost; 0: none was */
+	struct reddn_subject lost; /* it */
+	bool end_asked;            /* reddn_end_reason has asked about it */
+	int end_outcome;           /* and this is the result */
+	size_t loss_len;           /* bytes of errmsg that are about it */
+	char errmsg[1024];
 };
 
-/** Allocate memory for the requests that the session may have. -ENOMEM; deinit frees it. */
-int reddn_requests_init(struct reddn *c);
+void reddn_set_state(struct reddn *c, enum reddn_state state);
+
+/** Have memory for the requests of @s, which is the first session or the next one. -ENOMEM. */
+int reddn_requests_grow(struct reddn *c, const struct reddn_session *s);
 
 void reddn_requests_deinit(struct reddn *c);
-
-/** Milliseconds until @deadline (clock_ms), 0 if it is over. */
-int reddn_time_left(uint64_t deadline);
-
-/**
- * Wait for an event of the connection manager until @deadline; the caller acknowledges it. 0, -ETIMEDOUT, or
- * -errno.
- */
-int reddn_next_event(struct rdma_event_channel *events, uint64_t deadline, struct rdma_cm_event **out);
 
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
@@ -87,7 +135,7 @@ void reddn_check_events(struct reddn *c);
 /** Send what is to be repeated, as far as there is room. */
 void reddn_send_retries(struct reddn *c) __attribute__((cold));
 
-/** Mark the connection as lost with -errno @error and the reason in words. The first call counts. */
+/** The session is lost with -errno @error and the reason in words. Of each session the first call counts. */
 void reddn_break(struct reddn *c, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -16,8 +16,9 @@ enum { PAUSE_MS = 50 };
 /* One part of the text behind the @len bytes that are there. 1: the server wants to be asked again later */
 static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len, size_t *whole)
 {
+	const struct reddn_subject of = reddn_subject_of(&c->session);
 	struct reddn_wire_rej rej;
-	int r = reddn_ask(c, REDDN_REQ_DESCRIBE, (uint32_t)*len, deadline, &rej);
+	int r = reddn_ask(&of, REDDN_REQ_DESCRIBE, (uint32_t)*len, deadline, &rej);
 
 	if (r < 0)
 		return r;
@@ -36,7 +37,7 @@ PUBLIC int reddn_describe(struct reddn *c)
 	size_t len = 0, whole = 0;
 	int r;
 
-	if (c->broken)
+	if (c->state != REDDN_UP)
 		return -EINVAL;
 	if (c->description.text)
 		return 0;

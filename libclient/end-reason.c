@@ -21,14 +21,15 @@ _Static_assert((int)REDDN_END_IDLE == (int)REDDN_WIRE_END_IDLE, "as on the wire"
 /* Returns the reason that the answer gives, and adds its text to errmsg. */
 static int answer(struct reddn *c, const struct reddn_wire_rej *rej)
 {
-	size_t len = strlen(c->errmsg);
 	uint32_t end = be32toh(rej->detail);
 
 	if (rej->reason != REDDN_REJ_ENDED || end > INT32_MAX)
 		return REDDN_END_UNKNOWN;
 	if (end != REDDN_END_CLIENT)
-		snprintf(c->errmsg + len, sizeof(c->errmsg) - len,
-			"; the server ended session %" PRIu64 ": %s", c->session.info.session, rej->text);
+		snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len,
+			"%sthe server ended session %" PRIu64 ": %s", c->loss_len ? "; " : "",
+			c->lost.session, rej->text);
+	c->loss_len = strlen(c->errmsg);
 	return (int)end;
 }
 
@@ -38,14 +39,14 @@ PUBLIC int reddn_end_reason(struct reddn *c)
 	struct reddn_wire_rej rej;
 	int r;
 
-	if (!c->broken)
+	if (!c->loss)
 		return -EINVAL;
-	if (c->broken == -ESTALE) /* the server has not ended it */
+	if (c->loss == -ESTALE) /* the server has not ended it */
 		return REDDN_END_UNKNOWN;
 	if (c->end_asked)
 		return c->end_outcome;
 	for (;;) {
-		r = reddn_ask(c, REDDN_REQ_END_REASON, 0, deadline, &rej);
+		r = reddn_ask(&c->lost, REDDN_REQ_END_REASON, 0, deadline, &rej);
 		if (r < 0 || rej.reason != REDDN_REJ_NOT_ENDED || clock_ms() > patience ||
 			!reddn_time_left(deadline))
 			break;

@@ -133,6 +133,7 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	s->info.reply_max = be32toh(rep.reply_max);
 	s->info.session = be64toh(rep.session);
 	s->sends = rep.flags & REDDN_REP_SENDS;
+	s->repeatable = rep.flags & REDDN_REP_READS;
 	s->secret = be64toh(rep.secret);
 	r = check_sizes(s, &rep, err, errlen);
 	if (r < 0)

@@ -46,10 +46,13 @@ static int check(const struct reddn_options *opt, char *err, size_t errlen)
 	if (opt->connections * opt->depth > UINT16_MAX)
 		return INVALID("%u connections of depth %u: up to %d requests in all", opt->connections,
 			opt->depth, UINT16_MAX);
+	if (opt->flags & ~(REDDN_NO_RECONNECT | REDDN_REPEATABLE))
+		return INVALID("flags 0x%x: this library knows 0x%x", opt->flags,
+			REDDN_NO_RECONNECT | REDDN_REPEATABLE);
 	if (opt->slot_size % 64)
 		return INVALID("slot_size %u: must be a multiple of 64", opt->slot_size);
 	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i] || opt->reserved16 || opt->reserved32)
+		if (opt->reserved[i] || opt->reserved32)
 			return INVALID("reserved options must be 0");
 	return 0;
 }

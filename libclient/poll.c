@@ -5,6 +5,7 @@
  */
 #include "libclient/connection.h"
 #include "libclient/public.h"
+#include "libclient/reconnect.h"
 #include "libclient/results.h"
 
 #include <arpa/inet.h>
@@ -174,11 +175,15 @@ static void look(struct reddn *c)
 
 static NOINLINE int poll_nic(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
 {
-	if (!c->broken)
+	if (LIKELY(c->state == REDDN_UP))
 		look(c);
 	if (c->arrived)
 		return reddn_report_arrived(c, res, end);
-	return c->exceptional ? reddn_report_rest(c, res, res, end) : 0;
+	if (LIKELY(!c->exceptional))
+		return 0;
+	if (c->state != REDDN_UP)
+		reddn_recover(c);
+	return reddn_report_rest(c, res, res, end);
 }
 
 PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)

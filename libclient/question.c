@@ -4,19 +4,53 @@
 #include "libclient/handshake.h"
 #include "util/address.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 /* One query. */
 struct query {
-	struct reddn *c;
+	const struct reddn_subject *of;
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
 	uint64_t deadline; /* ms */
 	struct reddn_wire_rej rej;
 };
+
+struct reddn_subject reddn_subject_of(const struct reddn_session *s)
+{
+	struct rdma_cm_id *first = s->connection->id;
+	struct reddn_subject of = {.session = s->info.session,
+		.slot_addr = (uintptr_t)s->area,
+		.slot_rkey = s->mr->rkey,
+		.from = address_any_port(rdma_get_local_addr(first))};
+
+	memcpy(&of.to, rdma_get_peer_addr(first), sizeof(of.to));
+	return of;
+}
+
+int reddn_time_left(uint64_t deadline)
+{
+	uint64_t now = clock_ms();
+
+	return now < deadline ? (int)(deadline - now) : 0;
+}
+
+static int next_event(struct rdma_event_channel *events, uint64_t deadline, struct rdma_cm_event **out)
+{
+	struct pollfd p = {.fd = events->fd, .events = POLLIN};
+	int r;
+
+	do {
+		r = poll(&p, 1, reddn_time_left(deadline));
+	} while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r < 0 ? -errno : -ETIMEDOUT;
+	return rdma_get_cm_event(events, out) < 0 ? -errno : 0;
+}
 
 static void query_deinit(struct query *q)
 {
@@ -41,7 +75,7 @@ static int check_event(struct query *q, const struct rdma_cm_event *ev, enum rdm
 static int await(struct query *q, enum rdma_cm_event_type expected)
 {
 	struct rdma_cm_event *ev;
-	int r = reddn_next_event(q->events, q->deadline, &ev);
+	int r = next_event(q->events, q->deadline, &ev);
 
 	if (r < 0)
 		return r;
@@ -53,10 +87,9 @@ static int await(struct query *q, enum rdma_cm_event_type expected)
 /* Between the addresses of the session, but from another port. */
 static int resolve(struct query *q)
 {
-	struct rdma_cm_id *first = q->c->session.connection[0].id;
-	struct sockaddr_storage from = address_any_port(rdma_get_local_addr(first));
+	struct sockaddr_storage from = q->of->from, to = q->of->to;
 	int r = rdma_resolve_addr(
-		q->id, (struct sockaddr *)&from, rdma_get_peer_addr(first), reddn_time_left(q->deadline) + 1);
+		q->id, (struct sockaddr *)&from, (struct sockaddr *)&to, reddn_time_left(q->deadline) + 1);
 
 	if (r < 0)
 		return -errno;
@@ -68,22 +101,21 @@ static int resolve(struct query *q)
 		       : await(q, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-int reddn_ask(struct reddn *c, uint8_t flag, uint32_t from, uint64_t deadline, struct reddn_wire_rej *rej)
+int reddn_ask(const struct reddn_subject *of, uint8_t flag, uint32_t from, uint64_t deadline,
+	struct reddn_wire_rej *rej)
 {
-	CLEANUP(query_deinit) struct query q = {.c = c, .deadline = deadline};
+	CLEANUP(query_deinit) struct query q = {.of = of, .deadline = deadline};
 	/* Nothing is posted to it. But a REQ names a queue pair, and the server refuses a number that it
-	 * still knows. */
+	 * still knows. CQs and PD are those of librdmacm. */
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-		.send_cq = c->session.cq,
-		.recv_cq = c->session.cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct reddn_wire_query req = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
 		.flags = flag,
-		.slot_addr = htobe64((uintptr_t)c->session.area),
-		.slot_rkey = htobe32(c->session.mr->rkey),
+		.slot_addr = htobe64(of->slot_addr),
+		.slot_rkey = htobe32(of->slot_rkey),
 		.from = htobe32(from),
-		.session = htobe64(c->session.info.session)};
+		.session = htobe64(of->session)};
 	struct rdma_conn_param param = {
 		.private_data = &req, .private_data_len = sizeof(req), .retry_count = 7};
 	int r;
@@ -96,7 +128,7 @@ int reddn_ask(struct reddn *c, uint8_t flag, uint32_t from, uint64_t deadline, s
 	r = resolve(&q);
 	if (r < 0)
 		return r;
-	if (rdma_create_qp(q.id, c->session.pd, &attr) < 0 || rdma_connect(q.id, &param) < 0)
+	if (rdma_create_qp(q.id, NULL, &attr) < 0 || rdma_connect(q.id, &param) < 0)
 		return -errno;
 	r = await(&q, RDMA_CM_EVENT_REJECTED);
 	*rej = q.rej;

@@ -6,14 +6,28 @@
 #ifndef LIBCLIENT_QUESTION_H
 #define LIBCLIENT_QUESTION_H
 
-#include "libclient/connection.h"
+#include "libclient/session.h"
 #include "protocol/wire.h"
 
+/** A session that is asked about. It need not be there any more. */
+struct reddn_subject {
+	uint64_t session; /* its number */
+	uint64_t slot_addr;
+	uint32_t slot_rkey;
+	struct sockaddr_storage from, to; /* its ends; from any port */
+};
+
+struct reddn_subject reddn_subject_of(const struct reddn_session *s);
+
+/** Milliseconds until @deadline (clock_ms), 0 if it is over. */
+int reddn_time_left(uint64_t deadline);
+
 /**
- * Asks once, until @deadline (clock_ms). @flag: REDDN_REQ_END_REASON or REDDN_REQ_DESCRIBE, of which @from is
- * the first byte that is wanted. 0 and *rej; -ECONNREFUSED: no reddnd listens there; -EHOSTUNREACH,
- * -ETIMEDOUT, -errno.
+ * Ask once, and wait for the answer until @deadline (clock_ms). @flag: REDDN_REQ_END_REASON or
+ * REDDN_REQ_DESCRIBE, of which @from is the first byte that is wanted. 0 and *rej; -ECONNREFUSED: no reddnd
+ * listens there; -EHOSTUNREACH, -ETIMEDOUT, -errno.
  */
-int reddn_ask(struct reddn *c, uint8_t flag, uint32_t from, uint64_t deadline, struct reddn_wire_rej *rej);
+int reddn_ask(const struct reddn_subject *of, uint8_t flag, uint32_t from, uint64_t deadline,
+	struct reddn_wire_rej *rej);
 
 #endif

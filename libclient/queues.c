@@ -223,14 +223,26 @@ static void queue_pair_deinit(struct reddn_connection *k)
 		ibv_destroy_qp(k->qp);
 }
 
-/* Only one that was armed has events, and its channel does not block */
-static void drain_events(const struct reddn_session *s)
+/* Only one that was armed has events, and its channel does not block. True: there were some */
+static bool drain_events(const struct reddn_session *s)
 {
+	unsigned events = 0;
 	struct ibv_cq *cq;
 	void *context;
 
 	while (s->armed && ibv_get_cq_event(s->channel, &cq, &context) == 0)
-		ibv_ack_cq_events(cq, 1);
+		events++;
+	if (events)
+		ibv_ack_cq_events(s->cq, events);
+	return events;
+}
+
+int reddn_queues_arm(struct reddn_session *s)
+{
+	if (!drain_events(s) && s->armed)
+		return 0;
+	s->armed = true;
+	return -ibv_req_notify_cq(s->cq, 0);
 }
 
 void reddn_queues_deinit(struct reddn_session *s)

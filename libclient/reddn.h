@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reddn.h - send requests to the NIC of a reddnd server. One handle is one session with one offload. See
- * libreddn(3).
+ * reddn.h - send requests to the NIC of a reddnd server. One handle has a session with one offload, and when
+ * that is lost, makes the next. See libreddn(3).
  *
  * Rules for all functions:
  *   - They return 0 or a positive outcome that they document, or -errno.
  *   - One thread at a time uses a handle. Different handles are independent.
  *   - The library makes no threads, but one that looks a host name up, without signals; it ends by itself. It
  * installs no signal handlers.
- *   - It allocates nothing after reddn_connect, but for the questions to the server: reddn_describe and
- * reddn_end_reason make an event channel, an id and a queue pair for their time. reddn_get, reddn_mget and
- * reddn_call ask for the reason when the connection is lost.
+ *   - A request allocates nothing. A new session takes memory and queues as reddn_connect does, and the
+ * questions to the server, reddn_describe and reddn_end_reason, make an event channel, an id and a queue pair
+ * for their time. reddn_get, reddn_mget and reddn_call ask for the reason if they fail by a lost session.
  *   - It uses plain verbs and works with any RDMA device.
  *
  * A program submits requests and polls for their results. At most `depth` requests of each connection of the
- * session are outstanding. Every request gets a result: a value, REDDN_MISS, or an error. When a connection
- * is lost, all outstanding requests get the reason as their result.
+ * session are outstanding. Every request gets a result: a value, REDDN_MISS, or an error.
+ *
+ * When the session is lost, reddn_poll makes another one, in steps that wait for nothing, for as long as it
+ * takes. What was outstanding is sent again, but for requests that may have changed something at the server:
+ * those end with -EINPROGRESS. What is submitted meanwhile waits. With REDDN_NO_RECONNECT, the handle ends
+ * with its session, and all outstanding requests get the reason as their result.
  */
 #ifndef REDDN_H
 #define REDDN_H
@@ -27,11 +31,20 @@
 extern "C" {
 #endif
 
-/** A session, over one connection or several. */
+/** A handle. Its session has one connection or several. */
 struct reddn;
 
 /** The key was absent from the table at some moment between the submission and the result. */
 #define REDDN_MISS 1
+
+enum reddn_option_flag {
+	/* The handle ends with its first session. */
+	REDDN_NO_RECONNECT = 1,
+	/* Requests of the program may be executed twice: those that a lost session has not answered are sent
+	 * again. Without it, that is done for gets of tables, and for programs that write to no region of the
+	 * server, as the server reports. */
+	REDDN_REPEATABLE = 2,
+};
 
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
@@ -55,7 +68,7 @@ struct reddn_options {
 	 * after the other, and those of several at the same time: results then come in any order. To the
 	 * server's quotas and rates it is one session, which ends when one of them is lost. 0: 1 */
 	uint16_t connections;
-	uint16_t reserved16;  /* 0 */
+	uint16_t flags;       /* enum reddn_option_flag */
 	uint32_t reserved32;  /* 0 */
 	uint64_t reserved[4]; /* 0 */
 };
@@ -96,21 +109,31 @@ struct reddn_result {
  * Submit a get of a key in a table. Copies the key. The result carries `cookie`.
  * -EAGAIN: `depth` requests are outstanding, or the next slot holds a result that the caller has not
  * released: poll or release first. -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key
- * is longer than the table's max_key. Any other negative number: the connection is lost; see reddn_errmsg.
+ * is longer than the table's max_key. Any other negative number: there is no session and the server wants
+ * none, or the handle does not connect again; see reddn_errmsg.
  *
  * The library repeats a get when the writer of the table overtook the reply, or when it moved entries and a
  * miss is not certain. After `retry_ms` the result is -EAGAIN (entries moved all the time, or the writer died
  * during a move) or -EBADMSG (no record with a right checksum arrived).
- * Other errors of the result: -ESTALE: another table has replaced the one of this connection, which is lost;
- * connect again. -ECONNRESET, -EIO: the connection was lost before the reply. -EPROTO: the reply to a later
- * request came instead, because a queue of the server has failed; the connection is lost.
+ * When another table has replaced the one of the session, the get is sent again, with a session that has that
+ * table. So it is when the session is lost before the reply.
+ *
+ * Other errors of the result: -EMSGSIZE: the key is longer than the new table's max_key. -ECONNRESET, -EIO,
+ * -EPROTO: 4 sessions were lost while it was outstanding. -ENOENT, -EACCES and others of reddn_connect: the
+ * server refuses the next session. -ESTALE: slot_size is too small for the new table, or the offload is none
+ * any more.
+ * With REDDN_NO_RECONNECT: -ESTALE: another table has replaced the one of the session. -ECONNRESET, -EIO: the
+ * session was lost before the reply. -EPROTO: the reply to a later request came instead, because a queue of
+ * the server has failed.
  */
 int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
 
 /**
  * Submit a request whose bytes the application composed: `len` must be reddn_info.request_len. The library
  * zeroes the reply slot before, up to reply_max. The result has status 0, and the slot as its value,
- * reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong length.
+ * reply_max bytes. Errors as for reddn_get_submit; -EINVAL: wrong length. -EINPROGRESS, of the result: the
+ * session was lost before the reply, and the server may have executed the request or not; see
+ * REDDN_REPEATABLE. -ESTALE, of the result: the offload takes other requests now.
  */
 int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie);
 
@@ -133,14 +156,16 @@ int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned na
 /**
  * Call an offload and wait. Copies the first `buf_len` bytes of the reply, at most reply_max, to `buf`.
  * Errors as for reddn_call_submit and its results. -EBUSY: submitted requests are outstanding. -ETIMEDOUT: no
- * reply within `timeout_ms`; the connection is then lost.
+ * reply within `timeout_ms`; the session is then left, and the server may have executed the request.
  */
 int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len);
 
 /**
  * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the
- * previous call. Returns the number of results; 0: none yet. -EINVAL: `max` is negative. Any other negative
- * number: the connection is lost, and all outstanding requests have been reported.
+ * previous call. Takes the steps of a handle that connects again. Returns the number of results; 0: none yet.
+ * -EINVAL: `max` is negative. Any other negative number: as of reddn_get_submit, and all outstanding requests
+ * have been reported. If the server has refused, later calls go on to ask it, and return no error any more
+ * when it accepts.
  */
 int reddn_poll(struct reddn *c, struct reddn_result *res, int max);
 
@@ -157,15 +182,15 @@ int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_m
  */
 int reddn_fd(struct reddn *c);
 
-/** Arm the descriptor of reddn_fd. Also 0 on a lost connection, which reddn_poll reports. -errno: the CQ
- * cannot be armed. */
+/** Arm the descriptor of reddn_fd. Also 0 without a session: the descriptor then reports the steps to the
+ * next one. -errno: the CQ cannot be armed. */
 int reddn_arm(struct reddn *c);
 
 /**
  * Get the value of a key and wait. Copies the value to `buf` and its length to `*len`. REDDN_MISS: absent.
  * -EMSGSIZE with `*len` > `buf_len`: the value has `*len` bytes; nothing was copied. -EBUSY: submitted
- * requests are outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the connection is then lost. Other
- * errors as for reddn_get_submit and its results.
+ * requests are outstanding. -ETIMEDOUT: no reply within `timeout_ms`, or no session; a session is then left.
+ * Other errors as for reddn_get_submit and its results.
  */
 int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf, size_t buf_len, size_t *len);
 
@@ -197,8 +222,8 @@ struct reddn_mget {
  * Get the values of any number of keys of a table, and wait for all. Asks for as many keys in one request as
  * the offload takes, and sends as many requests at a time as the depth allows. 0: each key has its status.
  * Otherwise no status has a meaning: -EINVAL: the offload is no table. -EBUSY: submitted requests are
- * outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the connection is then lost. Other errors: it is
- * lost.
+ * outstanding. -ETIMEDOUT: no reply within `timeout_ms`, or no session; a session is then left. Other errors
+ * as for reddn_poll.
  */
 int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n);
 
@@ -223,13 +248,15 @@ struct reddn_info {
 	uint64_t buckets;
 	uint32_t max_key;   /* bytes */
 	uint32_t max_value; /* bytes */
-	/* counted since reddn_connect */
+	/* counted since reddn_connect, over all sessions */
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */
 	uint64_t retries_overtaken; /* gets repeated because the record changed while the NIC read it */
+	uint64_t reconnects;        /* sessions after the first */
 };
 
-/** Properties and counters of the connection. */
+/** Properties of the session, or of the last one, and counters of the handle. A new session may have other
+ * properties, but for `shape`; of an opaque offload, the session's number and `depth` only. */
 void reddn_get_info(const struct reddn *c, struct reddn_info *info);
 
 enum reddn_arg_kind {
@@ -245,7 +272,7 @@ int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, 
  * Ask the server for the names of the arguments, and for the names, places and types of what is in a reply.
  * They are those of the program that this session runs. The question takes connections of its own, which the
  * server refuses with the answer; it waits at most `timeout_ms`. Later calls return at once. Memory for the
- * names is allocated and stays until reddn_close. -EINVAL: the connection is lost. -EOPNOTSUPP: the server is
+ * names is allocated and stays until reddn_close. -EINVAL: there is no session. -EOPNOTSUPP: the server is
  * older than this call, or does not have the program any more. -EBUSY: it was asked too often. -EPROTO: the
  * answer is wrong. -ENOMEM. Other errors: the server cannot be reached.
  */
@@ -276,7 +303,9 @@ int reddn_get_reply_field(const struct reddn *c, unsigned i, struct reddn_reply_
 /** The number that `reply` has in `field`; 0 if the field is none. At `reply` are reply_max bytes. */
 uint64_t reddn_reply_number(const struct reddn_reply_field *field, const void *reply);
 
-/** Why the connection was lost, in words; "" while it is not. Belongs to the handle. */
+/** Why there is no session, in words: how the last one was lost, and what came of the last attempt to
+ * connect.
+ * "" while there is one. Belongs to the handle, and changes with the next call. */
 const char *reddn_errmsg(const struct reddn *c);
 
 /** Why a session ended, as its server reports. Later versions may add reasons. */
@@ -289,17 +318,16 @@ enum reddn_end {
 	REDDN_END_OPERATOR = 5,    /* the administrator of the server ended it, or replaced its table */
 	REDDN_END_SHUTDOWN = 6,    /* the server stops or drains */
 	REDDN_END_CLIENT = 7,      /* the client, or the network, ended it */
-	REDDN_END_IDLE = 8,        /* no request for too long; connect again for the next request */
+	REDDN_END_IDLE = 8,        /* no request for too long */
 };
 
 /**
- * Ask the server why it ended the session, and add its words to reddn_errmsg(). A lost connection cannot
- * carry them, so this opens another one for the question and waits for the answer, at most `timeout_ms`.
- * Later calls return the same answer at once, and those on a connection that is lost by -ESTALE, which the
- * server has not ended. reddn_get, reddn_mget and reddn_call, which wait anyway, call
- * it themselves, unless the connection is lost by their -ETIMEDOUT. Returns an enum reddn_end. -EINVAL: the
- * connection is not lost. -ECONNREFUSED: no server listens any more. Other errors: the server cannot be
- * reached.
+ * Ask the server why it ended the last session that was lost, and add its words to reddn_errmsg(). A lost
+ * session cannot carry them, so this opens a connection for the question and waits for the answer, at most
+ * `timeout_ms`. Later calls return the same answer at once, and those about a session that is lost by
+ * -ESTALE, which the server has not ended. reddn_get, reddn_mget and reddn_call, which wait anyway, call it
+ * themselves if they fail by the loss of a session. Returns an enum reddn_end. -EINVAL: none was lost.
+ * -ECONNREFUSED: no server listens any more. Other errors: the server cannot be reached.
  */
 int reddn_end_reason(struct reddn *c);
 

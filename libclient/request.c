@@ -93,23 +93,21 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 
 	encode(c, q, s);
 	r = reddn_post_request(&c->session, k, s->encoded, signaled);
-	if (r < 0) {
-		post_failed(c, -r);
-		return;
-	}
 	k->until_signal = signaled ? c->session.signal_every : k->until_signal - 1;
 	advance(c, k, s, q);
+	if (r < 0)
+		post_failed(c, -r);
 }
 
 /* Take as many requests from the retry queue as one number has. Returns the first. */
 static struct reddn_request *take_retries(struct reddn *c)
 {
-	struct reddn_request *first = c->retry, *last = first;
+	struct reddn_request *first = reddn_queue_take(&c->retry), *last = first;
 
-	for (unsigned n = 1; n < c->session.info.keys && last->next; n++)
-		last = last->next;
-	c->retry = last->next;
-	last->next = NULL;
+	for (unsigned n = 1; n < c->session.info.keys && first->kind == REDDN_SOME_KEY && c->retry.first &&
+			     c->retry.first->kind == REDDN_SOME_KEY;
+		n++)
+		last = last->next = reddn_queue_take(&c->retry);
 	return first;
 }
 
@@ -117,24 +115,27 @@ void reddn_send_retries(struct reddn *c)
 {
 	struct reddn_connection *k;
 
-	while (c->retry && !c->broken && (k = find_connection(c)))
+	while (c->retry.first && c->state == REDDN_UP && (k = find_connection(c)))
 		send_request(c, k, take_retries(c));
 }
 
-/* The connection that takes the next request; or NULL, with the reason in @r. */
+/*
+ * The connection that takes the next request; or NULL, with the reason in @r: 0, there is no session, and the
+ * request waits for the next one.
+ */
 static struct reddn_connection *begin(struct reddn *c, int *r)
 {
 	struct reddn_connection *k = NULL;
 
 	*r = c->broken;
-	if (c->broken)
+	if (c->broken || c->state != REDDN_UP)
 		return NULL;
 	/* Retries come first. */
-	if (c->retry)
+	if (c->retry.first)
 		reddn_send_retries(c);
-	if (!c->retry)
+	if (!c->retry.first)
 		k = find_connection(c);
-	*r = k ? 0 : -EAGAIN;
+	*r = k || c->state != REDDN_UP ? 0 : -EAGAIN;
 	return k;
 }
 
@@ -149,6 +150,7 @@ static struct reddn_request *new_request(
 	q->len = (uint32_t)len;
 	q->kind = (uint16_t)kind;
 	q->retries = 0;
+	q->losses = 0;
 	c->busy++;
 	return q;
 }
@@ -166,14 +168,17 @@ static int submit(
 	int r;
 
 	k = begin(c, &r);
-	if (!k)
+	if (r < 0)
 		return r;
 	if (!c->free_request)
 		return -EAGAIN;
 	q = new_request(c, len, cookie, kind);
 	memcpy(q->key, bytes, len);
-	/* If this fails, reddn_poll reports the request with all others. */
-	send_request(c, k, q);
+	/* If this fails, the request is one of those that were outstanding. */
+	if (k)
+		send_request(c, k, q);
+	else
+		reddn_queue_add(&c->retry, q);
 	return 0;
 }
 
@@ -223,12 +228,10 @@ static int submit_usual(struct reddn *c, struct reddn_connection *k, struct redd
 	reddn_request_write(&c->session.geo, &place, encoded);
 	expect_reply(c, q, s->mem + REDDN_SLOT_RECORD);
 	r = reddn_post_usual(&c->session, k, encoded, signaled);
-	if (r) {
-		post_failed(c, r);
-		return 0;
-	}
 	k->until_signal = signaled ? c->session.signal_every : k->until_signal - 1;
 	advance(c, k, s, q);
+	if (!LIKELY(!r))
+		post_failed(c, r);
 	return 0;
 }
 
@@ -243,10 +246,14 @@ static NOINLINE INLINED int submit_signaled(
 /* What is usual is done here, and all that is rare, or decided once for a handle, by submit_key(). */
 PUBLIC INLINED int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	struct reddn_connection *k = c->session.turn;
-	struct reddn_slot *s = k->sent_slot;
+	struct reddn_connection *k;
+	struct reddn_slot *s;
 
-	if (c->exceptional || key_len - 1 >= c->session.usual_key || s->request)
+	if (c->exceptional || key_len - 1 >= c->session.usual_key)
+		return submit_key(c, key, key_len, cookie);
+	k = c->session.turn;
+	s = k->sent_slot;
+	if (s->request)
 		return submit_key(c, key, key_len, cookie);
 	if (k->until_signal == 1)
 		return submit_signaled(c, k, key, key_len, cookie);
@@ -265,7 +272,7 @@ static bool has_free(const struct reddn *c, unsigned n)
 
 PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
 {
-	struct reddn_request *first = NULL, **end = &first;
+	struct reddn_queue all = {0};
 	struct reddn_connection *k;
 	int r = n && n <= c->session.info.keys ? 0 : -EINVAL;
 
@@ -274,16 +281,20 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 	if (r < 0)
 		return r;
 	k = begin(c, &r);
-	if (!k)
+	if (r < 0)
 		return r;
 	if (!has_free(c, n))
 		return -EAGAIN;
 	for (unsigned i = 0; i < n; i++) {
-		*end = new_request(c, keys[i].key_len, cookie + i, kind_of_keys(c));
-		memcpy((*end)->key, keys[i].key, keys[i].key_len);
-		end = &(*end)->next;
+		struct reddn_request *q = new_request(c, keys[i].key_len, cookie + i, kind_of_keys(c));
+
+		memcpy(q->key, keys[i].key, keys[i].key_len);
+		reddn_queue_add(&all, q);
 	}
-	send_request(c, k, first);
+	if (k)
+		send_request(c, k, all.first);
+	else
+		reddn_queue_append(&c->retry, &all);
 	return 0;
 }
 

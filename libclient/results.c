@@ -32,6 +32,12 @@ static void hold(struct reddn *c, struct reddn_slot *s)
 	c->held = s;
 }
 
+static void send_again(struct reddn *c, struct reddn_request *q)
+{
+	reddn_queue_add(&c->retry, q);
+	c->exceptional = true;
+}
+
 /* Queue the request to be repeated. 0, or the status of its result if it was repeated long enough. */
 static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
 {
@@ -47,21 +53,18 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 		c->retries_moved++;
 	else
 		c->retries_overtaken++;
-	q->next = NULL;
-	if (c->retry)
-		c->retry_tail->next = q;
-	else
-		c->retry = q;
-	c->retry_tail = q;
-	c->exceptional = true;
+	send_again(c, q);
 	return 0;
 }
 
-/* The table is no longer the one of the server, or not after its next reload. */
-static int stale(struct reddn *c)
+/* The table is no longer the one of the server, or not after its next reload. The next session has the one
+ * that has replaced it. */
+static int stale(struct reddn *c, struct reddn_request *q)
 {
-	reddn_break(c, -ESTALE, "another table has replaced the one of this connection: connect again");
-	return -ESTALE;
+	reddn_break(c, -ESTALE, "another table has replaced the one of this session");
+	if (!c->broken)
+		send_again(c, q);
+	return c->broken;
 }
 
 static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
@@ -70,7 +73,7 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
 	case REDDN_REPLY_MISS:
 		return REDDN_MISS;
 	case REDDN_REPLY_STALE:
-		return stale(c);
+		return stale(c, q);
 	case REDDN_REPLY_MOVED:
 	case REDDN_REPLY_OVERTAKEN:
 		return retry(c, q, state);
@@ -123,7 +126,7 @@ static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct
 
 static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
 {
-	int r = c->broken ? 0 : reddn_post_receives(k);
+	int r = c->state == REDDN_UP ? reddn_post_receives(k) : 0;
 
 	if (r < 0)
 		reddn_break(c, -EIO, "cannot post receives: %s", strerror(-r));
@@ -201,29 +204,16 @@ static struct reddn_result *reply(
 	return at + 1;
 }
 
-/* The connection is lost: the reason becomes the result of every request. */
-static struct reddn_result *report_broken(
-	struct reddn *c, struct reddn_result *at, const struct reddn_result *end)
-{
-	for (uint32_t i = 0; i < c->nrequests; i++)
-		c->requests[i].is_free = false;
-	for (struct reddn_request *q = c->free_request; q; q = q->next_free)
-		q->is_free = true;
-	for (uint32_t i = 0; i < c->nrequests && at < end; i++)
-		if (!c->requests[i].is_free)
-			at = finish(c, &c->requests[i], at, c->broken, NULL, 0);
-	return at;
-}
-
 NOINLINE int reddn_report_rest(
 	struct reddn *c, struct reddn_result *res, struct reddn_result *at, const struct reddn_result *end)
 {
-	if (!c->broken && c->retry)
-		reddn_send_retries(c);
-	if (c->broken)
-		at = report_broken(c, at, end);
-	c->exceptional = c->retry || c->session.hangup || c->broken;
-	return at == res && c->broken ? c->broken : (int)(at - res);
+	struct reddn_request *q;
+
+	reddn_send_retries(c);
+	while (at < end && (q = reddn_queue_take(&c->ended)))
+		at = finish(c, q, at, q->status, NULL, 0);
+	c->exceptional = c->retry.first || c->ended.first || c->session.hangup || c->state != REDDN_UP;
+	return at == res && !c->busy ? c->broken : (int)(at - res);
 }
 
 INLINED int reddn_report_arrived(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)

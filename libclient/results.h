@@ -16,8 +16,8 @@
 int reddn_report_arrived(struct reddn *c, struct reddn_result *res, const struct reddn_result *end);
 
 /**
- * Do what is left when c->exceptional, behind the results from @res up to @at: send what is to be repeated;
- * report the end of a lost connection as the result of every request. Returns the same.
+ * Do what is left when c->exceptional, behind the results from @res up to @at: send what is to be sent again;
+ * report the requests that have ended without a reply. Returns the same.
  */
 int reddn_report_rest(
 	struct reddn *c, struct reddn_result *res, struct reddn_result *at, const struct reddn_result *end);

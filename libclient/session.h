@@ -91,6 +91,7 @@ struct reddn_session {
 	uint32_t wqes; /* of the SQ of a connection */
 
 	bool sends;             /* replies end with a SEND, not with an immediate */
+	bool repeatable;        /* the offload writes to no region */
 	struct reddn_seen seen; /* moves of the latest reply, epoch of the first */
 	bool armed;
 	bool hangup; /* the server disconnected; earlier replies still count */

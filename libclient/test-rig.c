@@ -30,6 +30,7 @@ static _Thread_local struct {
 	struct ibv_cq_ex cq_ex;
 	struct ibv_wc wc; /* that cq_ex reads */
 	bool polling;     /* between start and end */
+	bool armed;
 	struct ibv_mr mr;
 	struct rdma_event_channel events;
 	struct ibv_wc cqes[CQES];
@@ -63,9 +64,8 @@ void rig_complete_send(struct rig_end *e)
 	if (e->completed == e->signals)
 		return;
 	e->completed++;
-	rig_push((struct ibv_wc){.wr_id = reddn_send_id(&rig.c.session.connection[e - rig.end]),
-		.opcode = IBV_WC_SEND,
-		.qp_num = (uint32_t)(e - rig.end)});
+	rig_push((struct ibv_wc){
+		.wr_id = reddn_send_id(e->k), .opcode = IBV_WC_SEND, .qp_num = (uint32_t)(e - rig.end)});
 }
 
 static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
@@ -85,6 +85,18 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		}
 	}
 	return k;
+}
+
+static int fake_arm(struct ibv_cq *cq, int solicited_only)
+{
+	(void)cq, (void)solicited_only;
+	nic.armed = true;
+	return 0;
+}
+
+bool rig_is_armed(void)
+{
+	return nic.armed;
 }
 
 /* ---- the same by ibv_cq_ex ---- */
@@ -137,7 +149,7 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 {
 	/* What a client must never do: more requests than depth, more than its queues hold, or without a
 	 * receive. */
-	assert_true(e->arrived - e->served < rig.c.session.depth);
+	assert_true(e->arrived - e->served < e->depth);
 	assert_true(e->receives > e->arrived - e->served);
 	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.session.wqes);
 	assert_int_equal(len, rig.c.session.info.request_len);
@@ -147,7 +159,7 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 		rig_push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
 	if (flags & IBV_SEND_SIGNALED) {
 		assert_true(e->signals - e->polled < RIG_MAX_DEPTH);
-		assert_int_equal(wr_id, reddn_send_id(&rig.c.session.connection[e - rig.end]));
+		assert_int_equal(wr_id, reddn_send_id(e->k));
 		e->signaled[e->signals++ % RIG_MAX_DEPTH] = e->arrived;
 		if (rig.sends == RIG_AT_ONCE)
 			rig_complete_send(e);
@@ -208,10 +220,10 @@ static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 	*bad = NULL;
 	for (; wr; wr = wr->next) {
-		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, &rig.c.session.connection[e - rig.end]);
+		assert_ptr_equal((void *)(uintptr_t)wr->wr_id, e->k);
 		e->receives++;
 	}
-	assert_true(e->receives <= 2u * rig.c.session.depth);
+	assert_true(e->receives <= 2u * e->depth);
 	return 0;
 }
 
@@ -335,7 +347,7 @@ void rig_serve_of(struct rig_end *e)
 	memcpy(slot_of(e), nic.map + rig.st.live_off, 64);
 	e->halfway = false;
 	e->receives--;
-	rig_push((struct ibv_wc){.wr_id = (uintptr_t)&rig.c.session.connection[e - rig.end],
+	rig_push((struct ibv_wc){.wr_id = (uintptr_t)e->k,
 		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 		.imm_data = htonl((uint32_t)e->served)});
 	e->served++;
@@ -344,6 +356,89 @@ void rig_serve_of(struct rig_end *e)
 void rig_serve(void)
 {
 	rig_serve_of(rig_pending());
+}
+
+/* A session of the table, whose connections are those of the rig from now on */
+static void start_session(
+	struct reddn_session *s, unsigned keys, uint16_t connections, unsigned depth, bool raw)
+{
+	*s = (struct reddn_session){.info = {.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+					    .connections = connections,
+					    .slot_size = REDDN_SLOT_RECORD + keys * RECORD,
+					    .reply_max = REDDN_SLOT_RECORD + keys * RECORD,
+					    .keys = keys,
+					    .request_len = raw ? 100 : keys * KEY_BYTES},
+		.geo = {.seed = 5,
+			.buckets = BUCKETS,
+			.max_key = RIG_KEY_MAX,
+			.max_value = 256,
+			.offset_len = 3,
+			.keys = (uint8_t)keys,
+			.stride = RECORD},
+		.key_room = 256,
+		.events = &nic.events,
+		.depth = depth,
+		.cq = &nic.cq,
+		.cq_ex = rig_extended ? &nic.cq_ex : NULL,
+		.mr = &nic.mr,
+		.inline_max = REDDN_WIRE_INLINE};
+	assert_int_equal(reddn_session_init(s), 0);
+	memset(rig.end, 0, sizeof(rig.end));
+	for (unsigned i = 0; i < connections; i++) {
+		struct rig_end *e = &rig.end[i];
+
+		e->k = &s->connection[i];
+		e->depth = depth;
+		e->qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
+			.wr_send = fake_wr_send,
+			.wr_set_inline_data = fake_wr_inline,
+			.wr_set_sge = fake_wr_sge,
+			.wr_complete = fake_wr_complete};
+		e->qp.context = &nic.verbs;
+		e->k->id = &e->id;
+		e->k->qp = &e->qp;
+		e->k->qp_ex = rig_extended ? &e->qp_ex : NULL;
+		assert_int_equal(reddn_post_receives(e->k), 0);
+		assert_int_equal(reddn_post_receives(e->k), 0);
+	}
+	reddn_session_complete(s);
+	assert_int_equal(s->usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
+}
+
+void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw)
+{
+	nic.head = nic.tail = 0;
+	nic.armed = false;
+	start_session(&rig.c.connector.session, keys, connections, depth, raw);
+	rig.c.connector.state = REDDN_CONNECT_DONE;
+}
+
+struct reddn_table_live *rig_live(void)
+{
+	return (struct reddn_table_live *)(nic.map + rig.st.live_off);
+}
+
+/* Nothing of the fakes is to be destroyed */
+static void forget_queues(struct reddn_session *s)
+{
+	for (unsigned i = 0; i < s->info.connections; i++) {
+		s->connection[i].id = NULL;
+		s->connection[i].qp = NULL;
+	}
+	s->events = NULL;
+	s->cq = NULL;
+	s->mr = NULL;
+}
+
+void rig_lose(int error)
+{
+	reddn_break(&rig.c, error, "lost by the test");
+	forget_queues(&rig.c.session);
+}
+
+void rig_forget_next(void)
+{
+	forget_queues(&rig.c.connector.session);
 }
 
 void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
@@ -362,7 +457,7 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 				 NULL, 0),
 		0);
 	reddn_table_stat(rig.t, &rig.st);
-	nic.map = mmap(NULL, rig.st.file_size, PROT_READ, MAP_SHARED, rig.fd, 0);
+	nic.map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
 	for (uint32_t k = 0; k < RIG_STABLE; k++) {
 		uint8_t key[RIG_KEY_MAX];
 		size_t len, key_len = rig_key_of(k, key);
@@ -374,48 +469,15 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 	}
 	nic.events.fd = eventfd(0, EFD_CLOEXEC);
 	nic.verbs.ops.poll_cq = fake_poll;
+	nic.verbs.ops.req_notify_cq = fake_arm;
 	nic.verbs.ops.post_send = fake_send;
 	nic.verbs.ops.post_recv = fake_recv;
 	nic.cq.context = &nic.verbs;
-	c->session.info = (struct reddn_info){.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
-		.connections = connections,
-		.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
-		.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
-		.keys = keys,
-		.request_len = raw ? 100 : keys * KEY_BYTES};
-	c->session.geo = (struct reddn_geometry){.seed = 5,
-		.buckets = BUCKETS,
-		.max_key = RIG_KEY_MAX,
-		.max_value = 256,
-		.offset_len = 3,
-		.keys = (uint8_t)keys,
-		.stride = RECORD};
-	c->session.key_room = 256;
 	c->connector.opt.retry_ms = 600000;
-	c->session.events = &nic.events;
-	c->session.depth = depth;
-	c->session.cq = &nic.cq;
+	c->connector.opt.flags = REDDN_NO_RECONNECT;
 	nic.cq_ex = fake_cq_ex;
-	c->session.cq_ex = rig_extended ? &nic.cq_ex : NULL;
-	c->session.mr = &nic.mr;
-	c->session.inline_max = REDDN_WIRE_INLINE;
-	assert_int_equal(reddn_session_init(&c->session), 0);
-	for (unsigned i = 0; i < connections; i++) {
-		rig.end[i].qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
-			.wr_send = fake_wr_send,
-			.wr_set_inline_data = fake_wr_inline,
-			.wr_set_sge = fake_wr_sge,
-			.wr_complete = fake_wr_complete};
-		rig.end[i].qp.context = &nic.verbs;
-		c->session.connection[i].id = &rig.end[i].id;
-		c->session.connection[i].qp = &rig.end[i].qp;
-		c->session.connection[i].qp_ex = rig_extended ? &rig.end[i].qp_ex : NULL;
-		assert_int_equal(reddn_post_receives(&c->session.connection[i]), 0);
-		assert_int_equal(reddn_post_receives(&c->session.connection[i]), 0);
-	}
-	reddn_session_complete(&c->session);
-	assert_int_equal(reddn_requests_init(c), 0);
-	assert_int_equal(c->session.usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
+	start_session(&c->session, keys, connections, depth, raw);
+	assert_int_equal(reddn_requests_grow(c, &c->session), 0);
 }
 
 void rig_start(unsigned depth, bool raw, uint64_t heap)

@@ -10,6 +10,7 @@
 
 #include "libclient/connection.h"
 #include "libclient/reddn-table.h"
+#include "protocol/table-format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +36,8 @@ struct rig_end {
 		struct ibv_qp qp; /* first */
 		struct ibv_qp_ex qp_ex;
 	};
+	struct reddn_connection *k;
+	unsigned depth;
 	unsigned posting; /* calls of ibv_wr_*() for a request that is being posted */
 	struct rdma_cm_id id;
 	uint8_t wire[RIG_MAX_DEPTH][REDDN_REQUEST_MAX]; /* request n at n % RIG_MAX_DEPTH */
@@ -79,6 +82,18 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 void rig_start(unsigned depth, bool raw, uint64_t heap); /* one key, one connection */
 void rig_stop(void);
 
+/** The live line of the table. */
+struct reddn_table_live *rig_live(void);
+
+/** The session is lost, with its queues. Without REDDN_NO_RECONNECT the handle wants another one, */
+void rig_lose(int error);
+
+/** and this is what the connector has made for it. The rig serves that from now on. */
+void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw);
+
+/** The handle will not take it. */
+void rig_forget_next(void);
+
 /** The random numbers of this thread, by which writer and NIC choose: the same ones after the same @seed. */
 void rig_seed(unsigned seed);
 uint32_t rig_rnd(void);
@@ -103,6 +118,9 @@ void rig_serve_of(struct rig_end *e);
 
 /** The same for rig_pending(), which must not be NULL. */
 void rig_serve(void);
+
+/** The CQ of the session has been armed. */
+bool rig_is_armed(void);
 
 /** Put a CQE into the CQ. */
 void rig_push(struct ibv_wc wc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/public.h"
+#include "libclient/queues.h"
 #include "protocol/wire.h"
 #include "util/clock.h"
 
@@ -19,22 +20,10 @@ PUBLIC int reddn_fd(struct reddn *c)
 
 PUBLIC int reddn_arm(struct reddn *c)
 {
-	struct ibv_cq *cq;
-	void *context;
-	unsigned events = 0;
-
-	if (c->broken)
+	if (c->state != REDDN_UP)
 		return 0;
 	reddn_check_events(c);
-	/* The channel does not block. */
-	while (ibv_get_cq_event(c->session.channel, &cq, &context) == 0)
-		events++;
-	if (events)
-		ibv_ack_cq_events(c->session.cq, events);
-	if (c->session.armed && !events)
-		return 0;
-	c->session.armed = true;
-	return -ibv_req_notify_cq(c->session.cq, 0);
+	return reddn_queues_arm(&c->session);
 }
 
 PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms)
@@ -68,7 +57,8 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		}
 		if (epoll_wait(c->connector.epoll, &ev, 1, (int)left) < 0 && errno != EINTR)
 			return -errno;
-		reddn_check_events(c);
+		if (c->state == REDDN_UP)
+			reddn_check_events(c);
 	}
 }
 
@@ -77,20 +67,29 @@ static int begin(struct reddn *c)
 {
 	struct reddn_result res;
 
-	if (c->broken)
-		return c->broken;
-	return c->busy ? -EBUSY : reddn_poll(c, &res, 1);
+	int r;
+
+	if (c->busy)
+		return c->broken ? c->broken : -EBUSY;
+	r = reddn_poll(c, &res, 1);
+	/* The server refused before, and is being asked again: this caller has the time to wait */
+	if (r < 0 && c->state == REDDN_AWAY && c->connector.state != REDDN_CONNECT_IDLE) {
+		reddn_connector_wait(&c->connector);
+		r = reddn_poll(c, &res, 1);
+	}
+	return r;
 }
 
 /* A caller who waits for a reply can also wait for the reason why there is none. */
 static int end(struct reddn *c, int r)
 {
-	if (r < 0 && c->broken && c->broken != -ETIMEDOUT)
+	if (r == -EINPROGRESS || (r < 0 && r == c->loss && r != -ETIMEDOUT))
 		reddn_end_reason(c);
 	return r;
 }
 
-/* Wait for results of what a call has submitted. If there are none, the connection is lost. */
+/* Wait for results of what a call has submitted. If there are none, its requests end, and so does the session
+ * that they were sent with: who knows when the replies come. */
 static int wait_for_some(struct reddn *c, struct reddn_result *res, int max)
 {
 	int r = reddn_wait(c, res, max, (int)c->connector.opt.timeout_ms);
@@ -99,6 +98,8 @@ static int wait_for_some(struct reddn *c, struct reddn_result *res, int max)
 		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->connector.opt.timeout_ms);
 	else if (r < 0)
 		reddn_break(c, r, "cannot wait for a reply: %s", strerror(-r));
+	if (r <= 0)
+		c->give_up = r ? r : -ETIMEDOUT;
 	return r;
 }
 
@@ -107,7 +108,7 @@ static int finish(struct reddn *c, struct reddn_result *res)
 {
 	int r = wait_for_some(c, res, 1);
 
-	if (r <= 0)
+	while (r <= 0 && c->busy)
 		r = reddn_poll(c, res, 1);
 	return r < 0 ? r : res->status;
 }
@@ -185,10 +186,10 @@ static int get_keys(struct reddn *c, struct reddn_mget *keys, size_t n)
 		for (int i = 0; i < r && !c->broken; i++, done++)
 			copy_result(&keys[res[i].cookie], &res[i]);
 		reddn_release(c);
-		r = c->broken;
+		r = c->broken ? c->broken : c->give_up;
 	}
 	/* Results of keys that the caller never submitted are not for its next reddn_poll(). */
-	while (c->broken && c->busy)
+	while (r < 0 && c->busy)
 		reddn_poll(c, res, MGET_RESULTS);
 	return r;
 }

@@ -332,5 +332,6 @@ int main(int argc, char **argv)
 		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", args[0]);
 	a.b.connect.host = a.host;
 	a.b.connect.offload = args[1];
+	a.b.connect.flags = REDDN_NO_RECONNECT;
 	return command->run(&a, rest);
 }

@@ -49,6 +49,8 @@ bool mc_nic_ready(struct mc_nic *nic, const struct mc_where *where, const char *
 		.port = where->port,
 		.depth = options->depth,
 		.timeout_ms = options->connect_ms,
+		/* Another memcached may be there by then */
+		.flags = REDDN_NO_RECONNECT,
 		.token_file = options->token_file};
 	uint64_t now_ms;
 

@@ -139,6 +139,7 @@ class Connection(Handle):
         keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
+        options.flags = lib.REDDN_NO_RECONNECT
         options.timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(to_name("token_file", os.fsencode(token_file)))

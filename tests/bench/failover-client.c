@@ -146,7 +146,8 @@ static void run_reddn(char **argv, uint64_t ms)
 	const struct reddn_options options = {.host = argv[2],
 		.port = (uint16_t)arg_number(argv[3], UINT16_MAX),
 		.offload = argv[4],
-		.timeout_ms = CONNECT_MS};
+		.timeout_ms = CONNECT_MS,
+		.flags = REDDN_NO_RECONNECT};
 	char err[256];
 	struct reddn *c;
 

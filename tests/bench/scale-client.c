@@ -138,7 +138,8 @@ int main(int argc, char **argv)
 		.port = (uint16_t)arg_number(argv[2], UINT16_MAX),
 		.offload = argv[3],
 		.depth = (uint16_t)arg_number(argv[4], UINT16_MAX),
-		.timeout_ms = CONNECT_MS};
+		.timeout_ms = CONNECT_MS,
+		.flags = REDDN_NO_RECONNECT};
 	client.key = argv[5];
 	client.value = argv[6];
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

@@ -40,7 +40,7 @@ until_true reported sessions 'any(c["requests"] > 10 for c in d)' || fail "no cl
 make_table "$table" --replace <<<$'alice\tfifth'
 wait "$bench"
 [[ $? -eq 2 ]] || fail "the bench goes on" "$work/bench.log"
-grep -q "another table has replaced the one of this connection: connect again" "$work/bench.log" || fail "no reason" "$work/bench.log"
+grep -q "another table has replaced the one of this session" "$work/bench.log" || fail "no reason" "$work/bench.log"
 ctl reload || fail "reload" "$work/ctl.err"
 on_nic get.log "$REDDN" get --port "$port" --timeout 100000 "$address" "${names[0]}" alice || fail "no value" "$work/get.log"
 [[ $(<"$work/get.log") == fifth ]] || fail "no new value" "$work/get.log"

@@ -252,7 +252,7 @@ static int read_keys(struct reddn *c, uint64_t hits, unsigned rules)
 
 int main(int argc, char **argv)
 {
-	struct reddn_options options = {.depth = DEPTH, .timeout_ms = 60000};
+	struct reddn_options options = {.depth = DEPTH, .timeout_ms = 60000, .flags = REDDN_NO_RECONNECT};
 	unsigned first[WRITERS];
 	pthread_t writers[WRITERS + 1];
 	struct reddn *c;

@@ -44,7 +44,8 @@ void moment_open(struct moment *m, char *const args[5])
 		.port = (uint16_t)atoi(args[1]),
 		.offload = args[2],
 		.depth = 1,
-		.timeout_ms = MOMENT_WAIT_MS};
+		.timeout_ms = MOMENT_WAIT_MS,
+		.flags = REDDN_NO_RECONNECT};
 	char err[256];
 
 	*m = (struct moment){.hold = args[4]};

@@ -237,7 +237,8 @@ static struct reddn *connect_to(char **args, uint16_t depth, unsigned connection
 		.offload = args[2],
 		.depth = depth,
 		.connections = (uint16_t)connections,
-		.timeout_ms = TIMEOUT_MS};
+		.timeout_ms = TIMEOUT_MS,
+		.flags = REDDN_NO_RECONNECT};
 	struct reddn *c;
 	char why[300];
 

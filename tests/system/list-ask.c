@@ -144,7 +144,7 @@ static int ask(struct reddn *c, unsigned depth, unsigned requests)
 
 int main(int argc, char **argv)
 {
-	struct reddn_options opt = {.timeout_ms = 100000};
+	struct reddn_options opt = {.timeout_ms = 100000, .flags = REDDN_NO_RECONNECT};
 	struct reddn *c;
 	char err[256];
 	int r;

@@ -30,7 +30,7 @@ static void on_signal(int sig)
 int main(int argc, char **argv)
 {
 	const struct reddn_arg args[] = {{.number = 0}, {.number = MANY}};
-	struct reddn_options opt = {.timeout_ms = TIMEOUT_MS};
+	struct reddn_options opt = {.timeout_ms = TIMEOUT_MS, .flags = REDDN_NO_RECONNECT};
 	uint64_t sold = 0, number, next = 0;
 	uint8_t reply[REPLY];
 	struct reddn *c;

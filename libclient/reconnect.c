@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/reconnect.h"
+
+#include "libclient/public.h"
+#include "libclient/queues.h"
+#include "util/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/*
+ * A pause is doubled, from PAUSE_LEAST_MS to PAUSE_MOST_MS, until a session has answered for STEADY_MS. A
+ * server that refuses is asked less often: a full one at least every REFUSED_MOST_MS, and one that does not
+ * want this client not before REFUSED_LEAST_MS.
+ * LOSSES: with so many sessions a request was lost. It may be the reason.
+ */
+enum {
+	PAUSE_LEAST_MS = 20,
+	PAUSE_MOST_MS = 2000,
+	REFUSED_LEAST_MS = 1000,
+	REFUSED_MOST_MS = 30000,
+	STEADY_MS = 1000,
+	LOSSES = 4
+};
+
+/* ---- requests ---- */
+
+static void end_request(struct reddn *c, struct reddn_request *q, int status)
+{
+	q->status = status;
+	reddn_queue_add(&c->ended, q);
+}
+
+static void end_requests(struct reddn *c, int status)
+{
+	struct reddn_request *q;
+
+	while ((q = reddn_queue_take(&c->retry)))
+		end_request(c, q, status);
+}
+
+static bool may_repeat(const struct reddn *c, const struct reddn_request *q)
+{
+	return q->kind != REDDN_RAW || c->session.repeatable || (c->connector.opt.flags & REDDN_REPEATABLE);
+}
+
+/* A request that was sent and has no reply. */
+static void take_back(struct reddn *c, struct reddn_request *q)
+{
+	if (c->broken)
+		end_request(c, q, c->broken);
+	else if (!may_repeat(c, q))
+		end_request(c, q, -EINPROGRESS);
+	else if (c->loss != -ESTALE && ++q->losses == LOSSES)
+		end_request(c, q, c->loss);
+	else
+		reddn_queue_add(&c->retry, q);
+}
+
+/* In the order of their numbers, and before those that have not been sent. */
+static void take_back_all(struct reddn *c)
+{
+	struct reddn_queue unsent = c->retry;
+
+	c->retry = (struct reddn_queue){0};
+	for (uint32_t i = 0; i < c->session.info.connections; i++) {
+		struct reddn_connection *k = &c->session.connection[i];
+
+		for (struct reddn_slot *s = k->arrived_slot; k->arrived < k->sent;
+			s = s->next, k->arrived++) {
+			struct reddn_request *q = s->request, *next;
+
+			for (; q; q = next) {
+				next = q->next;
+				take_back(c, q);
+			}
+			s->request = NULL;
+		}
+	}
+	if (unsent.first)
+		reddn_queue_append(&c->retry, &unsent);
+	if (c->broken)
+		end_requests(c, c->broken);
+}
+
+/* Those that wait are of another table, perhaps. */
+static void fit_requests(struct reddn *c, bool same)
+{
+	struct reddn_queue all = c->retry;
+	struct reddn_request *q;
+
+	c->retry = (struct reddn_queue){0};
+	while ((q = reddn_queue_take(&all))) {
+		q->retries = 0;
+		if (q->kind == REDDN_RAW && !same) {
+			end_request(c, q, -ESTALE);
+		} else if (q->kind != REDDN_RAW && q->len > c->session.geo.max_key) {
+			end_request(c, q, -EMSGSIZE);
+		} else {
+			if (q->kind != REDDN_RAW)
+				q->kind = c->session.geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+			reddn_queue_add(&c->retry, q);
+		}
+	}
+}
+
+/* ---- pauses ---- */
+
+static bool session_was_steady(const struct reddn *c)
+{
+	const struct reddn_session *s = &c->session;
+	uint64_t arrived = 0;
+
+	for (uint32_t i = 0; i < s->info.connections; i++)
+		arrived += s->connection[i].arrived;
+	/* One of a table that has been replaced answers, too. */
+	return arrived && (s->info.shape != REDDN_TABLE || s->seen.epoch != UINT64_MAX) &&
+	       clock_ms() - c->up_since >= STEADY_MS;
+}
+
+/* Plus or minus a quarter, so that those who were lost together do not come back together. */
+static uint64_t jitter(uint64_t ms)
+{
+	uint32_t any = 0;
+
+	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
+		any = (uint32_t)clock_ns();
+	return ms - ms / 4 + any % (ms / 2 + 1);
+}
+
+static void pause_then_connect(struct reddn *c, uint32_t least, uint32_t most)
+{
+	uint32_t ms = 2 * c->pause_ms;
+
+	ms = ms < least ? least : ms > most ? most : ms;
+	c->pause_ms = ms;
+	c->connect_at = clock_ms() + jitter(ms);
+	reddn_connector_alarm(&c->connector, c->connect_at);
+}
+
+/* ---- sessions ---- */
+
+static void drop_session(struct reddn *c)
+{
+	struct reddn_session *s = &c->session;
+
+	for (uint32_t i = 0; i < s->info.connections; i++)
+		c->sent_before += s->connection[i].sent;
+	reddn_queues_deinit(s);
+	reddn_session_deinit(s);
+}
+
+static void lost(struct reddn *c)
+{
+	bool steady = session_was_steady(c);
+
+	take_back_all(c);
+	if (c->connector.opt.flags & REDDN_NO_RECONNECT) {
+		reddn_set_state(c, REDDN_OVER);
+		return;
+	}
+	drop_session(c);
+	reddn_set_state(c, REDDN_AWAY);
+	if (!steady) {
+		pause_then_connect(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
+		return;
+	}
+	c->pause_ms = 0;
+	c->connect_at = 0;
+}
+
+/* The same program, as far as a request or a reader of replies can tell. */
+static bool is_same(const struct reddn_session *a, const struct reddn_session *b)
+{
+	return a->info.shape == b->info.shape && a->info.request_len == b->info.request_len &&
+	       a->info.reply_max == b->info.reply_max && memcmp(&a->geo, &b->geo, sizeof(a->geo)) == 0 &&
+	       memcmp(&a->format, &b->format, sizeof(a->format)) == 0;
+}
+
+/* Why not; or NULL */
+static const char *cannot_use(struct reddn *c, const struct reddn_session *next, bool same)
+{
+	if (!same && (next->info.shape != REDDN_TABLE || c->session.info.shape != REDDN_TABLE))
+		return "the offload is another one now: connect again";
+	return reddn_requests_grow(c, next) < 0 ? "no memory for the requests of the new session" : NULL;
+}
+
+/* The words of the loss stay, and behind them is what came of the last attempt. */
+static void report_attempt(struct reddn *c, const char *words)
+{
+	snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len, "; connecting again: %s", words);
+}
+
+/* The server wants no session of this client: those who wait must know. */
+static void refused(struct reddn *c, int error, const char *words)
+{
+	report_attempt(c, words);
+	c->broken = error;
+	end_requests(c, error);
+	pause_then_connect(c, REFUSED_LEAST_MS, REFUSED_MOST_MS);
+}
+
+static void take_over(struct reddn *c)
+{
+	struct reddn_session next = reddn_connector_take(&c->connector);
+	bool same = is_same(&c->session, &next);
+	const char *why = cannot_use(c, &next, same);
+
+	if (why) {
+		reddn_queues_deinit(&next);
+		reddn_session_deinit(&next);
+		refused(c, -ESTALE, why);
+		return;
+	}
+	c->session = next;
+	c->errmsg[0] = '\0';
+	c->loss_len = 0;
+	c->broken = 0;
+	c->end_asked = false;
+	c->reconnects++;
+	c->up_since = clock_ms();
+	reddn_set_state(c, REDDN_UP);
+	fit_requests(c, same);
+	/* The caller may have armed the descriptor before, and sleep on it next */
+	if (reddn_queues_arm(&c->session) < 0)
+		reddn_break(c, -EIO, "cannot arm the completion queue");
+}
+
+/* The server has answered, and will not answer in another way by itself. */
+static bool is_final(const struct reddn_connector *a)
+{
+	switch (a->error) {
+	case -ENOENT:
+	case -EACCES:
+	case -ERANGE:
+	case -EMSGSIZE:
+	case -EPROTO:
+	case -EPROTONOSUPPORT:
+	case -EOPNOTSUPP:
+		return a->answered;
+	default:
+		return false;
+	}
+}
+
+static void failed(struct reddn *c)
+{
+	struct reddn_connector *a = &c->connector;
+	char words[REDDN_CONNECT_WORDS];
+
+	if (a->error == -EMSGSIZE && a->opt.slot_size) {
+		int r = reddn_fail(-ESTALE, words, sizeof(words), "slot_size %u is too small now: %s",
+			a->opt.slot_size, a->words);
+
+		refused(c, r, words);
+	} else if (is_final(a)) {
+		refused(c, a->error, a->words);
+	} else {
+		report_attempt(c, a->words);
+		pause_then_connect(c, PAUSE_LEAST_MS,
+			a->answered && a->error != -ESHUTDOWN ? REFUSED_MOST_MS : PAUSE_MOST_MS);
+	}
+}
+
+static void connect_again(struct reddn *c)
+{
+	struct reddn_connector *a = &c->connector;
+
+	if (a->state == REDDN_CONNECT_IDLE) {
+		if (clock_ms() < c->connect_at)
+			return;
+		reddn_connector_begin(a);
+	}
+	reddn_connector_step(a);
+	if (a->state == REDDN_CONNECT_DONE) {
+		take_over(c);
+	} else if (a->state == REDDN_CONNECT_FAILED) {
+		reddn_connector_rest(a);
+		failed(c);
+	}
+}
+
+void reddn_recover(struct reddn *c)
+{
+	assert(!c->arrived && !c->held);
+	if (c->state == REDDN_LOST)
+		lost(c);
+	if (c->give_up) {
+		end_requests(c, c->give_up);
+		c->give_up = 0;
+	}
+	if (c->state == REDDN_AWAY)
+		connect_again(c);
+}

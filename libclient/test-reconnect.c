@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What becomes of requests when a handle exchanges its session, against a fake NIC and server. */
+#include "libclient/test-rig.h"
+
+#include "util/array.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+enum { KEYS = RIG_STABLE };
+
+/* ---- in place of connect.c: a session is there when rig_next_session() has made it ---- */
+
+void reddn_connector_begin(struct reddn_connector *a)
+{
+	if (a->state == REDDN_CONNECT_IDLE)
+		a->state = REDDN_CONNECT_ADDRESS;
+}
+
+void reddn_connector_step(struct reddn_connector *a)
+{
+	(void)a;
+}
+
+struct reddn_session reddn_connector_take(struct reddn_connector *a)
+{
+	assert_int_equal(a->state, REDDN_CONNECT_DONE);
+	a->state = REDDN_CONNECT_IDLE;
+	return a->session;
+}
+
+void reddn_connector_rest(struct reddn_connector *a)
+{
+	a->state = REDDN_CONNECT_IDLE;
+}
+
+void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
+{
+	(void)a, (void)ms;
+}
+
+int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt)
+{
+	(void)a, (void)opt;
+	return -ENOSYS;
+}
+
+void reddn_connector_wait(struct reddn_connector *a)
+{
+	(void)a;
+}
+
+void reddn_connector_deinit(struct reddn_connector *a)
+{
+	(void)a;
+}
+
+/* ---- */
+
+static int submit_get(uint32_t k)
+{
+	uint8_t key[RIG_KEY_MAX];
+	size_t len = rig_key_of(k, key);
+
+	return reddn_get_submit(&rig.c, key, len, k);
+}
+
+static void submit(uint32_t from, uint32_t to)
+{
+	for (uint32_t k = from; k < to; k++)
+		assert_int_equal(submit_get(k), 0);
+}
+
+static struct reddn_info info_now(void)
+{
+	struct reddn_info info;
+
+	reddn_get_info(&rig.c, &info);
+	return info;
+}
+
+static void start(unsigned keys, uint16_t connections, unsigned depth, bool raw)
+{
+	rig_start_several(keys, connections, depth, raw, 100000);
+	rig.c.connector.opt.flags = 0;
+}
+
+/* No result comes before there is a session. */
+static void nothing_yet(void)
+{
+	struct reddn_result res;
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(reddn_arm(&rig.c), 0);
+}
+
+/* The values of these keys come, each once. */
+static void expect_values(uint32_t n)
+{
+	bool seen[KEYS] = {0};
+	struct reddn_result res[3];
+
+	for (uint32_t got = 0; got < n;) {
+		int r;
+
+		while (rig_pending())
+			rig_serve();
+		r = reddn_poll(&rig.c, res, COUNT(res));
+		assert_true(r >= 0);
+		for (int i = 0; i < r; i++, got++) {
+			uint32_t want[64];
+			size_t len;
+
+			assert_int_equal(res[i].status, 0);
+			assert_true(res[i].cookie < n && !seen[res[i].cookie]);
+			seen[res[i].cookie] = true;
+			rig_value_of((uint32_t)res[i].cookie, 0, want, &len);
+			assert_int_equal(res[i].length, len);
+			assert_memory_equal(res[i].value, want, len);
+		}
+	}
+	assert_int_equal(rig.c.busy, 0);
+	reddn_release(&rig.c);
+}
+
+/* Gets that were outstanding, and those that were submitted meanwhile, are answered by the next session, of
+ * any depth and number of connections and of keys in a request. */
+static void test_gets(void **state)
+{
+	static const struct {
+		unsigned keys, depth;
+		uint16_t connections;
+	} of[] = {{1, 8, 1}, {1, 3, 1}, {1, 16, 3}, {4, 4, 1}, {2, 2, 2}};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(of) * COUNT(of); i++) {
+		unsigned a = i / COUNT(of), b = i % COUNT(of), most = of[a].depth * of[a].connections;
+		uint32_t first = most - most / 3;
+		uint64_t sent;
+
+		start(of[a].keys, of[a].connections, of[a].depth, false);
+		submit(0, first);
+		sent = info_now().sent;
+		assert_int_equal(sent, first);
+		rig_lose(-ECONNRESET);
+		nothing_yet();
+		submit(first, most);
+		nothing_yet();
+		assert_string_equal(reddn_errmsg(&rig.c), "lost by the test");
+		assert_int_equal(info_now().sent, sent);
+		rig_next_session(of[b].keys, of[b].connections, of[b].depth, false);
+		expect_values(most);
+		assert_int_equal(info_now().reconnects, 1);
+		assert_true(info_now().sent > sent);
+		assert_int_equal(info_now().depth, of[b].depth * of[b].connections);
+		/* and it goes on as any other */
+		submit(0, of[b].depth);
+		expect_values(of[b].depth);
+		rig_stop();
+	}
+}
+
+/* A value stays where it is until the caller releases it, and what has arrived counts. */
+static void test_values_stay(void **state)
+{
+	struct reddn_result res[2];
+	uint32_t want[64];
+	size_t len;
+
+	(void)state;
+	start(1, 1, 8, false);
+	submit(0, 4);
+	rig_serve();
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, res, 1), 1);
+	rig_lose(-ECONNRESET);
+	assert_int_equal(reddn_arm(&rig.c), 0);
+	rig_value_of(0, 0, want, &len);
+	assert_memory_equal(res[0].value, want, len);
+	assert_int_equal(reddn_poll(&rig.c, res, 2), 1);
+	assert_int_equal(res[0].cookie, 1);
+	rig_value_of(1, 0, want, &len);
+	assert_memory_equal(res[0].value, want, len);
+	assert_int_equal(rig.c.state, REDDN_LOST);
+	nothing_yet();
+	assert_int_equal(rig.c.state, REDDN_AWAY);
+	assert_int_equal(rig.c.busy, 2);
+	rig_next_session(1, 1, 8, false);
+	assert_int_equal(reddn_poll(&rig.c, res, 1), 0);
+	/* a caller who armed before sleeps now */
+	assert_true(rig_is_armed());
+	rig_serve();
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, res, 2), 2);
+	assert_int_equal(res[0].cookie, 2);
+	assert_int_equal(res[1].cookie, 3);
+	rig_stop();
+}
+
+/* A table is replaced: gets are asked again of the one that has its place. */
+static void test_replaced(void **state)
+{
+	struct reddn_table_live *live;
+	struct reddn_result res;
+
+	(void)state;
+	start(1, 1, 8, false);
+	submit(0, 8);
+	live = rig_live();
+	live->epoch = 0;
+	for (unsigned i = 0; i < 3; i++)
+		rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(rig.c.state, REDDN_LOST);
+	rig_lose(0);
+	nothing_yet();
+	assert_non_null(strstr(reddn_errmsg(&rig.c), "another table"));
+	live->epoch = 77;
+	rig_next_session(1, 1, 8, false);
+	expect_values(8);
+	rig_stop();
+}
+
+/* What the next table cannot hold has an error; the others have values. */
+static void test_shorter_keys(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	start(1, 1, 8, false);
+	/* keys of 4 and 16 bytes */
+	submit(0, 2);
+	rig_lose(-EIO);
+	rig_next_session(1, 1, 8, false);
+	rig.c.connector.session.geo.max_key = 8;
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.cookie, 1);
+	assert_int_equal(res.status, -EMSGSIZE);
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.cookie, 0);
+	assert_int_equal(res.status, 0);
+	rig_stop();
+}
+
+static int call(uint64_t cookie)
+{
+	uint8_t bytes[100] = {0};
+
+	return reddn_submit(&rig.c, bytes, sizeof(bytes), cookie);
+}
+
+static void answer(void)
+{
+	struct rig_end *e = rig.end;
+
+	e->receives--;
+	rig_push((struct ibv_wc){.wr_id = (uintptr_t)e->k,
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.imm_data = htonl((uint32_t)e->served++)});
+}
+
+/* A call that was sent may have been executed. One that was not, was not. */
+static void test_calls(void **state)
+{
+	(void)state;
+	for (unsigned how = 0; how < 3; how++) {
+		struct reddn_result res[8];
+		unsigned again = 4;
+
+		start(1, 1, 4, true);
+		rig.c.session.repeatable = how == 1;
+		rig.c.connector.opt.flags = how == 2 ? REDDN_REPEATABLE : 0;
+		for (uint64_t i = 0; i < 3; i++)
+			assert_int_equal(call(i), 0);
+		rig_lose(-ECONNRESET);
+		assert_int_equal(call(3), 0);
+		if (how == 0) {
+			assert_int_equal(reddn_poll(&rig.c, res, 2), 2);
+			assert_int_equal(reddn_poll(&rig.c, res + 2, 2), 1);
+			for (unsigned i = 0; i < 3; i++) {
+				assert_int_equal(res[i].cookie, i);
+				assert_int_equal(res[i].status, -EINPROGRESS);
+			}
+			again = 1;
+		}
+		nothing_yet();
+		rig_next_session(1, 1, 4, true);
+		assert_int_equal(reddn_poll(&rig.c, res, 8), 0);
+		assert_int_equal(rig.end[0].arrived, again);
+		for (unsigned i = 0; i < again; i++)
+			answer();
+		assert_int_equal(reddn_poll(&rig.c, res, 8), again);
+		for (unsigned i = 0; i < again; i++) {
+			assert_int_equal(res[i].cookie, 4 - again + i);
+			assert_int_equal(res[i].status, 0);
+		}
+		rig_stop();
+	}
+}
+
+/* Another program, or none of this kind: who waits must know, and so must who asks later, until it fits
+ * again. */
+static void test_another_offload(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		start(1, 1, 4, true);
+		rig_lose(-ECONNRESET);
+		assert_int_equal(call(1), 0);
+		rig_next_session(1, 1, 4, i == 0);
+		if (i == 0)
+			rig.c.connector.session.info.request_len = 90;
+		rig_forget_next();
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.cookie, 1);
+		assert_int_equal(res.status, -ESTALE);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), -ESTALE);
+		assert_int_equal(call(2), -ESTALE);
+		assert_non_null(strstr(reddn_errmsg(&rig.c), "another one now"));
+		rig_next_session(1, 1, 4, true);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+		assert_int_equal(call(2), 0);
+		answer();
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		rig_stop();
+	}
+}
+
+/* A request that each session dies of is not sent for ever; one that waits for a table is. */
+static void test_many_losses(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const int error = i ? -ESTALE : -EIO;
+		struct reddn_result res;
+		unsigned losses = 0;
+		int n = 0;
+
+		start(1, 1, 4, false);
+		assert_int_equal(submit_get(1), 0);
+		while (n == 0 && losses++ < 40) {
+			rig_lose(error);
+			n = reddn_poll(&rig.c, &res, 1);
+			if (n == 0) {
+				rig_next_session(1, 1, 4, false);
+				assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+			}
+		}
+		if (error == -ESTALE) {
+			assert_int_equal(losses, 41);
+		} else {
+			assert_int_equal(losses, 4);
+			assert_int_equal(n, 1);
+			assert_int_equal(res.status, -EIO);
+		}
+		rig_stop();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gets),
+		cmocka_unit_test(test_values_stay),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_shorter_keys),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_another_offload),
+		cmocka_unit_test(test_many_losses),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	rig_extended = true;
+	return failed + cmocka_run_group_tests_name("by ibv_cq_ex", tests, NULL, NULL);
+}
