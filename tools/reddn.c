@@ -35,6 +35,7 @@ static const char usage_text[] =
 	"\n"
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
+	"  -L, --lasting       when the session is lost, ask again with another one\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
 	"  -h, --help          this text; of a verb, what it takes\n"
@@ -236,13 +237,13 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "ping"}, 2, 2, "pKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
-	{{{.name = "get"}, 3, INT32_MAX, "pKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
-	{{{.name = "call"}, 2, INT32_MAX, "pKtjrx",
+	{{{.name = "ping"}, 2, 2, "pLKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pLKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "call"}, 2, INT32_MAX, "pLKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"
 		 "  reddn call --json storage1:7472 tickets 0 100\n"},
 		cmd_call},
-	{{{.name = "bench"}, 2, 2, "pKtjTkVdCncsRaS",
+	{{{.name = "bench"}, 2, 2, "pLKtjTkVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
 };
@@ -251,6 +252,7 @@ static const struct option options[] = {
 	LOAD_OPTIONS,
 	{"connections", required_argument, NULL, 'C'},
 	{"timeout", required_argument, NULL, 't'},
+	{"lasting", no_argument, NULL, 'L'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
 	{"raw", no_argument, NULL, 'r'},
@@ -271,6 +273,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 		if (number_parse(text, 1, INT32_MAX, &v))
 			return false;
 		a->b.connect.timeout_ms = (uint32_t)v;
+		return true;
+	case 'L':
+		a->b.connect.flags = 0;
 		return true;
 	case 'C':
 		if (number_parse(text, 1, UINT16_MAX, &v))
@@ -310,7 +315,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:i:erxT:a:",
+		.letters = "+" LOAD_LETTERS "C:t:Li:erxT:a:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};
@@ -318,6 +323,7 @@ int main(int argc, char **argv)
 	char **args, **rest;
 	int status;
 
+	a.b.connect.flags = REDDN_NO_RECONNECT;
 	output_begin(2);
 	if (argc > 1 && strcmp(argv[1], "mc") == 0)
 		return reddn_mc_main(argc - 1, argv + 1);
@@ -332,6 +338,5 @@ int main(int argc, char **argv)
 		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", args[0]);
 	a.b.connect.host = a.host;
 	a.b.connect.offload = args[1];
-	a.b.connect.flags = REDDN_NO_RECONNECT;
 	return command->run(&a, rest);
 }

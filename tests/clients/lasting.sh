@@ -11,6 +11,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
 # shellcheck source=tests/lib/table.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
+: "${REDDN:?set REDDN to the path of the client tool}"
 : "${LASTING:?set LASTING to the path of the test client}"
 table=$work/table
 settings="control = \"$control\";"
@@ -85,7 +86,31 @@ no_error users
 [[ $(grep -c '^value' "$work/users.log") -eq 4 ]] || fail "a value that was replaced" "$work/users.log"
 ok "no get had an error, or an old value after a new one"
 
+# The tool compares the values, and reports how often it connected again
+asked_by_bench()
+{
+	reported sessions 'any(c["offload"] == "users" and c["requests"] > 1000 for c in d)'
+}
+printf 'alice\tfourth\n' >"$work/keys"
+kill -INT "$users"
+wait "$users" || fail "a client fails" "$work/users.log"
+background bench.log "$REDDN" bench --lasting --json --port "$port" --timeout 100000 --count 1000000000 --verify --keys "$work/keys" "$address" users
+bench=$child
+until_true asked_by_bench || fail "no gets" "$work/bench.log" "$work/ctl.out"
+kill_reddnd
+start_reddnd "$served"
+until_true asked_by_bench || fail "no gets again" "$work/bench.log" "$work/ctl.out"
+kill -INT "$bench"
+wait "$bench" || fail "the bench fails" "$work/bench.log"
+for part in '"errors": 0' '"wrong": 0' '"reconnects": 1'; do
+	grep -q "${part}[,}]" "$work/bench.log" || fail "no $part" "$work/bench.log"
+done
+ok "reddn bench --lasting goes on, without an error or a wrong value"
+
 # The server does not have the offload any more: that is an answer, for as long as it holds
+background users.log "$LASTING" "$address" "$port" users alice
+users=$child
+expect_line users "value fourth" "another client"
 kill_reddnd
 start_reddnd "$settings regions = (); offloads = ();"
 expect_line users "error -2 .*connecting again: refused by the server: .*" "an offload that is none any more"

@@ -29,8 +29,9 @@ void load_report_json(const struct load_report *r)
 		(double)r->cpu_ns / 1e9);
 	printf("\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
-	       ", \"retries_overtaken\": %" PRIu64,
-		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken);
+	       ", \"retries_overtaken\": %" PRIu64 ", \"reconnects\": %" PRIu64,
+		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken,
+		r->reconnects);
 	if (r->may_use_tcp)
 		printf(", \"over_tcp\": %" PRIu64, r->over_tcp);
 	if (r->verified)
@@ -55,6 +56,8 @@ void load_report_text(const struct load_report *r)
 		printf("wrong       %" PRIu64 "\n", r->wrong);
 	if (r->unverified)
 		printf("unverified  %" PRIu64 " (no value known)\n", r->unverified);
+	if (r->reconnects)
+		printf("reconnects  %" PRIu64 "\n", r->reconnects);
 	if (r->retries_moved || r->retries_overtaken)
 		printf("repeated    %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n",
 			r->retries_moved, r->retries_overtaken);

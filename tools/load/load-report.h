@@ -17,7 +17,7 @@ struct load_report {
 	bool verified; /* answers were compared with known values */
 	uint64_t wrong;
 	uint64_t unverified; /* hits without a known value */
-	uint64_t retries_moved, retries_overtaken;
+	uint64_t retries_moved, retries_overtaken, reconnects;
 	bool may_use_tcp; /* some way has another path */
 	uint64_t over_tcp;
 	const struct histogram *latency; /* ns */

@@ -313,6 +313,7 @@ static void report(const struct load *b)
 		w->info(w->conn, &info);
 		r.retries_moved += info.retries_moved;
 		r.retries_overtaken += info.retries_overtaken;
+		r.reconnects += info.reconnects;
 	}
 	if (b->opt->json)
 		load_report_json(&r);
