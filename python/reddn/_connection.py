@@ -109,8 +109,12 @@ class Connection(Handle):
     of the parent's does nothing there.
 
     Errors are OSError with the errno that reddn.h documents, and the server's words if it had any: FileNotFoundError, the
-    server has no such offload; PermissionError, the client or its token is not allowed; TimeoutError; ConnectionResetError
-    and others, the connection is lost, and `end_reason()` returns why.
+    server has no such offload; PermissionError, the client or its token is not allowed; TimeoutError.
+
+    It outlives its session: when that is lost, as when the server starts again or has another table, the library makes the
+    next, and asks again. BlockingIOError (EINPROGRESS): a call was lost, and the server may have executed it; see `repeatable`.
+    `end_reason()` returns why the last session was lost. With `reconnect=False` it is lost with its session, by
+    ConnectionResetError and others.
     """
 
     def __init__(
@@ -123,11 +127,14 @@ class Connection(Handle):
         connections: int = 0,
         timeout: float = 5.0,
         token_file: Optional[str] = None,
+        reconnect: bool = True,
+        repeatable: bool = False,
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. `port`: 7471 if 0.
 
         `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
+        `reconnect`: make another session when one is lost. `repeatable`: calls may be executed twice, so ask again those that are lost.
         """
         if not 0 < timeout <= _TIMEOUT_MAX:
             raise ValueError(f"timeout={timeout!r}: seconds, more than 0 and at most {_TIMEOUT_MAX}")
@@ -139,14 +146,14 @@ class Connection(Handle):
         keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
-        options.flags = lib.REDDN_NO_RECONNECT
+        options.flags = (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0)
         options.timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(to_name("token_file", os.fsencode(token_file)))
             options.token_file = keep[2]
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
         self.close()
-        self._timeout = timeout
+        self._timeout, self._reconnect = timeout, reconnect
         result = _connect(keep, out, options, err, ERR_BYTES)
         if result < 0:
             fail(result, to_str(err))
@@ -183,7 +190,8 @@ class Connection(Handle):
         return values
 
     def _first_cookie(self) -> int:
-        """Gives back the results of a call that an exception ended."""
+        """Gives back the results of a call that an exception ended, and takes steps to the next session if there is none."""
+        lib.reddn_poll(self._handle(), self._results, len(self._results))
         lib.reddn_release(self._handle())
         return self._cookie
 
@@ -225,9 +233,11 @@ class Connection(Handle):
         until, n = time.monotonic() + self._timeout, 0
         while n == 0:
             left = until - time.monotonic()
-            if left <= 0:  # as after a timeout of C's get: who knows when the answers come
-                self.close()
-                fail(-errno.ETIMEDOUT)
+            if left <= 0:
+                words = self._words()
+                if not self._reconnect:  # who knows when the answers come
+                    self.close()
+                fail(-errno.ETIMEDOUT, words)
             n = lib.reddn_wait(self._handle(), self._results, len(self._results), min(_SLICE_MS, int(left * 1000) + 1))
         if n < 0:
             self._lost(n)
@@ -340,8 +350,15 @@ class Connection(Handle):
 
     @property
     def session(self) -> int:
-        """Number of the session in the server's log."""
+        """Number of the session in the server's log; after a loss, of the last one."""
+        lib.reddn_get_info(self._handle(), self._info)
         return int(self._info.session)
+
+    @property
+    def reconnects(self) -> int:
+        """How many sessions there were after the first."""
+        lib.reddn_get_info(self._handle(), self._info)
+        return int(self._info.reconnects)
 
     @property
     def is_table(self) -> bool:
@@ -349,7 +366,7 @@ class Connection(Handle):
         return bool(self._info.shape == lib.REDDN_TABLE)
 
     def end_reason(self) -> int:
-        """Why the server ended the session of a lost connection: an End, or a number that only later versions know."""
+        """Why the server ended the last session that was lost: an End, or a number that only later versions know."""
         result = int(lib.reddn_end_reason(self._handle()))
         if result < 0:
             fail(result)
@@ -361,7 +378,7 @@ class Connection(Handle):
             lib.reddn_close(pointer)
 
     def _words(self) -> str:
-        """Why the connection is lost; empty while it is not."""
+        """Why there is no session; empty while there is one."""
         return to_str(lib.reddn_errmsg(self._handle()))
 
     def _end_words(self) -> str:
@@ -370,5 +387,5 @@ class Connection(Handle):
         return self._words()
 
     def _lost(self, result: int) -> NoReturn:
-        """Raises the error of a request, in the words of the connection if it is lost."""
-        fail(result, self._end_words())
+        """Raises the error of a request, in words if a lost session is the reason."""
+        fail(result, self._end_words() if self._words() or result == -errno.EINPROGRESS else "")

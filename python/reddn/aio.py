@@ -93,24 +93,31 @@ class AsyncConnection(NoCopy):
             result = 0 if request.future.done() else request.submit()
             if result == -errno.EAGAIN:
                 return
-            if result < 0 and self._inner._words():
+            if result < 0 and self._is_over():
                 self._lose(result)
                 return
             self._waiting.popleft()
             if result < 0:
-                request.future.set_exception(OSError(-result, os.strerror(-result)))
+                request.future.set_exception(self._error(result))
             elif not request.future.done():
                 self._due[request.cookie] = request
 
+    def _is_over(self) -> bool:
+        """True: the session is lost, and there will be no other."""
+        return not self._inner._reconnect and bool(self._inner._words())
+
+    def _error(self, result: int) -> OSError:
+        return OSError(-result, self._inner._words() or os.strerror(-result))
+
     def _finish(self, result: Any) -> None:
-        if result.status < 0 and self._inner._words():
-            return  # lost: the server is asked first
+        if result.status < 0 and self._is_over():
+            return  # the server is asked first
         request = self._due.pop(result.cookie)
         future = request.future
         if future.done():
             return
         if result.status < 0:
-            future.set_exception(OSError(-result.status, os.strerror(-result.status)))
+            future.set_exception(self._error(result.status))
         elif request.is_call:
             future.set_result(self._inner._decode(ffi.cast("uint8_t *", result.value)))
         else:
@@ -126,7 +133,7 @@ class AsyncConnection(NoCopy):
             for result in results[0 : max(n, 0)]:
                 self._finish(result)
         lib.reddn_release(handle)
-        if n < 0:
+        if n < 0 and self._is_over():
             self._lose(n)
         else:
             self._send()

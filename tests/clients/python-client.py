@@ -51,7 +51,16 @@ class Gets(unittest.TestCase):
             self.assertEqual(c.get("user 1"), b"value 1")
 
     def test_timeout(self):
-        with connect("users") as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+        real_lib, real = reddn._connection.lib, reddn._connection.lib.reddn_wait
+        with connect("users") as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=real_lib) as lib:
+            lib.reddn_wait = lambda *_: 0
+            c._timeout = 0.05
+            with self.assertRaises(TimeoutError):
+                c.mget(KEYS)
+            c._timeout = 60
+            lib.reddn_wait = real
+            self.assertEqual(c.get("user 7"), b"value 7")
+        with connect("users", reconnect=False) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=real_lib) as lib:
             lib.reddn_wait = lambda *_: 0
             c._timeout = 0.05
             with self.assertRaises(TimeoutError):
@@ -204,6 +213,12 @@ class Calls(unittest.TestCase):
             with self.assertRaisesRegex(OSError, os.environ["FAILED"]):
                 c.call(at=200, limit=1)
             self.assertEqual(c.end_reason(), reddn.End.FAILED)
+            self.assertEqual(c.call(at=0, limit=0)["sold"], 0)
+            self.assertEqual(c.reconnects, 1)
+        with connect("ticket", reconnect=False) as c:
+            for at in (200, 0):
+                with self.assertRaisesRegex(OSError, os.environ["FAILED"]):
+                    c.call(at=at, limit=1)
 
 
 class Loop(unittest.IsolatedAsyncioTestCase):
@@ -230,9 +245,10 @@ class Loop(unittest.IsolatedAsyncioTestCase):
         async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
             got = await asyncio.gather(*(c.call(at=24, limit=5) for _ in range(20)))
             self.assertEqual([r["next"] for r in got if r["sold"]], [0, 1, 2, 3, 4])
-            for at in (200, 0):
-                with self.assertRaises(OSError):
-                    await c.call(at=at, limit=1)
+            with self.assertRaises(BlockingIOError):
+                await c.call(at=200, limit=1)
+            self.assertEqual((await c.call(at=0, limit=0))["sold"], 0)
+            self.assertEqual(c._inner.reconnects, 1)
 
     @contextlib.asynccontextmanager
     async def lose(self, c, go):
@@ -256,7 +272,7 @@ class Loop(unittest.IsolatedAsyncioTestCase):
 
     async def test_lost(self):
         go = threading.Event()
-        async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
+        async with await reddn.aio.connect(SERVER, "ticket", timeout=60, reconnect=False) as c:
             async with self.lose(c, go) as calls:
                 go.set()
                 errors = await asyncio.gather(*calls, return_exceptions=True)
@@ -265,7 +281,7 @@ class Loop(unittest.IsolatedAsyncioTestCase):
 
     async def test_closed_when_lost(self):
         go = threading.Event()
-        c = await reddn.aio.connect(SERVER, "ticket", timeout=60)
+        c = await reddn.aio.connect(SERVER, "ticket", timeout=60, reconnect=False)
         async with self.lose(c, go) as calls:
             c.close()
             go.set()

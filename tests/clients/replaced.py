@@ -27,13 +27,13 @@ def reload():
     run("REDDNCTL", "--socket", CONTROL, "reload")
 
 
-def connect(offload):
-    return reddn.connect(SERVER, offload, timeout=60)
+def connect(offload, **options):
+    return reddn.connect(SERVER, offload, timeout=60, **options)
 
 
-def sessions(value, ways=("hit",)):
-    """Of each offload one for each way to learn that its table was replaced. A daemon knows the reasons of 32 of a client that it ended."""
-    made = {(offload, way): connect(offload) for offload in OFFLOADS for way in ways}
+def sessions(value):
+    """Of each offload a connection for each way to learn that its table was replaced: by a hit, a miss, a get before which there was none, several keys."""
+    made = {(offload, way): connect(offload) for offload in OFFLOADS for way in ("hit", "miss", "first", "several")}
     for (offload, way), c in made.items():
         if way != "first":
             got = c.get("alice"), c.get("nobody")
@@ -41,54 +41,61 @@ def sessions(value, ways=("hit",)):
     return made
 
 
-def ask(c, way):
-    return c.mget(["alice", "nobody", "bob"]) if way == "several" else c.get("nobody" if way == "miss" else "alice")
+def ask(c, way, value):
+    """What a table with this value has, in place of what the connection gets, or None if it is the same"""
+    asked = ["alice", "nobody", "bob"] if way == "several" else ["nobody" if way == "miss" else "alice"]
+    got = c.mget(asked) if way == "several" else [c.get(asked[0])]
+    return got if got != [None if key == "nobody" else value for key in asked] else None
 
 
-def lost(what, c, way, error):
+def all_renewed(made, value):
+    """Each has the value that is there now, without an error."""
+    for (offload, way), c in made.items():
+        for _ in range(2):
+            assert ask(c, way, value) is None, (offload, way, ask(c, way, value))
+        assert c.get("alice") == value and c.reconnects >= 1, (offload, way, c.reconnects)
+        c.close()
+
+
+def lost(c, error, words=""):
+    """One that does not connect again has the reason; that of a session which the daemon ended, if it still knows it."""
     for _ in range(2):
         try:
-            got = ask(c, way)
+            got = c.get("alice")
         except OSError as e:
-            assert e.errno == error and "another table has replaced the one of this" in str(e), (what, way, e)
+            assert e.errno == error and words in str(e), e
         else:
-            raise AssertionError(f"{what}, {way}: {got}")
-
-
-def all_lost(made, error, value):
-    for (offload, way), c in made.items():
-        lost(offload, c, way, error)
-        c.close()
-    for offload in OFFLOADS:
-        with connect(offload) as c:
-            got = c.get("alice"), c.get("nobody")
-            assert got == (value, None), (offload, got)
+            raise AssertionError(f"{got}")
+    c.close()
 
 
 async def asynchronous(then):
+    """Gets between the replacement and the reload wait for it."""
     async with await aio.connect(SERVER, OFFLOADS[0], timeout=60) as c:
         assert await c.get("alice") == b"first"
         then()
-        for _ in range(2):
-            got = await asyncio.gather(c.get("alice"), c.get("nobody"), return_exceptions=True)
-            assert [getattr(e, "errno", e) for e in got] == [errno.ESTALE] * 2, got
+        gets = asyncio.gather(c.get("alice"), c.get("nobody"))
+        await asyncio.get_running_loop().run_in_executor(None, reload)
+        got = await gets
+        assert got == [b"second", None], got
 
 
-# a hit, a miss, a get before which there was none, and several keys
-made = sessions(b"first", ("hit", "miss", "first", "several"))
+made, old = sessions(b"first"), connect(OFFLOADS[0], reconnect=False)
+assert old.get("alice") == b"first"
 asyncio.run(asynchronous(lambda: make(TABLE, "second", "--replace")))
-reload()
-all_lost(made, errno.ESTALE, b"second")
+all_renewed(made, b"second")
+lost(old, errno.ESTALE, "another table has replaced the one of this")
 print("replaced by another one")
 
 # No one marks a table that mv(1) replaces
-made = sessions(b"second")
+made, old = sessions(b"second"), connect(OFFLOADS[0], reconnect=False)
 make(OTHER, "third")
 os.rename(OTHER, TABLE)
 for (offload, way), c in made.items():
     assert c.get("alice") == b"second", (offload, way)  # until the reload
 reload()
-all_lost(made, errno.ECONNRESET, b"third")
+all_renewed(made, b"third")
+lost(old, errno.ECONNRESET)
 print("replaced by a file that was renamed")
 
 # What nothing has replaced is not old
@@ -99,5 +106,5 @@ for (offload, way), c in made.items():
     assert c.get("alice") == b"third", (offload, way)
 make(TABLE, "fourth")
 reload()
-all_lost(made, errno.ECONNRESET, b"fourth")
+all_renewed(made, b"fourth")
 print("removed, and another one made")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Tables that are replaced while sessions use them, in all modes of all programs of tables: no session gets an old value after the
-# daemon has reloaded, and each gets the reason.
+# Tables that are replaced while clients use them, in all modes of all programs of tables: each gets the new value after the daemon
+# has reloaded, and one that does not connect again the reason.
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
