@@ -19,13 +19,15 @@ struct derived {
 
 struct queue_state {
 	bool started;
-	uint16_t skipped;   /* a WAIT of the text for the request, needless as the queue starts; or NONE */
-	struct set known;   /* over when the next step starts */
+	uint16_t skipped;    /* a WAIT of the text for the request, needless as the queue starts; or NONE */
+	struct set known;    /* over when the next step starts */
+	struct set executed; /* not known to be over, but the responder has executed it by then */
 	uint16_t covers;    /* the SEND_EN, in the output, up to the end of what is enabled; NONE: the head */
 	uint16_t enabled;   /* first step of the text that is not; NONE: all are */
 	uint16_t last;      /* step of the output */
 	unsigned nsteps;    /* in the output */
-	uint16_t scatterer; /* last READ or atomic, of the text */
+	uint16_t scatterer; /* last READ or atomic, of the text; or NONE */
+	uint16_t certain;   /* the last one of these that is not dormant */
 };
 
 /** One way to order the text. */

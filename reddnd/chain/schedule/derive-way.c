@@ -19,8 +19,11 @@ static void copy_step(struct attempt *a, unsigned s, const struct chain_step *st
 	else
 		attempt_put(a, st);
 	a->at[s] = qs->last;
-	if (set_has(&a->t->scatterers, s))
+	if (set_has(&a->t->scatterers, s)) {
 		qs->scatterer = (uint16_t)s;
+		if (!(st->flags & CHAIN_DORMANT))
+			qs->certain = (uint16_t)s;
+	}
 	if (!chain_verb_info(st->verb)->data) /* over when the next starts */
 		set_add(&qs->known, s);
 	if (text_is_request_wait(a->t, s))
@@ -143,12 +146,13 @@ static uint8_t prepare_enable(struct attempt *a, unsigned s)
 	return flags;
 }
 
-/* Makes what step @s needs be over when it starts: by a fence if that is enough */
+/* Makes what step @s needs be there when it starts: by a fence if that is enough. A fence waits for no WRITE,
+ * but the responder has executed those that come before a READ or an atomic which has landed */
 static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 {
 	struct text *t = a->t;
 	struct queue_state *qs = &a->q[st->queue];
-	struct set need = t->data[s], part, fenced = {0};
+	struct set need = t->data[s], part, fenced = {0}, executed = {0};
 
 	if (a->way.cautious && t->wakes_end[s] && st->queue != a->way.reply_by) {
 		part = set_below(&t->of_queue[st->queue], s);
@@ -158,13 +162,19 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 		fenced = set_and(&t->of_queue[st->queue], &t->scatterers);
 		fenced = set_below(&fenced, qs->scatterer + 1u);
 	}
+	if (qs->certain != NONE)
+		executed = set_below(&t->of_queue[st->queue], qs->certain);
 	part = set_minus(&need, &fenced);
+	part = set_minus(&part, &executed);
 	attempt_learn(a, st->queue, &part, s);
 	part = set_minus(&need, &qs->known);
+	part = set_minus(&part, &qs->executed);
 	if (set_last(&part) != NONE)
 		st->flags |= CHAIN_FENCE;
-	if (st->flags & CHAIN_FENCE)
+	if (st->flags & CHAIN_FENCE) {
 		set_join(&qs->known, &fenced);
+		set_join(&qs->executed, &executed);
+	}
 }
 
 /* What a WAIT by hand makes known */
@@ -179,31 +189,33 @@ static void heed(struct attempt *a, const struct chain_step *st)
 
 /*
  * A step that is ahead of others is enabled when the READs and atomics before it are known to be over: the
- * others wait for that themselves sooner or later. For WRITEs it waits itself. The end of the reply comes
- * when all is over. @now: the step of the text that comes next; @covers: where the output ends with a SEND_EN
- * for its own queue, the one that lets this be fetched, and lets what comes after it as well; NONE:
- * elsewhere.
+ * others wait for that themselves sooner or later. For WRITEs it waits itself: for those whose data it uses,
+ * and if it signals an answer, for all. The end of the reply comes when all is over. @now: the step of the
+ * text that comes next; @covers: where the output ends with a SEND_EN for its own queue, the one that lets
+ * this be fetched, and lets what comes after it as well; NONE: elsewhere.
  */
 static void answer_early(struct attempt *a, unsigned now, unsigned covers)
 {
 	struct text *t = a->t;
 	unsigned queue = t->steps[now].queue, through = NONE;
+	struct set writes = {0}, later = {0};
 	struct chain_step *st;
-	struct set writes;
 
 	for (unsigned s = t->first[0]; s < now; s = t->next[s]) {
-		struct set need = set_below(&t->of_queue[queue], s);
+		struct set before = set_below(&t->of_queue[queue], s);
+		struct set need = set_minus(&before, &a->q[queue].known), use = set_and(&before, &t->data[s]);
 
-		need = set_minus(&need, &a->q[queue].known);
 		need = set_and(&need, &t->scatterers);
 		if (set_last(&need) != NONE)
 			break;
-		if (t->early[s])
-			through = s;
+		set_join(&later, layout_answers(&t->l, s) ? &before : &use);
+		if (!t->early[s])
+			continue;
+		through = s;
+		writes = later;
 	}
 	if (through == NONE || (a->answered != NONE && through <= a->answered))
 		return;
-	writes = set_below(&t->of_queue[queue], through);
 	attempt_learn(a, queue, &writes, through);
 	st = attempt_put(a, &(struct chain_step){.queue = (uint8_t)queue,
 				    .verb = CHAIN_SEND_EN,
@@ -307,7 +319,8 @@ int way_order(struct text *t, struct way way, struct derived *out, struct chain_
 	a->out = out;
 	a->way = way;
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = a->q[q].skipped = NONE;
+		a->q[q].covers = a->q[q].enabled = a->q[q].last = a->q[q].scatterer = a->q[q].certain =
+			a->q[q].skipped = NONE;
 	a->answered = NONE;
 	put_head(a);
 	if (way.overlap && !a->head) { /* or this is the other way */
