@@ -75,6 +75,8 @@ static const char *check_queue(const struct ledger_slot *slot, const struct ledg
 		return "a queue has an impossible size";
 	if (o->offset % WQEBB)
 		return "a queue is misaligned";
+	if (o->type == LEDGER_CQ && (o->rq_entries || o->rq_stride))
+		return "a CQ has a receive queue";
 	if (o->type == LEDGER_CQ)
 		return fits(&slot->block, o->offset, (uint64_t)o->entries * CQE) ? NULL
 										 : "a CQ is not in its block";

@@ -125,6 +125,13 @@ static void same_number(struct test_daemon *d)
 		other->object[i].handle += 100;
 }
 
+static void cq_with_rq(struct test_daemon *d)
+{
+	for (struct ledger_object *o = d->session->object; o < d->session->object + LEDGER_OBJECTS; o++)
+		if (o->type == LEDGER_CQ)
+			o->rq_entries = 16;
+}
+
 static void number_ahead(struct test_daemon *d)
 {
 	d->session->session.number = 2;
@@ -232,6 +239,7 @@ static void refusals(void **state)
 		{same_id, "two connections have one id"},
 		{same_number, "two sessions have one number"},
 		{number_ahead, "a session has an impossible number"},
+		{cq_with_rq, "a CQ has a receive queue"},
 		{no_name, "a session has no sound names"},
 		{slots_wrap, "a session has impossible reply slots"},
 		{progress_beyond, "the progress of a session is not in its block"},
