@@ -153,7 +153,7 @@ static void publish(struct memcached *m)
 	};
 
 	line.sum = XXH3_64bits(&line, offsetof(struct reddn_cache_served, sum));
-	/* if the file is gone, region_check() sees it */
+	/* if the file is gone, region_look() sees it */
 	(void)!pwrite(m->file.fd, &line, sizeof(line), SERVED);
 }
 

@@ -171,7 +171,11 @@ struct region *region_ref(struct region *r)
 
 bool region_release(struct region *r)
 {
-	return --r->refs == 0;
+	if (--r->refs > 0)
+		return false;
+	if (r->looked)
+		*r->looked = NULL;
+	return true;
 }
 
 void region_close(struct region *r)
@@ -211,36 +215,9 @@ bool region_is_file(const struct region *r, int fd)
 	return r->file && rnic_region_is_file(r->file, fd);
 }
 
-/* rnic_region_at_path(), of a file that has a path */
-static int moved(const struct region *r)
-{
-	return r->file && !r->conf->handover && !region_is_bad(r, NULL)
-		       ? rnic_region_at_path(r->file, r->conf->path)
-		       : 0;
-}
-
 static bool is_table(const struct region *r)
 {
 	return !r->conf->raw && !r->conf->memcached;
-}
-
-void region_check(struct region *r)
-{
-	if (!r->file || region_is_bad(r, NULL))
-		return;
-	if (!rnic_region_is_whole(r->file))
-		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
-			r->conf->path, rnic_region_size(r->file));
-	else if (is_table(r) && table_is_overwritten(&r->table, r->file))
-		set_bad(r,
-			"file %s has been overwritten with another table, as by cp(1); write another file "
-			"and rename it",
-			r->conf->path);
-}
-
-bool region_is_replaced(const struct region *r)
-{
-	return is_table(r) && moved(r) == -ESTALE && !table_is_retired(r->file);
 }
 
 bool region_is_retired(const struct region *r)
@@ -248,22 +225,67 @@ bool region_is_retired(const struct region *r)
 	return r->file && is_table(r) && !region_is_bad(r, NULL) && table_is_retired(r->file);
 }
 
-bool region_check_moved(struct region *r)
+int region_look_begin(struct region_look *look, const struct region *r)
 {
-	int before = r->moved;
+	int e;
 
-	r->moved = moved(r);
-	if (r->conf->memcached && r->moved == -ESTALE)
-		r->moved = 0;
-	return r->moved && !before;
+	*look = (struct region_look){.is_table = is_table(r), .table = r->table};
+	if (!r->file || region_is_bad(r, NULL))
+		return -ENOENT;
+	if (!r->conf->handover) {
+		look->path = strdup(r->conf->path);
+		if (!look->path)
+			return -ENOMEM;
+	}
+	e = rnic_region_copy(&look->file, r->file);
+	if (e < 0)
+		free(steal_ptr(&look->path));
+	return e;
 }
 
-bool region_check_writer(struct region *r)
+void region_look_end(struct region_look *look)
 {
-	bool before = r->unfinished;
+	rnic_region_close(steal_ptr(&look->file));
+	free(steal_ptr(&look->path));
+}
 
-	r->unfinished = r->file && is_table(r) && !region_is_bad(r, NULL) && table_is_unfinished(r->file);
-	return r->unfinished && !before;
+void region_look(struct region_look *look)
+{
+	look->is_cut = !rnic_region_is_whole(look->file);
+	look->is_overwritten = look->is_table && table_is_overwritten(&look->table, look->file);
+	look->moved = look->path ? rnic_region_at_path(look->file, look->path) : 0;
+	look->is_retired = look->is_table && table_is_retired(look->file);
+	look->is_unfinished = look->is_table && table_is_unfinished(look->file);
+	region_look_end(look);
+}
+
+static unsigned is_new(struct region *r, int moved, bool unfinished)
+{
+	unsigned news = (moved && !r->moved ? REGION_MOVED : 0) |
+			(unfinished && !r->unfinished ? REGION_UNFINISHED : 0);
+
+	r->moved = moved;
+	r->unfinished = unfinished;
+	return news;
+}
+
+unsigned region_looked(struct region *r, const struct region_look *look)
+{
+	bool was_bad = region_is_bad(r, NULL); /* that of a memcached finds out by itself */
+
+	r->replaced = false;
+	if (!was_bad && look->is_cut)
+		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
+			r->conf->path, rnic_region_size(r->file));
+	else if (!was_bad && look->is_overwritten)
+		set_bad(r,
+			"file %s has been overwritten with another table, as by cp(1); write another file "
+			"and rename it",
+			r->conf->path);
+	if (was_bad || look->is_cut || look->is_overwritten)
+		return is_new(r, 0, false);
+	r->replaced = look->is_table && look->moved == -ESTALE && !look->is_retired;
+	return is_new(r, r->conf->memcached && look->moved == -ESTALE ? 0 : look->moved, look->is_unfinished);
 }
 
 uint64_t region_size(const struct region *r)

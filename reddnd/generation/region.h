@@ -23,8 +23,10 @@ struct region {
 	struct rnic_region *file;    /* NULL: it could not be opened */
 	struct table table;          /* of kind "table" */
 	struct memcached *memcached; /* of kind "memcached"; NULL: it could not be opened */
-	int moved;                   /* rnic_region_at_path(), when region_check_moved() looked */
-	bool unfinished; /* a table whose writer died in a move, when region_check_writer() looked */
+	/* When its file was last looked at (struct region_look), and 0 if it is bad */
+	int moved; /* and 0 of a memcached, which replaces its own file (memcached.h) */
+	bool replaced, unfinished;
+	struct region **looked; /* points at this region while its file is being looked at; or NULL */
 	unsigned number;
 	unsigned refs;
 	struct region_state *state;
@@ -38,7 +40,8 @@ struct region {
 int region_open(struct region **region, const struct catalog_region *conf, unsigned number, int fd);
 /* One thread */
 struct region *region_ref(struct region *r);
-/** True: that was the last reference, and region_close() is the caller's to do. */
+/** True: that was the last reference, and region_close() is the caller's to do. What @r->looked is points at
+ * nothing from then on. */
 bool region_release(struct region *r);
 
 /** Closes its windows and the file. To give back gigabytes may take a second; any thread. */
@@ -48,20 +51,35 @@ void region_close(struct region *r);
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** True: @fd is a descriptor of the file that it has open. */
 bool region_is_file(const struct region *r, int fd);
-/** Looks if the file is still as long as it was, and a table the same one; if not, the region is bad from now
- * on. */
-void region_check(struct region *r);
-/** Looks if its file is still at its path: sets @r->moved. True: it is not, as is new. A file without a path
- * is not moved; a memcached replaces its own (memcached.h). One thread. */
-bool region_check_moved(struct region *r);
-/** Looks if another file is at the path of a table, and its readers do not learn that from the table. One
- * thread. */
-bool region_is_replaced(const struct region *r);
 /** True if another table has replaced it, and marked it: its readers learn that. */
 bool region_is_retired(const struct region *r);
-/** Looks if the writer of a table died in a move: sets @r->unfinished. True: it did, as is new. One thread.
- */
-bool region_check_writer(struct region *r);
+
+/** A look at the file of a region. It has a descriptor of its own, because it may not come back: the file
+ * system of a file may be one whose server does not answer, as of FUSE or NFS. */
+struct region_look {
+	struct rnic_region *file;
+	struct table table;
+	bool is_table;
+	char *path; /* NULL: the file has none */
+	/* What it finds */
+	bool is_cut;         /* it is shorter than it was */
+	bool is_overwritten; /* another table is in it */
+	int moved;           /* rnic_region_at_path() */
+	bool is_retired;     /* readers learn from the table that another one has replaced it */
+	bool is_unfinished;  /* the writer of the table died in a move */
+};
+
+/** Begins one. -ENOENT: there is nothing to look at, @r is bad or has no file; -ENOMEM, -EMFILE. */
+int region_look_begin(struct region_look *look, const struct region *r);
+/** Looks, and gives back what the look has. Any thread; it may wait for ever. */
+void region_look(struct region_look *look);
+/** Gives back what a look has that began and is not done. */
+void region_look_end(struct region_look *look);
+
+enum { REGION_MOVED = 1, REGION_UNFINISHED = 2 };
+
+/** Takes what @look found: the region may be bad from now on. Returns what is new. */
+unsigned region_looked(struct region *r, const struct region_look *look);
 
 uint64_t region_size(
 	const struct region *r); /* bytes of the file, or of the part that it is; 0 if it is not open */

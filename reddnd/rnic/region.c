@@ -78,9 +78,25 @@ int rnic_region_open_fd(struct rnic_region **out, int fd, bool writable)
 	return map(out, file_reopen(fd, writable ? O_RDWR : O_RDONLY), writable);
 }
 
+int rnic_region_copy(struct rnic_region **out, const struct rnic_region *region)
+{
+	CLEANUP(cleanup_free) struct rnic_region *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *region;
+	copy->mem = NULL;
+	copy->fd = fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
+	if (copy->fd < 0)
+		return -errno;
+	*out = steal_ptr(&copy);
+	return 0;
+}
+
 void rnic_region_close(struct rnic_region *region)
 {
-	munmap(region->mem, region->size);
+	if (region->mem)
+		munmap(region->mem, region->size);
 	close(region->fd);
 	free(region);
 }

@@ -28,6 +28,9 @@ int rnic_region_open(struct rnic_region **region, const char *path, bool writabl
 /** The same for the file of @fd, which stays the caller's. -EACCES: this process may not open that file so.
  */
 int rnic_region_open_fd(struct rnic_region **region, int fd, bool writable);
+/** Another one for the same open file, without memory: for questions about the file while the first may be
+ * closed. -errno. */
+int rnic_region_copy(struct rnic_region **copy, const struct rnic_region *region);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
 /** Its byte @off, for a CPU that executes chains: under bus-guard.h, for the reason above. */

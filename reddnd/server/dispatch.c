@@ -282,7 +282,17 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 		timers_restart(&d->timers, s);
 }
 
-static void check_regions(struct dispatch *d, struct session *s)
+void dispatch_inspect(struct dispatch *d, struct inspection *in)
+{
+	struct session *s, *next;
+
+	if (d->nolder)
+		HASH_ITER (by_id, d->sessions, s, next)
+			for (unsigned i = 0; live_is_older(d, s) && i < s->offload->program->nregions; i++)
+				inspection_add(in, s->offload->bound[i].region);
+}
+
+static void end_bad(struct dispatch *d, struct session *s)
 {
 	bool late = live_is_older(d, s) && clock_us() - d->served_us >= IDLE_US;
 	const struct offload *o = s->offload;
@@ -290,35 +300,21 @@ static void check_regions(struct dispatch *d, struct session *s)
 	/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
 	if (!session_is_over(s) && late && offload_is_retired(o))
 		actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
-	for (unsigned i = 0; i < o->program->nregions; i++) {
-		if (live_is_older(d, s)) /* regions of that one have been checked */
-			region_check(o->bound[i].region);
+	for (unsigned i = 0; i < o->program->nregions; i++)
 		if (!session_is_over(s) && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED,
 				"the data of the offload were cut off or overwritten");
-	}
 }
 
-void dispatch_check_regions(struct dispatch *d)
+void dispatch_end_bad(struct dispatch *d)
 {
-	const struct generation *g = d->acceptor.generation;
 	struct session *s, *next;
 
-	for (unsigned i = 0; i < g->catalog->nregions; i++) {
-		const struct catalog_region *conf = &g->catalog->regions[i];
-
-		region_check(g->regions[i]);
-		if (region_check_moved(g->regions[i]))
-			report_moved(
-				d->shared->events, conf->name, conf->path, g->regions[i]->moved == -ESTALE);
-		if (region_check_writer(g->regions[i]))
-			report_unfinished(d->shared->events, conf->name, conf->path);
-	}
 	collect_drain(d);
 	/* else no session has one that is bad */
-	if (d->nolder || generation_bad_regions(g))
+	if (d->nolder || generation_bad_regions(d->acceptor.generation))
 		HASH_ITER (by_id, d->sessions, s, next)
-			check_regions(d, s);
+			end_bad(d, s);
 	collect_round(d);
 }
 
@@ -327,7 +323,7 @@ static bool is_replaced(const struct session *s)
 	const struct offload *o = s->offload;
 
 	for (unsigned i = 0; i < o->program->nregions; i++)
-		if (region_is_replaced(o->bound[i].region))
+		if (o->bound[i].region->replaced)
 			return true;
 	return false;
 }

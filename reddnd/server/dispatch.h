@@ -17,6 +17,7 @@
 #ifndef SERVER_DISPATCH_H
 #define SERVER_DISPATCH_H
 
+#include "reddnd/generation/inspection.h"
 #include "reddnd/server/accept.h"
 #include "reddnd/server/arrivals.h"
 #include "reddnd/server/budgets.h"
@@ -76,13 +77,14 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog);
 /** The limits of @tenant, or of any tenant if it is NULL, have changed. */
 void dispatch_tenant_changed(struct dispatch *d, const struct tenant *tenant);
 
-/** The generation in force has opened its files anew: sessions of a table that another file has replaced, and
- * which do not learn that from the table, end. */
+/** The generation in force has opened its files anew, and all files have been looked at since: sessions of a
+ * table that another file has replaced, and which do not learn that from the table, end. */
 void dispatch_end_replaced(struct dispatch *d);
 
-/** Looks if files of regions have been cut. Sessions that use them end, and those of tables that were
- * replaced a while ago. */
-void dispatch_check_regions(struct dispatch *d);
+/** Adds the regions of sessions whose offload is not of the generation in force. */
+void dispatch_inspect(struct dispatch *d, struct inspection *in);
+/** Sessions that use regions that are bad end, and those of tables that were replaced a while ago. */
+void dispatch_end_bad(struct dispatch *d);
 
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */
 void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);

@@ -25,7 +25,10 @@ struct server {
 	struct stored stored_before; /* by the daemons before this one */
 	struct renewal renewal;
 	sd_event_source *watch;
-	uint64_t retried_us;  /* when a client was the reason */
+	struct inspection *inspection; /* of the files of regions */
+	bool replaces;                 /* all files are looked at for dispatch_end_replaced(), */
+	bool again;                    /* once those are that were looked at before */
+	uint64_t retried_us;           /* when a client was the reason */
 	bool retried_in_vain; /* since the watch looked: files that could not be served, or were replaced */
 	bool kept;            /* the catalog that it began with is the one that was last in force */
 	char *refused;        /* why the catalog in force is not the one of the file; NULL: it is */

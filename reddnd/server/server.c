@@ -258,6 +258,54 @@ static void refuse(struct server *sv, char *why)
 	sv->refused = why;
 }
 
+static void end_replaced(struct server *sv)
+{
+	sv->replaces = false;
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_end_replaced(&device->dispatch);
+}
+
+static void inspect(struct server *sv)
+{
+	const struct generation *g = sv->generation;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		inspection_add(sv->inspection, g->regions[i]);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_inspect(&device->dispatch, sv->inspection);
+	inspection_go_on(sv->inspection);
+}
+
+static void on_inspected(void *arg, struct region *r, unsigned news)
+{
+	struct server *sv = arg;
+	const struct generation *g = sv->generation;
+	bool in_force = false;
+
+	for (unsigned i = 0; news && i < g->catalog->nregions; i++)
+		in_force |= g->regions[i] == r;
+	if (in_force && news & REGION_MOVED)
+		report_moved(sv->events, r->conf->name, r->conf->path, r->moved == -ESTALE);
+	if (in_force && news & REGION_UNFINISHED)
+		report_unfinished(sv->events, r->conf->name, r->conf->path);
+}
+
+static void on_all_inspected(void *arg, bool all)
+{
+	struct server *sv = arg;
+
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_end_bad(&device->dispatch);
+	if (all && sv->again) {
+		sv->again = false;
+		inspect(sv);
+	} else if (all && sv->replaces) {
+		end_replaced(sv);
+	}
+}
+
+static const struct inspection_ops inspection_ops = {.looked = on_inspected, .done = on_all_inspected};
+
 static void on_reloaded(void *arg, uint64_t number, int error, struct generation *next, const char *errors)
 {
 	struct server *sv = arg;
@@ -269,8 +317,9 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 	}
 	if (error == 0) {
 		put_in_force(sv, next);
-		DEVICES_EACH (device, &sv->devices)
-			dispatch_end_replaced(&device->dispatch);
+		sv->replaces = true;
+		sv->again = inspection_is_busy(sv->inspection);
+		inspect(sv);
 		refuse(sv, NULL);
 		configuration_keep(&sv->store, next->catalog);
 		sv->shared.accounting.reloads++;
@@ -329,8 +378,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 	int r;
 
 	(void)usec;
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_check_regions(&device->dispatch);
+	inspect(sv);
 	sv->retried_in_vain = false;
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
 		generation_bad_regions(sv->generation) > 0 || generation_retired(sv->generation) > 0)
@@ -347,7 +395,9 @@ static int watch_regions(struct server *sv, const char *config)
 		sv->event, &sv->watch, CLOCK_MONOTONIC, WATCH_US, WATCH_ACCURACY_US, on_watch, sv);
 
 	renewal_init(&sv->renewal, &parts, &renewal_ops, sv);
-	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
+	if (r >= 0)
+		r = inspection_new(&sv->inspection, sv->event, &inspection_ops, sv);
+	return r < 0 ? log_errno(r, "cannot watch the files of regions") : 0;
 }
 
 /* ---- beginning and end ---- */
@@ -422,6 +472,8 @@ void server_free(struct server *sv)
 		store_clear(&sv->store);
 	if (sv->generation)
 		generation_unref(sv->generation);
+	if (sv->inspection)
+		inspection_free(sv->inspection);
 	handovers_free(sv->handovers);
 	stored_free(&sv->stored_before);
 	offload_stats_free(&sv->stats);

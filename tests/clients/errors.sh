@@ -66,7 +66,7 @@ unserve
 
 serve
 expect "a good server" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
-LD_PRELOAD=$NO_SEND_OPS_LIB expect "a provider without ibv_qp_ex and ibv_cq_ex" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
+LD_PRELOAD=$(plain_name "$NO_SEND_OPS_LIB") expect "a provider without ibv_qp_ex and ibv_cq_ex" 0 "wrong  *0$" "${bench[@]}" -c 3000 "$address" x
 expect "one key" 1 "not found" "$REDDN" get --timeout 100000 -p "$port" "$address" x 'a key that is longer than any'
 for depth in 1 3 64; do
 	expect "depth $depth" 0 " hits" "$GET_PROPERTY" ask "$address" "$port" x "$work/table" "$depth" 500 1

@@ -14,8 +14,7 @@ arm() # after|before N [begun]: a daemon dies at its n-th store from now on, of 
 serve_until_stores() # a daemon below reddnd-run that dies where arm() said
 {
 	arm before 0
-	# shellcheck disable=SC2016 # expanded by that shell
-	start_supervised env "LIB=$LEDGER_STORES_LIB" "LEDGER_STORES=$work/stores" \
-		sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+	preloading "$LEDGER_STORES_LIB"
+	start_supervised env "LEDGER_STORES=$work/stores" "${preloading[@]}" "$REDDND" --config "$work/reddnd.conf"
 	server_ready "$run" reddnd run.log reddnd_listens
 }

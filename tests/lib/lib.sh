@@ -229,6 +229,21 @@ background()
 	pids+=("$child")
 }
 
+# plain_name LIBRARY: prints a name of it for LD_PRELOAD, where ld.so(8) separates names by spaces and colons.
+plain_name()
+{
+	ln -sfn "$(realpath "$1")" "$work/${1##*/}"
+	printf '%s\n' "$work/${1##*/}"
+}
+
+# preloading LIBRARY: sets $preloading to words before the command of a program on the NIC, behind the options that choose its host:
+# LIBRARY is preloaded into it, in front of that of the NIC.
+preloading()
+{
+	# shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by tests
+	preloading=(sh -c 'library=$1; shift; LD_PRELOAD="$library $LD_PRELOAD" exec "$@"' sh "$(plain_name "$1")")
+}
+
 # program_of PID: prints the process id of the program below a background child. The child itself is timeout(1).
 program_of()
 {

@@ -8,8 +8,9 @@
 slow=$work/slow
 mkdir "$slow"
 # words before the command of a program whose calls these are; on the NIC, behind the options that choose its host
-# shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by tests
-slowly=(env "SLOW_VERBS=$slow" "LIB=$SLOW_VERBS_LIB" sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh)
+preloading "$SLOW_VERBS_LIB"
+# shellcheck disable=SC2034 # used by tests
+slowly=(env "SLOW_VERBS=$slow" "${preloading[@]}")
 
 # call NAME pass|fail|wait: what calls of this kind do from now on
 call()

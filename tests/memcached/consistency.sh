@@ -23,7 +23,7 @@ here=$(dirname "$(realpath "$0")")
 needs 'limits.send_wqe>=512'
 : "${CONFIRM:?}" "${CONSISTENCY:?}" "${COUNTER:?}" "${MOVED:?}" "${SLOW_MEMCACHED:?}"
 export SLOW_HOLD=$work/hold
-also_preloaded=$SLOW_MEMCACHED
+also_preloaded=$(plain_name "$SLOW_MEMCACHED")
 hits=20000 kills=${2:-2} gets=${3:-3000}
 [[ ${1-} == rules ]] && hits=${2:-100000} || hits=${1:-$hits}
 # With 15 pages of a class, and a move to it, memcached 1.6.18 writes behind its list of these pages: "malloc(): corrupted top size"

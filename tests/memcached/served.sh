@@ -133,7 +133,7 @@ ok "a memcached that was killed is served, for stale_max"
 inode=$(stat -c %i "$cache")
 export SLOW_START=$work/hold
 : >"$SLOW_START"
-also_preloaded=$SLOW_MEMCACHED
+also_preloaded=$(plain_name "$SLOW_MEMCACHED")
 launch_memcached "$port_of_region" -m 8 -o hashpower=12
 until_true test -e "$SLOW_START.held" || fail "memcached does not start" "$work/memcached.log"
 looked=$(lines 'print(clock) or True')

@@ -13,7 +13,7 @@ memcached=${MEMCACHED:-$(PATH=$PATH:/usr/bin command -v memcached)}
 cache=$memory/cache
 
 also_preloaded=
-library=$LIBREDDN_MEMCACHED
+library=$(plain_name "$LIBREDDN_MEMCACHED")
 mc_address=127.0.0.1
 
 # launch_memcached PORT OPTIONS...: at $mc_address, with its items in $cache; port -1 is any. Sets $mc to the process id.

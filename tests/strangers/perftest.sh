@@ -8,9 +8,8 @@
 two_hosts
 start_nic
 : "${FAST_CLOCK_LIB:?set FAST_CLOCK_LIB to the path of the library}"
-# shellcheck disable=SC2016 # softcx run sets LD_PRELOAD
-fast=(sh -c 'LD_PRELOAD="$LD_PRELOAD $FAST_CLOCK_LIB" exec "$@"' sh)
-server_on+=("${fast[@]}") client_on+=("${fast[@]}")
+preloading "$FAST_CLOCK_LIB"
+server_on+=("${preloading[@]}") client_on+=("${preloading[@]}")
 
 # PROGRAM OPTIONS, the same at both ends. The options that perftest itself refuses are below.
 runs=(

@@ -60,8 +60,8 @@ stop_reddnd
 
 # A kernel before 6.2 pins through writable mappings only
 configure_reddnd "$settings"
-# shellcheck disable=SC2016 # expanded by the inner shell
-background reddnd.log env "LIB=$OLD_KERNEL_LIB" sh -c 'LD_PRELOAD="$LD_PRELOAD $LIB" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+preloading "$OLD_KERNEL_LIB"
+background reddnd.log "${preloading[@]}" "$REDDND" --config "$work/reddnd.conf"
 reddnd=$child
 server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 serves shm

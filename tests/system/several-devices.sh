@@ -66,9 +66,9 @@ expect_no_leak
 # ---- clients of both ----------------------------------------------------------------------
 
 configure "$both" "$addresses" >"$work/reddnd.conf"
-export NO_ADDRESS=$work/no-address LIB=$NO_ADDRESS_LIB
-# shellcheck disable=SC2016
-background run.log --host b "$REDDND_RUN" sh -c 'LD_PRELOAD="$LIB $LD_PRELOAD" exec "$@"' sh "$REDDND" --config "$work/reddnd.conf"
+export NO_ADDRESS=$work/no-address
+preloading "$NO_ADDRESS_LIB"
+background run.log --host b "$REDDND_RUN" "${preloading[@]}" "$REDDND" --config "$work/reddnd.conf"
 run=$child
 server_ready "$run" reddnd run.log reddnd_listens
 
