@@ -137,6 +137,7 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 	c->loss = error;
 	c->broken = c->connector.opt.flags & REDDN_NO_RECONNECT ? error : 0;
 	c->lost = reddn_subject_of(&c->session);
+	c->end_asked = false;
 	va_start(ap, fmt);
 	vsnprintf(c->errmsg, sizeof(c->errmsg) / 2, fmt, ap);
 	va_end(ap);

@@ -25,11 +25,12 @@ static int answer(struct reddn *c, const struct reddn_wire_rej *rej)
 
 	if (rej->reason != REDDN_REJ_ENDED || end > INT32_MAX)
 		return REDDN_END_UNKNOWN;
-	if (end != REDDN_END_CLIENT)
+	if (end != REDDN_END_CLIENT) {
 		snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len,
 			"%sthe server ended session %" PRIu64 ": %s", c->loss_len ? "; " : "",
 			c->lost.session, rej->text);
-	c->loss_len = strlen(c->errmsg);
+		c->loss_len = strlen(c->errmsg);
+	}
 	return (int)end;
 }
 

@@ -54,7 +54,7 @@ static void take_back(struct reddn *c, struct reddn_request *q)
 	if (c->broken)
 		end_request(c, q, c->broken);
 	else if (!may_repeat(c, q))
-		end_request(c, q, -EINPROGRESS);
+		end_request(c, q, c->give_up ? c->give_up : -EINPROGRESS);
 	else if (c->loss != -ESTALE && ++q->losses == LOSSES)
 		end_request(c, q, c->loss);
 	else
@@ -220,7 +220,6 @@ static void take_over(struct reddn *c)
 	c->errmsg[0] = '\0';
 	c->loss_len = 0;
 	c->broken = 0;
-	c->end_asked = false;
 	c->reconnects++;
 	c->up_since = clock_ms();
 	reddn_set_state(c, REDDN_UP);

@@ -171,7 +171,9 @@ static int print_answer(const struct arguments *a, struct reddn *c, const struct
 		print_value(a, &(struct record_text){m->key, m->key_len, m->buf, m->len});
 		return 0;
 	}
-	if (m->status != REDDN_MISS && m->status != -EMSGSIZE)
+	/* A length is that of a value which is longer than those of the table before; else the key is too
+	 * long to be in the table */
+	if (m->status != REDDN_MISS && (m->status != -EMSGSIZE || m->len))
 		return tool_complain("%s: %s", key, call_error(c, m->status));
 	fprintf(stderr, "reddn: %s: not found\n", key);
 	return 1;

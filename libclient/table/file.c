@@ -65,6 +65,7 @@ PUBLIC void reddn_table_close(struct reddn_table *t)
 	free(t->chains);
 	free(t->path);
 	free(t->scratch);
+	free(t->before);
 	free(t);
 }
 

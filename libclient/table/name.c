@@ -162,21 +162,56 @@ static int take_name(const char *from, const char *path, bool replace, char *err
 
 /* ---- what others call ---- */
 
+/* A file with the name of a new table that nobody has locked is what a process has left that was killed, and
+ * had the same number. -EEXIST: it is another's */
+static int remove_left(const char *tmp)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	CLEANUP(cleanup_close) int fd = open(tmp, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	return fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0 && unlink(tmp) == 0 ? 0 : -EEXIST;
+}
+
+static int open_new(const char *tmp)
+{
+	int fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int r = fd < 0 ? -errno : fd;
+
+	if (r != -EEXIST || remove_left(tmp) < 0)
+		return r;
+	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Who may read and write the file @fd: as with @like. The owner comes first, since the mode is for him */
+static int copy_rights(int fd, const struct reddn_table *like)
+{
+	struct stat st, mine;
+
+	if (fstat(like->fd, &st) < 0 || fstat(fd, &mine) < 0)
+		return -errno;
+	if ((st.st_uid != mine.st_uid || st.st_gid != mine.st_gid) && fchown(fd, st.st_uid, st.st_gid) < 0)
+		return -errno;
+	return fchmod(fd, st.st_mode & 0777) < 0 ? -errno : 0;
+}
+
 int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
 	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen)
 {
 	CLEANUP(cleanup_close) int fd = -1;
 	char why[200] = "";
-	struct stat st;
 	int r;
 
 	if (snprintf(tmp, PATH_MAX, "%s.%d.new", path, (int)getpid()) >= PATH_MAX)
 		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
-	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = open_new(tmp);
 	if (fd < 0)
-		return reddn_fail(-errno, err, errlen, "%s: no file can be made in its directory: %m", path);
-	if (like && (fstat(like->fd, &st) < 0 || fchmod(fd, st.st_mode & 0777) < 0))
-		r = reddn_fail(-errno, why, sizeof(why), "no permissions: %m");
+		return reddn_fail(
+			fd, err, errlen, "%s: no file can be made in its directory: %s", path, strerror(-fd));
+	r = like ? copy_rights(fd, like) : 0;
+	if (r < 0)
+		reddn_fail(r, why, sizeof(why),
+			"cannot give the new file the owner and rights of the old one: %s", strerror(-r));
 	else
 		r = reddn_table_create_fd(out, fd, opt, why, sizeof(why));
 	if (r < 0) {

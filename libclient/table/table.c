@@ -324,7 +324,7 @@ static int entry_delete(struct reddn_table *t, const void *key, size_t key_len)
 static void growth_fail(struct reddn_table *t, int error)
 {
 	t->growth_error = error;
-	t->grow_from = t->live->entries + t->live->entries / 8;
+	t->grow_from = t->live->entries + t->live->entries / 8 + 1;
 	reddn_table_growth_free(t->growth);
 	t->growth = NULL;
 }
@@ -363,6 +363,9 @@ static void growth_publish(struct reddn_table *t)
 	next->path = steal_ptr(&old.path);
 	next->repaired = old.repaired;
 	*t = *next;
+	free(old.before);
+	t->before = steal_ptr(&old.scratch);
+	old.before = NULL;
 	/* So that it is closed with the growth */
 	*next = old;
 	next->growth = NULL;

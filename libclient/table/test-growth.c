@@ -253,6 +253,54 @@ static void test_failures(void **state)
 	model_free(&m);
 }
 
+/* What a writer has left that was killed with the same number is no obstacle, and what a maker is at is.
+ * Owner and rights are those of the smaller table. */
+static void test_files(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.capacity = 100});
+	const struct reddn_table_options twice = {0};
+	uid_t owner = geteuid() == 0 ? 1 : geteuid();
+	struct reddn_table *other;
+	struct stat st;
+	int fd = open(p->larger, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	other = table_create(fd, &twice);
+	assert_int_equal(reddn_table_grow(t, &twice, table_why, sizeof(table_why)), -EEXIST);
+	reddn_table_close(other);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(chown(p->path, owner, (gid_t)-1), 0);
+	assert_int_equal(chmod(p->path, 0604), 0);
+	assert_int_equal(reddn_table_grow(t, &twice, table_why, sizeof(table_why)), 0);
+	assert_int_equal(step(t, UINT64_MAX), REDDN_TABLE_END);
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(st.st_uid, owner);
+	assert_int_equal(st.st_mode & 0777, 0604);
+	reddn_table_close(t);
+}
+
+/* What a get has returned can be put, also where that lets the table grow. */
+static void test_own_values(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t =
+		make(p, &(struct reddn_table_options){
+				.buckets = 4, .heap_size = 4096, .max_key = 4, .max_value = 300, .grow = 1});
+	uint8_t value[300];
+	const void *got;
+	size_t len;
+
+	memset(value, 0xab, sizeof(value));
+	for (uint32_t k = 0; k < 500; k++) {
+		assert_int_equal(reddn_table_put(t, &k, sizeof(k), k ? got : value, sizeof(value)), 0);
+		assert_int_equal(reddn_table_get(t, &k, sizeof(k), &got, &len), 0);
+		assert_int_equal(len, sizeof(value));
+		assert_memory_equal(got, value, sizeof(value));
+	}
+	reddn_table_close(t);
+}
+
 /* A damaged record does not get a checksum that is right. */
 static void test_damage(void **state)
 {
@@ -295,6 +343,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_by_itself, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_in_steps, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_failures, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_files, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_own_values, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_damage, place_begin, place_end),
 	};
 

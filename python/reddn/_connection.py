@@ -193,6 +193,7 @@ class Connection(Handle):
         """Gives back the results of a call that an exception ended, and takes steps to the next session if there is none."""
         lib.reddn_poll(self._handle(), self._results, len(self._results))
         lib.reddn_release(self._handle())
+        lib.reddn_get_info(self._handle(), self._info)
         return self._cookie
 
     def _submit_gets(self, keys: List[bytes], cookie: int) -> bool:
@@ -268,8 +269,13 @@ class Connection(Handle):
         ...     seats.call(at=16)
         {'sold': 40, 'seats': 100}
         """
-        args, keep = self._encode(arguments)
         cookie = self._first_cookie()
+        until = time.monotonic() + self._timeout
+        # Only a session knows what it takes
+        while self._arguments is None and self._reconnect and self._words() and time.monotonic() < until:
+            time.sleep(0.005)
+            self._first_cookie()
+        args, keep = self._encode(arguments)
         replies: List[Reply] = []
         self._cookie += 1
         while (status := lib.reddn_call_submit(self._handle(), args, len(args), cookie)) == -errno.EAGAIN:
