@@ -464,7 +464,7 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	who = who_is(fd);
 	/* Of this user there is more to be closed than is closed at once: others wait a hundredth of a second
 	 * for their turn, and meanwhile the threads get ahead of what comes */
-	if (closer_is_full(who.uid, CLOSER_PEER)) {
+	if (!who.may_change && closer_is_full(who.uid, CLOSER_PEER)) {
 		closer_hang_up(who.uid, fd);
 		return accept_later(c, CLOSING_US);
 	}

@@ -181,7 +181,15 @@ void closer_close(uid_t user, int fd)
 
 void closer_hang_up(uid_t user, int sock)
 {
+	char byte;
+
 	shutdown(sock, SHUT_RDWR); /* so that nothing more comes */
+	/* What would wait are the descriptors in messages that were not read, out of band or not */
+	if (setsockopt(sock, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) == 0 &&
+		recv(sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+		close(sock);
+		return;
+	}
 	add(user, CLOSER_PEER, sock);
 }
 

@@ -29,8 +29,8 @@ enum closer_kind {
 
 /** Closes @fd, which came from a process of @user, unless it is negative. Does not wait. */
 void closer_close(uid_t user, int fd);
-/** Closes a Unix socket that is connected to a process of @user. Does not wait. The peer can still read what
- * was sent, but send no more. */
+/** Closes a Unix socket that is connected to a process of @user: at once, if all messages were read. Does not
+ * wait. The peer can still read what was sent, but send no more. */
 void closer_hang_up(uid_t user, int sock);
 
 /** True: as many descriptors of @user, or of users that are neither root nor that of this process, are not
