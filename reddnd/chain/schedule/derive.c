@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Where one queue enables another, that one cannot miss its failures, and a fence may be too much */
 static int spare_fences(struct derived *d)
@@ -24,6 +25,60 @@ static int spare_fences(struct derived *d)
 			return r;
 		if (r)
 			d->order.steps[s].flags |= CHAIN_FENCE;
+	}
+	return 0;
+}
+
+/* Step @s without its label, which becomes that of the step before it in its queue: what is enabled through
+ * the one is enabled through the other. False: there is none before it */
+static bool pass_label_on(struct derived *d, unsigned s)
+{
+	const struct chain_step *steps = d->order.steps;
+	const char *label = steps[s].label;
+	unsigned before = s;
+
+	while (before-- > 0 && steps[before].queue != steps[s].queue)
+		;
+	if (before >= s)
+		return false;
+	for (unsigned e = 0; e < d->d.nsteps; e++)
+		if (steps[e].through == label)
+			d->order.steps[e].through = ordered_label(&d->order, before);
+	return true;
+}
+
+static bool is_derived_wait(const struct derived *d, unsigned s)
+{
+	const struct chain_step *st = &d->order.steps[s];
+
+	return st->verb == CHAIN_WAIT && st->until && st->why >= d->order.why[0] &&
+	       st->why < d->order.why[CHAIN_MAX_STEPS];
+}
+
+/* What a WRITE does may be over behind a fence as well, because the responder executes requests in turn: a
+ * way does not count on that, and some of its WAITs are too much */
+static int spare_waits(struct derived *d)
+{
+	struct chain_error why;
+
+	for (unsigned s = d->d.nsteps; s-- > 0;) {
+		struct chain_step wait = d->order.steps[s];
+		int r;
+
+		if (!is_derived_wait(d, s))
+			continue;
+		d->order.steps[s] =
+			(struct chain_step){.verb = CHAIN_NOP, .label = wait.label, .queue = wait.queue};
+		r = chain_check_order(&d->d, &why);
+		if (r < 0)
+			return r;
+		if (r || (wait.label && !pass_label_on(d, s))) {
+			d->order.steps[s] = wait;
+			continue;
+		}
+		d->d.nsteps--;
+		memmove(&d->order.steps[s], &d->order.steps[s + 1],
+			(d->d.nsteps - s) * sizeof(d->order.steps[0]));
 	}
 	return 0;
 }
@@ -148,6 +203,9 @@ int chain_derive(const struct chain_desc *d, struct chain_desc **out, struct cha
 	if (!best)
 		return CHAIN_REFUSED;
 	*err = (struct chain_error){0};
+	r = spare_waits(best);
+	if (r)
+		return r;
 	r = fill_groups(best, d->fetch_group, err);
 	if (r)
 		return r;
