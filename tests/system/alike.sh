@@ -13,7 +13,7 @@ needs "${recycling[@]}" "${named_steps[@]}"
 seq 60 | awk '{ s = ""; for (i = 0; i < $1 * 4; i++) s = s "v"; print "key " $1 "\t" $1 s }' >"$work/data.tsv"
 make_table "$work/table" --max-value 300 <"$work/data.tsv"
 for engine in nic cpu; do
-	head -c 4096 /dev/zero >"$memory/$engine" # counters change
+	head -c 4096 /dev/zero >"$memory/words.$engine" # counters change
 done
 
 offloads() # ENGINE
@@ -31,7 +31,7 @@ head -c 4096 /dev/zero >"$work/array"
 start_nic
 start_reddnd "control = \"$control\"; refusal_rate = 1000;
 regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; },
-  { name = \"nic\"; kind = \"raw\"; path = \"$memory/nic\"; writable = true; }, { name = \"cpu\"; kind = \"raw\"; path = \"$memory/cpu\"; writable = true; } );
+  { name = \"nic\"; kind = \"raw\"; path = \"$memory/words.nic\"; writable = true; }, { name = \"cpu\"; kind = \"raw\"; path = \"$memory/words.cpu\"; writable = true; } );
 offloads = ( $(offloads nic) $(offloads cpu | sed '$ s/,$//') );"
 
 # What differs from run to run: numbers of sessions, ports and times. The vendor's part of a syndrome is the device's
@@ -114,7 +114,7 @@ scenario() # ENGINE
 
 scenario nic
 scenario cpu
-cmp -s "$memory/nic" "$memory/cpu" || fail "the counters differ" "$work/transcript.nic" "$work/transcript.cpu"
+cmp -s "$memory/words.nic" "$memory/words.cpu" || fail "the counters differ" "$work/transcript.nic" "$work/transcript.cpu"
 diff --text "$work/transcript.nic" "$work/transcript.cpu" >"$work/differences" ||
 	fail "a client can tell engines apart (< NIC, > CPU)" "$work/differences" "$work/reddnd.log"
 ok "$(grep -ac '^\$' "$work/transcript.cpu") clients print the same, $(wc -l <"$work/transcript.cpu") lines"

@@ -104,7 +104,7 @@ server=(--port "$port" "$address")
 background follower.log "$REDDN" ping --count 100000 "${server[@]}" users
 until_true reported sessions 'len(d) == 1' || fail "no session" "$work/follower.log" "$work/reddnd.log"
 for json in '' --json; do
-	for verb in status clients offloads regions tenants metrics audit "top --count 1" reload "limit everyone --rate 1000000"; do
+	for verb in status sessions offloads regions tenants metrics audit "top --count 1" reload "limit everyone --rate 1000000"; do
 		# shellcheck disable=SC2086 # the words of each
 		full 74 "$REDDNCTL" --socket "$control" $json $verb
 	done
