@@ -372,6 +372,15 @@ unsigned generation_retired(const struct generation *g)
 	return n;
 }
 
+unsigned generation_succeeded(const struct generation *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->catalog->nregions; i++)
+		n += g->regions[i]->moved == -ESTALE && region_is_retired(g->regions[i]);
+	return n;
+}
+
 unsigned generation_moved(const struct generation *g)
 {
 	unsigned n = 0;

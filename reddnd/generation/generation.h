@@ -82,8 +82,9 @@ void generation_limit(const struct generation *generation, uint64_t now_us);
 unsigned generation_disabled(const struct generation *generation);
 unsigned generation_unfit(const struct generation *generation); /* disabled because of the device */
 unsigned generation_bad_regions(const struct generation *generation);
-unsigned generation_retired(const struct generation *g); /* tables that others have replaced, and marked */
-unsigned generation_moved(const struct generation *g);   /* regions whose file is no longer at its path */
+unsigned generation_retired(const struct generation *g);   /* tables that others have replaced, and marked */
+unsigned generation_succeeded(const struct generation *g); /* those of them whose path another file has */
+unsigned generation_moved(const struct generation *g);     /* regions whose file is no longer at its path */
 unsigned generation_unfinished(
 	const struct generation *generation); /* its tables whose writer died in a move */
 

@@ -178,6 +178,8 @@ void inspection_go_on(struct inspection *in)
 	}
 	if (!in->thread && !STAILQ_EMPTY(&in->waiting))
 		start_thread(in);
+	else if (late)
+		eventfd_write(in->fd, 1); /* nothing else comes that would tell that the others are done */
 	pthread_mutex_unlock(&in->lock);
 }
 

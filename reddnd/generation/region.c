@@ -3,6 +3,7 @@
 
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/file.h"
 
 #include <assert.h>
@@ -70,12 +71,14 @@ static void open_table(struct region *r)
 	const struct table_geometry *g = &r->table.geometry;
 	char why[200];
 
-	if (table_open(&r->table, r->file, why, sizeof(why)) < 0)
+	if (table_open(&r->table, r->file, why, sizeof(why)) < 0) {
 		set_bad(r, "file %s: %s", r->conf->path, why);
-	else
+	} else {
+		r->retired_us = table_is_retired(r->file) ? clock_us() : 0;
 		log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
 			 " bytes, keys to %u, values to %u bytes",
 			r->conf->name, g->buckets, g->heap_size, g->max_key, g->max_value);
+	}
 }
 
 /* On the thread of the cache, after region_open() */
@@ -116,6 +119,7 @@ static int open_file(struct region *r, int fd)
 		e = rnic_region_open(&r->file, conf->path, conf->writable);
 	else if (fd >= 0)
 		e = rnic_region_open_fd(&r->file, fd, conf->writable);
+	r->in_memory = r->file && rnic_region_in_memory(r->file);
 	if (e < 0)
 		set_bad(r, "file %s: %s", conf->path, words_of(e));
 	else if (!r->file)
@@ -123,7 +127,7 @@ static int open_file(struct region *r, int fd)
 	else if (conf->owned && rnic_region_owner(r->file) != conf->owner)
 		set_bad(r, "file %s: it belongs to user %u, not to user %u, its \"owner\"", conf->path,
 			rnic_region_owner(r->file), conf->owner);
-	else if (conf->writable && !rnic_region_in_memory(r->file))
+	else if (conf->writable && !r->in_memory)
 		set_bad(r,
 			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
 			"/dev/shm",
@@ -222,7 +226,10 @@ static bool is_table(const struct region *r)
 
 bool region_is_retired(const struct region *r)
 {
-	return r->file && is_table(r) && !region_is_bad(r, NULL) && table_is_retired(r->file);
+	if (!r->file || !is_table(r) || region_is_bad(r, NULL))
+		return false;
+	/* Another file system may let who reads wait */
+	return r->in_memory ? table_is_retired(r->file) : r->retired_us != 0;
 }
 
 int region_look_begin(struct region_look *look, const struct region *r)
@@ -274,6 +281,10 @@ unsigned region_looked(struct region *r, const struct region_look *look)
 	bool was_bad = region_is_bad(r, NULL); /* that of a memcached finds out by itself */
 
 	r->replaced = false;
+	if (!look->is_retired)
+		r->retired_us = 0;
+	else if (!r->retired_us)
+		r->retired_us = clock_us();
 	if (!was_bad && look->is_cut)
 		set_bad(r, "file %s has been cut to less than the %" PRIu64 " bytes that it had",
 			r->conf->path, rnic_region_size(r->file));

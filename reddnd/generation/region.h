@@ -26,6 +26,8 @@ struct region {
 	/* When its file was last looked at (struct region_look), and 0 if it is bad */
 	int moved; /* and 0 of a memcached, which replaces its own file (memcached.h) */
 	bool replaced, unfinished;
+	uint64_t retired_us; /* when it was first found that another table has replaced it; 0: it was not */
+	bool in_memory;      /* the file: reading it does not wait */
 	struct region **looked; /* points at this region while its file is being looked at; or NULL */
 	unsigned number;
 	unsigned refs;
@@ -51,7 +53,8 @@ void region_close(struct region *r);
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** True: @fd is a descriptor of the file that it has open. */
 bool region_is_file(const struct region *r, int fd);
-/** True if another table has replaced it, and marked it: its readers learn that. */
+/** True if another table has replaced it, and marked it: its readers learn that. Of a file that is not in
+ * memory, when it was last looked at. */
 bool region_is_retired(const struct region *r);
 
 /** A look at the file of a region. It has a descriptor of its own, because it may not come back: the file

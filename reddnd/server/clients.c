@@ -80,7 +80,9 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	struct dispatch *d = arg;
 
 	if (accept_request(&d->acceptor, conn, data, size, clock_us(), &client, &admitted)) {
-		if (offload_is_retired(admitted.offload))
+		/* Not the one of an older session that gets another connection */
+		if (admitted.offload->generation == d->acceptor.generation &&
+			offload_is_retired(admitted.offload))
 			d->retired(d->arg);
 		arrivals_add(&d->arrivals, &client, &admitted);
 	} else {

@@ -262,7 +262,6 @@ void dispatch_serve(struct dispatch *d, const struct generation *generation)
 	struct session *s, *next;
 
 	d->acceptor.generation = generation;
-	d->served_us = clock_us();
 	d->nolder = 0;
 	HASH_ITER (by_id, d->sessions, s, next)
 		d->nolder += live_is_older(d, s);
@@ -292,13 +291,25 @@ void dispatch_inspect(struct dispatch *d, struct inspection *in)
 				inspection_add(in, s->offload->bound[i].region);
 }
 
+static bool was_replaced_long_ago(const struct offload *o)
+{
+	uint64_t now = clock_us();
+
+	for (unsigned i = 0; i < o->program->nregions; i++) {
+		const struct region *r = o->bound[i].region;
+
+		if (r->retired_us && now - r->retired_us >= IDLE_US)
+			return true;
+	}
+	return false;
+}
+
 static void end_bad(struct dispatch *d, struct session *s)
 {
-	bool late = live_is_older(d, s) && clock_us() - d->served_us >= IDLE_US;
 	const struct offload *o = s->offload;
 
 	/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
-	if (!session_is_over(s) && late && offload_is_retired(o))
+	if (!session_is_over(s) && live_is_older(d, s) && was_replaced_long_ago(o))
 		actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	for (unsigned i = 0; i < o->program->nregions; i++)
 		if (!session_is_over(s) && region_is_bad(o->bound[i].region, NULL))

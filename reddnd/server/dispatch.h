@@ -46,7 +46,6 @@ struct dispatch {
 	int (*lost)(void *arg);
 	void (*retired)(void *arg);
 	void *arg;
-	uint64_t served_us; /* when the generation came in force */
 };
 
 /** Borrowed for as long as the dispatch exists. */

@@ -32,6 +32,8 @@ struct server {
 	bool retried_in_vain; /* since the watch looked: files that could not be served, or were replaced */
 	bool kept;            /* the catalog that it began with is the one that was last in force */
 	char *refused;        /* why the catalog in force is not the one of the file; NULL: it is */
+	uint64_t reload;      /* that is in force and not acknowledged; 0: none */
+	char *reload_errors;  /* what it logged */
 	bool ending;
 	const struct server_ops *ops;
 	void *arg;

@@ -265,10 +265,26 @@ static void end_replaced(struct server *sv)
 		dispatch_end_replaced(&device->dispatch);
 }
 
+/* Who asked for a reload hears of it when no session has a table that it replaced */
+static void acknowledge(struct server *sv)
+{
+	CLEANUP(cleanup_free) char *errors = steal_ptr(&sv->reload_errors);
+	uint64_t number = sv->reload;
+
+	sv->reload = 0;
+	if (number)
+		sv->ops->reloaded(sv->arg, number, 0, errors ? errors : "");
+}
+
 static void inspect(struct server *sv)
 {
 	const struct generation *g = sv->generation;
 
+	/* What is added all the time is never done */
+	if (inspection_is_busy(sv->inspection)) {
+		inspection_go_on(sv->inspection);
+		return;
+	}
 	for (unsigned i = 0; i < g->catalog->nregions; i++)
 		inspection_add(sv->inspection, g->regions[i]);
 	DEVICES_EACH (device, &sv->devices)
@@ -299,9 +315,12 @@ static void on_all_inspected(void *arg, bool all)
 	if (all && sv->again) {
 		sv->again = false;
 		inspect(sv);
-	} else if (all && sv->replaces) {
-		end_replaced(sv);
+		all = !inspection_is_busy(sv->inspection);
 	}
+	if (!all || !sv->replaces)
+		return;
+	end_replaced(sv);
+	acknowledge(sv);
 }
 
 static const struct inspection_ops inspection_ops = {.looked = on_inspected, .done = on_all_inspected};
@@ -317,19 +336,26 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 	}
 	if (error == 0) {
 		put_in_force(sv, next);
-		sv->replaces = true;
-		sv->again = inspection_is_busy(sv->inspection);
-		inspect(sv);
 		refuse(sv, NULL);
 		configuration_keep(&sv->store, next->catalog);
 		sv->shared.accounting.reloads++;
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
+		sv->reload = number;
+		free(sv->reload_errors);
+		sv->reload_errors = errors ? strdup(errors) : NULL;
+		sv->replaces = true;
+		sv->again = inspection_is_busy(sv->inspection);
+		inspect(sv);
+		if (!inspection_is_busy(sv->inspection))
+			on_all_inspected(sv, true);
 	} else {
+		/* What is asked before this one has succeeded */
+		acknowledge(sv);
 		refuse(sv, strndup(errors, strcspn(errors, "\n")));
 		report_reload_failed(
 			sv->events, sv->refused && *sv->refused ? sv->refused : strerror(-error));
+		sv->ops->reloaded(sv->arg, number, error, errors);
 	}
-	sv->ops->reloaded(sv->arg, number, error, errors);
 }
 
 static void on_taken(void *arg, uint64_t number, int error, struct generation *next, const char *errors)
@@ -353,7 +379,8 @@ static void on_retried(void *arg, struct generation *next)
 	unsigned disabled = generation_disabled(sv->generation), left = generation_disabled(next);
 	unsigned retired = generation_retired(sv->generation), still = generation_retired(next);
 
-	if (sv->ending || left > disabled || (left == disabled && still >= retired)) {
+	/* What one owner has made of his table keeps those of others from nobody */
+	if (sv->ending || (left >= disabled && still >= retired)) {
 		generation_unref(next);
 		sv->retried_in_vain = true;
 		return;
@@ -381,7 +408,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 	inspect(sv);
 	sv->retried_in_vain = false;
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
-		generation_bad_regions(sv->generation) > 0 || generation_retired(sv->generation) > 0)
+		generation_bad_regions(sv->generation) > 0 || generation_succeeded(sv->generation) > 0)
 		renewal_retry(&sv->renewal);
 	r = sd_event_source_set_time_relative(source, WATCH_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -483,6 +510,7 @@ void server_free(struct server *sv)
 	events_free(sv->events);
 	sd_event_unref(sv->event);
 	free(sv->refused);
+	free(sv->reload_errors);
 	free(sv);
 }
 

@@ -2,7 +2,7 @@
 /*
  * stalled-file.c - preloaded into a daemon: while the file $STALL exists questions about the path that it
  * contains wait, as on a file system of FUSE, or of NFS, whose server does not answer. Makes $STALL.waits
- * meanwhile.
+ * meanwhile. So does the first thread of the process that reads the file.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -40,4 +40,19 @@ int lstat(const char *path, struct stat *st)
 	while (stalls(path))
 		usleep(10000);
 	return real(path, st);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t size, off64_t off)
+{
+	ssize_t (*real)(int, void *, size_t, off64_t) =
+		(ssize_t(*)(int, void *, size_t, off64_t))dlsym(RTLD_NEXT, "pread64");
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = gettid() == getpid() ? readlink(link, path, sizeof(path) - 1) : 0;
+	path[n > 0 ? n : 0] = '\0';
+	while (n > 0 && stalls(path))
+		usleep(10000);
+	return real(fd, bytes, size, off);
 }
