@@ -52,7 +52,7 @@ static bool is_derived_wait(const struct derived *d, unsigned s)
 	const struct chain_step *st = &d->order.steps[s];
 
 	return st->verb == CHAIN_WAIT && st->until && st->why >= d->order.why[0] &&
-	       st->why < d->order.why[CHAIN_MAX_STEPS];
+	       st->why <= d->order.why[CHAIN_MAX_STEPS - 1];
 }
 
 /* What a WRITE does may be over behind a fence as well, because the responder executes requests in turn: a
