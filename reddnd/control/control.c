@@ -291,7 +291,7 @@ static int peer_receive(struct peer *p)
 	fd = passed(&msg);
 	if (msg.msg_flags & MSG_CTRUNC)
 		r = -E2BIG;
-	else if (fd >= 0 && closer_is_full(p->who.uid, CLOSER_TAKEN))
+	else if (fd >= 0 && !p->who.may_change && closer_is_full(p->who.uid, CLOSER_TAKEN))
 		r = -EBUSY;
 	else if (recv(p->fd, bytes.iov_base, (size_t)n, MSG_DONTWAIT) != n)
 		r = -EIO;
