@@ -211,12 +211,12 @@ verdict request "a request that is too short" '" bytes, not " in e["text"]'
 
 # ---- time ---------------------------------------------------------------------------------
 
-# late US: the next READ takes so long. Where instances overlap, the NIC still begins some when a client has left, and one of those must
-# not be the one
+# late US [N]: the next READ, or the Nth, takes so long. Where instances overlap, the NIC still begins some when a client has left, and
+# one of those must not be the one
 late()
 {
 	until_true reported sessions 'd == []' || fail "clients stay" "$work/ctl.out" "$work/reddnd.log"
-	fault add delay "$1" --opcode read --at 1
+	fault add delay "$1" --opcode read --at "${2-1}"
 }
 
 if ! executed patient; then
@@ -258,7 +258,7 @@ fi
 
 if ! executed slowed; then
 	# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
-	fault add delay 3000000 --opcode read --at 100
+	late 6000000 100
 	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
 		fail "a throttled session does not finish" "$work/client.log" "$work/reddnd.log"
 	fault clear
