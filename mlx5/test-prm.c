@@ -14,6 +14,7 @@ typedef uint8_t u8;
 #define BIT(n) (1u << (n))
 #define BIT_ULL(n) (1ull << (n))
 #include MLX5_IFC_HEADER
+#define mlx5_ifc_calc_op_bits mlx5_ifc_calc_op /* the only one without the suffix */
 
 static void check(const char *name, unsigned bit, unsigned width, size_t kernel_bit, size_t kernel_width)
 {

@@ -42,6 +42,8 @@ enum profile_fact {
 	PROFILE_PATHS,           /* connections have paths and GIDs; without, as of iWARP */
 	PROFILE_ATOMICS,         /* any */
 	PROFILE_MASKED_ATOMICS,
+	PROFILE_CALC, /* enum profile_calc: scalar CALC, and bytes of its result */
+	PROFILE_VECTOR_CALC,
 	PROFILE_HOST_ATOMICS, /* old values of 8 bytes arrive in the order of the host, else big-endian */
 	PROFILE_CLOCKS,       /* enum profile_clocks: what timestamps of queues can be */
 	PROFILE_RECV_ENABLE,  /* RECV_EN enables RECVs; else it completes and does nothing */
@@ -58,6 +60,7 @@ enum profile_fact {
 
 /** As firmware reports them: roce_cap.qp_ts_format and the like. */
 enum profile_clocks { PROFILE_FREE_RUNNING, PROFILE_REAL_TIME, PROFILE_BOTH_CLOCKS };
+enum profile_calc { PROFILE_CALC_NONE, PROFILE_CALC_8, PROFILE_CALC_16 };
 enum profile_link { PROFILE_ETHERNET, PROFILE_INFINIBAND };
 enum profile_speed { PROFILE_EDR, PROFILE_HDR, PROFILE_NDR };
 

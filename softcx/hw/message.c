@@ -2,6 +2,7 @@
 #include "softcx/hw/message.h"
 
 #include "softcx/hw/atomic.h"
+#include "softcx/hw/calc.h"
 #include "softcx/hw/clock.h"
 #include "softcx/hw/grh.h"
 #include "softcx/hw/inflight.h"
@@ -67,6 +68,15 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 	return 0;
 }
 
+/* Reads the data of a message if that takes two moments (split.h), or if they are operands: then @sgl becomes
+ * the result. Else they are read when they are moved. */
+static int read_early(struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[static HW_CALC_RESULT])
+{
+	int ret = hw_split_read(w, sgl->span, &sgl->n, sgl->len);
+
+	return ret || __builtin_expect(!w->opmod, 1) ? ret : hw_calc_exec(w, sgl, result);
+}
+
 /* ---- operations ------------------------------------------------------------------------- */
 
 static int find_peer(struct hw_wqe *w)
@@ -76,20 +86,22 @@ static int find_peer(struct hw_wqe *w)
 	return w->peer ? 0 : HW_EXEC_LOST;
 }
 
-/* The local data of a message, which is paid for even if its peer is gone, and its peer */
+/* The local data of a message, which is paid for even if its peer is gone, and its peer. With CALC, the
+ * message has w->bytes, and its data are still operands. */
 static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
 {
-	int ret = local_data(w, ds, access, sgl);
+	int ret = local_data(w, hw_calc_data_ds(w, ds), access, sgl);
 
-	if (ret)
-		return ret;
 	w->bytes = sgl->len;
-	return find_peer(w);
+	if (!ret && __builtin_expect(w->opmod, 0))
+		ret = hw_calc_check(w, ds, sgl);
+	return ret ? ret : find_peer(w);
 }
 
 int hw_message_send(struct hw_wqe *w)
 {
 	struct hw_msg msg = {.src = w->qp, .solicited = w->fm_ce_se & WQE_SOLICITED};
+	uint8_t result[HW_CALC_RESULT];
 	struct hw_sgl sgl;
 	int ret;
 
@@ -103,7 +115,7 @@ int hw_message_send(struct hw_wqe *w)
 		msg.imm_be = raw32(w->p + WQE_IMM);
 	if (!hw_segment_choose(w))
 		return HW_EXEC_PART;
-	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
+	ret = read_early(w, &sgl, result);
 	if (ret)
 		return ret;
 	msg.len = sgl.len;
@@ -183,6 +195,7 @@ static int move_write(struct hw_wqe *w, struct hw_sgl *sgl, struct hw_span *to, 
 int hw_message_write(struct hw_wqe *w)
 {
 	bool imm = w->opcode == WQE_OP_WRITE_IMM, last;
+	uint8_t result[HW_CALC_RESULT];
 	struct hw_sgl sgl;
 	struct hw_span to;
 	uint64_t at = 0;
@@ -194,7 +207,7 @@ int hw_message_write(struct hw_wqe *w)
 	if (ret)
 		return ret;
 	if (sgl.len) {
-		ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), wqe_get64(w->p + WQE_RADDR), sgl.len,
+		ret = hw_resp_span(w->peer, wqe_get32(w->p + WQE_RKEY), wqe_get64(w->p + WQE_RADDR), w->bytes,
 			HW_REMOTE_WRITE, &to);
 		if (ret)
 			return ret;
@@ -206,7 +219,7 @@ int hw_message_write(struct hw_wqe *w)
 			return HW_EXEC_RNR;
 	}
 	last = hw_segment_choose(w);
-	ret = hw_split_read(w, sgl.span, &sgl.n, sgl.len);
+	ret = read_early(w, &sgl, result);
 	if (ret)
 		return ret;
 	if (w->qp->clock)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/op.h"
 
+#include "softcx/hw/calc.h"
 #include "softcx/hw/grh.h"
 #include "softcx/hw/indirect.h"
 #include "softcx/hw/message.h"
@@ -10,7 +11,7 @@
 #include "softcx/hw/wait.h"
 #include "util/array.h"
 
-/* The opmod of these asks for CALC, which the device has not; atomics and WAIT look at theirs themselves. */
+/* The opmod of these asks for CALC; atomics and WAIT look at theirs themselves. */
 static bool calculates(const struct hw_wqe *w)
 {
 	return w->opmod && w->opcode <= WQE_OP_READ && w->opcode != WQE_OP_NOP && w->opcode != WQE_OP_WAIT;
@@ -162,7 +163,7 @@ int hw_op_exec(struct hw_wqe *w)
 {
 	if (__builtin_expect(is_lacking(w), 0))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	if (__builtin_expect(calculates(w), 0) && !w->qp->dev->cfg.lenient)
+	if (__builtin_expect(calculates(w), 0) && !hw_calc_is_allowed(w))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
 	return w->qp->type == HW_DCI && is_message(w->opcode) ? exec_to_target(w) : exec(w);
 }

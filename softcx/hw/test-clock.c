@@ -31,7 +31,8 @@ static int read_costs(void **state)
 
 enum {
 	QUEUES = 32,
-	INLINE_WRITE = 0xff, /* for post(): no opcode */
+	INLINE_WRITE = 0xff, /* for post(): no opcodes */
+	MAX_WRITE = 0xfe,
 };
 
 /* Queues of a, each connected to one of b; each has a CQ of its own. */
@@ -121,6 +122,10 @@ static void post(struct pair *p, unsigned i, uint8_t opcode, uint32_t len, uint8
 		return;
 	case INLINE_WRITE:
 		w = wqe_inline_write(q, p->data[0], len, p->data[1], flags);
+		break;
+	case MAX_WRITE:
+		w = wqe_rdma(q, WQE_OP_WRITE, p->data[0], len, p->data[1], flags, 0);
+		w[WQE_OPMOD] = WQE_CALC_MAXLOC;
 		break;
 	default:
 		w = wqe_rdma(q, opcode, p->data[0], len, p->data[1], flags, 0);
@@ -278,6 +283,7 @@ static void throughputs(void **state)
 	assert_rate(rate(&cx5, WQE_OP_NOP, 0, 1), 63);
 	assert_rate(rate(&cx5, WQE_OP_CAS, 8, 1), 8.4);
 	assert_rate(rate(&cx5, WQE_OP_FETCH_ADD, 8, 1), 8.4);
+	assert_rate(rate(&cx5, MAX_WRITE, 32, 1), 63);
 	assert_rate(rate(&cx6, INLINE_WRITE, 64, 1), 112);
 }
 

@@ -565,7 +565,7 @@ static const struct rule {
 	{"the WQE index is checked", second_lap, true, NO_INDEX_CHECK},
 	{"the queue number is checked", operand_in_qpn, true, NO_QPN_CHECK},
 	{"a byte count of 0 is not none", empty_segment, true, LENIENT},
-	{"the opmod is looked at", operand_in_opmod, true, LENIENT},
+	{"the opmod is looked at", operand_in_opmod, true, NEVER},
 	{"a WAIT needs cd_master", wait_without_master, true, LENIENT},
 	{"SEND_EN needs a managed queue", enable_of_unmanaged, true, LENIENT},
 	{"SEND_EN stays in its PD", enable_across_pds, true, LENIENT},

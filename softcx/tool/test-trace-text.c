@@ -229,6 +229,28 @@ static void atomics(void **state)
 		"\"size\":4,\"add\":\"0x1\",\"boundaries\":\"0x80000000\"");
 }
 
+/* The operands are shown, and what becomes of them. */
+static void calculations(void **state)
+{
+	struct softcx_trace rec = make(WQE_OP_WRITE, 4, 0);
+
+	(void)state;
+	rec.opmod = WQE_CALC_MAXLOC;
+	put_remote(&rec, 0x2000, 0x77);
+	put_data(&rec, 32, 16, 5, 0x3000);
+	put_data(&rec, 48, 16, 5, 0x4000);
+	prints(&rec,
+		"mlx5_0 QP 0x000012 [5] WRITE 32 bytes from 0x3000 lkey 0x5 (16) + 0x4000 lkey 0x5 (16) to "
+		"0x2000 rkey 0x77, CALC MAX -> done, no CQE\n",
+		"\"calc\":\"MAX\"");
+	rec = make(WQE_OP_SEND, 4, 0);
+	rec.opmod = WQE_CALC_VECTOR;
+	put_data(&rec, 48, 128, 5, 0x3000);
+	prints(&rec,
+		"mlx5_0 QP 0x000012 [5] SEND 128 bytes from 0x3000 lkey 0x5, CALC vector -> done, no CQE\n",
+		"\"calc\":\"vector\"");
+}
+
 static void cross_channel(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WAIT, 2, 0);
@@ -473,6 +495,7 @@ int main(void)
 		cmocka_unit_test(initiators),
 		cmocka_unit_test(one_sided),
 		cmocka_unit_test(atomics),
+		cmocka_unit_test(calculations),
 		cmocka_unit_test(cross_channel),
 		cmocka_unit_test(oddities),
 		cmocka_unit_test(capture),

@@ -202,7 +202,8 @@ static bool frame(const struct softcx_trace *rec, struct bytes *b, uint64_t *ful
 	uint32_t qpn = ud ? wqe_get32(rec->wqe + WQE_UD_DQPN) & 0xffffff : rec->dest_qpn;
 	struct bytes more = {.len = 0};
 	unsigned pad;
-	int op = operation(rec->opcode);
+	int op = rec->opmod ? -1 : operation(rec->opcode); /* masked atomics have none, and CALC sends what is
+							      not known */
 
 	if (op < 0 || rec->lost || rec->kind != HW_TRACE_WQE || rec->syndrome || rec->type > HW_UD)
 		return false;

@@ -160,6 +160,8 @@ void trace_text(FILE *out, const struct softcx_trace *rec)
 	else
 		fprintf(out, "opcode 0x%02x", rec->opcode);
 	print_action(out, &w);
+	if (w.calc)
+		fprintf(out, ", CALC %s", w.calc);
 	if (w.dctn)
 		fprintf(out, ", DC target 0x%06x", w.dctn);
 	if (has_imm(rec))
@@ -279,6 +281,8 @@ struct json_object *trace_json(const struct softcx_trace *rec)
 	if (w.name)
 		trace_add_text(o, "name", w.name);
 	add_action(o, &w);
+	if (w.calc)
+		trace_add_text(o, "calc", w.calc);
 	if (w.dctn)
 		trace_add_hex(o, "dc_target", w.dctn);
 	if (has_imm(rec))

@@ -89,8 +89,28 @@ static void parse_atomic(struct trace_wqe *w, uint8_t opcode, uint8_t opmod)
 	parse_pieces(w, WQE_ATOMIC + (wide ? 32 : 16));
 }
 
+static const char *calc_name(const struct softcx_trace *rec)
+{
+	static const char *const names[] = {
+		[WQE_CALC_ADD] = "ADD",
+		[WQE_CALC_ADD_F64] = "ADD of float64",
+		[WQE_CALC_MAXLOC] = "MAX",
+		[WQE_CALC_AND] = "AND",
+		[WQE_CALC_OR] = "OR",
+		[WQE_CALC_XOR] = "XOR",
+	};
+
+	if (rec->opcode != WQE_OP_SEND && rec->opcode != WQE_OP_WRITE && rec->opcode != WQE_OP_WRITE_IMM)
+		return NULL;
+	return rec->opmod == WQE_CALC_VECTOR ? "vector"
+	       : rec->opmod < COUNT(names)   ? names[rec->opmod]
+					     : NULL;
+}
+
 void trace_parse(struct trace_wqe *w, const struct softcx_trace *rec)
 {
+	unsigned calc = rec->opmod == WQE_CALC_VECTOR ? WQE_VCALC_BYTES : 0;
+
 	*w = (struct trace_wqe){.wqe = rec->wqe, .bytes = rec->ds * WQE_DS};
 	if (w->bytes > sizeof(rec->wqe)) {
 		w->bytes = sizeof(rec->wqe);
@@ -100,6 +120,7 @@ void trace_parse(struct trace_wqe *w, const struct softcx_trace *rec)
 		return;
 	w->name = opcodes[rec->opcode].name;
 	w->shape = opcodes[rec->opcode].shape;
+	w->calc = calc_name(rec);
 	if (rec->type == HW_DCI)
 		parse_target(w);
 	switch (w->shape) {
@@ -107,9 +128,11 @@ void trace_parse(struct trace_wqe *w, const struct softcx_trace *rec)
 		break;
 	case TRACE_SEND:
 		w->datagram = rec->type == HW_UD && w->bytes >= WQE_UD_SGE_DS * WQE_DS;
-		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS);
+		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS + calc);
 		break;
 	case TRACE_WRITE:
+		parse_pieces(w, 2 * WQE_DS + calc);
+		break;
 	case TRACE_READ:
 		parse_pieces(w, 2 * WQE_DS);
 		break;

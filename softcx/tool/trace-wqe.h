@@ -25,6 +25,7 @@ struct trace_wqe {
 	const char *name; /* NULL: no such opcode */
 	enum trace_shape shape;
 	bool cas, masked;
+	const char *calc; /* the operation of a CALC, "vector" of those; NULL: none */
 	const uint8_t *wqe;
 	unsigned bytes;                                      /* of the WQE, that the record holds */
 	bool cut;                                            /* there were more */

@@ -47,6 +47,7 @@ static void test_profile_caps(void **state)
 		{PROFILE_CROSS_CHANNEL, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_cd, 0},
 		{PROFILE_ATOMICS, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_atomic, 0},
 		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
+		{PROFILE_VECTOR_CALC, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_vector_calc, 0},
 		{PROFILE_HOST_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_req_8B_endianness_mode, 0},
 	};
 
@@ -64,7 +65,7 @@ static void test_profile_caps(void **state)
 }
 
 /* The page of a capability that is absent is unknown. */
-static void test_no_scheduling(void **state)
+static void test_no_page(void **state)
 {
 	uint8_t *page;
 
@@ -72,6 +73,10 @@ static void test_no_scheduling(void **state)
 	open_with(PROFILE_SCHEDULING, 0);
 	app_open_context();
 	assert_int_equal(app_query_caps(PRM_CAP_QOS, &page), -EREMOTEIO);
+	app_teardown(NULL);
+	open_with(PROFILE_VECTOR_CALC, 0);
+	app_open_context();
+	assert_int_equal(app_query_caps(PRM_CAP_VECTOR_CALC, &page), -EREMOTEIO);
 	app_teardown(NULL);
 }
 
@@ -248,7 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_profile_caps),
-		cmocka_unit_test(test_no_scheduling),
+		cmocka_unit_test(test_no_page),
 		cmocka_unit_test(test_no_devx),
 		cmocka_unit_test(test_device_attributes),
 		cmocka_unit_test(test_no_forced_loopback),
