@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connect.h"
 
-#include "libclient/addresses.h"
 #include "libclient/handshake.h"
 #include "libclient/options.h"
 #include "libclient/public.h"
@@ -51,6 +50,11 @@ static void connector_set(struct reddn_connector *a, enum reddn_connect_state st
 	a->state = state;
 }
 
+static const struct reddn_host *connector_host(const struct reddn_connector *a)
+{
+	return reddn_hosts_at(&a->hosts);
+}
+
 static bool is_waiting(const struct reddn_connector *a)
 {
 	return a->state == REDDN_CONNECT_ADDRESS || a->state == REDDN_CONNECT_ROUTE ||
@@ -60,10 +64,12 @@ static bool is_waiting(const struct reddn_connector *a)
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
 	uint64_t now = clock_ms(), left = ms > now ? ms - now : 0;
-	/* 0 would be never */
-	const struct itimerspec at = {
+	struct itimerspec at = {
 		.it_value = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000 + 1}};
 
+	/* For the timer, 0 is never */
+	if (ms == UINT64_MAX)
+		at = (struct itimerspec){0};
 	timerfd_settime(a->timer, 0, &at, NULL);
 }
 
@@ -97,7 +103,8 @@ static int refused(struct reddn_connector *a, const struct rdma_conn_param *p)
 	struct reddn_wire_rej rej;
 
 	if (!reddn_read_rej(&rej, p))
-		return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", a->opt.host, a->opt.port);
+		return FAIL(a, -ECONNREFUSED, "%s port %u: connection refused", connector_host(a)->name,
+			connector_host(a)->port);
 	answered(a);
 	if (rej.reason == REDDN_REJ_SLOT)
 		a->slot_required = be32toh(rej.detail);
@@ -121,13 +128,14 @@ static int accepted(struct reddn_connector *a, const struct rdma_conn_param *p)
 
 static int too_late(struct reddn_connector *a)
 {
-	return FAIL(a, -ETIMEDOUT, "%s port %u: no answer in time", a->opt.host, a->opt.port);
+	return FAIL(a, -ETIMEDOUT, "%s port %u: no answer in time", connector_host(a)->name,
+		connector_host(a)->port);
 }
 
 /* What an event means that is not the expected one. */
 static int failed(struct reddn_connector *a, const struct rdma_cm_event *ev)
 {
-	const char *host = a->opt.host;
+	const char *host = connector_host(a)->name;
 
 	switch (ev->event) {
 	case RDMA_CM_EVENT_REJECTED:
@@ -137,7 +145,7 @@ static int failed(struct reddn_connector *a, const struct rdma_cm_event *ev)
 						: FAIL(a, -ENODEV, "%s: no RDMA device leads there", host);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return FAIL(a, -EHOSTUNREACH, "%s port %u: unreachable", host, a->opt.port);
+		return FAIL(a, -EHOSTUNREACH, "%s port %u: unreachable", host, connector_host(a)->port);
 	default:
 		return FAIL(a, -EIO, "%s: %s, status %d", host, rdma_event_str(ev->event), ev->status);
 	}
@@ -174,7 +182,7 @@ static int resolve_address(struct reddn_connector *a, struct sockaddr *from, str
 	if (r < 0)
 		return r;
 	if (rdma_resolve_addr(a->k->id, from, to, time_left(a)) < 0)
-		return FAIL(a, -errno, "%s: no RDMA device leads there: %m", a->opt.host);
+		return FAIL(a, -errno, "%s: no RDMA device leads there: %m", connector_host(a)->name);
 	connector_set(a, REDDN_CONNECT_ADDRESS);
 	return 0;
 }
@@ -205,7 +213,7 @@ static int resolve_route(struct reddn_connector *a)
 	if (!left)
 		return too_late(a);
 	if (rdma_resolve_route(a->k->id, left) < 0)
-		return FAIL(a, -errno, "%s: no route: %m", a->opt.host);
+		return FAIL(a, -errno, "%s: no route: %m", connector_host(a)->name);
 	connector_set(a, REDDN_CONNECT_ROUTE);
 	if (is_first(a))
 		r = reddn_queues_init(&a->session, a->err, sizeof(a->err));
@@ -290,6 +298,7 @@ static int connect_queues(struct reddn_connector *a)
 	if (++a->k < a->session.connection + a->session.info.connections)
 		return connect_further(a);
 	reddn_session_complete(&a->session);
+	reddn_hosts_at(&a->hosts)->sessions++;
 	connector_set(a, REDDN_CONNECT_DONE);
 	return 0;
 }
@@ -301,8 +310,9 @@ static int attempt(struct reddn_connector *a)
 	struct reddn_session *s = &a->session;
 	int r;
 
-	*s = (struct reddn_session){
-		.depth = a->depth, .info = {.connections = a->opt.connections, .slot_size = a->slot_size}};
+	*s = (struct reddn_session){.host = a->hosts.at,
+		.depth = a->depth,
+		.info = {.connections = a->opt.connections, .slot_size = a->slot_size}};
 	a->slot_required = 0;
 	a->depth_allowed = 0;
 	if (reddn_session_init(s) < 0)
@@ -325,7 +335,8 @@ static bool attempt_fits(struct reddn_connector *a, int error)
 {
 	if (!a->opt.slot_size && !a->sized && error == -EMSGSIZE && a->slot_required > a->slot_size &&
 		a->slot_required <= SLOT_LEARNED_MAX && a->slot_required % 64 == 0) {
-		reddn_slot_size_set(a->opt.host, a->opt.port, a->opt.offload, a->slot_required);
+		reddn_slot_size_set(
+			connector_host(a)->name, connector_host(a)->port, a->opt.offload, a->slot_required);
 		a->slot_size = a->slot_required;
 		a->sized = true;
 		return true;
@@ -341,30 +352,59 @@ static bool attempt_fits(struct reddn_connector *a, int error)
  * takes. */
 static void address_begin(struct reddn_connector *a)
 {
-	uint32_t known = reddn_slot_size(a->opt.host, a->opt.port, a->opt.offload);
+	uint32_t known = reddn_slot_size(connector_host(a)->name, connector_host(a)->port, a->opt.offload);
 
 	a->depth = a->opt.depth ? a->opt.depth : DEPTH_DEFAULT;
 	a->slot_size = a->opt.slot_size ? a->opt.slot_size : known ? known : SLOT_GUESS;
 	a->sized = false;
 	a->asked = false;
-	try_until(a, reddn_addresses_until(a->at, clock_ms(), a->deadline));
+	try_until(a, reddn_hosts_until(&a->hosts, a->at, clock_ms(), a->deadline));
 }
 
-/* False: it was the last one, or there was an answer. */
+static void keep_failure(struct reddn_connector *a, int error)
+{
+	const int telling = a->answered ? REDDN_ANSWERED : a->asked ? REDDN_ASKED : REDDN_NOT_ASKED;
+
+	if (a->hosts.n > 1 || !a->answered)
+		reddn_hosts_add(&a->hosts, a->at, a->err, sizeof(a->err));
+	if (telling < (int)a->telling)
+		return;
+	a->error = error;
+	a->telling = telling;
+	memcpy(a->words, a->err, sizeof(a->words));
+}
+
+/* Be at the first host with an address, from this one on. False: there is none. */
+static bool host_begin(struct reddn_connector *a)
+{
+	do {
+		a->at = connector_host(a)->list;
+		a->answered = a->asked = false;
+		if (a->at) {
+			address_begin(a);
+			return true;
+		}
+		FAIL(a, -EHOSTUNREACH, "%s: not found", connector_host(a)->name);
+		keep_failure(a, -EHOSTUNREACH);
+		a->all_answered = false;
+	} while (reddn_hosts_next(&a->hosts));
+	return false;
+}
+
+/* False: it was the last one. One who refuses is not asked for a while, but for one that is going to come
+ * back. */
 static bool address_next(struct reddn_connector *a, int error)
 {
-	if (!a->answered)
-		reddn_addresses_add(a->list, a->at, a->err, sizeof(a->err));
-	if (a->answered || a->asked || !a->error_asked) {
-		a->error = error;
-		a->error_asked = a->asked;
-		memcpy(a->words, a->err, sizeof(a->words));
+	keep_failure(a, error);
+	if (!a->answered && a->at->ai_next) {
+		a->at = a->at->ai_next;
+		address_begin(a);
+		return true;
 	}
-	if (a->answered || !a->at->ai_next)
-		return false;
-	a->at = a->at->ai_next;
-	address_begin(a);
-	return true;
+	a->all_answered &= a->answered;
+	if (a->answered && error != -ESHUTDOWN)
+		reddn_hosts_at(&a->hosts)->out_until = clock_ms() + REDDN_HOST_OUT_MS;
+	return reddn_hosts_next(&a->hosts) && host_begin(a);
 }
 
 /* After a step, with its result. */
@@ -380,21 +420,6 @@ static void go_on(struct reddn_connector *a, int r)
 	}
 }
 
-/* What is found is for the next time. */
-static void look_up_again(struct reddn_connector *a)
-{
-	struct addrinfo *list;
-
-	if (a->lookup && !lookup_has_ended(a->lookup))
-		return;
-	if (a->lookup && lookup_end(a->lookup, &list) == 0) {
-		freeaddrinfo(a->list);
-		a->list = list;
-	}
-	if (lookup_begin(&a->lookup, a->opt.host, a->opt.port) < 0)
-		a->lookup = NULL;
-}
-
 /* An operator may have put another one there. */
 static void read_key_again(struct reddn_connector *a)
 {
@@ -406,20 +431,24 @@ static void read_key_again(struct reddn_connector *a)
 	token_key_wipe(&key);
 }
 
-void reddn_connector_begin(struct reddn_connector *a)
+void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, unsigned host)
 {
+	uint64_t now = clock_ms();
+
 	assert(a->state == REDDN_CONNECT_IDLE);
+	if (!reddn_hosts_choose(&a->hosts, choice, host, now))
+		return;
 	if (a->begun++) {
-		look_up_again(a);
+		reddn_hosts_look_up_again(&a->hosts);
 		read_key_again(a);
 	}
-	a->deadline = clock_ms() + a->opt.timeout_ms;
-	a->answered = false;
-	a->error = 0;
-	a->error_asked = false;
-	a->at = a->list;
-	address_begin(a);
-	go_on(a, attempt(a));
+	a->deadline = now + a->opt.timeout_ms;
+	a->telling = REDDN_NOT_ASKED;
+	a->all_answered = true;
+	if (host_begin(a))
+		go_on(a, attempt(a));
+	else
+		connector_set(a, REDDN_CONNECT_FAILED);
 }
 
 /* 1: there is no event. */
@@ -468,10 +497,8 @@ void reddn_connector_wait(struct reddn_connector *a)
 
 void reddn_connector_rest(struct reddn_connector *a)
 {
-	const struct itimerspec never = {0};
-
 	connector_set(a, REDDN_CONNECT_IDLE);
-	timerfd_settime(a->timer, 0, &never, NULL);
+	reddn_connector_alarm(a, UINT64_MAX);
 }
 
 struct reddn_session reddn_connector_take(struct reddn_connector *a)
@@ -510,8 +537,11 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 		return r;
 	if (!o->host || !o->offload || (opt->token_file && !o->token_file))
 		return reddn_fail(-ENOMEM, a->words, sizeof(a->words), "out of memory");
-	r = reddn_addresses_find(
-		&a->list, o->host, o->port, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
+	r = reddn_hosts_read(
+		&a->hosts, o->host, o->port, o->policy == REDDN_SPREAD, a->words, sizeof(a->words));
+	if (r < 0)
+		return r;
+	r = reddn_hosts_look_up(&a->hosts, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
 	return r < 0 ? r : make_descriptors(a);
 }
 
@@ -519,9 +549,7 @@ void reddn_connector_deinit(struct reddn_connector *a)
 {
 	if (is_waiting(a) || a->state == REDDN_CONNECT_DONE)
 		attempt_end(a);
-	lookup_abandon(a->lookup);
-	if (a->list)
-		freeaddrinfo(a->list);
+	reddn_hosts_deinit(&a->hosts);
 	if (a->timer >= 0)
 		close(a->timer);
 	if (a->epoll >= 0)

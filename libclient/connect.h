@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * connect.h - makes a session with one of the addresses of a server. It waits for nothing: the caller sleeps
- * on a descriptor, and lets it take the next steps.
+ * connect.h - makes a session at one of the addresses of one of the hosts of a handle. It waits for nothing:
+ * the caller sleeps on a descriptor, and lets it take the next steps.
  *
  *     IDLE ──begin──▶ ADDRESS ──▶ ROUTE ──▶ ANSWER ──▶ DONE, with the session ──▶ IDLE
  *                        ▲                    │  └───▶ FAILED, with the error ───▶ IDLE
  *                        └────────────────────┘
  *          the next connection of the session; slots of the size or the depth that the server asks for; the
- *          next address
+ *          next address; the next host
  */
 #ifndef LIBCLIENT_CONNECT_H
 #define LIBCLIENT_CONNECT_H
 
+#include "libclient/hosts.h"
 #include "libclient/reddn.h"
 #include "libclient/session.h"
 #include "protocol/token.h"
-#include "util/lookup.h"
 
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,10 +38,9 @@ struct reddn_connector {
 	/* The handle's: for poll(2), readable when there is a step to take; and what is in it for the time */
 	int epoll, timer;
 
-	unsigned begun;            /* how often */
-	struct addrinfo *list;     /* the addresses of the server */
-	struct lookup *lookup;     /* of the host, once more; or NULL */
-	const struct addrinfo *at; /* the one that is tried */
+	unsigned begun; /* how often */
+	struct reddn_hosts hosts;
+	const struct addrinfo *at; /* the address that is tried, of the host that is tried */
 	uint64_t deadline;         /* ms, of all addresses */
 	uint64_t until;            /* ms, of this one */
 
@@ -52,20 +50,21 @@ struct reddn_connector {
 	uint32_t slot_size;
 	bool sized;             /* the server asked for this slot_size */
 	bool asked;             /* a REQ was sent to this address */
-	bool answered;          /* by a REP or a reddnd's REJ: no other address is tried */
+	bool answered;          /* by a REP or a reddnd's REJ: no other address of the host is tried */
 	uint32_t slot_required; /* the slot size that the server asked for */
 	unsigned depth_allowed; /* the most that the server allows, if it refused @depth; else 0 */
 	char err[REDDN_CONNECT_WORDS];
 
-	/* The failure of the addresses before: the last of those that had sent a REQ, which are the more
-	 * telling; else the last. And that of all, when they have failed */
+	/* The failure of the addresses before: the last of those that answered; else of those that a REQ was
+	 * sent to; else the last. And that of all, when they have failed */
 	int error;
-	bool error_asked;
+	enum { REDDN_NOT_ASKED, REDDN_ASKED, REDDN_ANSWERED } telling; /* of it: the more, the better */
+	bool all_answered;                                             /* each of the hosts that were tried */
 	char words[REDDN_CONNECT_WORDS];
 };
 
 /**
- * Take @opt, of which it keeps a copy, look the host up, for opt.timeout_ms at most, and make the
+ * Take @opt, of which it keeps a copy, look the hosts up, for opt.timeout_ms at most, and make the
  * descriptors. 0, or -errno and the reason in @words. deinit frees it in any case; all zero is allowed there.
  */
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
@@ -73,10 +72,11 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 void reddn_connector_deinit(struct reddn_connector *a);
 
 /**
- * Begin with the first address, for opt.timeout_ms in all. It is IDLE. The name is looked up again each time
- * but the first, for the next time: that may take long, and most servers come back where they were.
+ * Begin with the first address of the first host of the choice (hosts.h), for opt.timeout_ms in all. It is
+ * IDLE, and stays so if there is no such host. The names are looked up again each time but the first, for the
+ * next time: that may take long, and most servers come back where they were.
  */
-void reddn_connector_begin(struct reddn_connector *a);
+void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, unsigned host);
 
 /** Take the steps that can be taken now. */
 void reddn_connector_step(struct reddn_connector *a);
@@ -90,7 +90,7 @@ struct reddn_session reddn_connector_take(struct reddn_connector *a);
 /** It has FAILED: be IDLE. */
 void reddn_connector_rest(struct reddn_connector *a);
 
-/** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. */
+/** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. UINT64_MAX: never. */
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);
 
 #endif

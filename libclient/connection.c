@@ -26,9 +26,11 @@ void reddn_set_state(struct reddn *c, enum reddn_state state)
 	assert(from[state] & 1u << c->state);
 	c->state = state;
 	c->exceptional = true;
-	/* A caller who sleeps on the descriptor has to poll */
+	/* A caller who sleeps on the descriptor has to poll, until there is nothing more to come */
 	if (state == REDDN_LOST)
 		reddn_connector_alarm(&c->connector, 0);
+	if (state == REDDN_OVER)
+		reddn_connector_alarm(&c->connector, UINT64_MAX);
 }
 
 /* Of the old memory, the requests of a queue become the next ones of the new */
@@ -99,7 +101,7 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	r = reddn_connector_init(a, options);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "%s", a->words);
-	reddn_connector_begin(a);
+	reddn_connector_begin(a, REDDN_ANY_HOST, 0);
 	reddn_connector_wait(a);
 	if (a->state == REDDN_CONNECT_FAILED)
 		return reddn_fail(a->error, err, errlen, "%s", a->words);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * connection.h - a handle of libreddn: its state and its memory. It has a session (session.h), which
- * connect.c makes (options.c: of what the caller wants, addresses.c: at one of the addresses of the server).
+ * connect.c makes (options.c: of what the caller wants, hosts.c: at one of the addresses of its hosts).
  * When it is lost, reconnect.c puts another one in its place.
  * request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits for
  * them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
@@ -110,6 +110,8 @@ struct reddn {
 	struct reddn_connector connector;
 	uint64_t connect_at;                  /* ms; AWAY */
 	uint64_t up_since;                    /* ms */
+	uint64_t lost_at;                     /* ms; AWAY */
+	uint32_t attempts;                    /* to connect since then */
 	uint32_t pause_ms;                    /* the last one; 0: a session has answered since */
 	struct reddn_description description; /* empty until reddn_describe() */
 	int broken;  /* -errno: requests end with it, as long as it is there; else 0 */

@@ -49,10 +49,12 @@ static int check(const struct reddn_options *opt, char *err, size_t errlen)
 	if (opt->flags & ~(REDDN_NO_RECONNECT | REDDN_REPEATABLE))
 		return INVALID("flags 0x%x: this library knows 0x%x", opt->flags,
 			REDDN_NO_RECONNECT | REDDN_REPEATABLE);
+	if (opt->policy > REDDN_SPREAD)
+		return INVALID("policy %u: this library knows 0 and %d", opt->policy, REDDN_SPREAD);
 	if (opt->slot_size % 64)
 		return INVALID("slot_size %u: must be a multiple of 64", opt->slot_size);
 	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i] || opt->reserved32)
+		if (opt->reserved[i] || opt->reserved16)
 			return INVALID("reserved options must be 0");
 	return 0;
 }

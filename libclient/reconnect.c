@@ -13,7 +13,9 @@
 #include <sys/random.h>
 
 /*
- * A pause is doubled, from PAUSE_LEAST_MS to PAUSE_MOST_MS, until a session has answered for STEADY_MS. A
+ * While nobody answers, a pause is 1/OUTAGE_PARTS of the outage, from PAUSE_LEAST_MS to PAUSE_MOST_MS: so the
+ * handle is back soon after the server, relative to the time that it was away, and many handles ask less and
+ * less. Sessions that are lost before they have answered for STEADY_MS, and refusals, double the pause. A
  * server that refuses is asked less often: a full one at least every REFUSED_MOST_MS, and one that does not
  * want this client not before REFUSED_LEAST_MS.
  * LOSSES: with so many sessions a request was lost. It may be the reason.
@@ -21,6 +23,7 @@
 enum {
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 2000,
+	OUTAGE_PARTS = 16,
 	REFUSED_LEAST_MS = 1000,
 	REFUSED_MOST_MS = 30000,
 	STEADY_MS = 1000,
@@ -132,14 +135,26 @@ static uint64_t jitter(uint64_t ms)
 	return ms - ms / 4 + any % (ms / 2 + 1);
 }
 
-static void pause_then_connect(struct reddn *c, uint32_t least, uint32_t most)
+static uint64_t pause_within(uint64_t ms, uint64_t least, uint64_t most)
 {
-	uint32_t ms = 2 * c->pause_ms;
+	return ms < least ? least : ms > most ? most : ms;
+}
 
-	ms = ms < least ? least : ms > most ? most : ms;
-	c->pause_ms = ms;
+static void pause_for(struct reddn *c, uint64_t ms)
+{
 	c->connect_at = clock_ms() + jitter(ms);
 	reddn_connector_alarm(&c->connector, c->connect_at);
+}
+
+static void pause_doubled(struct reddn *c, uint32_t least, uint32_t most)
+{
+	c->pause_ms = (uint32_t)pause_within(2 * c->pause_ms, least, most);
+	pause_for(c, c->pause_ms);
+}
+
+static void pause_of_outage(struct reddn *c)
+{
+	pause_for(c, pause_within((clock_ms() - c->lost_at) / OUTAGE_PARTS, PAUSE_LEAST_MS, PAUSE_MOST_MS));
 }
 
 /* ---- sessions ---- */
@@ -159,26 +174,52 @@ static void lost(struct reddn *c)
 	bool steady = session_was_steady(c);
 
 	take_back_all(c);
+	drop_session(c);
 	if (c->connector.opt.flags & REDDN_NO_RECONNECT) {
 		reddn_set_state(c, REDDN_OVER);
 		return;
 	}
-	drop_session(c);
 	reddn_set_state(c, REDDN_AWAY);
+	c->lost_at = clock_ms();
 	if (!steady) {
-		pause_then_connect(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
+		pause_doubled(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
 		return;
 	}
 	c->pause_ms = 0;
 	c->connect_at = 0;
 }
 
+/* A table that has been replaced has its successor at the same host, and others may have old values yet.
+ * Else the host that was lost is the last one to be asked. */
+static void connect_begin(struct reddn *c)
+{
+	if (c->loss == -ESTALE && !c->attempts++)
+		reddn_connector_begin(&c->connector, REDDN_THIS_HOST, c->session.host);
+	else
+		reddn_connector_begin(&c->connector, REDDN_ANY_HOST, c->session.host + 1);
+}
+
+static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geometry *b)
+{
+	return a->seed == b->seed && a->buckets == b->buckets && a->max_key == b->max_key &&
+	       a->max_value == b->max_value && a->offset_len == b->offset_len && a->keys == b->keys &&
+	       a->stride == b->stride;
+}
+
+/* Neither arguments nor fields have bytes between their members. */
+static bool is_same_format(const struct reddn_request_format *a, const struct reddn_request_format *b)
+{
+	return a->nargs == b->nargs && a->nfields == b->nfields &&
+	       memcmp(a->arg, b->arg, a->nargs * sizeof(*a->arg)) == 0 &&
+	       memcmp(a->field, b->field, a->nfields * sizeof(*a->field)) == 0;
+}
+
 /* The same program, as far as a request or a reader of replies can tell. */
 static bool is_same(const struct reddn_session *a, const struct reddn_session *b)
 {
 	return a->info.shape == b->info.shape && a->info.request_len == b->info.request_len &&
-	       a->info.reply_max == b->info.reply_max && memcmp(&a->geo, &b->geo, sizeof(a->geo)) == 0 &&
-	       memcmp(&a->format, &b->format, sizeof(a->format)) == 0;
+	       a->info.reply_max == b->info.reply_max && is_same_table(&a->geo, &b->geo) &&
+	       is_same_format(&a->format, &b->format);
 }
 
 /* Why not; or NULL */
@@ -201,7 +242,7 @@ static void refused(struct reddn *c, int error, const char *words)
 	report_attempt(c, words);
 	c->broken = error;
 	end_requests(c, error);
-	pause_then_connect(c, REFUSED_LEAST_MS, REFUSED_MOST_MS);
+	pause_doubled(c, REFUSED_LEAST_MS, REFUSED_MOST_MS);
 }
 
 static void take_over(struct reddn *c)
@@ -222,6 +263,7 @@ static void take_over(struct reddn *c)
 	c->broken = 0;
 	c->reconnects++;
 	c->up_since = clock_ms();
+	c->attempts = 0;
 	reddn_set_state(c, REDDN_UP);
 	fit_requests(c, same);
 	/* The caller may have armed the descriptor before, and sleep on it next */
@@ -229,7 +271,7 @@ static void take_over(struct reddn *c)
 		reddn_break(c, -EIO, "cannot arm the completion queue");
 }
 
-/* The server has answered, and will not answer in another way by itself. */
+/* All hosts have answered, and will not answer in another way by themselves. */
 static bool is_final(const struct reddn_connector *a)
 {
 	switch (a->error) {
@@ -240,7 +282,7 @@ static bool is_final(const struct reddn_connector *a)
 	case -EPROTO:
 	case -EPROTONOSUPPORT:
 	case -EOPNOTSUPP:
-		return a->answered;
+		return a->all_answered;
 	default:
 		return false;
 	}
@@ -260,8 +302,10 @@ static void failed(struct reddn *c)
 		refused(c, a->error, a->words);
 	} else {
 		report_attempt(c, a->words);
-		pause_then_connect(c, PAUSE_LEAST_MS,
-			a->answered && a->error != -ESHUTDOWN ? REFUSED_MOST_MS : PAUSE_MOST_MS);
+		if (a->all_answered && a->error != -ESHUTDOWN)
+			pause_doubled(c, PAUSE_LEAST_MS, REFUSED_MOST_MS);
+		else
+			pause_of_outage(c);
 	}
 }
 
@@ -272,7 +316,7 @@ static void connect_again(struct reddn *c)
 	if (a->state == REDDN_CONNECT_IDLE) {
 		if (clock_ms() < c->connect_at)
 			return;
-		reddn_connector_begin(a);
+		connect_begin(c);
 	}
 	reddn_connector_step(a);
 	if (a->state == REDDN_CONNECT_DONE) {

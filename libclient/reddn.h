@@ -46,12 +46,20 @@ enum reddn_option_flag {
 	REDDN_REPEATABLE = 2,
 };
 
+/** Which of several hosts a handle asks first. */
+enum reddn_policy {
+	REDDN_FIRST = 0,  /* in the order of reddn_options.host */
+	REDDN_SPREAD = 1, /* in a random order, so that many handles use all of them */
+};
+
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
-	/* name or address of an RDMA interface of the server, a link-local one as fe80::1%eth0; required */
+	/* Name or address of an RDMA interface of the server, a link-local one as fe80::1%eth0; required.
+	 * Or several that offer the same, at most 16, with commas between them; each as HOST, HOST:PORT or
+	 * [ADDRESS]:PORT */
 	const char *host;
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
-	uint16_t port;       /* 0: 7471 */
+	uint16_t port;       /* of hosts without one. 0: 7471 */
 	uint16_t depth; /* largest number of outstanding requests of a connection, up to 4096. 0: 16, or the
 			 offload's most if that is less */
 	uint32_t slot_size;  /* bytes of a reply slot, a multiple of 64. 0: the size that the server asks for,
@@ -69,7 +77,8 @@ struct reddn_options {
 	 * server's quotas and rates it is one session, which ends when one of them is lost. 0: 1 */
 	uint16_t connections;
 	uint16_t flags;       /* enum reddn_option_flag */
-	uint32_t reserved32;  /* 0 */
+	uint16_t policy;      /* enum reddn_policy */
+	uint16_t reserved16;  /* 0 */
 	uint64_t reserved[4]; /* 0 */
 };
 
@@ -77,10 +86,11 @@ struct reddn_options {
  * Connect. On success *out is a handle that reddn_close frees. On failure `err` (may be NULL) receives the
  * reason in words; if the server refused, its own words. On success it receives "".
  *
- * The addresses of a name are tried in the order of getaddrinfo(3), until a reddnd accepts or refuses at one.
- * What is left of `timeout_ms` is shared equally by those that are left. The error is that of the last
- * address that a connect request was sent to; if there is none, of the last one. To look the name up may take
- * `timeout_ms`, too, which begins after that.
+ * The hosts are tried in the order of the policy until one accepts, and the addresses of each in the order of
+ * getaddrinfo(3) until a reddnd accepts or refuses at one. What is left of `timeout_ms` is shared equally by
+ * those that are left. The error is that of the last host that refused; if there is none, of the last address
+ * that a connect request was sent to; else of the last one. To look the names up may take `timeout_ms`, too,
+ * which begins after that.
  *
  * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
  * -ECONNREFUSED: no server listens there.

@@ -133,7 +133,7 @@ static struct reddn_connection *begin(struct reddn *c, int *r)
 	/* Retries come first. */
 	if (c->retry.first)
 		reddn_send_retries(c);
-	if (!c->retry.first)
+	if (!c->retry.first && c->state == REDDN_UP)
 		k = find_connection(c);
 	*r = k || c->state != REDDN_UP ? 0 : -EAGAIN;
 	return k;

@@ -80,6 +80,7 @@ struct reddn_session {
 	struct ibv_recv_wr *recvs; /* of all connections */
 	struct ibv_sge *number;    /* by receive: its place in the numbers */
 
+	unsigned host;          /* where it is: index in the hosts of the handle */
 	uint32_t depth;         /* of a connection; info.depth is that of all */
 	uint64_t secret;        /* for further connections */
 	struct reddn_info info; /* without what is counted */

@@ -12,8 +12,9 @@ enum { KEYS = RIG_STABLE };
 
 /* ---- in place of connect.c: a session is there when rig_next_session() has made it ---- */
 
-void reddn_connector_begin(struct reddn_connector *a)
+void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, unsigned host)
 {
+	(void)choice, (void)host;
 	if (a->state == REDDN_CONNECT_IDLE)
 		a->state = REDDN_CONNECT_ADDRESS;
 }
@@ -35,9 +36,12 @@ void reddn_connector_rest(struct reddn_connector *a)
 	a->state = REDDN_CONNECT_IDLE;
 }
 
+static uint64_t alarm_at;
+
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
-	(void)a, (void)ms;
+	(void)a;
+	alarm_at = ms;
 }
 
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt)
@@ -315,7 +319,6 @@ static void test_another_offload(void **state)
 		rig_next_session(1, 1, 4, i == 0);
 		if (i == 0)
 			rig.c.connector.session.info.request_len = 90;
-		rig_forget_next();
 		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
 		assert_int_equal(res.cookie, 1);
 		assert_int_equal(res.status, -ESTALE);
@@ -362,6 +365,47 @@ static void test_many_losses(void **state)
 	}
 }
 
+/* A handle that ends has nothing to wake its program for. */
+static void test_over(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	start(1, 1, 4, false);
+	rig.c.connector.opt.flags = REDDN_NO_RECONNECT;
+	assert_int_equal(submit_get(1), 0);
+	rig_lose(-EIO);
+	assert_int_equal(alarm_at, 0);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.status, -EIO);
+	assert_true(alarm_at == UINT64_MAX);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), -EIO);
+	assert_null(rig.c.session.connection);
+	rig_stop();
+}
+
+/* Of a session that is lost while requests are sent again, the next one waits for another session. */
+static void test_lost_by_posting(void **state)
+{
+	struct reddn_result res[2];
+
+	(void)state;
+	start(1, 1, 2, false);
+	assert_int_equal(submit_get(0), 0);
+	assert_int_equal(submit_get(RIG_STABLE), 0);
+	rig_serve();
+	rig_serve();
+	/* The first miss of a session is not certain, and there is no room to ask again before the release */
+	assert_int_equal(reddn_poll(&rig.c, res, 2), 1);
+	assert_non_null(rig.c.retry.first);
+	reddn_release(&rig.c);
+	rig.posts_fail = true;
+	assert_int_equal(submit_get(1), 0);
+	assert_int_equal(rig.c.state, REDDN_LOST);
+	assert_int_equal(rig.failed_posts, 1);
+	rig_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +416,8 @@ int main(void)
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_another_offload),
 		cmocka_unit_test(test_many_losses),
+		cmocka_unit_test(test_over),
+		cmocka_unit_test(test_lost_by_posting),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

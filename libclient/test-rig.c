@@ -147,6 +147,10 @@ static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
 
 static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
 {
+	if (rig.posts_fail) {
+		rig.failed_posts++;
+		return;
+	}
 	/* What a client must never do: more requests than depth, more than its queues hold, or without a
 	 * receive. */
 	assert_true(e->arrived - e->served < e->depth);
@@ -171,7 +175,7 @@ static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	*bad = wr;
 	arrive((struct rig_end *)qp, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length, wr->wr_id,
 		wr->send_flags);
-	return 0;
+	return rig.posts_fail ? ENOMEM : 0;
 }
 
 /* ---- the same by ibv_qp_ex ---- */
@@ -211,7 +215,7 @@ static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint
 static int fake_wr_complete(struct ibv_qp_ex *qp)
 {
 	posting(qp, 3)->posting = 0;
-	return 0;
+	return rig.posts_fail ? ENOMEM : 0;
 }
 
 static int fake_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -418,28 +422,55 @@ struct reddn_table_live *rig_live(void)
 	return (struct reddn_table_live *)(nic.map + rig.st.live_off);
 }
 
-/* Nothing of the fakes is to be destroyed */
-static void forget_queues(struct reddn_session *s)
-{
-	for (unsigned i = 0; i < s->info.connections; i++) {
-		s->connection[i].id = NULL;
-		s->connection[i].qp = NULL;
-	}
-	s->events = NULL;
-	s->cq = NULL;
-	s->mr = NULL;
-}
-
 void rig_lose(int error)
 {
 	reddn_break(&rig.c, error, "lost by the test");
-	forget_queues(&rig.c.session);
 }
 
-void rig_forget_next(void)
+/* ---- in place of those of the libraries: nothing of the fakes is to be destroyed ---- */
+
+int rdma_disconnect(struct rdma_cm_id *id)
 {
-	forget_queues(&rig.c.connector.session);
+	(void)id;
+	return 0;
 }
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	(void)id;
+	return 0;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	assert_ptr_equal(channel, &nic.events);
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	(void)qp;
+	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	assert_ptr_equal(cq, &nic.cq);
+	return 0;
+}
+
+int(ibv_dereg_mr)(struct ibv_mr *mr)
+{
+	assert_ptr_equal(mr, &nic.mr);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	(void)channel, (void)cq, (void)context;
+	return -1;
+}
+
+/* ---- */
 
 void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
 {

@@ -49,14 +49,17 @@ struct rig_end {
 	bool halfway;                                   /* the oldest request: its buckets have been read */
 };
 
-/* A start zeroes it. A test may change c, sends, writing, lost_after, and, through fd, the table's file.
+/* A start zeroes it. A test may change c, sends, writing, lost_after, posts_fail, and, through fd, the
+ * table's file.
  */
 extern _Thread_local struct rig {
 	struct reddn c;
 	struct rig_end end[RIG_CONNECTIONS];
 	/* when the CQE of a SEND comes; late: in some later poll; never: but for rig_complete_send() */
 	enum { RIG_AT_ONCE, RIG_LATE, RIG_NEVER } sends;
-	uint64_t lost_after; /* the requests of a connection with which it is lost; 0: it stays */
+	uint64_t lost_after;   /* the requests of a connection with which it is lost; 0: it stays */
+	bool posts_fail;       /* from now on, */
+	unsigned failed_posts; /* and so many did */
 	/* the table */
 	struct reddn_table *t;
 	struct reddn_table_stat st; /* at the start */
@@ -90,9 +93,6 @@ void rig_lose(int error);
 
 /** and this is what the connector has made for it. The rig serves that from now on. */
 void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw);
-
-/** The handle will not take it. */
-void rig_forget_next(void);
 
 /** The random numbers of this thread, by which writer and NIC choose: the same ones after the same @seed. */
 void rig_seed(unsigned seed);

@@ -83,6 +83,7 @@ static int begin(struct reddn *c)
 /* A caller who waits for a reply can also wait for the reason why there is none. */
 static int end(struct reddn *c, int r)
 {
+	c->give_up = 0;
 	if (r == -EINPROGRESS || (r < 0 && r == c->loss && r != -ETIMEDOUT))
 		reddn_end_reason(c);
 	return r;

@@ -13,7 +13,6 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/host.h"
 #include "util/number.h"
 #include "util/output.h"
 
@@ -25,10 +24,10 @@
 #include <time.h>
 
 static const char usage_text[] =
-	"usage: reddn ping  [OPTIONS] HOST[:PORT] OFFLOAD\n"
-	"       reddn get   [OPTIONS] HOST[:PORT] OFFLOAD KEY...\n"
-	"       reddn call  [OPTIONS] HOST[:PORT] OFFLOAD [ARGUMENT...]\n"
-	"       reddn bench [OPTIONS] HOST[:PORT] OFFLOAD\n"
+	"usage: reddn ping  [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
+	"       reddn get   [OPTIONS] HOST[:PORT][,...] OFFLOAD KEY...\n"
+	"       reddn call  [OPTIONS] HOST[:PORT][,...] OFFLOAD [ARGUMENT...]\n"
+	"       reddn bench [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn mc COMMAND\n"
 	"\n"
 	"Asks servers that run reddnd, over any RDMA NIC.\n"
@@ -66,7 +65,6 @@ static const char usage_text[] =
 
 struct arguments {
 	struct load_options b;
-	char host[256];
 	uint64_t interval_ms;
 	bool escape;
 	enum call_output output;
@@ -336,9 +334,7 @@ int main(int argc, char **argv)
 	rest = args + 2;
 	if (*rest && strcmp(*rest, "--") == 0 && rest[1])
 		rest++;
-	if (!host_split(args[0], strlen(args[0]), a.host, sizeof(a.host), &a.b.connect.port))
-		return tool_complain("\"%s\" is no host, nor HOST:PORT or [ADDRESS]:PORT", args[0]);
-	a.b.connect.host = a.host;
+	a.b.connect.host = args[0];
 	a.b.connect.offload = args[1];
 	return command->run(&a, rest);
 }

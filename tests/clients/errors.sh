@@ -46,6 +46,7 @@ ping=("$REDDN" ping -p "$port" -t 50000 -c 2 -i 1 "$address" x)
 bench=("$REDDN" bench -p "$port" -t 50000 -V -a 20 -k "$work/table.tsv")
 
 expect "nobody listens" 2 "connection refused" "${ping[@]}"
+expect "a list with a gap" 2 'host "a,,b": "" is no host, nor HOST:PORT' "$REDDN" ping a,,b x
 expect "no such host" 2 "reddn: 256.1.1.1: " "$REDDN" ping 256.1.1.1 x
 expect "a device that is full" 2 "no queue pair for a depth of 16: Cannot allocate memory" "$NO_QUEUE_PAIR" "$address" "$port"
 
@@ -106,6 +107,19 @@ unserve
 serve slot=65536
 expect "a refusal of slots that were too small is no failure" 0 "^0: connected" "${addresses[@]}" ::1 127.0.0.1
 expect "a larger slot is learned" 0 "slots of 64.0 KiB" "${ping[@]}"
+unserve
+serve reject=3 text="no such offload"
+hosts=("$REDDN" ping -t 50000 -c 2 -i 1 "$address:7471,$address:7472" x)
+expect "a refusal of one host, silence of the other" 2 "refused by the server: no such offload ($address, one of 2 hosts)" "${hosts[@]}"
+refusing=$server port=7472
+serve
+expect "the second host accepts" 0 "session 1, connected" "${hosts[@]}"
+unserve
+server=$refusing port=7471
+unserve
+serve
+expect "nobody listens at the first host" 0 "session 1, connected" "$REDDN" ping -t 50000 -c 2 -i 1 "$address:7472,$address:7471" x
+expect "a name that nobody knows is one of two" 0 "session 1, connected" "$REDDN" ping -t 50000 -c 2 -i 1 "256.1.1.1,$address" x
 unserve
 serve reject=77
 expect "an unknown reason, text without end" 2 "refused by the server: xxx" "${ping[@]}"
