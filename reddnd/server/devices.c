@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/devices.h"
 
-#include "reddnd/server/clients.h"
 #include "reddnd/server/device.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -195,7 +194,7 @@ static int open_afresh(const struct opening *o)
 	r = ledger_new(&d->ledger, LEDGER_SLOTS, rnic_arena_size(d->arena));
 	if (r < 0)
 		return log_errno(r, "cannot make a ledger");
-	r = rnic_cm_new(&d->cm, &clients_cm_ops, &d->dispatch, d->ledger);
+	r = rnic_cm_new(&d->cm, &connect_cm_ops, &d->dispatch, d->ledger);
 	if (r == 0)
 		r = bind_all(o);
 	if (r == 0)
@@ -218,7 +217,7 @@ static int inherit(const struct opening *o, bool *listens)
 
 	*listens = false;
 	if (r == 0)
-		r = rnic_cm_new(&d->cm, &clients_cm_ops, &d->dispatch, d->ledger);
+		r = rnic_cm_new(&d->cm, &connect_cm_ops, &d->dispatch, d->ledger);
 	if (r < 0)
 		return r;
 	store_put_cm(left, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));

@@ -3,7 +3,6 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/server/actions.h"
-#include "reddnd/server/clients.h"
 #include "reddnd/server/collect.h"
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
@@ -207,19 +206,10 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	d->arg = parts->arg;
 	TAILQ_INIT(&d->ended);
 	d->timers = (struct timers){.event = parts->event, .due = on_session_timer, .arg = d};
-	d->acceptor = (struct acceptor){
-		.parts = {.dev = parts->dev,
-			.device = parts->device,
-			.arena = parts->arena,
-			.cq_pool = &d->completions.pool},
-		.end_reasons = &d->shared->record->end_reasons,
-		.sessions = &d->sessions,
-		.enforcement = &d->shared->record->enforcement,
-		.refusals = &d->shared->refusals,
-		.events = d->shared->events,
-		.accounting = &d->shared->accounting,
-		.last_id = &d->shared->last_session,
-	};
+	d->parts = (struct session_parts){.dev = parts->dev,
+		.device = parts->device,
+		.arena = parts->arena,
+		.cq_pool = &d->completions.pool};
 	r = completions_init(&d->completions, parts->dev, parts->arena, &d->shared->accounting);
 	if (r == 0)
 		r = watch(d, parts->event);
@@ -227,14 +217,13 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		r = executors_new(&d->executors, parts->event, parts->dev, collect_executed, d);
 	if (r < 0)
 		return r;
-	r = arrivals_init(&d->arrivals, parts->event, parts->dev, parts->device, parts->registrar,
-		&clients_arrivals_ops, d);
+	r = connects_init(&d->connects, parts->event, parts->registrar);
 	return r < 0 ? log_errno(r, "cannot start threads") : 0;
 }
 
-void dispatch_end_arrivals(struct dispatch *d)
+void dispatch_end_connects(struct dispatch *d)
 {
-	arrivals_end(&d->arrivals);
+	connects_end(&d->connects);
 }
 
 void dispatch_deinit(struct dispatch *d)
@@ -261,7 +250,7 @@ void dispatch_serve(struct dispatch *d, const struct generation *generation)
 {
 	struct session *s, *next;
 
-	d->acceptor.generation = generation;
+	d->generation = generation;
 	d->nolder = 0;
 	HASH_ITER (by_id, d->sessions, s, next)
 		d->nolder += live_is_older(d, s);
@@ -275,7 +264,7 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 	d->timers.connect_timeout = catalog->connect_timeout;
 	d->shared->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->shared->refusals, catalog->refusal_rate, clock_us());
-	d->arrivals.connect_timeout = catalog->connect_timeout;
+	d->connects.timeout_us = catalog->connect_timeout;
 	dispatch_tenant_changed(d, NULL);
 	HASH_ITER (by_id, d->sessions, s, next)
 		timers_restart(&d->timers, s);
@@ -323,7 +312,7 @@ void dispatch_end_bad(struct dispatch *d)
 
 	collect_drain(d);
 	/* else no session has one that is bad */
-	if (d->nolder || generation_bad_regions(d->acceptor.generation))
+	if (d->nolder || generation_bad_regions(d->generation))
 		HASH_ITER (by_id, d->sessions, s, next)
 			end_bad(d, s);
 	collect_round(d);

@@ -2,7 +2,7 @@
 /*
  * dispatch.h - the events of one device, and what follows from them. What devices have in common is above
  * them, in shared.h. Each event leads downwards: to
- * clients.h, collect.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
+ * connect.h, collect.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
  * enforcement.h decides what follows, and actions.h does it. Only actions.h ends sessions, and only
  * collect_reap() frees them. adoption.h brings in those of a daemon before this one.
  *
@@ -18,10 +18,9 @@
 #define SERVER_DISPATCH_H
 
 #include "reddnd/generation/inspection.h"
-#include "reddnd/server/accept.h"
-#include "reddnd/server/arrivals.h"
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
+#include "reddnd/server/connect.h"
 #include "reddnd/server/executors.h"
 #include "reddnd/server/late.h"
 #include "reddnd/server/shared.h"
@@ -36,8 +35,9 @@ struct dispatch {
 	unsigned nsessions;       /* one of several connections is one */
 	unsigned nolder;          /* connections whose offload is not of the generation for new ones */
 	TAILQ_HEAD(, session) ended;
-	struct acceptor acceptor;
-	struct arrivals arrivals;
+	struct session_parts parts;          /* of new sessions */
+	const struct generation *generation; /* for new clients */
+	struct connects connects;
 	struct completions completions;
 	struct late late;
 	struct timers timers;
@@ -51,7 +51,7 @@ struct dispatch {
 /** Borrowed for as long as the dispatch exists. */
 struct dispatch_parts {
 	sd_event *event;
-	struct rnic_cm *cm; /* made with clients_cm_ops and the dispatch as argument */
+	struct rnic_cm *cm; /* made with connect_cm_ops and the dispatch as argument */
 	struct rnic_device *dev;
 	unsigned device; /* its number (generation/served.h) */
 	struct rnic_arena *arena;
@@ -65,7 +65,7 @@ struct dispatch_parts {
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
 int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
 /** Refuses clients that still wait; jobs of the registrar may be left. Fine on one that is all zero. */
-void dispatch_end_arrivals(struct dispatch *d);
+void dispatch_end_connects(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 

@@ -223,7 +223,7 @@ static void end_in_words(
 	uint8_t address[16];
 
 	memcpy(address, l->address, sizeof(address));
-	rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
+	rnic_sweep_slot(d->dev, d->parts.arena, slot);
 	/* Of several connections the first one stands for the session (session/session.h) */
 	if (number <= LEDGER_SESSION_MASK)
 		adoption_end(d, number, &query, address, conn ? rnic_conn_peer(conn) : "", why);
@@ -237,15 +237,14 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	const struct session_client *client)
 {
 	const struct ledger_session *l = &slot->session;
-	const struct offload *o =
-		generation_offload(d->acceptor.generation, d->acceptor.parts.device, l->offload);
-	const struct session_parts *parts = &d->acceptor.parts;
+	const struct offload *o = generation_offload(d->generation, d->parts.device, l->offload);
+	const struct session_parts *parts = &d->parts;
 	struct tenant *t = NULL;
 	struct session *s;
 	int r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
 	if (r == 0 && slot->kind == LEDGER_CPU_SESSION)
-		r = executors_choose(d->executors, &d->acceptor.parts.plain_events);
+		r = executors_choose(d->executors, &d->parts.plain_events);
 	if (r == 0)
 		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
 	if (r == 0) {
@@ -270,8 +269,8 @@ static struct reddn_wire_rej refusal(void)
 static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
 	const struct ledger_session *l = &slot->session;
-	const char *why = session_obstacle(
-		slot, generation_offload(d->acceptor.generation, d->acceptor.parts.device, l->offload));
+	const char *why =
+		session_obstacle(slot, generation_offload(d->generation, d->parts.device, l->offload));
 	const struct reddn_wire_rej rej = refusal();
 	struct session_client client = {0};
 
@@ -295,7 +294,7 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 
 	while ((slot = ledger_unclaimed(ledger, kind, NULL))) {
 		ledger_claim(ledger, slot);
-		rnic_sweep_slot(d->dev, d->acceptor.parts.arena, slot);
+		rnic_sweep_slot(d->dev, d->parts.arena, slot);
 	}
 }
 

@@ -14,7 +14,7 @@ struct session *live_find(const struct dispatch *d, uint64_t id)
 
 bool live_is_older(const struct dispatch *d, const struct session *s)
 {
-	return s->offload->generation != d->acceptor.generation;
+	return s->offload->generation != d->generation;
 }
 
 void live_add(struct dispatch *d, struct session *s)

@@ -21,7 +21,7 @@ enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
 enum { RETRY_US = 100000 };
 
 /* A tenant's regions are registered one after the other, so that none is registered twice */
-static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = ARRIVALS_MAX};
+static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = CONNECTS_MAX};
 
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct server *, server_free)
@@ -488,7 +488,7 @@ void server_free(struct server *sv)
 	sv->ending = true;
 	sd_event_source_disable_unref(sv->watch);
 	DEVICES_EACH (device, &sv->devices)
-		dispatch_end_arrivals(&device->dispatch);
+		dispatch_end_connects(&device->dispatch);
 	if (sv->worker)
 		worker_free(sv->worker);
 	sv->worker = NULL;

@@ -172,7 +172,7 @@ int sd_event_source_set_enabled(sd_event_source *source, int enabled)
 static int setup(void **state)
 {
 	(void)state;
-	dispatch = (struct dispatch){.shared = &shared, .acceptor.generation = &generation};
+	dispatch = (struct dispatch){.shared = &shared, .generation = &generation};
 	TAILQ_INIT(&dispatch.ended);
 	reports = used = rounds = armed = rearmed = 0;
 	reported = scheduled = finished = false;

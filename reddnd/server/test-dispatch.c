@@ -32,8 +32,7 @@ int __wrap_completions_init(struct completions *c, struct rnic_device *dev, stru
 	struct accounting *accounting);
 int __wrap_executors_new(
 	struct executors **e, sd_event *event, struct rnic_device *dev, int (*wanted)(void *arg), void *arg);
-int __wrap_arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, unsigned device,
-	struct worker *registrar, const struct arrivals_ops *ops, void *arg);
+int __wrap_connects_init(struct connects *c, sd_event *event, struct worker *registrar);
 
 int __wrap_rnic_cm_fd(const struct rnic_cm *cm)
 {
@@ -106,16 +105,11 @@ int __wrap_executors_new(
 	return 0;
 }
 
-int __wrap_arrivals_init(struct arrivals *a, sd_event *event, struct rnic_device *dev, unsigned device,
-	struct worker *registrar, const struct arrivals_ops *ops, void *arg)
+int __wrap_connects_init(struct connects *c, sd_event *event, struct worker *registrar)
 {
-	(void)a;
+	(void)c;
 	(void)event;
-	(void)dev;
-	(void)device;
 	(void)registrar;
-	(void)ops;
-	(void)arg;
 	return 0;
 }
 

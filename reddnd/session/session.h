@@ -51,8 +51,8 @@
 enum session_state {
 	SESSION_MAKING,   /* charged, in the ledger BUILDING */
 	SESSION_ARMED,    /* session_new(): its client has no answer */
-	SESSION_ACCEPTED, /* accept_begun(): answered, the NIC has begun, and the next daemon goes on with it
-			   */
+	SESSION_ACCEPTED, /* server/connect.c: answered, the NIC has begun, and the next daemon goes on with
+			     it */
 	SESSION_ESTABLISHED, /* its client has the answer: connect_timeout is over */
 	SESSION_ENDED,       /* session_end(): queues are stopped; completions that still come are ignored */
 	SESSION_GONE,        /* collect_reap(): no queue pair, and no completion; session_free() is left */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a further connection counts. The connection manager is the test's own. */
-#include "reddnd/server/accept.h"
-#include "reddnd/session/session.h"
+#include "reddnd/server/connect.c"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -45,10 +44,10 @@ static void a_connection_counts_once_accepted(void **state)
 	first.first = &first;
 	first.further = &second;
 	outcome = -EIO;
-	assert_int_equal(accept_answer(&second), -EIO);
+	assert_int_equal(answer(&second), -EIO);
 	assert_int_equal(slot.session.further, 0);
 	outcome = 0;
-	assert_int_equal(accept_answer(&second), 0);
+	assert_int_equal(answer(&second), 0);
 	assert_int_equal(slot.session.further, 1);
 }
 
