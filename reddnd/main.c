@@ -27,7 +27,7 @@
 
 /* The line for the service manager is made after this time, or twice that: nobody waits for it, so the slack
  * is as large */
-enum { STATUS_US = 5000000, STATUS_MAX_S = 2 * STATUS_US / 1000000, RETRY_S = 5 };
+enum { STATUS_US = 5000000, RETRY_S = 5 };
 
 struct options {
 	const char *config;
@@ -198,18 +198,15 @@ static int on_status(sd_event_source *source, uint64_t usec, void *arg)
 	struct daemon *d = arg;
 	struct stats stats;
 	const struct stats_status *s = &stats.status;
-	char age[60] = "", disabled[40] = "";
-	unsigned calls = operator_glance(d->server, &stats);
+	char disabled[40] = "";
 	int r;
 
 	(void)usec;
-	if (calls > 1)
-		snprintf(age, sizeof(age), ", perhaps without some of the last %u s", calls * STATUS_MAX_S);
+	operator_glance(d->server, &stats);
 	if (s->disabled)
 		snprintf(disabled, sizeof(disabled), ", %u offload%s disabled", s->disabled,
 			s->disabled == 1 ? "" : "s");
-	notify_status("STATUS=%u sessions, %" PRIu64 " requests served%s%s%s", s->sessions, s->requests, age,
-		disabled,
+	notify_status("STATUS=%u sessions%s%s", s->sessions, disabled,
 		*s->configuration_refused ? ", the configuration has mistakes and the one before is in force"
 					  : "");
 	r = sd_event_source_set_time_relative(source, STATUS_US);

@@ -178,11 +178,6 @@ int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
 	return owned(cq, n) && parse(entry(cq, n), cqe);
 }
 
-const uint64_t *rnic_cq_words(const struct rnic_cq *cq, uint32_t n)
-{
-	return (const uint64_t *)(entry(cq, n) + CQE_TIMESTAMP);
-}
-
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe)
 {
 	struct rnic_cqe c;

@@ -15,7 +15,6 @@
 
 enum {
 	RNIC_CQE_BYTES = CQE_BYTES,
-	RNIC_CQE_WORDS = (CQE_BYTES - CQE_TIMESTAMP) / 8,
 	RNIC_DB_BYTES = 64, /* room for one doorbell record: a cache line of its own */
 };
 
@@ -72,9 +71,6 @@ void rnic_cq_arm(struct rnic_cq *cq, bool errors_only);
 
 /** For a CQ that ignores overrun: CQE number @n, if the ring still holds it. 1, or 0 when it is not there. */
 int rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe);
-/** The last RNIC_CQE_WORDS words of its place in the ring, which change when the device writes a CQE there:
- * they have the owner bit, the index and the time. */
-const uint64_t *rnic_cq_words(const struct rnic_cq *cq, uint32_t n);
 /** Any error CQE in the ring, a flushed one only if there is no other: 1, or 0 when there is none. */
 int rnic_cq_find_error(const struct rnic_cq *cq, struct rnic_cqe *cqe);
 

@@ -61,18 +61,6 @@ static void count_loop(struct session *s)
 	t->wqes += program_loop_wqes(s->offload->program, s->counters.iterations) - before;
 }
 
-uint64_t accounting_count(struct accounting *a, struct session *s)
-{
-	uint64_t n = session_count(s);
-
-	if (!n && !s->queues.loop && !s->cpu)
-		return 0;
-	accounting_answered(a, s, n);
-	count_loop(s);
-	session_note(s);
-	return n;
-}
-
 void accounting_update(struct accounting *a, struct session *s)
 {
 	accounting_answered(a, s, session_count(s));

@@ -31,7 +31,5 @@ void accounting_answered(struct accounting *a, struct session *s, uint64_t n);
 /** Brings the counters of @s up to date with what the NIC left in memory: the requests of a recycled session,
  * the iterations of a loop, the outcomes of requests. */
 void accounting_update(struct accounting *a, struct session *s);
-/** Only requests and iterations; quick if there were none since the last time. Returns the requests. */
-uint64_t accounting_count(struct accounting *a, struct session *s);
 
 #endif

@@ -17,7 +17,6 @@ enum { MS = 1000 };
 void actions_drop(struct dispatch *d, struct session *s)
 {
 	timers_end(s);
-	late_remove(&d->late, s);
 	budgets_end(&d->budgets, s);
 	session_end(s);
 	pacer_forget(&d->shared->pacer, s);

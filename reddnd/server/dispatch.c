@@ -235,7 +235,6 @@ void dispatch_deinit(struct dispatch *d)
 	if (d->dev)
 		collect_reap(d);
 	executors_free(d->executors);
-	late_deinit(&d->late);
 	budgets_deinit(&d->budgets);
 	sd_event_source_disable_unref(d->round_timer);
 	sd_event_source_disable_unref(d->async_source);
@@ -364,15 +363,4 @@ void dispatch_count(struct dispatch *d)
 
 	HASH_ITER (by_id, d->sessions, s, next)
 		accounting_update(&d->shared->accounting, s);
-}
-
-void dispatch_count_requests(struct dispatch *d)
-{
-	late_count(&d->late, &d->shared->accounting);
-}
-
-unsigned dispatch_count_some_requests(struct dispatch *d)
-{
-	late_count_some(&d->late, &d->shared->accounting);
-	return late_rounds(&d->late);
 }

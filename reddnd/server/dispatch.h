@@ -22,7 +22,6 @@
 #include "reddnd/server/completions.h"
 #include "reddnd/server/connect.h"
 #include "reddnd/server/executors.h"
-#include "reddnd/server/late.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
 
@@ -39,7 +38,6 @@ struct dispatch {
 	const struct generation *generation; /* for new clients */
 	struct connects connects;
 	struct completions completions;
-	struct late late;
 	struct timers timers;
 	struct budgets budgets;
 	struct executors *executors;
@@ -93,11 +91,5 @@ void dispatch_lose(struct dispatch *d);
 
 /** Brings the counters of all sessions up to date. */
 void dispatch_count(struct dispatch *d);
-/** Brings the number of their requests up to date, which takes a look at recycled ones and those of a CPU
- * only: others are counted as they are answered. */
-void dispatch_count_requests(struct dispatch *d);
-/** The same of some of those (late.h), and of others at the next call. Returns the calls until each has been
- * looked at. */
-unsigned dispatch_count_some_requests(struct dispatch *d);
 
 #endif

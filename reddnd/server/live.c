@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/live.h"
 
-#include "reddnd/session/count.h"
 #include "reddnd/session/session.h"
 
 struct session *live_find(const struct dispatch *d, uint64_t id)
@@ -37,7 +36,5 @@ int live_begin(struct dispatch *d, struct session *s)
 {
 	int r = timers_begin(&d->timers, s);
 
-	if (r == 0 && session_counts_late(s))
-		r = late_add(&d->late, s);
 	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
 }

@@ -153,7 +153,6 @@ static struct stats_status status(const struct server *sv, uint64_t now)
 	};
 }
 
-/* Counters are up to date */
 static struct stats_source source_of_stats(struct server *sv)
 {
 	uint64_t now = clock_us();
@@ -175,29 +174,17 @@ static struct stats_source source_of_stats(struct server *sv)
 	return source;
 }
 
-void operator_overview(struct server *sv, struct stats *stats)
+void operator_glance(struct server *sv, struct stats *stats)
 {
-	struct stats_source source;
+	const struct stats_source source = source_of_stats(sv);
 
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_count_requests(&device->dispatch);
-	source = source_of_stats(sv);
 	stats_overview(stats, &source);
 }
 
-unsigned operator_glance(struct server *sv, struct stats *stats)
+void operator_overview(struct server *sv, struct stats *stats)
 {
-	struct stats_source source;
-	unsigned calls = 1;
-
-	DEVICES_EACH (device, &sv->devices) {
-		unsigned n = dispatch_count_some_requests(&device->dispatch);
-
-		calls = n > calls ? n : calls;
-	}
-	source = source_of_stats(sv);
-	stats_overview(stats, &source);
-	return calls;
+	devices_count(&sv->devices);
+	operator_glance(sv, stats);
 }
 
 struct stats *operator_snapshot(struct server *sv)

@@ -14,13 +14,12 @@
 
 /** Brings all counters up to date and takes a snapshot of them: stats_free(). NULL: no memory. */
 struct stats *operator_snapshot(struct server *server);
-/** Of a snapshot only the state of the daemon and of its devices; nothing is to be freed. Much faster where
- * there are many sessions. */
+/** Brings all counters up to date, and takes of a snapshot only the state of the daemon and of its devices:
+ * nothing is to be freed. */
 void operator_overview(struct server *server, struct stats *stats);
-/** The same, for those who do it again and again whether or not anybody reads it: requests that no completion
- * reports are those of some sessions only, and of others at the next call. Returns the calls until each has
- * been looked at; at least 1. */
-unsigned operator_glance(struct server *server, struct stats *stats);
+/** The same without counting: requests that no completion reports may be missing. It takes the same time
+ * however many sessions there are. */
+void operator_glance(struct server *server, struct stats *stats);
 
 /** Limits to change. Rates of 0: none. */
 struct operator_limit {

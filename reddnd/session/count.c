@@ -152,13 +152,6 @@ uint64_t session_count(struct session *s)
 	return s->progress.done - before;
 }
 
-/* Those of the next CQE: whatever is done after it, that one comes first */
-const uint64_t *session_words(const struct session *s)
-{
-	return s->cpu ? session_cpu_words(s)
-		      : rnic_cq_words(&s->recycler.reply_cq, (uint32_t)s->progress.done);
-}
-
 uint64_t session_count_loop(struct session *s)
 {
 	uint64_t before = s->counters.iterations;

@@ -27,15 +27,6 @@ unsigned session_used(const struct session *s);
  * requests; 0 for any other session.
  */
 uint64_t session_count(struct session *s);
-/** Whether that is how its requests are counted. */
-static inline bool session_counts_late(const struct session *s)
-{
-	return s->queues.layout.recycled || s->cpu;
-}
-/** Of such a session: words in its memory that change when there is more to count. They are elsewhere after
- * something was counted. */
-enum { SESSION_WORDS = RNIC_CQE_WORDS };
-const uint64_t *session_words(const struct session *s);
 /** Iterations of its loop since the last time. */
 uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session

@@ -26,7 +26,7 @@ struct session_cpu {
 			    how long it took */
 	uint64_t timed;  /* requests before this one came to a daemon before this one, and have no times */
 	/* for the event loop */
-	_Atomic(uint64_t) received, done; /* session_cpu_words() */
+	_Atomic(uint64_t) received, done;
 	atomic_ullong iterations;
 	atomic_bool broken;
 	struct verdict verdict; /* of that; written before it is */

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -566,14 +565,6 @@ uint64_t session_cpu_done(const struct session *s)
 uint64_t session_cpu_received(const struct session *s)
 {
 	return s->cpu->received;
-}
-
-const uint64_t *session_cpu_words(const struct session *s)
-{
-	_Static_assert(offsetof(struct session_cpu, done) ==
-			       offsetof(struct session_cpu, received) + sizeof(s->cpu->received),
-		"one behind the other");
-	return (const uint64_t *)&s->cpu->received;
 }
 
 uint64_t session_cpu_iterations(const struct session *s)

@@ -67,8 +67,6 @@ bool session_cpu_note(struct session *s, struct verdict *v);
 /** Requests that are done, and that the client has sent. */
 uint64_t session_cpu_done(const struct session *s);
 uint64_t session_cpu_received(const struct session *s);
-/** These two, as SESSION_WORDS of count.h. */
-const uint64_t *session_cpu_words(const struct session *s);
 /** Iterations of its endless loop, of all requests. */
 uint64_t session_cpu_iterations(const struct session *s);
 /** How request @n, which is done, ended, as long as no RECV has been posted for the next one in its slot. */

@@ -196,7 +196,6 @@ struct session {
 	bool adopted;              /* a daemon before this one made it */
 	bool resuming;             /* and CQEs come that it has taken, as well as others */
 	bool finished;             /* instances finished that are not armed again */
-	unsigned late_at;          /* its entry in server/late.h, from 1; 0: none */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
 	/* of the server, of its completions, of its executor */
 	UT_hash_handle by_id, by_qpn, by_thread;

@@ -372,17 +372,14 @@ static void test_left_after_the_last_turn(void **state)
 {
 	enum { REPLIES = 2 * RNIC_PLAIN_BATCH + 3 };
 	struct session *s = begin();
-	uint64_t before[SESSION_WORDS];
 
 	(void)state;
-	memcpy(before, session_words(s), sizeof(before));
 	put(REPLIES, 0);
 	for (unsigned i = 0; i < REPLIES; i++)
 		queue[there++] = (struct rnic_plain_completion){.number = i + 1};
 	put(3, CQE_SYND_FLUSH);
 	session_cpu_settle(s);
 	assert_int_equal(session_cpu_done(s), REPLIES);
-	assert_memory_not_equal(before, session_words(s), sizeof(before));
 	assert_null(session_cpu_broken(s));
 	end(s);
 }
