@@ -39,6 +39,12 @@ int master_qp_post(struct master_qp *m, uint32_t qpn, uint16_t index);
 int master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index);
 int master_qp_wait(struct master_qp *m); /* 0 if there is nothing to wait for */
 
+/** There is something to wait for. */
+static inline bool master_qp_has_posted(const struct master_qp *m)
+{
+	return m->waits > 0;
+}
+
 /** Posts one signalled NOP and waits for its CQE: cq then counts one more, for WAITs. Errors as above. */
 int master_qp_tick(struct master_qp *m);
 

@@ -4,8 +4,7 @@
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/count.h"
-#include "reddnd/session/cpu.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 #include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
@@ -24,25 +23,19 @@ void actions_drop(struct dispatch *d, struct session *s)
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 
-static void settle(struct dispatch *d, struct session *c)
-{
-	executors_remove(d->executors, c);
-	if (c->cpu)
-		session_cpu_settle(c);
-}
-
 void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reason, const char *text)
 {
 	struct session *first = s->first, *c;
 	const struct end_reason_query query = {.session = session_number(first),
 		.slot_addr = first->queues.env.slot_addr,
 		.slot_rkey = first->queues.env.slot_rkey};
+	struct verdict v;
 
 	if (session_is_over(first))
 		return;
 	SESSION_CONNECTIONS(c, first)
 	{
-		settle(d, c);
+		c->engine->settle(c, &v);
 		accounting_update(&d->shared->accounting, c);
 	}
 	accounting_ended(&d->shared->accounting, first, report_level(reason) == LOG_WARNING);
@@ -114,12 +107,10 @@ void actions_judge(struct dispatch *d, struct session *s, const struct verdict *
 void actions_left(struct dispatch *d, struct session *s, const char *why)
 {
 	struct session *c;
+	struct verdict v;
 
 	SESSION_CONNECTIONS(c, s->first)
-	{
-		settle(d, c);
-		if (c->cpu && session_cpu_broken(c))
-			actions_judge(d, c, session_cpu_broken(c));
-	}
+	if (c->engine->settle(c, &v))
+		actions_judge(d, c, &v);
 	actions_end(d, s, REDDN_WIRE_END_CLIENT, why);
 }

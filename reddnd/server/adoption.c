@@ -9,13 +9,6 @@
 #include "reddnd/session/session.h"
 #include "util/clock.h"
 
-/* Nobody has counted it */
-static void drop(struct dispatch *d, struct session *s)
-{
-	executors_remove(d->executors, s);
-	actions_drop(d, s);
-}
-
 void adoption_add(struct dispatch *d, struct session *s)
 {
 	live_add(d, s);
@@ -27,7 +20,7 @@ void adoption_add(struct dispatch *d, struct session *s)
 	if (session_number(s) == s->id)
 		actions_end(d, s, REDDN_WIRE_END_FAILED, "the server has no memory left");
 	else /* the first one ends because it is not whole */
-		drop(d, s);
+		actions_drop(d, s);
 }
 
 static void serve_adopted(struct dispatch *d, struct session *s)
@@ -39,8 +32,7 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 		actions_judge(d, s, &v);
 	if (session_is_over(s))
 		return;
-	if (!s->queues.layout.recycled)
-		completions_rearm_later(&d->completions, s);
+	completions_rearm_later(&d->completions, s);
 	pacer_changed(&d->shared->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());
@@ -55,7 +47,7 @@ static void join_adopted(struct dispatch *d, struct session *s)
 		return;
 	/* it began no session: the end of that has been reported */
 	if (!first || first->tenant != s->tenant) {
-		drop(d, s);
+		actions_drop(d, s);
 		return;
 	}
 	session_join(s, first);

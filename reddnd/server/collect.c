@@ -12,7 +12,7 @@ static void take_executed(struct dispatch *d)
 	struct session *s;
 	struct verdict note;
 
-	while ((s = executors_next(d->executors))) {
+	while ((s = cpu_threads_next(d->threads))) {
 		const struct verdict *v = session_cpu_broken(s);
 
 		d->completions.taken++;
@@ -89,7 +89,7 @@ int collect_due(sd_event_source *source, uint64_t usec, void *arg)
 	if (collect_round(d))
 		return collect_schedule(d);
 	cq_pool_arm(&d->completions.pool);
-	executors_arm(d->executors);
+	cpu_threads_arm(d->threads);
 	return collect_round(d) ? collect_schedule(d) : 0;
 }
 
@@ -108,7 +108,7 @@ int collect_executed(void *arg)
 		collect_round(d);
 		if (d->completions.used < USED_MUCH)
 			break;
-		if (executors_arm(d->executors))
+		if (cpu_threads_arm(d->threads))
 			return 0;
 	}
 	return collect_schedule(d);

@@ -23,7 +23,7 @@ void collect_reap(struct dispatch *d);
 int collect_schedule(struct dispatch *d);
 
 /** What events call, with the dispatch as their argument: it is time for a round; threads have executed
- * something (executors.h). */
+ * something (session/cpu-threads.h). */
 int collect_due(sd_event_source *source, uint64_t usec, void *arg);
 int collect_executed(void *arg);
 

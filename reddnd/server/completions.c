@@ -2,6 +2,7 @@
 #include "reddnd/server/completions.h"
 
 #include "reddnd/session/count.h"
+#include "reddnd/session/unrolled.h"
 
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 

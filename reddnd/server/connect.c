@@ -573,10 +573,6 @@ static struct session *make_session(struct dispatch *d, const struct connect *v,
 	uint64_t *last = &d->shared->last_session;
 	int r;
 
-	if (v->admitted.offload->cpu && executors_choose(d->executors, &d->parts.plain_events) < 0) {
-		request_refuse(rej, REDDN_REJ_INTERNAL, 0, "the server could not start a thread");
-		return NULL;
-	}
 	if (request->joins && !first) {
 		request_refuse(rej, REDDN_REJ_UNKNOWN, 0, "session %" PRIu64 " has ended", request->session);
 		return NULL;

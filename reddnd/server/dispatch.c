@@ -214,9 +214,10 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	if (r == 0)
 		r = watch(d, parts->event);
 	if (r == 0)
-		r = executors_new(&d->executors, parts->event, parts->dev, collect_executed, d);
+		r = cpu_threads_new(&d->threads, parts->event, parts->dev, collect_executed, d);
 	if (r < 0)
 		return r;
+	d->parts.threads = d->threads;
 	r = connects_init(&d->connects, parts->event, parts->registrar);
 	return r < 0 ? log_errno(r, "cannot start threads") : 0;
 }
@@ -234,7 +235,7 @@ void dispatch_deinit(struct dispatch *d)
 		actions_end(d, s, REDDN_WIRE_END_SHUTDOWN, "the daemon stops");
 	if (d->dev)
 		collect_reap(d);
-	executors_free(d->executors);
+	cpu_threads_free(d->threads);
 	budgets_deinit(&d->budgets);
 	sd_event_source_disable_unref(d->round_timer);
 	sd_event_source_disable_unref(d->async_source);
@@ -259,7 +260,7 @@ void dispatch_use(struct dispatch *d, const struct catalog *catalog)
 {
 	struct session *s, *next;
 
-	executors_limit(d->executors, catalog->executors);
+	cpu_threads_limit(d->threads, catalog->executors);
 	d->timers.connect_timeout = catalog->connect_timeout;
 	d->shared->record->enforcement.source_bits = catalog->source_bits;
 	refusals_limit(&d->shared->refusals, catalog->refusal_rate, clock_us());

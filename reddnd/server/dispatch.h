@@ -2,7 +2,7 @@
 /*
  * dispatch.h - the events of one device, and what follows from them. What devices have in common is above
  * them, in shared.h. Each event leads downwards: to
- * connect.h, collect.h, timers.h, budgets.h, executors.h or pacer.h. These report what they found;
+ * connect.h, collect.h, timers.h, budgets.h or pacer.h. These report what they found;
  * enforcement.h decides what follows, and actions.h does it. Only actions.h ends sessions, and only
  * collect_reap() frees them. adoption.h brings in those of a daemon before this one.
  *
@@ -21,9 +21,9 @@
 #include "reddnd/server/budgets.h"
 #include "reddnd/server/completions.h"
 #include "reddnd/server/connect.h"
-#include "reddnd/server/executors.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
+#include "reddnd/session/cpu-threads.h"
 
 struct dispatch {
 	struct rnic_cm *cm;
@@ -40,7 +40,7 @@ struct dispatch {
 	struct completions completions;
 	struct timers timers;
 	struct budgets budgets;
-	struct executors *executors;
+	struct cpu_threads *threads;
 	int (*lost)(void *arg);
 	void (*retired)(void *arg);
 	void *arg;

@@ -243,8 +243,6 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	struct session *s;
 	int r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
-	if (r == 0 && slot->kind == LEDGER_CPU_SESSION)
-		r = executors_choose(d->executors, &d->parts.plain_events);
 	if (r == 0)
 		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
 	if (r == 0) {

@@ -36,5 +36,5 @@ int live_begin(struct dispatch *d, struct session *s)
 {
 	int r = timers_begin(&d->timers, s);
 
-	return r == 0 && s->cpu ? executors_add(d->executors, s) : r;
+	return r == 0 ? s->engine->serve(s) : r;
 }

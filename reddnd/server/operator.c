@@ -5,7 +5,7 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/server/live.h"
 #include "reddnd/server/server-state.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 

@@ -2,7 +2,7 @@
 #include "reddnd/server/pacer.h"
 
 #include "reddnd/session/count.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -138,8 +138,7 @@ static uint64_t ahead_of_own(struct session *s, unsigned i, uint64_t now)
  * and one section may always be under way: the others can be used without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
-	const struct queue_layout *l = &s->queues.layout;
-	uint64_t w = l->slots - (l->recycled ? chain_recycle_together(l->slots) : 0) - 1;
+	uint64_t w = s->queues.layout.slots - (s->engine->is_silent ? s->engine->section(s) : 0) - 1;
 
 	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)
@@ -268,15 +267,15 @@ static bool post(struct session *s, uint64_t now)
 
 	count_held(s, s->progress.done);
 	full = s->progress.done + window(s, now);
-	to = min(full, session_postable(s));
+	to = min(full, s->engine->postable(s));
 	if (s->pacing.unsettled)
-		session_post(s, s->progress.posted);
+		s->engine->post(s, s->progress.posted);
 	wanted = to > s->progress.posted ? to - s->progress.posted : 0;
 	/* Also if they are just enough: what a recycled session uses until the next step is not known before
 	 */
 	await(s, wanted >= has ? has : UINT64_MAX, now);
 	wanted = min(wanted, has);
-	if (wanted && session_post(s, s->progress.posted + wanted) == 0)
+	if (wanted && s->engine->post(s, s->progress.posted + wanted) == 0)
 		pay(s, wanted);
 	return s->progress.posted >= full;
 }
@@ -285,12 +284,12 @@ static void step(struct pacer *p, struct session *s, uint64_t now)
 {
 	bool full = post(s, now);
 
-	if (s->queues.layout.recycled) {
+	if (s->engine->is_silent) {
 		bool rests = s->progress.done == s->pacing.seen;
 
 		s->pacing.seen = s->progress.done;
 		if (full && rests) {
-			session_arm_replies(s);
+			s->engine->listen(s);
 			p->count(p->arg, s);
 		}
 		full = full && rests && s->progress.done == s->pacing.seen;
@@ -305,7 +304,7 @@ void pacer_post(struct pacer *p, struct session *s)
 	bool refunds = s->first->limits.bytes.per_second || s->tenant->bytes.per_second;
 
 	if (!session_is_paced(s)) {
-		session_post(s, session_postable(s));
+		s->engine->post(s, s->engine->postable(s));
 		posted_unpaid(s);
 	} else if (s->pacing.state == PACING_ON || refunds) {
 		/* Credits that were given back can be used before its timer */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/report.h"
 
+#include "reddnd/session/count.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 
 #include <inttypes.h>

@@ -4,6 +4,7 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/program/program.h"
 #include "reddnd/server/devices.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/session.h"
 #include "util/cleanup.h"
@@ -21,7 +22,7 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->instances += s->queues.layout.slots;
 	to->queue_bytes += s->charge.queue_bytes;
 	to->requests += s->progress.done;
-	to->unseen |= s->foreign || s->counters.unseen || (s->queues.layout.recycled && !session_is_paced(s));
+	to->unseen |= s->foreign || s->counters.unseen || !session_outcomes_are_known(s);
 	to->hits += s->counters.hits;
 	to->misses += s->counters.misses;
 	to->wqes +=

@@ -65,6 +65,7 @@ static int setup(void **state)
 		sessions[i] = (struct session){.id = NUMBER + ((uint64_t)i << LEDGER_CONNECTION_SHIFT),
 			.first = &sessions[i],
 			.state = SESSION_ACCEPTED,
+			.engine = &engine_unrolled,
 			.connections = 1,
 			.offload = &offload,
 			.tenant = &tenant,

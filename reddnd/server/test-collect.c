@@ -31,7 +31,7 @@ static unsigned rearmed; /* the session, so often */
 
 /* ---- in place of threads and sessions ---- */
 
-struct session *executors_next(struct executors *e)
+struct session *cpu_threads_next(struct cpu_threads *e)
 {
 	(void)e;
 	if (reported || reports == 0)
@@ -41,7 +41,7 @@ struct session *executors_next(struct executors *e)
 	return &session;
 }
 
-bool executors_arm(struct executors *e)
+bool cpu_threads_arm(struct cpu_threads *e)
 {
 	(void)e;
 	armed += reports == 0;

@@ -38,7 +38,8 @@ int __wrap_rnic_conn_accept(
 static void a_connection_counts_once_accepted(void **state)
 {
 	struct session first = {.connections = 2, .slot = &slot};
-	struct session second = {.first = &first, .state = SESSION_ARMED};
+	struct tenant_domain domain = {0};
+	struct session second = {.first = &first, .domain = &domain, .state = SESSION_ARMED};
 
 	(void)state;
 	first.first = &first;

@@ -30,8 +30,8 @@ void __wrap_rnic_device_lose(struct rnic_device *dev);
 void __wrap_report_device_lost(struct events *ev, const char *device);
 int __wrap_completions_init(struct completions *c, struct rnic_device *dev, struct rnic_arena *arena,
 	struct accounting *accounting);
-int __wrap_executors_new(
-	struct executors **e, sd_event *event, struct rnic_device *dev, int (*wanted)(void *arg), void *arg);
+int __wrap_cpu_threads_new(struct cpu_threads **e, sd_event *event, struct rnic_device *dev,
+	int (*wanted)(void *arg), void *arg);
 int __wrap_connects_init(struct connects *c, sd_event *event, struct worker *registrar);
 
 int __wrap_rnic_cm_fd(const struct rnic_cm *cm)
@@ -94,8 +94,8 @@ int __wrap_completions_init(struct completions *c, struct rnic_device *dev, stru
 	return 0;
 }
 
-int __wrap_executors_new(
-	struct executors **e, sd_event *event, struct rnic_device *dev, int (*wanted)(void *arg), void *arg)
+int __wrap_cpu_threads_new(
+	struct cpu_threads **e, sd_event *event, struct rnic_device *dev, int (*wanted)(void *arg), void *arg)
 {
 	(void)e;
 	(void)event;

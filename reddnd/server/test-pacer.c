@@ -3,7 +3,7 @@
  * what they can. */
 #include "reddnd/server/pacer.h"
 #include "reddnd/session/count.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,45 +67,52 @@ sd_event_source *sd_event_source_disable_unref(sd_event_source *source)
 	return NULL;
 }
 
-uint64_t session_postable(const struct session *s)
+static uint64_t postable(const struct session *s)
 {
 	return s->progress.done + s->queues.layout.slots - 1;
 }
 
-int session_post(struct session *s, uint64_t to)
+static int post(struct session *s, uint64_t to)
 {
-	assert_true(to <= session_postable(s));
+	assert_true(to <= postable(s));
 	if (to > s->progress.posted)
 		s->progress.posted = to;
 	return 0;
 }
 
-uint64_t session_received(const struct session *s)
+static uint64_t received(const struct session *s, uint64_t to)
 {
+	(void)to;
 	return s->progress.done;
 }
 
-uint64_t session_price(const struct session *s)
+static void pace(struct session *s, bool paced)
 {
 	(void)s;
-	return PRICE;
+	(void)paced;
 }
 
-bool session_is_limited(const struct session *s)
-{
-	return s->limits.rate.per_second || s->tenant->rate.per_second || s->tenant->bytes.per_second;
-}
-
-void session_set_paced(struct session *s, bool paced)
-{
-	if (paced != session_is_paced(s))
-		s->pacing.state = paced ? PACING_ON : PACING_NONE;
-}
-
-void session_arm_replies(struct session *s)
+static void listen(struct session *s)
 {
 	(void)s;
 }
+
+static unsigned section(const struct session *s)
+{
+	return chain_recycle_together(s->queues.layout.slots);
+}
+
+static const struct session_engine engines[2] = {
+	{.postable = postable, .post = post, .received = received, .pace = pace},
+	{.is_silent = true,
+		.postable = postable,
+		.post = post,
+		.received = received,
+		.pace = pace,
+		.listen = listen,
+		.section = section},
+};
+static const struct offload offload = {.slot_need = PRICE};
 
 /* ---- clients ---- */
 
@@ -136,7 +143,9 @@ static void begin(struct bed *b, bool recycled, unsigned sessions)
 			.connections = 1,
 			.tenant = &b->tenant,
 			.pacing.state = PACING_ON,
-			.queues.layout = {.slots = MANY_SLOTS, .recycled = recycled}};
+			.offload = &offload,
+			.engine = &engines[recycled],
+			.queues.layout.slots = MANY_SLOTS};
 }
 
 /* What their clients did brings sessions here that do not wait, and the timer others, @late after it was due

@@ -105,6 +105,7 @@ static int setup(void **state)
 
 		s->id = i + 1;
 		s->first = s;
+		s->engine = &engine_unrolled;
 		s->connections = 1;
 		s->since = SINCE;
 		s->offload = &b->offload;

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/count.h"
 
-#include "mlx5/barrier.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/rnic/stamps.h"
-#include "reddnd/session/cpu.h"
-#include "reddnd/session/posting.h"
-#include "reddnd/session/queues.h"
+#include "reddnd/session/limits.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 /* ---- how long requests took ---- */
 
-static void times_add(struct session *s, uint64_t ns, uint64_t n)
+void session_took(struct session *s, uint64_t ns, uint64_t n)
 {
 	service_times_add(&s->counters.service, ns, n);
 	service_times_add(&s->offload->stats->service, ns, n);
 	service_times_add(&s->tenant->service, ns, n);
 }
 
-static void served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
+void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 {
 	struct rnic_device *dev = rnic_pd_device(s->domain->pd);
 	struct rnic_cqe request;
@@ -29,126 +28,16 @@ static void served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 
 	if (!reply->error && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &request) && !request.error &&
 		rnic_stamps_between(dev, request.timestamp, reply->timestamp, &ns))
-		times_add(s, ns, 1);
-}
-
-/* The NIC goes on meanwhile. The ring of RECVs is not the larger one: if its CQE is still there after that of
- * the reply was read, both are of instance @n. */
-static void times_sample(struct session *s, uint64_t n)
-{
-	struct rnic_cqe reply, before, after;
-
-	if (rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &before) &&
-		rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)n, &reply) &&
-		rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &after) && after.timestamp == before.timestamp)
-		served(s, n, &reply);
-}
-
-static void served_since(struct session *s, uint64_t from)
-{
-	uint64_t done = s->progress.done, slots = s->queues.layout.slots;
-
-	for (uint64_t n = done > from + slots ? done - slots : from; n < done; n++)
-		times_sample(s, n);
-}
-
-/* Those that were taken together, and completed together, are counted together */
-static void served_by_cpu(struct session *s, uint64_t from)
-{
-	uint64_t n, timed = session_cpu_timed(s);
-
-	from = from < timed ? timed : from;
-	for (; from < s->progress.done; from += n) {
-		uint64_t ns = session_cpu_took(s, from);
-
-		for (n = 1; from + n < s->progress.done && session_cpu_took(s, from + n) == ns;)
-			n++;
-		times_add(s, ns, n);
-	}
+		session_took(s, ns, 1);
 }
 
 /* ---- requests that are over ---- */
-
-/* The index of the last WQE of the reply of instance @n */
-static uint16_t last_index(const struct session *s, uint64_t n)
-{
-	const struct chain_image *img = s->offload->img;
-
-	return (uint16_t)(chain_end_index(img, &s->queues.env, 0, n) - s->queues.tail);
-}
-
-/* Two laps of a ring have different indices, so the last one is not mistaken for the next */
-static bool was_counted(const struct session *s, uint16_t index)
-{
-	for (uint64_t n = s->progress.done; n > 0 && n + s->queues.layout.slots > s->progress.done;)
-		if (last_index(s, --n) == index)
-			return true;
-	return false;
-}
-
-/* The ledger has it before the room of the CQE is given back to the device: the next daemon finds each CQE
- * that is not counted there */
-static void count_one(struct session *s)
-{
-	s->progress.done++;
-	if (s->slot)
-		__atomic_store_n(&s->slot->session.counters.done, s->progress.done, __ATOMIC_RELEASE);
-}
-
-int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
-{
-	uint16_t last = last_index(s, s->progress.done);
-
-	if (cqe->error) {
-		session_fault(s, 0, cqe, v);
-		return 1;
-	}
-	if (s->resuming && was_counted(s, cqe->index))
-		return 0;
-	if (cqe->index != last) {
-		verdict_set(
-			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
-		return 1;
-	}
-	served(s, s->progress.done, cqe);
-	count_one(s);
-	return 0;
-}
-
-/*
- * The recycler counts the slots of a section at once; CQEs of replies, of which each instance has one, show
- * the rest. When queue 0 fails it is flushed, and the recycler takes that for replies, to the end of the lap
- * at most. Then the CQ still has the CQEs of the lap before (generation/queue-layout.c), and all from the
- * first error on are errors.
- */
-static void count_replies(struct session *s)
-{
-	const uint64_t kept = session_recycled(s), two_laps = 2 * s->queues.layout.slots;
-	uint64_t done = s->progress.done;
-	struct rnic_cqe cqe;
-
-	if (kept > done && !(rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)kept - 1, &cqe) && cqe.error))
-		done = kept;
-	else if (kept > done + two_laps)
-		done = kept - two_laps;
-	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)done, &cqe) && !cqe.error)
-		done++;
-	s->progress.done = done;
-}
 
 uint64_t session_count(struct session *s)
 {
 	uint64_t before = s->progress.done;
 
-	if (s->cpu) {
-		s->progress.done = session_cpu_done(s);
-		served_by_cpu(s, before);
-		return s->progress.done - before;
-	}
-	if (!s->queues.layout.recycled)
-		return 0;
-	count_replies(s);
-	served_since(s, before);
+	s->engine->count(s);
 	return s->progress.done - before;
 }
 
@@ -156,7 +45,7 @@ uint64_t session_count_loop(struct session *s)
 {
 	uint64_t before = s->counters.iterations;
 
-	s->counters.iterations = s->cpu ? session_cpu_iterations(s) : session_loop_iterations(s->queues.loop);
+	s->counters.iterations = s->engine->iterations(s);
 	return s->counters.iterations - before;
 }
 
@@ -191,42 +80,9 @@ static void settle(struct session *s, uint64_t n, uint64_t bytes)
 	settle_limit(s, TENANT_BYTES, &s->tenant->bytes, n, bytes);
 }
 
-static struct outcome read_at(const struct session *s, uint64_t n, const uint8_t *replies)
+struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies)
 {
 	return outcome_read(&s->offload->outcome, replies, (unsigned)(n % s->queues.layout.slots));
-}
-
-/*
- * The outcome of instance @n of a recycled session: from the log of the recycler once its section is armed
- * again, or from the ring as long as the recycler cannot have begun with that section, because an instance of
- * it is not over. False: it is between the two, look again.
- */
-static bool read_recycled(const struct session *s, uint64_t n, struct outcome *out)
-{
-	const struct queue_layout *l = &s->queues.layout;
-	unsigned together = chain_recycle_together(l->slots);
-	uint64_t last = n / together * together + together - 1;
-	struct rnic_cqe cqe;
-
-	if (n < session_recycled(s)) {
-		*out = read_at(s, n, s->queues.env.lanes.mem + l->recycling.log);
-		return true;
-	}
-	*out = read_at(s, n, s->queues.env.queue[0].ring);
-	barrier_from_device();
-	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
-}
-
-static bool read_outcome(const struct session *s, uint64_t n, struct outcome *out)
-{
-	if (s->queues.layout.recycled)
-		return read_recycled(s, n, out);
-	if (s->cpu) {
-		*out = session_cpu_outcome(s, n);
-		return true;
-	}
-	*out = read_at(s, n, s->queues.env.queue[0].ring);
-	return true;
 }
 
 static void count_outcome(struct session *s, uint64_t n, const struct outcome *out)
@@ -243,89 +99,87 @@ static void count_outcome(struct session *s, uint64_t n, const struct outcome *o
 	settle(s, n, out->bytes);
 }
 
-/* A recycled session without limits does not wait for anybody to look: the log may be a lap ahead. Of some
- * foreign ones nobody knows what is in the log. */
+/* Of some foreign sessions nobody knows what is in the log */
+bool session_outcomes_are_known(const struct session *s)
+{
+	return !(s->engine->is_silent && !session_is_paced(s)) &&
+	       !(s->foreign && !s->offload->outcome.nwrites);
+}
+
 void session_count_outcomes(struct session *s)
 {
 	struct outcome out;
 
-	if ((s->foreign && !s->offload->outcome.nwrites) ||
-		(s->queues.layout.recycled && !session_is_paced(s))) {
+	if (!session_outcomes_are_known(s)) {
 		s->counters.unseen += s->progress.done - s->counters.read;
 		s->counters.read = s->progress.done;
 	}
 	for (; s->counters.read < s->progress.done; s->counters.read++) {
-		if (!read_outcome(s, s->counters.read, &out))
+		if (!s->engine->outcome(s, s->counters.read, &out))
 			return;
 		count_outcome(s, s->counters.read, &out);
 	}
 }
 
-/* Arms the instances before number @to */
-static void arm(struct session *s, uint64_t to)
-{
-	struct session_progress *p = &s->progress;
-
-	while (p->armed < to && p->armed < p->again)
-		chain_arm(s->offload->img, &s->queues.env, p->armed++);
-	if (p->armed < to)
-		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
-	p->armed = to;
-}
-
-/* Whether the request of instance @n was as long as it must be */
-static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
-{
-	uint32_t len = s->offload->img->arg_len;
-	struct rnic_cqe cqe;
-
-	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length == len)
-		return true;
-	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
-	return false;
-}
-
 int session_rearm(struct session *s, struct verdict *v)
 {
-	uint64_t to = s->progress.armed;
-	bool good = true;
-
 	session_count_outcomes(s);
 	session_note(s); /* arming destroys the outcomes that were counted */
-	if (s->cpu) {
-		s->progress.armed = s->progress.done + s->queues.layout.slots;
-		return 0;
-	}
-	for (; to < s->progress.done + s->queues.layout.slots; to++) {
-		good = had_its_length(s, to - s->queues.layout.slots, v);
-		if (!good)
-			break;
-	}
-	arm(s, to);
-	return good ? 0 : 1;
+	return s->engine->rearm(s, v);
 }
 
+/* ---- in the ledger ---- */
+
+_Static_assert(offsetof(struct ledger_counters, read) + sizeof(uint64_t) == sizeof(struct ledger_counters),
+	"what was read is stored behind what was found in it");
+
+/* The daemon may be killed in the middle: each number is the old one or the new one, and those in front are
+ * written first. Outcomes that it had counted since the last time are counted again if it is killed before it
+ * writes how many those were: at most as many as there are slots */
+static void ledger_keep(void *to, const void *from, size_t bytes)
+{
+	const uint64_t *new = from;
+	uint64_t *old = to;
+
+	for (size_t i = 0; i < bytes / sizeof(*old); i++)
+		__atomic_store_n(&old[i], new[i], __ATOMIC_RELEASE);
+}
+
+void session_note(struct session *s)
+{
+	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
+	const struct session_counters *c = &s->counters;
+	const struct ledger_limits limits = {.rate = s->limits.configured.rate,
+		.burst = s->limits.configured.burst,
+		.bytes_rate = s->limits.bytes.per_second,
+		.throttle_rate = s->limits.throttle.rate,
+		.throttle_until = s->limits.throttle.until};
+	struct ledger_counters counters = {.done = s->progress.done,
+		.posted = s->progress.posted,
+		.read = c->read,
+		.hits = c->hits,
+		.misses = c->misses,
+		.bytes_out = c->bytes_out,
+		.unseen = c->unseen,
+		.iterations = c->iterations};
+
+	if (!l)
+		return;
+	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
+	ledger_keep(&l->limits, &limits, sizeof(limits));
+	l->false_alarms = c->false_alarms;
+	ledger_keep(&l->counters, &counters, sizeof(counters));
+}
 /* ---- silence ---- */
 
 bool session_busy(const struct session *s)
 {
-	struct rnic_cqe cqe;
-
-	if (s->cpu)
-		return session_cpu_received(s) > s->progress.done;
-	return rnic_cq_peek(&s->queues.cq[0], (uint32_t)s->progress.done, &cqe) && !cqe.error;
+	return s->engine->received(s, s->progress.done + 1) > s->progress.done;
 }
 
 uint64_t session_received(const struct session *s)
 {
-	uint64_t n = s->progress.done;
-	struct rnic_cqe cqe;
-
-	if (s->cpu)
-		return session_cpu_received(s);
-	while (n < s->progress.posted && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) && !cqe.error)
-		n++;
-	return n;
+	return s->engine->received(s, s->progress.posted);
 }
 
 bool session_rest(struct session *s)

@@ -11,9 +11,6 @@
 
 #include "reddnd/session/session.h"
 
-/** Takes the CQE of a reply. 0 or positive. */
-int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v);
-
 /** Arms what finished and lets the client use it. 0 or positive. */
 int session_rearm(struct session *s, struct verdict *v);
 
@@ -21,17 +18,25 @@ int session_rearm(struct session *s, struct verdict *v);
  */
 unsigned session_used(const struct session *s);
 
-/**
- * Counts what a recycled chain, which raises no events, has completed since the last time: it reads what the
- * NIC left in memory. The same of a session that the CPU serves, on another thread. Returns the number of
- * requests; 0 for any other session.
- */
+/** Requests that are over since the last time; of an unrolled session unrolled.h counts them. */
 uint64_t session_count(struct session *s);
 /** Iterations of its loop since the last time. */
 uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session
- * without limits remain unseen. */
+ * without limits remain unseen: it does not wait for anybody to look, and the log may be a lap ahead. */
 void session_count_outcomes(struct session *s);
+bool session_outcomes_are_known(const struct session *s);
+/** To the ledger: counters and limits, as they are now. */
+void session_note(struct session *s);
+
+/* ---- for engines ---- */
+
+/** @n requests took so many nanoseconds each. */
+void session_took(struct session *s, uint64_t ns, uint64_t n);
+/** Request @n, whose CQE is in the CQ of RECVs, was answered by @reply. */
+void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply);
+/** Of instance @n, in @replies: a ring of the replies of all slots. */
+struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies);
 
 /* ---- silence ---- */
 

@@ -57,8 +57,8 @@ int cpu_replies_send(struct session *s, uint64_t n)
 		send.remote = slot + low->slot_at;
 		send.more_off = at + high->from;
 		send.more_len = pair ? high->len : 0;
-		r = s->cpu->sends && last->opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
-								      : rnic_plain_send(s->cpu->queue, &send);
+		r = s->sends && last->opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
+								 : rnic_plain_send(s->cpu->queue, &send);
 		i += 1u + pair;
 	}
 	return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cpu-replies.h - what the executor wants to be sent, as sends of a queue pair. Private to cpu.c.
+ * cpu-replies.h - what the executor wants to be sent, as sends of a queue pair. Private to cpu*.c.
  */
 #ifndef SESSION_CPU_REPLIES_H
 #define SESSION_CPU_REPLIES_H

@@ -11,6 +11,11 @@
 
 #include <pthread.h>
 
+enum {
+	TURN_WQES = 4000,  /* some 100 us */
+	AWAKE_MAX_US = 50, /* without work, before it sleeps: an event takes longer than that */
+};
+
 /* Of the loops of a session's connections, which different threads may execute */
 struct loops {
 	pthread_mutex_t lock;
@@ -19,9 +24,10 @@ struct loops {
 
 struct session_cpu {
 	struct rnic_plain *queue;
+	struct cpu_threads *threads;      /* may be NULL */
+	struct rnic_plain_events *events; /* of the thread that serves it */
 	struct executor *executor;
 	struct layouts_cpu layout;
-	bool sends;      /* a number in place of immediates */
 	uint64_t *times; /* by slot; written before .done is: ns, when the request was taken; once it is done,
 			    how long it took */
 	uint64_t timed;  /* requests before this one came to a daemon before this one, and have no times */

@@ -5,7 +5,7 @@
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/session/session.h"
 #include "util/cleanup.h"
@@ -101,7 +101,7 @@ static void restore_counters(struct session *s)
 	c->misses = l->misses;
 	c->bytes_out = l->bytes_out;
 	c->unseen = l->unseen;
-	c->iterations = s->cpu ? session_cpu_iterations(s) : session_loop_iterations(s->queues.loop);
+	c->iterations = s->engine->iterations(s);
 	c->iterations = l->iterations < c->iterations ? l->iterations : c->iterations;
 	c->false_alarms = s->slot->session.false_alarms;
 	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
@@ -278,6 +278,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->client = *client;
 	s->slot = slot;
 	s->adopted = true;
+	s->engine = session_engine_of(slot->kind == LEDGER_CPU_SESSION, l->recycled);
 	s->queues.pool = parts->cq_pool;
 	r = choose_offload(s, o, foreign);
 	if (r < 0)
@@ -299,8 +300,7 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	tenant_charge_heir(t, &s->charge);
 	if (!s->foreign)
 		generation_use(o);
-	if (!s->cpu)
-		session_queues_arm_events(s);
+	session_queues_arm_events(s);
 	session_set_state(s, SESSION_ACCEPTED);
 	if (l->established)
 		session_set_state(s, SESSION_ESTABLISHED);
@@ -312,8 +312,6 @@ int session_look(struct session *s, struct verdict *v)
 {
 	struct rnic_cqe cqe;
 
-	if (s->cpu) /* its completions come once more */
-		return 0;
 	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
 		const struct rnic_cq *cq = session_cq(s, part);
 

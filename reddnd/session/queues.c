@@ -10,8 +10,6 @@
 #include <endian.h>
 #include <string.h>
 
-enum { RECYCLER_READS = 16 /* under way at a time */ };
-
 /* ---- making ---- */
 
 static const struct rnic_cq *reply_cq(const struct session *s)
@@ -213,46 +211,22 @@ void session_seek(struct session *s, unsigned part)
 	rnic_cq_seek(&s->queues.cq[part], part == 0 ? done : session_code_cqes(s, part, done));
 }
 
+/* The CQ of a loop is armed when that starts or goes on */
+static void arm_cqs(struct session *s)
+{
+	for (unsigned part = 0; part <= SESSION_REPLIES; part++)
+		if (session_cq(s, part))
+			rnic_cq_arm(session_cq(s, part), !(part == 0 && s->budgets.resting));
+}
+
 void session_queues_arm_events(struct session *s)
 {
-	const struct chain_image *img = s->offload->img;
-
-	for (unsigned q = 0; q < img->nqueues; q++) {
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES && session_cq(s, q); q++)
 		session_seek(s, q);
-		rnic_cq_arm(&s->queues.cq[q], true);
-	}
-	if (!s->queues.layout.recycled)
-		return;
-	rnic_cq_arm(&s->recycler.cq, true);
-	rnic_cq_arm(&s->recycler.reply_cq, true);
+	arm_cqs(s);
 }
 
 /* ---- beginning ---- */
-
-static int arm_recycled(struct session *s)
-{
-	struct queue_layout *l = &s->queues.layout;
-	const struct chain_template *t;
-	int r = layouts_template(s->offload, l, &t);
-
-	if (r == 0)
-		chain_template_write(t, s->offload->img, &s->queues.env, &l->recycling);
-	return r;
-}
-
-int session_queues_arm(struct session *s)
-{
-	const struct chain_image *img = s->offload->img;
-
-	if (s->queues.layout.recycled)
-		return arm_recycled(s);
-	for (unsigned slot = 0; slot < s->queues.layout.slots; slot++)
-		chain_format_recv(img, &s->queues.env, slot);
-	while (s->progress.armed < s->queues.layout.slots)
-		chain_arm(img, &s->queues.env, s->progress.armed++);
-	s->progress.again = s->progress.armed;
-	return 0;
-}
 
 static int connect_code(struct session *s)
 {
@@ -261,8 +235,6 @@ static int connect_code(struct session *s)
 
 	for (unsigned q = 1; q < img->nqueues && r == 0; q++)
 		r = rnic_qp_connect_self(&s->queues.qp[q], img->max_rd_atomic);
-	if (r == 0 && s->queues.layout.recycled)
-		r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
 	return r;
 }
 
@@ -270,32 +242,19 @@ static int connect_code(struct session *s)
 static int enable_first(struct session *s)
 {
 	const struct chain_image *img = s->offload->img;
-	struct master_qp *m = &s->domain->master;
-	int r = master_qp_post(m, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 
-	if (r == 0 && s->queues.layout.recycled)
-		r = master_qp_post(m, s->recycler.qp.qpn, s->queues.layout.recycling.start);
-	return r;
+	return master_qp_post(
+		&s->domain->master, s->queues.qp[chain_start_queue(img)].qpn, chain_start_index(img));
 }
 
 bool session_queues_are_starting(const struct session *s)
 {
-	return s->state < SESSION_ACCEPTED && session_is_first(s) && !s->cpu;
+	return master_qp_has_posted(&s->domain->master);
 }
 
 int session_queues_started(struct session *s)
 {
 	return master_qp_wait(&s->domain->master);
-}
-
-static void arm_cqs(struct session *s)
-{
-	for (unsigned q = 0; q < s->offload->img->nqueues; q++)
-		rnic_cq_arm(&s->queues.cq[q], !(q == 0 && s->budgets.resting));
-	if (!s->queues.layout.recycled)
-		return;
-	rnic_cq_arm(&s->recycler.cq, true);
-	rnic_cq_arm(&s->recycler.reply_cq, true);
 }
 
 int session_queues_start(struct session *s)
@@ -314,7 +273,37 @@ int session_queues_start(struct session *s)
 	return enable_first(s);
 }
 
+int session_queues_serve(struct session *s)
+{
+	(void)s;
+	return 0;
+}
+
+/* ---- requests ---- */
+
+uint64_t session_queues_received(const struct session *s, uint64_t to)
+{
+	uint64_t n = s->progress.done;
+	struct rnic_cqe cqe;
+
+	while (n < to && rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) && !cqe.error)
+		n++;
+	return n;
+}
+
+uint64_t session_queues_iterations(const struct session *s)
+{
+	return session_loop_iterations(s->queues.loop);
+}
+
 /* ---- ending ---- */
+
+int session_queues_settle(struct session *s, struct verdict *v)
+{
+	(void)s;
+	(void)v;
+	return 0;
+}
 
 /* A queue that stops ends its WQEs with error CQEs, and an error CQE ends a WAIT as any other does. Some
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
@@ -369,20 +358,22 @@ void session_queues_destroy(struct session *s)
 
 struct rnic_cq *session_cq(struct session *s, unsigned part)
 {
-	if (part < s->offload->img->nqueues)
-		return &s->queues.cq[part];
-	if (part == SESSION_LOOP)
-		return session_loop_cq(s->queues.loop);
-	if (s->queues.layout.recycled && part == SESSION_RECYCLER)
-		return &s->recycler.cq;
-	return s->queues.layout.recycled && part == SESSION_REPLIES ? &s->recycler.reply_cq : NULL;
+	struct rnic_cq *cq = part < CHAIN_MAX_QUEUES    ? &s->queues.cq[part]
+			     : part == SESSION_RECYCLER ? &s->recycler.cq
+			     : part == SESSION_REPLIES  ? &s->recycler.reply_cq
+			     : part == SESSION_LOOP     ? session_loop_cq(s->queues.loop)
+							: NULL;
+
+	return cq && cq->dev ? cq : NULL;
 }
 
 const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 {
-	if (part < s->offload->img->nqueues)
-		return &s->queues.qp[part];
-	return s->queues.layout.recycled && part == SESSION_RECYCLER ? &s->recycler.qp : NULL;
+	const struct rnic_qp *qp = part < CHAIN_MAX_QUEUES    ? &s->queues.qp[part]
+				   : part == SESSION_RECYCLER ? &s->recycler.qp
+							      : NULL;
+
+	return qp && qp->dev ? qp : NULL;
 }
 
 uint32_t session_qpn(const struct session *s, unsigned part)
@@ -390,18 +381,6 @@ uint32_t session_qpn(const struct session *s, unsigned part)
 	if (part == SESSION_LOOP)
 		return session_loop_qpn(s->queues.loop);
 	return part == SESSION_RECYCLER ? s->recycler.qp.qpn : s->queues.qp[part].qpn;
-}
-
-uint64_t session_recycled(const struct session *s)
-{
-	uint64_t n;
-
-	if (!s->queues.layout.recycled)
-		return 0;
-	n = __atomic_load_n((uint64_t *)(s->queues.env.lanes.mem + s->queues.layout.recycling.progress),
-		__ATOMIC_RELAXED);
-	barrier_from_device();
-	return le64toh(n);
 }
 
 /* ---- what is wrong with them ---- */

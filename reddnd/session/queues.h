@@ -29,16 +29,22 @@ void session_seek(struct session *s, unsigned part);
 /** Asks for the events of adopted queues. Errors before that raise none: look for them afterwards. */
 void session_queues_arm_events(struct session *s);
 
-/** Writes the rings: every instance is armed. */
-int session_queues_arm(struct session *s);
-/** Connects the QPs and lets the NIC begin, which takes a moment. */
+/** When the rings are written: connects the QPs and lets the NIC begin with the chain, which takes a moment.
+ */
 int session_queues_start(struct session *s);
-/** Its client has no answer yet, and session_queues_started() has not waited for that. A further connection
- * has waited when it was made. */
+/** The NIC begins, and session_queues_started() has not waited for that: one session of a tenant at a time.
+ */
 bool session_queues_are_starting(const struct session *s);
-/** Waits for that, and for RECVs that were enabled meanwhile (posting.h). An error that the master QP has
- * logged: the session cannot go on. */
+/** Waits for that, and for RECVs that were enabled meanwhile. 0 if nothing has to begin. An error that the
+ * master QP has logged: the session cannot go on. */
 int session_queues_started(struct session *s);
+
+/* The calls of engine.h, of a session whose requests the NIC executes */
+
+int session_queues_serve(struct session *s);
+uint64_t session_queues_received(const struct session *s, uint64_t to);
+uint64_t session_queues_iterations(const struct session *s);
+int session_queues_settle(struct session *s, struct verdict *v);
 /** Moves the QPs to the error state: they execute nothing any more. */
 void session_queues_stop(struct session *s);
 
@@ -49,9 +55,10 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part);
 /** The QPN of queue @part. */
 uint32_t session_qpn(const struct session *s, unsigned part);
 
-/** A recycled session: instances that its recycler has re-armed, a section's slots at a time. 0 for any
- * other. */
+/** A recycled session: instances that its recycler has re-armed, a section's slots at a time. */
 uint64_t session_recycled(const struct session *s);
+/** The same: the opcode by which section @section of its recycler posts RECVs, or a NOP if it is paced. */
+uint8_t *session_recv_en(const struct session *s, unsigned section);
 
 /** Writes to @v what error CQE @cqe of queue @part means. If it is only flushed, looks for the cause in all
  * queues. */

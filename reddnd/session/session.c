@@ -5,9 +5,10 @@
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/offer.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
-#include "reddnd/session/posting.h"
+#include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
 #include "util/cleanup.h"
 
@@ -73,88 +74,7 @@ bool session_is_whole(const struct session *first)
 	return !first->slot || first->connections > first->slot->session.further;
 }
 
-uint64_t session_done(const struct session *s)
-{
-	const struct session *c;
-	uint64_t done = 0;
-
-	SESSION_CONNECTIONS(c, s)
-	done += c->progress.done;
-	return done;
-}
-
 /* ---- in the ledger ---- */
-
-_Static_assert(offsetof(struct ledger_counters, read) + sizeof(uint64_t) == sizeof(struct ledger_counters),
-	"what was read is stored behind what was found in it");
-
-/* The daemon may be killed in the middle: each number is the old one or the new one, and those in front are
- * written first. Outcomes that it had counted since the last time are counted again if it is killed before it
- * writes how many those were: at most as many as there are slots */
-static void ledger_keep(void *to, const void *from, size_t bytes)
-{
-	const uint64_t *new = from;
-	uint64_t *old = to;
-
-	for (size_t i = 0; i < bytes / sizeof(*old); i++)
-		__atomic_store_n(&old[i], new[i], __ATOMIC_RELEASE);
-}
-
-void session_note(struct session *s)
-{
-	struct ledger_session *l = s->slot ? &s->slot->session : NULL;
-	const struct session_counters *c = &s->counters;
-	const struct ledger_limits limits = {.rate = s->limits.configured.rate,
-		.burst = s->limits.configured.burst,
-		.bytes_rate = s->limits.bytes.per_second,
-		.throttle_rate = s->limits.throttle.rate,
-		.throttle_until = s->limits.throttle.until};
-	struct ledger_counters counters = {.done = s->progress.done,
-		.posted = s->progress.posted,
-		.read = c->read,
-		.hits = c->hits,
-		.misses = c->misses,
-		.bytes_out = c->bytes_out,
-		.unseen = c->unseen,
-		.iterations = c->iterations};
-
-	if (!l)
-		return;
-	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
-	ledger_keep(&l->limits, &limits, sizeof(limits));
-	l->false_alarms = c->false_alarms;
-	ledger_keep(&l->counters, &counters, sizeof(counters));
-}
-
-static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
-{
-	if (plan->nwrites > LEDGER_WRITES || plan->reply_wqebbs > UINT16_MAX)
-		return;
-	r->reply_wqebbs = (uint16_t)plan->reply_wqebbs;
-	for (unsigned i = 0; i < plan->nwrites; i++)
-		r->writes[i] = (struct ledger_write){.wqebb = (uint16_t)plan->writes[i].wqebb,
-			.segments = plan->writes[i].nsge,
-			.conditional = plan->writes[i].conditional};
-	r->nwrites = (uint16_t)plan->nwrites;
-}
-
-/* For a daemon that does not have the program any more */
-static void record_recycler(struct session *s)
-{
-	const struct queue_layout *l = &s->queues.layout;
-	struct ledger_recycler *r = &s->slot->session.recycler;
-
-	if (!l->recycled)
-		return;
-	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
-		.log = l->lanes_off + l->recycling.log,
-		.request_bytes = s->offload->img->arg_len,
-		.reply_bytes = s->offload->slot_need,
-		.wqes = (uint16_t)s->offload->outcome.wqes};
-	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
-	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
-	record_writes(r, &s->offload->outcome);
-}
 
 static void record_program(struct session *s)
 {
@@ -164,7 +84,6 @@ static void record_program(struct session *s)
 	bindings_slots(s->offload, s->domain->pd, slots);
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
 		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
-	record_recycler(s);
 }
 
 /* ---- beginning ---- */
@@ -185,29 +104,17 @@ static void release_windows(struct session *s)
 
 static void release(struct session *s)
 {
-	session_queues_destroy(s);
-	session_cpu_free(s->cpu);
-	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+	s->engine->free(s);
 	if (s->adopted)
 		release_windows(s);
 	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
-}
-
-/* Reserves the CQEs of its replies; a recycled chain needs none */
-static int charge_pool(struct session *s, struct cq_pool *pool)
-{
-	struct session_queues *q = &s->queues;
-
-	q->pool = pool;
-	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
-	return q->pool_cqes ? cq_pool_charge(pool, q->pool_cqes, s->offload->cq_alone, &q->pool_cq) : 0;
 }
 
 /* What the next daemon must know of it, besides its queues. */
 static int record(struct session *s, struct rnic_device *dev, const struct request *request)
 {
 	struct ledger_session *l;
-	int r = rnic_device_take_slot(dev, s->offload->cpu ? LEDGER_CPU_SESSION : LEDGER_SESSION, &s->slot);
+	int r = rnic_device_take_slot(dev, s->engine->kind, &s->slot);
 
 	if (r < 0 || !s->slot)
 		return r;
@@ -217,7 +124,6 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 	l->since = s->since;
 	l->image = s->image;
 	l->cm_id = rnic_conn_id(s->client.conn);
-	l->recycled = s->queues.layout.recycled;
 	ledger_set_name(l->tenant, s->tenant->name);
 	ledger_set_name(l->offload, s->offload->conf->name);
 	memcpy(l->address, s->client.address, sizeof(l->address));
@@ -226,30 +132,19 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 	l->slot_size = request->slot_size;
 	l->depth = request->depth;
 	l->slots = s->queues.layout.slots;
-	if (s->queues.pool_cq)
-		l->pool_cq = ledger_number(rnic_device_ledger(dev), s->queues.pool_cq->slot);
 	return 0;
 }
 
-static int begin(struct session *s, struct rnic_arena *arena, const struct request *request)
+/* When a connection has been accepted, all end with it. So a further one is refused if its queues do not
+ * begin
+ */
+static int begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
-	int r = session_queues_make(s, arena, request);
+	int r;
 
-	if (r == 0)
-		r = session_queues_arm(s);
-	if (r < 0)
-		return r;
-	session_set_paced(s, session_is_limited(s));
-	r = session_queues_start(s);
-	/* When a connection has been accepted, all end with it. So a further one is refused if its queues do
-	 * not begin */
+	s->pacing.state = session_is_limited(s) ? PACING_ON : PACING_NONE;
+	r = s->engine->begin(s, parts, request);
 	return r == 0 && !session_is_first(s) ? session_queues_started(s) : r;
-}
-
-static int begin_cpu(struct session *s, const struct session_parts *parts, const struct request *request)
-{
-	session_set_paced(s, session_is_limited(s));
-	return session_cpu_begin(s, parts, request);
 }
 
 /* What the connections of a session have in common. */
@@ -279,14 +174,13 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->client = *client;
 	s->queues.layout = *layouts_of_depth(a->offload, a->request.depth);
 	s->image = layouts_image(a->offload, &s->queues.layout);
+	s->engine = session_engine_of(a->offload->cpu, s->queues.layout.recycled);
 	r = first ? 0 : begin_group(s, now);
-	if (r == 0)
-		r = charge_pool(s, parts->cq_pool);
 	if (r < 0)
 		return r;
 	r = record(s, parts->dev, &a->request);
 	if (r == 0)
-		r = a->offload->cpu ? begin_cpu(s, parts, &a->request) : begin(s, parts->arena, &a->request);
+		r = begin(s, parts, &a->request);
 	if (r < 0) {
 		release(s);
 		return r;
@@ -310,7 +204,7 @@ void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 	rep->depth = htobe16((uint16_t)s->queues.env.slot_count);
 	rep->session = htobe64(session_number(s));
 	rep->secret = htobe64(s->secret);
-	if (s->cpu && session_cpu_sends(s))
+	if (s->sends)
 		rep->flags |= REDDN_REP_SENDS;
 }
 
@@ -321,8 +215,7 @@ void session_end(struct session *s)
 	session_set_state(s, SESSION_ENDED);
 	if (s->slot)
 		ledger_ending(s->slot);
-	session_queues_stop(s);
-	session_cpu_stop(s->cpu);
+	s->engine->stop(s);
 	rnic_conn_disconnect(s->client.conn);
 }
 

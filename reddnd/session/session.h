@@ -4,12 +4,13 @@
  * several connections that are one together (REDDN_REQ_JOIN of wire.h). How it begins and ends; the headers
  * beside this one hold what happens in between:
  *
- *   queues.h     makes and destroys the queues; turns their error CQEs and events into verdicts
- *   cpu.h        executes requests itself, for an offload that the NIC does not run
+ *   engine.h     who executes its requests: three implementations, in recycled.c, unrolled.c and cpu.c
+ *   queues.h     queues of the first two: made and destroyed; their error CQEs and events become verdicts
+ *   count.h      counts what is over, has it made ready again, notes it in the ledger; finds what
+ *                is silent
+ *   limits.h     limits in force
  *   heir.h       takes over a session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
- *   count.h      takes completions, counts what finished, arms it again; finds what is silent
- *   posting.h    posts RECVs as far as limits allow
  *
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
  * 1) are posted: an instance enables the head of its successor, which therefore must be armed first.
@@ -33,6 +34,7 @@
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/cq-pool.h"
+#include "reddnd/session/engine.h"
 #include "reddnd/session/loop-queue.h"
 
 #include <stdatomic.h>
@@ -151,10 +153,11 @@ struct session_timer {
 };
 
 struct session_cpu;
+struct cpu_threads;
 
-/** Where it is, if a thread serves it; private to server/executors.c. */
+/** Where it is, if a thread serves it; private to cpu-threads.c. */
 struct session_executed {
-	struct executor_thread *thread; /* NULL: none does */
+	struct cpu_thread *thread; /* NULL: none does */
 	struct share *share;
 	enum { SESSION_ASLEEP, SESSION_READY, SESSION_RESTING } state;
 	atomic_bool changed;
@@ -164,6 +167,7 @@ struct session_executed {
 struct session {
 	uint64_t id; /* > 0: session_number(), and that of the connection */
 	enum session_state state;
+	const struct session_engine *engine;
 	uint64_t image; /* hash of what its instances are written from, and of the layout */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
@@ -172,9 +176,10 @@ struct session {
 	struct tenant_charge charge;  /* paid by the tenant */
 	struct session_client client;
 	struct ledger_slot *slot; /* or NULL */
-	/* NULL: the NIC executes its requests. Else it has none of the queues below, but their .env.slot_*,
-	 * .qpn, and .layout with .slots and .size */
+	/* Of engine_cpu, which has none of the queues below, but their .env.slot_*, .qpn, and .layout with
+	 * .slots and .size; else NULL */
 	struct session_cpu *cpu;
+	bool sends;         /* replies end with a SEND, as REDDN_REP_SENDS of the protocol */
 	unsigned described; /* questions about its offload that were answered */
 	struct session_executed executed;
 	struct session_queues queues;
@@ -211,7 +216,7 @@ static inline bool session_is_over(const struct session *s)
 /** Its offload has a time budget or a loop budget. The thread that executes checks those of the CPU. */
 static inline bool session_has_budgets(const struct session *s)
 {
-	return !s->cpu && (s->offload->conf->time_budget || s->offload->conf->loop_budget);
+	return !s->engine->judges_budgets && (s->offload->conf->time_budget || s->offload->conf->loop_budget);
 }
 
 static inline bool session_is_paced(const struct session *s)
@@ -225,7 +230,7 @@ struct session_parts {
 	unsigned device; /* its number (generation/served.h) */
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
-	struct rnic_plain_events *plain_events; /* cookies: number of the session */
+	struct cpu_threads *threads;
 };
 
 /** Events carry cookies: number of the session, and which of its queues (CQ of ring q, or its QP). Those of
@@ -239,8 +244,8 @@ enum {
 };
 
 /**
- * Makes the queues, arms every instance, and connects; only RECVs are still missing (session_post()), and to
- * wait until the NIC has begun (session_queues_started()), when the client has been answered. It is a session
+ * Makes what the session needs, arms every instance, and connects; only RECVs are still missing, and to wait
+ * until the NIC has begun (session_queues_started()), when the client has been answered. It is a session
  * of its own; or the next connection of @first if that is not NULL, whatever @id is, and has waited for the
  * NIC. On success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an
  * error of the device; errors of the device have been logged.
@@ -258,9 +263,6 @@ void session_destroy_qps(struct session *s);
 /** Of one that is SESSION_GONE. */
 void session_free(struct session *s);
 
-/** To the ledger: counters and limits, as they are now. */
-void session_note(struct session *s);
-
 /* ---- connections ---- */
 
 /** Number of the session, of whose connections @s is one. */
@@ -277,6 +279,17 @@ static inline bool session_is_first(const struct session *s)
 /** Each connection of a session, the first one first. */
 #define SESSION_CONNECTIONS(s, of) for (s = (of)->first; s; s = s->further)
 
+/** Requests that are over, of all connections. */
+static inline uint64_t session_done(const struct session *s)
+{
+	const struct session *c;
+	uint64_t done = 0;
+
+	SESSION_CONNECTIONS(c, s)
+	done += c->progress.done;
+	return done;
+}
+
 /** @s becomes the next connection of @first. */
 void session_join(struct session *s, struct session *first);
 /** To the ledger: so many have been accepted. One that was not does not end the session with the daemon. */
@@ -284,8 +297,5 @@ void session_note_connections(const struct session *first);
 
 /** False: the daemon before this one had more connections of that session. */
 bool session_is_whole(const struct session *first);
-
-/** Requests that are over, of all connections. */
-uint64_t session_done(const struct session *s);
 
 #endif

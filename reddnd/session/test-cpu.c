@@ -6,6 +6,7 @@
 #include "reddnd/session/count.h"
 #include "reddnd/session/cpu-replies.h"
 #include "reddnd/session/cpu-state.h"
+#include "reddnd/session/cpu-turn.h"
 #include "reddnd/session/cpu.h"
 
 #include <errno.h>
@@ -285,6 +286,7 @@ static struct session *begin(void)
 
 	assert_non_null(s);
 	*s = (struct session){.id = 1,
+		.engine = &engine_cpu,
 		.offload = &offload,
 		.tenant = &tenant,
 		.domain = tenant.domain,
@@ -320,7 +322,7 @@ static void expect(struct session *s, unsigned received, enum verdict_kind kind)
 {
 	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BROKEN);
 	expect_verdict(s, kind);
-	assert_int_equal(session_cpu_received(s), received);
+	assert_int_equal(session_cpu_received(s, UINT64_MAX), received);
 	assert_int_equal(taken, there);
 }
 

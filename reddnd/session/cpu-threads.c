@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/server/executor-thread.h"
+#include "reddnd/session/cpu-threads.h"
 
-#include "reddnd/session/cpu.h"
+#include "reddnd/session/cpu-turn.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -13,13 +14,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 /* EVENTS_EVERY: turns between two looks for events, which take a system call; YIELD_EVERY: turns in a row
  * that find nothing, before others may run; or one more than sessions are ready, if these are fewer. Without
  * that a client on the same CPU waits for its time slice, and its next request as well */
-enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, YIELD_EVERY = 16, MS = 1000 };
+enum { EVENTS_EVERY = 16, EVENTS_AT_ONCE = 256, YIELD_EVERY = 16, MS = 1000, DEFAULT_MAX = 4 };
 
 TAILQ_HEAD(sessions, session);
 
@@ -34,9 +36,8 @@ struct share {
 };
 
 /* All but .wanted is under the lock, which the thread holds in a turn. */
-struct executor_thread {
-	void (*changed)(void *arg, struct session *s);
-	void *arg;
+struct cpu_thread {
+	struct cpu_threads *of;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t free; /* nobody wants the lock any more */
@@ -55,9 +56,38 @@ struct executor_thread {
 	unsigned idle;           /* turns in a row that found nothing */
 };
 
+struct cpu_threads {
+	struct rnic_device *dev;
+	int (*call)(void *arg);
+	void *arg;
+	struct cpu_thread *threads[CPU_THREADS_MAX], *chosen;
+	unsigned nthreads, limit;
+	int fd; /* eventfd: of this process's loop */
+	sd_event_source *source;
+	pthread_mutex_t lock; /* of the next two */
+	struct sessions changed;
+	bool armed;
+};
+
+/* The event loop hears of it, and looks at all that have changed before it asks again */
+static void report_turn(struct cpu_threads *e, struct session *s)
+{
+	bool wake;
+
+	if (atomic_exchange(&s->executed.changed, true))
+		return;
+	pthread_mutex_lock(&e->lock);
+	TAILQ_INSERT_TAIL(&e->changed, s, executed.changed_link);
+	wake = e->armed;
+	e->armed = false;
+	pthread_mutex_unlock(&e->lock);
+	if (wake)
+		eventfd_write(e->fd, 1);
+}
+
 /* ---- of a thread, with its lock --------------------------------------------------------------- */
 
-static void set_ready(struct executor_thread *t, struct session *s)
+static void set_ready(struct cpu_thread *t, struct session *s)
 {
 	struct share *of = s->executed.share;
 
@@ -73,7 +103,7 @@ static void set_ready(struct executor_thread *t, struct session *s)
 	of->listed = true;
 }
 
-static void unlist(struct executor_thread *t, struct session *s)
+static void unlist(struct cpu_thread *t, struct session *s)
 {
 	struct share *of = s->executed.share;
 
@@ -91,7 +121,7 @@ static void unlist(struct executor_thread *t, struct session *s)
 }
 
 /* The next one of the tenant whose turn it is; NULL: all sleep */
-static struct session *next(struct executor_thread *t)
+static struct session *cpu_thread_next(struct cpu_thread *t)
 {
 	struct share *of = TAILQ_FIRST(&t->ready);
 	struct session *s;
@@ -105,7 +135,7 @@ static struct session *next(struct executor_thread *t)
 	return s;
 }
 
-static void take_events(struct executor_thread *t)
+static void take_events(struct cpu_thread *t)
 {
 	uint64_t number;
 	int r = 0;
@@ -127,7 +157,7 @@ static void take_events(struct executor_thread *t)
 	}
 }
 
-static void serve(struct executor_thread *t, struct session *s)
+static void cpu_thread_serve(struct cpu_thread *t, struct session *s)
 {
 	const enum session_cpu_turn turn = session_cpu_turn(s, clock_us());
 
@@ -146,11 +176,11 @@ static void serve(struct executor_thread *t, struct session *s)
 		break;
 	}
 	if (session_cpu_changed(s))
-		t->changed(t->arg, s);
+		report_turn(t->of, s);
 }
 
 /* Those that have rested. Returns us until the next one has; UINT64_MAX: none rests */
-static uint64_t end_rests(struct executor_thread *t)
+static uint64_t end_rests(struct cpu_thread *t)
 {
 	uint64_t now = TAILQ_EMPTY(&t->resting) ? 0 : clock_us(), first = UINT64_MAX;
 	struct session *s, *after;
@@ -167,7 +197,7 @@ static uint64_t end_rests(struct executor_thread *t)
 	return first;
 }
 
-static void sleep_for(struct executor_thread *t, uint64_t us)
+static void sleep_for(struct cpu_thread *t, uint64_t us)
 {
 	/* poll(2) ignores a negative descriptor */
 	struct pollfd fd[] = {
@@ -185,12 +215,12 @@ static void sleep_for(struct executor_thread *t, uint64_t us)
 }
 
 /* As good as all of them are */
-static bool is_idle(const struct executor_thread *t)
+static bool is_idle(const struct cpu_thread *t)
 {
 	return t->idle > t->nready || t->idle >= YIELD_EVERY;
 }
 
-static void yield(struct executor_thread *t)
+static void cpu_thread_yield(struct cpu_thread *t)
 {
 	t->idle = 0;
 	pthread_mutex_unlock(&t->lock);
@@ -198,9 +228,9 @@ static void yield(struct executor_thread *t)
 	pthread_mutex_lock(&t->lock);
 }
 
-static void *run(void *arg)
+static void *cpu_thread_run(void *arg)
 {
-	struct executor_thread *t = arg;
+	struct cpu_thread *t = arg;
 	struct session *s;
 
 	pthread_mutex_lock(&t->lock);
@@ -209,11 +239,11 @@ static void *run(void *arg)
 			pthread_cond_wait(&t->free, &t->lock);
 		if (++t->turns >= EVENTS_EVERY)
 			take_events(t);
-		s = next(t);
+		s = cpu_thread_next(t);
 		if (s)
-			serve(t, s);
+			cpu_thread_serve(t, s);
 		if (is_idle(t))
-			yield(t);
+			cpu_thread_yield(t);
 		if (!s || !TAILQ_EMPTY(&t->resting)) {
 			uint64_t us = end_rests(t);
 
@@ -227,13 +257,13 @@ static void *run(void *arg)
 
 /* ---- of the event loop ------------------------------------------------------------------------ */
 
-static void get(struct executor_thread *t)
+static void cpu_thread_get(struct cpu_thread *t)
 {
 	t->wanted++;
 	pthread_mutex_lock(&t->lock);
 }
 
-static void put(struct executor_thread *t)
+static void cpu_thread_put(struct cpu_thread *t)
 {
 	t->wanted--;
 	pthread_cond_signal(&t->free);
@@ -241,7 +271,7 @@ static void put(struct executor_thread *t)
 	eventfd_write(t->wake, 1);
 }
 
-static void release(struct executor_thread *t)
+static void cpu_thread_release(struct cpu_thread *t)
 {
 	rnic_plain_events_free(t->events);
 	if (t->wake >= 0)
@@ -252,7 +282,7 @@ static void release(struct executor_thread *t)
 }
 
 /* Signals are the event loop's */
-static int start(struct executor_thread *t)
+static int cpu_thread_start(struct cpu_thread *t)
 {
 	sigset_t all, before;
 	int r;
@@ -260,61 +290,49 @@ static int start(struct executor_thread *t)
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS); /* bus-guard.h */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&t->thread, NULL, run, t);
+	r = -pthread_create(&t->thread, NULL, cpu_thread_run, t);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r == 0)
 		pthread_setname_np(t->thread, "reddnd-executor");
 	return r;
 }
 
-int executor_thread_new(struct executor_thread **out, struct rnic_device *dev,
-	void (*changed)(void *arg, struct session *s), void *arg)
+static int cpu_thread_new(struct cpu_threads *e, struct cpu_thread **out)
 {
-	struct executor_thread *t = calloc(1, sizeof(*t));
+	struct cpu_thread *t = calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
 		return -ENOMEM;
-	t->changed = changed;
-	t->arg = arg;
+	t->of = e;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->free, NULL);
 	TAILQ_INIT(&t->ready);
 	TAILQ_INIT(&t->resting);
 	LIST_INIT(&t->shares);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = t->wake < 0 ? -errno : rnic_plain_events_new(&t->events, dev);
+	r = t->wake < 0 ? -errno : rnic_plain_events_new(&t->events, e->dev);
 	if (r == 0)
-		r = start(t);
+		r = cpu_thread_start(t);
 	if (r < 0) {
-		release(t);
+		cpu_thread_release(t);
 		return log_errno(r, "cannot start a thread that executes requests");
 	}
 	*out = t;
 	return 0;
 }
 
-void executor_thread_free(struct executor_thread *t)
+static void cpu_thread_free(struct cpu_thread *t)
 {
 	assert(t->nsessions == 0);
-	get(t);
+	cpu_thread_get(t);
 	t->ending = true;
-	put(t);
+	cpu_thread_put(t);
 	pthread_join(t->thread, NULL);
-	release(t);
+	cpu_thread_release(t);
 }
 
-struct rnic_plain_events *executor_thread_events(const struct executor_thread *t)
-{
-	return t->events;
-}
-
-unsigned executor_thread_sessions(const struct executor_thread *t)
-{
-	return t->nsessions;
-}
-
-static struct share *get_share(struct executor_thread *t, const struct tenant *tenant)
+static struct share *get_share(struct cpu_thread *t, const struct tenant *tenant)
 {
 	struct share *of;
 
@@ -330,9 +348,9 @@ static struct share *get_share(struct executor_thread *t, const struct tenant *t
 	return of;
 }
 
-int executor_thread_add(struct executor_thread *t, struct session *s)
+static int cpu_thread_add(struct cpu_thread *t, struct session *s)
 {
-	get(t);
+	cpu_thread_get(t);
 	s->executed.share = get_share(t, s->tenant);
 	if (s->executed.share) {
 		s->executed.share->sessions++;
@@ -341,15 +359,15 @@ int executor_thread_add(struct executor_thread *t, struct session *s)
 		t->nsessions++;
 		set_ready(t, s);
 	}
-	put(t);
+	cpu_thread_put(t);
 	return s->executed.share ? 0 : -ENOMEM;
 }
 
-void executor_thread_remove(struct executor_thread *t, struct session *s)
+static void cpu_thread_remove(struct cpu_thread *t, struct session *s)
 {
 	struct share *of = s->executed.share;
 
-	get(t);
+	cpu_thread_get(t);
 	unlist(t, s);
 	HASH_DELETE(by_thread, t->sessions, s);
 	t->nsessions--;
@@ -357,6 +375,139 @@ void executor_thread_remove(struct executor_thread *t, struct session *s)
 		LIST_REMOVE(of, all);
 		free(of);
 	}
-	put(t);
+	cpu_thread_put(t);
 	s->executed.thread = NULL;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static int on_changed(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct cpu_threads *e = arg;
+	eventfd_t count;
+
+	(void)source;
+	(void)revents;
+	eventfd_read(fd, &count);
+	return e->call(e->arg);
+}
+
+int cpu_threads_new(struct cpu_threads **out, sd_event *event, struct rnic_device *dev,
+	int (*wanted)(void *arg), void *arg)
+{
+	struct cpu_threads *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->dev = dev;
+	e->call = wanted;
+	e->arg = arg;
+	e->armed = true;
+	e->limit = 1;
+	TAILQ_INIT(&e->changed);
+	pthread_mutex_init(&e->lock, NULL);
+	*out = e;
+	e->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->fd < 0)
+		return log_errno(-errno, "cannot make an eventfd");
+	r = sd_event_add_io(event, &e->source, e->fd, EPOLLIN, on_changed, e);
+	if (r >= 0)
+		r = sd_event_source_set_exit_on_failure(e->source, 1);
+	return r < 0 ? log_errno(r, "cannot watch threads that execute requests") : 0;
+}
+
+void cpu_threads_free(struct cpu_threads *e)
+{
+	if (!e)
+		return;
+	for (unsigned i = 0; i < e->nthreads; i++)
+		cpu_thread_free(e->threads[i]);
+	sd_event_source_disable_unref(e->source);
+	if (e->fd >= 0)
+		close(e->fd);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+void cpu_threads_limit(struct cpu_threads *e, unsigned threads)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN) / 2;
+
+	e->limit = threads ? threads : cpus < 1 ? 1 : cpus > DEFAULT_MAX ? DEFAULT_MAX : (unsigned)cpus;
+	if (e->limit > CPU_THREADS_MAX)
+		e->limit = CPU_THREADS_MAX;
+}
+
+static struct cpu_thread *least_loaded(const struct cpu_threads *e)
+{
+	struct cpu_thread *t = NULL;
+
+	for (unsigned i = 0; i < e->nthreads; i++)
+		if (!t || e->threads[i]->nsessions < t->nsessions)
+			t = e->threads[i];
+	return t;
+}
+
+int cpu_threads_choose(struct cpu_threads *e, struct rnic_plain_events **events)
+{
+	struct cpu_thread *t;
+	int r = 0;
+
+	if (!e)
+		return 0;
+	t = least_loaded(e);
+	if ((!t || t->nsessions) && e->nthreads < e->limit) {
+		r = cpu_thread_new(e, &t);
+		if (r == 0)
+			e->threads[e->nthreads++] = t;
+		else if (e->nthreads)
+			r = 0;
+	}
+	t = least_loaded(e);
+	e->chosen = t;
+	if (t)
+		*events = t->events;
+	return t ? 0 : r;
+}
+
+int cpu_threads_add(struct cpu_threads *e, struct session *s)
+{
+	return cpu_thread_add(e->chosen, s);
+}
+
+void cpu_threads_remove(struct cpu_threads *e, struct session *s)
+{
+	if (!s->executed.thread)
+		return;
+	cpu_thread_remove(s->executed.thread, s);
+	pthread_mutex_lock(&e->lock);
+	if (s->executed.changed)
+		TAILQ_REMOVE(&e->changed, s, executed.changed_link);
+	s->executed.changed = false;
+	pthread_mutex_unlock(&e->lock);
+}
+
+struct session *cpu_threads_next(struct cpu_threads *e)
+{
+	struct session *s;
+
+	pthread_mutex_lock(&e->lock);
+	s = TAILQ_FIRST(&e->changed);
+	if (s) {
+		TAILQ_REMOVE(&e->changed, s, executed.changed_link);
+		s->executed.changed = false; /* before it is looked at */
+	}
+	pthread_mutex_unlock(&e->lock);
+	return s;
+}
+
+bool cpu_threads_arm(struct cpu_threads *e)
+{
+	bool armed;
+
+	pthread_mutex_lock(&e->lock);
+	armed = e->armed = TAILQ_EMPTY(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	return armed;
 }

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "reddnd/server/executors.h"
-#include "reddnd/session/cpu.h"
+#include "reddnd/session/cpu-threads.h"
+#include "reddnd/session/cpu-turn.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ struct rnic_plain_events {
 };
 
 static sd_event *event;
-static struct executors *e;
+static struct cpu_threads *e;
 static unsigned wanted;
 static struct tenant tenants[2];
 static atomic_uint last_of[2],
@@ -159,8 +159,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_true(sd_event_new(&event) >= 0);
-	assert_int_equal(executors_new(&e, event, NULL, on_wanted, NULL), 0);
-	executors_limit(e, 1);
+	assert_int_equal(cpu_threads_new(&e, event, NULL, on_wanted, NULL), 0);
+	cpu_threads_limit(e, 1);
 	event_loop = pthread_self();
 	wanted = 0;
 	in_a_row = 0;
@@ -171,7 +171,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	executors_free(e);
+	cpu_threads_free(e);
 	sd_event_unref(event);
 	return 0;
 }
@@ -181,8 +181,8 @@ static void begin(struct session *s, struct work *w, uint64_t id, unsigned tenan
 	struct rnic_plain_events *events;
 
 	*s = (struct session){.id = id, .offload = (const struct offload *)w, .tenant = &tenants[tenant]};
-	assert_int_equal(executors_choose(e, &events), 0);
-	assert_int_equal(executors_add(e, s), 0);
+	assert_int_equal(cpu_threads_choose(e, &events), 0);
+	assert_int_equal(cpu_threads_add(e, s), 0);
 }
 
 /* As dispatch does: the call, all that there is, and the next call asked for. Returns what was done */
@@ -192,13 +192,13 @@ static uint64_t collect(void)
 	uint64_t done = 0;
 
 	do {
-		while ((s = executors_next(e))) {
+		while ((s = cpu_threads_next(e))) {
 			uint64_t now = work_of(s)->done;
 
 			done += now - s->progress.done;
 			s->progress.done = now;
 		}
-	} while (!executors_arm(e));
+	} while (!cpu_threads_arm(e));
 	return done;
 }
 
@@ -230,9 +230,9 @@ static void test_counted(void **state)
 	collect_until((uint64_t)GOAL * SESSIONS);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		assert_int_equal(sessions[i].progress.done, GOAL);
-		executors_remove(e, &sessions[i]);
+		cpu_threads_remove(e, &sessions[i]);
 	}
-	assert_null(executors_next(e));
+	assert_null(cpu_threads_next(e));
 }
 
 /* One tenant has nine sessions, the other one: each has every other turn */
@@ -254,7 +254,7 @@ static void test_fair(void **state)
 		sched_yield();
 	both = false;
 	for (unsigned i = 0; i < SESSIONS; i++)
-		executors_remove(e, &sessions[i]);
+		cpu_threads_remove(e, &sessions[i]);
 	assert_in_range(in_a_row, 1, 2); /* two: the test had counted anew between two turns */
 	for (unsigned i = 0; i < MANY; i++)
 		assert_in_range(works[i].turns, GOAL / MANY / 2, UINT32_MAX);
@@ -275,12 +275,12 @@ static void test_removed(void **state)
 		begin(s, &works[1], 2 + i, 1);
 		if (i % 2)
 			collect();
-		executors_remove(e, s);
-		executors_remove(e, s);
+		cpu_threads_remove(e, s);
+		cpu_threads_remove(e, s);
 		memset(s, 0xff, sizeof(*s));
 		free(s);
 	}
-	executors_remove(e, &stays);
+	cpu_threads_remove(e, &stays);
 }
 
 static void wake(uint64_t id)
@@ -317,7 +317,7 @@ static void test_sleeps(void **state)
 	w.rests_to = 0;
 	wake(7); /* an event does not end the rest; but the thread looks */
 	collect_until(4);
-	executors_remove(e, &s);
+	cpu_threads_remove(e, &s);
 }
 
 static void await_yields(void)
@@ -351,7 +351,7 @@ static void test_yields(void **state)
 		sched_yield();
 	assert_int_equal(yields, before);
 	for (unsigned i = 0; i <= IDLE; i++)
-		executors_remove(e, &sessions[i]);
+		cpu_threads_remove(e, &sessions[i]);
 }
 
 /* The thread gets one error of a device that is gone, however often it sleeps and wakes up */
@@ -370,7 +370,7 @@ static void test_gone(void **state)
 		begin(&s, &w, 1, 0);
 		while (w.turns == before || errors == 0)
 			sched_yield();
-		executors_remove(e, &s);
+		cpu_threads_remove(e, &s);
 	}
 	assert_int_equal(errors, 1);
 	gone = false;

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The recycler arms instances again and posts RECVs, a section's slots at a time. What is over is in memory
+ * of the session, for whoever asks: a number, CQEs of replies, a log of their WQEs.
+ */
+#include "mlx5/barrier.h"
+#include "mlx5/wqe.h"
+#include "reddnd/generation/layouts.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/queues.h"
+
+#include <endian.h>
+#include <string.h>
+
+enum { RECYCLER_READS = 16 /* under way at a time */ };
+
+uint64_t session_recycled(const struct session *s)
+{
+	const uint8_t *at = s->queues.env.lanes.mem + s->queues.layout.recycling.progress;
+	uint64_t n = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+
+	barrier_from_device();
+	return le64toh(n);
+}
+
+uint8_t *session_recv_en(const struct session *s, unsigned section)
+{
+	return s->queues.env.recycler.ring + s->queues.layout.recycling.recv_en[section] * RNIC_WQEBB_BYTES +
+	       WQE_OPCODE;
+}
+
+/* ---- RECVs ---- */
+
+/* RECVs that the recycler alone would have enabled at most by now, but for the section that it is in */
+static uint64_t recycled_to(const struct session *s)
+{
+	return session_recycled(s) + s->queues.layout.slots - 1;
+}
+
+/* The recycler logs an outcome again when a lap more is over: it must have been read before that. Without
+ * limits nobody reads outcomes, and the recycler itself goes on. */
+static uint64_t recycled_postable(const struct session *s)
+{
+	uint64_t read_to = s->counters.read + s->queues.layout.slots - 1;
+
+	if (!session_is_paced(s))
+		return recycled_to(s);
+	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
+}
+
+/* The ledger has it before it is done: doing it again does no harm */
+static int enable_recvs(struct session *s, uint64_t to)
+{
+	struct master_qp *m = &s->domain->master;
+
+	if (s->slot)
+		__atomic_store_n(&s->slot->session.counters.posted, to, __ATOMIC_RELEASE);
+	return session_queues_are_starting(s) ? master_qp_post_recvs(m, s->queues.qp[0].qpn, (uint16_t)to)
+					      : master_qp_enable_recvs(m, s->queues.qp[0].qpn, (uint16_t)to);
+}
+
+static int recycled_post(struct session *s, uint64_t to)
+{
+	int r = 0;
+
+	if (s->pacing.unsettled && recycled_to(s) >= s->progress.posted) {
+		s->pacing.unsettled = false;
+		r = enable_recvs(s, s->progress.posted);
+	}
+	if (r < 0 || s->pacing.unsettled || to <= s->progress.posted)
+		return r;
+	r = enable_recvs(s, to);
+	if (r == 0)
+		s->progress.posted = to;
+	return r;
+}
+
+/*
+ * Turns each RECV_EN of the recycler into a NOP, or back: one byte, which the NIC reads before or after. The
+ * NIC may have read the old opcode for the section that it is in. So when pacing begins that section counts
+ * as posted, and recycled_post() posts it as soon as it can. When pacing ends, one RECV_EN may be missing;
+ * the one of the next section makes up for it. The recycler comes to that when the instances of the section
+ * that it waits for are over, so their RECVs must be posted: pacer_post() does, and what is unsettled is
+ * posted here.
+ */
+static void recycled_pace(struct session *s, bool paced)
+{
+	const unsigned slots = s->queues.layout.slots;
+
+	for (unsigned g = 0; g < chain_recycle_sections(slots); g++)
+		__atomic_store_n(
+			session_recv_en(s, g), paced ? WQE_OP_NOP : WQE_OP_RECV_EN, __ATOMIC_RELEASE);
+	if (!paced && s->pacing.unsettled)
+		recycled_post(s, s->progress.posted);
+	s->pacing.unsettled = paced && s->progress.posted;
+	if (s->pacing.unsettled)
+		s->progress.posted = recycled_to(s) + chain_recycle_together(slots);
+}
+
+static void recycled_listen(struct session *s)
+{
+	rnic_cq_seek(&s->recycler.reply_cq, s->progress.done);
+	rnic_cq_arm(&s->recycler.reply_cq, false);
+}
+
+static unsigned recycled_section(const struct session *s)
+{
+	return chain_recycle_together(s->queues.layout.slots);
+}
+
+/* ---- beginning ---- */
+
+static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
+{
+	if (plan->nwrites > LEDGER_WRITES || plan->reply_wqebbs > UINT16_MAX)
+		return;
+	r->reply_wqebbs = (uint16_t)plan->reply_wqebbs;
+	for (unsigned i = 0; i < plan->nwrites; i++)
+		r->writes[i] = (struct ledger_write){.wqebb = (uint16_t)plan->writes[i].wqebb,
+			.segments = plan->writes[i].nsge,
+			.conditional = plan->writes[i].conditional};
+	r->nwrites = (uint16_t)plan->nwrites;
+}
+
+/* For a daemon that does not have the program any more */
+static void record(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	struct ledger_recycler *r;
+
+	if (!s->slot)
+		return;
+	s->slot->session.recycled = true;
+	r = &s->slot->session.recycler;
+	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
+		.log = l->lanes_off + l->recycling.log,
+		.request_bytes = s->offload->img->arg_len,
+		.reply_bytes = s->offload->slot_need,
+		.wqes = (uint16_t)s->offload->outcome.wqes};
+	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
+	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
+	record_writes(r, &s->offload->outcome);
+}
+
+static int recycled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	struct queue_layout *l = &s->queues.layout;
+	const struct chain_template *t;
+	int r = session_queues_make(s, parts->arena, request);
+
+	if (r == 0)
+		r = layouts_template(s->offload, l, &t);
+	if (r < 0)
+		return r;
+	chain_template_write(t, s->offload->img, &s->queues.env, &l->recycling);
+	if (session_is_paced(s))
+		recycled_pace(s, true);
+	record(s);
+	r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
+	if (r == 0)
+		r = session_queues_start(s);
+	return r == 0 ? master_qp_post(&s->domain->master, s->recycler.qp.qpn, l->recycling.start) : r;
+}
+
+/* ---- requests that are over ---- */
+
+/* The NIC goes on meanwhile. The ring of RECVs is not the larger one: if its CQE is still there after that of
+ * the reply was read, both are of instance @n. */
+static void times_sample(struct session *s, uint64_t n)
+{
+	struct rnic_cqe reply, before, after;
+
+	if (rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &before) &&
+		rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)n, &reply) &&
+		rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &after) && after.timestamp == before.timestamp)
+		session_served(s, n, &reply);
+}
+
+/*
+ * The recycler counts the slots of a section at once; CQEs of replies, of which each instance has one, show
+ * the rest. When queue 0 fails it is flushed, and the recycler takes that for replies, to the end of the lap
+ * at most. Then the CQ still has the CQEs of the lap before (generation/queue-layout.c), and all from the
+ * first error on are errors.
+ */
+static uint64_t count_replies(const struct session *s)
+{
+	const uint64_t kept = session_recycled(s), two_laps = 2 * s->queues.layout.slots;
+	uint64_t done = s->progress.done;
+	struct rnic_cqe cqe;
+
+	if (kept > done && !(rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)kept - 1, &cqe) && cqe.error))
+		done = kept;
+	else if (kept > done + two_laps)
+		done = kept - two_laps;
+	while (rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)done, &cqe) && !cqe.error)
+		done++;
+	return done;
+}
+
+static void recycled_count(struct session *s)
+{
+	uint64_t n = s->progress.done, slots = s->queues.layout.slots, done = count_replies(s);
+
+	s->progress.done = done;
+	for (n = done > n + slots ? done - slots : n; n < done; n++)
+		times_sample(s, n);
+}
+
+/* From the log of the recycler once its section is armed again, or from the ring as long as the recycler
+ * cannot have begun with that section, because an instance of it is not over. It may be between the two. */
+static bool recycled_outcome(const struct session *s, uint64_t n, struct outcome *out)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	unsigned together = chain_recycle_together(l->slots);
+	uint64_t last = n / together * together + together - 1;
+	struct rnic_cqe cqe;
+
+	if (n < session_recycled(s)) {
+		*out = session_outcome_at(s, n, s->queues.env.lanes.mem + l->recycling.log);
+		return true;
+	}
+	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
+	barrier_from_device();
+	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
+}
+
+static int recycled_rearm(struct session *s, struct verdict *v)
+{
+	(void)v;
+	s->progress.armed = s->progress.done + s->queues.layout.slots;
+	return 0;
+}
+
+const struct session_engine engine_recycled = {
+	.kind = LEDGER_SESSION,
+	.is_silent = true,
+	.begin = recycled_begin,
+	.serve = session_queues_serve,
+	.postable = recycled_postable,
+	.post = recycled_post,
+	.pace = recycled_pace,
+	.listen = recycled_listen,
+	.section = recycled_section,
+	.count = recycled_count,
+	.iterations = session_queues_iterations,
+	.received = session_queues_received,
+	.outcome = recycled_outcome,
+	.rearm = recycled_rearm,
+	.settle = session_queues_settle,
+	.stop = session_queues_stop,
+	.free = session_queues_destroy,
+};

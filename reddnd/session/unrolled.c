@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/unrolled.h"
+
+#include "reddnd/generation/layouts.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/queues.h"
+
+#include <inttypes.h>
+
+/* ---- beginning ---- */
+
+/* Reserves the CQEs of its replies */
+static int charge_pool(struct session *s, const struct session_parts *parts)
+{
+	struct session_queues *q = &s->queues;
+	uint32_t cqes = layouts_reply_cqes(s->offload, q->layout.slots);
+	int r = cq_pool_charge(parts->cq_pool, cqes, s->offload->cq_alone, &q->pool_cq);
+
+	if (r < 0)
+		return r;
+	q->pool = parts->cq_pool;
+	q->pool_cqes = cqes;
+	if (s->slot)
+		s->slot->session.pool_cq = ledger_number(rnic_device_ledger(parts->dev), q->pool_cq->slot);
+	return 0;
+}
+
+static int unrolled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+{
+	const struct chain_image *img = s->offload->img;
+	int r = charge_pool(s, parts);
+
+	if (r == 0)
+		r = session_queues_make(s, parts->arena, request);
+	if (r < 0)
+		return r;
+	for (unsigned slot = 0; slot < s->queues.layout.slots; slot++)
+		chain_format_recv(img, &s->queues.env, slot);
+	while (s->progress.armed < s->queues.layout.slots)
+		chain_arm(img, &s->queues.env, s->progress.armed++);
+	s->progress.again = s->progress.armed;
+	return session_queues_start(s);
+}
+
+/* ---- RECVs ---- */
+
+static uint64_t unrolled_postable(const struct session *s)
+{
+	return s->progress.armed - 1;
+}
+
+static int unrolled_post(struct session *s, uint64_t to)
+{
+	if (to <= s->progress.posted)
+		return 0;
+	rnic_qp_post_recvs(&s->queues.qp[0], (uint32_t)to);
+	s->progress.posted = to;
+	return 0;
+}
+
+static void unrolled_pace(struct session *s, bool paced)
+{
+	(void)s;
+	(void)paced;
+}
+
+/* ---- requests that are over ---- */
+
+/* The index of the last WQE of the reply of instance @n */
+static uint16_t last_index(const struct session *s, uint64_t n)
+{
+	const struct chain_image *img = s->offload->img;
+
+	return (uint16_t)(chain_end_index(img, &s->queues.env, 0, n) - s->queues.tail);
+}
+
+/* Two laps of a ring have different indices, so the last one is not mistaken for the next */
+static bool was_counted(const struct session *s, uint16_t index)
+{
+	for (uint64_t n = s->progress.done; n > 0 && n + s->queues.layout.slots > s->progress.done;)
+		if (last_index(s, --n) == index)
+			return true;
+	return false;
+}
+
+/* The ledger has it before the room of the CQE is given back to the device: the next daemon finds each CQE
+ * that is not counted there */
+static void count_one(struct session *s)
+{
+	s->progress.done++;
+	if (s->slot)
+		__atomic_store_n(&s->slot->session.counters.done, s->progress.done, __ATOMIC_RELEASE);
+}
+
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
+{
+	uint16_t last = last_index(s, s->progress.done);
+
+	if (cqe->error) {
+		session_fault(s, 0, cqe, v);
+		return 1;
+	}
+	if (s->resuming && was_counted(s, cqe->index))
+		return 0;
+	if (cqe->index != last) {
+		verdict_set(
+			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
+		return 1;
+	}
+	session_served(s, s->progress.done, cqe);
+	count_one(s);
+	return 0;
+}
+
+/* session_completed() has counted them */
+static void unrolled_count(struct session *s)
+{
+	(void)s;
+}
+
+static bool unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
+{
+	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
+	return true;
+}
+
+/* Arms the instances before number @to */
+static void arm(struct session *s, uint64_t to)
+{
+	struct session_progress *p = &s->progress;
+
+	while (p->armed < to && p->armed < p->again)
+		chain_arm(s->offload->img, &s->queues.env, p->armed++);
+	if (p->armed < to)
+		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
+	p->armed = to;
+}
+
+/* Whether the request of instance @n was as long as it must be */
+static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
+{
+	uint32_t len = s->offload->img->arg_len;
+	struct rnic_cqe cqe;
+
+	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length == len)
+		return true;
+	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
+	return false;
+}
+
+static int unrolled_rearm(struct session *s, struct verdict *v)
+{
+	uint64_t slots = s->queues.layout.slots, to = s->progress.armed;
+
+	while (to < s->progress.done + slots && had_its_length(s, to - slots, v))
+		to++;
+	arm(s, to);
+	return to < s->progress.done + slots;
+}
+
+static void unrolled_free(struct session *s)
+{
+	session_queues_destroy(s);
+	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
+}
+
+const struct session_engine engine_unrolled = {
+	.kind = LEDGER_SESSION,
+	.begin = unrolled_begin,
+	.serve = session_queues_serve,
+	.postable = unrolled_postable,
+	.post = unrolled_post,
+	.pace = unrolled_pace,
+	.count = unrolled_count,
+	.iterations = session_queues_iterations,
+	.received = session_queues_received,
+	.outcome = unrolled_outcome,
+	.rearm = unrolled_rearm,
+	.settle = session_queues_settle,
+	.stop = session_queues_stop,
+	.free = unrolled_free,
+};
