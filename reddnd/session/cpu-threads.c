@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/cpu-threads.h"
 
-#include "reddnd/session/cpu-turn.h"
+#include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"

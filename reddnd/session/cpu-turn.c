@@ -1,19 +1,227 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/session/cpu-turn.h"
-
-#include "reddnd/session/cpu-completions.h"
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
 #include "reddnd/session/cpu-counters.h"
-#include "reddnd/session/cpu-replies.h"
-#include "reddnd/session/cpu-state.h"
+#include "reddnd/session/cpu-internal.h"
 #include "reddnd/util/bus-guard.h"
+#include "util/clock.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-	LINE = 64,        /* of the cache */
-	AWAKE_MIN_US = 2, /* if polling has found nothing again and again */
+	LINE = 64,              /* of the cache */
+	TURN_COMPLETIONS = 256, /* of a client that floods */
+	AWAKE_MIN_US = 2,       /* if polling has found nothing again and again */
 };
+
+/* ---- completions ------------------------------------------------------------------------------ */
+
+/* The WQEBB of the reply queue that failed, from the tag of a send and its syndrome. A message may be two of
+ * them, of which the last one needs a RECV */
+static uint32_t failed_wqebb(uint32_t tag, uint8_t syndrome)
+{
+	return syndrome == CQE_SYND_RNR_RETRY ? tag >> 16 : tag & 0xffff;
+}
+
+/* What a request lacks is zero, and it is answered like that, as by a NIC; then the session ends. A longer
+ * one has failed */
+static void take_request(struct session *s, const struct rnic_plain_completion *c, uint64_t number)
+{
+	uint32_t len = s->offload->img->arg_len;
+
+	if (c->bytes == len)
+		return;
+	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
+	cpu_counters_spoil(s->cpu->kept);
+	if (s->cpu->is_short || s->cpu->faulted)
+		return;
+	s->cpu->is_short = true;
+	s->cpu->short_one = number;
+	verdict_set(&s->cpu->verdict, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u",
+		number, c->bytes, len);
+}
+
+/* The same words as for a NIC (queues.c). A request that was wrong before has the last word; a short one is
+ * still executed, so what fails may be before it, unless that is only flushed */
+static void judge(const struct session *s, const struct rnic_plain_completion *c)
+{
+	struct verdict *v = &s->cpu->verdict;
+	const struct rnic_cqe cqe = {.syndrome = c->syndrome, .vendor = c->vendor};
+	const struct offload *o = s->offload;
+	const char *syndrome = rnic_syndrome_text(c->syndrome);
+
+	if (s->cpu->faulted || (s->cpu->is_short && c->syndrome == CQE_SYND_FLUSH))
+		return;
+	if (c->syndrome == CQE_SYND_FLUSH)
+		verdict_set(v, VERDICT_QUEUE, true,
+			"a queue failed, though no step of it did: the NIC ended it, or the client broke a "
+			"rule (%s, %#x)",
+			syndrome, c->vendor);
+	else if (c->receive && c->syndrome == CQE_SYND_LOCAL_LENGTH)
+		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
+			o->img->arg_len, syndrome, c->vendor);
+	else if (c->receive)
+		verdict_set(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)", syndrome,
+			c->vendor);
+	else
+		verdict_of_step(v, o->program, o->conf->path, 0, failed_wqebb(c->tag, c->syndrome), &cqe);
+	v->syndrome = c->syndrome;
+	v->vendor = c->vendor;
+}
+
+/* What flushed the queue may be behind what is flushed */
+static struct rnic_plain_completion find_cause(
+	struct session_cpu *c, const struct rnic_plain_completion *some, int n)
+{
+	struct rnic_plain_completion cause = {.syndrome = CQE_SYND_FLUSH}, more[RNIC_PLAIN_BATCH];
+
+	for (; n > 0; some = more, n = rnic_plain_poll(c->queue, more))
+		for (int i = 0; i < n; i++)
+			if (some[i].syndrome && cause.syndrome == CQE_SYND_FLUSH)
+				cause = some[i];
+	return cause;
+}
+
+/* Numbers have 32 bits. Those of a daemon before this one are not to be relied on. Returns what is done then
+ */
+static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uint32_t number, uint64_t now_ns)
+{
+	uint64_t end = n + (uint32_t)(number - (uint32_t)n);
+
+	for (; n < end && n < received; n++)
+		s->cpu->times[cpu_slot(s, n)] = now_ns - s->cpu->times[cpu_slot(s, n)];
+	return n;
+}
+
+/* The ledger has it before the event loop sees it, and before the device may write other CQEs there. If the
+ * session has a verdict, the next daemon could not find the CQE that it comes from */
+static void publish(struct session_cpu *c, uint64_t received, uint64_t done, bool good)
+{
+	if (good)
+		cpu_counters_taken(c->kept, received, done, rnic_plain_taken(c->queue));
+	else
+		cpu_counters_spoil(c->kept);
+	if (received != c->received)
+		c->received = received;
+	if (done != c->done)
+		c->done = done;
+	rnic_plain_release(c->queue);
+}
+
+/* False: a verdict */
+static bool take_some(struct session *s, struct rnic_plain_completion *some, int n)
+{
+	uint64_t received = s->cpu->received, done = s->cpu->done, now_ns = clock_ns();
+	bool good = true;
+
+	for (int i = 0; i < n && good; i++) {
+		if (some[i].syndrome) {
+			struct rnic_plain_completion cause = find_cause(s->cpu, some + i, n - i);
+
+			judge(s, &cause);
+			good = false;
+		} else if (some[i].receive && some[i].bytes > s->offload->img->arg_len) {
+			/* The RECV has no more room, so a device that keeps to verbs has reported an error */
+			const struct rnic_plain_completion cause = {
+				.receive = true, .syndrome = CQE_SYND_LOCAL_LENGTH};
+
+			judge(s, &cause);
+			good = false;
+		} else if (!some[i].receive) {
+			done = count_done(s, received, done, some[i].number, now_ns);
+		} else {
+			take_request(s, &some[i], received);
+			s->cpu->times[cpu_slot(s, received++)] = now_ns;
+		}
+	}
+	publish(s->cpu, received, done, good);
+	return good;
+}
+
+int session_cpu_take(struct session *s)
+{
+	struct rnic_plain_completion some[RNIC_PLAIN_BATCH];
+
+	for (unsigned taken = 0; taken < TURN_COMPLETIONS;) {
+		int n = rnic_plain_poll(s->cpu->queue, some);
+
+		if (n == 0)
+			return taken > 0;
+		if (n < 0)
+			some[0] = (struct rnic_plain_completion){.syndrome = CQE_SYND_FLUSH};
+		if (!take_some(s, some, n < 0 ? 1 : n))
+			return -1;
+		if (n < RNIC_PLAIN_BATCH)
+			return 1;
+		taken += (unsigned)n;
+	}
+	return 1;
+}
+
+/* ---- replies ---------------------------------------------------------------------------------- */
+
+/* @m, number @i of its request, without its immediate, and then that */
+static int send_number(struct session *s, uint64_t n, unsigned i, struct rnic_plain_send *m)
+{
+	struct session_cpu *c = s->cpu;
+	struct rnic_plain_send number = *m;
+	int r;
+
+	number.opcode = WQE_OP_SEND;
+	number.off = cpu_reply_at(s, n) + c->layout.data_size + 4ull * i;
+	number.len = sizeof(number.imm);
+	number.more_len = 0;
+	wqe_put32(rnic_plain_memory(c->queue) + number.off, m->imm);
+	m->opcode = WQE_OP_WRITE;
+	m->solicited = false;
+	r = rnic_plain_send(c->queue, m);
+	return r == 0 ? rnic_plain_send(c->queue, &number) : r;
+}
+
+/* A WRITE and the WRITE with an immediate after it, beside each other in the slot: as one they do the same,
+ * as the client looks at neither before it has the immediate */
+static bool are_one(const struct executor_message *a, const struct executor_message *b)
+{
+	return a->opcode == WQE_OP_WRITE && b->opcode == WQE_OP_WRITE_IMM && a->len && b->len &&
+	       (a->slot_at + a->len == b->slot_at || b->slot_at + b->len == a->slot_at);
+}
+
+/* Adds the messages of request @n, which was just executed. 0 or -errno */
+static int send_replies(struct session *s, uint64_t n)
+{
+	const struct chain_env *env = &s->queues.env;
+	const uint64_t at = cpu_reply_at(s, n), slot = env->slot_addr + n % env->slot_count * env->slot_size;
+	const struct executor_message *m;
+	unsigned count, i = 0;
+	int r = 0;
+
+	m = executor_messages(s->cpu->executor, &count);
+	while (i < count && r == 0) {
+		const bool pair = i + 1 < count && are_one(&m[i], &m[i + 1]);
+		const struct executor_message *low = &m[i], *high = &m[i + pair], *last = high;
+		struct rnic_plain_send send = {.tag = m[i].wqebb | last->wqebb << 16, .rkey = env->slot_rkey};
+
+		if (high->slot_at < low->slot_at) {
+			low = high;
+			high = &m[i];
+		}
+		send.opcode = last->opcode;
+		send.solicited = last->solicited;
+		send.imm = last->imm;
+		send.off = at + low->from;
+		send.len = low->len;
+		send.remote = slot + low->slot_at;
+		send.more_off = at + high->from;
+		send.more_len = pair ? high->len : 0;
+		r = s->sends && last->opcode == WQE_OP_WRITE_IMM ? send_number(s, n, i, &send)
+								 : rnic_plain_send(s->cpu->queue, &send);
+		i += 1u + pair;
+	}
+	return r;
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
 
 /* The part of the request that is left, or as much of it as the turn allows */
 static enum executor_result run(struct session_cpu *c)
@@ -123,7 +331,7 @@ static int finish(struct session *s)
 	c->running = false;
 	c->looped += executor_iterations(c->executor);
 	*cpu_outcome_at(s, n) = out.bytes << 1 | out.hit;
-	r = cpu_replies_send(s, n);
+	r = send_replies(s, n);
 	cpu_counters_finished(c->kept, c->begun, rnic_plain_added(c->queue));
 	return r;
 }
@@ -252,7 +460,7 @@ static enum session_cpu_turn fall_asleep(struct session *s)
 	if (rnic_plain_arm(c->queue) < 0)
 		return SESSION_CPU_BUSY;
 	/* what came before that raises no event */
-	taken = cpu_completions_take(s);
+	taken = session_cpu_take(s);
 	if (taken < 0)
 		return end_broken(c);
 	if (taken)
@@ -268,7 +476,7 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now)
 	struct session_cpu *c = s->cpu;
 	uint64_t allowed = 0;
 	bool good;
-	int taken = cpu_completions_take(s);
+	int taken = session_cpu_take(s);
 
 	if (taken < 0 || is_over(c))
 		return end_broken(c);

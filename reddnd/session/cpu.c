@@ -2,9 +2,8 @@
 #include "reddnd/session/cpu.h"
 
 #include "reddnd/session/count.h"
-#include "reddnd/session/cpu-completions.h"
 #include "reddnd/session/cpu-counters.h"
-#include "reddnd/session/cpu-state.h"
+#include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/cpu-threads.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/util/log.h"
@@ -236,7 +235,7 @@ void session_cpu_settle(struct session *s)
 	int r = !c->broken;
 
 	while (r > 0)
-		r = cpu_completions_take(s);
+		r = session_cpu_take(s);
 	if (c->faulted || c->is_short || (r < 0 && c->verdict.syndrome != CQE_SYND_FLUSH))
 		c->broken = true;
 }

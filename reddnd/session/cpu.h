@@ -4,7 +4,7 @@
  * The client sees the same as from a NIC: the same reply, the same immediates, the same order.
  *
  * In place of instances there are RECVs and room for replies. A request is taken, executed for at most so
- * many work requests in a turn (cpu-turn.h), and its messages are sent; it is done when the last of these has
+ * many work requests in a turn (cpu-turn.c), and its messages are sent; it is done when the last of these has
  * completed. Threads (cpu-threads.h) take the turns of all sessions.
  *
  * Thread rules: one thread, that of the event loop, which has everything of the session but its turns; begin,

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/cpu-threads.h"
-#include "reddnd/session/cpu-turn.h"
 
 #include <errno.h>
 #include <pthread.h>

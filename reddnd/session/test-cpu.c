@@ -4,9 +4,7 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"
-#include "reddnd/session/cpu-replies.h"
-#include "reddnd/session/cpu-state.h"
-#include "reddnd/session/cpu-turn.h"
+#include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/cpu.h"
 
 #include <errno.h>
@@ -17,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { SLOTS = 64, DEPTH = 16, BYTES = 24, BATCH = (SLOTS - DEPTH) / 2 };
+enum { SLOTS = 64, DEPTH = 16, SLOT_BYTES = 64, BYTES = 24, BATCH = (SLOTS - DEPTH) / 2 };
 
 static struct rnic_plain_completion queue[8 * RNIC_PLAIN_BATCH];
 static unsigned there, taken;
@@ -59,7 +57,8 @@ uint64_t __wrap_executor_iterations(const struct executor *x);
 const uint8_t *__wrap_executor_replies(const struct executor *x);
 const struct executor_fault *__wrap_executor_fault(const struct executor *x);
 struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_t *ring, unsigned slot);
-int __wrap_cpu_replies_send(struct session *s, uint64_t n);
+const struct executor_message *__wrap_executor_messages(const struct executor *x, unsigned *n);
+int __wrap_rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *m);
 
 /* cmocka has handlers of its own for signals */
 int __wrap_bus_guard(void (*work)(void *arg), void *arg)
@@ -261,10 +260,19 @@ struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_
 	return (struct outcome){0};
 }
 
-int __wrap_cpu_replies_send(struct session *s, uint64_t n)
+const struct executor_message *__wrap_executor_messages(const struct executor *x, unsigned *n)
 {
-	(void)s;
-	assert_int_equal(n, replies);
+	static const struct executor_message m = {.opcode = WQE_OP_WRITE_IMM, .len = BYTES};
+
+	(void)x;
+	*n = 1;
+	return &m;
+}
+
+int __wrap_rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *m)
+{
+	(void)q;
+	assert_int_equal(m->remote, replies % DEPTH * SLOT_BYTES);
 	replies++;
 	return 0;
 }
@@ -282,7 +290,7 @@ static struct session *begin(void)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	const struct session_parts parts = {0};
-	const struct request request = {.depth = DEPTH, .slot_size = 64};
+	const struct request request = {.depth = DEPTH, .slot_size = SLOT_BYTES};
 
 	assert_non_null(s);
 	*s = (struct session){.id = 1,

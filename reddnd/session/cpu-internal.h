@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cpu-state.h - the state of a session whose requests the CPU executes, and its memory. Private to cpu*.c.
+ * cpu-internal.h - the state of a session whose requests this process executes (cpu.h), its memory, and its
+ * turns. All that a turn does is bounded, so that sessions of many clients can take turns. Private to cpu*.c.
+ *
+ * Thread rules: turns are taken by one thread, which executes requests; one at a time.
  */
-#ifndef SESSION_CPU_STATE_H
-#define SESSION_CPU_STATE_H
+#ifndef SESSION_CPU_INTERNAL_H
+#define SESSION_CPU_INTERNAL_H
 
 #include "reddnd/executor/executor.h"
 #include "reddnd/generation/layouts.h"
@@ -93,5 +96,27 @@ static inline uint64_t *cpu_outcome_at(const struct session *s, uint64_t n)
 
 	return (uint64_t *)(rnic_plain_memory(s->cpu->queue) + at) + cpu_slot(s, n);
 }
+
+/* ---- turns ---- */
+
+enum session_cpu_turn {
+	SESSION_CPU_BUSY,    /* there was something to do, and may be more */
+	SESSION_CPU_IDLE,    /* there was nothing to do, and soon may be */
+	SESSION_CPU_RESTING, /* a loop has reached its rate: session_cpu_resting() */
+	SESSION_CPU_ASLEEP,  /* an event comes when there is something to do */
+	SESSION_CPU_BROKEN,  /* with a verdict; no turn more */
+};
+
+/** Takes completions, some hundred at most: counts requests that have come and those that are done. 0: there
+ * are no more for now; 1: there may be; -1: a verdict. After the last turn it is the event loop that calls.
+ */
+int session_cpu_take(struct session *s);
+/** Takes completions, and executes what there is, up to the limit of a turn. */
+enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us);
+/** Microseconds until a session that rests goes on; 0: now. */
+uint64_t session_cpu_resting(const struct session *s, uint64_t now_us);
+/** True once after each turn that the event loop has to look at: there is a verdict or a note, or RECVs are
+ * to be posted, or the session falls asleep and what is done has not been counted. */
+bool session_cpu_changed(struct session *s);
 
 #endif
