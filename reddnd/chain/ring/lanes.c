@@ -52,7 +52,7 @@ struct plan {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void *more(struct plan *p, void *array, unsigned n, unsigned *room, size_t size)
+void *lanes_more(bool *nomem, void *array, unsigned n, unsigned *room, size_t size)
 {
 	unsigned want = *room ? 2 * *room : 64;
 	void *a;
@@ -61,7 +61,7 @@ static void *more(struct plan *p, void *array, unsigned n, unsigned *room, size_
 		return array;
 	a = realloc(array, want * size);
 	if (!a) {
-		p->nomem = true;
+		*nomem = true;
 		return array;
 	}
 	*room = want;
@@ -73,7 +73,7 @@ static uint32_t put_bytes(struct plan *p, struct bytes *to, uint64_t value, unsi
 	uint32_t at = to->n;
 
 	for (unsigned i = 0; i < n; i++) {
-		to->v = more(p, to->v, to->n, &to->room, 1);
+		to->v = lanes_more(&p->nomem, to->v, to->n, &to->room, 1);
 		if (!p->nomem)
 			to->v[to->n++] = (uint8_t)(value >> 8 * i);
 	}
@@ -96,7 +96,7 @@ static unsigned lane_of(struct plan *p, const struct lane_field *f)
 	for (unsigned i = p->nlanes; i-- > 0;)
 		if (is_lane_of(&p->lanes[i], &want))
 			return i;
-	p->lanes = more(p, p->lanes, p->nlanes, &p->lanes_room, sizeof(*p->lanes));
+	p->lanes = lanes_more(&p->nomem, p->lanes, p->nlanes, &p->lanes_room, sizeof(*p->lanes));
 	if (p->nomem)
 		return 0;
 	p->lanes[p->nlanes] = want;
@@ -111,7 +111,7 @@ static uint32_t put_copy(struct plan *p, const struct lane_field *f)
 	if (f->fixed)
 		return put_bytes(p, &p->fixed, f->value, f->bytes);
 	copy.lane = lane_of(p, f);
-	p->copies = more(p, p->copies, p->ncopies, &p->copies_room, sizeof(*p->copies));
+	p->copies = lanes_more(&p->nomem, p->copies, p->ncopies, &p->copies_room, sizeof(*p->copies));
 	if (!p->nomem)
 		p->copies[p->ncopies++] = copy;
 	return put_bytes(p, &p->copied, f->value >> 8 * f->above, f->bytes);
@@ -122,7 +122,7 @@ static struct lane_move *new_move(struct plan *p, unsigned section, uint32_t at)
 	struct lane_moves *m = &p->l->moves[section];
 	struct lane_sge *sge = calloc(p->max_sge, sizeof(*sge));
 
-	m->v = more(p, m->v, m->n, &m->room, sizeof(*m->v));
+	m->v = lanes_more(&p->nomem, m->v, m->n, &m->room, sizeof(*m->v));
 	p->nomem |= !sge;
 	if (p->nomem) {
 		free(sge);
@@ -238,7 +238,7 @@ static const struct block *block_of(struct plan *p, const struct lane_field *f)
 	for (unsigned i = 0; i < p->nblocks; i++)
 		if (is_same(&p->blocks[i].like, f))
 			return &p->blocks[i];
-	p->blocks = more(p, p->blocks, p->nblocks, &p->blocks_room, sizeof(*p->blocks));
+	p->blocks = lanes_more(&p->nomem, p->blocks, p->nblocks, &p->blocks_room, sizeof(*p->blocks));
 	if (p->nomem)
 		return NULL;
 	b = &p->blocks[p->nblocks++];

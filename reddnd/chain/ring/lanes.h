@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lanes.h - private to lap*.c: the numbers that a lap refreshes, and the work requests that do so.
+ * lanes.h - private to lap.c: the numbers that a lap refreshes, and the work requests that do so.
  *
  * A *lane* is a little-endian number inside one 64-bit word; a masked FETCH_ADD per word moves its lanes on.
  * Equal numbers have one lane, wherever they are. WRITEs gather bytes of lanes into *copies*, beside each
@@ -14,6 +14,7 @@
 #include "reddnd/chain/ring/lap.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct lane_field {
@@ -59,5 +60,8 @@ struct lanes {
 /** Plans for @n fields, at most @max_sge data segments per READ or WRITE. 0 or -ENOMEM. */
 int lanes_plan(struct lanes *l, const struct lane_field *fields, unsigned n, unsigned max_sge);
 void lanes_free(struct lanes *l);
+
+/** Room for one more of @n elements of @size: the array, which may have moved. Without memory sets @nomem. */
+void *lanes_more(bool *nomem, void *array, unsigned n, unsigned *room, size_t size);
 
 #endif
