@@ -2,15 +2,125 @@
 #include "reddnd/generation/layouts.h"
 
 #include "reddnd/executor/executor.h"
-#include "reddnd/generation/image-hash.h"
 #include "reddnd/generation/loop-size.h"
+#include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/wrong.h"
+#include "reddnd/program/program.h"
 #include "reddnd/rnic/cq-pool.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <xxhash.h>
+
+/* ---- whether two daemons write the same instances ---- */
+
+/* Each part is hashed with what came before as its seed, after its length */
+static void hash_bytes(uint64_t *h, const void *bytes, size_t size)
+{
+	*h = XXH3_64bits_withSeed(&size, sizeof(size), *h);
+	*h = XXH3_64bits_withSeed(bytes, size, *h);
+}
+
+/* By value: structures have padding */
+static void hash_number(uint64_t *h, uint64_t v)
+{
+	hash_bytes(h, &v, sizeof(v));
+}
+
+static void hash_queue(uint64_t *h, const struct chain_queue *q)
+{
+	hash_bytes(h, q->wqes, (size_t)q->wqebbs * CHAIN_WQEBB);
+	hash_bytes(h, q->starts, q->wqebbs);
+	hash_number(h, q->head_wqebbs);
+	hash_number(h, q->cqes);
+}
+
+static void hash_reloc(uint64_t *h, const struct chain_reloc *r)
+{
+	hash_number(h, (uint64_t)r->kind << 24 | (uint64_t)r->where << 16 | (uint64_t)r->sym << 8 | r->index);
+	hash_number(h, r->offset);
+	hash_number(h, (uint64_t)r->addend);
+}
+
+static void hash_recv(uint64_t *h, const struct chain_recv_sge *s)
+{
+	hash_number(h, (uint64_t)s->sym << 24 | (uint64_t)s->index << 16 | s->len);
+	hash_number(h, s->offset);
+}
+
+static void hash_restore(uint64_t *h, const struct chain_restore *r)
+{
+	hash_number(h, (uint64_t)r->sym << 8 | r->index);
+	hash_number(h, (uint64_t)r->offset << 32 | r->len);
+}
+
+static void hash_image(uint64_t *h, const struct chain_image *img)
+{
+	hash_number(h, img->nqueues);
+	for (unsigned q = 0; q < img->nqueues; q++)
+		hash_queue(h, &img->queue[q]);
+	for (unsigned i = 0; i < img->nrelocs; i++)
+		hash_reloc(h, &img->relocs[i]);
+	for (unsigned i = 0; i < img->nrecv; i++)
+		hash_recv(h, &img->recv[i]);
+	for (unsigned i = 0; i < img->nrestores; i++)
+		hash_restore(h, &img->restores[i]);
+	hash_bytes(h, img->scratch_init, img->scratch_size);
+	hash_bytes(h, img->region_bits, sizeof(img->region_bits));
+	hash_number(h, img->nregions);
+	hash_number(h, img->arg_len);
+	hash_number(h, img->pad_wqebbs);
+}
+
+static void hash_qp(uint64_t *h, const struct queue_layout_qp *q)
+{
+	const uint64_t all[] = {q->cqes_off, q->cq_db_off, q->cq_log_size, q->wq_off, q->qp_db_off,
+		q->ring_off, q->ring_wqebbs};
+
+	hash_bytes(h, all, sizeof(all));
+}
+
+static void hash_layout(uint64_t *h, const struct queue_layout *l)
+{
+	const uint64_t all[] = {l->slots, l->rq_stride, l->recycled, l->scratch_off, l->lanes_off,
+		l->code_off, l->code_size, l->size, l->recycling.start, l->recycling.recvs,
+		l->recycling.ring_wqebbs, l->recycling.lanes, l->recycling.progress, l->recycling.log,
+		l->loop.lanes_off, l->loop.scratch_off, l->loop.shared_off};
+
+	hash_bytes(h, all, sizeof(all));
+	hash_bytes(h, l->recycling.recv_en, sizeof(l->recycling.recv_en));
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
+		hash_qp(h, &l->queue[q]);
+	hash_qp(h, &l->recycler);
+	hash_qp(h, &l->replies);
+	hash_qp(h, &l->loop.queue);
+	hash_qp(h, &l->loop.credits);
+}
+
+/* What credits of a loop without a bound are counted by; its ring stays as it was written */
+static void hash_loop(uint64_t *h, const struct chain_loop_info *l)
+{
+	hash_number(h, l->iterations);
+	hash_number(h, l->lap.wqes);
+	hash_number(h, l->progress);
+}
+
+/* Of all that instances of @p, in queues laid out as @l, are written and read by. A session goes on under
+ * another daemon only if both have the same. Not 0. */
+static uint64_t image_hash(const struct program *p, const struct queue_layout *l)
+{
+	uint64_t h = 0;
+
+	hash_image(&h, p->image);
+	hash_layout(&h, l);
+	if (p->loop)
+		hash_loop(&h, &p->loop_info);
+	return h ? h : 1;
+}
+
+/* ---- layouts ---- */
 
 enum { LAYOUTS = 17 };
 /* Of a session whose requests the CPU executes. The event loop posts RECVs again in half of those slots that

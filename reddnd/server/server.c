@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/server.h"
 
-#include "reddnd/server/reload.h"
+#include "reddnd/catalog/catalog.h"
 #include "reddnd/server/report.h"
 #include "reddnd/server/server-state.h"
 #include "reddnd/util/log.h"
@@ -9,11 +9,58 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sysexits.h>
 #include <unistd.h>
+
+/* ---- what a reload cannot change ---- */
+
+static bool is_same_address(const struct catalog_listen *a, const struct catalog_listen *b)
+{
+	return a->port == b->port && strcmp(a->address, b->address) == 0;
+}
+
+static bool is_same_listen(const struct catalog *a, const struct catalog *b)
+{
+	bool same = a->nlisten == b->nlisten;
+
+	for (unsigned i = 0; i < a->nlisten && same; i++)
+		same = is_same_address(&a->listen[i], &b->listen[i]);
+	return same;
+}
+
+static bool is_same_device(const struct catalog *a, const struct catalog *b)
+{
+	bool same = a->all_devices == b->all_devices && a->ndevices == b->ndevices;
+
+	for (unsigned i = 0; i < a->ndevices && same; i++)
+		same = strcmp(a->devices[i], b->devices[i]) == 0;
+	return same;
+}
+
+/* The name of a setting that sessions depend on and that differs in @next; NULL: there is none */
+static const char *reload_conflict(const struct catalog *now, const struct catalog *next)
+{
+	if (!is_same_listen(now, next))
+		return "listen";
+	if (!is_same_device(now, next))
+		return "device";
+	if (now->serves_metrics != next->serves_metrics || !is_same_address(&now->metrics, &next->metrics))
+		return "metrics";
+	if (now->fenced_enables != next->fenced_enables)
+		return "fenced_enables";
+	return now->arena != next->arena ? "arena" : NULL;
+}
+
+/* True if @next takes all offloads away and does not state that: it has no setting "offloads", as a file
+ * that was not written to its end */
+static bool reload_loses_offloads(const struct catalog *now, const struct catalog *next)
+{
+	return now->noffloads > 0 && !next->has_offloads;
+}
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
 enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
