@@ -41,6 +41,7 @@ struct catalog_region {
 	char *server;       /* of that: its address (memcached/talk.h) */
 	uint64_t stale_max; /* the same, us: how long it is served after memcached died */
 	bool handover;      /* @owner hands its file over while the daemon runs */
+	uint64_t size_max;  /* of that: bytes of the file, all of which may get pinned */
 	bool owned;         /* its file must belong to @owner */
 	uid_t owner;
 	uint64_t offset,

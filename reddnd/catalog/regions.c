@@ -15,6 +15,7 @@
 #define SERVER "the address of a memcached, \"HOST:PORT\" or the path of its socket"
 #define FILE_MAX (1ull << 62)
 #define STALE_MAX_DEFAULT (600 * 1000000ull)
+#define SIZE_MAX_DEFAULT (1ull << 30)
 #define REGION(member) SETTINGS_FIELD(struct catalog_region, member)
 
 /* The name of a user, or a number */
@@ -72,6 +73,8 @@ static const struct settings_rule region_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, REGION(name), .required = true},
 	{"path", PATH, SETTINGS_PATH, REGION(path)},
 	{"handover", "true or false", SETTINGS_FLAG, REGION(handover)},
+	{"size_max", "a number of bytes from 1 on, as in \"64M\"", SETTINGS_SIZE, REGION(size_max), 1,
+		FILE_MAX},
 	{"kind", KIND, SETTINGS_PARSE(SETTINGS_STRING, parse_kind), .required = true},
 	{"server", SERVER, SETTINGS_PARSE(SETTINGS_STRING, parse_server)},
 	{"stale_max", "a time of at least 1 s, as in \"10s\"", SETTINGS_TIME, REGION(stale_max), 1000000},
@@ -93,8 +96,14 @@ static void check_file(struct settings *l, const config_setting_t *group, struct
 			settings_wrong(l, group,
 				"\"path\" is missing in a region; set it to " PATH
 				", or set \"handover\" to true");
+		if (r->size_max)
+			settings_wrong(l, group,
+				"only a region whose file is handed over has \"size_max\"; leave it out, or "
+				"set "
+				"\"handover\" to true");
 		return;
 	}
+	r->size_max = r->size_max ? r->size_max : SIZE_MAX_DEFAULT;
 	if (has_path)
 		settings_wrong(l, group,
 			"a region whose file is handed over has no \"path\"; leave one of the two out");

@@ -303,6 +303,9 @@ static const struct conf_mistake region_mistakes[] = {
 		"c:1: \"owner\" is missing in a region whose file is handed over; set it to the name or "
 		"number of "
 		"the user who may do that\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; size_max = \"1M\"; } );\n",
+		"c:1: only a region whose file is handed over has \"size_max\"; leave it out, or set "
+		"\"handover\" to true\n"},
 	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
 		"c:1: \"name\" is \"a/b\"; it must be " CONF_A_NAME "\n"
 		"c:1: \"kind\" is \"heap\"; it must be \"table\", \"raw\" or \"memcached\"\n"},

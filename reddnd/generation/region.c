@@ -104,6 +104,39 @@ static int open_cache(struct region *r)
 	return 0;
 }
 
+/* Bytes that registering it pins, however often that is */
+static uint64_t pinned_size(const struct region *r)
+{
+	return r->conf->raw ? region_size(r)
+			    : region_part_size(r, CATALOG_BUCKETS) + region_part_size(r, CATALOG_HEAP);
+}
+
+/* Registering a hole allocates it, and the daemon pays for that: for an owner only in so far as he has paid
+ * for as much. Which bytes he has allocated the kernel does not tell. */
+static bool is_sparse(const struct rnic_region *file, uint64_t pinned)
+{
+	return rnic_region_allocated(file) < pinned;
+}
+
+#define SPARSE                                                                                               \
+	"file %s has holes: %" PRIu64 " of the %" PRIu64                                                     \
+	" bytes that the NIC reads are allocated; its owner must allocate all of them, as with "             \
+	"fallocate(2), before he hands it over, and punch no holes into it"
+
+static void check_allocation(struct region *r)
+{
+	uint64_t pinned = pinned_size(r), allocated = rnic_region_allocated(r->file);
+
+	if (!is_sparse(r->file, pinned))
+		return;
+	if (r->conf->handover)
+		set_bad(r, SPARSE, r->conf->path, allocated, pinned);
+	else if (r->in_memory)
+		log_notice("region %s: %" PRIu64 " of its %" PRIu64
+			   " bytes have no memory yet; registering allocates them",
+			r->conf->name, pinned - allocated, pinned);
+}
+
 /* Of the part of its file that a raw region is; at least one byte */
 static uint64_t end_of(const struct catalog_region *conf)
 {
@@ -127,6 +160,11 @@ static int open_file(struct region *r, int fd)
 	else if (conf->owned && rnic_region_owner(r->file) != conf->owner)
 		set_bad(r, "file %s: it belongs to user %u, not to user %u, its \"owner\"", conf->path,
 			rnic_region_owner(r->file), conf->owner);
+	else if (conf->handover && rnic_region_size(r->file) > conf->size_max)
+		set_bad(r,
+			"file %s: it has %" PRIu64 " bytes, \"size_max\" of the region is %" PRIu64
+			"; hand a smaller one over, or raise \"size_max\"",
+			conf->path, rnic_region_size(r->file), conf->size_max);
 	else if (conf->writable && !r->in_memory)
 		set_bad(r,
 			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
@@ -142,6 +180,8 @@ static int open_file(struct region *r, int fd)
 	else
 		log_info("region %s: %" PRIu64 " bytes%s", conf->name, region_size(r),
 			conf->writable ? ", writable" : "");
+	if (!region_is_bad(r, NULL))
+		check_allocation(r);
 	return 0;
 }
 
@@ -239,7 +279,9 @@ int region_look_begin(struct region_look *look, const struct region *r)
 	*look = (struct region_look){.is_table = is_table(r), .table = r->table};
 	if (!r->file || region_is_bad(r, NULL))
 		return -ENOENT;
-	if (!r->conf->handover) {
+	if (r->conf->handover) {
+		look->pinned = pinned_size(r);
+	} else {
 		look->path = strdup(r->conf->path);
 		if (!look->path)
 			return -ENOMEM;
@@ -260,6 +302,7 @@ void region_look(struct region_look *look)
 {
 	look->is_cut = !rnic_region_is_whole(look->file);
 	look->is_overwritten = look->is_table && table_is_overwritten(&look->table, look->file);
+	look->is_sparse = is_sparse(look->file, look->pinned);
 	look->moved = look->path ? rnic_region_at_path(look->file, look->path) : 0;
 	look->is_retired = look->is_table && table_is_retired(look->file);
 	look->is_unfinished = look->is_table && table_is_unfinished(look->file);
@@ -293,7 +336,9 @@ unsigned region_looked(struct region *r, const struct region_look *look)
 			"file %s has been overwritten with another table, as by cp(1); write another file "
 			"and rename it",
 			r->conf->path);
-	if (was_bad || look->is_cut || look->is_overwritten)
+	else if (!was_bad && look->is_sparse)
+		set_bad(r, SPARSE, r->conf->path, rnic_region_allocated(r->file), look->pinned);
+	if (was_bad || look->is_cut || look->is_overwritten || look->is_sparse)
 		return is_new(r, 0, false);
 	r->replaced = look->is_table && look->moved == -ESTALE && !look->is_retired;
 	return is_new(r, r->conf->memcached && look->moved == -ESTALE ? 0 : look->moved, look->is_unfinished);
@@ -420,7 +465,9 @@ static int register_window(struct region *r, struct rnic_pd *pd, unsigned w, uin
 	int e = 0;
 
 	pthread_mutex_lock(&r->state->registering);
-	if (!find_window(r, pd, w, keys)) {
+	if (r->conf->handover && is_sparse(r->file, pinned_size(r))) {
+		e = -ENODATA;
+	} else if (!find_window(r, pd, w, keys)) {
 		e = *keys ? rnic_region_window(
 				    r->file, pd, r->number + w, off, size, access, &(*keys)->window[w])
 			  : -ENOMEM;
@@ -448,7 +495,9 @@ int region_window(
 		if (e < 0)
 			return log_errno(e, "%s: region file %s cannot be registered with %s%s",
 				r->conf->where, r->conf->path, rnic_device_name(rnic_pd_device(pd)),
-				e == -EFAULT ? REFUSED_BY_KERNEL : "");
+				e == -EFAULT    ? REFUSED_BY_KERNEL
+				: e == -ENODATA ? " (its owner has punched holes into it)"
+						: "");
 	}
 	*window = k->window[w];
 	return 0;

@@ -63,10 +63,12 @@ struct region_look {
 	struct rnic_region *file;
 	struct table table;
 	bool is_table;
-	char *path; /* NULL: the file has none */
+	uint64_t pinned; /* bytes that its owner must have allocated */
+	char *path;      /* NULL: the file has none */
 	/* What it finds */
 	bool is_cut;         /* it is shorter than it was */
 	bool is_overwritten; /* another table is in it */
+	bool is_sparse;      /* its owner has given some of it back */
 	int moved;           /* rnic_region_at_path() */
 	bool is_retired;     /* readers learn from the table that another one has replaced it */
 	bool is_unfinished;  /* the writer of the table died in a move */

@@ -139,6 +139,15 @@ uint64_t rnic_region_size(const struct rnic_region *region)
 	return region->size;
 }
 
+/* Not SEEK_HOLE: that calls a hole what was allocated and never written (mm/filemap.c,
+ * folio_seek_hole_data()) */
+uint64_t rnic_region_allocated(const struct rnic_region *region)
+{
+	struct stat st;
+
+	return fstat(region->fd, &st) == 0 && st.st_blocks >= 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b)
 {
 	return a->dev == b->dev && a->ino == b->ino;

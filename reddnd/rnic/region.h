@@ -44,6 +44,8 @@ bool rnic_region_is_whole(const struct rnic_region *region);
 bool rnic_region_is_locked(const struct rnic_region *region);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
+/** Bytes of the file that have memory now, or swap: registering allocates the others of a file in memory. */
+uint64_t rnic_region_allocated(const struct rnic_region *region);
 bool rnic_region_is(const struct rnic_region *a, const struct rnic_region *b); /* both are one file */
 /** -ENOENT: nothing is at @path; -ESTALE: something else than the file of the region. 0: that, or it is
  * unknown. */

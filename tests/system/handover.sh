@@ -72,6 +72,7 @@ tries() # for files that cannot be served
 	refused 'region "words" cannot be served: file handover:words: it is empty' hand-over words --file "$memory/empty"
 	refused 'region "words" cannot be served: .*only files in memory can be handed over' hand-over words --file "$here/owner.py"
 	refused 'region "words" cannot be served: .*only files in memory can be handed over' hand-over words --file /dev/null
+	refused 'region "words" cannot be served: file handover:words has holes: 0 of the 1048576 bytes' hand-over words --file "$memory/holes"
 	refused 'there is no region "file" whose file is handed over' hand-over file --file "$memory/zeros"
 	refused 'there is no region "x" whose file is handed over' hand-over x --file "$memory/zeros"
 	refused "region \"foreign\" cannot be served: .*it belongs to user $UID, not to user $nobody" hand-over foreign --file "$memory/zeros"
@@ -80,6 +81,7 @@ tries() # for files that cannot be served
 }
 head -c 4096 /dev/zero >"$memory/zeros"
 : >"$memory/empty"
+truncate -s 1M "$memory/holes"
 tries
 # a group may use the socket, but that does not make its members owners
 if [[ $UID -eq 0 ]]; then

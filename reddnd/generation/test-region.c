@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files that owners hand over: how large they may be, and that all that gets pinned is allocated. */
+#include "reddnd/generation/region.h"
+
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 1 << 20 };
+
+static const struct catalog_region handed = {.name = "r",
+	.path = "handover:r",
+	.where = "test:1",
+	.raw = true,
+	.handover = true,
+	.size_max = SIZE};
+
+static int file_of(uint64_t size, uint64_t from, uint64_t allocated)
+{
+	int fd = memfd_create("region", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	if (allocated)
+		assert_int_equal(fallocate(fd, 0, (off_t)from, (off_t)allocated), 0);
+	return fd;
+}
+
+static struct region *opened(const struct catalog_region *conf, int fd)
+{
+	struct region *r;
+
+	assert_int_equal(region_open(&r, conf, 0, fd), 0);
+	return r;
+}
+
+static void expect(const struct region *r, const char *words)
+{
+	char why[REGION_WHY];
+
+	assert_int_equal(region_is_bad(r, why), words != NULL);
+	if (words && !strstr(why, words))
+		fail_msg("no \"%s\" in \"%s\"", words, why);
+}
+
+/* A file of which @allocated bytes from @from on have memory; @words: NULL, or those of the refusal */
+static void try_file(const struct catalog_region *conf, uint64_t size, uint64_t from, uint64_t allocated,
+	const char *words)
+{
+	CLEANUP(cleanup_close) int fd = file_of(size, from, allocated);
+	struct region *r = opened(conf, fd);
+
+	expect(r, words);
+	region_close(r);
+}
+
+static void test_size(void **state)
+{
+	(void)state;
+	try_file(&handed, SIZE, 0, SIZE, NULL);
+	try_file(&handed, SIZE + 1, 0, SIZE + 1, "\"size_max\" of the region is 1048576");
+	try_file(&handed, 900ull << 30, 0, 0, "\"size_max\" of the region is 1048576");
+}
+
+static void test_holes(void **state)
+{
+	struct catalog_region part = handed;
+
+	(void)state;
+	try_file(&handed, SIZE, 0, 0, "0 of the 1048576 bytes");
+	try_file(&handed, SIZE, 0, SIZE / 2, "524288 of the 1048576 bytes that the NIC reads are allocated");
+	/* less than a page */
+	try_file(&handed, 10, 0, 10, NULL);
+	try_file(&handed, 10, 0, 0, "0 of the 10 bytes");
+	/* what the NIC does not read needs no memory */
+	part.offset = SIZE / 2;
+	part.length = SIZE / 4;
+	try_file(&part, SIZE, SIZE / 2, SIZE / 4, NULL);
+	try_file(&part, SIZE, SIZE / 2, SIZE / 8, "131072 of the 262144 bytes");
+}
+
+/* Registering fills the holes of a file that the operator has named: that is his decision */
+static void test_path(void **state)
+{
+	char path[] = "/dev/shm/test-region-XXXXXX";
+	CLEANUP(cleanup_close) int fd = mkstemp(path);
+	struct catalog_region conf = {.name = "r", .path = path, .where = "test:1", .raw = true};
+	struct region *r;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4 * SIZE), 0);
+	r = opened(&conf, -1);
+	unlink(path);
+	expect(r, NULL);
+	region_close(r);
+}
+
+static void test_punched(void **state)
+{
+	CLEANUP(cleanup_close) int fd = file_of(SIZE, 0, SIZE);
+	struct region *r = opened(&handed, fd);
+	struct region_look look;
+
+	(void)state;
+	assert_int_equal(region_look_begin(&look, r), 0);
+	region_look(&look);
+	region_looked(r, &look);
+	expect(r, NULL);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE / 4), 0);
+	assert_int_equal(region_look_begin(&look, r), 0);
+	region_look(&look);
+	region_looked(r, &look);
+	expect(r, "has holes");
+	region_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_punched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
