@@ -232,6 +232,7 @@ int generation_new(struct generation **out, struct catalog *catalog, const struc
 	for (unsigned k = 0; k < g->served->n; k++)
 		g->lost[k] = rnic_device_is_lost(g->served->device[k].dev);
 	g->worker = parts->worker;
+	g->left = parts->left;
 	g->refs = 1;
 	LIST_INSERT_HEAD(&generations, g, link);
 	g->found = calloc(catalog->noffloads + 1, sizeof(*g->found));

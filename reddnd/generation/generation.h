@@ -33,6 +33,7 @@ struct generation {
 	struct worker *const *worker;   /* of generation_parts */
 	unsigned first_window;          /* number, of its regions */
 	struct stored stored;
+	const struct stored *left;     /* of generation_parts */
 	struct stored_offload *found;  /* one per offload of the catalog */
 	const struct offload **living; /* of earlier generations, while it is being opened */
 	unsigned nliving;

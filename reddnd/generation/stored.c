@@ -36,39 +36,59 @@ void stored_free(struct stored *s)
 
 /* ---- for the next daemon ---- */
 
-#define MAGIC 0x325244544e444452u /* also of the layout of what follows: struct stored_file */
+#define MAGIC 0x335244544e444452u /* also of the layout of what follows: struct stored_file */
 
+/* In front of the file: where the list is. A kill does not interrupt a write of so few bytes in one page */
 struct head {
-	uint64_t magic, n;
+	uint64_t magic, off, n;
 };
 
-/* The number comes last: the next daemon finds the one list or the other, whose beginning is the same */
+/* False: there is no list */
+static bool read_head(int fd, struct head *head)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && file_read_at(fd, 0, head, sizeof(*head)) == sizeof(*head) &&
+	       head->magic == MAGIC && head->off >= sizeof(*head) && head->off <= (uint64_t)st.st_size &&
+	       head->n <= ((uint64_t)st.st_size - head->off) / sizeof(struct stored_file);
+}
+
+static int write_at(int fd, const void *bytes, size_t size, uint64_t off)
+{
+	ssize_t n = pwrite(fd, bytes, size, (off_t)off);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == size ? 0 : -ENOSPC;
+}
+
+/* Beside the list that is there, which counts until the head names the other one: a daemon that dies between
+ * leaves either, whole */
 int stored_save(const struct stored *s, int fd)
 {
-	const struct head head = {MAGIC, s->n};
+	struct head now, next = {.magic = MAGIC, .off = sizeof(next), .n = s->n};
 	size_t size = s->n * sizeof(*s->files);
+	int r;
 
-	if (pwrite(fd, s->files, size, sizeof(head)) != (ssize_t)size ||
-		pwrite(fd, &head, sizeof(head), 0) != sizeof(head))
-		return errno ? -errno : -EIO;
-	return 0;
+	if (read_head(fd, &now) && next.off + size > now.off)
+		next.off = now.off + now.n * sizeof(*s->files);
+	r = write_at(fd, s->files, size, next.off);
+	return r < 0 ? r : write_at(fd, &next, sizeof(next), 0);
 }
 
 int stored_load(struct stored *s, int fd)
 {
 	struct head head;
 	size_t size;
-	struct stat st;
 
 	*s = (struct stored){0};
-	if (fstat(fd, &st) < 0 || file_read_at(fd, 0, &head, sizeof(head)) != sizeof(head) ||
-		head.magic != MAGIC || head.n > (uint64_t)st.st_size / sizeof(*s->files))
+	if (!read_head(fd, &head))
 		return -EBADMSG;
 	size = head.n * sizeof(*s->files);
 	s->files = calloc(head.n + 1, sizeof(*s->files));
 	if (!s->files)
 		return -ENOMEM;
-	if (file_read_at(fd, sizeof(head), s->files, size) != (long)size) {
+	if (file_read_at(fd, head.off, s->files, size) != (long)size) {
 		stored_free(s);
 		return -EBADMSG;
 	}
@@ -110,6 +130,28 @@ bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bo
 		return in->any.to == 0;
 	return is_within(&in->any, off, size, &f->stored.any) &&
 	       is_within(&in->theirs, off, size, &f->stored.theirs);
+}
+
+/* What @in has, and @before does not */
+static bool has_more(const struct chain_span *in, const struct chain_span *before)
+{
+	return in->to && !(before->to && before->from <= in->from && in->to <= before->to);
+}
+
+bool stored_has_more(const struct stored *s, const struct stored *before, const struct stored_place *at)
+{
+	static const struct chain_stored nothing;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct stored_file *f = &s->files[i], *was = find(before, &f->id);
+		const struct chain_stored *then = was ? &was->stored : &nothing;
+
+		if (f->id.dev == at->dev && f->id.ino == at->ino && f->stored.any.from < at->off + at->size &&
+			at->off < f->stored.any.to &&
+			(has_more(&f->stored.any, &then->any) || has_more(&f->stored.theirs, &then->theirs)))
+			return true;
+	}
+	return false;
 }
 
 /* ---- finding out ---- */

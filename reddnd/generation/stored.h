@@ -31,7 +31,8 @@ struct stored {
 int stored_copy(struct stored *to, const struct stored *from);
 void stored_free(struct stored *s);
 
-/** Writes the list to file @fd, in place of what was there; the next daemon loads it. -EBADMSG: stored_save()
+/** Writes the list to file @fd, in place of the one that was there, which counts until all of this one is
+ * written; the next daemon loads it. -EBADMSG: stored_save()
  * of this version has not written the file. */
 int stored_save(const struct stored *s, int fd);
 int stored_load(struct stored *s, int fd);
@@ -39,6 +40,16 @@ int stored_load(struct stored *s, int fd);
 /** True if what @in gives for part @part of @r is in the list. */
 bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable,
 	const struct chain_stored *in);
+
+/** Bytes of a file of which no more is known than its number. */
+struct stored_place {
+	uint64_t dev, ino;
+	uint64_t off, size;
+};
+
+/** True if @s has more than @before of the file of @at, and some of what it has is there: a program that was
+ * proved with what @before has may take bytes of @at for what they are no longer. */
+bool stored_has_more(const struct stored *s, const struct stored *before, const struct stored_place *at);
 
 /** What is found out about an offload of a catalog. */
 struct stored_offload {

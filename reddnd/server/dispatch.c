@@ -7,6 +7,7 @@
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/session/count.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
@@ -21,6 +22,7 @@ enum { EVENTS_AT_ONCE = 64 };
 /* Clients that ask learn from a table that it was replaced. The sessions of others end so long after that */
 enum { IDLE_US = 5000000 };
 
+#define OVERTAKEN "a program stores what the session takes for its owner's: connect again"
 #define REPLACED "another table has replaced the one of this session: connect again"
 
 /* ---- budgets ---- */
@@ -246,6 +248,12 @@ void dispatch_deinit(struct dispatch *d)
 
 /* ---- for orders ---- */
 
+static bool is_overtaken(const struct dispatch *d, const struct session *s)
+{
+	return s->foreign && !session_is_over(s) &&
+	       session_is_overtaken(rnic_device_ledger(d->dev), s->slot, d->generation);
+}
+
 void dispatch_serve(struct dispatch *d, const struct generation *generation)
 {
 	struct session *s, *next;
@@ -254,6 +262,10 @@ void dispatch_serve(struct dispatch *d, const struct generation *generation)
 	d->nolder = 0;
 	HASH_ITER (by_id, d->sessions, s, next)
 		d->nolder += live_is_older(d, s);
+	HASH_ITER (by_id, d->sessions, s, next)
+		if (is_overtaken(d, s))
+			actions_end(d, s, REDDN_WIRE_END_OPERATOR, OVERTAKEN);
+	collect_reap(d);
 }
 
 void dispatch_use(struct dispatch *d, const struct catalog *catalog)

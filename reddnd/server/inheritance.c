@@ -239,12 +239,18 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	const struct ledger_session *l = &slot->session;
 	const struct offload *o = generation_offload(d->generation, d->parts.device, l->offload);
 	const struct session_parts *parts = &d->parts;
+	const char *foreign = session_estrangement(slot, o);
 	struct tenant *t = NULL;
 	struct session *s;
-	int r = tenant_get(&t, in->tenants, l->tenant, in->served);
+	int r;
+
+	if (foreign && session_is_overtaken(rnic_device_ledger(d->dev), slot, d->generation))
+		return "the server was restarted, and a program stores what the session takes for its "
+		       "owner's";
+	r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
 	if (r == 0)
-		r = session_adopt(&s, slot, parts, o, session_estrangement(slot, o), t, client, clock_us());
+		r = session_adopt(&s, slot, parts, o, foreign, t, client, clock_us());
 	if (r == 0) {
 		adoption_add(d, s);
 		return NULL;

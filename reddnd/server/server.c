@@ -195,19 +195,27 @@ static void warn_of_networks(const struct server *sv, const struct catalog *c)
 						      : "nobody belongs to it without a \"key\"");
 }
 
+/* After sessions that were proved with less have ended, and before anybody stores more */
+static void keep_stored(const struct server *sv)
+{
+	int r = stored_save(&sv->generation->stored, sv->store.stored);
+
+	if (r < 0)
+		log_errno(r, "what programs store in files cannot be kept for the next daemon");
+}
+
 /* The catalog may be the one in force: limits stay as the operator has changed them meanwhile */
 static void replace(struct server *sv, struct generation *generation)
 {
-	int r;
+	bool first = !sv->generation;
 
-	if (sv->generation)
+	if (!first)
 		generation_unref(sv->generation);
 	sv->generation = generation;
-	r = stored_save(&generation->stored, sv->store.stored);
-	if (r < 0)
-		log_errno(r, "what programs store in files cannot be kept for the next daemon");
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
+	if (!first)
+		keep_stored(sv);
 }
 
 static void put_in_force(struct server *sv, struct generation *generation)
@@ -261,6 +269,8 @@ static int serve(struct server *sv, struct catalog *catalog)
 	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
 	r = adopt(sv);
+	if (r == 0)
+		keep_stored(sv);
 	/* The last step: a client that is heard is served */
 	DEVICES_EACH (device, &sv->devices)
 		if (r == 0)

@@ -82,6 +82,20 @@ const char *session_estrangement(const struct ledger_slot *slot, const struct of
 	return slot->session.recycled && !has_loop(slot) ? difference(&slot->session, o) : NULL;
 }
 
+bool session_is_overtaken(
+	const struct ledger *ledger, const struct ledger_slot *slot, const struct generation *g)
+{
+	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
+		const struct ledger_slot *window = ledger_slot_of(ledger, slot->session.windows[i]);
+		const struct ledger_window *w = window ? &window->window : NULL;
+
+		if (w && stored_has_more(&g->stored, g->left,
+				 &(struct stored_place){w->dev, w->ino, w->offset, w->bytes}))
+			return true;
+	}
+	return false;
+}
+
 static void restore_limits(struct session *s, uint64_t now)
 {
 	const struct ledger_limits *l = &s->slot->session.limits;

@@ -14,6 +14,11 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 /** NULL, or why it can go on only as a foreign one (foreign.h), in words. */
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o);
 
+/** True if a session of @ledger in @slot that goes on as a foreign one may read what programs of @g store:
+ * its own was proved with what was stored when the daemon before this one died. */
+bool session_is_overtaken(
+	const struct ledger *ledger, const struct ledger_slot *slot, const struct generation *g);
+
 /**
  * Takes over the session in @slot, which was inherited, and which nothing stands against. @foreign: why it
  * goes on without @o, or NULL. Its connection is that of @client. Nothing in its queues changes. On success

@@ -13,6 +13,7 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/tables.sh
 . "$here/../lib/tables.sh"
 
+: "${IDLE_CLIENTS:?set IDLE_CLIENTS to the path of the test client}"
 : "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}"
 nobody=65534
 named_table users
@@ -303,5 +304,49 @@ cp "$memory/zeros" "$memory/new"
 mv "$memory/new" "$memory/zeros"
 ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
 becomes offloads "nothing was stored in another file" "d[0]['state'] == 'serving'"
+
+# ---- a session of a program that the next daemon does not have ---------------------------
+
+stays() # a session of "use" begins
+{
+	becomes offloads "a program is served" "d[0]['state'] == 'serving'"
+	background stay.log "$IDLE_CLIENTS" "$address" "$port" o "" 1 1 "$work/never"
+	stay=$child
+	until_true grep -q connected "$work/stay.log" || fail "no session" "$work/stay.log" "$work/reddnd.log"
+}
+
+restarts()
+{
+	former=$(daemon)
+	kill -KILL "$former"
+	until_true next || fail "no daemon goes on" "$work/reddnd.log"
+}
+
+ends() # WORDS: why the session ended
+{
+	becomes sessions "it ends when a program stores what it relies on" "d == []"
+	grep -q "$1 program stores what the session takes for its owner's" "$work/reddnd.log" || fail "no reason" "$work/reddnd.log"
+	dies "$stay"
+}
+
+if able "sessions that go on without their program" "${recycling[@]}"; then
+	sed -i 's/region = "r";/region = "r"; mode = "recycled";/' "$work/reddnd.conf"
+	ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
+	stays
+	printf 'listen = "%s:%s";\ncontrol = "%s";\nregions = ();\noffloads = ();\n' "$address" "$port" "$control" >"$work/reddnd.conf"
+	restarts
+	becomes sessions "it goes on while nobody stores what it relies on" "len(d) == 1"
+	raw put "writable = true;" >"$work/reddnd.conf"
+	ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
+	ends a
+	cp "$memory/zeros" "$memory/new"
+	mv "$memory/new" "$memory/zeros"
+	raw use "" | sed 's/region = "r";/region = "r"; mode = "recycled";/' >"$work/reddnd.conf"
+	ctl reload || fail "reload" "$work/ctl.err" "$work/reddnd.log"
+	stays
+	raw put "writable = true;" >"$work/reddnd.conf"
+	restarts
+	ends "the server was restarted, and a"
+fi
 stop_reddnd
 done_testing
