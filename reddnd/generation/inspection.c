@@ -87,6 +87,12 @@ static void *work(void *arg)
 
 /* ---- on that of the loop ---- */
 
+/* With the lock held. No thread goes on, and there are too many that do not come back */
+static bool is_stuck(const struct inspection *in)
+{
+	return !in->thread && in->users > INSPECTION_THREADS_MAX;
+}
+
 /* With the lock held. Signals are for the loop, which reads them from a descriptor */
 static void start_thread(struct inspection *in)
 {
@@ -145,8 +151,13 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *arg)
 
 void inspection_add(struct inspection *in, struct region *r)
 {
-	struct look *l = r->looked ? NULL : calloc(1, sizeof(*l));
+	struct look *l;
+	bool stuck;
 
+	pthread_mutex_lock(&in->lock);
+	stuck = is_stuck(in); /* what waits has descriptors, also of regions that are closed meanwhile */
+	pthread_mutex_unlock(&in->lock);
+	l = r->looked || stuck ? NULL : calloc(1, sizeof(*l));
 	if (!l)
 		return;
 	if (region_look_begin(&l->file, r) < 0) {
@@ -175,8 +186,11 @@ void inspection_go_on(struct inspection *in)
 				late->region->conf->name, late->region->conf->path);
 		in->thread = 0;
 		in->now = NULL;
+		if (is_stuck(in))
+			log_error("%d looks at files do not answer: nobody looks at any file until one does",
+				INSPECTION_THREADS_MAX);
 	}
-	if (!in->thread && !STAILQ_EMPTY(&in->waiting))
+	if (!in->thread && !STAILQ_EMPTY(&in->waiting) && !is_stuck(in))
 		start_thread(in);
 	else if (late)
 		eventfd_write(in->fd, 1); /* nothing else comes that would tell that the others are done */
@@ -188,7 +202,7 @@ bool inspection_is_busy(struct inspection *in)
 	bool busy;
 
 	pthread_mutex_lock(&in->lock);
-	busy = in->thread || !STAILQ_EMPTY(&in->waiting) || !STAILQ_EMPTY(&in->done);
+	busy = in->thread || (!STAILQ_EMPTY(&in->waiting) && !is_stuck(in)) || !STAILQ_EMPTY(&in->done);
 	pthread_mutex_unlock(&in->lock);
 	return busy;
 }

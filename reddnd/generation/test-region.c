@@ -19,12 +19,9 @@
 
 enum { SIZE = 1 << 20 };
 
-static const struct catalog_region handed = {.name = "r",
-	.path = "handover:r",
-	.where = "test:1",
-	.raw = true,
-	.handover = true,
-	.size_max = SIZE};
+static char no_path[] = "handover:r", where[] = "test:1";
+static const struct catalog_region handed = {
+	.name = "r", .path = no_path, .where = where, .raw = true, .handover = true, .size_max = SIZE};
 
 static int file_of(uint64_t size, uint64_t from, uint64_t allocated)
 {
@@ -95,7 +92,7 @@ static void test_path(void **state)
 {
 	char path[] = "/dev/shm/test-region-XXXXXX";
 	CLEANUP(cleanup_close) int fd = mkstemp(path);
-	struct catalog_region conf = {.name = "r", .path = path, .where = "test:1", .raw = true};
+	struct catalog_region conf = {.name = "r", .path = path, .where = where, .raw = true};
 	struct region *r;
 
 	(void)state;
