@@ -31,6 +31,16 @@ static bool read_parts(const char *text, struct parts *p)
 	return inet_pton(p->family, address, &p->address) == 1 && (p->family == AF_INET6 || !*end);
 }
 
+static bool is_group(const struct parts *p)
+{
+	uint32_t v4;
+
+	memcpy(&v4, &p->address, sizeof(v4));
+	v4 = ntohl(v4);
+	return p->family == AF_INET ? IN_MULTICAST(v4) || v4 == INADDR_BROADCAST
+				    : IN6_IS_ADDR_MULTICAST(&p->address);
+}
+
 const char *address_parse_listen(const char *text, struct catalog_listen *listen)
 {
 	static const char *const right = "a numeric address and a port: \"0.0.0.0:7471\", \"[::]:7471\"";
@@ -40,6 +50,8 @@ const char *address_parse_listen(const char *text, struct catalog_listen *listen
 	if (!host_split(text, strlen(text), listen->address, sizeof(listen->address), &port) ||
 		!read_parts(listen->address, &p) || (text[0] == '[') != (p.family == AF_INET6))
 		return right;
+	if (is_group(&p))
+		return "an address of this machine; nobody can listen on one of a group or for broadcasts";
 	listen->port = port;
 	if (p.family == AF_INET)
 		return NULL;

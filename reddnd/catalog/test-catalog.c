@@ -253,6 +253,15 @@ static void test_listen_together(void **state)
 		{"listen = \"[::ffff:127.0.0.1]:5\";\n",
 			"c:1: cannot listen on \"[::ffff:127.0.0.1]:5\"; write an IPv4 address as such: "
 			"\"127.0.0.1:7471\"\n"},
+		{"listen = [\"255.255.255.255\", \"[ff02::1]:5\"];\n",
+			"c:1: cannot listen on \"255.255.255.255\"; write an address of this machine; nobody "
+			"can "
+			"listen on one of a group or for broadcasts\n"
+			"c:1: cannot listen on \"[ff02::1]:5\"; write an address of this machine; nobody can "
+			"listen on one of a group or for broadcasts\n"},
+		{"listen = \"224.0.0.1:5\";\n",
+			"c:1: cannot listen on \"224.0.0.1:5\"; write an address of this machine; nobody can "
+			"listen on one of a group or for broadcasts\n"},
 		{"listen = \"[fe80::1]:5\";\n", "c:1: cannot listen on \"[fe80::1]:5\"; write a link-local "
 						"address with its interface: "
 						"\"[fe80::1%eth0]:7471\"\n"},
