@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +363,7 @@ int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err
 	struct check c = {.env = env, .err = err};
 	int r = -ENOMEM;
 
+	assert(env->lanes_lkey == env->lanes_rkey); /* touches of the same bytes have one key */
 	*err = (struct chain_error){0};
 	c.w = calloc(env->wqebbs, sizeof(*c.w));
 	c.at = calloc(env->wqebbs, sizeof(*c.at));
