@@ -21,6 +21,8 @@ static const struct probe_check checks[] = {
 	{.number = PROBE_MESSAGE_LIMIT, .assumes = "messages are limited", .flags = PROBE_AT_START},
 	{.number = PROBE_ATOMICS, .assumes = "atomics work", .flags = PROBE_AT_START},
 	{.number = PROBE_MASKED_ATOMICS, .assumes = "masks work", .flags = PROBE_AT_START},
+	{.number = PROBE_CALC, .assumes = "numbers are added", .flags = PROBE_AT_START},
+	{.number = PROBE_VECTOR_CALC, .assumes = "vectors are added", .flags = PROBE_AT_START},
 };
 
 /* Of the check with this number; the others hold */
@@ -72,7 +74,23 @@ static void test_holds(void **state)
 	assert_true(seen.recv_enables && seen.masked_atomics && seen.flushes_enabled_only);
 	assert_int_equal(seen.atomics, RNIC_ATOMICS_HOST);
 	assert_int_equal(seen.fetch_group, 1);
+	assert_int_equal(seen.calc, 1);
+	assert_int_equal(seen.vector_calc, 1);
 	assert_false(seen.fenced_enables);
+}
+
+/* Some operations are right: these are there */
+static void test_some_operations(void **state)
+{
+	struct probe_result r = {.verdict = PROBE_DOES_NOT, .value = 0x12, .words = "MAX: no"};
+	struct rnic_observed seen;
+
+	(void)state;
+	assert_int_equal(start(PROBE_CALC, r, &seen), 0);
+	assert_int_equal(seen.calc, 0x12);
+	r.value = 0x44;
+	assert_int_equal(start(PROBE_VECTOR_CALC, r, &seen), 0);
+	assert_int_equal(seen.vector_calc, 0x44);
 }
 
 static void test_no_chains(void **state)
@@ -108,6 +126,9 @@ static void test_not_tried(void **state)
 	assert_false(seen.masked_atomics);
 	assert_int_equal(start(PROBE_FLUSH, r, &seen), 0);
 	assert_false(seen.flushes_enabled_only);
+	assert_int_equal(start(PROBE_CALC, r, &seen), 0);
+	assert_int_equal(seen.calc, 0);
+	assert_int_equal(seen.vector_calc, 1);
 	/* but a shortage does not show what the device does */
 	r.error = -EAGAIN;
 	assert_int_equal(start(PROBE_MASKED_ATOMICS, r, &seen), -EAGAIN);
@@ -117,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_holds),
+		cmocka_unit_test(test_some_operations),
 		cmocka_unit_test(test_no_chains),
 		cmocka_unit_test(test_not_tried),
 	};

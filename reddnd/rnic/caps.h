@@ -24,6 +24,7 @@ struct rnic_caps {
 	bool force_loopback;  /* a RoCE port: RC QPs can be connected to themselves without an address */
 	bool ts_formats;      /* queues may have to name the format of their timestamps */
 	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */
+	bool vector_calc;     /* CALC of vectors; there is no capability of that of numbers */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */

@@ -7,6 +7,7 @@
 #define RNIC_OBSERVED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Atomics of 8 bytes, masked ones too */
 enum rnic_atomics {
@@ -32,6 +33,9 @@ struct rnic_observed {
 	/* What chains can do without */
 	bool fenced_enables; /* a SEND_EN heeds a fence */
 	bool unchecked_wqes; /* index and QPN in a WQE are ignored */
+	/* Operations of CALC that are right: 1 << enum wqe_calc (mlx5/wqe.h), of vectors 1 << enum
+	 * wqe_vcalc_op */
+	uint8_t calc, vector_calc;
 };
 
 #endif
