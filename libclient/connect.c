@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 	/* For the timer, 0 is never */
 	if (ms == UINT64_MAX)
 		at = (struct itimerspec){0};
+	a->alarm = ms;
 	timerfd_settime(a->timer, 0, &at, NULL);
 }
 
@@ -501,11 +503,27 @@ void reddn_connector_rest(struct reddn_connector *a)
 	reddn_connector_alarm(a, UINT64_MAX);
 }
 
+void reddn_connector_abandon(struct reddn_connector *a)
+{
+	attempt_end(a);
+	connector_set(a, REDDN_CONNECT_FAILED);
+	reddn_connector_rest(a);
+}
+
 struct reddn_session reddn_connector_take(struct reddn_connector *a)
 {
 	assert(a->state == REDDN_CONNECT_DONE);
 	reddn_connector_rest(a);
 	return a->session;
+}
+
+uint64_t reddn_jitter(uint64_t ms)
+{
+	uint32_t any = 0;
+
+	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
+		any = (uint32_t)clock_ns();
+	return ms - ms / 4 + any % (ms / 2 + 1);
 }
 
 /* ---- */
@@ -514,6 +532,7 @@ static int make_descriptors(struct reddn_connector *a)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
+	a->alarm = UINT64_MAX;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (a->epoll < 0 || a->timer < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->timer, &ev) < 0)

@@ -37,6 +37,7 @@ struct reddn_connector {
 	struct token_key key;     /* len 0: none */
 	/* The handle's: for poll(2), readable when there is a step to take; and what is in it for the time */
 	int epoll, timer;
+	uint64_t alarm; /* ms: that of the timer */
 
 	unsigned begun; /* how often */
 	struct reddn_hosts hosts;
@@ -87,8 +88,14 @@ void reddn_connector_wait(struct reddn_connector *a);
 /** It is DONE: hand over the session, whose queues and memory are the caller's, and be IDLE. */
 struct reddn_session reddn_connector_take(struct reddn_connector *a);
 
+/** A step is to be waited for: take none any more, and be IDLE. */
+void reddn_connector_abandon(struct reddn_connector *a);
+
 /** It has FAILED: be IDLE. */
 void reddn_connector_rest(struct reddn_connector *a);
+
+/** @ms plus or minus a quarter, so that those who were lost together do not come back together. */
+uint64_t reddn_jitter(uint64_t ms);
 
 /** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. UINT64_MAX: never. */
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);

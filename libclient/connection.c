@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +106,8 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 		return reddn_fail(a->error, err, errlen, "%s", a->words);
 	c->session = reddn_connector_take(a);
 	c->up_since = clock_ms();
+	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
+	c->standby.credit = c->session.info.depth;
 	if (a->opt.flags & REDDN_NO_RECONNECT)
 		token_key_wipe(&a->key);
 	if (reddn_requests_grow(c, &c->session) < 0)
@@ -121,6 +122,7 @@ PUBLIC void reddn_close(struct reddn *c)
 {
 	if (!c)
 		return;
+	reddn_standby_drop(c);
 	reddn_queues_deinit(&c->session);
 	reddn_session_deinit(&c->session);
 	reddn_connector_deinit(&c->connector);
@@ -148,18 +150,9 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 
 void reddn_check_events(struct reddn *c)
 {
-	struct pollfd p = {.fd = c->session.events->fd, .events = POLLIN};
-	struct rdma_cm_event *ev;
-
-	while (poll(&p, 1, 0) > 0 && rdma_get_cm_event(c->session.events, &ev) == 0) {
-		enum rdma_cm_event_type type = ev->event;
-
-		rdma_ack_cm_event(ev);
-		if (type == RDMA_CM_EVENT_DISCONNECTED)
-			c->session.hangup = c->exceptional = true;
-		else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			reddn_break(c, -ENODEV, "the RDMA device was removed");
-	}
+	if (reddn_queues_events(&c->session) < 0)
+		reddn_break(c, -ENODEV, "the RDMA device was removed");
+	c->exceptional |= c->session.hangup;
 }
 
 PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
@@ -177,9 +170,30 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 	info->retries_moved = c->retries_moved;
 	info->retries_overtaken = c->retries_overtaken;
 	info->reconnects = c->reconnects;
-	info->sent = c->sent_before;
-	for (unsigned i = 0; i < info->connections && c->session.connection; i++)
-		info->sent += c->session.connection[i].sent;
+	info->sent = reddn_sent(c);
+}
+
+PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
+{
+	const struct reddn_hosts *all = &c->connector.hosts;
+	const struct reddn_host *host = i < all->n ? &all->host[i] : NULL;
+	bool second = c->standby.session.host == i;
+	bool ready = c->standby.state == REDDN_STANDBY_WARM || c->standby.state == REDDN_STANDBY_LATE;
+
+	if (!host)
+		return -EINVAL;
+	*info = (struct reddn_host_info){.name = host->name,
+		.port = host->port,
+		.state = second && ready ? REDDN_HOST_STANDBY : REDDN_HOST_NONE,
+		.sessions = host->sessions,
+		.sent = host->sent + (second ? reddn_session_sent(&c->standby.session) : 0),
+		.late = host->late};
+	if (c->session.host != i)
+		return 0;
+	info->sent += reddn_session_sent(&c->session);
+	if (c->state == REDDN_UP)
+		info->state = REDDN_HOST_IN_USE;
+	return 0;
 }
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)

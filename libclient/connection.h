@@ -2,9 +2,9 @@
 /*
  * connection.h - a handle of libreddn: its state and its memory. It has a session (session.h), which
  * connect.c makes (options.c: of what the caller wants, hosts.c: at one of the addresses of its hosts).
- * When it is lost, reconnect.c puts another one in its place.
- * request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c waits for
- * them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
+ * When it is lost, reconnect.c puts another one in its place; of several hosts that is ready before
+ * (standby.c). request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c
+ * waits for them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. Requests need not complete in order: those of other
@@ -18,6 +18,7 @@
 #include "libclient/question.h"
 #include "libclient/reddn.h"
 #include "libclient/session.h"
+#include "libclient/standby.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,14 +105,14 @@ struct reddn {
 	struct reddn_queue retry;           /* requests to send, most of them again */
 	struct reddn_queue ended;           /* requests whose result is their status */
 	uint64_t retries_moved, retries_overtaken, reconnects;
-	uint64_t sent_before; /* by sessions before */
 	unsigned idle_polls;
 
 	struct reddn_connector connector;
+	struct reddn_standby standby;
 	uint64_t connect_at;                  /* ms; AWAY */
 	uint64_t up_since;                    /* ms */
 	uint64_t lost_at;                     /* ms; AWAY */
-	uint32_t attempts;                    /* to connect since then */
+	uint32_t failures;                    /* to connect since then */
 	uint32_t pause_ms;                    /* the last one; 0: a session has answered since */
 	struct reddn_description description; /* empty until reddn_describe() */
 	int broken;  /* -errno: requests end with it, as long as it is there; else 0 */

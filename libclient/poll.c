@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
 
 /*
  * EVENTS_EVERY: empty polls between two checks for a disconnect, which take a system call. BATCH: CQEs of an
@@ -99,19 +98,6 @@ static void take(struct reddn *c)
 		reddn_break(c, -EIO, "cannot poll the completion queue");
 }
 
-/* RECVs complete in turn, so what this one got without an immediate is beside the slot that is next. */
-static uint32_t number_of(const struct reddn *c, const struct ibv_wc *wc)
-{
-	const struct reddn_connection *k = (struct reddn_connection *)(uintptr_t)wc->wr_id;
-	__be32 number = wc->imm_data;
-
-	if (c->session.sends)
-		memcpy(&number,
-			c->session.numbers + (k->arrived_slot - c->session.slots) * REDDN_NUMBER_BYTES,
-			sizeof(number));
-	return ntohl(number);
-}
-
 static struct reddn_slot *read_wc(struct reddn *c, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
@@ -119,7 +105,7 @@ static struct reddn_slot *read_wc(struct reddn *c, const struct ibv_wc *wc)
 	else if (wc->wr_id & REDDN_SEND)
 		sent(c, wc->wr_id);
 	else
-		return received(c, wc->wr_id, number_of(c, wc));
+		return received(c, wc->wr_id, reddn_session_number(&c->session, wc));
 	return NULL;
 }
 
@@ -171,6 +157,8 @@ static void look(struct reddn *c)
 		reddn_check_events(c);
 	if (c->session.hangup)
 		hang_up(c);
+	if (c->standby.wanted && c->state == REDDN_UP)
+		reddn_look_after(c);
 }
 
 static NOINLINE int poll_nic(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -243,6 +244,20 @@ int reddn_queues_arm(struct reddn_session *s)
 		return 0;
 	s->armed = true;
 	return -ibv_req_notify_cq(s->cq, 0);
+}
+
+int reddn_queues_events(struct reddn_session *s)
+{
+	struct pollfd p = {.fd = s->events->fd, .events = POLLIN};
+	struct rdma_cm_event *ev;
+	int r = 0;
+
+	while (r == 0 && poll(&p, 1, 0) > 0 && rdma_get_cm_event(s->events, &ev) == 0) {
+		s->hangup |= ev->event == RDMA_CM_EVENT_DISCONNECTED;
+		r = ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : 0;
+		rdma_ack_cm_event(ev);
+	}
+	return r;
 }
 
 void reddn_queues_deinit(struct reddn_session *s)

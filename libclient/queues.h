@@ -38,6 +38,12 @@ enum rdma_cm_event_type reddn_queue_pair_answer(const struct reddn_connection *k
 /** Ask for an event of the channel when the next reply comes, unless that is asked for. 0 or -errno. */
 int reddn_queues_arm(struct reddn_session *s);
 
+/**
+ * Take the connection manager's events that have arrived: sets hangup if the server has disconnected.
+ * -ENODEV: the device was removed.
+ */
+int reddn_queues_events(struct reddn_session *s);
+
 /** Disconnect, and destroy what there is, and the ids of the connections. Their memory stays. */
 void reddn_queues_deinit(struct reddn_session *s);
 

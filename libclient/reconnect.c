@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 /*
  * While nobody answers, a pause is 1/OUTAGE_PARTS of the outage, from PAUSE_LEAST_MS to PAUSE_MOST_MS: so the
@@ -54,7 +53,9 @@ static bool may_repeat(const struct reddn *c, const struct reddn_request *q)
 /* A request that was sent and has no reply. */
 static void take_back(struct reddn *c, struct reddn_request *q)
 {
-	if (c->broken)
+	if (c->state == REDDN_UP)
+		reddn_queue_add(&c->retry, q);
+	else if (c->broken)
 		end_request(c, q, c->broken);
 	else if (!may_repeat(c, q))
 		end_request(c, q, c->give_up ? c->give_up : -EINPROGRESS);
@@ -64,7 +65,8 @@ static void take_back(struct reddn *c, struct reddn_request *q)
 		reddn_queue_add(&c->retry, q);
 }
 
-/* In the order of their numbers, and before those that have not been sent. */
+/* Of a session that is lost; or, if the handle is UP, late. In the order of their numbers, and before those
+ * that have not been sent. */
 static void take_back_all(struct reddn *c)
 {
 	struct reddn_queue unsent = c->retry;
@@ -72,9 +74,9 @@ static void take_back_all(struct reddn *c)
 	c->retry = (struct reddn_queue){0};
 	for (uint32_t i = 0; i < c->session.info.connections; i++) {
 		struct reddn_connection *k = &c->session.connection[i];
+		struct reddn_slot *s = k->arrived_slot;
 
-		for (struct reddn_slot *s = k->arrived_slot; k->arrived < k->sent;
-			s = s->next, k->arrived++) {
+		for (uint64_t n = k->arrived; n < k->sent; n++, s = s->next) {
 			struct reddn_request *q = s->request, *next;
 
 			for (; q; q = next) {
@@ -125,16 +127,6 @@ static bool session_was_steady(const struct reddn *c)
 	       clock_ms() - c->up_since >= STEADY_MS;
 }
 
-/* Plus or minus a quarter, so that those who were lost together do not come back together. */
-static uint64_t jitter(uint64_t ms)
-{
-	uint32_t any = 0;
-
-	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
-		any = (uint32_t)clock_ns();
-	return ms - ms / 4 + any % (ms / 2 + 1);
-}
-
 static uint64_t pause_within(uint64_t ms, uint64_t least, uint64_t most)
 {
 	return ms < least ? least : ms > most ? most : ms;
@@ -142,7 +134,7 @@ static uint64_t pause_within(uint64_t ms, uint64_t least, uint64_t most)
 
 static void pause_for(struct reddn *c, uint64_t ms)
 {
-	c->connect_at = clock_ms() + jitter(ms);
+	c->connect_at = clock_ms() + reddn_jitter(ms);
 	reddn_connector_alarm(&c->connector, c->connect_at);
 }
 
@@ -163,10 +155,42 @@ static void drop_session(struct reddn *c)
 {
 	struct reddn_session *s = &c->session;
 
-	for (uint32_t i = 0; i < s->info.connections; i++)
-		c->sent_before += s->connection[i].sent;
+	c->connector.hosts.host[s->host].sent += reddn_session_sent(s);
 	reddn_queues_deinit(s);
 	reddn_session_deinit(s);
+}
+
+/* It is the session in use from now on; @same: as the one before. */
+static void session_begin(struct reddn *c, bool same)
+{
+	c->errmsg[0] = '\0';
+	c->loss_len = 0;
+	c->broken = 0;
+	c->reconnects++;
+	c->up_since = clock_ms();
+	c->failures = 0;
+	c->standby.marked = false;
+	c->exceptional = true;
+	fit_requests(c, same);
+	/* The caller may have armed the descriptor before, and sleep on it next */
+	if (reddn_queues_arm(&c->session) < 0)
+		reddn_break(c, -EIO, "cannot arm the completion queue");
+}
+
+/* All requests are in queues, and the standby is WARM. False: there is no memory. */
+static bool take_standby(struct reddn *c)
+{
+	bool same = reddn_session_is_same(&c->session, &c->standby.session);
+
+	if (reddn_requests_grow(c, &c->standby.session) < 0) {
+		reddn_standby_drop(c);
+		return false;
+	}
+	reddn_standby_swap(c, c->state == REDDN_AWAY);
+	if (c->state == REDDN_AWAY)
+		reddn_set_state(c, REDDN_UP);
+	session_begin(c, same);
+	return true;
 }
 
 static void lost(struct reddn *c)
@@ -174,13 +198,19 @@ static void lost(struct reddn *c)
 	bool steady = session_was_steady(c);
 
 	take_back_all(c);
-	drop_session(c);
 	if (c->connector.opt.flags & REDDN_NO_RECONNECT) {
+		drop_session(c);
 		reddn_set_state(c, REDDN_OVER);
 		return;
 	}
 	reddn_set_state(c, REDDN_AWAY);
 	c->lost_at = clock_ms();
+	if (c->standby.state == REDDN_STANDBY_WARM && c->loss != -ESTALE && take_standby(c))
+		return;
+	drop_session(c);
+	/* It is on its way to another host */
+	if (c->loss == -ESTALE && c->connector.state != REDDN_CONNECT_IDLE)
+		reddn_connector_abandon(&c->connector);
 	if (!steady) {
 		pause_doubled(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
 		return;
@@ -193,41 +223,10 @@ static void lost(struct reddn *c)
  * Else the host that was lost is the last one to be asked. */
 static void connect_begin(struct reddn *c)
 {
-	if (c->loss == -ESTALE && !c->attempts++)
+	if (c->loss == -ESTALE && !c->failures)
 		reddn_connector_begin(&c->connector, REDDN_THIS_HOST, c->session.host);
 	else
 		reddn_connector_begin(&c->connector, REDDN_ANY_HOST, c->session.host + 1);
-}
-
-static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geometry *b)
-{
-	return a->seed == b->seed && a->buckets == b->buckets && a->max_key == b->max_key &&
-	       a->max_value == b->max_value && a->offset_len == b->offset_len && a->keys == b->keys &&
-	       a->stride == b->stride;
-}
-
-/* Neither arguments nor fields have bytes between their members. */
-static bool is_same_format(const struct reddn_request_format *a, const struct reddn_request_format *b)
-{
-	return a->nargs == b->nargs && a->nfields == b->nfields &&
-	       memcmp(a->arg, b->arg, a->nargs * sizeof(*a->arg)) == 0 &&
-	       memcmp(a->field, b->field, a->nfields * sizeof(*a->field)) == 0;
-}
-
-/* The same program, as far as a request or a reader of replies can tell. */
-static bool is_same(const struct reddn_session *a, const struct reddn_session *b)
-{
-	return a->info.shape == b->info.shape && a->info.request_len == b->info.request_len &&
-	       a->info.reply_max == b->info.reply_max && is_same_table(&a->geo, &b->geo) &&
-	       is_same_format(&a->format, &b->format);
-}
-
-/* Why not; or NULL */
-static const char *cannot_use(struct reddn *c, const struct reddn_session *next, bool same)
-{
-	if (!same && (next->info.shape != REDDN_TABLE || c->session.info.shape != REDDN_TABLE))
-		return "the offload is another one now: connect again";
-	return reddn_requests_grow(c, next) < 0 ? "no memory for the requests of the new session" : NULL;
 }
 
 /* The words of the loss stay, and behind them is what came of the last attempt. */
@@ -248,9 +247,13 @@ static void refused(struct reddn *c, int error, const char *words)
 static void take_over(struct reddn *c)
 {
 	struct reddn_session next = reddn_connector_take(&c->connector);
-	bool same = is_same(&c->session, &next);
-	const char *why = cannot_use(c, &next, same);
+	bool same = reddn_session_is_same(&c->session, &next);
+	const char *why = NULL;
 
+	if (!reddn_session_can_follow(&c->session, &next))
+		why = "the offload is another one now: connect again";
+	else if (reddn_requests_grow(c, &next) < 0)
+		why = "no memory for the requests of the new session";
 	if (why) {
 		reddn_queues_deinit(&next);
 		reddn_session_deinit(&next);
@@ -258,17 +261,10 @@ static void take_over(struct reddn *c)
 		return;
 	}
 	c->session = next;
-	c->errmsg[0] = '\0';
-	c->loss_len = 0;
-	c->broken = 0;
-	c->reconnects++;
-	c->up_since = clock_ms();
-	c->attempts = 0;
+	if (c->standby.session.host == next.host)
+		reddn_standby_drop(c);
 	reddn_set_state(c, REDDN_UP);
-	fit_requests(c, same);
-	/* The caller may have armed the descriptor before, and sleep on it next */
-	if (reddn_queues_arm(&c->session) < 0)
-		reddn_break(c, -EIO, "cannot arm the completion queue");
+	session_begin(c, same);
 }
 
 /* All hosts have answered, and will not answer in another way by themselves. */
@@ -293,6 +289,7 @@ static void failed(struct reddn *c)
 	struct reddn_connector *a = &c->connector;
 	char words[REDDN_CONNECT_WORDS];
 
+	c->failures++;
 	if (a->error == -EMSGSIZE && a->opt.slot_size) {
 		int r = reddn_fail(-ESTALE, words, sizeof(words), "slot_size %u is too small now: %s",
 			a->opt.slot_size, a->words);
@@ -313,6 +310,10 @@ static void connect_again(struct reddn *c)
 {
 	struct reddn_connector *a = &c->connector;
 
+	if (c->standby.wanted)
+		reddn_standby_step(c);
+	if (c->standby.state == REDDN_STANDBY_WARM && (c->loss != -ESTALE || c->failures) && take_standby(c))
+		return;
 	if (a->state == REDDN_CONNECT_IDLE) {
 		if (clock_ms() < c->connect_at)
 			return;
@@ -338,4 +339,19 @@ void reddn_recover(struct reddn *c)
 	}
 	if (c->state == REDDN_AWAY)
 		connect_again(c);
+}
+
+void reddn_look_after(struct reddn *c)
+{
+	uint64_t now = clock_ns();
+
+	if (reddn_standby_is_due(c, now)) {
+		c->connector.hosts.host[c->session.host].late += c->busy;
+		take_back_all(c);
+		if (!take_standby(c))
+			reddn_break(c, -ENOMEM, "no memory for the requests of another session");
+	} else if (reddn_standby_waits(&c->standby, now)) {
+		reddn_check_events(c);
+		reddn_standby_step(c);
+	}
 }

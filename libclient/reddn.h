@@ -18,7 +18,8 @@
  *
  * When the session is lost, reddn_poll makes another one, in steps that wait for nothing, for as long as it
  * takes. What was outstanding is sent again, but for requests that may have changed something at the server:
- * those end with -EINPROGRESS. What is submitted meanwhile waits. With REDDN_NO_RECONNECT, the handle ends
+ * those end with -EINPROGRESS. What is submitted meanwhile waits. A handle that names several hosts has a
+ * second session that takes the place of the first at once. With REDDN_NO_RECONNECT, the handle ends
  * with its session, and all outstanding requests get the reason as their result.
  */
 #ifndef REDDN_H
@@ -262,12 +263,31 @@ struct reddn_info {
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */
 	uint64_t retries_overtaken; /* gets repeated because the record changed while the NIC read it */
-	uint64_t reconnects;        /* sessions after the first */
+	uint64_t reconnects;        /* how often another session took the place of the one in use */
 };
 
 /** Properties of the session, or of the last one, and counters of the handle. A new session may have other
  * properties, but for `shape`; of an opaque offload, the session's number and `depth` only. */
 void reddn_get_info(const struct reddn *c, struct reddn_info *info);
+
+enum reddn_host_state {
+	REDDN_HOST_NONE = 0,    /* there is no session with it */
+	REDDN_HOST_IN_USE = 1,  /* requests are sent to it */
+	REDDN_HOST_STANDBY = 2, /* there is a session that is ready to take the place of the one in use */
+};
+
+/** A host of reddn_options. */
+struct reddn_host_info {
+	const char *name; /* belongs to the handle */
+	uint16_t port;
+	uint16_t state;    /* enum reddn_host_state */
+	uint32_t sessions; /* that were made with it */
+	uint64_t sent;     /* requests on the wire, repeated ones included */
+	uint64_t late;     /* of them, those that were then sent to another host because this one was late */
+};
+
+/** Host `i`, counted from 0, in the order of the policy. -EINVAL: there is no such host. */
+int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info);
 
 enum reddn_arg_kind {
 	REDDN_NUMBER = 0, /* unsigned, 1 to 8 bytes */

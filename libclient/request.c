@@ -179,6 +179,8 @@ static int submit(
 		send_request(c, k, q);
 	else
 		reddn_queue_add(&c->retry, q);
+	if (c->standby.unwatched)
+		reddn_standby_watch(c);
 	return 0;
 }
 
@@ -295,6 +297,8 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 		send_request(c, k, all.first);
 	else
 		reddn_queue_append(&c->retry, &all);
+	if (c->standby.unwatched)
+		reddn_standby_watch(c);
 	return 0;
 }
 

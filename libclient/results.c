@@ -212,7 +212,8 @@ NOINLINE int reddn_report_rest(
 	reddn_send_retries(c);
 	while (at < end && (q = reddn_queue_take(&c->ended)))
 		at = finish(c, q, at, q->status, NULL, 0);
-	c->exceptional = c->retry.first || c->ended.first || c->session.hangup || c->state != REDDN_UP;
+	c->exceptional = c->retry.first || c->ended.first || c->session.hangup || c->state != REDDN_UP ||
+			 c->standby.unwatched;
 	return at == res && !c->busy ? c->broken : (int)(at - res);
 }
 

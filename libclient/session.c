@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/session.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static void *map_pages(size_t len)
@@ -74,6 +76,54 @@ void reddn_session_complete(struct reddn_session *s)
 	for (uint32_t i = 0; i < s->info.depth && !s->sends; i++)
 		s->recvs[i].num_sge = 0;
 	s->usual_key = usual_key(s);
+}
+
+static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geometry *b)
+{
+	return a->seed == b->seed && a->buckets == b->buckets && a->max_key == b->max_key &&
+	       a->max_value == b->max_value && a->offset_len == b->offset_len && a->keys == b->keys &&
+	       a->stride == b->stride;
+}
+
+/* Neither arguments nor fields have bytes between their members. */
+static bool is_same_format(const struct reddn_request_format *a, const struct reddn_request_format *b)
+{
+	return a->nargs == b->nargs && a->nfields == b->nfields &&
+	       memcmp(a->arg, b->arg, a->nargs * sizeof(*a->arg)) == 0 &&
+	       memcmp(a->field, b->field, a->nfields * sizeof(*a->field)) == 0;
+}
+
+bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_session *b)
+{
+	return a->info.shape == b->info.shape && a->info.request_len == b->info.request_len &&
+	       a->info.reply_max == b->info.reply_max && is_same_table(&a->geo, &b->geo) &&
+	       is_same_format(&a->format, &b->format);
+}
+
+bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b)
+{
+	return (a->info.shape == REDDN_TABLE && b->info.shape == REDDN_TABLE) || reddn_session_is_same(a, b);
+}
+
+uint64_t reddn_session_sent(const struct reddn_session *s)
+{
+	uint64_t sent = 0;
+
+	for (uint32_t i = 0; i < s->info.connections && s->connection; i++)
+		sent += s->connection[i].sent;
+	return sent;
+}
+
+/* RECVs complete in turn, so what this one got without an immediate is beside the slot that is next. */
+uint32_t reddn_session_number(const struct reddn_session *s, const struct ibv_wc *wc)
+{
+	const struct reddn_connection *k = (struct reddn_connection *)(uintptr_t)wc->wr_id;
+	__be32 number = wc->imm_data;
+
+	if (s->sends)
+		memcpy(&number, s->numbers + (k->arrived_slot - s->slots) * REDDN_NUMBER_BYTES,
+			sizeof(number));
+	return ntohl(number);
 }
 
 void reddn_session_deinit(struct reddn_session *s)

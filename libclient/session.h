@@ -55,6 +55,7 @@ struct reddn_connection {
 	uint32_t until_signal;           /* sends until the next one with a completion, which counts */
 	uint64_t reclaimed;              /* sends whose WQEs are free again */
 	struct reddn_connection *next;
+	uint64_t mark; /* numbers below have been sent when the standby's watch last looked (standby.h) */
 };
 
 struct reddn_session {
@@ -102,6 +103,18 @@ static inline uint8_t *reddn_slot_mem(const struct reddn_session *s, uint64_t sl
 {
 	return s->area + slot * s->info.slot_size;
 }
+
+/** Requests that were sent with it. */
+uint64_t reddn_session_sent(const struct reddn_session *s);
+
+/** The number of the reply that has come with the CQE @wc of a receive, whose slot is arrived_slot. */
+uint32_t reddn_session_number(const struct reddn_session *s, const struct ibv_wc *wc);
+
+/** The same program, as far as a request or a reader of replies can tell. */
+bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_session *b);
+
+/** Requests of @a can be sent with @b: it is the same, or both have tables. */
+bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b);
 
 /** Requests that it may have outstanding. */
 static inline uint32_t reddn_session_requests(const struct reddn_session *s)

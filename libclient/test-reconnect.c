@@ -12,9 +12,13 @@ enum { KEYS = RIG_STABLE };
 
 /* ---- in place of connect.c: a session is there when rig_next_session() has made it ---- */
 
+static enum reddn_choice begun_choice;
+static unsigned begun_host;
+
 void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, unsigned host)
 {
-	(void)choice, (void)host;
+	begun_choice = choice;
+	begun_host = host;
 	if (a->state == REDDN_CONNECT_IDLE)
 		a->state = REDDN_CONNECT_ADDRESS;
 }
@@ -42,6 +46,16 @@ void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
 	(void)a;
 	alarm_at = ms;
+}
+
+uint64_t reddn_jitter(uint64_t ms)
+{
+	return ms;
+}
+
+void reddn_connector_abandon(struct reddn_connector *a)
+{
+	a->state = REDDN_CONNECT_IDLE;
 }
 
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt)
@@ -406,6 +420,233 @@ static void test_lost_by_posting(void **state)
 	rig_stop();
 }
 
+/* ---- several hosts ---- */
+
+static void step(void)
+{
+	struct reddn_result res;
+
+	rig.c.standby.stepped_at = 0;
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+}
+
+static void start_with_standby(unsigned keys, uint16_t connections, unsigned depth, bool raw)
+{
+	start(keys, connections, depth, raw);
+	rig.c.standby.wanted = true;
+	rig.c.standby.credit = rig.c.session.info.depth;
+	step();
+	assert_int_equal(begun_choice, REDDN_OTHER_HOST);
+	assert_int_equal(begun_host, 0);
+	rig_next_session_at(1, keys, connections, depth, raw);
+	step();
+	assert_int_equal(rig.c.standby.state, REDDN_STANDBY_WARM);
+}
+
+static void stop(void)
+{
+	reddn_standby_drop(&rig.c);
+	rig_stop();
+}
+
+/* What is outstanding has been so for a while. */
+static void wait_for_us(uint64_t us)
+{
+	step();
+	rig.c.standby.marked_at -= us * 1000;
+	step();
+}
+
+static struct reddn_host_info host_now(unsigned i)
+{
+	struct reddn_host_info info;
+
+	assert_int_equal(reddn_get_host(&rig.c, i, &info), 0);
+	return info;
+}
+
+/* A host that stops: gets go to the other one, whose values count, and back when that stops. */
+static void test_late(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		const unsigned keys = i == 1 ? 4 : 1, depth = 8, n = 6;
+		const uint16_t connections = i == 2 ? 3 : 1;
+
+		start_with_standby(keys, connections, depth, false);
+		rig.stopped[0] = true;
+		submit(0, n);
+		wait_for_us(1000);
+		assert_int_equal(rig.c.session.host, 0);
+		wait_for_us(6000);
+		assert_int_equal(rig.c.session.host, 1);
+		assert_int_equal(rig.c.state, REDDN_UP);
+		assert_int_equal(rig.c.standby.state, REDDN_STANDBY_LATE);
+		assert_int_equal(host_now(0).state, REDDN_HOST_STANDBY);
+		assert_int_equal(host_now(0).late, n);
+		assert_int_equal(host_now(1).state, REDDN_HOST_IN_USE);
+		assert_int_equal(reddn_get_host(&rig.c, 2, &(struct reddn_host_info){0}), -EINVAL);
+		expect_values(n);
+		/* It owes replies: the other one is waited for, however late it is */
+		rig.stopped[1] = true;
+		rig.c.standby.credit = n;
+		submit(0, n);
+		wait_for_us(6000);
+		assert_int_equal(rig.c.session.host, 1);
+		rig.stopped[0] = false;
+		while (rig_pending())
+			rig_serve();
+		step();
+		assert_int_equal(rig.c.standby.state, REDDN_STANDBY_WARM);
+		wait_for_us(6000);
+		assert_int_equal(rig.c.session.host, 0);
+		expect_values(n);
+		assert_int_equal(info_now().reconnects, 2);
+		stop();
+	}
+}
+
+/* Sending again has a budget, but not when a host seems to be dead. What may not be repeated is waited for.
+ */
+static void test_budget(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		start_with_standby(1, 1, 8, i == 2);
+		rig.c.standby.credit = i == 0 ? 3 : 2;
+		rig.stopped[0] = true;
+		for (uint32_t k = 0; k < 3; k++)
+			assert_int_equal(i == 2 ? call(k) : submit_get(k), 0);
+		wait_for_us(6000);
+		assert_int_equal(rig.c.session.host, i == 0);
+		wait_for_us(201000);
+		assert_int_equal(rig.c.session.host, i < 2);
+		stop();
+	}
+}
+
+/* Of 20 requests one may be sent again. */
+static void test_credit(void **state)
+{
+	(void)state;
+	start_with_standby(1, 1, 8, false);
+	rig.c.standby.credit = 0;
+	for (unsigned i = 0; i < 10; i++) {
+		submit(0, 2);
+		expect_values(2);
+	}
+	rig.stopped[0] = true;
+	submit(0, 2);
+	wait_for_us(6000);
+	assert_int_equal(rig.c.session.host, 0);
+	rig.stopped[0] = false;
+	expect_values(2);
+	for (unsigned i = 0; i < 9; i++) {
+		submit(0, 2);
+		expect_values(2);
+	}
+	rig.stopped[0] = true;
+	submit(0, 2);
+	wait_for_us(6000);
+	assert_int_equal(rig.c.session.host, 1);
+	expect_values(2);
+	stop();
+}
+
+/* A host that answers slowly all the time is not late. */
+static void test_slow(void **state)
+{
+	(void)state;
+	start_with_standby(1, 1, 8, false);
+	for (unsigned i = 0; i < 200; i++) {
+		submit(0, 1);
+		step();
+		rig.c.standby.marked_at -= 4000000;
+		expect_values(1);
+		step();
+	}
+	assert_true(rig.c.standby.usual > 3000000 && rig.c.standby.usual < 5000000);
+	rig.stopped[0] = true;
+	submit(0, 1);
+	wait_for_us(20000);
+	assert_int_equal(rig.c.session.host, 0);
+	wait_for_us(41000);
+	assert_int_equal(rig.c.session.host, 1);
+	stop();
+}
+
+/* A session that is lost: the other one is there. */
+static void test_standby(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	start_with_standby(1, 1, 8, false);
+	submit(0, 5);
+	rig_lose(-ECONNRESET);
+	submit(5, 8);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(rig.c.state, REDDN_UP);
+	assert_int_equal(rig.c.session.host, 1);
+	assert_string_equal(reddn_errmsg(&rig.c), "");
+	rig.stopped[0] = true;
+	expect_values(8);
+	assert_int_equal(host_now(0).sent, 5);
+	assert_int_equal(host_now(1).sent, 8);
+	assert_int_equal(info_now().sent, 13);
+	/* the one that is gone is left after that, and another one is made */
+	assert_int_equal(rig.c.standby.state, REDDN_STANDBY_GONE);
+	assert_int_equal(host_now(0).state, REDDN_HOST_NONE);
+	step();
+	assert_int_equal(rig.c.standby.state, REDDN_STANDBY_NONE);
+	assert_int_equal(host_now(0).sent, 5);
+	rig.c.standby.connect_at = 0; /* the pause is over */
+	step();
+	assert_int_equal(begun_choice, REDDN_OTHER_HOST);
+	assert_int_equal(begun_host, 1);
+	stop();
+}
+
+/* Calls that may have been executed are not sent to another host; those that were not sent are. */
+static void test_calls_of_two(void **state)
+{
+	struct reddn_result res[3];
+
+	(void)state;
+	start_with_standby(1, 1, 4, true);
+	assert_int_equal(call(1), 0);
+	rig_lose(-ECONNRESET);
+	assert_int_equal(call(2), 0);
+	assert_int_equal(reddn_poll(&rig.c, res, 3), 1);
+	assert_int_equal(res[0].cookie, 1);
+	assert_int_equal(res[0].status, -EINPROGRESS);
+	assert_int_equal(rig.end[RIG_CONNECTIONS].arrived, 1);
+	stop();
+}
+
+/* The successor of a table is at the same host; the other one may have the old table. */
+static void test_replaced_of_two(void **state)
+{
+	(void)state;
+	start_with_standby(1, 1, 8, false);
+	submit(0, 3);
+	rig_lose(-ESTALE);
+	nothing_yet();
+	rig.c.connect_at = 0; /* the pause is over */
+	nothing_yet();
+	assert_int_equal(begun_choice, REDDN_THIS_HOST);
+	assert_int_equal(begun_host, 0);
+	assert_int_equal(rig.c.standby.state, REDDN_STANDBY_WARM);
+	/* but if it has nothing any more */
+	rig.c.connector.error = -ECONNREFUSED;
+	rig.c.connector.state = REDDN_CONNECT_FAILED;
+	nothing_yet();
+	assert_int_equal(rig.c.session.host, 1);
+	rig.stopped[0] = true;
+	expect_values(3);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +659,13 @@ int main(void)
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_over),
 		cmocka_unit_test(test_lost_by_posting),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_standby),
+		cmocka_unit_test(test_calls_of_two),
+		cmocka_unit_test(test_replaced_of_two),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -26,15 +26,19 @@ bool rig_extended;
 /* What of the rig no test sees */
 static _Thread_local struct {
 	struct ibv_context verbs;
-	struct ibv_cq cq;
-	struct ibv_cq_ex cq_ex;
-	struct ibv_wc wc; /* that cq_ex reads */
-	bool polling;     /* between start and end */
-	bool armed;
+	struct fake_cq {
+		union {
+			struct ibv_cq cq; /* first */
+			struct ibv_cq_ex ex;
+		};
+		struct ibv_wc wc; /* that ex reads */
+		bool polling;     /* between start and end */
+		bool armed;
+		struct ibv_wc cqes[CQES];
+		unsigned head, tail;
+	} cq[RIG_HOSTS];
 	struct ibv_mr mr;
 	struct rdma_event_channel events;
-	struct ibv_wc cqes[CQES];
-	unsigned head, tail;
 	uint8_t *map; /* the table's file */
 } nic;
 
@@ -53,10 +57,20 @@ uint32_t rig_rnd(void)
 	return (uint32_t)(rng >> 32);
 }
 
+static struct fake_cq *cq_of(const struct rig_end *e)
+{
+	return &nic.cq[(e - rig.end) / RIG_CONNECTIONS];
+}
+
+static void cq_push(struct fake_cq *q, struct ibv_wc wc)
+{
+	assert_true(q->head - q->tail < COUNT(q->cqes));
+	q->cqes[q->head++ % CQES] = wc;
+}
+
 void rig_push(struct ibv_wc wc)
 {
-	assert_true(nic.head - nic.tail < COUNT(nic.cqes));
-	nic.cqes[nic.head++ % CQES] = wc;
+	cq_push((struct fake_cq *)rig.c.session.cq, wc);
 }
 
 void rig_complete_send(struct rig_end *e)
@@ -64,19 +78,20 @@ void rig_complete_send(struct rig_end *e)
 	if (e->completed == e->signals)
 		return;
 	e->completed++;
-	rig_push((struct ibv_wc){
-		.wr_id = reddn_send_id(e->k), .opcode = IBV_WC_SEND, .qp_num = (uint32_t)(e - rig.end)});
+	cq_push(cq_of(e), (struct ibv_wc){.wr_id = reddn_send_id(e->k),
+				  .opcode = IBV_WC_SEND,
+				  .qp_num = (uint32_t)(e - rig.end)});
 }
 
 static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
+	struct fake_cq *q = (struct fake_cq *)cq;
 	int k = 0;
 
-	(void)cq;
 	if (rig.sends == RIG_LATE && rig_rnd() % 2)
 		rig_complete_send(&rig.end[rig_rnd() % RIG_CONNECTIONS]);
-	for (; k < n && nic.tail != nic.head; k++) {
-		wc[k] = nic.cqes[nic.tail++ % CQES];
+	for (; k < n && q->tail != q->head; k++) {
+		wc[k] = q->cqes[q->tail++ % CQES];
 		/* a request has a WQE */
 		if (wc[k].opcode == IBV_WC_SEND && wc[k].status == IBV_WC_SUCCESS) {
 			struct rig_end *e = &rig.end[wc[k].qp_num];
@@ -89,54 +104,57 @@ static int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static int fake_arm(struct ibv_cq *cq, int solicited_only)
 {
-	(void)cq, (void)solicited_only;
-	nic.armed = true;
+	(void)solicited_only;
+	((struct fake_cq *)cq)->armed = true;
 	return 0;
 }
 
 bool rig_is_armed(void)
 {
-	return nic.armed;
+	return ((struct fake_cq *)rig.c.session.cq)->armed;
 }
 
 /* ---- the same by ibv_cq_ex ---- */
 
 static int fake_next(struct ibv_cq_ex *cq)
 {
-	assert_true(nic.polling);
-	if (!fake_poll(&nic.cq, 1, &nic.wc))
+	struct fake_cq *q = (struct fake_cq *)cq;
+
+	assert_true(q->polling);
+	if (!fake_poll(&q->cq, 1, &q->wc))
 		return ENOENT;
-	cq->wr_id = nic.wc.wr_id;
-	cq->status = nic.wc.status;
+	cq->wr_id = q->wc.wr_id;
+	cq->status = q->wc.status;
 	return 0;
 }
 
 static int fake_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
+	struct fake_cq *q = (struct fake_cq *)cq;
+
 	assert_int_equal(attr->comp_mask, 0);
-	assert_false(nic.polling);
-	nic.polling = true;
-	nic.polling = fake_next(cq) == 0;
-	return nic.polling ? 0 : ENOENT;
+	assert_false(q->polling);
+	q->polling = true;
+	q->polling = fake_next(cq) == 0;
+	return q->polling ? 0 : ENOENT;
 }
 
 static void fake_end(struct ibv_cq_ex *cq)
 {
-	(void)cq;
-	assert_true(nic.polling);
-	nic.polling = false;
+	struct fake_cq *q = (struct fake_cq *)cq;
+
+	assert_true(q->polling);
+	q->polling = false;
 }
 
 static uint32_t fake_vendor_err(struct ibv_cq_ex *cq)
 {
-	(void)cq;
-	return nic.wc.vendor_err;
+	return ((struct fake_cq *)cq)->wc.vendor_err;
 }
 
 static __be32 fake_imm(struct ibv_cq_ex *cq)
 {
-	(void)cq;
-	return nic.wc.imm_data;
+	return ((struct fake_cq *)cq)->wc.imm_data;
 }
 
 static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
@@ -279,10 +297,11 @@ struct rig_end *rig_pending(void)
 {
 	unsigned from = rig_rnd() % RIG_CONNECTIONS;
 
-	for (unsigned i = 0; i < RIG_CONNECTIONS; i++) {
-		struct rig_end *e = &rig.end[(from + i) % RIG_CONNECTIONS];
+	for (unsigned i = 0; i < RIG_HOSTS * RIG_CONNECTIONS; i++) {
+		unsigned host = i / RIG_CONNECTIONS;
+		struct rig_end *e = &rig.end[host * RIG_CONNECTIONS + (from + i) % RIG_CONNECTIONS];
 
-		if (e->served < e->arrived)
+		if (e->served < e->arrived && !rig.stopped[host])
 			return e;
 	}
 	return NULL;
@@ -326,10 +345,7 @@ static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 
 static uint8_t *slot_of(const struct rig_end *e)
 {
-	const struct reddn *c = &rig.c;
-
-	return reddn_slot_mem(
-		&c->session, (uint64_t)(e - rig.end) * c->session.depth + e->served % c->session.depth);
+	return e->slots + e->served % e->depth * e->slot_size;
 }
 
 void rig_serve_half(struct rig_end *e)
@@ -351,9 +367,9 @@ void rig_serve_of(struct rig_end *e)
 	memcpy(slot_of(e), nic.map + rig.st.live_off, 64);
 	e->halfway = false;
 	e->receives--;
-	rig_push((struct ibv_wc){.wr_id = (uintptr_t)e->k,
-		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-		.imm_data = htonl((uint32_t)e->served)});
+	cq_push(cq_of(e), (struct ibv_wc){.wr_id = (uintptr_t)e->k,
+				  .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				  .imm_data = htonl((uint32_t)e->served)});
 	e->served++;
 }
 
@@ -362,16 +378,21 @@ void rig_serve(void)
 	rig_serve_of(rig_pending());
 }
 
-/* A session of the table, whose connections are those of the rig from now on */
+/* A session of the table with this host, whose connections are those of the rig from now on */
 static void start_session(
-	struct reddn_session *s, unsigned keys, uint16_t connections, unsigned depth, bool raw)
+	struct reddn_session *s, unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw)
 {
-	*s = (struct reddn_session){.info = {.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
-					    .connections = connections,
-					    .slot_size = REDDN_SLOT_RECORD + keys * RECORD,
-					    .reply_max = REDDN_SLOT_RECORD + keys * RECORD,
-					    .keys = keys,
-					    .request_len = raw ? 100 : keys * KEY_BYTES},
+	struct fake_cq *q = &nic.cq[host];
+
+	q->head = q->tail = 0;
+	q->armed = false;
+	*s = (struct reddn_session){.host = host,
+		.info = {.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+			.connections = connections,
+			.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
+			.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
+			.keys = keys,
+			.request_len = raw ? 100 : keys * KEY_BYTES},
 		.geo = {.seed = 5,
 			.buckets = BUCKETS,
 			.max_key = RIG_KEY_MAX,
@@ -382,15 +403,17 @@ static void start_session(
 		.key_room = 256,
 		.events = &nic.events,
 		.depth = depth,
-		.cq = &nic.cq,
-		.cq_ex = rig_extended ? &nic.cq_ex : NULL,
+		.cq = &q->cq,
+		.cq_ex = rig_extended ? &q->ex : NULL,
 		.mr = &nic.mr,
 		.inline_max = REDDN_WIRE_INLINE};
 	assert_int_equal(reddn_session_init(s), 0);
-	memset(rig.end, 0, sizeof(rig.end));
+	memset(&rig.end[host * RIG_CONNECTIONS], 0, RIG_CONNECTIONS * sizeof(rig.end[0]));
 	for (unsigned i = 0; i < connections; i++) {
-		struct rig_end *e = &rig.end[i];
+		struct rig_end *e = &rig.end[host * RIG_CONNECTIONS + i];
 
+		e->slots = reddn_slot_mem(s, i * depth);
+		e->slot_size = s->info.slot_size;
 		e->k = &s->connection[i];
 		e->depth = depth;
 		e->qp_ex = (struct ibv_qp_ex){.wr_start = fake_wr_start,
@@ -409,12 +432,15 @@ static void start_session(
 	assert_int_equal(s->usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
 }
 
+void rig_next_session_at(unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw)
+{
+	start_session(&rig.c.connector.session, host, keys, connections, depth, raw);
+	rig.c.connector.state = REDDN_CONNECT_DONE;
+}
+
 void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw)
 {
-	nic.head = nic.tail = 0;
-	nic.armed = false;
-	start_session(&rig.c.connector.session, keys, connections, depth, raw);
-	rig.c.connector.state = REDDN_CONNECT_DONE;
+	rig_next_session_at(0, keys, connections, depth, raw);
 }
 
 struct reddn_table_live *rig_live(void)
@@ -454,7 +480,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	assert_ptr_equal(cq, &nic.cq);
+	(void)cq;
 	return 0;
 }
 
@@ -503,11 +529,14 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 	nic.verbs.ops.req_notify_cq = fake_arm;
 	nic.verbs.ops.post_send = fake_send;
 	nic.verbs.ops.post_recv = fake_recv;
-	nic.cq.context = &nic.verbs;
+	for (unsigned i = 0; i < RIG_HOSTS; i++) {
+		nic.cq[i].ex = fake_cq_ex;
+		nic.cq[i].cq.context = &nic.verbs;
+	}
 	c->connector.opt.retry_ms = 600000;
 	c->connector.opt.flags = REDDN_NO_RECONNECT;
-	nic.cq_ex = fake_cq_ex;
-	start_session(&c->session, keys, connections, depth, raw);
+	assert_int_equal(reddn_hosts_read(&c->connector.hosts, "a,b", 7471, false, NULL, 0), 0);
+	start_session(&c->session, 0, keys, connections, depth, raw);
 	assert_int_equal(reddn_requests_grow(c, &c->session), 0);
 }
 
@@ -520,6 +549,7 @@ void rig_stop(void)
 {
 	reddn_requests_deinit(&rig.c);
 	reddn_session_deinit(&rig.c.session);
+	reddn_hosts_deinit(&rig.c.connector.hosts);
 	reddn_table_close(rig.t);
 	munmap(nic.map, rig.st.file_size);
 	close(rig.fd);

@@ -22,6 +22,7 @@
 
 enum {
 	RIG_MAX_DEPTH = 64,
+	RIG_HOSTS = 2,       /* a session with each, at most */
 	RIG_CONNECTIONS = 3, /* at most */
 	RIG_MOST_KEYS = 4,   /* of a request */
 	RIG_SLOT = 512,      /* bytes, of a slot for one key */
@@ -37,6 +38,8 @@ struct rig_end {
 		struct ibv_qp_ex qp_ex;
 	};
 	struct reddn_connection *k;
+	uint8_t *slots; /* of the client */
+	uint32_t slot_size;
 	unsigned depth;
 	unsigned posting; /* calls of ibv_wr_*() for a request that is being posted */
 	struct rdma_cm_id id;
@@ -49,12 +52,13 @@ struct rig_end {
 	bool halfway;                                   /* the oldest request: its buckets have been read */
 };
 
-/* A start zeroes it. A test may change c, sends, writing, lost_after, posts_fail, and, through fd, the
- * table's file.
+/* A start zeroes it. A test may change c, sends, writing, lost_after, posts_fail, stopped, and, through fd,
+ * the table's file.
  */
 extern _Thread_local struct rig {
 	struct reddn c;
-	struct rig_end end[RIG_CONNECTIONS];
+	struct rig_end end[RIG_HOSTS * RIG_CONNECTIONS];
+	bool stopped[RIG_HOSTS]; /* it serves nothing for now */
 	/* when the CQE of a SEND comes; late: in some later poll; never: but for rig_complete_send() */
 	enum { RIG_AT_ONCE, RIG_LATE, RIG_NEVER } sends;
 	uint64_t lost_after;   /* the requests of a connection with which it is lost; 0: it stays */
@@ -93,6 +97,8 @@ void rig_lose(int error);
 
 /** and this is what the connector has made for it. The rig serves that from now on. */
 void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw);
+/** The same of any host. */
+void rig_next_session_at(unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw);
 
 /** The random numbers of this thread, by which writer and NIC choose: the same ones after the same @seed. */
 void rig_seed(unsigned seed);

@@ -23,6 +23,10 @@ PUBLIC int reddn_arm(struct reddn *c)
 	if (c->state != REDDN_UP)
 		return 0;
 	reddn_check_events(c);
+	if (c->standby.wanted && reddn_standby_waits(&c->standby, clock_ns()))
+		reddn_standby_step(c);
+	else if (c->standby.wanted)
+		reddn_standby_watch(c);
 	return reddn_queues_arm(&c->session);
 }
 

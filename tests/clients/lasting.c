@@ -6,8 +6,13 @@
  *
  *     value VALUE       what a get returned, if the get before returned something else; "absent" for a miss
  *     error N WORDS     the status of a result, if that of the error before was another one or of another
- * session replies           a call has an answer, the first of a session silent            nothing came for a
- * while session N         the handle has its N-th session end N             results in all
+ *                       session
+ *     replies           a call has an answer, the first of a session
+ *     silent            nothing came for a while
+ *     session N         the handle has its N-th session
+ *     host NAME         of several hosts, this one is asked now
+ *     standby NAME      and this is the one that is ready
+ *     end N             results in all
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
@@ -32,6 +37,7 @@ static struct {
 	uint64_t session, results;
 	int error;
 	bool replied;
+	unsigned host, standby; /* index + 1; 0: none */
 	char value[VALUE];
 } client;
 
@@ -92,6 +98,22 @@ static void see_session(void)
 	printf("session %" PRIu64 "\n", client.session);
 }
 
+/* Of several hosts: print @word and the name of one that has got this state. */
+static void see_host(enum reddn_host_state state, const char *word, unsigned *last)
+{
+	struct reddn_host_info info;
+	unsigned now = 0;
+
+	for (unsigned i = 0; reddn_get_host(client.c, i, &info) == 0; i++)
+		if (info.state == state)
+			now = i + 1;
+	if (now == *last)
+		return;
+	*last = now;
+	if (now && reddn_get_host(client.c, 1, &info) == 0 && reddn_get_host(client.c, now - 1, &info) == 0)
+		printf("%s %s\n", word, info.name);
+}
+
 /* Take what there is. False: nothing. */
 static bool take(void)
 {
@@ -105,6 +127,8 @@ static bool take(void)
 		failed(r);
 	n = reddn_poll(client.c, res, RESULTS);
 	see_session();
+	see_host(REDDN_HOST_IN_USE, "host", &client.host);
+	see_host(REDDN_HOST_STANDBY, "standby", &client.standby);
 	for (int i = 0; i < n; i++)
 		report(&res[i]);
 	reddn_release(client.c);

@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# A client of two hosts notices nothing of what happens to one of them: killed, stopped, unplugged, with other tables, started again,
+# full. No get has an error, a wrong value, or an old one after a new one.
+# shellcheck source=tests/lib/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+# shellcheck source=tests/lib/table.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
+: "${LASTING:?set LASTING to the path of the test client}"
+: "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
+declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) daemon=()
+
+listens() # HOST
+{
+	unix_listens "$work/$1.control" && [[ $(object listeners) -ge ${#daemon[@]} ]]
+}
+
+# start HOST [SETTINGS]: without settings it serves the table
+start()
+{
+	local served="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } );
+		offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; } );"
+
+	printf 'listen = "%s:%s"; control = "%s"; programs = "%s";\n%s\n' "${at[$1]}" "$port" "$work/$1.control" "$programs" \
+		"$(with_engine "${2-$served}")" >"$work/$1.conf"
+	rm -f "$work/$1.control"
+	background "$1.log" --host "$1" "$REDDND" --config "$work/$1.conf"
+	daemon[$1]=$child
+	server_ready "$child" reddnd "$1.log" listens "$1"
+}
+
+kill_host() # HOST
+{
+	kill -KILL "$(program_of "${daemon[$1]}")"
+	wait "${daemon[$1]}" 2>/dev/null
+	unset "daemon[$1]"
+}
+
+other() # HOST
+{
+	[[ $1 == a ]] && printf b || printf a
+}
+
+lines()
+{
+	grep -c -x -e "$1" "$work/client.log"
+}
+
+more() # LINE N
+{
+	[[ $(lines "$1") -gt $2 ]]
+}
+
+# happens TEXT HOST COMMAND...: HOST is the one that is asked. The command happens to it, and the client goes over to the other one.
+happens()
+{
+	local text=$1 to n
+	to=$(other "$2")
+	n=$(lines "host ${at[$to]}")
+	"${@:3}"
+	until_true more "host ${at[$to]}" "$n" || fail "$text: no other host" "$work/client.log" "$work/$2.log" "$work/$to.log"
+	ok "$text: the client goes over to $to"
+}
+
+# returns HOST COMMAND...: the command brings HOST back, and the client has a session with it, as its second.
+returns()
+{
+	local n
+	n=$(lines "standby ${at[$1]}")
+	"${@:2}"
+	until_true more "standby ${at[$1]}" "$n" || fail "no standby with $1" "$work/client.log" "$work/$1.log"
+	ok "$1 is back as the standby"
+}
+
+port_of() # HOST up|down
+{
+	"$SOFTCX" fault add "port-$2" --device "$1/mlx5_0" >"$work/fault.log" 2>&1 || fail "no fault" "$work/fault.log"
+}
+
+nic_options+=(--hosts "c,a,b")
+for host in a b; do
+	make_table "$work/$host.table" <<<$'alice\tfirst'
+done
+start_nic
+start a
+start b
+background client.log --host c "$LASTING" "${at[a]},${at[b]}" "$port" users alice
+client=$child
+until_true more "value first" 0 || fail "no value" "$work/client.log" "$work/a.log"
+until_true more "standby ${at[b]}" 0 || fail "no standby" "$work/client.log" "$work/b.log"
+[[ $(lines "host ${at[a]}") -eq 1 ]] || fail "not the first host" "$work/client.log"
+ok "the first host is asked, and there is a session with the second"
+
+happens "a is killed" a kill_host a
+returns a start a
+happens "b is stopped" b kill -STOP "$(program_of "${daemon[b]}")"
+returns b kill -CONT "$(program_of "${daemon[b]}")"
+happens "a is unplugged" a port_of a down
+returns a port_of a up
+
+# Tables are replaced at both before that is reported to anybody
+for host in a b; do
+	make_table "$work/$host.table" --replace <<<$'alice\tsecond'
+done
+for host in a b; do
+	timeout "$limit" "$REDDNCTL" --socket "$work/$host.control" reload >"$work/ctl.out" || fail "reload" "$work/$host.log"
+done
+until_true more "value second" 0 || fail "no new value" "$work/client.log"
+ok "a replaced table"
+from=b
+[[ $(grep '^host' "$work/client.log" | tail -n 1) == "host ${at[b]}" ]] || from=a
+until_true more "standby ${at[$(other $from)]}" 1 || fail "no standby" "$work/client.log"
+
+happens "$from is taken out of service" $from kill "${daemon[$from]}"
+wait "${daemon[$from]}"
+unset "daemon[$from]"
+# It comes back without what the client wants: an answer, and no reason to leave the other one
+start "$from" "regions = (); offloads = ();"
+to=$(other "$from")
+until_true grep -q "refused" "$work/$from.log" || fail "no refusal" "$work/$from.log" "$work/client.log"
+n=$(lines "host ${at[$to]}")
+kill_host "$to"
+start "$to"
+until_true more "host ${at[$to]}" "$n" || fail "no session" "$work/client.log" "$work/$to.log"
+ok "a host that refuses is left out"
+
+kill -INT "$client"
+wait "$client" || fail "the client fails" "$work/client.log"
+! grep -q '^error' "$work/client.log" || fail "an error" "$work/client.log"
+grep '^value' "$work/client.log" | cmp - <(printf 'value first\nvalue second\n') || fail "a value that was replaced" "$work/client.log"
+ok "no get had an error, or an old value after a new one"
+for host in a b; do
+	kill "${daemon[$host]}"
+	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
+done
+done_testing
