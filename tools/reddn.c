@@ -35,6 +35,7 @@ static const char usage_text[] =
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
 	"  -L, --lasting       when the session is lost, ask again with another one\n"
+	"  -P, --policy P      which of several hosts first: first of the list (first), or any (spread)\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
 	"  -h, --help          this text; of a verb, what it takes\n"
@@ -237,13 +238,13 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "ping"}, 2, 2, "pLKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
-	{{{.name = "get"}, 3, INT32_MAX, "pLKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
-	{{{.name = "call"}, 2, INT32_MAX, "pLKtjrx",
+	{{{.name = "ping"}, 2, 2, "pLPKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pLPKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"
 		 "  reddn call --json storage1:7472 tickets 0 100\n"},
 		cmd_call},
-	{{{.name = "bench"}, 2, 2, "pLKtjTkVdCncsRaS",
+	{{{.name = "bench"}, 2, 2, "pLPKtjTkVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
 };
@@ -253,6 +254,7 @@ static const struct option options[] = {
 	{"connections", required_argument, NULL, 'C'},
 	{"timeout", required_argument, NULL, 't'},
 	{"lasting", no_argument, NULL, 'L'},
+	{"policy", required_argument, NULL, 'P'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
 	{"raw", no_argument, NULL, 'r'},
@@ -277,6 +279,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'L':
 		a->b.connect.flags = 0;
 		return true;
+	case 'P':
+		a->b.connect.policy = strcmp(text, "spread") ? REDDN_FIRST : REDDN_SPREAD;
+		return strcmp(text, "first") == 0 || strcmp(text, "spread") == 0;
 	case 'C':
 		if (number_parse(text, 1, UINT16_MAX, &v))
 			return false;
@@ -315,7 +320,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:Li:erxT:a:",
+		.letters = "+" LOAD_LETTERS "C:t:LP:i:erxT:a:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};

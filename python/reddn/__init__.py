@@ -17,10 +17,10 @@ reddn.aio has the same for asyncio. The calls are those of the C library: see li
 """
 
 from . import aio
-from ._connection import Argument, Connection, End, Field, Reply, Value
+from ._connection import Argument, Connection, End, Field, Host, Reply, Value
 from ._lib import Key
 from ._table import Stat, Table
 
 connect = Connection
 
-__all__ = ["Argument", "Connection", "End", "Field", "Key", "Reply", "Stat", "Table", "Value", "aio", "connect"]
+__all__ = ["Argument", "Connection", "End", "Field", "Host", "Key", "Reply", "Stat", "Table", "Value", "aio", "connect"]

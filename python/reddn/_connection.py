@@ -4,7 +4,6 @@
 import errno
 import itertools
 import os
-import re
 import threading
 import time
 from enum import IntEnum
@@ -34,6 +33,17 @@ class Field(NamedTuple):
     bytes: int
 
 
+class Host(NamedTuple):
+    """One of the hosts of a connection. `state`: "in use"; "standby", there is a session that is ready to take its place; "none"."""
+
+    name: str
+    port: int
+    state: str
+    sessions: int
+    sent: int
+    late: int
+
+
 class End(IntEnum):
     """Why a server ended a session; later servers may know other reasons."""
 
@@ -50,24 +60,14 @@ class End(IntEnum):
 
 _ARGUMENT_KINDS = ("number", "bytes", "offset")
 _FIELD_KINDS = ("be", "le", "bytes", "max")
+_HOST_STATES = ("none", "in use", "standby")
+_POLICIES = ("first", "spread")
 _TIMEOUT_MAX = 2147483
 """Seconds whose milliseconds are an int of C"""
 
 
 _SLICE_MS = 100
 """A wait of C, which no signal ends: Python handles signals in between"""
-
-
-def _split_host(host: str, port: int) -> Tuple[str, int]:
-    """As the tools of C: HOST, HOST:PORT or [ADDRESS]:PORT."""
-    found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?", host)
-    if found is None and host.count(":") > 1 and "[" not in host and "]" not in host:
-        return host, port  # IPv6
-    if found is None or found[3] and not 1 <= int(found[3]) <= 65535:
-        raise ValueError(f"host={host!r}: neither a host nor HOST:PORT or [ADDRESS]:PORT")
-    if found[3] and port:
-        raise ValueError(f"host={host!r} has a port, and port={port} is another one")
-    return found[1] or found[2], int(found[3]) if found[3] else port
 
 
 def _connect(keep: List[Any], *arguments: Any) -> int:
@@ -112,7 +112,7 @@ class Connection(Handle):
     server has no such offload; PermissionError, the client or its token is not allowed; TimeoutError.
 
     It outlives its session: when that is lost, as when the server starts again or has another table, the library makes the
-    next, and asks again. BlockingIOError (EINPROGRESS): a call was lost, and the server may have executed it; see `repeatable`.
+    next, and asks again. Of several hosts another one is asked at once. BlockingIOError (EINPROGRESS): a call was lost, and the server may have executed it; see `repeatable`.
     `end_reason()` returns why the last session was lost. With `reconnect=False` it is lost with its session, by
     ConnectionResetError and others.
     """
@@ -129,8 +129,10 @@ class Connection(Handle):
         token_file: Optional[str] = None,
         reconnect: bool = True,
         repeatable: bool = False,
+        policy: str = "first",
     ) -> None:
-        """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. `port`: 7471 if 0.
+        """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. Or several that offer the same, with
+        commas between them; `policy`: ask "first" the first one, or any ("spread"). `port` of hosts without one: 7471 if 0.
 
         `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
@@ -141,12 +143,13 @@ class Connection(Handle):
         for name, number in (("port", port), ("depth", depth), ("connections", connections)):
             if not 0 <= number <= 65535:
                 raise ValueError(f"{name}={number}: a number from 0 to 65535")
-        to_name("host", host)
-        host, port = _split_host(host, port)
+        if policy not in _POLICIES:
+            raise ValueError(f"policy={policy!r}: one of {', '.join(_POLICIES)}")
         keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
         options.flags = (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0)
+        options.policy = _POLICIES.index(policy)
         options.timeout_ms = max(1, round(timeout * 1000))
         if token_file is not None:
             keep.append(to_name("token_file", os.fsencode(token_file)))
@@ -362,9 +365,17 @@ class Connection(Handle):
 
     @property
     def reconnects(self) -> int:
-        """How many sessions there were after the first."""
+        """How often another session took the place of the one in use."""
         lib.reddn_get_info(self._handle(), self._info)
         return int(self._info.reconnects)
+
+    @property
+    def hosts(self) -> List[Host]:
+        """The hosts, in the order of the policy."""
+        info, found = ffi.new("struct reddn_host_info *"), []
+        while lib.reddn_get_host(self._handle(), len(found), info) == 0:
+            found.append(Host(to_str(info.name), info.port, _HOST_STATES[info.state], info.sessions, info.sent, info.late))
+        return found
 
     @property
     def is_table(self) -> bool:

@@ -141,19 +141,18 @@ class Gets(unittest.TestCase):
                 reddn.Connection.__new__(reddn.Connection).get("user 7")
 
     def test_hosts(self):
-        split = reddn._connection._split_host
-        for host, expected in {
-            "a": ("a", 0), "a:1": ("a", 1), "[::1]:7471": ("::1", 7471), "[::1]": ("::1", 0), "::1": ("::1", 0),
-            "fe80::1%lo": ("fe80::1%lo", 0), "[fe80::1%lo]:9": ("fe80::1%lo", 9)}.items():  # fmt: skip
-            self.assertEqual(split(host, 0), expected)
-        for host in ("", ":1", "a:", "a:0", "a:65536", "a:7_471", "a: 7", "a:+7", "a:\u0667", "[::1", "::1]", "[]:1", "[::1]x", "a:1\n"):
-            with self.assertRaisesRegex(ValueError, "neither a host"):
+        for host in ("", ":1", "a:", "a:0", "a:65536", "a:7_471", "a: 7", "a:+7", "a:\u0667", "[::1", "[]:1", "[::1]x", "a:1\n", "a,,b", "a,b:0"):
+            with self.assertRaisesRegex(OSError, "is no host, nor HOST:PORT"):
                 reddn.connect(host, "users")
         for wrong in ({"port": 65536}, {"port": -1}, {"depth": 65536}, {"connections": -1}):
             with self.assertRaisesRegex(ValueError, "from 0 to 65535"):
                 reddn.connect("a", "users", **wrong)
-        with self.assertRaisesRegex(ValueError, "another"):
-            reddn.connect("a:1", "users", port=2)
+        with self.assertRaisesRegex(ValueError, "one of first, spread"):
+            reddn.connect("a", "users", policy="any")
+        with reddn.connect(f"256.1.1.1,{SERVER}", "users", policy="spread", timeout=60) as c:
+            self.assertEqual(sorted((h.name == "256.1.1.1", h.state, h.sessions) for h in c.hosts), [(False, "in use", 1), (True, "none", 0)])
+            c.get("user 7")
+            self.assertTrue([h for h in c.hosts if h.state == "in use" and h.sent])
         with self.assertRaisesRegex(OSError, "interface"):
             reddn.connect("fe80::1", "users")
 

@@ -4,6 +4,7 @@
 #include "tools/common/tool.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 {
@@ -36,6 +37,11 @@ static void get_info(void *conn, struct reddn_info *info)
 	reddn_get_info(conn, info);
 }
 
+static int get_host(void *conn, unsigned i, struct reddn_host_info *info)
+{
+	return reddn_get_host(conn, i, info);
+}
+
 int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 {
 	struct reddn_info info;
@@ -52,7 +58,8 @@ int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 		.release = release,
 		.errmsg = errmsg,
 		.close = close_connection,
-		.info = get_info};
+		.info = get_info,
+		.host = strchr(opt->host, ',') ? get_host : NULL};
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static double seconds(const struct load_report *r)
 {
@@ -19,6 +20,33 @@ static double latency_us(const struct load_report *r, double part)
 	return (double)histogram_at(r->latency, part) / 1000;
 }
 
+void load_report_add_host(struct load_report *r, const struct reddn_host_info *of)
+{
+	struct reddn_host_info *to = r->host;
+
+	while (to < r->host + r->nhosts && (to->port != of->port || strcmp(to->name, of->name) != 0))
+		to++;
+	if (to == r->host + LOAD_HOSTS)
+		return;
+	if (to == r->host + r->nhosts) {
+		r->nhosts++;
+		*to = (struct reddn_host_info){.name = of->name, .port = of->port};
+	}
+	to->sessions += of->sessions;
+	to->sent += of->sent;
+	to->late += of->late;
+}
+
+static void hosts_json(const struct load_report *r)
+{
+	printf(", \"hosts\": [");
+	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++)
+		printf("%s{\"host\": \"%s\", \"port\": %u, \"sessions\": %u, \"sent\": %" PRIu64
+		       ", \"late\": %" PRIu64 "}",
+			h == r->host ? "" : ", ", h->name, h->port, h->sessions, h->sent, h->late);
+	printf("]");
+}
+
 void load_report_json(const struct load_report *r)
 {
 	printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
@@ -32,6 +60,8 @@ void load_report_json(const struct load_report *r)
 	       ", \"retries_overtaken\": %" PRIu64 ", \"reconnects\": %" PRIu64,
 		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken,
 		r->reconnects);
+	if (r->nhosts)
+		hosts_json(r);
 	if (r->may_use_tcp)
 		printf(", \"over_tcp\": %" PRIu64, r->over_tcp);
 	if (r->verified)
@@ -58,6 +88,9 @@ void load_report_text(const struct load_report *r)
 		printf("unverified  %" PRIu64 " (no value known)\n", r->unverified);
 	if (r->reconnects)
 		printf("reconnects  %" PRIu64 "\n", r->reconnects);
+	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++)
+		printf("at %s port %u: %" PRIu64 " requests, %" PRIu64 " late, %u sessions\n", h->name,
+			h->port, h->sent, h->late, h->sessions);
 	if (r->retries_moved || r->retries_overtaken)
 		printf("repeated    %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n",
 			r->retries_moved, r->retries_overtaken);

@@ -5,10 +5,13 @@
 #ifndef TOOLS_LOAD_LOAD_REPORT_H
 #define TOOLS_LOAD_LOAD_REPORT_H
 
+#include "libclient/reddn.h"
 #include "tools/load/histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { LOAD_HOSTS = 16 }; /* as many as a handle of libreddn may have */
 
 struct load_report {
 	uint64_t gets; /* answered, without the warm-up */
@@ -18,10 +21,16 @@ struct load_report {
 	uint64_t wrong;
 	uint64_t unverified; /* hits without a known value */
 	uint64_t retries_moved, retries_overtaken, reconnects;
+	/* where the requests went, if there are several hosts; else no host */
+	struct reddn_host_info host[LOAD_HOSTS];
+	unsigned nhosts;
 	bool may_use_tcp; /* some way has another path */
 	uint64_t over_tcp;
 	const struct histogram *latency; /* ns */
 };
+
+/** Add what a client did at one of its hosts. */
+void load_report_add_host(struct load_report *r, const struct reddn_host_info *of);
 
 /** One JSON object on a line; reddn(1) lists its members. */
 void load_report_json(const struct load_report *r);

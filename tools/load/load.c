@@ -308,6 +308,10 @@ static void report(const struct load *b)
 			r.may_use_tcp = true;
 			r.over_tcp += w->over_tcp(w->conn);
 		}
+		struct reddn_host_info host;
+
+		for (unsigned k = 0; w->host && w->host(w->conn, k, &host) == 0; k++)
+			load_report_add_host(&r, &host);
 		if (!w->info)
 			continue;
 		w->info(w->conn, &info);

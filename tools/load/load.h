@@ -34,6 +34,8 @@ struct load_way {
 	const char *(*errmsg)(void *conn);
 	void (*close)(void *conn);
 	void (*info)(void *conn, struct reddn_info *info); /* NULL: it never repeats requests */
+	/* of several hosts the i-th, as reddn_get_host(); NULL: there is one */
+	int (*host)(void *conn, unsigned i, struct reddn_host_info *info);
 	uint64_t (*over_tcp)(void *conn); /* requests that went over TCP instead; NULL: none ever does */
 };
 
