@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * failover-client reddn HOST PORT OFFLOAD | mc POOL PORT OFFLOAD | memcached HOST PORT, then MS BIN_MS KEYS -
- * gets keys, one after the other, for MS milliseconds, and prints one JSON object:
+ * failover-client reddn HOST PORT OFFLOAD | lasting HOSTS PORT OFFLOAD | mc POOL PORT OFFLOAD | memcached
+ * HOST PORT, then MS BIN_MS KEYS - gets keys, one after the other, for MS milliseconds, and prints one JSON
+ * object:
  *
  *   {"begin_ns": of CLOCK_MONOTONIC, "bins": [right values in each BIN_MS milliseconds], "by_nic": [of these,
  * those that the NIC sent], "misses": [answers in each that there is no such key], "wrong": N, "errors": N,
  * "gap_us": the longest time without a value, "silent_us": without an answer, "why": "the last error"}
  *
- * KEYS has lines of key, tab and value. A client of reddn never connects again: an error ends it. POOL is
- * that of a client of libreddn-mc, which asks memcached what the NIC does not know. One of memcached connects
- * until it is let in; a connection that is lost or refused is an error.
+ * KEYS has lines of key, tab and value. A client of reddn never connects again: an error ends it. A lasting
+ * one lets the library do that, at any of its hosts. POOL is that of a client of libreddn-mc, which asks
+ * memcached what the NIC does not know. One of memcached connects until it is let in; a connection that is
+ * lost or refused is an error.
  */
 #include "libclient/reddn-mc.h"
 #include "libclient/reddn.h"
@@ -141,22 +143,32 @@ static bool ask_reddn(struct reddn *c, unsigned i)
 	return true;
 }
 
-static void run_reddn(char **argv, uint64_t ms)
+static void run_session(char **argv, uint64_t ms, uint16_t flags)
 {
 	const struct reddn_options options = {.host = argv[2],
 		.port = (uint16_t)arg_number(argv[3], UINT16_MAX),
 		.offload = argv[4],
 		.timeout_ms = CONNECT_MS,
-		.flags = REDDN_NO_RECONNECT};
+		.flags = flags};
 	char err[256];
 	struct reddn *c;
 
 	if (reddn_connect(&c, &options, err, sizeof(err)) < 0)
 		die("%s", err);
 	begin();
-	for (unsigned i = 0; !is_over(ms) && ask_reddn(c, i); i = (i + 1) % data.n)
+	for (unsigned i = 0; !is_over(ms) && (ask_reddn(c, i) || !flags); i = (i + 1) % data.n)
 		;
 	reddn_close(c);
+}
+
+static void run_reddn(char **argv, uint64_t ms)
+{
+	run_session(argv, ms, REDDN_NO_RECONNECT);
+}
+
+static void run_lasting(char **argv, uint64_t ms)
+{
+	run_session(argv, ms, 0);
 }
 
 /* ---- libreddn-mc ---- */
@@ -295,7 +307,8 @@ static const struct {
 	const char *name;
 	int words; /* of where it asks */
 	void (*run)(char **argv, uint64_t ms);
-} clients[] = {{"reddn", 3, run_reddn}, {"mc", 3, run_mc}, {"memcached", 2, run_memcached}};
+} clients[] = {{"reddn", 3, run_reddn}, {"lasting", 3, run_lasting}, {"mc", 3, run_mc},
+	{"memcached", 2, run_memcached}};
 
 int main(int argc, char **argv)
 {

@@ -20,6 +20,7 @@ def summary(case, runs):
     seen = runs[0]
     first = bins_before(seen)
     gaps, silent = ([r[name] / 1000 for r in runs] for name in ("gap_us", "silent_us"))
+    outages = [r["outage_ms"] for r in runs if r.get("outage_ms")]
     return {
         "case": case,
         "runs": len(runs),
@@ -32,6 +33,7 @@ def summary(case, runs):
         "longest_silence_ms": statistics.median(silent),
         "errors": sum(r["errors"] for r in runs),
         "wrong": sum(r["wrong"] for r in runs),
+        **({"longest_beyond_outage_ms": max(g - o for g, o in zip(gaps, outages))} if outages else {}),
     }
 
 
