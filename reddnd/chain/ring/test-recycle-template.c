@@ -56,7 +56,7 @@ static void place(struct bed *b, uint64_t seed)
 	env->lanes.iova = iova + TAKE(b->made.lanes);
 	env->lanes.mem = b->mem + (env->lanes.iova - iova);
 	env->lanes.lkey = lkey;
-	env->lanes.rkey = rkey;
+	env->lanes.rkey = env->lanes.lkey;
 	env->lanes.size = b->made.lanes;
 	env->rq = b->mem + TAKE((uint64_t)env->slots * env->rq_stride);
 #undef TAKE
