@@ -351,7 +351,7 @@ static bool has_region(const struct program *p, const char *name)
 	return false;
 }
 
-/* * Reports at @group each region of @p that is bound to nothing suitable, each binding that @p has no region
+/* Reports at @group each region of @p that is bound to nothing suitable, each binding that @p has no region
  * for, regions that are the same memory although @p writes to one of them: the order of a chain relies on
  * their being different; and the first region of a program of shape table that is not the part of its name of
  * one table */

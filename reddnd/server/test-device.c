@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What becomes of a device whose self-test fails, and of one that there was no memory to test. */
-#include "reddnd/server/device.h"
+#include "reddnd/server/devices.c"
 
 #include "reddnd/probe/probe.h"
 

@@ -136,8 +136,7 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 }
 
 /* When a connection has been accepted, all end with it. So a further one is refused if its queues do not
- * begin
- */
+ * begin */
 static int begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
 	int r;

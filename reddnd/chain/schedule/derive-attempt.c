@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/schedule/derive-attempt.h"
+#include "reddnd/chain/schedule/derive-internal.h"
 
 struct chain_step *attempt_put(struct attempt *a, const struct chain_step *st)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/schedule/derive-text.h"
+#include "reddnd/chain/schedule/derive-internal.h"
 
 #include "reddnd/chain/ir/access.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/schedule/derive-way.h"
+#include "reddnd/chain/schedule/derive-internal.h"
 
 #include "reddnd/chain/verify/order.h"
 
