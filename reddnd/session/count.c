@@ -80,11 +80,6 @@ static void settle(struct session *s, uint64_t n, uint64_t bytes)
 	settle_limit(s, TENANT_BYTES, &s->tenant->bytes, n, bytes);
 }
 
-struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies)
-{
-	return outcome_read(&s->offload->outcome, replies, (unsigned)(n % s->queues.layout.slots));
-}
-
 static void count_outcome(struct session *s, uint64_t n, const struct outcome *out)
 {
 	const struct offload *o = s->offload;

@@ -36,7 +36,10 @@ void session_took(struct session *s, uint64_t ns, uint64_t n);
 /** Request @n, whose CQE is in the CQ of RECVs, was answered by @reply. */
 void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply);
 /** Of instance @n, in @replies: a ring of the replies of all slots. */
-struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies);
+static inline struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies)
+{
+	return outcome_read(&s->offload->outcome, replies, (unsigned)(n % s->queues.layout.slots));
+}
 
 /* ---- silence ---- */
 
