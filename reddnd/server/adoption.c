@@ -32,7 +32,7 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 		actions_judge(d, s, &v);
 	if (session_is_over(s))
 		return;
-	completions_rearm_later(&d->completions, s);
+	collect_rearm_later(d, s);
 	pacer_changed(&d->shared->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());

@@ -4,7 +4,25 @@
 #include "reddnd/server/actions.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/session.h"
+#include "reddnd/session/unrolled.h"
+
+enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
+
+int collect_init(struct dispatch *d)
+{
+	d->completions = (struct completions){.round_us = ROUND_MIN_US};
+	TAILQ_INIT(&d->completions.finished);
+	return cq_pool_init(&d->completions.pool, d->dev, d->parts.arena);
+}
+
+/* ---- completions that are there ---- */
+
+void collect_rearm_later(struct dispatch *d, struct session *s)
+{
+	if (!s->finished)
+		TAILQ_INSERT_TAIL(&d->completions.finished, s, link);
+	s->finished = true;
+}
 
 /* What threads have executed since the last time */
 static void take_executed(struct dispatch *d)
@@ -17,7 +35,7 @@ static void take_executed(struct dispatch *d)
 
 		d->completions.taken++;
 		accounting_answered(&d->shared->accounting, s, session_count(s));
-		completions_rearm_later(&d->completions, s);
+		collect_rearm_later(d, s);
 		if (session_cpu_note(s, &note))
 			actions_judge(d, s, &note);
 		if (v)
@@ -25,15 +43,83 @@ static void take_executed(struct dispatch *d)
 	}
 }
 
-/* Takes the completions that are there */
+/* What is in the CQs that unrolled sessions share */
+static void take_replies(struct dispatch *d)
+{
+	struct completions *c = &d->completions;
+	struct session *s = NULL;
+	struct rnic_cqe cqe;
+	struct verdict v;
+
+	while (cq_pool_next(&c->pool, &cqe)) {
+		uint64_t before;
+
+		c->taken++;
+		if (!s || s->queues.qpn != cqe.qpn)
+			HASH_FIND(by_qpn, c->by_qpn, &cqe.qpn, sizeof(cqe.qpn), s);
+		if (!s) /* flushed by a queue that has ended */
+			continue;
+		before = s->progress.done;
+		if (session_completed(s, &cqe, &v)) {
+			actions_judge(d, s, &v);
+			s = NULL; /* it may have ended */
+			continue;
+		}
+		accounting_answered(&d->shared->accounting, s, s->progress.done - before);
+		collect_rearm_later(d, s);
+	}
+	cq_pool_update(&c->pool);
+}
+
 void collect_drain(struct dispatch *d)
 {
+	take_executed(d);
+	take_replies(d);
+}
+
+/* ---- a round ---- */
+
+/* Arms what finished, and lets clients use it */
+static void rearm_finished(struct dispatch *d)
+{
+	struct completions *c = &d->completions;
 	struct session *s;
 	struct verdict v;
 
-	take_executed(d);
-	while (completions_take(&d->completions, &s, &v))
-		actions_judge(d, s, &v);
+	while ((s = TAILQ_FIRST(&c->finished))) {
+		unsigned used = session_used(s);
+
+		TAILQ_REMOVE(&c->finished, s, link);
+		s->finished = false;
+		c->used = used > c->used ? used : c->used;
+		if (session_rearm(s, &v) > 0)
+			actions_judge(d, s, &v);
+		if (!session_is_over(s))
+			pacer_post(&d->shared->pacer, s);
+	}
+}
+
+static void adapt_time(struct completions *c)
+{
+	if (c->used >= 4 && c->round_us > ROUND_MIN_US)
+		c->round_us /= 2;
+	else if (c->used < 2 && c->round_us < ROUND_MAX_US)
+		c->round_us *= 2;
+}
+
+bool collect_round(struct dispatch *d)
+{
+	struct completions *c = &d->completions;
+	bool any;
+
+	c->taken = c->used = 0;
+	collect_drain(d);
+	any = c->taken > 0;
+	rearm_finished(d);
+	if (any)
+		adapt_time(c);
+	collect_reap(d);
+	return any;
 }
 
 /* The QPN of a queue that is gone may come again with the next session: no CQE of it may be left by then */
@@ -50,28 +136,7 @@ void collect_reap(struct dispatch *d)
 	}
 }
 
-/* A round: takes completions, arms again what finished, frees the sessions that are over. False: there were
- * no completions. */
-bool collect_round(struct dispatch *d)
-{
-	struct session *s;
-	struct verdict v;
-	bool any, broke;
-
-	completions_begin_round(&d->completions);
-	collect_drain(d);
-	any = d->completions.taken > 0;
-	while ((s = completions_rearm(&d->completions, &broke, &v))) {
-		if (broke)
-			actions_judge(d, s, &v);
-		if (!session_is_over(s))
-			pacer_post(&d->shared->pacer, s);
-	}
-	if (any)
-		completions_end_round(&d->completions);
-	collect_reap(d);
-	return any;
-}
+/* ---- when ---- */
 
 int collect_schedule(struct dispatch *d)
 {

@@ -5,6 +5,9 @@
  * events cause more of them; when one finds nothing, CQs are armed. For sessions that threads execute, and
  * that are used much, that need not be an empty one.
  *
+ * The time between rounds follows the client that is nearest to running out of armed instances: it shrinks
+ * when that client has used half of them since the last round, and grows below a quarter.
+ *
  * Thread rules: one thread, that of the event loop.
  */
 #ifndef SERVER_COLLECT_H
@@ -12,10 +15,15 @@
 
 #include "reddnd/server/dispatch.h"
 
-/** Takes the completions that are there, and judges what they report. */
+/** -errno, logged. */
+int collect_init(struct dispatch *d);
+
+/** Takes the completions that are there, counts them, and judges what they report. */
 void collect_drain(struct dispatch *d);
 /** A round. False: there were no completions. */
 bool collect_round(struct dispatch *d);
+/** Instances of @s may have to be armed in the next round, whether or not a completion comes. */
+void collect_rearm_later(struct dispatch *d, struct session *s);
 /** Frees the sessions that are over. */
 void collect_reap(struct dispatch *d);
 

@@ -212,7 +212,7 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 		.device = parts->device,
 		.arena = parts->arena,
 		.cq_pool = &d->completions.pool};
-	r = completions_init(&d->completions, parts->dev, parts->arena, &d->shared->accounting);
+	r = collect_init(d);
 	if (r == 0)
 		r = watch(d, parts->event);
 	if (r == 0)
@@ -243,7 +243,7 @@ void dispatch_deinit(struct dispatch *d)
 	sd_event_source_disable_unref(d->async_source);
 	sd_event_source_disable_unref(d->queue_source);
 	sd_event_source_disable_unref(d->cm_source);
-	completions_deinit(&d->completions);
+	cq_pool_deinit(&d->completions.pool);
 }
 
 /* ---- for orders ---- */

@@ -19,11 +19,20 @@
 
 #include "reddnd/generation/inspection.h"
 #include "reddnd/server/budgets.h"
-#include "reddnd/server/completions.h"
 #include "reddnd/server/connect.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
 #include "reddnd/session/cpu-threads.h"
+
+/** collect.h */
+struct completions {
+	struct cq_pool pool;
+	struct session *by_qpn;
+	TAILQ_HEAD(, session) finished; /* with instances to arm */
+	unsigned taken;                 /* in this round */
+	unsigned used;                  /* eighths: most of session_used() in this round */
+	uint64_t round_us;              /* from one round to the next */
+};
 
 struct dispatch {
 	struct rnic_cm *cm;

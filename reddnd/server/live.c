@@ -19,7 +19,7 @@ bool live_is_older(const struct dispatch *d, const struct session *s)
 void live_add(struct dispatch *d, struct session *s)
 {
 	HASH_ADD(by_id, d->sessions, id, sizeof(s->id), s);
-	completions_add(&d->completions, s);
+	HASH_ADD(by_qpn, d->completions.by_qpn, queues.qpn, sizeof(s->queues.qpn), s);
 	d->nsessions += session_is_first(s);
 	d->nolder += live_is_older(d, s);
 }
@@ -27,7 +27,10 @@ void live_add(struct dispatch *d, struct session *s)
 void live_remove(struct dispatch *d, struct session *s)
 {
 	HASH_DELETE(by_id, d->sessions, s);
-	completions_remove(&d->completions, s);
+	HASH_DELETE(by_qpn, d->completions.by_qpn, s);
+	if (s->finished)
+		TAILQ_REMOVE(&d->completions.finished, s, link);
+	s->finished = false;
 	d->nsessions -= session_is_first(s);
 	d->nolder -= live_is_older(d, s);
 }

@@ -12,6 +12,7 @@
 #include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
 #include "reddnd/session/session.h"
+#include "reddnd/session/unrolled.h"
 
 enum { EIGHTHS = 8, MUCH = 4, LITTLE = 1 };
 
@@ -21,12 +22,11 @@ static struct shared shared;
 static struct dispatch dispatch;
 
 static unsigned reports; /* turns that were reported and not taken; UINT32_MAX: there is always one */
-static bool reported;    /* one, since the round began */
+static bool reported;    /* one, in this round */
 static unsigned used;    /* eighths of the slots, in each round that takes something */
-static unsigned rounds;  /* begun */
+static unsigned rounds;
 static unsigned armed;   /* the event of the threads, with nothing to take */
 static bool scheduled;   /* the next round, by the timer */
-static bool finished;    /* the session is to be armed again */
 static unsigned rearmed; /* the session, so often */
 
 /* ---- in place of threads and sessions ---- */
@@ -88,43 +88,50 @@ void session_free(struct session *s)
 
 /* ---- in place of completions, accounting and timers ---- */
 
-void completions_begin_round(struct completions *c)
+/* A round looks for them once, after the threads */
+int cq_pool_next(struct cq_pool *pool, struct rnic_cqe *cqe)
 {
-	c->taken = c->used = 0;
+	(void)pool;
+	(void)cqe;
+	return 0;
+}
+
+void cq_pool_update(struct cq_pool *pool)
+{
+	(void)pool;
 	rounds++;
 	reported = false;
 }
 
-void completions_end_round(struct completions *c)
+int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena)
 {
-	(void)c;
+	(void)pool;
+	(void)dev;
+	(void)arena;
+	return 0;
 }
 
-void completions_rearm_later(struct completions *c, struct session *s)
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
+{
+	(void)s;
+	(void)cqe;
+	(void)v;
+	fail();
+	return 0;
+}
+
+unsigned session_used(const struct session *s)
 {
 	assert_ptr_equal(s, &session);
-	c->used = used;
-	finished = true;
+	return used;
 }
 
-bool completions_take(struct completions *c, struct session **broken, struct verdict *v)
+int session_rearm(struct session *s, struct verdict *v)
 {
-	(void)c;
-	(void)broken;
+	assert_ptr_equal(s, &session);
 	(void)v;
-	return false;
-}
-
-struct session *completions_rearm(struct completions *c, bool *broke, struct verdict *v)
-{
-	struct session *s = finished ? &session : NULL;
-
-	(void)c;
-	(void)v;
-	*broke = false;
-	rearmed += finished;
-	finished = false;
-	return s;
+	rearmed++;
+	return 0;
 }
 
 void accounting_answered(struct accounting *a, struct session *s, uint64_t n)
@@ -175,7 +182,9 @@ static int setup(void **state)
 	dispatch = (struct dispatch){.shared = &shared, .generation = &generation};
 	TAILQ_INIT(&dispatch.ended);
 	reports = used = rounds = armed = rearmed = 0;
-	reported = scheduled = finished = false;
+	reported = scheduled = false;
+	session = (struct session){0};
+	collect_init(&dispatch);
 	return 0;
 }
 

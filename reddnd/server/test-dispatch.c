@@ -28,8 +28,7 @@ int __wrap_rnic_device_next_event(struct rnic_device *dev, uint64_t *cookie);
 bool __wrap_rnic_device_is_lost(const struct rnic_device *dev);
 void __wrap_rnic_device_lose(struct rnic_device *dev);
 void __wrap_report_device_lost(struct events *ev, const char *device);
-int __wrap_completions_init(struct completions *c, struct rnic_device *dev, struct rnic_arena *arena,
-	struct accounting *accounting);
+int __wrap_collect_init(struct dispatch *d);
 int __wrap_cpu_threads_new(struct cpu_threads **e, sd_event *event, struct rnic_device *dev,
 	int (*wanted)(void *arg), void *arg);
 int __wrap_connects_init(struct connects *c, sd_event *event, struct worker *registrar);
@@ -84,13 +83,9 @@ void __wrap_report_device_lost(struct events *ev, const char *device)
 	reported++;
 }
 
-int __wrap_completions_init(struct completions *c, struct rnic_device *dev, struct rnic_arena *arena,
-	struct accounting *accounting)
+int __wrap_collect_init(struct dispatch *d)
 {
-	(void)c;
-	(void)dev;
-	(void)arena;
-	(void)accounting;
+	(void)d;
 	return 0;
 }
 
