@@ -109,10 +109,11 @@ struct reddn {
 
 	struct reddn_connector connector;
 	struct reddn_standby standby;
-	uint64_t connect_at;                  /* ms; AWAY */
-	uint64_t up_since;                    /* ms */
-	uint64_t lost_at;                     /* ms; AWAY */
-	uint32_t failures;                    /* to connect since then */
+	uint64_t connect_at; /* ms; AWAY */
+	uint64_t up_since;   /* ms */
+	uint64_t lost_at;    /* ms; AWAY */
+	/* the table was replaced: its successor is at the same host. Until that does not accept */
+	bool go_back;
 	uint32_t pause_ms;                    /* the last one; 0: a session has answered since */
 	struct reddn_description description; /* empty until reddn_describe() */
 	int broken;  /* -errno: requests end with it, as long as it is there; else 0 */

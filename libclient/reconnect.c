@@ -115,16 +115,14 @@ static void fit_requests(struct reddn *c, bool same)
 
 /* ---- pauses ---- */
 
-static bool session_was_steady(const struct reddn *c)
+static bool session_has_answered(const struct reddn_session *s)
 {
-	const struct reddn_session *s = &c->session;
 	uint64_t arrived = 0;
 
 	for (uint32_t i = 0; i < s->info.connections; i++)
 		arrived += s->connection[i].arrived;
 	/* One of a table that has been replaced answers, too. */
-	return arrived && (s->info.shape != REDDN_TABLE || s->seen.epoch != UINT64_MAX) &&
-	       clock_ms() - c->up_since >= STEADY_MS;
+	return arrived && (s->info.shape != REDDN_TABLE || s->seen.epoch != UINT64_MAX);
 }
 
 static uint64_t pause_within(uint64_t ms, uint64_t least, uint64_t most)
@@ -168,7 +166,6 @@ static void session_begin(struct reddn *c, bool same)
 	c->broken = 0;
 	c->reconnects++;
 	c->up_since = clock_ms();
-	c->failures = 0;
 	c->standby.marked = false;
 	c->exceptional = true;
 	fit_requests(c, same);
@@ -186,6 +183,7 @@ static bool take_standby(struct reddn *c)
 		reddn_standby_drop(c);
 		return false;
 	}
+	c->go_back = false;
 	reddn_standby_swap(c, c->state == REDDN_AWAY);
 	if (c->state == REDDN_AWAY)
 		reddn_set_state(c, REDDN_UP);
@@ -193,9 +191,21 @@ static bool take_standby(struct reddn *c)
 	return true;
 }
 
+/* A table that has been replaced has its successor at the same host, and others may have old values yet. A
+ * writer that died before it renamed the successor leaves none: of a host that still has the table that was
+ * replaced, others are asked. */
+static void decide_where(struct reddn *c, bool answered)
+{
+	bool stale = c->loss == -ESTALE, again = stale && c->go_back && !answered;
+
+	c->go_back = stale && !again;
+	if (again)
+		c->connector.hosts.host[c->session.host].out_until = c->lost_at + REDDN_HOST_OUT_MS;
+}
+
 static void lost(struct reddn *c)
 {
-	bool steady = session_was_steady(c);
+	bool answered = session_has_answered(&c->session);
 
 	take_back_all(c);
 	if (c->connector.opt.flags & REDDN_NO_RECONNECT) {
@@ -205,13 +215,14 @@ static void lost(struct reddn *c)
 	}
 	reddn_set_state(c, REDDN_AWAY);
 	c->lost_at = clock_ms();
-	if (c->standby.state == REDDN_STANDBY_WARM && c->loss != -ESTALE && take_standby(c))
+	decide_where(c, answered);
+	if (c->standby.state == REDDN_STANDBY_WARM && !c->go_back && take_standby(c))
 		return;
 	drop_session(c);
 	/* It is on its way to another host */
-	if (c->loss == -ESTALE && c->connector.state != REDDN_CONNECT_IDLE)
+	if (c->go_back && c->connector.state != REDDN_CONNECT_IDLE)
 		reddn_connector_abandon(&c->connector);
-	if (!steady) {
+	if (!answered || c->lost_at - c->up_since < STEADY_MS) {
 		pause_doubled(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
 		return;
 	}
@@ -219,11 +230,10 @@ static void lost(struct reddn *c)
 	c->connect_at = 0;
 }
 
-/* A table that has been replaced has its successor at the same host, and others may have old values yet.
- * Else the host that was lost is the last one to be asked. */
+/* Else the host that was lost is the last one to be asked. */
 static void connect_begin(struct reddn *c)
 {
-	if (c->loss == -ESTALE && !c->failures)
+	if (c->go_back)
 		reddn_connector_begin(&c->connector, REDDN_THIS_HOST, c->session.host);
 	else
 		reddn_connector_begin(&c->connector, REDDN_ANY_HOST, c->session.host + 1);
@@ -233,6 +243,7 @@ static void connect_begin(struct reddn *c)
 static void report_attempt(struct reddn *c, const char *words)
 {
 	snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len, "; connecting again: %s", words);
+	c->go_back = false;
 }
 
 /* The server wants no session of this client: those who wait must know. */
@@ -289,7 +300,6 @@ static void failed(struct reddn *c)
 	struct reddn_connector *a = &c->connector;
 	char words[REDDN_CONNECT_WORDS];
 
-	c->failures++;
 	if (a->error == -EMSGSIZE && a->opt.slot_size) {
 		int r = reddn_fail(-ESTALE, words, sizeof(words), "slot_size %u is too small now: %s",
 			a->opt.slot_size, a->words);
@@ -312,7 +322,7 @@ static void connect_again(struct reddn *c)
 
 	if (c->standby.wanted)
 		reddn_standby_step(c);
-	if (c->standby.state == REDDN_STANDBY_WARM && (c->loss != -ESTALE || c->failures) && take_standby(c))
+	if (c->standby.state == REDDN_STANDBY_WARM && !c->go_back && take_standby(c))
 		return;
 	if (a->state == REDDN_CONNECT_IDLE) {
 		if (clock_ms() < c->connect_at)

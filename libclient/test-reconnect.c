@@ -647,6 +647,41 @@ static void test_replaced_of_two(void **state)
 	stop();
 }
 
+/* A table that was replaced and has no successor: its host is asked once more, and then the other one. */
+static void test_no_successor(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const bool answers = i == 1;
+
+		start(1, 1, 8, false);
+		submit(0, 3);
+		expect_values(3);
+		submit(0, 3);
+		rig_lose(-ESTALE);
+		nothing_yet();
+		rig.c.connect_at = 0; /* the pause is over */
+		nothing_yet();
+		assert_int_equal(begun_choice, REDDN_THIS_HOST);
+		rig_next_session(1, 1, 8, false);
+		if (answers) {
+			expect_values(3);
+			submit(0, 3);
+		} else {
+			nothing_yet();
+		}
+		rig_lose(-ESTALE);
+		nothing_yet();
+		rig.c.connect_at = 0;
+		nothing_yet();
+		assert_int_equal(begun_choice, answers ? REDDN_THIS_HOST : REDDN_ANY_HOST);
+		assert_int_equal(rig.c.connector.hosts.host[0].out_until > 0, !answers);
+		rig_next_session_at(1, 1, 1, 8, false);
+		expect_values(3);
+		rig_stop();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -666,6 +701,7 @@ int main(void)
 		cmocka_unit_test(test_standby),
 		cmocka_unit_test(test_calls_of_two),
 		cmocka_unit_test(test_replaced_of_two),
+		cmocka_unit_test(test_no_successor),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
