@@ -93,11 +93,15 @@ static bool is_first(const struct reddn_connector *a)
 	return a->k == a->session.connection;
 }
 
-/* Here is the server: what is left of the time is for it. */
+/* Here is the server: its other addresses are not tried, so this one has their time. The hosts behind it keep
+ * as much each, however often it answers. */
 static void answered(struct reddn_connector *a)
 {
+	uint64_t now = clock_ms(), left = now < a->deadline ? a->deadline - now : 0;
+
+	if (!a->answered)
+		try_until(a, now + left / a->hosts.left);
 	a->answered = true;
-	try_until(a, a->deadline);
 }
 
 static int refused(struct reddn_connector *a, const struct rdma_conn_param *p)

@@ -109,13 +109,19 @@ expect "a refusal of slots that were too small is no failure" 0 "^0: connected" 
 expect "a larger slot is learned" 0 "slots of 64.0 KiB" "${ping[@]}"
 unserve
 serve reject=3 text="no such offload"
-hosts=("$REDDN" ping -t 50000 -c 2 -i 1 "$address:7471,$address:7472" x)
+pair=$address:7471,$address:7472
+hosts=("$REDDN" ping -t 50000 -c 2 -i 1 "$pair" x)
 expect "a refusal of one host, silence of the other" 2 "refused by the server: no such offload ($address, one of 2 hosts)" "${hosts[@]}"
 refusing=$server port=7472
 serve
 expect "the second host accepts" 0 "session 1, connected" "${hosts[@]}"
-unserve
+accepting=$server
 server=$refusing port=7471
+unserve
+serve slot=65536 answers=1
+expect "the first host refuses slots that are too small, and no more comes of it" 0 "session 1, connected" "$REDDN" ping -t 10000 -c 2 -i 1 "$pair" x
+unserve
+server=$accepting
 unserve
 serve
 expect "nobody listens at the first host" 0 "session 1, connected" "$REDDN" ping -t 50000 -c 2 -i 1 "$address:7472,$address:7471" x

@@ -10,6 +10,7 @@
  *   accept-len=N                 accept with so many bytes of private data
  *   sends=1                      replies end with a SEND of their number
  *   slot=N                       refuse slots smaller than that (default: what the table needs)
+ *   answers=N                    answer so many requests to connect, and no other
  *   after=N do=WHAT              after N requests: disconnect, exit, silence, wrong-imm, twice, qp-error
  */
 #include "libclient/reddn-table.h"
@@ -302,7 +303,10 @@ static void end_session(void)
 static void connect_request(struct rdma_cm_id *id, const struct rdma_conn_param *p)
 {
 	uint32_t room = (uint32_t)setting("slot", 64 + ((uint64_t)table.st.max_record + 63) / 64 * 64);
+	static uint64_t requests;
 
+	if (requests++ >= setting("answers", UINT64_MAX))
+		return;
 	if (p->private_data_len < sizeof(s.req)) {
 		reject(id, REDDN_REJ_MALFORMED, 0, "short request");
 		return;
