@@ -304,16 +304,22 @@ static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *
 	return false;
 }
 
-/* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE */
+/* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE. Those of a ring
+ * that is flushed as a whole may have overwritten it */
 static const uint8_t *find_error(const struct rig_cq *cq)
 {
+	const uint8_t *flushed = NULL;
+
 	for (unsigned i = 0; i < cq->size; i++) {
 		const uint8_t *cqe = cq->ring + (size_t)i * 64;
 
-		if (rig_cqe_op(cqe) == CQE_OP_REQ_ERR && rig_cqe_synd(cqe) != CQE_SYND_FLUSH)
+		if (rig_cqe_op(cqe) != CQE_OP_REQ_ERR)
+			continue;
+		if (rig_cqe_synd(cqe) != CQE_SYND_FLUSH)
 			return cqe;
+		flushed = cqe;
 	}
-	return NULL;
+	return flushed;
 }
 
 static bool ring_error(const char *what, const struct rig_qp *qp, const uint8_t *cqe, char *why, size_t size)
