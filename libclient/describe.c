@@ -30,6 +30,12 @@ static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len,
 	return reddn_description_add(text, len, *whole, rej.text) ? 0 : -EPROTO;
 }
 
+/* Of the program of the session in use, or of the last one: that of a table may have changed */
+static bool is_described(const struct reddn *c)
+{
+	return c->description.text && c->description.program == c->session.program;
+}
+
 PUBLIC int reddn_describe(struct reddn *c)
 {
 	CLEANUP(cleanup_free) char *text = NULL;
@@ -39,8 +45,9 @@ PUBLIC int reddn_describe(struct reddn *c)
 
 	if (c->state != REDDN_UP)
 		return -EINVAL;
-	if (c->description.text)
+	if (is_described(c))
 		return 0;
+	reddn_description_deinit(&c->description);
 	text = calloc(1, REDDN_WIRE_DESCRIPTION_MAX + 1);
 	if (!text)
 		return -ENOMEM;
@@ -54,6 +61,7 @@ PUBLIC int reddn_describe(struct reddn *c)
 	r = reddn_description_read(&c->description, steal_ptr(&text), c->session.info.reply_max);
 	if (r < 0)
 		return r;
+	c->description.program = c->session.program;
 	if (c->description.nargs == c->session.info.nargs || !c->session.info.nargs)
 		return 0;
 	reddn_description_deinit(&c->description);
@@ -62,12 +70,12 @@ PUBLIC int reddn_describe(struct reddn *c)
 
 PUBLIC const char *reddn_arg_name(const struct reddn *c, unsigned i)
 {
-	return i < c->description.nargs ? c->description.arg[i] : NULL;
+	return is_described(c) && i < c->description.nargs ? c->description.arg[i] : NULL;
 }
 
 PUBLIC int reddn_get_reply_field(const struct reddn *c, unsigned i, struct reddn_reply_field *field)
 {
-	if (i >= c->description.nfields)
+	if (!is_described(c) || i >= c->description.nfields)
 		return -EINVAL;
 	*field = c->description.field[i];
 	return 0;

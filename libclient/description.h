@@ -10,10 +10,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** All zero: none. */
 struct reddn_description {
-	char *text; /* the names are in it */
+	char *text;       /* the names are in it */
+	uint64_t program; /* of the session that it is about */
 	const char **arg;
 	struct reddn_reply_field *field;
 	unsigned nargs, nfields;

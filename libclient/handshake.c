@@ -135,6 +135,7 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	s->sends = rep.flags & REDDN_REP_SENDS;
 	s->repeatable = rep.flags & REDDN_REP_READS;
 	s->secret = be64toh(rep.secret);
+	s->program = be64toh(rep.program);
 	r = check_sizes(s, &rep, err, errlen);
 	if (r < 0)
 		return r;

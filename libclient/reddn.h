@@ -301,15 +301,16 @@ int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, 
 /**
  * Ask the server for the names of the arguments, and for the names, places and types of what is in a reply.
  * They are those of the program that this session runs. The question takes connections of its own, which the
- * server refuses with the answer; it waits at most `timeout_ms`. Later calls return at once. Memory for the
- * names is allocated and stays until reddn_close. -EINVAL: there is no session. -EOPNOTSUPP: the server is
+ * server refuses with the answer; it waits at most `timeout_ms`. Later calls return at once, but for a table
+ * whose session has another program now: then they ask again. Memory for the names is allocated and stays
+ * until that or reddn_close. -EINVAL: there is no session. -EOPNOTSUPP: the server is
  * older than this call, or does not have the program any more. -EBUSY: it was asked too often. -EPROTO: the
  * answer is wrong. -ENOMEM. Other errors: the server cannot be reached.
  */
 int reddn_describe(struct reddn *c);
 
-/** Name of argument `i`, as "key" or "probe[1].at"; belongs to the handle. NULL before reddn_describe, and if
- * there is no such argument. */
+/** Name of argument `i`, as "key" or "probe[1].at"; belongs to the handle. NULL before reddn_describe, if
+ * the session has another program since, and if there is no such argument. */
 const char *reddn_arg_name(const struct reddn *c, unsigned i);
 
 enum reddn_reply_kind {
@@ -326,8 +327,8 @@ struct reddn_reply_field {
 	uint32_t offset, bytes; /* within reply_max */
 };
 
-/** Part `i` of a reply, counted from 0, in the order of offsets. -EINVAL: there is none, or reddn_describe
- * was not called. */
+/** Part `i` of a reply, counted from 0, in the order of offsets. -EINVAL: there is none, or
+ * reddn_describe was not called for the program of this session. */
 int reddn_get_reply_field(const struct reddn *c, unsigned i, struct reddn_reply_field *field);
 
 /** The number that `reply` has in `field`; 0 if the field is none. At `reply` are reply_max bytes. */

@@ -96,8 +96,8 @@ static bool is_same_format(const struct reddn_request_format *a, const struct re
 bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_session *b)
 {
 	return a->info.shape == b->info.shape && a->info.request_len == b->info.request_len &&
-	       a->info.reply_max == b->info.reply_max && is_same_table(&a->geo, &b->geo) &&
-	       is_same_format(&a->format, &b->format);
+	       a->info.reply_max == b->info.reply_max && a->program == b->program &&
+	       is_same_table(&a->geo, &b->geo) && is_same_format(&a->format, &b->format);
 }
 
 bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b)

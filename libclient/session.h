@@ -84,6 +84,7 @@ struct reddn_session {
 	unsigned host;          /* where it is: index in the hosts of the handle */
 	uint32_t depth;         /* of a connection; info.depth is that of all */
 	uint64_t secret;        /* for further connections */
+	uint64_t program;       /* hash of its description; 0: not reported */
 	struct reddn_info info; /* without what is counted */
 	struct reddn_geometry geo;
 	struct reddn_request_format format;

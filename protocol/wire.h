@@ -102,6 +102,7 @@ _Static_assert(sizeof(struct reddn_wire_query) == 56, "as long as any other REQ"
  * A description is printable ASCII text of statements. Each ends with a semicolon, and is words with one
  * space between them:
  *
+ *     program NAME;              what the program calls itself
  *     arg NAME TYPE;             of the arguments, in their order
  *     reply NAME OFFSET TYPE;    part of the reply slot, bytes from its start, in the order of the offsets
  *
@@ -174,7 +175,8 @@ struct reddn_wire_rep {
 	uint8_t reserved;
 	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
 	struct reddn_wire_field field[REDDN_WIRE_FIELDS];
-	uint64_t secret; /* for further connections; 0: the session takes none */
+	uint64_t secret;  /* for further connections; 0: the session takes none */
+	uint64_t program; /* XXH3 of the description, 64 bits: another program has another; 0: not reported */
 } __attribute__((packed));
 _Static_assert(sizeof(struct reddn_wire_rep) <= 196, "a REP holds 196 bytes");
 

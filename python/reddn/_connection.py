@@ -163,8 +163,9 @@ class Connection(Handle):
         self._open(out[0])
         self._info = ffi.new("struct reddn_info *")
         lib.reddn_get_info(out[0], self._info)
-        self._arguments: Optional[List[Argument]] = None
+        self._arguments: List[Argument] = []
         self._fields: List[Field] = []
+        self._described: Optional[int] = None  # the session whose program these are of, as reconnects counts them
         self._results = ffi.new("struct reddn_result[]", self._info.depth)
         self._cookie = 0  # of the next request: results with a smaller one are of calls that an exception ended
 
@@ -253,7 +254,6 @@ class Connection(Handle):
     def arguments(self) -> List[Argument]:
         """What the offload takes. The first use asks the server for names."""
         self._describe()
-        assert self._arguments is not None
         return self._arguments
 
     @property
@@ -275,15 +275,13 @@ class Connection(Handle):
         cookie = self._first_cookie()
         until = time.monotonic() + self._timeout
         # Only a session knows what it takes
-        while self._arguments is None and self._reconnect and self._words() and time.monotonic() < until:
+        while not self._is_described() and self._reconnect and self._words() and time.monotonic() < until:
             time.sleep(0.005)
             self._first_cookie()
-        args, keep = self._encode(arguments)
         replies: List[Reply] = []
         self._cookie += 1
-        while (status := lib.reddn_call_submit(self._handle(), args, len(args), cookie)) == -errno.EAGAIN:
+        while (status := self._submit_call(arguments, cookie)) == -errno.EAGAIN:
             self._take(self._cookie, [], [])
-        del keep
         while status == 0 and not replies:
             for result in self._results[0 : self._wait()]:
                 if result.cookie == cookie:
@@ -294,21 +292,31 @@ class Connection(Handle):
             self._lost(status)
         return replies[0]
 
+    def _is_described(self) -> bool:
+        lib.reddn_get_info(self._handle(), self._info)
+        return self._described == self._info.reconnects
+
     def _describe(self) -> None:
-        if self._arguments is not None:
+        if self._is_described():
             return
         result = lib.reddn_describe(self._handle())
         if result < 0:
             fail(result)
         kind, size = ffi.new("enum reddn_arg_kind *"), ffi.new("uint32_t *")
-        found = []
+        self._arguments, self._fields = [], []
         for i in range(self._info.nargs):
             lib.reddn_get_arg(self._handle(), i, kind, size)
-            found.append(Argument(to_str(lib.reddn_arg_name(self._handle(), i)), _ARGUMENT_KINDS[int(kind[0])], size[0]))
+            self._arguments.append(Argument(to_str(lib.reddn_arg_name(self._handle(), i)), _ARGUMENT_KINDS[int(kind[0])], size[0]))
         field = ffi.new("struct reddn_reply_field *")
         while lib.reddn_get_reply_field(self._handle(), len(self._fields), field) == 0:
             self._fields.append(Field(to_str(field.name), _FIELD_KINDS[int(field.kind)], field.offset, field.bytes))
-        self._arguments = found
+        self._described = self._info.reconnects
+
+    def _submit_call(self, given: Dict[str, Value], cookie: int) -> int:
+        args, keep = self._encode(given)
+        result = lib.reddn_call_submit(self._handle(), args, len(args), cookie)
+        del keep
+        return int(result)
 
     def _encode(self, given: Dict[str, Value]) -> Tuple[Any, List[Any]]:
         """The arguments as struct reddn_arg[], and what has to live as long"""

@@ -5,6 +5,8 @@
 #include "reddnd/generation/table.h"
 
 #include <endian.h>
+#include <string.h>
+#include <xxhash.h>
 
 void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep)
 {
@@ -48,5 +50,7 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 		rep->shape = keys > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
 		table_describe(&o->table->geometry, keys > 1 ? keys : 0, &rep->table);
 	}
+	if (o->description)
+		rep->program = htobe64(XXH3_64bits(o->description, strlen(o->description)));
 	offer_describe_request(o->program, rep);
 }

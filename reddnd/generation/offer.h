@@ -9,7 +9,7 @@
 
 #include "reddnd/generation/offload.h"
 
-/** Fills in shape, lengths, arguments and pieces of requests, and the table. */
+/** Fills in shape, lengths, arguments and pieces of requests, the table, and the hash of the description. */
 void offer_describe(const struct offload *o, struct reddn_wire_rep *rep);
 
 /** Fills in only the arguments and pieces. None if @rep has no room for all: applications must compose such

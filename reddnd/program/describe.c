@@ -41,6 +41,7 @@ char *program_describe(const struct program *p)
 
 	if (!f)
 		return NULL;
+	fprintf(f, "program %s;", p->name);
 	for (unsigned i = 0; i < p->nargs; i++)
 		describe_arg(f, p, &p->args[i]);
 	for (unsigned i = 0; i < p->nfields; i++) {

@@ -55,4 +55,58 @@ done
 [[ $(awk '{ n += $1 } END { print n }' "$work"/won.?) -eq 100 ]] || fail "they counted something else" "$work"/won.?
 ok "six sessions count to a limit"
 stop_reddnd
+
+# Another program under the same name takes the arguments in another order: no call of the one before is executed by it
+program_of_pair() # NAME ARG ARG
+{
+	printf 'program %s\narg %s : u64\narg %s : u64\n' "$@"
+	printf 'var was : le64\nvar now : le64\nreply was @ 0 : le64\nreply now @ 8 : le64\n'
+	printf 'mov old -> was\nmov new -> now\nwrite was -> slot @ 0\nwrite_imm now -> slot @ 8\n'
+}
+program_of_pair one old new >"$work/one.rdn"
+program_of_pair one new old >"$work/two.rdn"
+cat >"$work/pair.py" <<'END'
+import errno, sys, time, reddn
+last = None
+with reddn.connect(sys.argv[1], "pair", timeout=100) as c:
+    while True:
+        try:
+            got = str(c.call(old=1, new=2))
+        except OSError as e:
+            got = errno.errorcode[e.errno]
+        if got != last:
+            print(got, flush=True)
+        last = got
+        time.sleep(0.05)
+END
+serve_pair()
+{
+	start_reddnd "offloads = ( { name = \"pair\"; program = \"$work/$1.rdn\"; } );"
+}
+kill_reddnd()
+{
+	kill -KILL "$(program_of "$reddnd")"
+	wait "$reddnd" 2>/dev/null
+}
+printed() # LINES
+{
+	[[ $(<"$work/pair.log") == "$1" ]]
+}
+serve_pair one
+background pair.log "$PYTHON" "$work/pair.py" "$server"
+pair=$child
+got="{'was': 1, 'now': 2}"
+until_true printed "$got" || fail "no reply" "$work/pair.log" "$work/reddnd.log"
+kill_reddnd
+serve_pair two
+got+=$'\n'ESTALE
+until_true printed "$got" || fail "a call of another program" "$work/pair.log" "$work/reddnd.log"
+kill_reddnd
+serve_pair one
+got+=$'\n'"{'was': 1, 'now': 2}"
+until_true printed "$got" || fail "the program is back, and no reply" "$work/pair.log" "$work/reddnd.log"
+ok "a program with other names is another one"
+kill "$pair"
+wait "$pair" 2>/dev/null
+stop_reddnd
 done_testing
