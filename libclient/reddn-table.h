@@ -49,6 +49,9 @@ struct reddn_table_options {
  *
  * A table that is replaced is marked before: clients of reddnd get -ESTALE, and its writer does. Handles that
  * read it keep it. The caller needs write access to its file: -EACCES. -ELOOP: `path` is a symbolic link.
+ * -EBUSY: another process, which may write the file, has its name locked for more than 5 seconds
+ * (reddn-table-format(5)); replacing takes two system calls. The new file has the rights that any new file of
+ * the caller's has there.
  */
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);
@@ -100,14 +103,14 @@ int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len);
 /**
  * Begin to make the table larger while its readers and its writer go on. `opt` is about the larger one; 0:
  * twice the buckets and heap, and the same limits and seed; `replace` and `grow` are ignored. It is made
- * beside the table, in a file of its own with the same permissions, so there is memory for both meanwhile. To
- * reserve it may take a second per gigabyte.
+ * beside the table, in a file of its own with the same owner, mode and ACL, so there is memory for both
+ * meanwhile. To reserve it may take a second per gigabyte.
  *
  * From then on each put and delete goes to both, and copies the entries of 32 buckets;
  * reddn_table_grow_step copies more. When all are there, the larger table takes the name, the old one is
  * marked as one that was replaced (reddn_table_create), and the handle has the larger one. A writer that is
- * killed before leaves the table as it is, and the file TABLE.PID.new. reddn_table_close ends the growth,
- * too.
+ * killed before leaves the table as it is, and a file TABLE.N.new (N: 16 hexadecimal digits), which the next
+ * that grows or replaces the table removes. reddn_table_close ends the growth, too.
  *
  * A table that was made with `grow` begins that by itself when 5/12 of its buckets or 3/4 of its heap are in
  * use, and ends it at once in a put that finds no room. If it cannot, it tries again with 1/8 more entries,

@@ -34,7 +34,7 @@
  *   - Move: live.moves becomes odd; copy to the other bucket (locator, mark); clear the old bucket;
  *     live.moves becomes even. A miss is certain if the reader saw the same even number before it asked and
  *     with the reply.
- *   - Replacement by another file, while the old one is locked by flock(2): live.epoch becomes 0, then the
+ *   - Replacement by another file, while the name of the old one is locked: live.epoch becomes 0, then the
  *     other file takes the name. A program that dies in between leaves a retired table with a name: clients
  *     get no old value, and its next writer gives it a new epoch, under the same lock. In the other order it
  *     would leave a table that clients believe in, and that nobody can find any more to mark it.
@@ -48,6 +48,9 @@
 #define REDDN_TABLE_VERSION 2
 #define REDDN_TABLE_PAGE 4096
 #define REDDN_TABLE_TAG 0xa5 /* odd */
+
+/* The bytes that are locked by F_OFD_SETLK (fcntl(2)) with F_WRLCK: by the writer, and by who replaces it */
+enum { REDDN_TABLE_LOCK_WRITER = 0, REDDN_TABLE_LOCK_NAME = 1 };
 
 /** The live line, which every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {

@@ -72,7 +72,8 @@ PUBLIC void reddn_table_close(struct reddn_table *t)
 /* -EBUSY: another writer has it */
 static int lock_file(int fd, char *err, size_t errlen)
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_WRITER, .l_len = 1};
 
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;

@@ -10,35 +10,61 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Names are locked for two system calls */
+enum { LOCK_PATIENCE = 500 /* times 10 ms */ };
+
+/* The lock of the name. It is not the one of writers, who may have the table open while it is replaced, and
+ * who may only read the file cannot have it. */
+static int name_lock(int fd, short type)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_NAME, .l_len = 1};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
+}
 
 /* Close the file, and unlock its name, although others may have duplicates of the descriptor. */
 static void unlock(int *fd)
 {
 	if (*fd < 0)
 		return;
-	flock(*fd, LOCK_UN);
+	name_lock(*fd, F_UNLCK);
 	close(*fd);
 }
 
-/* Open the file that has the name, and lock its name. -errno. The lock is not the one of writers, who may
- * have the table open while it is replaced. */
-static int lock_named(const char *path, int flags, int *out)
+/* Open the file that has the name, and lock its name. -EBUSY: another has locked it @patience times. -errno
+ */
+static int lock_named(const char *path, int flags, unsigned patience, int *out)
 {
+	const struct timespec nap = {.tv_nsec = 10000000};
+
 	for (;;) {
 		CLEANUP(unlock) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | flags);
 		struct stat mine, named;
+		int r = fd < 0 ? -errno : name_lock(fd, F_WRLCK);
 
-		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &mine) < 0)
+		if (r == -EAGAIN && patience-- > 0) {
+			nanosleep(&nap, NULL);
+			continue;
+		}
+		if (r < 0)
+			return r == -EAGAIN ? -EBUSY : r;
+		if (fstat(fd, &mine) < 0)
 			return -errno;
 		/* Else it was replaced before it was locked */
 		if (stat(path, &named) == 0 && named.st_dev == mine.st_dev && named.st_ino == mine.st_ino) {
@@ -46,6 +72,13 @@ static int lock_named(const char *path, int flags, int *out)
 			return 0;
 		}
 	}
+}
+
+/* The words for an error of lock_named() */
+static const char *lock_words(int r)
+{
+	return r == -EBUSY ? "another process holds the lock of its name, for longer than replacing it takes"
+			   : strerror(-r);
 }
 
 /* Set the epoch of the table in the file, and return the one before. A file without a live line has none. */
@@ -90,7 +123,7 @@ static int check_replaced(int fd, const char *path, char *err, size_t errlen)
 /* Open the table that is to be replaced, and lock its name. *@fd stays -1 if there is none. */
 static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
 {
-	int r = lock_named(path, O_NOFOLLOW, fd);
+	int r = lock_named(path, O_NOFOLLOW, LOCK_PATIENCE, fd);
 
 	if (r == -ENOENT)
 		return 0;
@@ -98,7 +131,7 @@ static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
 	if (r == -ELOOP)
 		return reddn_fail(r, err, errlen, "%s: is a symbolic link: replace the file itself", path);
 	if (r < 0)
-		return reddn_fail(r, err, errlen, "%s: %s", path, strerror(-r));
+		return reddn_fail(r, err, errlen, "%s: %s", path, lock_words(r));
 	return check_replaced(*fd, path, err, errlen);
 }
 
@@ -130,7 +163,7 @@ int reddn_table_succeed(const char *from, const char *path, const struct reddn_t
 {
 	CLEANUP(unlock) int named = -1;
 	struct stat a, b;
-	int r = lock_named(path, O_NOFOLLOW, &named);
+	int r = lock_named(path, O_NOFOLLOW, 0, &named);
 
 	if (r < 0)
 		return r;
@@ -162,49 +195,104 @@ static int take_name(const char *from, const char *path, bool replace, char *err
 
 /* ---- what others call ---- */
 
-/* A file with the name of a new table that nobody has locked is what a process has left that was killed, and
- * had the same number. -EEXIST: it is another's */
-static int remove_left(const char *tmp)
-{
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	CLEANUP(cleanup_close) int fd = open(tmp, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+/* TABLE.N.new, N of 16 hexadecimal digits that nobody knows before: another could have made the file */
+enum { TMP_DIGITS = 16 };
 
-	return fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0 && unlink(tmp) == 0 ? 0 : -EEXIST;
+static const char TMP_END[] = ".new";
+
+static bool is_tmp(const char *name, const char *table)
+{
+	size_t n = strlen(table);
+
+	return strncmp(name, table, n) == 0 && name[n] == '.' &&
+	       strspn(name + n + 1, "0123456789abcdef") == TMP_DIGITS &&
+	       strcmp(name + n + 1 + TMP_DIGITS, TMP_END) == 0;
 }
 
-static int open_new(const char *tmp)
+static void closedir_p(DIR **d)
 {
-	int fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	int r = fd < 0 ? -errno : fd;
+	if (*d)
+		closedir(*d);
+}
 
-	if (r != -EEXIST || remove_left(tmp) < 0)
-		return r;
+/* Remove the files of new tables that nobody has locked: their makers were killed. */
+static void remove_left(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *table = slash ? slash + 1 : path;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char dir[PATH_MAX];
+	struct dirent *e;
+
+	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >=
+		PATH_MAX)
+		return;
+	CLEANUP(closedir_p) DIR *d = opendir(dir);
+	while (d && (e = readdir(d))) {
+		CLEANUP(cleanup_close) int fd = -1;
+
+		if (!is_tmp(e->d_name, table))
+			continue;
+		fd = openat(dirfd(d), e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+	}
+}
+
+static int open_new(const char *path, char tmp[PATH_MAX])
+{
+	uint64_t n;
+	int fd;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		return -errno;
+	if (snprintf(tmp, PATH_MAX, "%s.%0*" PRIx64 "%s", path, TMP_DIGITS, n, TMP_END) >= PATH_MAX)
+		return -ENAMETOOLONG;
 	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	return fd < 0 ? -errno : fd;
 }
 
-/* Who may read and write the file @fd: as with @like. The owner comes first, since the mode is for him */
+static const char ACL[] = "system.posix_acl_access";
+
+/* The ACL has the mode in it. A new file may have one of its directory's. */
+static int copy_acl(int fd, const struct reddn_table *like)
+{
+	char acl[XATTR_SIZE_MAX];
+	ssize_t n = fgetxattr(like->fd, ACL, acl, sizeof(acl));
+
+	if (n >= 0)
+		return fsetxattr(fd, ACL, acl, (size_t)n, 0) < 0 ? -errno : 0;
+	if (errno != ENODATA && errno != EOPNOTSUPP)
+		return -errno;
+	return fremovexattr(fd, ACL) == 0 || errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+}
+
+/* Who may read and write the file @fd: as with @like. The owner comes first, since the rest is for him; the
+ * mode last, since its group bits are the mask of an ACL */
 static int copy_rights(int fd, const struct reddn_table *like)
 {
 	struct stat st, mine;
+	int r;
 
 	if (fstat(like->fd, &st) < 0 || fstat(fd, &mine) < 0)
 		return -errno;
 	if ((st.st_uid != mine.st_uid || st.st_gid != mine.st_gid) && fchown(fd, st.st_uid, st.st_gid) < 0)
 		return -errno;
+	r = copy_acl(fd, like);
+	if (r < 0)
+		return r;
 	return fchmod(fd, st.st_mode & 0777) < 0 ? -errno : 0;
 }
 
-int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
+/* -EAGAIN: another took it for one that was left, before it was locked */
+static int create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
 	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen)
 {
-	CLEANUP(cleanup_close) int fd = -1;
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	CLEANUP(cleanup_close) int fd = open_new(path, tmp);
 	char why[200] = "";
+	struct stat st;
 	int r;
 
-	if (snprintf(tmp, PATH_MAX, "%s.%d.new", path, (int)getpid()) >= PATH_MAX)
-		return reddn_fail(-ENAMETOOLONG, err, errlen, "%s: name too long", path);
-	fd = open_new(tmp);
 	if (fd < 0)
 		return reddn_fail(
 			fd, err, errlen, "%s: no file can be made in its directory: %s", path, strerror(-fd));
@@ -213,12 +301,26 @@ int reddn_table_create_beside(struct reddn_table **out, const char *path, const 
 		reddn_fail(r, why, sizeof(why),
 			"cannot give the new file the owner and rights of the old one: %s", strerror(-r));
 	else
-		r = reddn_table_create_fd(out, fd, opt, why, sizeof(why));
+		r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
+	if (r == -EBUSY || (r == 0 && (fstat(fd, &st) < 0 || st.st_nlink == 0)))
+		r = -EAGAIN;
 	if (r < 0) {
 		unlink(tmp);
 		return reddn_fail(r, err, errlen, "%s: %s", path, why);
 	}
+	*out = steal_ptr(&t);
 	return 0;
+}
+
+int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
+	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen)
+{
+	int r = -EAGAIN;
+
+	remove_left(path);
+	for (unsigned n = 0; n < 10 && r == -EAGAIN; n++)
+		r = create_beside(out, path, like, opt, tmp, err, errlen);
+	return r;
 }
 
 /* The name of the table, by which its writer finds it again when it grows. -ENOMEM */
@@ -260,10 +362,10 @@ static int open_retired(struct reddn_table **out, const char *path, char *err, s
 {
 	CLEANUP(unlock) int fd = -1;
 	uint64_t none;
-	int r = lock_named(path, 0, &fd);
+	int r = lock_named(path, 0, LOCK_PATIENCE, &fd);
 
 	if (r < 0)
-		return reddn_fail(r, err, errlen, "%s", strerror(-r));
+		return reddn_fail(r, err, errlen, "%s", lock_words(r));
 	r = reddn_table_open_fd(out, fd, REDDN_TABLE_WRITE, err, errlen);
 	if (r != -ESTALE)
 		return r;

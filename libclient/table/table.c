@@ -356,6 +356,9 @@ static void growth_publish(struct reddn_table *t)
 	struct reddn_table *next = t->growth->next, old = *t;
 	int r = reddn_table_succeed(t->growth->tmp, t->path, t);
 
+	/* Somebody has locked the name. The next put or step tries again, and until then both are written */
+	if (r == -EBUSY)
+		return;
 	if (r < 0) {
 		growth_fail(t, r);
 		return;
@@ -438,7 +441,7 @@ static bool growth_complete(struct reddn_table *t)
 		(!t->geo.grow || !t->path || growth_begin(t, &(struct reddn_table_options){0}, NULL, 0) < 0))
 		return false;
 	growth_step(t, UINT64_MAX);
-	return !t->growth_error;
+	return !t->growth && !t->growth_error;
 }
 
 PUBLIC int reddn_table_put(

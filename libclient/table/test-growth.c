@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables that become larger while they are written and read. */
 #include "libclient/table/test-model.h"
+#include "protocol/table-format.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 struct place {
-	char dir[32], path[48], larger[64];
+	char dir[32], path[48];
 };
 
 static int place_begin(void **state)
@@ -28,7 +32,6 @@ static int place_begin(void **state)
 	p = (struct place){.dir = "/dev/shm/test-growth-XXXXXX"};
 	assert_non_null(mkdtemp(p.dir));
 	snprintf(p.path, sizeof(p.path), "%s/table", p.dir);
-	snprintf(p.larger, sizeof(p.larger), "%s.%d.new", p.path, (int)getpid());
 	*state = &p;
 	return 0;
 }
@@ -66,9 +69,17 @@ static struct reddn_table_stat stat_of(struct reddn_table *t)
 	return st;
 }
 
-static bool exists(const char *path)
+/* There is the file of a larger table. */
+static bool grows(const struct place *p)
 {
-	return access(path, F_OK) == 0;
+	char pattern[64];
+	glob_t g = {0};
+	bool is;
+
+	snprintf(pattern, sizeof(pattern), "%s.*.new", p->path);
+	is = glob(pattern, 0, NULL, &g) == 0;
+	globfree(&g);
+	return is;
 }
 
 static int step(struct reddn_table *t, uint64_t buckets)
@@ -147,7 +158,8 @@ static void test_in_steps(void **state)
 		int r = 0;
 
 		srandom(seed);
-		for (uint32_t k = 0; k < 3600; k++)
+		/* Near half of the buckets a put may find no room, by chance */
+		for (uint32_t k = 0; k < 2400; k++)
 			put(t, &m, k, &k, sizeof(k));
 		assert_int_equal(chmod(p->path, 0604), 0);
 		old = reader_of(p);
@@ -157,7 +169,7 @@ static void test_in_steps(void **state)
 		assert_int_equal(reddn_table_grow(t, &full, table_why, sizeof(table_why)), -EALREADY);
 		assert_int_not_equal(stat_of(old).epoch, 0);
 		while (r == 0) {
-			change(t, &m, 3800);
+			change(t, &m, 2600);
 			r = step(t, (uint64_t)random() % 100);
 		}
 		assert_int_equal(r, REDDN_TABLE_END);
@@ -188,7 +200,6 @@ static void test_failures(void **state)
 			   *other;
 	struct reddn_table_options opt = {.heap_size = 4096};
 	struct model m = {0};
-	struct stat st;
 	int status;
 	pid_t child;
 
@@ -196,16 +207,16 @@ static void test_failures(void **state)
 		put(t, &m, k, "some value, which takes more than one granule of the heap, and so on and on",
 			70);
 	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
-	assert_true(exists(p->larger));
+	assert_true(grows(p));
 	assert_int_equal(step(t, UINT64_MAX), -ENOSPC);
 	assert_non_null(strstr(table_why, "no room for all entries"));
-	assert_false(exists(p->larger));
+	assert_false(grows(p));
 	assert_int_equal(step(t, 1), REDDN_TABLE_END);
 	/* In a put, whose own result it is not */
 	assert_int_equal(reddn_table_grow(t, &opt, table_why, sizeof(table_why)), 0);
 	for (uint32_t k = 0; k < 100; k++)
 		put(t, &m, k, "new", 3);
-	assert_false(exists(p->larger));
+	assert_false(grows(p));
 	assert_int_equal(step(t, 1), -ENOSPC);
 
 	opt = (struct reddn_table_options){.max_value = 10};
@@ -222,15 +233,11 @@ static void test_failures(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(exists(p->larger));
+	assert_true(grows(p));
 	model_check(t, &m);
-	assert_int_equal(stat(p->path, &st), 0);
-	assert_int_equal(reddn_table_create(&other, p->path, &(struct reddn_table_options){.replace = 1},
-				 table_why, sizeof(table_why)),
-		-EEXIST); /* their files would have the same name */
 	assert_int_equal(step(t, 5), 0);
 	reddn_table_close(t);
-	assert_false(exists(p->larger));
+	assert_false(grows(p));
 
 	/* Another takes the name. */
 	assert_int_equal(reddn_table_open(&t, p->path, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);
@@ -253,30 +260,92 @@ static void test_failures(void **state)
 	model_free(&m);
 }
 
-/* What a writer has left that was killed with the same number is no obstacle, and what a maker is at is.
- * Owner and rights are those of the smaller table. */
-static void test_files(void **state)
+static void grow(struct reddn_table *t)
 {
-	struct place *p = *state;
-	struct reddn_table *t = make(p, &(struct reddn_table_options){.capacity = 100});
 	const struct reddn_table_options twice = {0};
-	uid_t owner = geteuid() == 0 ? 1 : geteuid();
-	struct reddn_table *other;
-	struct stat st;
-	int fd = open(p->larger, O_RDWR | O_CREAT | O_EXCL, 0600);
 
-	assert_true(fd >= 0);
-	other = table_create(fd, &twice);
-	assert_int_equal(reddn_table_grow(t, &twice, table_why, sizeof(table_why)), -EEXIST);
-	reddn_table_close(other);
-	assert_int_equal(close(fd), 0);
-	assert_int_equal(chown(p->path, owner, (gid_t)-1), 0);
-	assert_int_equal(chmod(p->path, 0604), 0);
 	assert_int_equal(reddn_table_grow(t, &twice, table_why, sizeof(table_why)), 0);
 	assert_int_equal(step(t, UINT64_MAX), REDDN_TABLE_END);
+}
+
+/* What a writer has left that was killed is removed, and nothing else: not what a maker is at, nor a file of
+ * somebody whose name is like that. */
+static void test_left(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.capacity = 100}), *other = NULL;
+	const char *const ends[] = {".0123456789abcdef.new", ".0123456789abcdee.new", ".old.new"};
+	char file[3][80];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(file[i], sizeof(file[i]), "%s%s", p->path, ends[i]);
+		int fd = open(file[i], O_RDWR | O_CREAT | O_EXCL, 0600);
+
+		assert_true(fd >= 0);
+		if (i == 1)
+			other = table_create(fd, &(struct reddn_table_options){0});
+		assert_int_equal(close(fd), 0);
+	}
+	grow(t);
+	assert_int_equal(access(file[0], F_OK), -1);
+	reddn_table_close(other);
+	assert_int_equal(unlink(file[1]), 0);
+	assert_int_equal(unlink(file[2]), 0);
+	reddn_table_close(t);
+}
+
+/* Owner and rights are those of the smaller table, with an ACL and without. */
+static void test_rights(void **state)
+{
+	/* version 2; the owner rw, user 1 rw, the group nothing, mask rw, others nothing */
+	static const uint32_t acl[] = {2, 0x60001, UINT32_MAX, 0x60002, 1, 0x00004, UINT32_MAX, 0x60010,
+		UINT32_MAX, 0x00020, UINT32_MAX};
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.capacity = 100});
+	uid_t owner = geteuid() == 0 ? 1 : geteuid();
+	uint8_t is[200];
+	struct stat st;
+
+	assert_int_equal(chown(p->path, owner, (gid_t)-1), 0);
+	assert_int_equal(chmod(p->path, 0604), 0);
+	grow(t);
 	assert_int_equal(stat(p->path, &st), 0);
 	assert_int_equal(st.st_uid, owner);
 	assert_int_equal(st.st_mode & 0777, 0604);
+	assert_int_equal(setxattr(p->path, "system.posix_acl_access", acl, sizeof(acl), 0), 0);
+	grow(t);
+	assert_int_equal(getxattr(p->path, "system.posix_acl_access", is, sizeof(is)), sizeof(acl));
+	assert_memory_equal(is, acl, sizeof(acl));
+	assert_int_equal(chmod(p->path, 0600), 0);
+	assert_int_equal(removexattr(p->path, "system.posix_acl_access"), 0);
+	grow(t);
+	assert_int_equal(getxattr(p->path, "system.posix_acl_access", is, sizeof(is)), -1);
+	reddn_table_close(t);
+}
+
+/* Who may only read the table keeps nobody off; who may write it keeps the larger one from its name, and no
+ * put waits for that. */
+static void test_locked(void **state)
+{
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 64});
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_NAME, .l_len = 1};
+	int reads = open(p->path, O_RDONLY), writes;
+
+	assert_int_equal(flock(reads, LOCK_EX), 0);
+	grow(t);
+	writes = open(p->path, O_RDWR);
+	assert_int_equal(fcntl(writes, F_OFD_SETLK, &lock), 0);
+	assert_int_equal(
+		reddn_table_grow(t, &(struct reddn_table_options){0}, table_why, sizeof(table_why)), 0);
+	assert_int_equal(step(t, UINT64_MAX), 0);
+	assert_int_equal(reddn_table_put(t, "key", 3, "value", 5), 0);
+	assert_true(grows(p));
+	assert_int_equal(close(writes), 0);
+	assert_int_equal(reddn_table_put(t, "more", 4, "value", 5), 0);
+	assert_false(grows(p));
+	assert_int_equal(close(reads), 0);
 	reddn_table_close(t);
 }
 
@@ -343,7 +412,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_by_itself, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_in_steps, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_failures, place_begin, place_end),
-		cmocka_unit_test_setup_teardown(test_files, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_left, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_rights, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_locked, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_own_values, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_damage, place_begin, place_end),
 	};
