@@ -380,7 +380,8 @@ class Connection(Handle):
     @property
     def hosts(self) -> List[Host]:
         """The hosts, in the order of the policy."""
-        info, found = ffi.new("struct reddn_host_info *"), []
+        info = ffi.new("struct reddn_host_info *")
+        found: List[Host] = []
         while lib.reddn_get_host(self._handle(), len(found), info) == 0:
             found.append(Host(to_str(info.name), info.port, _HOST_STATES[info.state], info.sessions, info.sent, info.late))
         return found

@@ -364,7 +364,7 @@ def give_back():
     assert len(fds) == 1 and os.fstat(fds[0]).st_ino == os.fstat(memory).st_ino
     return json.loads(line)["result"]
 memory = os.memfd_create("handed")
-os.truncate(memory, 4096)
+os.write(memory, bytes(4096))
 results = {
     "hand_over": hand_over,
     "give_back": lambda: [hand_over(), give_back()][1],
