@@ -255,20 +255,33 @@ static void refused(struct reddn *c, int error, const char *words)
 	pause_doubled(c, REFUSED_LEAST_MS, REFUSED_MOST_MS);
 }
 
+/* Hosts that were not asked may have what was there before. */
+static void another_offload(struct reddn *c, unsigned host)
+{
+	const char *words = "the offload is another one now: connect again";
+
+	c->connector.hosts.host[host].out_until = clock_ms() + REDDN_HOST_OUT_MS;
+	if (c->connector.hosts.left > 1) {
+		report_attempt(c, words);
+		pause_for(c, 0);
+	} else {
+		refused(c, -ESTALE, words);
+	}
+}
+
 static void take_over(struct reddn *c)
 {
 	struct reddn_session next = reddn_connector_take(&c->connector);
 	bool same = reddn_session_is_same(&c->session, &next);
-	const char *why = NULL;
+	bool fits = reddn_session_can_follow(&c->session, &next);
 
-	if (!reddn_session_can_follow(&c->session, &next))
-		why = "the offload is another one now: connect again";
-	else if (reddn_requests_grow(c, &next) < 0)
-		why = "no memory for the requests of the new session";
-	if (why) {
+	if (!fits || reddn_requests_grow(c, &next) < 0) {
 		reddn_queues_deinit(&next);
 		reddn_session_deinit(&next);
-		refused(c, -ESTALE, why);
+		if (fits)
+			refused(c, -ESTALE, "no memory for the requests of the new session");
+		else
+			another_offload(c, next.host);
 		return;
 	}
 	c->session = next;

@@ -3,6 +3,7 @@
 #include "libclient/test-rig.h"
 
 #include "util/array.h"
+#include "util/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -352,6 +353,37 @@ static void test_another_offload(void **state)
 	}
 }
 
+/* Of several hosts one has another program already: the others are asked, and only after the last one those
+ * who wait must know. */
+static void test_another_offload_of_two(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	for (unsigned left = 1; left <= 2; left++) {
+		start(1, 1, 4, true);
+		rig_lose(-ECONNRESET);
+		assert_int_equal(call(1), 0);
+		rig_next_session_at(1, 1, 1, 4, true);
+		rig.c.connector.session.program = 1;
+		rig.c.connector.hosts.left = left;
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), left == 1);
+		assert_true(rig.c.connector.hosts.host[1].out_until > 0);
+		if (left == 1) {
+			assert_int_equal(res.status, -ESTALE);
+		} else {
+			assert_true(alarm_at <= clock_ms());
+			nothing_yet();
+			rig_next_session(1, 1, 4, true);
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+			answer();
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+			assert_int_equal(res.status, 0);
+		}
+		rig_stop();
+	}
+}
+
 /* A request that each session dies of is not sent for ever; one that waits for a table is. */
 static void test_many_losses(void **state)
 {
@@ -695,6 +727,7 @@ int main(void)
 		cmocka_unit_test(test_shorter_keys),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_another_offload),
+		cmocka_unit_test(test_another_offload_of_two),
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_over),
 		cmocka_unit_test(test_lost_by_posting),
