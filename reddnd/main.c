@@ -161,7 +161,15 @@ static void on_reloaded(void *arg, uint64_t number, int error, const char *error
 		control_reloaded(d->control, number, error, errors);
 }
 
-static const struct server_ops server_ops = {.reloaded = on_reloaded};
+static void on_taken(void *arg, uint64_t number, int error, const char *errors)
+{
+	struct daemon *d = arg;
+
+	if (d->control)
+		control_taken(d->control, number, error, errors);
+}
+
+static const struct server_ops server_ops = {.reloaded = on_reloaded, .taken = on_taken};
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *arg)
 {

@@ -354,18 +354,28 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *arg)
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-void control_reloaded(struct control *c, uint64_t number, int error, const char *errors)
+static void answer_waiting(struct control *c, uint64_t first, uint64_t last, int error, const char *errors)
 {
 	struct peer *p, *next;
 
 	for (p = LIST_FIRST(&c->peers); p; p = next) {
 		next = LIST_NEXT(p, link);
-		if (!p->follow.reload || p->follow.reload > number)
+		if (p->follow.reload < first || p->follow.reload > last)
 			continue;
 		p->follow.reload = 0;
 		if (peer_give(p, commands_reloaded(&c->commands, error, errors)) < 0 || peer_go_on(p) < 0)
 			peer_free(p);
 	}
+}
+
+void control_reloaded(struct control *c, uint64_t number, int error, const char *errors)
+{
+	answer_waiting(c, 1, number, error, errors);
+}
+
+void control_taken(struct control *c, uint64_t number, int error, const char *errors)
+{
+	answer_waiting(c, number, number, error, errors);
 }
 
 static struct commands_peer who_is(int fd)

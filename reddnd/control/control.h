@@ -35,8 +35,11 @@ int control_check(const char *path);
 int control_new(struct control **control, const char *path, const struct commands *commands, sd_event *event);
 void control_free(struct control *control); /* removes the socket */
 
-/** Reload @number is over, with an error or 0: answers the peers that wait for it. @errors: what was logged.
- */
+/** Reload @number is over, with an error or 0, and all before it: answers the peers that wait for them.
+ * @errors: what was logged. */
 void control_reloaded(struct control *control, uint64_t number, int error, const char *errors);
+
+/** Hand-over @number is over, and no other request. */
+void control_taken(struct control *control, uint64_t number, int error, const char *errors);
 
 #endif

@@ -426,7 +426,7 @@ static void on_taken(void *arg, uint64_t number, int error, struct generation *n
 	}
 	if (error == 0)
 		replace(sv, next);
-	sv->ops->reloaded(sv->arg, number, error, errors);
+	sv->ops->taken(sv->arg, number, error, errors);
 }
 
 /* Files that could not be served, and tables that were replaced, have been opened again */

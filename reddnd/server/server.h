@@ -20,8 +20,11 @@
 struct server;
 
 struct server_ops {
-	/** Reload @number is over: 0, or an error, with what was logged in @errors, lines of text. */
+	/** Reload @number is over, and all before it: 0, or an error, with what was logged in @errors, lines
+	 * of text. */
 	void (*reloaded)(void *arg, uint64_t number, int error, const char *errors);
+	/** The same for a file that was handed over. A reload before it may go on. */
+	void (*taken)(void *arg, uint64_t number, int error, const char *errors);
 };
 
 /** Borrowed, for as long as the server exists. */
