@@ -100,14 +100,14 @@ static void print_value(const struct arguments *a, const char *key, const struct
 		&(struct record_text){(const uint8_t *)key, strlen(key), r->value, r->length});
 }
 
-static int get_failed(struct reddn_mc *mc, char *key, int r)
+static int get_failed(struct reddn_mc *mc, const char *key, int r)
 {
 	const char *report = reddn_mc_errmsg(mc);
 	int len = cut(&report);
 
 	if (r == -EINVAL)
-		return tool_complain("\"%s\": a key has " MEMCACHED_KEY_WORDS, text_clean(key));
-	return tool_complain("%s: %s: %.*s", text_clean(key), strerror(-r), len, report);
+		return tool_complain("\"%s\": a key has " MEMCACHED_KEY_WORDS, key);
+	return tool_complain("%s: %s: %.*s", key, strerror(-r), len, report);
 }
 
 static int cmd_get(struct arguments *a, char **keys)
@@ -259,7 +259,7 @@ static char *configuration(const char *pool)
 		return tool_complain(
 			       "\"%s\" in the pool \"%s\" is no HOST[:PORT] with a port from 1 to 65535; an "
 			       "IPv6 address needs a host name, libmemcached takes no other",
-			       text_clean(host), pool),
+			       host, pool),
 		       NULL;
 	return steal_ptr(&config);
 }

@@ -87,6 +87,10 @@ expect "more than it holds" 2 "the table is full" "$REDDN_TABLE" load "$work/thi
 "$REDDN_TABLE" dump "$work/third" | grep -vc '^filler' | grep -qx 504 || fail "a full table lost entries"
 ok "a full table lost nothing"
 
+"$REDDN_TABLE" stat "$work/"$'\e[31mred' >"$work/escape" 2>&1
+grep -qF '/?[31mred: No such file' "$work/escape" || fail "an error with control characters" "$work/escape"
+ok "errors have no control characters"
+
 "$REDDN_TABLE" dump "$work/third" | sort >"$work/full"
 expect "a table too small for its entries" 2 "third: the larger table has no room for all entries" "$REDDN_TABLE" grow -H 4K "$work/third"
 expect "grow" 0 " entries, from 2048 buckets and a heap of " "$REDDN_TABLE" grow "$work/third"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/tool.h"
 
+#include "util/cleanup.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -11,13 +12,15 @@
 
 int tool_complain(const char *fmt, ...)
 {
+	CLEANUP(cleanup_free) char *words = NULL;
 	va_list ap;
 
-	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	if (vasprintf(&words, fmt, ap) < 0)
+		words = NULL;
 	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+		words ? text_clean(words) : strerror(ENOMEM));
 	return 2;
 }
 

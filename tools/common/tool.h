@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Print the program's name and the text as a line on stderr. Returns 2, the exit status of errors. */
+/** Print the program's name and the text as a line on stderr. What a peer or a file said may be in it: it has
+ * no control characters then (text_clean()). Returns 2, the exit status of errors. */
 int tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The same, with @status as its value. */
