@@ -269,8 +269,7 @@ static int check_each(const struct probe *probe, struct trial *t, struct probe_r
 		used += (size_t)snprintf(
 			wrong + used, sizeof(wrong) - used, "%s%s", used ? ", " : "", ops[i].name);
 	}
-	return used ? probe_denies(result, "%s: %s", wrong, why)
-		    : probe_denies(result, "each is right alone, but not one behind the other");
+	return used ? probe_denies(result, "%s: %s", wrong, why) : 1;
 }
 
 /* result->value has a bit for the number of each operation that is right */
@@ -278,11 +277,17 @@ static int check_form(const struct probe *probe, const struct form *form, struct
 {
 	struct trial t = {.form = form};
 	int r = bed_use(probe, NULL, result, run, &t);
+	bool alone = r == 0;
 
-	if (r == 0)
+	if (alone)
 		r = check_each(probe, &t, result);
 	if (r <= 0)
 		return r;
+	if (alone) { /* A device that fetches far ahead does not see what is posted behind (check_fetch) */
+		result->words[0] = 0;
+		return probe_measured(result, "%s%seach in a queue of its own, so that no rate is known",
+			form == &scalar ? t.sent : "", form == &scalar ? "; " : "");
+	}
 	for (unsigned i = 0; i < COUNT(ops); i++)
 		result->value |= (1u << number_of(form, &ops[i])) & ~1u;
 	return probe_measured(result, "%s%s%.3g M/s in one queue, %.3g without CALC",
