@@ -266,10 +266,15 @@ static bool is_table(const struct region *r)
 
 bool region_is_retired(const struct region *r)
 {
+	int cached;
+
 	if (!r->file || !is_table(r) || region_is_bad(r, NULL))
 		return false;
-	/* Another file system may let who reads wait */
-	return r->in_memory ? table_is_retired(r->file) : r->retired_us != 0;
+	if (r->in_memory)
+		return table_is_retired(r->file);
+	/* Another file system may let who reads wait; what the NIC reads of the file is in the page cache */
+	cached = table_is_retired_cached(r->file);
+	return cached < 0 ? r->retired_us != 0 : cached;
 }
 
 int region_look_begin(struct region_look *look, const struct region *r)

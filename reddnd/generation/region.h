@@ -53,8 +53,8 @@ void region_close(struct region *r);
 bool region_is_bad(const struct region *r, char why[REGION_WHY]);
 /** True: @fd is a descriptor of the file that it has open. */
 bool region_is_file(const struct region *r, int fd);
-/** True if another table has replaced it, and marked it: its readers learn that. Of a file that is not in
- * memory, when it was last looked at. */
+/** True if another table has replaced it, and marked it: its readers learn that. When it was last looked at
+ * if the file system cannot tell it without waiting (rnic_region_read_cached()). */
 bool region_is_retired(const struct region *r);
 
 /** A look at the file of a region. It has a descriptor of its own, because it may not come back: the file

@@ -147,3 +147,12 @@ bool table_is_retired(const struct rnic_region *file)
 
 	return read_live(file, offsetof(struct reddn_table_live, epoch), &epoch) && !epoch;
 }
+
+int table_is_retired_cached(const struct rnic_region *file)
+{
+	uint64_t epoch;
+	int e = rnic_region_read_cached(
+		file, offsetof(struct reddn_table_header, live.epoch), &epoch, sizeof(epoch));
+
+	return e < 0 ? e : !epoch;
+}

@@ -47,5 +47,7 @@ bool table_is_overwritten(const struct table *t, const struct rnic_region *file)
 bool table_is_unfinished(const struct rnic_region *file);
 /** True if whoever replaced the table has marked it: its readers learn that. */
 bool table_is_retired(const struct rnic_region *file);
+/** 1 or 0: the same, without waiting for the file system; the errors of rnic_region_read_cached(). */
+int table_is_retired_cached(const struct rnic_region *file);
 
 #endif

@@ -123,6 +123,48 @@ static void test_punched(void **state)
 	region_close(r);
 }
 
+/* That another table has replaced it is seen without a look at the file, on a disk as in memory. Tests run in
+ * the directory of the build, which is on a disk as a rule. */
+static void try_retired(char *path)
+{
+	CLEANUP(cleanup_close) int fd = mkstemp(path);
+	struct catalog_region conf = {.name = "r", .path = path, .where = where};
+	struct reddn_table_header h = {.magic = REDDN_TABLE_MAGIC,
+		.version = REDDN_TABLE_VERSION,
+		.header_size = sizeof(h),
+		.buckets = 256,
+		.buckets_off = 4096,
+		.heap_off = 8192,
+		.heap_size = 4096,
+		.file_size = 12288,
+		.max_key = 16,
+		.max_value = 16,
+		.live = {.epoch = 1}};
+	uint8_t file[12288] = {0};
+	struct region *r;
+
+	assert_true(fd >= 0);
+	memcpy(file, &h, sizeof(h));
+	assert_int_equal(pwrite(fd, file, sizeof(file), 0), sizeof(file));
+	r = opened(&conf, -1);
+	unlink(path);
+	expect(r, NULL);
+	assert_false(region_is_retired(r));
+	h.live.epoch = 0;
+	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_true(region_is_retired(r));
+	region_close(r);
+}
+
+static void test_retired(void **state)
+{
+	char on_disk[] = "test-region-XXXXXX", in_memory[] = "/dev/shm/test-region-XXXXXX";
+
+	(void)state;
+	try_retired(on_disk);
+	try_retired(in_memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_punched),
+		cmocka_unit_test(test_retired),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <xxhash.h>
 
@@ -112,6 +113,16 @@ int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes
 
 	if (n < 0)
 		return (int)n;
+	return (size_t)n == size ? 0 : -ENODATA;
+}
+
+int rnic_region_read_cached(const struct rnic_region *region, uint64_t off, void *bytes, size_t size)
+{
+	const struct iovec to = {.iov_base = bytes, .iov_len = size};
+	ssize_t n = preadv2(region->fd, &to, 1, (off_t)off, RWF_NOWAIT);
+
+	if (n < 0)
+		return -errno;
 	return (size_t)n == size ? 0 : -ENODATA;
 }
 

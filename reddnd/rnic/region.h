@@ -37,6 +37,9 @@ void rnic_region_close(struct rnic_region *region); /* after its windows */
 uint8_t *rnic_region_at(const struct rnic_region *region, uint64_t off);
 /** Reads @size bytes at @off. -ENODATA: the file does not reach that far, or no longer. */
 int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
+/** The same of bytes that the page cache has, as it has those of windows: it never waits. -EAGAIN: it would
+ * have to. -EOPNOTSUPP: the file system does not tell. */
+int rnic_region_read_cached(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
 /** False: the file has become shorter than it was when it was opened. */
 bool rnic_region_is_whole(const struct rnic_region *region);
 /** True: another open file description holds a lock for writing on the file. False also if that is unknown.

@@ -5,6 +5,7 @@
  * meanwhile. So does the first thread of the process that reads the file.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static bool stalls(const char *path)
@@ -55,4 +57,16 @@ ssize_t pread64(int fd, void *bytes, size_t size, off64_t off)
 	while (n > 0 && stalls(path))
 		usleep(10000);
 	return real(fd, bytes, size, off);
+}
+
+/* Such a file system does not tell what would wait (RWF_NOWAIT) */
+ssize_t preadv64v2(int fd, const struct iovec *to, int n, off64_t off, int flags)
+{
+	(void)fd;
+	(void)to;
+	(void)n;
+	(void)off;
+	(void)flags;
+	errno = EOPNOTSUPP;
+	return -1;
 }
