@@ -126,7 +126,8 @@ int reddn_table_grow(struct reddn_table *t, const struct reddn_table_options *op
  * Copy the entries of up to `buckets` buckets of a table that grows. 0: call again. REDDN_TABLE_END: done, or
  * it does not grow. -errno: the growth has failed, now or in an earlier put or delete, and the table is as it
  * was: -ENOSPC or -EMSGSIZE: the larger one is too small for the entries; -ENOTUNIQ: choose another seed;
- * -EBADMSG: a record is damaged; -ESTALE: another table has taken the name.
+ * -EBADMSG: a record is damaged; -ESTALE: another table has taken the name. -EBUSY: all entries are there,
+ * but another process has the name locked; the growth goes on, and the next put, delete or step tries again.
  */
 int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *err, size_t errlen);
 

@@ -494,6 +494,9 @@ PUBLIC int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *
 	growth_step(t, buckets);
 	r = t->growth_error;
 	t->growth_error = 0;
+	if (t->growth && t->growth->copied == t->geo.buckets)
+		return reddn_fail(
+			-EBUSY, err, errlen, "%s: another process holds the lock of its name", t->path);
 	switch (-r) {
 	case 0:
 		return t->growth ? 0 : REDDN_TABLE_END;

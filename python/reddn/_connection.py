@@ -294,7 +294,7 @@ class Connection(Handle):
 
     def _is_described(self) -> bool:
         lib.reddn_get_info(self._handle(), self._info)
-        return self._described == self._info.reconnects
+        return bool(self._described == self._info.reconnects)
 
     def _describe(self) -> None:
         if self._is_described():
