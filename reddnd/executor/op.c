@@ -263,6 +263,56 @@ static bool execute_write(struct op_state *s, const struct op *op)
 	return true;
 }
 
+static bool is_calc(const struct op *op)
+{
+	return op->opcode == WQE_OP_WRITE && op->wqe[WQE_OPMOD];
+}
+
+static uint64_t combine(uint8_t opmod, uint64_t a, uint64_t b)
+{
+	switch (opmod) {
+	case WQE_CALC_ADD:
+		return a + b;
+	case WQE_CALC_MAXLOC:
+		return a > b ? a : b;
+	case WQE_CALC_AND:
+		return a & b;
+	case WQE_CALC_OR:
+		return a | b;
+	default:
+		return a ^ b;
+	}
+}
+
+/* Of the result the number alone: what a device writes behind it is for nobody */
+static bool execute_calc(struct op_state *s, const struct op *op)
+{
+	uint8_t *to = remote(s, op, WQE_CALC_OPERAND, true);
+	uint64_t result = 0, operand;
+	bool first = true;
+	uint32_t len;
+
+	if (!to)
+		return false;
+	for (unsigned i = 0; i < op->nsegments; i++) {
+		const uint8_t *from = segment(s, op, i, false, &len);
+
+		if (!from)
+			return false;
+		if (len % WQE_CALC_OPERAND)
+			return fails(s, CQE_SYND_LOCAL_LENGTH);
+		for (; len; len -= WQE_CALC_OPERAND, from += WQE_CALC_OPERAND) {
+			operand = wqe_get64(from);
+			result = first ? operand : combine(op->wqe[WQE_OPMOD], result, operand);
+			first = false;
+		}
+	}
+	if (first)
+		return fails(s, CQE_SYND_LOCAL_LENGTH);
+	wqe_put64(to, result);
+	return true;
+}
+
 static bool is_masked(uint8_t opcode)
 {
 	return opcode == WQE_OP_MASKED_CAS || opcode == WQE_OP_MASKED_FETCH_ADD;
@@ -359,6 +409,11 @@ static op_run *choose(const struct op_state *s, const struct op *op)
 	case WQE_OP_READ:
 		return is_small(s, op) ? execute_small_read : execute_read;
 	case WQE_OP_WRITE:
+		if (is_calc(op))
+			return op->queue != 0 && op->wqe[WQE_OPMOD] <= WQE_CALC_XOR &&
+					       op->wqe[WQE_OPMOD] != WQE_CALC_ADD_F64
+				       ? execute_calc
+				       : execute_nothing;
 		return op->queue == 0 ? send : execute_write;
 	case WQE_OP_WRITE_IMM:
 	case WQE_OP_SEND:
@@ -401,7 +456,10 @@ void op_prepare(struct op_state *s, struct op *op, uint8_t opcode)
 				   : settle(s, op, w + WQE_SGE_LKEY, w + WQE_SGE_ADDR, seg->len, scatters);
 	}
 	if (op->queue != 0 && op->at >= WQE_RDMA_SGE && op->sized)
-		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, atomic ? WORD : op->bytes,
+		op->remote = settle(s, op, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR,
+			atomic        ? WORD
+			: is_calc(op) ? WQE_CALC_OPERAND
+				      : op->bytes,
 			opcode != WQE_OP_READ);
 	op->in_slot = op->sized && !op_is_written(s, op->wqe + WQE_RADDR, 12) && is_in_slot(s, op, op->bytes);
 	op->run = n <= op->room ? choose(s, op) : execute_nothing;

@@ -48,6 +48,15 @@ static const char follows[] = "program follows\n"
 			      "hit: write log -> slot @ 64, max 16\n"
 			      "write_imm word -> slot @ 0\n";
 
+static const char joins[] = "program joins\n"
+			    "region data, log writable\n"
+			    "var first : bytes 16\n"
+			    "var second : bytes 16\n"
+			    "read data @ 0 as bytes 16 -> first\n"
+			    "read data @ 16 as bytes 16 -> second\n"
+			    "write first, second -> log @ 16\n"
+			    "write_imm first -> slot @ 0\n";
+
 struct rig {
 	struct program *p;
 	struct executor *x;
@@ -231,6 +240,53 @@ static void stays_in_its_queue(void **state)
 		find(&r, opcodes[i], &queue)[WQE_DSCOUNT] |= WQE_MAX_DS;
 		fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
 	}
+}
+
+/* A WRITE that has become one of CALC: of the result the number, and nothing behind it */
+static void calculates(void **state)
+{
+	static const uint64_t a = 0x8000000000000f0f, b = 0xff;
+	static const struct {
+		uint8_t opmod;
+		uint64_t result;
+	} cases[] = {{WQE_CALC_ADD, 0x800000000000100e}, {WQE_CALC_MAXLOC, 0x8000000000000f0f},
+		{WQE_CALC_AND, 0xf}, {WQE_CALC_OR, 0x8000000000000fff}, {WQE_CALC_XOR, 0x8000000000000ff0}};
+	unsigned queue;
+	struct rig r;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		compile(&r, joins);
+		wqe_put64(r.data, a);
+		wqe_put64(r.data + 16, b);
+		memset(r.log, 0xee, sizeof(r.log));
+		find(&r, WQE_OP_WRITE, &queue)[WQE_OPMOD] = cases[i].opmod;
+		begin(&r);
+		assert_int_equal(ask(&r, 0, 0), EXECUTOR_DONE);
+		assert_int_equal(wqe_get64(r.log + 16), cases[i].result);
+		assert_int_equal(r.log[24], 0xee);
+		end(&r);
+	}
+}
+
+static void calculates_nothing_else(void **state)
+{
+	static const uint8_t opmods[] = {WQE_CALC_ADD_F64, WQE_CALC_XOR + 1, WQE_CALC_VECTOR};
+	unsigned queue;
+	uint8_t *w;
+	struct rig r;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(opmods); i++) {
+		compile(&r, joins);
+		find(&r, WQE_OP_WRITE, &queue)[WQE_OPMOD] = opmods[i];
+		fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
+	}
+	compile(&r, joins);
+	w = find(&r, WQE_OP_WRITE, &queue);
+	w[WQE_OPMOD] = WQE_CALC_MAXLOC;
+	wqe_put32(w + WQE_RDMA_SGE, 8);
+	fails_with(&r, queue, CQE_SYND_LOCAL_LENGTH);
 }
 
 static void sends_from_the_reply_queue_only(void **state)
@@ -571,6 +627,8 @@ int main(void)
 		cmocka_unit_test(aligns_atomics),
 		cmocka_unit_test(knows_its_opcodes),
 		cmocka_unit_test(stays_in_its_queue),
+		cmocka_unit_test(calculates),
+		cmocka_unit_test(calculates_nothing_else),
 		cmocka_unit_test(sends_from_the_reply_queue_only),
 		cmocka_unit_test(notices_that_nothing_runs),
 		cmocka_unit_test(has_room_for_messages),

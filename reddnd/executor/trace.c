@@ -205,6 +205,8 @@ static trace_run *choose(struct trace *all, const struct op_state *s, struct tra
 	case WQE_OP_MASKED_CAS:
 		return make_swap(s, t);
 	case WQE_OP_WRITE:
+		if (t->op->wqe[WQE_OPMOD]) /* CALC */
+			return trace_step_any;
 		return t->op->queue == 0 ? make_send(s, t) : make_write(t);
 	case WQE_OP_WRITE_IMM:
 	case WQE_OP_SEND:

@@ -133,7 +133,7 @@ static void model_step(struct model *m, unsigned s, uint64_t seq)
 	uint64_t addr;
 
 	memcpy(wqe, ring + m->at[s], CHAIN_WQEBB * ((wqe_get(ring + m->at[s] + WQE_DSCOUNT, 1) + 3) / 4));
-	v = chain_verb_info(chain_verb_of(wqe[WQE_OPCODE]));
+	v = chain_verb_info(chain_verb_of(wqe[WQE_OPCODE], wqe[WQE_OPMOD]));
 	if (v->class == CHAIN_CLASS_SYNC || wqe[WQE_OPCODE] == WQE_OP_NOP)
 		return;
 	if (v->atomic_bytes) {

@@ -17,6 +17,7 @@ enum { SEEDS = 30, REQUESTS = 40, DEPTH = 4, SLOT = 64, DATA = 4096, REPLY_MAX =
 /* clang-format off */
 #define REGION(at, n) {.kind = CHAIN_AT_REGION, .from = (at), .len = (n)}
 #define WORD(w, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .len = (n)}
+#define PART(w, at, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .from = (at), .len = (n)}
 #define FIELD(step, f, at, n) {.kind = CHAIN_AT_FIELD, .name = (step), .field = (f), .from = (at), .len = (n)}
 #define HEAD(how_far, step) \
 	{.queue = 0, .verb = CHAIN_WAIT}, \
@@ -26,7 +27,9 @@ enum { SEEDS = 30, REQUESTS = 40, DEPTH = 4, SLOT = 64, DATA = 4096, REPLY_MAX =
 /* clang-format on */
 
 static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
-static const struct chain_word words[] = {{"old", 8, NULL}, {"new", 8, NULL}, {"more", 8, NULL}};
+static const struct chain_word words[] = {{"old", 8, NULL}, {"new", 8, NULL}, {"more", 8, NULL},
+	{"pair", 2 * CHAIN_CALC_BYTES, NULL}, {"largest", CHAIN_CALC_BYTES, NULL},
+	{"mixed", CHAIN_CALC_BYTES, NULL}};
 
 struct program {
 	const char *name;
@@ -187,6 +190,52 @@ static uint32_t walk_model(struct chain_rig *c, uint8_t *data, uint8_t *arg, uin
 	return 8;
 }
 
+/* ---- CALC: the larger of the client's number and one of the region, and all three of them mixed ---- */
+
+static const struct chain_step calc_steps[] = {
+	HEAD(CHAIN_UPTO_END, NULL),
+	{.label = "read",
+		.queue = 1,
+		.verb = CHAIN_READ,
+		.flags = CHAIN_SIGNALLED,
+		.remote = REGION(16, 0),
+		.local = {PART("pair", CHAIN_CALC_BYTES, 8)}},
+	WAIT("read"),
+	{.label = "max",
+		.queue = 1,
+		.verb = CHAIN_CALC_MAX,
+		.flags = CHAIN_SIGNALLED,
+		.remote = WORD("largest", 0),
+		.local = {WORD("pair", 2 * CHAIN_CALC_BYTES)}},
+	WAIT("max"),
+	{.label = "mix",
+		.queue = 1,
+		.verb = CHAIN_CALC_XOR,
+		.flags = CHAIN_SIGNALLED,
+		.remote = WORD("mixed", 0),
+		.local = {WORD("pair", 2 * CHAIN_CALC_BYTES), WORD("largest", CHAIN_CALC_BYTES)}},
+	WAIT("mix"),
+	ANSWER,
+	{.queue = 0,
+		.verb = CHAIN_SEND,
+		.flags = CHAIN_SIGNALLED,
+		.local = {WORD("largest", 8), WORD("mixed", 8)}},
+};
+static const struct chain_place calc_args[] = {PART("pair", 0, 8)};
+
+static uint32_t calc_model(struct chain_rig *c, uint8_t *data, uint8_t *arg, uint8_t *reply)
+{
+	uint64_t theirs = wqe_get64(data + 16),
+		 ours = theirs + chain_rig_random(c, 1ull << 40) - (1ull << 39);
+
+	if (chain_rig_random(c, 2)) /* as a signed number, the other one is the larger */
+		ours ^= 1ull << 63;
+	wqe_put64(arg, ours);
+	wqe_put64(reply, ours > theirs ? ours : theirs);
+	wqe_put64(reply + 8, ours ^ theirs ^ (ours > theirs ? ours : theirs));
+	return 16;
+}
+
 /* ---- running them ----------------------------------------------------------------------- */
 
 #define PROGRAM(p)                                                                                           \
@@ -194,7 +243,7 @@ static uint32_t walk_model(struct chain_rig *c, uint8_t *data, uint8_t *arg, uin
 #p, p##_steps, COUNT(p##_steps), p##_args, COUNT(p##_args), p##_model                        \
 	}
 
-static const struct program programs[] = {PROGRAM(count), PROGRAM(mask), PROGRAM(walk)};
+static const struct program programs[] = {PROGRAM(count), PROGRAM(mask), PROGRAM(walk), PROGRAM(calc)};
 
 static struct chain_desc describe(const struct program *p)
 {

@@ -383,7 +383,7 @@ static bool serve_seeds(struct run *r, uint64_t seed, unsigned seeds, unsigned r
 /* Between two runs of its first WQE lie whole laps of a ring */
 static void count_loop(struct run *r, const struct hw_trace *t)
 {
-	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(t->opcode));
+	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(t->opcode, t->opmod));
 
 	if ((t->idx & (r->c.loop_env.queue[0].ring_wqebbs - 1)) == 0) {
 		if (r->n.laps++ == 0)
@@ -405,7 +405,7 @@ static void count(void *arg, const struct hw_trace *t)
 
 	for (unsigned q = 0; q < r->c.img->nqueues; q++) {
 		uint32_t at;
-		enum chain_verb verb = chain_verb_of(t->opcode);
+		enum chain_verb verb = chain_verb_of(t->opcode, t->opmod);
 
 		if (t->kind != HW_TRACE_WQE || t->qpn != r->c.env.queue[q].qpn || t->syndrome)
 			continue;

@@ -29,13 +29,11 @@ static uint32_t longest(const struct chain_place *p)
 
 static uint32_t remote_bytes(struct collector *c, unsigned s)
 {
-	uint32_t bytes = 0;
+	uint64_t bytes = 0;
 
-	if (chain_verb_info(c->l->d->steps[s].verb)->atomic_bytes)
-		return 8;
 	for (unsigned i = 0; i < c->l->step[s].nsge; i++)
 		bytes += longest(&c->l->d->steps[s].local[i]);
-	return bytes;
+	return (uint32_t)chain_remote_bytes(chain_verb_info(c->l->d->steps[s].verb), bytes);
 }
 
 static void mark(struct collector *c, const struct layout_range *r)

@@ -56,6 +56,11 @@
 	X(LOCAL_SLOT, "{at}: the reply slot is in the client's memory and cannot be a local place")          \
 	X(SEGMENT_EMPTY, "{at}: data segment {0} has length 0, which a NIC takes for 2^31")                  \
 	X(ATOMIC_BYTES, "{at}: the old value of an atomic takes one data segment of 8 bytes")                \
+	X(CALC_OPERANDS, "{at}: operands of CALC take 16 bytes each, in scratch memory and aligned to 16, "  \
+			 "which the data "                                                                   \
+			 "segments have as a whole")                                                         \
+	X(CALC_RESULT, "{at}: the result of CALC takes 16 bytes of scratch memory, aligned to 8, that are "  \
+		       "no operand")                                                                         \
 	X(ATOMIC_ALIGN, "{at}: the target of an atomic must be 8-byte aligned")                              \
 	X(SEGMENTS_OVERLAP, "{at}: data segments {0} and {1} bring the same bytes")                          \
 	X(READS_CLIENT, "{at}: a {what} in queue \"{name}\" would read the client's memory")                 \
@@ -151,6 +156,7 @@
 	X(LOOP_FIELD, "{at}: writes into the {name} of {other}")                                             \
 	X(LOOP_NO_FIELD, "{at}: step \"{name}\" has no such field")                                          \
 	X(LOOP_QUEUE, "{at}: a loop has one queue")                                                          \
+	X(LOOP_CALC, "{at}: a loop has no CALC")                                                             \
 	X(LOOP_SENDS, "{at}: a loop cannot send to anybody")                                                 \
 	X(LOOP_EMPTY, "{at}: moves nothing")                                                                 \
 	X(LOOP_ALWAYS, "{at}: would call or leave the loop in every iteration")                              \

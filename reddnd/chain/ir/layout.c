@@ -127,11 +127,9 @@ uint32_t layout_step_bytes(const struct layout *l, unsigned s)
 {
 	uint32_t bytes = 0;
 
-	if (chain_verb_info(l->d->steps[s].verb)->atomic_bytes)
-		return 8;
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
 		bytes += l->d->steps[s].local[i].len;
-	return bytes;
+	return (uint32_t)chain_remote_bytes(chain_verb_info(l->d->steps[s].verb), bytes);
 }
 
 /* Sizes and positions: nothing here needs a name to be resolved */
@@ -183,18 +181,24 @@ static int place_steps(struct layout *l)
 
 static int place_words(struct layout *l)
 {
-	uint32_t at = 0;
-	bool discard = false;
+	bool discard = false, calc = false;
+	uint32_t at = 0, align;
 
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		discard |= chain_verb_info(l->d->steps[s].verb)->atomic_bytes && l->step[s].nsge == 0;
+		calc |= chain_verb_info(l->d->steps[s].verb)->calc;
+	}
 	for (unsigned w = 0; w < l->d->nwords; w++) {
+		align = calc && l->d->words[w].size >= CHAIN_CALC_BYTES ? CHAIN_CALC_BYTES : 8;
+		at = (at + align - 1) & ~(align - 1);
 		l->word_at[w] = at;
 		at += (l->d->words[w].size + 7u) & ~7u;
 	}
 	l->words_size = at;
-	for (unsigned s = 0; s < l->d->nsteps; s++)
-		discard |= chain_verb_info(l->d->steps[s].verb)->atomic_bytes && l->step[s].nsge == 0;
 	l->discard_at = at;
 	l->scratch_size = discard ? at + 8 : at;
+	if (calc) /* that of the next instance follows */
+		l->scratch_size = (l->scratch_size + CHAIN_CALC_BYTES - 1) & ~(CHAIN_CALC_BYTES - 1u);
 	if (l->scratch_size > CHAIN_MAX_SCRATCH)
 		return layout_refuse(l, SCRATCH_BYTES, .number = {l->scratch_size, CHAIN_MAX_SCRATCH});
 	return 0;
@@ -209,6 +213,31 @@ static int check_written(struct layout *l, const struct chain_error_at *who, con
 		return layout_refuse(l, WRITES_HEAD, .at = *who, .other = layout_at(l, r->step));
 	if (p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY)
 		return layout_refuse(l, WRITES_KEY, .at = *who, .other = layout_at(l, r->step));
+	return 0;
+}
+
+/* The device takes nothing else, and what is behind a result may be noise */
+static int check_calc(struct layout *l, unsigned s)
+{
+	const struct chain_step *st = &l->d->steps[s];
+	const struct chain_error_at who = layout_at(l, s);
+	struct layout_range operands, result;
+
+	if (layout_resolve(l, &st->remote, CHAIN_CALC_BYTES, &who, &result))
+		return CHAIN_REFUSED;
+	if (st->remote.kind != CHAIN_AT_SCRATCH || result.offset % 8)
+		return layout_refuse(l, CALC_RESULT, .at = who);
+	if (!l->step[s].nsge)
+		return layout_refuse(l, CALC_OPERANDS, .at = who);
+	for (unsigned i = 0; i < l->step[s].nsge; i++) {
+		if (layout_resolve(l, &st->local[i], st->local[i].len, &who, &operands))
+			return CHAIN_REFUSED;
+		if (st->local[i].kind != CHAIN_AT_SCRATCH || st->local[i].len % CHAIN_CALC_BYTES ||
+			operands.offset % CHAIN_CALC_BYTES)
+			return layout_refuse(l, CALC_OPERANDS, .at = who);
+		if (layout_overlap(&operands, &result))
+			return layout_refuse(l, CALC_RESULT, .at = who);
+	}
 	return 0;
 }
 
@@ -324,7 +353,9 @@ static int check_step(struct layout *l, unsigned s)
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
 		if (check_local(l, s, i))
 			return CHAIN_REFUSED;
-	return check_remote(l, s);
+	if (check_remote(l, s))
+		return CHAIN_REFUSED;
+	return v->calc ? check_calc(l, s) : 0;
 }
 
 /* What a request may reach: operands, scratch memory, and the low bytes of an address in a region */

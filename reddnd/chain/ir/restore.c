@@ -205,8 +205,15 @@ static void execute(struct bytes *b, unsigned s)
 			wanders);
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
 		touch(b, s, &st->local[i], st->local[i].len, v->scatters, false, sure, moves(b, s, i));
-	if (v->remote && st->verb != CHAIN_READ && !v->atomic_bytes)
+	if (v->calc) { /* only the number is written for certain */
+		struct chain_place behind = st->remote;
+
+		behind.from += CHAIN_CALC_BYTES / 2;
+		touch(b, s, &st->remote, CHAIN_CALC_BYTES / 2, true, false, sure, wanders);
+		touch(b, s, &behind, CHAIN_CALC_BYTES / 2, true, false, false, wanders);
+	} else if (v->remote && st->verb != CHAIN_READ && !v->atomic_bytes) {
 		touch(b, s, &st->remote, layout_step_bytes(l, s), true, false, sure, wanders);
+	}
 }
 
 /* One run of the instance: layout_check_flow() has found that there is one */

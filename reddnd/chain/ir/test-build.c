@@ -24,7 +24,7 @@ enum { MAX = 24, OPCODE_WAIT = 0x0f, OPCODE_RECV_EN = 0x16, OPCODE_SEND_EN = 0x1
 
 static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 static const struct chain_word words[] = {
-	{"a", 8, (const uint8_t *)"initial"}, {"b", 5, NULL}, {"c", 16, NULL}};
+	{"a", 8, (const uint8_t *)"initial"}, {"b", 5, NULL}, {"c", 16, NULL}, {"pair", 48, NULL}};
 
 struct sketch {
 	struct chain_step steps[MAX];
@@ -367,6 +367,36 @@ static void synchronization(void **state)
 	assert_int_equal(img->max_rd_atomic, 2);
 }
 
+/* Operands are aligned to 16, in every instance, and the result has one operand's bytes whatever their number
+ */
+static void calculations(void **state)
+{
+	static const struct chain_step mid[] = {
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("c", 0, 0),
+			.local = {WORD("pair", 0, 48)}},
+		{.queue = 1, .verb = CHAIN_FETCH_ADD, .remote = REGION(0, 0, 0), .add = 1},
+	};
+	IMAGE *img = NULL;
+	struct sketch k;
+	const uint8_t *w;
+
+	(void)state;
+	sketch(&k, mid, 2);
+	k.d.nwords = 4;
+	img = built(&k);
+	w = img->queue[1].wqes;
+	assert_int_equal(w[WQE_OPMOD], WQE_CALC_MAXLOC);
+	assert_int_equal(w[WQE_OPCODE], WQE_OP_WRITE);
+	assert_int_equal(w[WQE_DSCOUNT], 3);
+	assert_int_equal(wqe_get32(w + WQE_RDMA_SGE), 48);
+	/* "a" at 0, "b" at 8, "c" at 16, "pair" at 32, an old value nobody wants at 80 */
+	assert_reloc(img, 1, WQE_RADDR, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 16);
+	assert_reloc(img, 1, WQE_RDMA_SGE + WQE_SGE_ADDR, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 32);
+	assert_int_equal(img->scratch_size, 96);
+}
+
 static void patches_and_arguments(void **state)
 {
 	static const struct chain_step mid[] = {
@@ -482,6 +512,47 @@ static const struct wrong wrongs[] = {
 	{WRONG(ATOMIC_BYTES, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_CAS, .remote = WORD("a", 0, 0), .local = {WORD("c", 0, 4)}}, {0}},
 	{WRONG(ATOMIC_ALIGN, 2, NO_STEP), {.queue = 1, .verb = CHAIN_CAS, .remote = WORD("c", 4, 0)}, {0}},
+	{WRONG(CALC_OPERANDS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("c", 0, 0),
+			.local = {WORD("pair", 0, 8)}},
+		{0}},
+	{WRONG(CALC_OPERANDS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("c", 0, 0),
+			.local = {WORD("pair", 8, 16)}},
+		{0}},
+	{WRONG(CALC_OPERANDS, 2, NO_STEP),
+		{.queue = 1, .verb = CHAIN_CALC_MAX, .remote = WORD("c", 0, 0), .local = {REGION(0, 0, 16)}},
+		{0}},
+	{WRONG(CALC_OPERANDS, 2, NO_STEP), {.queue = 1, .verb = CHAIN_CALC_MAX, .remote = WORD("c", 0, 0)},
+		{0}},
+	{WRONG(CALC_RESULT, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("pair", 16, 0),
+			.local = {WORD("pair", 0, 32)}},
+		{0}},
+	{WRONG(CALC_RESULT, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = REGION(0, 0, 0),
+			.local = {WORD("pair", 0, 32)}},
+		{0}},
+	{WRONG(CALC_RESULT, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("pair", 4, 0),
+			.local = {WORD("pair", 32, 16)}},
+		{0}},
+	{WRONG(WORD_END, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CALC_MAX,
+			.remote = WORD("pair", 40, 0),
+			.local = {WORD("pair", 0, 16)}},
+		{0}},
 	{WRONG(LOCAL_SLOT, 2, NO_STEP),
 		{.queue = 1,
 			.verb = CHAIN_READ,
@@ -547,6 +618,7 @@ static void what_is_wrong_is_refused(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		sketch(&k, &wrongs[i].step, 1);
+		k.d.nwords += wrongs[i].step.verb == CHAIN_CALC_MAX; /* "pair" */
 		k.args[0] = wrongs[i].arg;
 		k.d.nargs = wrongs[i].arg.kind != CHAIN_AT_NONE;
 		assert_refused(&k, wrongs[i].why);
@@ -707,6 +779,7 @@ int main(void)
 		cmocka_unit_test(nop_and_send),
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(synchronization),
+		cmocka_unit_test(calculations),
 		cmocka_unit_test(patches_and_arguments),
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(a_head_in_the_code),

@@ -66,6 +66,46 @@ static const struct chain_verb_info verbs[CHAIN_VERBS] = {
 		.data = true,
 		.sge_at = WQE_ATOMIC + 16,
 		.atomic_bytes = 16},
+	[CHAIN_CALC_ADD] = {.name = "sum",
+		.opcode = WQE_OP_WRITE,
+		.opmod = WQE_CALC_ADD,
+		.class = CHAIN_CLASS_COPY,
+		.remote = true,
+		.data = true,
+		.sge_at = WQE_RDMA_SGE,
+		.calc = true},
+	[CHAIN_CALC_MAX] = {.name = "max",
+		.opcode = WQE_OP_WRITE,
+		.opmod = WQE_CALC_MAXLOC,
+		.class = CHAIN_CLASS_COPY,
+		.remote = true,
+		.data = true,
+		.sge_at = WQE_RDMA_SGE,
+		.calc = true},
+	[CHAIN_CALC_AND] = {.name = "and",
+		.opcode = WQE_OP_WRITE,
+		.opmod = WQE_CALC_AND,
+		.class = CHAIN_CLASS_COPY,
+		.remote = true,
+		.data = true,
+		.sge_at = WQE_RDMA_SGE,
+		.calc = true},
+	[CHAIN_CALC_OR] = {.name = "or",
+		.opcode = WQE_OP_WRITE,
+		.opmod = WQE_CALC_OR,
+		.class = CHAIN_CLASS_COPY,
+		.remote = true,
+		.data = true,
+		.sge_at = WQE_RDMA_SGE,
+		.calc = true},
+	[CHAIN_CALC_XOR] = {.name = "xor",
+		.opcode = WQE_OP_WRITE,
+		.opmod = WQE_CALC_XOR,
+		.class = CHAIN_CLASS_COPY,
+		.remote = true,
+		.data = true,
+		.sge_at = WQE_RDMA_SGE,
+		.calc = true},
 	[CHAIN_WAIT] = {.name = "wait", .opcode = WQE_OP_WAIT, .class = CHAIN_CLASS_SYNC},
 	[CHAIN_SEND_EN] = {.name = "send_en", .opcode = WQE_OP_SEND_EN, .class = CHAIN_CLASS_SYNC},
 	[CHAIN_RECV_EN] = {.name = "recv_en", .opcode = WQE_OP_RECV_EN, .class = CHAIN_CLASS_SYNC},
@@ -94,13 +134,21 @@ const struct chain_verb_info *chain_verb_info(enum chain_verb verb)
 	return &verbs[verb];
 }
 
-enum chain_verb chain_verb_of(uint8_t opcode)
+enum chain_verb chain_verb_of(uint8_t opcode, uint8_t opmod)
 {
-	unsigned v = 0;
+	unsigned first = 0, v;
 
-	while (v < CHAIN_VERBS && verbs[v].opcode != opcode)
-		v++;
-	return v;
+	while (first < CHAIN_VERBS && verbs[first].opcode != opcode)
+		first++;
+	for (v = first; v < CHAIN_VERBS; v++)
+		if (verbs[v].opcode == opcode && verbs[v].opmod == opmod)
+			return v;
+	return first;
+}
+
+uint64_t chain_remote_bytes(const struct chain_verb_info *verb, uint64_t local)
+{
+	return verb->atomic_bytes ? 8 : verb->calc ? CHAIN_CALC_BYTES : local;
 }
 
 const char *chain_field_name(enum chain_field field)

@@ -18,6 +18,11 @@ enum chain_verb {
 	CHAIN_FETCH_ADD,
 	CHAIN_MASKED_CAS,       /* 8-byte operands */
 	CHAIN_MASKED_FETCH_ADD, /* 8-byte operands */
+	CHAIN_CALC_ADD,         /* CALC: a WRITE of the sum, */
+	CHAIN_CALC_MAX,         /* maximum, and so on, of big-endian operands: chain_remote_bytes() */
+	CHAIN_CALC_AND,
+	CHAIN_CALC_OR,
+	CHAIN_CALC_XOR,
 	CHAIN_WAIT,
 	CHAIN_SEND_EN,
 	CHAIN_RECV_EN,
@@ -57,11 +62,20 @@ struct chain_verb_info {
 	bool data;     /* has data segments, after sge_at bytes */
 	uint8_t sge_at;
 	uint8_t atomic_bytes; /* of the operand segment */
+	bool calc;            /* the local segments hold operands of CHAIN_CALC_BYTES */
 };
 
+/* Of an operand of CALC: a big-endian number of 8 bytes, and 8 bytes without meaning. The result has the same
+ * form; whether the device writes its last 8 bytes, and what they are, is not known */
+enum { CHAIN_CALC_BYTES = 16 };
+
 const struct chain_verb_info *chain_verb_info(enum chain_verb verb);
-/** The verb with that opcode, or CHAIN_VERBS. */
-enum chain_verb chain_verb_of(uint8_t opcode);
+/** The verb with that opcode and opmod; with an opmod that no verb has, the one that has the segments of that
+ * opcode; or CHAIN_VERBS. */
+enum chain_verb chain_verb_of(uint8_t opcode, uint8_t opmod);
+/** Bytes that a step reads or writes at its remote place, whose data segments have @local bytes: a CALC may
+ * write less. */
+uint64_t chain_remote_bytes(const struct chain_verb_info *verb, uint64_t local);
 
 const char *chain_field_name(enum chain_field field);
 /** Offset of a field in the WQE of a verb and its bytes in @size; -1 if the verb has no such field. */

@@ -47,7 +47,7 @@ unsigned chain_decode(const uint8_t *wqe, size_t avail, char *text, size_t size)
 	ds = wqe[WQE_DSCOUNT] & WQE_MAX_DS;
 	bytes = ds * WQE_DS < avail ? ds * WQE_DS : (unsigned)avail;
 	flags = wqe[WQE_FLAGS];
-	verb = chain_verb_of(wqe[WQE_OPCODE]);
+	verb = chain_verb_of(wqe[WQE_OPCODE], wqe[WQE_OPMOD]);
 	chain_line_add(&l, "%5" PRIu64 " qp %#" PRIx64 " ds %u ", wqe_get(wqe + WQE_INDEX, 2),
 		wqe_get(wqe + WQE_QPN_DS, 3), ds);
 	if (verb == CHAIN_VERBS)

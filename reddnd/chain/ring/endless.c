@@ -152,6 +152,8 @@ static int check_step(struct loop_form *f, unsigned s)
 		return check_sync(f, s);
 	if (v->imm || st->verb == CHAIN_SEND)
 		return CHAIN_REFUSE(f->err, LOOP_SENDS, .at = at_fault(f, st));
+	if (v->calc) /* words of a ring are aligned to 8 */
+		return CHAIN_REFUSE(f->err, LOOP_CALC, .at = at_fault(f, st));
 	for (unsigned i = 0; i < n && st->local[i].kind != CHAIN_AT_NONE; i++) {
 		len += st->local[i].len;
 		if (st->local[i].len == 0)
@@ -161,7 +163,7 @@ static int check_step(struct loop_form *f, unsigned s)
 	}
 	if (v->data && !v->atomic_bytes && n == 0)
 		return CHAIN_REFUSE(f->err, LOOP_EMPTY, .at = at_fault(f, st));
-	return v->remote ? check_place(f, st, &st->remote, v->atomic_bytes ? 8 : len) : 0;
+	return v->remote ? check_place(f, st, &st->remote, (uint32_t)chain_remote_bytes(v, len)) : 0;
 }
 
 /*

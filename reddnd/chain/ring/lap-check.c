@@ -48,7 +48,7 @@ struct check {
 /* A dormant WQE has the segments of what it may become */
 static const struct chain_verb_info *verb_of(const uint8_t *w)
 {
-	enum chain_verb v = chain_verb_of(w[WQE_OPCODE]);
+	enum chain_verb v = chain_verb_of(w[WQE_OPCODE], w[WQE_OPMOD]);
 
 	return v == CHAIN_VERBS ? NULL : chain_verb_info(v);
 }
@@ -220,7 +220,7 @@ static int collect(struct check *c)
 		t.at = WQE_RADDR;
 		t.key = wqe_get32(w->bytes + WQE_RKEY);
 		t.from = wqe_get64(w->bytes + WQE_RADDR);
-		t.until = t.from + (t.atomic ? 8 : total);
+		t.until = t.from + chain_remote_bytes(w->v, total);
 		if (add(c, t))
 			return -ENOMEM;
 	}

@@ -149,7 +149,7 @@ static void note_object(struct chain_template *t, uint32_t at)
 static void note_wqe(struct chain_template *t, uint32_t at)
 {
 	const uint8_t *w = t->ring + at;
-	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(w[WQE_OPCODE]));
+	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(w[WQE_OPCODE], w[WQE_OPMOD]));
 	unsigned end = w[WQE_DSCOUNT] * WQE_DS;
 
 	note(t, at + WQE_QPN_DS, FIELD_WQE_QPN, RECYCLER);

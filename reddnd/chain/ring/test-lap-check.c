@@ -253,6 +253,8 @@ static void no_loops(void **state)
 			WRONG(LOOP_WAIT, 0, NO_STEP, LABELS("a"))},
 		{{{.label = "a", .verb = CHAIN_WRITE_IMM, .remote = REGION(0), .local = {REGION(1)}}},
 			WRONG(LOOP_SENDS, 0, NO_STEP, LABELS("a"))},
+		{{{.label = "a", .verb = CHAIN_CALC_MAX, .remote = REGION(0), .local = {REGION(1)}}},
+			WRONG(LOOP_CALC, 0, NO_STEP, LABELS("a"))},
 		{{{.label = "a", .verb = CHAIN_READ, .remote = REGION(0), .local = {FIELD("a", 7, 2)}}},
 			WRONG(LOOP_NO_FIELD, 0, NO_STEP, LABELS("a"), .name = "a")},
 		{{{.label = "a",

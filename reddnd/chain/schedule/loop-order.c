@@ -60,7 +60,7 @@ static unsigned touches(const struct orderer *o, unsigned s, struct touch t[CHAI
 	}
 	if (verb(st)->remote)
 		t[n++] = (struct touch){.p = &st->remote,
-			.len = verb(st)->atomic_bytes ? 8 : total,
+			.len = chain_remote_bytes(verb(st), total),
 			.write = st->verb != CHAIN_READ,
 			.atomic = verb(st)->atomic_bytes,
 			.remote = true,

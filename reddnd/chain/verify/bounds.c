@@ -295,7 +295,7 @@ static int check_data(struct bounds *b)
 	const struct chain_step *st = &b->m.l.d->steps[b->m.s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 	const struct cell *c = machine_wqe(&b->m, b->m.s);
-	uint64_t bytes = v->atomic_bytes ? OPERAND_BYTES : 0;
+	uint64_t bytes = 0;
 	bool stretched = false;
 
 	for (unsigned i = 0; i < b->m.l.step[b->m.s].nsge; i++) {
@@ -310,11 +310,12 @@ static int check_data(struct bounds *b)
 
 		if (check_length(b, p, sge + WQE_SGE_LEN) || check_place(b, &local))
 			return CHAIN_REFUSED;
-		bytes += v->atomic_bytes ? 0 : local.len;
+		bytes += local.len;
 		stretched |= local.stretched;
 	}
 	if (!v->remote)
 		return 0;
+	bytes = chain_remote_bytes(v, bytes);
 	if (check_place(b, &(struct access_to){.p = &st->remote,
 				   .addr = c + WQE_RADDR,
 				   .len = bytes,

@@ -473,6 +473,91 @@ static void copy(struct machine *m)
 	}
 }
 
+/* Which bytes can come of byte @k of two operands: of a maximum, that of either. Of a sum there is a carry */
+static void calc_sets(enum chain_verb verb, uint64_t to[SET], const uint64_t x[SET], const uint64_t y[SET])
+{
+	if (verb == CHAIN_CALC_ADD)
+		memset(to, 0xff, SET * sizeof(*to));
+	if (verb == CHAIN_CALC_MAX) {
+		set_join(to, x);
+		set_join(to, y);
+	}
+	for (unsigned i = 0; i < 256; i++)
+		for (unsigned j = 0; set_has(x, i) && j < 256; j++) {
+			if (!set_has(y, j))
+				continue;
+			if (verb == CHAIN_CALC_AND)
+				set_add(to, i & j);
+			else if (verb == CHAIN_CALC_OR)
+				set_add(to, i | j);
+			else if (verb == CHAIN_CALC_XOR)
+				set_add(to, i ^ j);
+		}
+}
+
+/* Byte @k of operand @n, of all */
+static struct cell calc_operand(struct machine *m, unsigned n, unsigned k)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	unsigned i = 0, at = n * CHAIN_CALC_BYTES + k;
+	struct reach local;
+
+	for (; at >= st->local[i].len; i++)
+		at -= st->local[i].len;
+	local = reach(m, &st->local[i], st->local[i].len, WQE_RDMA_SGE + i * WQE_DS + WQE_SGE_ADDR);
+	return load(m, &local, at);
+}
+
+/*
+ * The number, and behind it 8 bytes of which only is known that they are no secret of a region: noise, an id,
+ * or what was there. Which operand is the largest, a client has decided that has a part in one; the bits of
+ * the lower bytes make the carries of the higher ones.
+ */
+static void calc(struct machine *m)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	struct reach to = reach(m, &st->remote, CHAIN_CALC_BYTES, WQE_RADDR);
+	unsigned operands = 0;
+	bool decided = false;
+
+	for (unsigned i = 0; i < m->l.step[m->s].nsge; i++)
+		operands += st->local[i].len / CHAIN_CALC_BYTES;
+	for (unsigned n = 0; n < operands; n++)
+		for (unsigned k = 0; k < CHAIN_CALC_BYTES; k++) {
+			struct cell c = calc_operand(m, n, k);
+
+			decided |= cells_of_client(&c, 1);
+		}
+	for (unsigned k = 0; k < CHAIN_CALC_BYTES; k++) {
+		struct cell result = calc_operand(m, 0, k);
+
+		for (unsigned n = 1; n < operands; n++) {
+			struct cell next = calc_operand(m, n, k), both = result;
+
+			both.from |= next.from;
+			both.influence |= next.influence;
+			memset(both.values, 0, sizeof(both.values));
+			memset(both.ours, 0, sizeof(both.ours));
+			memset(both.live, 0, sizeof(both.live));
+			calc_sets(st->verb, both.values, result.values, next.values);
+			calc_sets(st->verb, both.ours, result.ours, next.ours);
+			calc_sets(st->verb, both.live, result.live, next.live);
+			result = both;
+		}
+		if (k >= OPERAND_BYTES) {
+			memset(result.values, 0xff, sizeof(result.values));
+			all_ours(&result);
+		}
+		result.influence |= decided ? DECIDED : 0;
+		result.unvouched = result.from >> REGION & 1;
+		store(m, &to, k, &result);
+		part(m,
+			&(struct layout_range){
+				.sym = to.r.sym, .index = to.r.index, .offset = to.r.offset + k, .len = 1},
+			1);
+	}
+}
+
 /* Byte @k, from the lowest, of the operand at @field; NULL if the verb has none */
 static const struct cell *operand(struct machine *m, enum chain_field field, unsigned k)
 {
@@ -777,6 +862,8 @@ void machine_run(struct machine *m)
 		meet_lengths(m, v);
 		if (v->atomic_bytes)
 			atomic(m);
+		else if (v->calc)
+			calc(m);
 		else if (v->remote)
 			copy(m);
 	}

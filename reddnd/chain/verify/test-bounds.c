@@ -96,6 +96,73 @@ static void old_values(void **state)
 	}
 }
 
+/* An opcode that CALC makes is one of those that its operands allow */
+static void calculations(void **state)
+{
+	static const struct {
+		enum chain_verb verb;
+		uint8_t x, y; /* lowest bytes of two numbers */
+		int other;    /* what else the opcode can be; 0: nothing, -1: anything */
+	} cases[] = {
+		{CHAIN_CALC_MAX, WQE_OP_WRITE, 0, 0},
+		{CHAIN_CALC_MAX, WQE_OP_WRITE, WQE_OP_SEND, WQE_OP_SEND},
+		{CHAIN_CALC_AND, WQE_OP_WRITE, WQE_OP_SEND, 0},
+		{CHAIN_CALC_OR, WQE_OP_WRITE, 0, 0},
+		{CHAIN_CALC_OR, WQE_OP_WRITE, WQE_OP_SEND, WQE_OP_SEND},
+		{CHAIN_CALC_XOR, WQE_OP_WRITE, 0, 0},
+		{CHAIN_CALC_XOR, WQE_OP_WRITE, WQE_OP_SEND, WQE_OP_WRITE ^ WQE_OP_SEND},
+		{CHAIN_CALC_ADD, WQE_OP_WRITE, 0, -1},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const uint8_t init[48] = {[16 + 7] = cases[i].x, [32 + 7] = cases[i].y};
+
+		fresh();
+		t.w.init = init;
+		t.d.args++;
+		t.d.nargs--;
+		t.s[MATCH] = STEP(.label = "match", .queue = 1, .verb = cases[i].verb, .remote = WORD(0, 0),
+			.local = {WORD(16, 32)}, .line = 4);
+		if (cases[i].other)
+			assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5),
+				NUMBERS(cases[i].other < 0 ? 1 : (unsigned)cases[i].other), .what = "write"));
+		else
+			assert_fine();
+	}
+}
+
+/* What is behind the number is anything; what a client has a part in is the client's */
+static void calculated_from_others(void **state)
+{
+	static const uint8_t init[48] = {[16 + 7] = WQE_OP_WRITE};
+	const struct chain_step max = STEP(.label = "match", .queue = 1, .verb = CHAIN_CALC_MAX,
+		.remote = WORD(0, 0), .local = {WORD(16, 16), WORD(32, 16)}, .line = 4);
+
+	(void)state;
+	for (unsigned what = 0; what < 4; what++) {
+		fresh();
+		t.w.init = init;
+		t.s[MATCH] = max;
+		t.a[0] = what == 1 ? PLACE(WORD(32 + 7, 1)) : PLACE(WORD(32, 1));
+		if (what == 2)
+			t.s[DECIDE].remote = PLACE(WORD(8, 0));
+		if (what == 3) {
+			t.s[LOOK].local[0] = PLACE(WORD(16 + 5, 3));
+			t.s[DECIDE].remote = PLACE(WORD(5, 0));
+			t.s[DECIDE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_LEN, 1, 3));
+		}
+		if (what == 0)
+			assert_fine();
+		else if (what == 1)
+			assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
+		else if (what == 2)
+			assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(1), .what = "write"));
+		else
+			assert_wrong(WRONG(LENGTH_REQUEST, HIT, DECIDE, LINES(10, 5)));
+	}
+}
+
 /* A masked CAS changes the bytes of its mask, a masked add those of its fields */
 static void masks(void **state)
 {
@@ -957,6 +1024,8 @@ int main(void)
 		cmocka_unit_test(needs),
 		cmocka_unit_test(opcodes),
 		cmocka_unit_test(old_values),
+		cmocka_unit_test(calculations),
+		cmocka_unit_test(calculated_from_others),
 		cmocka_unit_test(masks),
 		cmocka_unit_test(bits),
 		cmocka_unit_test(sought_twice),

@@ -58,7 +58,8 @@ static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uin
 	}
 	if (!v->data)
 		return at;
-	return at + (data_of(st) ? nic->gather : 0) + message(data_of(st), st->queue == 0) + nic->write;
+	return at + (data_of(st) ? nic->gather : 0) +
+	       message((uint32_t)chain_remote_bytes(v, data_of(st)), st->queue == 0) + nic->write;
 }
 
 static unsigned find(const struct chain_desc *d, const char *label)
