@@ -44,6 +44,7 @@ static int choose_target(const struct reddnc_device *d, struct program_target *t
 	*target = fit_target(caps, false);
 	r = check_wishes(rnic_device_name(d->dev), &wish, target, fit_group(caps));
 	target->masked_atomics &= wish.masked_atomics;
+	target->calc &= wish.calc;
 	if (wish.fetch_group)
 		target->fetch_group = wish.fetch_group;
 	return r;

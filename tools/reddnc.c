@@ -230,6 +230,7 @@ static const struct option long_options[] = {
 	{"clock", required_argument, NULL, 'c'},
 	{"direct", no_argument, NULL, 'D'},
 	{"no-masked-atomics", no_argument, NULL, 'M'},
+	{"no-calc", no_argument, NULL, 'C'},
 	{"fenced-enables", no_argument, NULL, 'F'},
 	{"overlap", no_argument, NULL, 'O'},
 	{"fetch-group", required_argument, NULL, 'G'},
@@ -241,7 +242,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define LETTERS "p:o:jc:DMFOG:r:d:t:hV"
+#define LETTERS "p:o:jc:DMCFOG:r:d:t:hV"
 
 static const char options_text[] =
 	"  -p, --param NAME=N       set a param, as \"params\" of the catalog does\n"
@@ -250,6 +251,7 @@ static const char options_text[] =
 	"  -c, --clock FILE         explain, draw: times of the NIC that this file of reddn-probe is about\n"
 	"  -D, --direct             compile for a device that does not check WQE indices\n"
 	"  -M, --no-masked-atomics  compile for a device without masked atomics\n"
+	"  -C, --no-calc            compile for a device that does not calculate on data in flight\n"
 	"  -F, --fenced-enables     compile for a device that heeds the fence of a SEND_EN\n"
 	"  -O, --overlap            compile as reddnd does, so that requests may overlap\n"
 	"  -G, --fetch-group BYTES  compile for a device that fetches so many bytes of a queue together\n"
@@ -385,6 +387,9 @@ static int parse(int argc, char **argv, const char *letters, struct options *o)
 		case 'M':
 			o->target.masked_atomics = false;
 			break;
+		case 'C':
+			o->target.calc = 0;
+			break;
 		case 'F':
 			o->target.fenced_enables = true;
 			break;
@@ -438,7 +443,9 @@ static int each(const struct command *c, const struct options *o, char **args, F
 
 int main(int argc, char **argv)
 {
-	struct options o = {.target = {.masked_atomics = true}, .run = {.timeout_ms = 1000}, .device = ""};
+	struct options o = {.target = {.masked_atomics = true, .calc = PROGRAM_CALC},
+		.run = {.timeout_ms = 1000},
+		.device = ""};
 	CLEANUP(reddnc_device_close) struct reddnc_device device = {0};
 	const struct command *c;
 	FILE *out = stdout;

@@ -98,7 +98,7 @@ static bool update(const struct influence *all, struct influence_offload *o, con
 /* True if the offload is to be looked at again */
 static bool look(const struct influence *all, struct influence_offload *o)
 {
-	static const struct program_target device = {.masked_atomics = true};
+	static const struct program_target device = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 

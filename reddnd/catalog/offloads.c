@@ -536,7 +536,7 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 /* Compiles for a device that has everything: what a real one lacks is found when it is opened */
 static void check_program(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
 {
-	const struct program_target any = {.masked_atomics = true};
+	const struct program_target any = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
 

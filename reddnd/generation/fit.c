@@ -55,6 +55,7 @@ struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 		.masked_atomics = has_masked_atomics(caps),
 		.swapped_old = caps->observed.atomics == RNIC_ATOMICS_SWAPPED,
 		.fenced_enables = caps->observed.fenced_enables,
+		.calc = caps->observed.calc & PROGRAM_CALC,
 		.ignores_index = caps->observed.unchecked_wqes && !recycled,
 		.overlap = true,
 		.max_sge = max_sge(caps),
@@ -66,8 +67,10 @@ struct program_target fit_target(const struct rnic_caps *caps, bool recycled)
 /* The executor heeds order by itself, and looks at neither index nor QPN. */
 struct program_target fit_cpu_target(void)
 {
-	return (struct program_target){
-		.masked_atomics = true, .fenced_enables = true, .max_sge = CHAIN_MAX_SGE};
+	return (struct program_target){.masked_atomics = true,
+		.fenced_enables = true,
+		.calc = PROGRAM_CALC,
+		.max_sge = CHAIN_MAX_SGE};
 }
 
 /* True if the chain writes into its own WQEs */

@@ -43,10 +43,16 @@ static int compile_for(struct offload *o, const struct program_setting *more, un
 static int find_lack(struct offload *o, const struct program_setting *more, unsigned nmore,
 	const struct program_target *target)
 {
-	CLEANUP(cleanup_free) char *masked = NULL, *both = NULL, *all = NULL;
+	CLEANUP(cleanup_free) char *calc = NULL, *masked = NULL, *both = NULL, *all = NULL;
 	struct program_target t = *target;
 	int r;
 
+	t.calc = PROGRAM_CALC;
+	r = compile_for(o, more, nmore, &t, &calc);
+	if (r <= 0)
+		return r < 0 ? r
+			     : offload_unfit(
+				       o, "its program needs operations of CALC that the device does not do");
 	t.masked_atomics = true;
 	r = compile_for(o, more, nmore, &t, &masked);
 	if (r <= 0)

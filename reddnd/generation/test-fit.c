@@ -40,7 +40,8 @@ static const struct rnic_caps best = {
 		.recv_enables = true,
 		.masked_atomics = true,
 		.fetch_group = 1,
-		.flushes_enabled_only = true}};
+		.flushes_enabled_only = true,
+		.calc = PROGRAM_CALC}};
 
 static struct rnic_caps caps;
 static struct program *program;
@@ -109,6 +110,16 @@ static void swapped_old_values(void **state)
 	assert_int_equal(program->image->n_copy, copies + 1);
 	program_free(program);
 	expect(counts, false, NULL);
+}
+
+/* What does not work as a program takes it, is none: a sum of f64 is for nobody */
+static void some_calc(void **state)
+{
+	(void)state;
+	assert_int_equal(fit_target(&caps, false).calc, PROGRAM_CALC);
+	caps.observed.calc = 1 << WQE_CALC_ADD_F64 | 1 << WQE_CALC_AND;
+	assert_int_equal(fit_target(&caps, false).calc, 1 << WQE_CALC_AND);
+	assert_int_equal(fit_cpu_target().calc, PROGRAM_CALC);
 }
 
 static void no_masked_atomics(void **state)
@@ -180,7 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(all_of_it, reset),
 		cmocka_unit_test_setup(wrong_atomics, reset),
-		cmocka_unit_test_setup(swapped_old_values, reset),
+		cmocka_unit_test_setup(swapped_old_values, reset), cmocka_unit_test_setup(some_calc, reset),
 		cmocka_unit_test_setup(no_masked_atomics, reset),
 		cmocka_unit_test_setup(no_recv_enable, reset), cmocka_unit_test_setup(short_wqes, reset),
 		cmocka_unit_test_setup(groups, reset), cmocka_unit_test_setup(unchecked_indices, reset)};

@@ -146,6 +146,7 @@ words='' bytes=$(fact managed.fetch)
 wish "$words" -G 64
 wish '' -G 512
 wish '' -M
+wish '' -C
 if [[ $(fact has.masked_atomics) == false ]]; then
 	run -r "array=$memory/words" "$programs/while-recycled.rdn" 0 8 && fail "a loop without a bound, without masked atomics" "$work/run.log"
 	grep -q 'mlx5_0 cannot run it: the device has no masked fetch-and-add, without which there are no loops without a bound' "$work/run.log" ||
