@@ -66,7 +66,7 @@ struct rig {
 static void compile(struct rig *r, const char *program)
 {
 	const struct program_source src = {.name = "test", .text = program, .len = strlen(program)};
-	const struct program_target target = {.masked_atomics = true};
+	const struct program_target target = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	char *messages = NULL;
 
 	*r = (struct rig){0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * compile [-M] [NAME=VALUE...] FILE: prints the errors of a program, with these params set; -M: for a device
- * without masked atomics. Exit status 0: it is accepted, 1: it is refused, 2: something else.
+ * compile [-M] [-C] [NAME=VALUE...] FILE: prints the errors of a program, with these params set; -M: for a
+ * device without masked atomics, -C: without CALC. Exit status 0: it is accepted, 1: it is refused, 2:
+ * something else.
  */
 #include "reddnd/program/program.h"
 
@@ -17,17 +18,17 @@ int main(int argc, char **argv)
 {
 	struct program_setting settings[SETTINGS];
 	struct program_source src = {.text = text};
-	struct program_target target = {.masked_atomics = true};
+	struct program_target target = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	struct program *program = NULL;
 	unsigned n = 0;
 	char *said = NULL;
 	FILE *f;
 	int r;
 
-	if (argc > 2 && strcmp(argv[1], "-M") == 0) {
-		target.masked_atomics = false;
-		argv++;
-		argc--;
+	for (; argc > 2 && argv[1][0] == '-'; argv++, argc--) {
+		target.masked_atomics &= strcmp(argv[1], "-M") != 0;
+		if (strcmp(argv[1], "-C") == 0)
+			target.calc = 0;
 	}
 	for (; argc > 2 && n < SETTINGS && strchr(argv[1], '='); argv++, argc--) {
 		char *value = strchr(argv[1], '=');
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
 		settings[n++] = (struct program_setting){argv[1], strtoull(value + 1, NULL, 0)};
 	}
 	if (argc != 2) {
-		fprintf(stderr, "usage: compile [-M] [NAME=VALUE...] FILE\n");
+		fprintf(stderr, "usage: compile [-M] [-C] [NAME=VALUE...] FILE\n");
 		return 2;
 	}
 	f = fopen(argv[1], "rb");

@@ -683,6 +683,89 @@ static void pairs_request(struct run *r, uint8_t *slot)
 	run_put_le(slot, 8, n == 4 ? 104 : n);
 }
 
+/* ---- calculating ------------------------------------------------------------------------------ */
+
+/* Operands of both orders and of several widths, results that go to variables, a region and an address */
+static const char calc_text[] = "program p\n"
+				"region data writable steered size 128\n"
+				"arg x : u64\n"
+				"arg y : u16\n"
+				"var l : le64\n"
+				"var b : be64\n"
+				"var low : le32\n"
+				"var high : be64\n"
+				"var sum : be16\n"
+				"var bits : le64\n"
+				"var at : be56\n"
+				"mov x -> l\n"
+				"mov data @ 0 as be64 -> b\n"
+				"max l, b -> high\n"
+				"min l, b -> l\n"
+				"xor l, high -> bits\n"
+				"and data @ 8 as le64, bits -> data @ 16 as be64\n"
+				"or y, data @ 24 as le16 -> low\n"
+				"add y, 65535 -> sum\n"
+				"and y, 56 -> at\n"
+				"max data @ 64 + at as be64, x -> data @ 64 + at as be64\n"
+				"min x, y -> data @ 32 as le64\n"
+				"write_imm l, high, bits, low, sum -> slot @ 0\n";
+
+static void calc_request(struct run *r, uint8_t *slot)
+{
+	uint8_t *m = r->model[0];
+	uint64_t b = run_get_be(m, 8), x = run_number_near(r, b, 8), y = run_number(r, 2), low, high, was;
+	unsigned at = 64 + (y & 56);
+
+	run_arg(r, "x", x);
+	run_arg(r, "y", y);
+	low = x < b ? x : b;
+	high = x < b ? b : x;
+	run_put_le(slot, 8, low);
+	run_put_be(slot + 8, 8, high);
+	run_put_le(slot + 16, 8, low ^ high);
+	run_put_le(slot + 24, 4, y | run_get_le(m + 24, 2));
+	run_put_be(slot + 28, 2, y - 1);
+	run_put_be(m + 16, 8, run_get_le(m + 8, 8) & (low ^ high));
+	was = run_get_be(m + at, 8);
+	run_put_be(m + at, 8, was > x ? was : x);
+	run_put_le(m + 32, 8, x < y ? x : y);
+}
+
+/* What is calculated decides, under a condition and in a loop, and is what a WQE gets */
+static const char calc_if_text[] = "program p\n"
+				   "region data\n"
+				   "arg x : u32\n"
+				   "arg mask : u32\n"
+				   "var v : le32\n"
+				   "var m : le32\n"
+				   "var best : be32\n"
+				   "for i in 0..4 {\n"
+				   "  mov data @ 8 * i as le32 -> v\n"
+				   "  and v, mask -> m\n"
+				   "  if m == x {\n"
+				   "    max v, best -> best\n"
+				   "  }\n"
+				   "}\n"
+				   "or best, x -> done.imm\n"
+				   "done: write_imm best -> slot @ 0, imm 0\n";
+
+static void calc_if_request(struct run *r, uint8_t *slot)
+{
+	uint64_t x = run_random(r, 4), mask = run_random(r, 4), best = 0;
+
+	run_arg(r, "x", x);
+	run_arg(r, "mask", mask);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t v = run_get_le(r->region[0] + 8 * i, 4);
+
+		if ((v & mask) == x && v > best)
+			best = v;
+	}
+	run_put_be(slot, 4, best);
+	run_answer(r)->has_imm = true;
+	run_answer(r)->imm = (uint32_t)(best | x);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 #define FEATURE(n, t) .name = n, .text = t##_text, .request = t##_request
@@ -739,6 +822,12 @@ const struct run_offload features[] = {
 	{FEATURE("else of a loop in a loop", pairs), .depth = 2, .region_bytes = {64}, .setup = pairs_setup},
 	{FEATURE("else of a loop in a loop, direct", pairs), .direct = true, .depth = 2, .region_bytes = {64},
 		.setup = pairs_setup},
+	{FEATURE("calculations", calc), .depth = 1, .region_bytes = {128}, .setup = words_setup},
+	{FEATURE("calculations, no masks", calc), .no_masks = true, .depth = 1, .region_bytes = {128},
+		.setup = words_setup},
+	{FEATURE("calculations and branches", calc_if), .depth = 2, .region_bytes = {64}, .setup = few_setup},
+	{FEATURE("calculations and branches, direct", calc_if), .direct = true, .unrolled = true, .depth = 2,
+		.region_bytes = {64}, .setup = few_setup},
 	{FEATURE("moves", moves), .depth = 1, .region_bytes = {1024}, .setup = moves_setup},
 };
 

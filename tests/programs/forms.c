@@ -182,7 +182,8 @@ static void on_device(struct totals *t, const struct forms_case *c, const struct
 {
 	struct running run = {.o = *device, .c = c, .device = device->name};
 	struct program_source src = {.name = "p", .text = c->text, .len = strlen(c->text)};
-	struct program_target target = {.masked_atomics = !device->no_masks, .ignores_index = device->direct};
+	struct program_target target = {
+		.masked_atomics = !device->no_masks, .calc = PROGRAM_CALC, .ignores_index = device->direct};
 	struct program_errors errors = {0};
 	struct program *p = NULL;
 

@@ -776,6 +776,52 @@ static void move(struct gen *g)
 		put(g, "mov %s -> %s\n", from->word, to->word);
 }
 
+/* A number of at most @bytes, in whatever order */
+static void calc_operand(struct gen *g, unsigned bytes)
+{
+	const struct name *from = NULL;
+	struct type t = {"bl"[below(g, 2)], 1 + below(g, mistake(g) ? 8 : bytes), 0};
+
+	if (chance(g, 30))
+		from = pick(g, g->arg, g->nargs, mistake(g) ? "os" : "blu", t.bytes);
+	else if (chance(g, 60))
+		from = pick(g, g->var, g->nvars, "bl", t.bytes);
+	if (from)
+		put(g, "%s", from->word);
+	else if (chance(g, 30))
+		put_number(g, t.bytes);
+	else
+		put_typed(g, t);
+}
+
+static void calc(struct gen *g)
+{
+	static const char *const words[] = {"add", "max", "min", "and", "or", "xor"};
+	const struct name *to = need_var(g, "bl", 1 + below(g, 8));
+	unsigned region = below(g, g->nregions);
+	struct type t;
+
+	if (!to)
+		return;
+	t = to->type;
+	put(g, "%s ", words[below(g, 6)]);
+	calc_operand(g, t.bytes);
+	put(g, ", ");
+	if (chance(g, 50))
+		put(g, "%s", to->word);
+	else
+		calc_operand(g, t.bytes);
+	put(g, " -> ");
+	if (chance(g, 70) || (!g->writable[region] && !mistake(g))) {
+		put(g, "%s\n", to->word);
+		return;
+	}
+	put_place(g, region, 1);
+	put(g, " as ");
+	put_type(g, t);
+	put(g, "\n");
+}
+
 static void atomic(struct gen *g)
 {
 	unsigned region = below(g, g->nregions), label = g->labels++;
@@ -921,7 +967,10 @@ static void statement(struct gen *g)
 		move(g);
 		break;
 	case 4:
-		atomic(g);
+		if (!g->endless && chance(g, 30))
+			calc(g);
+		else
+			atomic(g);
 		break;
 	case 5:
 		write(g);

@@ -365,6 +365,38 @@ static void run_mov(struct machine *m, const struct ast_verb *v)
 		store(m, v->place, bytes, n);
 }
 
+static void run_calc(struct machine *m, const struct ast_verb *v)
+{
+	const uint64_t a = value(m, &v->source[0]), b = value(m, &v->source[1]);
+	const struct ast_type *t = &v->place->type;
+	uint8_t bytes[8];
+	uint64_t is = 0;
+
+	switch ((enum ast_calc)v->calc) {
+	case AST_CALC_ADD:
+		is = a + b;
+		break;
+	case AST_CALC_MAX:
+		is = a > b ? a : b;
+		break;
+	case AST_CALC_MIN:
+		is = a < b ? a : b;
+		break;
+	case AST_CALC_AND:
+		is = a & b;
+		break;
+	case AST_CALC_OR:
+		is = a | b;
+		break;
+	case AST_CALC_XOR:
+		is = a ^ b;
+		break;
+	}
+	put(bytes, t->bytes, is_le(t), is);
+	if (!m->result)
+		store(m, v->place, bytes, t->bytes);
+}
+
 /* An operand when the verb runs */
 static uint64_t operand(
 	struct machine *m, const struct ast_verb *v, unsigned field, const struct ast_operand *o, bool raw)
@@ -462,6 +494,9 @@ static void run_verb(struct machine *m, const struct ast_verb *v)
 		return;
 	case AST_MOV:
 		run_mov(m, v);
+		return;
+	case AST_CALC:
+		run_calc(m, v);
 		return;
 	case AST_CAS:
 	case AST_ADD:
@@ -577,7 +612,9 @@ static bool verb_is_plain(const struct ast_verb *v)
 			return false;
 	if (v->kind == AST_READ)
 		return v->place->kind != AST_AT_FIELD;
-	return place_is_plain(v->place, v->kind == AST_MOV ? v->source[0].type.bytes : 8);
+	return place_is_plain(v->place, v->kind == AST_MOV    ? v->source[0].type.bytes
+					: v->kind == AST_CALC ? v->place->type.bytes
+							      : 8);
 }
 
 bool interpret_can(const struct ast_program *p)

@@ -119,6 +119,7 @@ void random_offload_make(struct random_offload *r, uint64_t seed, const char *pa
 	r->o.depth = chain_start_queue(r->p->image) > 0 ? 4 : 1;
 	r->o.meets = r->o.depth > 1;
 	r->o.no_masks = !target->masked_atomics;
+	r->o.no_calc = !target->calc;
 	r->o.direct = target->ignores_index;
 	r->o.fenced = target->fenced_enables;
 	r->o.swapped = target->swapped_old;

@@ -68,6 +68,7 @@ static int one(uint64_t seed, char why[400])
 	static const unsigned groups[] = {0, 4, 0, 2, 0, 16, 4};
 	struct program_target target = {.masked_atomics = seed % 4 != 0,
 		.swapped_old = seed % 11 < 3,
+		.calc = PROGRAM_CALC,
 		.ignores_index = seed % 8 == 1,
 		.fenced_enables = seed % 3 == 0,
 		.overlap = seed % 2,
@@ -104,7 +105,8 @@ static int one(uint64_t seed, char why[400])
 static void run_as_they_read(void **state)
 {
 	static const char *const FORMS[] = {", mask ", ", fields ", ": wait ", "wait l", "enable done",
-		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> "};
+		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> ",
+		"max ", "min ", "xor "};
 	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0,
 		 with[sizeof(FORMS) / sizeof(FORMS[0])] = {0};
 	char why[400];

@@ -37,6 +37,7 @@ struct program *run_compile(const struct run_offload *o)
 	char path[300], *messages;
 	struct program_source src = {.name = o->file, .text = text};
 	struct program_target target = {.masked_atomics = !o->no_masks,
+		.calc = o->no_calc ? 0 : PROGRAM_CALC,
 		.ignores_index = o->direct,
 		.fenced_enables = o->fenced,
 		.swapped_old = o->swapped || run_swapped,

@@ -26,6 +26,7 @@ struct run_offload {
 	const char *text; /* the program itself */
 	struct program_setting settings[RUN_SETTINGS];
 	bool no_masks;  /* a device without masked atomics */
+	bool no_calc;   /* nor CALC */
 	bool direct;    /* and no checks of index and QPN */
 	bool swapped;   /* a device whose old values of atomics are big-endian */
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */

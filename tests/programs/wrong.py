@@ -3,7 +3,7 @@
 """wrong.py: each program in wrong/*.cases is refused with exactly the text that is with it.
 
 A case is "= NAME", the lines of the program behind a "|" (behind a "~" the last one, if no newline ends it), and what the compiler
-prints, behind "> ". A line "# set PARAM=VALUE" in a program is what a catalog would say, "# set -M" a device without masked atomics.
+prints, behind "> ". A line "# set PARAM=VALUE" in a program is what a catalog would say, "# set -M" a device without masked atomics, "# set -C" one without CALC.
 With UPDATE=1 the texts are written anew, for a look at the difference. With --split DIR it only writes DIR/NAME.rdn of each case."""
 import difflib
 import glob

@@ -182,9 +182,13 @@ enum ast_verb_kind {
 	AST_ADD,
 	AST_NOP,
 	AST_MOV,
+	AST_CALC,
 	AST_WAIT,   /* by hand */
 	AST_ENABLE, /* by hand */
 };
+
+/** Of unsigned numbers. */
+enum ast_calc { AST_CALC_ADD, AST_CALC_MAX, AST_CALC_MIN, AST_CALC_AND, AST_CALC_OR, AST_CALC_XOR };
 
 /** The next `type.bytes` bytes of what a READ reads. */
 struct ast_piece {
@@ -236,6 +240,11 @@ struct ast_verb {
 	struct ast_operand by;        /* ADD: likewise */
 	uint64_t fields;              /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
 	const struct ast_place *was;
+
+	/* CALC: of the two numbers in `source`, each AST_CONST, AST_ARG, or AST_PLACE at AT_VAR or AT_REGION,
+	   and at most as wide as `place`: AT_VAR, AT_REGION (writable) or AT_FIELD. They may be of any byte
+	   order. A sum loses what `place` has no room for. */
+	uint8_t calc; /* enum ast_calc */
 
 	/* WAIT: for that verb, or NULL: for the request. ENABLE: through that verb. READ.., not MOV or NOP
 	 * alone */

@@ -6,10 +6,16 @@
 
 static const struct {
 	const char *word;
-	uint8_t kind;
-} VERBS[PARSE_VERBS] = {{"read", AST_READ}, {"write", AST_WRITE}, {"write_imm", AST_WRITE_IMM},
-	{"send", AST_SEND}, {"cas", AST_CAS}, {"add", AST_ADD}, {"nop", AST_NOP}, {"mov", AST_MOV},
-	{"wait", AST_WAIT}, {"enable", AST_ENABLE}, {"min", AST_NOP}, {"max", AST_NOP}};
+	uint8_t kind, calc;
+} VERBS[PARSE_VERBS] = {{.word = "read", .kind = AST_READ}, {.word = "write", .kind = AST_WRITE},
+	{.word = "write_imm", .kind = AST_WRITE_IMM}, {.word = "send", .kind = AST_SEND},
+	{.word = "cas", .kind = AST_CAS}, {.word = "add", .kind = AST_ADD}, {.word = "nop", .kind = AST_NOP},
+	{.word = "mov", .kind = AST_MOV}, {.word = "wait", .kind = AST_WAIT},
+	{.word = "enable", .kind = AST_ENABLE}, {.word = "max", .kind = AST_CALC, .calc = AST_CALC_MAX},
+	{.word = "min", .kind = AST_CALC, .calc = AST_CALC_MIN},
+	{.word = "and", .kind = AST_CALC, .calc = AST_CALC_AND},
+	{.word = "or", .kind = AST_CALC, .calc = AST_CALC_OR},
+	{.word = "xor", .kind = AST_CALC, .calc = AST_CALC_XOR}};
 
 bool parse_is_verb(const struct parser *p)
 {
@@ -179,10 +185,35 @@ static void parse_cas(struct parser *p, struct syn_verb *v)
 	}
 }
 
+/* a, b -> place, without the first @operands of the two */
+static void parse_calc(struct parser *p, struct syn_verb *v, unsigned operands)
+{
+	struct syn_into into = {0};
+
+	for (; !p->failed && operands < 2; operands++) {
+		pool_grow(p->pool, v->source, v->nsources);
+		v->source[v->nsources++] = parse_expr(p);
+		if (operands == 0) {
+			parse_need(p, ',', "\",\" and the second operand");
+			parse_newlines(p);
+		}
+	}
+	arrow(p);
+	into.to = parse_expr(p);
+	add_into(p, v, &into);
+}
+
+/* To a word, or of two numbers */
 static void parse_add(struct parser *p, struct syn_verb *v)
 {
 	pool_grow(p->pool, v->source, v->nsources);
 	v->source[v->nsources++] = parse_expr(p);
+	if (comma(p)) {
+		v->kind = AST_CALC;
+		v->calc = AST_CALC_ADD;
+		parse_calc(p, v, 1);
+		return;
+	}
 	parse_need_word(p, "by");
 	v->minus = parse_take(p, '-');
 	v->by = parse_expr(p);
@@ -209,12 +240,11 @@ void parse_verb(struct parser *p, struct syn_verb *v)
 
 	v->pos = p->at->pos;
 	for (size_t i = 0; i < PARSE_VERBS; i++) {
-		if (!strcmp(VERBS[i].word, word))
-			v->kind = VERBS[i].kind;
+		if (strcmp(VERBS[i].word, word))
+			continue;
+		v->kind = VERBS[i].kind;
+		v->calc = VERBS[i].calc;
 	}
-	if (!strcmp(word, "min") || !strcmp(word, "max"))
-		parse_error(p, SYNTAX, v->pos,
-			"no NIC that can be reached through the verbs has %s; compare and mov instead", word);
 	if (p->failed)
 		return;
 	p->at++;
@@ -233,6 +263,9 @@ void parse_verb(struct parser *p, struct syn_verb *v)
 		break;
 	case AST_ADD:
 		parse_add(p, v);
+		break;
+	case AST_CALC:
+		parse_calc(p, v, 0);
 		break;
 	case AST_WAIT:
 	case AST_ENABLE:

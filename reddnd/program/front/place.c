@@ -46,6 +46,7 @@ static enum chain_verb chain_verb(const struct ast_verb *v)
 		return CHAIN_SEND_EN;
 	case AST_NOP:
 	case AST_MOV:
+	case AST_CALC:
 		break;
 	}
 	return CHAIN_NOP;
@@ -66,9 +67,10 @@ static bool wqe_field(
 		return sema_error(s, TYPE, e->pos,
 			"\"%s\" is a label; say which field of it, for example %s.length", label->word,
 			label->word);
-	if (v->kind == AST_MOV)
+	if (v->kind == AST_MOV || v->kind == AST_CALC)
 		return sema_error(s, TYPE, e->pos,
-			"\"%s\" is a mov, which has no fields; label a read or write", label->word);
+			"\"%s\" is a %s, which has no fields; label a read or write", label->word,
+			v->kind == AST_MOV ? "mov" : "calculation");
 	for (unsigned f = 0; f < NCLOSED; f++)
 		if (!strcmp(CLOSED[f].word, name->word))
 			return sema_error(s, PLACE, name->pos, "%s cannot be touched: %s", CLOSED[f].what,

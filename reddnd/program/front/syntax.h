@@ -80,15 +80,16 @@ struct syn_cond {
 
 struct syn_verb {
 	uint8_t kind; /* enum ast_verb_kind */
+	uint8_t calc; /* enum ast_calc */
 	bool fence, ahead;
 	struct syn_expr *ahead_if; /* NULL: always */
 	struct syn_name label;
 	struct diag_pos pos;
 	struct syn_expr *
-		*source; /* READ: what is read; WRITE..: the list; MOV; CAS, ADD: the place acted on */
+		*source; /* READ: what is read; WRITE..: the list; MOV, CALC; CAS, ADD: the place acted on */
 	unsigned nsources;
 	struct syn_name as;    /* READ as STRUCT */
-	struct syn_into *into; /* READ; WRITE.., MOV: the place */
+	struct syn_into *into; /* READ; WRITE.., MOV, CALC: the place */
 	unsigned ninto;
 	struct syn_expr *bytes, *least, *max, *imm;
 	struct syn_expr *old, *swap, *mask; /* CAS */

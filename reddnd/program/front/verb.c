@@ -358,6 +358,59 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	return true;
 }
 
+/* ---- max, min, and, or, xor, add -------------------------------------------------------------- */
+
+static bool calc_operand(struct sema *s, struct ast_verb *v, const struct syn_expr *e)
+{
+	const struct ast_type *to = &v->place->type;
+	struct ast_operand op;
+
+	if (!sema_operand(s, e, to, &op))
+		return false;
+	if (op.kind == AST_PLACE && op.place->kind == AST_AT_FIELD)
+		return sema_error(s, TYPE, op.pos,
+			"an operand is a constant, an argument, a variable or a place in a region; mov the "
+			"field into a variable");
+	if (op.swab)
+		return sema_error(s, TYPE, op.pos, "swab here; mov it into a variable first");
+	if (op.type.kind == AST_NONE)
+		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+			op.place->region->name);
+	if (op.type.kind != AST_UINT)
+		return sema_error(
+			s, TYPE, op.pos, "an operand is a number; this is %s", sema_type_name(&op.type));
+	if (op.type.bytes > to->bytes)
+		return sema_error(s, TYPE, op.pos,
+			"the operand is %s, and the result goes to %s, which is "
+			"narrower",
+			sema_type_name(&op.type), sema_type_name(to));
+	pool_grow(s->pool, v->source, v->nsources);
+	v->source[v->nsources++] = op;
+	return true;
+}
+
+static bool verb_calc(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *to = sema_place(s, syn->into[0].to);
+
+	if (!to)
+		return false;
+	if (to->kind == AST_AT_SLOT)
+		return sema_error(s, PLACE, to->pos,
+			"a result goes to variables, WQEs and regions; what goes to slot is a write");
+	if (to->type.kind == AST_NONE)
+		return sema_error(s, TYPE, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+			to->region->name);
+	if (to->type.kind != AST_UINT)
+		return sema_error(s, TYPE, to->pos, "a result is a number; this place is %s",
+			sema_type_name(&to->type));
+	v->place = to;
+	v->calc = syn->calc;
+	if (!writable(s, to) || !patches(s, to, to->type.bytes))
+		return false;
+	return calc_operand(s, v, syn->source[0]) && calc_operand(s, v, syn->source[1]);
+}
+
 /* ---- cas, add --------------------------------------------------------------------------------- */
 
 /* The word that an atomic works on */
@@ -469,9 +522,12 @@ static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb
 
 static bool verb_target(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
-	/* A mov may take no WR, or two; an order is left out where another one has it already */
-	static const char *const what[] = {
-		[AST_MOV] = "a mov", [AST_WAIT] = "a wait", [AST_ENABLE] = "an enable"};
+	/* A mov or a calculation may take no WR, or several; an order is left out where another one has it
+	 * already */
+	static const char *const what[] = {[AST_MOV] = "a mov",
+		[AST_CALC] = "a calculation",
+		[AST_WAIT] = "a wait",
+		[AST_ENABLE] = "an enable"};
 	const struct sym *sym;
 
 	if (!syn->target.word)
@@ -498,6 +554,8 @@ bool sema_verb(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 		return verb_write(s, syn, v);
 	case AST_MOV:
 		return verb_mov(s, syn, v);
+	case AST_CALC:
+		return verb_calc(s, syn, v);
 	case AST_CAS:
 		return verb_cas(s, syn, v);
 	case AST_ADD:

@@ -227,6 +227,119 @@ static void lower_mov(struct lower *l, struct op *op)
 	finish(l, s);
 }
 
+/* ---- calculations ----------------------------------------------------------------------------- */
+
+static const uint8_t calc_verbs[] = {
+	[AST_CALC_ADD] = CHAIN_CALC_ADD,
+	[AST_CALC_MAX] = CHAIN_CALC_MAX,
+	[AST_CALC_MIN] = CHAIN_CALC_XOR,
+	[AST_CALC_AND] = CHAIN_CALC_AND,
+	[AST_CALC_OR] = CHAIN_CALC_OR,
+	[AST_CALC_XOR] = CHAIN_CALC_XOR,
+};
+
+/* The low bytes of operand @i; those above are 0 */
+static struct place calc_bytes(struct word *operands, unsigned i, uint32_t bytes)
+{
+	return lower_scratch(operands, i * CHAIN_CALC_BYTES + WORD - bytes, bytes);
+}
+
+static void calc_operand(
+	struct lower *l, struct op *op, struct word *operands, unsigned i, const struct ast_operand *o)
+{
+	const uint32_t bytes = o->type.bytes;
+	struct place to = calc_bytes(operands, i, bytes);
+	struct step *load;
+
+	if (o->kind == AST_CONST) {
+		for (unsigned k = 0; k < bytes; k++)
+			operands->init[to.from + k] = (uint8_t)(o->value >> 8 * (bytes - 1 - k));
+		return;
+	}
+	if (o->kind == AST_ARG) {
+		lower_use_arg(l, o->arg, to, 0, (uint16_t)bytes, false, false);
+		return;
+	}
+	to.reversed = o->type.order == AST_LE;
+	if (o->place->kind == AST_AT_VAR) {
+		lower_copy(l, op, lower_source(l, op, op->main, i, o), to, "operand");
+		return;
+	}
+	load = lower_step(l, op, CHAIN_READ, "operand");
+	lower_read_region(l, op, load, o->place);
+	*lower_local(l, load) = to;
+	finish(l, load);
+}
+
+/* Of operands @first and the next one: scratch that nothing else uses, whether or not its guard holds */
+static void calc_step(struct lower *l, struct step *s, struct word *operands, unsigned first, struct place to)
+{
+	to.len = CHAIN_CALC_BYTES;
+	s->remote = to;
+	*lower_local(l, s) = lower_scratch(operands, first * CHAIN_CALC_BYTES, 2 * CHAIN_CALC_BYTES);
+	lower_append(l, s);
+}
+
+/* The minimum of a and b is a ^ b ^ max(a, b): two more steps, which no operand has to be inverted for */
+static unsigned calc_min(struct lower *l, struct op *op, struct word *operands)
+{
+	struct step *max = lower_step(l, op, CHAIN_CALC_MAX, "max");
+	struct step *both = lower_step(l, op, CHAIN_CALC_XOR, "xor");
+
+	calc_step(l, max, operands, 0, calc_bytes(operands, 2, WORD));
+	calc_step(l, both, operands, 0, calc_bytes(operands, 3, WORD));
+	return 2;
+}
+
+static void calc_result(struct lower *l, struct op *op, struct word *result)
+{
+	const struct ast_place *p = op->verb->place;
+	struct place to, from = calc_bytes(result, 0, p->type.bytes);
+	struct step *store;
+
+	if (p->kind != AST_AT_REGION) {
+		to = lower_target(l, op, p, p->type.bytes);
+		to.reversed = p->type.order == AST_LE;
+		lower_copy(l, op, from, to, "result")->must = true;
+		return;
+	}
+	store = lower_step(l, op, CHAIN_WRITE, "result");
+	from.reversed = p->type.order == AST_LE;
+	*lower_local(l, store) = from;
+	store->remote = lower_region(l, op, store, -1, p, p->at);
+	finish(l, store);
+}
+
+static bool can_calc(struct lower *l, const struct ast_verb *v)
+{
+	unsigned needed = 1u << chain_verb_info(calc_verbs[v->calc])->opmod;
+
+	if (v->calc == AST_CALC_MIN)
+		needed |= 1u << WQE_CALC_MAXLOC;
+	return !(needed & ~l->target->calc) ||
+	       lower_refuse(l, DEVICE, v->pos,
+		       "this device does not calculate this on data in flight (CALC); the CPU does");
+}
+
+static void lower_calc(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct word *operands, *result;
+	unsigned first = 0;
+
+	if (!can_calc(l, v) ||
+		(v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED))
+		return;
+	operands = lower_word(l, "operands", (v->calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
+	result = lower_word(l, "result", CHAIN_CALC_BYTES);
+	for (unsigned i = 0; i < v->nsources; i++)
+		calc_operand(l, op, operands, i, &v->source[i]);
+	if (v->calc == AST_CALC_MIN)
+		first = calc_min(l, op, operands);
+	calc_step(l, op->main, operands, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
+	calc_result(l, op, result);
+}
+
 /* ---- atomics ---------------------------------------------------------------------------------- */
 
 /* The bits of the word that a CAS compares. What an ADD carries out of a variable that is narrower stays in
@@ -362,6 +475,8 @@ void lower_verb_begin(struct lower *l, struct op *op)
 
 	if (v->kind == AST_MOV)
 		op->main = step_of_mov(l, op);
+	else if (v->kind == AST_CALC)
+		op->main = lower_step(l, op, calc_verbs[v->calc], NULL);
 	else if (v->kind == AST_CAS)
 		op->main =
 			lower_step(l, op, compared(l, v) == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);
@@ -388,6 +503,9 @@ void lower_verb(struct lower *l, struct op *op)
 		return;
 	case AST_MOV:
 		lower_mov(l, op);
+		return;
+	case AST_CALC:
+		lower_calc(l, op);
 		return;
 	case AST_CAS:
 	case AST_ADD:

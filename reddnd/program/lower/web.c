@@ -39,6 +39,7 @@ static void note_terms(struct lower *l, struct op *op, const struct ast_place *p
 			a->use = true;
 			/* the WQE's address can take it as it is */
 			a->term = p->nterms == 1 && !(op->verb && lower_reversed_store(op->verb)) &&
+				  !(op->verb && op->verb->kind == AST_CALC) &&
 				  (p->at == 0 || (read && lower_skip(p))) &&
 				  p->term[i].var->type.bytes <= PROGRAM_MAX_OFFSET &&
 				  (p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
@@ -189,7 +190,8 @@ static void classify(struct web *w)
 		w->kind = WEB_TESTED;
 	/* the WQE's own address is the value before the first statement, or the one assignment */
 	if (use->term && ((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
-				  (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV)) ||
+				  (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV ||
+					  w->def->verb->kind == AST_CALC)) ||
 				 (w->ndefs == 0 && w->var->init <= PROGRAM_MAX_CONSTANT)))
 		w->kind = WEB_ADDRESS;
 }
