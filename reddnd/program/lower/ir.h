@@ -103,6 +103,7 @@ struct op {
 	uint8_t queue; /* of the chain */
 	uint8_t part;  /* enum section */
 	struct step *main;
+	struct word *operands; /* of a calculation, CHAIN_CALC_BYTES each; else NULL */
 	struct var_access *access;
 	unsigned naccesses;
 };
@@ -263,7 +264,10 @@ uint32_t lower_skip(const struct ast_place *p);
 /* place.c */
 struct word *lower_word(struct lower *l, const char *name, uint16_t size);
 struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64_t value);
-void lower_place_web(struct lower *l, struct web *w); /* gives a web of memory its bytes */
+/** Gives a web of memory its bytes: those of the operand, if it is used for nothing but to calculate once. */
+void lower_place_web(struct lower *l, struct web *w);
+/** The low bytes of operand @i of a calculation; those above are 0. */
+struct place lower_calc_bytes(struct word *operands, unsigned i, uint32_t bytes);
 struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name);
 struct steps *lower_list(struct lower *l, bool in_loop);
 void lower_append(struct lower *l, struct step *s);

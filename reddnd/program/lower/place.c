@@ -36,12 +36,52 @@ struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64
 	return w;
 }
 
+struct place lower_calc_bytes(struct word *operands, unsigned i, uint32_t bytes)
+{
+	return lower_scratch(operands, i * CHAIN_CALC_BYTES + WORD - bytes, bytes);
+}
+
+/* The operand that is its only use; -1: there is none */
+static int operand_of(const struct web *w)
+{
+	const struct ast_verb *v = w->use_key && !w->written && w->use->operands ? w->use->verb : NULL;
+
+	for (unsigned i = 0; v && i < v->nsources; i++)
+		if (v->source[i].kind == AST_PLACE && w->use_key == v->source[i].place)
+			return (int)i;
+	return -1;
+}
+
+/* Operands are big-endian */
+static void place_in_operand(struct web *w, unsigned i)
+{
+	const struct ast_type *type = &w->var->type;
+	const struct place at = lower_calc_bytes(w->use->operands, i, type->bytes);
+	const bool reversed = type->order == AST_LE;
+	const uint32_t len = reversed ? 1 : type->bytes;
+
+	for (uint32_t k = 0; k < type->bytes; k += len)
+		w->part[w->nparts++] = (struct part){.word = at.word,
+			.at = (uint16_t)(at.from + (reversed ? type->bytes - 1 - k : k)),
+			.first = (uint16_t)k,
+			.len = (uint16_t)len};
+	if (w->from_init)
+		put_value(at.word->init + at.from,
+			&(struct ast_type){.kind = AST_UINT, .order = AST_BE, .bytes = type->bytes},
+			w->var->init);
+}
+
 void lower_place_web(struct lower *l, struct web *w)
 {
 	const struct ast_type *type = &w->var->type;
+	int operand = operand_of(w);
 
 	if (w->kind != WEB_MEMORY || w->nparts)
 		return;
+	if (operand >= 0) {
+		place_in_operand(w, (unsigned)operand);
+		return;
+	}
 	w->part[0] = (struct part){/* an atomic changes a whole word */
 		.word = lower_word(l, w->var->name, w->atomic ? WORD : (uint16_t)type->bytes),
 		.len = (uint16_t)type->bytes};

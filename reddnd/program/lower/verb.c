@@ -238,22 +238,15 @@ static const uint8_t calc_verbs[] = {
 	[AST_CALC_XOR] = CHAIN_CALC_XOR,
 };
 
-/* The low bytes of operand @i; those above are 0 */
-static struct place calc_bytes(struct word *operands, unsigned i, uint32_t bytes)
-{
-	return lower_scratch(operands, i * CHAIN_CALC_BYTES + WORD - bytes, bytes);
-}
-
-static void calc_operand(
-	struct lower *l, struct op *op, struct word *operands, unsigned i, const struct ast_operand *o)
+static void calc_operand(struct lower *l, struct op *op, unsigned i, const struct ast_operand *o)
 {
 	const uint32_t bytes = o->type.bytes;
-	struct place to = calc_bytes(operands, i, bytes);
+	struct place to = lower_calc_bytes(op->operands, i, bytes);
 	struct step *load;
 
 	if (o->kind == AST_CONST) {
 		for (unsigned k = 0; k < bytes; k++)
-			operands->init[to.from + k] = (uint8_t)(o->value >> 8 * (bytes - 1 - k));
+			op->operands->init[to.from + k] = (uint8_t)(o->value >> 8 * (bytes - 1 - k));
 		return;
 	}
 	if (o->kind == AST_ARG) {
@@ -262,7 +255,10 @@ static void calc_operand(
 	}
 	to.reversed = o->type.order == AST_LE;
 	if (o->place->kind == AST_AT_VAR) {
-		lower_copy(l, op, lower_source(l, op, op->main, i, o), to, "operand");
+		struct place from = lower_source(l, op, op->main, i, o);
+
+		if (from.web->part[0].word != op->operands) /* else it lies there */
+			lower_copy(l, op, from, to, "operand");
 		return;
 	}
 	load = lower_step(l, op, CHAIN_READ, "operand");
@@ -281,20 +277,20 @@ static void calc_step(struct lower *l, struct step *s, struct word *operands, un
 }
 
 /* The minimum of a and b is a ^ b ^ max(a, b): two more steps, which no operand has to be inverted for */
-static unsigned calc_min(struct lower *l, struct op *op, struct word *operands)
+static unsigned calc_min(struct lower *l, struct op *op)
 {
 	struct step *max = lower_step(l, op, CHAIN_CALC_MAX, "max");
 	struct step *both = lower_step(l, op, CHAIN_CALC_XOR, "xor");
 
-	calc_step(l, max, operands, 0, calc_bytes(operands, 2, WORD));
-	calc_step(l, both, operands, 0, calc_bytes(operands, 3, WORD));
+	calc_step(l, max, op->operands, 0, lower_calc_bytes(op->operands, 2, WORD));
+	calc_step(l, both, op->operands, 0, lower_calc_bytes(op->operands, 3, WORD));
 	return 2;
 }
 
 static void calc_result(struct lower *l, struct op *op, struct word *result)
 {
 	const struct ast_place *p = op->verb->place;
-	struct place to, from = calc_bytes(result, 0, p->type.bytes);
+	struct place to, from = lower_calc_bytes(result, 0, p->type.bytes);
 	struct step *store;
 
 	if (p->kind != AST_AT_REGION) {
@@ -321,22 +317,29 @@ static bool can_calc(struct lower *l, const struct ast_verb *v)
 		       "this device does not calculate this on data in flight (CALC); the CPU does");
 }
 
+static void calc_begin(struct lower *l, struct op *op)
+{
+	const uint8_t calc = op->verb->calc;
+
+	op->main = lower_step(l, op, calc_verbs[calc], NULL);
+	op->operands = lower_word(l, "operands", (calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
+}
+
 static void lower_calc(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
-	struct word *operands, *result;
+	struct word *result;
 	unsigned first = 0;
 
 	if (!can_calc(l, v) ||
 		(v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED))
 		return;
-	operands = lower_word(l, "operands", (v->calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
 	result = lower_word(l, "result", CHAIN_CALC_BYTES);
 	for (unsigned i = 0; i < v->nsources; i++)
-		calc_operand(l, op, operands, i, &v->source[i]);
+		calc_operand(l, op, i, &v->source[i]);
 	if (v->calc == AST_CALC_MIN)
-		first = calc_min(l, op, operands);
-	calc_step(l, op->main, operands, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
+		first = calc_min(l, op);
+	calc_step(l, op->main, op->operands, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
 	calc_result(l, op, result);
 }
 
@@ -402,7 +405,8 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 		lower_append(l, s);
 		return;
 	}
-	if (was.len == WORD && was.web->kind == WEB_MEMORY && !l->target->swapped_old) {
+	if (was.len == WORD && was.web->kind == WEB_MEMORY && was.web->nparts == 1 &&
+		!l->target->swapped_old) {
 		*lower_local(l, s) = was;
 		lower_append(l, s);
 		return;
@@ -476,7 +480,7 @@ void lower_verb_begin(struct lower *l, struct op *op)
 	if (v->kind == AST_MOV)
 		op->main = step_of_mov(l, op);
 	else if (v->kind == AST_CALC)
-		op->main = lower_step(l, op, calc_verbs[v->calc], NULL);
+		calc_begin(l, op);
 	else if (v->kind == AST_CAS)
 		op->main =
 			lower_step(l, op, compared(l, v) == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);
