@@ -23,6 +23,7 @@ no-masked-atomics)
 		"order|its program needs masked atomics, which the device has not"
 		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
 	;;
+cx6dx-rtc | no-calc) disabled=("highest|its program needs operations of CALC that the device does not do") ;;
 recv-en-broken)
 	logged=('RECV_EN does not work: a RECV_EN enabled nothing$')
 	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled; mode = \"unrolled\" would do")
@@ -34,7 +35,7 @@ prefetch-256)
 flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own: ') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
-cx6dx-rtc) ;;
+calc-8-bytes) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 
@@ -57,6 +58,16 @@ if a < b {
   write 1 as u8 -> slot @ 0
 }
 write_imm 1 as u8 -> slot @ 1
+END
+
+# the fourth word, which stays 0, and an argument
+cat >"$programs/highest.rdn" <<'END'
+program highest
+region words
+arg x : u32
+var high : be64
+max words @ 24 as le64, x -> high
+write_imm high -> slot @ 0
 END
 
 # goes round until the third word, which stays 0, is x
@@ -88,6 +99,7 @@ offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; 
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
   { name = \"order\"; program = \"order\"; region = \"words\"; },
+  { name = \"highest\"; program = \"highest\"; region = \"words\"; },
   { name = \"loop\"; program = \"spin\"; region = \"words\"; loop_budget = 100; } );"
 
 for line in "${logged[@]}"; do
@@ -114,12 +126,13 @@ ask() # OFFLOAD
 	case $1 in
 	counter) sells 258 && sells 259 && ! sells 260 ;;
 	order) on_nic ask.log "$REDDN" call --timeout 100000 "$address" order ;;
+	highest) on_nic ask.log "$REDDN" call --timeout 100000 "$address" highest 258 && grep -q 258 "$work/ask.log" ;;
 	loop | *-break) on_nic ask.log "$REDDN" call --timeout 100000 "$address" "$1" 0 ;;
 	*) on_nic ask.log "$REDDN" get --timeout 100000 "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
 
-for offload in unrolled recycled unrolled-break recycled-break parallel counter order loop; do
+for offload in unrolled recycled unrolled-break recycled-break parallel counter order highest loop; do
 	words=
 	for line in "${disabled[@]}"; do
 		[[ $line == "${offload%-break}|"* ]] && words=${line#*|}
