@@ -37,7 +37,9 @@ enum {
 static void connector_set(struct reddn_connector *a, enum reddn_connect_state state)
 {
 	static const unsigned from[] = {
-		[REDDN_CONNECT_IDLE] = 1 << REDDN_CONNECT_DONE | 1 << REDDN_CONNECT_FAILED,
+		[REDDN_CONNECT_IDLE] = 1 << REDDN_CONNECT_ADDRESS | 1 << REDDN_CONNECT_ROUTE |
+				       1 << REDDN_CONNECT_ANSWER | 1 << REDDN_CONNECT_DONE |
+				       1 << REDDN_CONNECT_FAILED,
 		[REDDN_CONNECT_ADDRESS] = 1 << REDDN_CONNECT_IDLE | 1 << REDDN_CONNECT_ADDRESS |
 					  1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER,
 		[REDDN_CONNECT_ROUTE] = 1 << REDDN_CONNECT_ADDRESS,
@@ -450,7 +452,7 @@ void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, 
 	}
 	a->deadline = now + a->opt.timeout_ms;
 	a->telling = REDDN_NOT_ASKED;
-	a->all_answered = true;
+	a->all_answered = a->hosts.left == a->hosts.n;
 	if (host_begin(a))
 		go_on(a, attempt(a));
 	else
@@ -510,7 +512,6 @@ void reddn_connector_rest(struct reddn_connector *a)
 void reddn_connector_abandon(struct reddn_connector *a)
 {
 	attempt_end(a);
-	connector_set(a, REDDN_CONNECT_FAILED);
 	reddn_connector_rest(a);
 }
 
@@ -552,16 +553,16 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	a->epoll = a->timer = -1;
 	*o = *opt;
 	r = reddn_options_read(o, &a->key, a->words, sizeof(a->words));
-	o->host = r < 0 ? NULL : strdup(opt->host);
+	o->host = NULL; /* it is read into the hosts */
 	o->offload = r < 0 ? NULL : strdup(opt->offload);
 	o->token_file = r < 0 || !opt->token_file ? NULL : strdup(opt->token_file);
 	o->token_key = NULL; /* it has been copied */
 	if (r < 0)
 		return r;
-	if (!o->host || !o->offload || (opt->token_file && !o->token_file))
+	if (!o->offload || (opt->token_file && !o->token_file))
 		return reddn_fail(-ENOMEM, a->words, sizeof(a->words), "out of memory");
 	r = reddn_hosts_read(
-		&a->hosts, o->host, o->port, o->policy == REDDN_SPREAD, a->words, sizeof(a->words));
+		&a->hosts, opt->host, o->port, o->policy == REDDN_SPREAD, a->words, sizeof(a->words));
 	if (r < 0)
 		return r;
 	r = reddn_hosts_look_up(&a->hosts, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
@@ -578,7 +579,6 @@ void reddn_connector_deinit(struct reddn_connector *a)
 	if (a->epoll >= 0)
 		close(a->epoll);
 	token_key_wipe(&a->key);
-	free((char *)a->opt.host);
 	free((char *)a->opt.offload);
 	free((char *)a->opt.token_file);
 }

@@ -22,6 +22,9 @@
 
 enum { REDDN_CONNECT_WORDS = 512 };
 
+/* Of connects again, in ms. STEADY: a session that has lasted so long resets the pause */
+enum { REDDN_PAUSE_LEAST_MS = 20, REDDN_PAUSE_MOST_MS = 2000, REDDN_STEADY_MS = 1000 };
+
 enum reddn_connect_state {
 	REDDN_CONNECT_IDLE,    /* nothing is being done */
 	REDDN_CONNECT_ADDRESS, /* of one connection: its address is being resolved, */
@@ -60,7 +63,7 @@ struct reddn_connector {
 	 * sent to; else the last. And that of all, when they have failed */
 	int error;
 	enum { REDDN_NOT_ASKED, REDDN_ASKED, REDDN_ANSWERED } telling; /* of it: the more, the better */
-	bool all_answered;                                             /* each of the hosts that were tried */
+	bool all_answered;                                             /* every host: none was left out */
 	char words[REDDN_CONNECT_WORDS];
 };
 
@@ -88,7 +91,7 @@ void reddn_connector_wait(struct reddn_connector *a);
 /** It is DONE: hand over the session, whose queues and memory are the caller's, and be IDLE. */
 struct reddn_session reddn_connector_take(struct reddn_connector *a);
 
-/** A step is to be waited for: take none any more, and be IDLE. */
+/** It is not IDLE, nor has it FAILED: take no step any more, and be IDLE. */
 void reddn_connector_abandon(struct reddn_connector *a);
 
 /** It has FAILED: be IDLE. */
@@ -96,6 +99,12 @@ void reddn_connector_rest(struct reddn_connector *a);
 
 /** @ms plus or minus a quarter, so that those who were lost together do not come back together. */
 uint64_t reddn_jitter(uint64_t ms);
+
+/** @ms, but at least @least and at most @most. */
+static inline uint32_t reddn_pause_within(uint64_t ms, uint32_t least, uint32_t most)
+{
+	return ms < least ? least : ms > most ? most : (uint32_t)ms;
+}
 
 /** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. UINT64_MAX: never. */
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);

@@ -112,7 +112,8 @@ struct reddn {
 	uint64_t connect_at; /* ms; AWAY */
 	uint64_t up_since;   /* ms */
 	uint64_t lost_at;    /* ms; AWAY */
-	/* the table was replaced: its successor is at the same host. Until that does not accept */
+	/* the table was replaced, and its successor is at the same host: until that refuses, or a session
+	 * with it is lost */
 	bool go_back;
 	uint32_t pause_ms;                    /* the last one; 0: a session has answered since */
 	struct reddn_description description; /* empty until reddn_describe() */

@@ -157,7 +157,7 @@ static void look(struct reddn *c)
 		reddn_check_events(c);
 	if (c->session.hangup)
 		hang_up(c);
-	if (c->standby.wanted && c->state == REDDN_UP)
+	if (c->standby.wanted && c->state == REDDN_UP && !c->arrived)
 		reddn_look_after(c);
 }
 

@@ -12,22 +12,14 @@
 #include <string.h>
 
 /*
- * While nobody answers, a pause is 1/OUTAGE_PARTS of the outage, from PAUSE_LEAST_MS to PAUSE_MOST_MS: so the
- * handle is back soon after the server, relative to the time that it was away, and many handles ask less and
- * less. Sessions that are lost before they have answered for STEADY_MS, and refusals, double the pause. A
- * server that refuses is asked less often: a full one at least every REFUSED_MOST_MS, and one that does not
- * want this client not before REFUSED_LEAST_MS.
- * LOSSES: with so many sessions a request was lost. It may be the reason.
+ * While nobody answers, a pause is 1/OUTAGE_PARTS of the outage, from REDDN_PAUSE_LEAST_MS to
+ * REDDN_PAUSE_MOST_MS: so the handle is back soon after the server, relative to the time that it was away,
+ * and many handles ask less and less. Sessions that are lost before they have answered for REDDN_STEADY_MS,
+ * and refusals, double the pause. A server that refuses is asked less often: a full one at least every
+ * REFUSED_MOST_MS, and one that does not want this client not before REFUSED_LEAST_MS. LOSSES: with so many
+ * sessions a request was lost. It may be the reason.
  */
-enum {
-	PAUSE_LEAST_MS = 20,
-	PAUSE_MOST_MS = 2000,
-	OUTAGE_PARTS = 16,
-	REFUSED_LEAST_MS = 1000,
-	REFUSED_MOST_MS = 30000,
-	STEADY_MS = 1000,
-	LOSSES = 4
-};
+enum { OUTAGE_PARTS = 16, REFUSED_LEAST_MS = 1000, REFUSED_MOST_MS = 30000, LOSSES = 4 };
 
 /* ---- requests ---- */
 
@@ -125,11 +117,6 @@ static bool session_has_answered(const struct reddn_session *s)
 	return arrived && (s->info.shape != REDDN_TABLE || s->seen.epoch != UINT64_MAX);
 }
 
-static uint64_t pause_within(uint64_t ms, uint64_t least, uint64_t most)
-{
-	return ms < least ? least : ms > most ? most : ms;
-}
-
 static void pause_for(struct reddn *c, uint64_t ms)
 {
 	c->connect_at = clock_ms() + reddn_jitter(ms);
@@ -138,13 +125,14 @@ static void pause_for(struct reddn *c, uint64_t ms)
 
 static void pause_doubled(struct reddn *c, uint32_t least, uint32_t most)
 {
-	c->pause_ms = (uint32_t)pause_within(2 * c->pause_ms, least, most);
+	c->pause_ms = reddn_pause_within(2ull * c->pause_ms, least, most);
 	pause_for(c, c->pause_ms);
 }
 
 static void pause_of_outage(struct reddn *c)
 {
-	pause_for(c, pause_within((clock_ms() - c->lost_at) / OUTAGE_PARTS, PAUSE_LEAST_MS, PAUSE_MOST_MS));
+	pause_for(c, reddn_pause_within((clock_ms() - c->lost_at) / OUTAGE_PARTS, REDDN_PAUSE_LEAST_MS,
+			     REDDN_PAUSE_MOST_MS));
 }
 
 /* ---- sessions ---- */
@@ -172,6 +160,8 @@ static void session_begin(struct reddn *c, bool same)
 	/* The caller may have armed the descriptor before, and sleep on it next */
 	if (reddn_queues_arm(&c->session) < 0)
 		reddn_break(c, -EIO, "cannot arm the completion queue");
+	if (c->standby.wanted)
+		reddn_standby_watch(c);
 }
 
 /* All requests are in queues, and the standby is WARM. False: there is no memory. */
@@ -222,8 +212,8 @@ static void lost(struct reddn *c)
 	/* It is on its way to another host */
 	if (c->go_back && c->connector.state != REDDN_CONNECT_IDLE)
 		reddn_connector_abandon(&c->connector);
-	if (!answered || c->lost_at - c->up_since < STEADY_MS) {
-		pause_doubled(c, PAUSE_LEAST_MS, PAUSE_MOST_MS);
+	if (!answered || c->lost_at - c->up_since < REDDN_STEADY_MS) {
+		pause_doubled(c, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
 		return;
 	}
 	c->pause_ms = 0;
@@ -313,7 +303,7 @@ static void failed(struct reddn *c)
 	struct reddn_connector *a = &c->connector;
 	char words[REDDN_CONNECT_WORDS];
 
-	if (a->error == -EMSGSIZE && a->opt.slot_size) {
+	if (is_final(a) && a->error == -EMSGSIZE && a->opt.slot_size) {
 		int r = reddn_fail(-ESTALE, words, sizeof(words), "slot_size %u is too small now: %s",
 			a->opt.slot_size, a->words);
 
@@ -323,7 +313,7 @@ static void failed(struct reddn *c)
 	} else {
 		report_attempt(c, a->words);
 		if (a->all_answered && a->error != -ESHUTDOWN)
-			pause_doubled(c, PAUSE_LEAST_MS, REFUSED_MOST_MS);
+			pause_doubled(c, REDDN_PAUSE_LEAST_MS, REFUSED_MOST_MS);
 		else
 			pause_of_outage(c);
 	}
@@ -369,7 +359,7 @@ void reddn_look_after(struct reddn *c)
 	uint64_t now = clock_ns();
 
 	if (reddn_standby_is_due(c, now)) {
-		c->connector.hosts.host[c->session.host].late += c->busy;
+		c->connector.hosts.host[c->session.host].late += reddn_session_outstanding(&c->session);
 		take_back_all(c);
 		if (!take_standby(c))
 			reddn_break(c, -ENOMEM, "no memory for the requests of another session");

@@ -18,6 +18,6 @@ void reddn_recover(struct reddn *c) __attribute__((cold));
  * A poll of a handle with several hosts, which is UP, has found nothing: if the session is late, another one
  * takes its place. Else as above.
  */
-void reddn_look_after(struct reddn *c) __attribute__((cold));
+void reddn_look_after(struct reddn *c);
 
 #endif

@@ -105,6 +105,15 @@ bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_
 	return (a->info.shape == REDDN_TABLE && b->info.shape == REDDN_TABLE) || reddn_session_is_same(a, b);
 }
 
+uint64_t reddn_session_outstanding(const struct reddn_session *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->info.connections && s->connection; i++)
+		n += s->connection[i].sent - s->connection[i].arrived;
+	return n;
+}
+
 uint64_t reddn_session_sent(const struct reddn_session *s)
 {
 	uint64_t sent = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * session.h - a session with a server: what the server has reported of it (handshake.c), its memory, queues
- * (queues.c) and slots. connect.c makes one. A handle has one at a time, and outlives it.
+ * (queues.c) and slots. connect.c makes one. A handle has one in use, and of several hosts a second one
+ * (standby.h); it outlives them.
  *
  * A session has one or more *connections*, with a queue pair and `depth` slots each; they share everything
  * else. Each time the library sends a request, it takes the next *number* of one of them, and its reply
@@ -104,6 +105,9 @@ static inline uint8_t *reddn_slot_mem(const struct reddn_session *s, uint64_t sl
 {
 	return s->area + slot * s->info.slot_size;
 }
+
+/** Numbers that it owes replies to. */
+uint64_t reddn_session_outstanding(const struct reddn_session *s);
 
 /** Requests that were sent with it. */
 uint64_t reddn_session_sent(const struct reddn_session *s);

@@ -7,9 +7,9 @@
 
 /*
  * LATE_LEAST_US, LATE_TIMES: when a session is late. DEAD_US: then requests are sent again whatever the
- * budget is. Of SENT_PER_CREDIT requests one may be sent again, and CREDIT_MOST at once.
- * LATE_MOST_MS: after that a session that is late is given up. STEADY_MS: one that has lasted so long resets
- * the pause.
+ * budget is. Of SENT_PER_CREDIT requests one may be sent again, and at once CREDIT_MOST, or all that are
+ * outstanding.
+ * LATE_MOST_MS: after that a session that is late is given up.
  */
 enum {
 	LATE_LEAST_US = 5000,
@@ -18,9 +18,6 @@ enum {
 	SENT_PER_CREDIT = 20,
 	CREDIT_MOST = 256,
 	LATE_MOST_MS = 1000,
-	PAUSE_LEAST_MS = 20,
-	PAUSE_MOST_MS = 2000,
-	STEADY_MS = 1000,
 	BATCH = 16,
 };
 
@@ -45,14 +42,10 @@ static void watch_mark(struct reddn *c, uint64_t now)
 {
 	struct reddn_standby *y = &c->standby;
 
-	y->marked = false;
+	y->marked = reddn_session_outstanding(&c->session) > 0;
 	y->marked_at = now;
-	for (uint32_t i = 0; i < c->session.info.connections; i++) {
-		struct reddn_connection *k = &c->session.connection[i];
-
-		k->mark = k->sent;
-		y->marked |= k->sent != k->arrived;
-	}
+	for (uint32_t i = 0; i < c->session.info.connections; i++)
+		c->session.connection[i].mark = c->session.connection[i].sent;
 }
 
 static bool watch_is_met(const struct reddn_session *s)
@@ -87,13 +80,15 @@ static bool watch_is_useful(const struct reddn *c)
 	       (c->connector.opt.flags & REDDN_REPEATABLE);
 }
 
-static bool watch_has_credit(struct reddn *c, uint32_t requests)
+static bool watch_has_credit(struct reddn *c)
 {
 	struct reddn_standby *y = &c->standby;
 	uint64_t more = (reddn_sent(c) - y->credited) / SENT_PER_CREDIT;
+	uint64_t requests = reddn_session_outstanding(&c->session);
+	uint64_t most = requests > CREDIT_MOST ? requests : CREDIT_MOST;
 
 	y->credited += more * SENT_PER_CREDIT;
-	y->credit = (uint32_t)(y->credit + more < CREDIT_MOST ? y->credit + more : CREDIT_MOST);
+	y->credit = y->credit + more < most ? y->credit + more : most;
 	if (requests > y->credit)
 		return false;
 	y->credit -= requests;
@@ -113,7 +108,7 @@ bool reddn_standby_is_due(struct reddn *c, uint64_t now)
 	}
 	if (y->state != REDDN_STANDBY_WARM || age < watch_limit(y) || !watch_is_useful(c))
 		return false;
-	return watch_has_credit(c, c->busy) || age >= DEAD_US * 1000ull;
+	return watch_has_credit(c) || age >= DEAD_US * 1000ull;
 }
 
 /* ---- the session ---- */
@@ -128,7 +123,6 @@ void reddn_standby_swap(struct reddn *c, bool gone)
 	y->pause_ms = 0;
 	y->stepped_at = clock_ns();
 	standby_set(y, gone ? REDDN_STANDBY_GONE : REDDN_STANDBY_LATE);
-	watch_mark(c, clock_ns());
 }
 
 void reddn_standby_drop(struct reddn *c)
@@ -149,13 +143,10 @@ static void standby_lost(struct reddn *c)
 	struct reddn_standby *y = &c->standby;
 	uint64_t now = clock_ms();
 
-	if (y->state != REDDN_STANDBY_NONE && now - y->since > STEADY_MS)
+	if (y->state != REDDN_STANDBY_NONE && now - y->since > REDDN_STEADY_MS)
 		y->pause_ms = 0;
 	reddn_standby_drop(c);
-	y->pause_ms = 2 * y->pause_ms;
-	y->pause_ms = y->pause_ms < PAUSE_LEAST_MS  ? PAUSE_LEAST_MS
-		      : y->pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS
-						    : y->pause_ms;
+	y->pause_ms = reddn_pause_within(2ull * y->pause_ms, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
 	y->connect_at = now + reddn_jitter(y->pause_ms);
 }
 
@@ -196,14 +187,6 @@ static bool standby_drain(struct reddn_session *s)
 	return n >= 0;
 }
 
-static bool owes_replies(const struct reddn_session *s)
-{
-	for (uint32_t i = 0; i < s->info.connections; i++)
-		if (s->connection[i].arrived != s->connection[i].sent)
-			return true;
-	return false;
-}
-
 static void standby_look(struct reddn *c)
 {
 	struct reddn_standby *y = &c->standby;
@@ -211,7 +194,7 @@ static void standby_look(struct reddn *c)
 	if (y->state == REDDN_STANDBY_GONE || !standby_drain(&y->session) ||
 		(y->state == REDDN_STANDBY_LATE && clock_ms() - y->since > LATE_MOST_MS))
 		standby_lost(c);
-	else if (y->state == REDDN_STANDBY_LATE && !owes_replies(&y->session))
+	else if (y->state == REDDN_STANDBY_LATE && !reddn_session_outstanding(&y->session))
 		standby_set(y, REDDN_STANDBY_WARM);
 }
 

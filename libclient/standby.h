@@ -49,8 +49,7 @@ struct reddn_standby {
 	bool marked;        /* a request was outstanding then */
 	uint64_t usual;     /* ns: 99 of 100 marks were met sooner */
 	/* requests that may be sent again because they are late; what was sent when they were counted */
-	uint32_t credit;
-	uint64_t credited;
+	uint64_t credit, credited;
 };
 
 /**
