@@ -69,17 +69,21 @@ PUBLIC void reddn_table_close(struct reddn_table *t)
 	free(t);
 }
 
+int reddn_table_lock(int fd, short type, off_t byte)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
+}
+
 /* -EBUSY: another writer has it */
 static int lock_file(int fd, char *err, size_t errlen)
 {
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_WRITER, .l_len = 1};
+	int r = reddn_table_lock(fd, F_WRLCK, REDDN_TABLE_LOCK_WRITER);
 
-	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return 0;
-	if (errno == EAGAIN || errno == EACCES)
+	if (r == -EAGAIN)
 		return reddn_fail(-EBUSY, err, errlen, "another process has the table open for writing");
-	return reddn_fail(-errno, err, errlen, "cannot lock: %m");
+	return r < 0 ? reddn_fail(r, err, errlen, "cannot lock: %s", strerror(-r)) : 0;
 }
 
 /* Make a handle on a duplicate of `fd`, locked if it writes. */

@@ -87,6 +87,10 @@ static inline _Atomic uint64_t *reddn_live_word(uint64_t *field)
 	return (_Atomic uint64_t *)field;
 }
 
+/** Lock or unlock (@type: F_WRLCK, F_UNLCK) the REDDN_TABLE_LOCK_* @byte, without waiting. -EAGAIN: another
+ * has it, who may write the file. -errno */
+int reddn_table_lock(int fd, short type, off_t byte);
+
 /** Gives up a growth that was not published, and its file. NULL is allowed. */
 void reddn_table_growth_free(struct reddn_table_growth *g);
 /** Makes a table in a new file beside @path, whose name, the caller's to unlink, is @tmp then. @like, unless

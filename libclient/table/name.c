@@ -28,26 +28,17 @@
 /* Names are locked for two system calls */
 enum { LOCK_PATIENCE = 500 /* times 10 ms */ };
 
-/* The lock of the name. It is not the one of writers, who may have the table open while it is replaced, and
- * who may only read the file cannot have it. */
-static int name_lock(int fd, short type)
-{
-	struct flock lock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_NAME, .l_len = 1};
-
-	return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
-}
-
 /* Close the file, and unlock its name, although others may have duplicates of the descriptor. */
 static void unlock(int *fd)
 {
 	if (*fd < 0)
 		return;
-	name_lock(*fd, F_UNLCK);
+	reddn_table_lock(*fd, F_UNLCK, REDDN_TABLE_LOCK_NAME);
 	close(*fd);
 }
 
-/* Open the file that has the name, and lock its name. -EBUSY: another has locked it @patience times. -errno
+/* Open the file that has the name, and lock its name. The lock is not the one of writers, who may have the
+ * table open while it is replaced. -EBUSY: another has locked it @patience times. -errno
  */
 static int lock_named(const char *path, int flags, unsigned patience, int *out)
 {
@@ -56,7 +47,7 @@ static int lock_named(const char *path, int flags, unsigned patience, int *out)
 	for (;;) {
 		CLEANUP(unlock) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | flags);
 		struct stat mine, named;
-		int r = fd < 0 ? -errno : name_lock(fd, F_WRLCK);
+		int r = fd < 0 ? -errno : reddn_table_lock(fd, F_WRLCK, REDDN_TABLE_LOCK_NAME);
 
 		if (r == -EAGAIN && patience-- > 0) {
 			nanosleep(&nap, NULL);
@@ -209,11 +200,7 @@ static bool is_tmp(const char *name, const char *table)
 	       strcmp(name + n + 1 + TMP_DIGITS, TMP_END) == 0;
 }
 
-static void closedir_p(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
+DEFINE_CLEANUP(DIR *, closedir)
 
 /* Remove the files of new tables that nobody has locked: their makers were killed. */
 static void remove_left(const char *path)
@@ -226,7 +213,7 @@ static void remove_left(const char *path)
 	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >=
 		PATH_MAX)
 		return;
-	CLEANUP(closedir_p) DIR *d = opendir(dir);
+	CLEANUP(closedirp) DIR *d = opendir(dir);
 	while (d && (e = readdir(d))) {
 		CLEANUP(cleanup_close) int fd = -1;
 
@@ -238,7 +225,7 @@ static void remove_left(const char *path)
 	}
 }
 
-static int open_new(const char *path, char tmp[PATH_MAX])
+static int open_new(const char *path, mode_t mode, char tmp[PATH_MAX])
 {
 	uint64_t n;
 	int fd;
@@ -247,7 +234,7 @@ static int open_new(const char *path, char tmp[PATH_MAX])
 		return -errno;
 	if (snprintf(tmp, PATH_MAX, "%s.%0*" PRIx64 "%s", path, TMP_DIGITS, n, TMP_END) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -256,8 +243,9 @@ static const char ACL[] = "system.posix_acl_access";
 /* The ACL has the mode in it. A new file may have one of its directory's. */
 static int copy_acl(int fd, const struct reddn_table *like)
 {
-	char acl[XATTR_SIZE_MAX];
-	ssize_t n = fgetxattr(like->fd, ACL, acl, sizeof(acl));
+	/* The caller's stack may be small */
+	CLEANUP(cleanup_free) char *acl = malloc(XATTR_SIZE_MAX);
+	ssize_t n = acl ? fgetxattr(like->fd, ACL, acl, XATTR_SIZE_MAX) : -1;
 
 	if (n >= 0)
 		return fsetxattr(fd, ACL, acl, (size_t)n, 0) < 0 ? -errno : 0;
@@ -288,7 +276,8 @@ static int create_beside(struct reddn_table **out, const char *path, const struc
 	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
-	CLEANUP(cleanup_close) int fd = open_new(path, tmp);
+	/* Who opened it before it has its rights could read it for ever */
+	CLEANUP(cleanup_close) int fd = open_new(path, like ? 0600 : 0666, tmp);
 	char why[200] = "";
 	struct stat st;
 	int r;
