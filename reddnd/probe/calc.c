@@ -121,7 +121,7 @@ static void describe_sent(const struct memory *m, char *text, size_t size)
 		for (unsigned k = WQE_CALC_OPERAND; k < SLOT; k++)
 			more |= m->result[i][k] != UNTOUCHED;
 	}
-	snprintf(text, size, "%s",
+	snprintf(text, size, "%s; ",
 		more        ? "more than 16 bytes are sent"
 		: untouched ? "8 bytes are sent"
 		: zeros     ? "16 bytes are sent, 8 of them 0"
@@ -196,6 +196,7 @@ static int post(struct bed *bed, const struct form *form, uint8_t op, unsigned n
 	set_operands((struct memory *)bed->memory);
 	for (unsigned i = 0; i < n; i++)
 		form->post(bed, op, i % PAIRS, i == 0 || i == n - 1 ? WQE_SIGNALLED : 0);
+	bed_pad(bed, BED_WORK, false);
 	rnic_qp_post_recvs(&bed->qp[BED_WORK], bed->recvs[BED_WORK]);
 	r = bed_start(bed);
 	for (unsigned i = n > 1 ? 0 : 1; i < 2 && r >= 0; i++) {
@@ -215,7 +216,7 @@ static int run_op(struct bed *bed, struct trial *t, const struct op *op, struct 
 
 	if (r <= 0)
 		return r;
-	if (op == &ops[MAX])
+	if (t->form == &scalar && op == &ops[MAX])
 		describe_sent(m, t->sent, sizeof(t->sent));
 	return t->form->compare(m, op, result);
 }
@@ -246,7 +247,8 @@ static int run(struct bed *bed, const struct probe *probe, struct probe_result *
 	return r > 0 ? rate(bed, probe, t->form, 0, &t->plain, result) : r;
 }
 
-/* Each operation by itself. Those that are wrong are named in the words, with the reason of the first */
+/* Each operation by itself. Those that are wrong are named in the words, with the reason of the first. If
+ * none is, the words of all together stay */
 static int check_each(const struct probe *probe, struct trial *t, struct probe_result *result)
 {
 	char wrong[40] = "", why[sizeof(result->words)];
@@ -269,7 +271,7 @@ static int check_each(const struct probe *probe, struct trial *t, struct probe_r
 		used += (size_t)snprintf(
 			wrong + used, sizeof(wrong) - used, "%s%s", used ? ", " : "", ops[i].name);
 	}
-	return used ? probe_denies(result, "%s: %s", wrong, why) : 1;
+	return used ? probe_denies(result, "%s: %s", wrong, why) : 0;
 }
 
 /* result->value has a bit for the number of each operation that is right */
@@ -277,21 +279,16 @@ static int check_form(const struct probe *probe, const struct form *form, struct
 {
 	struct trial t = {.form = form};
 	int r = bed_use(probe, NULL, result, run, &t);
-	bool alone = r == 0;
 
-	if (alone)
-		r = check_each(probe, &t, result);
-	if (r <= 0)
+	if (r == 0)
+		return check_each(probe, &t, result);
+	if (r < 0)
 		return r;
-	if (alone) { /* A device that fetches far ahead does not see what is posted behind (check_fetch) */
-		result->words[0] = 0;
-		return probe_measured(result, "%s%seach in a queue of its own, so that no rate is known",
-			form == &scalar ? t.sent : "", form == &scalar ? "; " : "");
-	}
 	for (unsigned i = 0; i < COUNT(ops); i++)
 		result->value |= (1u << number_of(form, &ops[i])) & ~1u;
-	return probe_measured(result, "%s%s%.3g M/s in one queue, %.3g without CALC",
-		form == &scalar ? t.sent : "", form == &scalar ? "; " : "", t.mops, t.plain);
+	if (!t.mops || !t.plain)
+		return probe_measured(result, "%sno rate: the device does not report its clock", t.sent);
+	return probe_measured(result, "%s%.3g M/s in one queue, %.3g without CALC", t.sent, t.mops, t.plain);
 }
 
 int check_calc(struct probe *probe, struct probe_result *result)

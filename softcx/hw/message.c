@@ -90,10 +90,13 @@ static int find_peer(struct hw_wqe *w)
  * message has w->bytes, and its data are still operands. */
 static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
 {
-	int ret = local_data(w, hw_calc_data_ds(w, ds), access, sgl);
+	const bool calc = __builtin_expect(w->opmod, 0);
+	int ret = local_data(w, calc ? hw_calc_data_ds(w, ds) : ds, access, sgl);
 
+	if (ret)
+		return ret;
 	w->bytes = sgl->len;
-	if (!ret && __builtin_expect(w->opmod, 0))
+	if (calc)
 		ret = hw_calc_check(w, ds, sgl);
 	return ret ? ret : find_peer(w);
 }

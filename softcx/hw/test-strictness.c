@@ -430,12 +430,12 @@ static bool empty_segment(struct stage *s, bool right)
 	return reached(s);
 }
 
-/* A bit of the opmod left over from an operand asks for a calculation. */
+/* A bit of the opmod left over from an operand asks for a calculation, which there may not be. */
 static bool operand_in_opmod(struct stage *s, bool right)
 {
 	uint8_t *w = write_word(&s->m, s, 0, 1, SIG);
 
-	w[0] = right ? 0 : 1;
+	w[0] = right ? 0 : WQE_CALC_XOR + 1;
 	go(s, &s->m);
 	return reached(s);
 }
