@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/load/load-report.h"
 
+#include "util/json.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,10 +42,15 @@ void load_report_add_host(struct load_report *r, const struct reddn_host_info *o
 static void hosts_json(const struct load_report *r)
 {
 	printf(", \"hosts\": [");
-	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++)
-		printf("%s{\"host\": \"%s\", \"port\": %u, \"sessions\": %u, \"sent\": %" PRIu64
+	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++) {
+		struct json_object *name = json_text(h->name);
+
+		printf("%s{\"host\": %s, \"port\": %u, \"sessions\": %u, \"sent\": %" PRIu64
 		       ", \"late\": %" PRIu64 "}",
-			h == r->host ? "" : ", ", h->name, h->port, h->sessions, h->sent, h->late);
+			h == r->host ? "" : ", ", json_object_to_json_string(name), h->port, h->sessions,
+			h->sent, h->late);
+		json_object_put(name);
+	}
 	printf("]");
 }
 
