@@ -291,7 +291,7 @@ static int peer_receive(struct peer *p)
 	fd = passed(&msg);
 	if (msg.msg_flags & MSG_CTRUNC)
 		r = -E2BIG;
-	else if (fd >= 0 && !p->who.may_change && closer_is_full(p->who.uid, CLOSER_TAKEN))
+	else if (fd >= 0 && closer_is_full(p->who.uid, CLOSER_TAKEN))
 		r = -EBUSY;
 	else if (recv(p->fd, bytes.iov_base, (size_t)n, MSG_DONTWAIT) != n)
 		r = -EIO;
@@ -474,7 +474,7 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	who = who_is(fd);
 	/* Of this user there is more to be closed than is closed at once: others wait a hundredth of a second
 	 * for their turn, and meanwhile the threads get ahead of what comes */
-	if (!who.may_change && closer_is_full(who.uid, CLOSER_PEER)) {
+	if (closer_is_full(who.uid, CLOSER_PEER)) {
 		closer_hang_up(who.uid, fd);
 		return accept_later(c, CLOSING_US);
 	}

@@ -137,8 +137,9 @@ bool table_is_unfinished(const struct rnic_region *file)
 	uint64_t before, after;
 
 	/* The same number before and after: a writer that ends the move, and one that comes, change it */
-	return read_moves(file, &before) && before % 2 == 1 && !rnic_region_is_locked(file) &&
-	       read_moves(file, &after) && after == before;
+	return read_moves(file, &before) && before % 2 == 1 &&
+	       !rnic_region_is_locked(file, REDDN_TABLE_LOCK_WRITER) && read_moves(file, &after) &&
+	       after == before;
 }
 
 bool table_is_retired(const struct rnic_region *file)

@@ -133,9 +133,9 @@ bool rnic_region_is_whole(const struct rnic_region *region)
 	return fstat(region->fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size >= region->size;
 }
 
-bool rnic_region_is_locked(const struct rnic_region *region)
+bool rnic_region_is_locked(const struct rnic_region *region, off_t byte)
 {
-	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 
 	return fcntl(region->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }

@@ -42,9 +42,9 @@ int rnic_region_read(const struct rnic_region *region, uint64_t off, void *bytes
 int rnic_region_read_cached(const struct rnic_region *region, uint64_t off, void *bytes, size_t size);
 /** False: the file has become shorter than it was when it was opened. */
 bool rnic_region_is_whole(const struct rnic_region *region);
-/** True: another open file description holds a lock for writing on the file. False also if that is unknown.
- */
-bool rnic_region_is_locked(const struct rnic_region *region);
+/** True: another open file description holds a lock for writing on this byte of the file. False also if that
+ * is unknown. */
+bool rnic_region_is_locked(const struct rnic_region *region, off_t byte);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 /** Bytes of the file that have memory now, or swap: registering allocates the others of a file in memory. */

@@ -32,7 +32,8 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 		actions_judge(d, s, &v);
 	if (session_is_over(s))
 		return;
-	collect_rearm_later(d, s);
+	if (!s->engine->is_silent) /* the recycler posts for itself */
+		collect_rearm_later(d, s);
 	pacer_changed(&d->shared->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());

@@ -224,11 +224,6 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts)
 	return r < 0 ? log_errno(r, "cannot start threads") : 0;
 }
 
-void dispatch_end_connects(struct dispatch *d)
-{
-	connects_end(&d->connects);
-}
-
 void dispatch_deinit(struct dispatch *d)
 {
 	struct session *s, *next;

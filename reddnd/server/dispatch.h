@@ -71,8 +71,6 @@ struct dispatch_parts {
 
 /** @d: all zero. Errors have been logged; dispatch_deinit() cleans up after them, too. */
 int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
-/** Refuses clients that still wait; jobs of the registrar may be left. Fine on one that is all zero. */
-void dispatch_end_connects(struct dispatch *d);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 

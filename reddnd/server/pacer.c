@@ -138,7 +138,8 @@ static uint64_t ahead_of_own(struct session *s, unsigned i, uint64_t now)
  * and one section may always be under way: the others can be used without waiting for it. */
 static uint64_t window(struct session *s, uint64_t now)
 {
-	uint64_t w = s->queues.layout.slots - (s->engine->is_silent ? s->engine->section(s) : 0) - 1;
+	uint64_t w = s->queues.layout.slots -
+		     (s->engine->is_silent ? chain_recycle_together(s->queues.layout.slots) : 0) - 1;
 
 	for (unsigned i = 0; i < SESSION_LIMITS; i++)
 		if (limit(s, i)->per_second)

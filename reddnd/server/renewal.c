@@ -40,6 +40,8 @@ static void open_all(struct worker_job *job)
 	struct renewal *rn = (struct renewal *)job;
 	const struct served *served = rn->parts.generation.served;
 
+	if (rn->error < 0)
+		return;
 	log_tee(rn->log);
 	log_mute(!rn->number);
 	rn->error = generation_open(rn->next);
@@ -104,7 +106,8 @@ static void on_opened(struct worker_job *job)
 {
 	struct renewal *rn = (struct renewal *)job;
 
-	generation_opened(rn->next);
+	if (rn->next)
+		generation_opened(rn->next);
 	if (job->canceled)
 		rn->error = -ECANCELED;
 	finish(rn);
@@ -138,17 +141,14 @@ static void begin(struct renewal *rn)
 	rn->log = open_memstream(&rn->errors, &rn->size);
 }
 
-/* The same catalog, opened again */
+/* The same catalog, opened again. Who asked gets his number before an error is answered: a job ends later */
 static void reopen(struct renewal *rn)
 {
 	const struct generation *now = rn->ops->now(rn->arg);
 
 	begin(rn);
 	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
-	if (rn->error == 0)
-		submit(rn, open_all, on_opened);
-	else
-		finish(rn);
+	submit(rn, open_all, on_opened);
 }
 
 static void begin_next(struct renewal *rn)

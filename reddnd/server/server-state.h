@@ -33,7 +33,6 @@ struct server {
 	bool kept;            /* the catalog that it began with is the one that was last in force */
 	char *refused;        /* why the catalog in force is not the one of the file; NULL: it is */
 	uint64_t reload;      /* that is in force and not acknowledged; 0: none */
-	char *reload_errors;  /* what it logged */
 	bool ending;
 	const struct server_ops *ops;
 	void *arg;

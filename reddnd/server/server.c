@@ -325,12 +325,11 @@ static void end_replaced(struct server *sv)
 /* Who asked for a reload hears of it when no session has a table that it replaced */
 static void acknowledge(struct server *sv)
 {
-	CLEANUP(cleanup_free) char *errors = steal_ptr(&sv->reload_errors);
 	uint64_t number = sv->reload;
 
 	sv->reload = 0;
 	if (number)
-		sv->ops->reloaded(sv->arg, number, 0, errors ? errors : "");
+		sv->ops->reloaded(sv->arg, number, 0, "");
 }
 
 static void inspect(struct server *sv)
@@ -398,8 +397,6 @@ static void on_reloaded(void *arg, uint64_t number, int error, struct generation
 		sv->shared.accounting.reloads++;
 		report_reloaded(sv->events, next->catalog->nregions, next->catalog->noffloads);
 		sv->reload = number;
-		free(sv->reload_errors);
-		sv->reload_errors = errors ? strdup(errors) : NULL;
 		sv->replaces = true;
 		sv->again = inspection_is_busy(sv->inspection);
 		inspect(sv);
@@ -545,7 +542,7 @@ void server_free(struct server *sv)
 	sv->ending = true;
 	sd_event_source_disable_unref(sv->watch);
 	DEVICES_EACH (device, &sv->devices)
-		dispatch_end_connects(&device->dispatch);
+		connects_end(&device->dispatch.connects);
 	if (sv->worker)
 		worker_free(sv->worker);
 	sv->worker = NULL;
@@ -567,7 +564,6 @@ void server_free(struct server *sv)
 	events_free(sv->events);
 	sd_event_unref(sv->event);
 	free(sv->refused);
-	free(sv->reload_errors);
 	free(sv);
 }
 

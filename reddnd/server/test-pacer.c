@@ -97,11 +97,6 @@ static void listen(struct session *s)
 	(void)s;
 }
 
-static unsigned section(const struct session *s)
-{
-	return chain_recycle_together(s->queues.layout.slots);
-}
-
 static const struct session_engine engines[2] = {
 	{.postable = postable, .post = post, .received = received, .pace = pace},
 	{.is_silent = true,
@@ -109,8 +104,7 @@ static const struct session_engine engines[2] = {
 		.post = post,
 		.received = received,
 		.pace = pace,
-		.listen = listen,
-		.section = section},
+		.listen = listen},
 };
 static const struct offload offload = {.slot_need = PRICE};
 

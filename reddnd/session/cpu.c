@@ -309,13 +309,6 @@ static int cpu_post(struct session *s, uint64_t to)
 	return 0;
 }
 
-static int cpu_rearm(struct session *s, struct verdict *v)
-{
-	(void)v;
-	s->progress.armed = s->progress.done + s->queues.layout.slots;
-	return 0;
-}
-
 /* ---- engine ----------------------------------------------------------------------------------- */
 
 static int cpu_serve(struct session *s)
@@ -352,7 +345,6 @@ const struct session_engine engine_cpu = {
 	.iterations = session_cpu_iterations,
 	.received = session_cpu_received,
 	.outcome = session_cpu_outcome,
-	.rearm = cpu_rearm,
 	.settle = cpu_settle,
 	.stop = cpu_stop,
 	.free = cpu_free,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine.h - who executes the requests of a session. All that differs is behind these calls; nobody else asks
- * which one it is.
+ * engine.h - who executes the requests of a session. What differs is behind these calls, but for taking a
+ * session over (heir.c) and for what a layout has (queues.c).
  *
  *   recycled   the NIC, which arms instances again by itself, for as long as its files are open somewhere
  *   unrolled   the NIC, and this process arms what is over
@@ -44,8 +44,6 @@ struct session_engine {
 	void (*pace)(struct session *s, bool paced);
 	/** Only if .is_silent: asks for one event of the next reply. */
 	void (*listen)(struct session *s);
-	/** Only if .is_silent: slots that are made ready together. */
-	unsigned (*section)(const struct session *s);
 
 	/** Brings progress.done up to date, and counts how long requests took that are over since. */
 	void (*count)(struct session *s);
@@ -55,7 +53,8 @@ struct session_engine {
 	uint64_t (*received)(const struct session *s, uint64_t to);
 	/** How request @n ended, which is over and not armed again. False: look again. */
 	bool (*outcome)(const struct session *s, uint64_t n, struct outcome *out);
-	/** Makes ready again what is over, and was counted. 0 or positive: a request broke a rule. */
+	/** Makes ready again what is over, and was counted. 0 or positive: a request broke a rule. NULL: it
+	 * was made ready when it ended. */
 	int (*rearm)(struct session *s, struct verdict *v);
 
 	/** Before it ends: nobody executes a request any more, and all that are over can be counted.

@@ -103,11 +103,6 @@ static void recycled_listen(struct session *s)
 	rnic_cq_arm(&s->recycler.reply_cq, false);
 }
 
-static unsigned recycled_section(const struct session *s)
-{
-	return chain_recycle_together(s->queues.layout.slots);
-}
-
 /* ---- beginning ---- */
 
 static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
@@ -224,13 +219,6 @@ static bool recycled_outcome(const struct session *s, uint64_t n, struct outcome
 	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
 }
 
-static int recycled_rearm(struct session *s, struct verdict *v)
-{
-	(void)v;
-	s->progress.armed = s->progress.done + s->queues.layout.slots;
-	return 0;
-}
-
 const struct session_engine engine_recycled = {
 	.kind = LEDGER_SESSION,
 	.is_silent = true,
@@ -240,12 +228,10 @@ const struct session_engine engine_recycled = {
 	.post = recycled_post,
 	.pace = recycled_pace,
 	.listen = recycled_listen,
-	.section = recycled_section,
 	.count = recycled_count,
 	.iterations = session_queues_iterations,
 	.received = session_queues_received,
 	.outcome = recycled_outcome,
-	.rearm = recycled_rearm,
 	.settle = session_queues_settle,
 	.stop = session_queues_stop,
 	.free = session_queues_destroy,

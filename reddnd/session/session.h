@@ -202,7 +202,7 @@ struct session {
 	bool resuming;             /* and CQEs come that it has taken, as well as others */
 	bool finished;             /* instances finished that are not armed again */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
-	/* of the server, of its completions, of its executor */
+	/* of the server, of its completions, of the thread that executes */
 	UT_hash_handle by_id, by_qpn, by_thread;
 };
 

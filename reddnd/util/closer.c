@@ -198,11 +198,11 @@ bool closer_is_full(uid_t user, enum closer_kind kind)
 	const struct pool *p;
 	bool full;
 
+	if (user_is_trusted(user))
+		return false;
 	pthread_mutex_lock(&closer.lock);
 	p = pool_find(user, kind);
-	full = p && p->pending >= CLOSER_USER_MAX;
-	if (!user_is_trusted(user))
-		full |= closer.others[kind] >= CLOSER_OTHERS_MAX;
+	full = (p && p->pending >= CLOSER_USER_MAX) || closer.others[kind] >= CLOSER_OTHERS_MAX;
 	pthread_mutex_unlock(&closer.lock);
 	return full;
 }

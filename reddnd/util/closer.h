@@ -33,8 +33,9 @@ void closer_close(uid_t user, int fd);
  * wait. The peer can still read what was sent, but send no more. */
 void closer_hang_up(uid_t user, int sock);
 
-/** True: as many descriptors of @user, or of users that are neither root nor that of this process, are not
- * closed yet as threads may be waiting. Take no more of that kind from @user. */
+/** True: as many descriptors of @user, or of all users, are not closed yet as threads may be waiting. Take no
+ * more of that kind from @user. Root and the user of this process are not held back, nor counted among all.
+ */
 bool closer_is_full(uid_t user, enum closer_kind kind);
 
 #endif

@@ -21,7 +21,7 @@
  *     step needs nothing of another queue. The other queues are started by the queue that knows last what
  * they need;
  *   - the SEND_EN of the reply, in the queue whose failures reach it in no other way (see order.h);
- *   - NOPs, for a device that fetches WQEs in groups (groups.h).
+ *   - NOPs, for a device that fetches WQEs in groups (derive.c).
  * Fences, WAITs and SEND_ENs of the input stay, and nothing is added where they are enough. The output's
  * `head`s, and the SIGNALLED flags of code queues, are derived; those of the input are ignored.
  *
