@@ -51,8 +51,8 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 	r = compile_for(o, more, nmore, &t, &calc);
 	if (r <= 0)
 		return r < 0 ? r
-			     : offload_unfit(
-				       o, "its program needs operations of CALC that the device does not do");
+			     : offload_unfit(o, "its program calculates, and the device has neither CALC nor "
+						"masked atomics");
 	t.masked_atomics = true;
 	r = compile_for(o, more, nmore, &t, &masked);
 	if (r <= 0)

@@ -193,7 +193,7 @@ static void run_program(uint64_t seed)
 	struct random r = {(seed + 1) * 0x9e3779b97f4a7c15u};
 	const struct generate_style style = {.statements = 1 + random_below(&r, 14), .endless = 10};
 	const struct program_target target = {.masked_atomics = random_below(&r, 4) != 0,
-		.calc = PROGRAM_CALC,
+		.calc = random_below(&r, 4) ? PROGRAM_CALC : 0,
 		.swapped_old = random_below(&r, 8) == 0,
 		.overlap = random_below(&r, 2)};
 	struct program_source src = {.name = "random", .text = text};

@@ -37,8 +37,8 @@ struct totals {
 	bool sparse;
 };
 
-static const struct run_offload devices[] = {
-	{.name = "any device"}, {.name = "no-masks", .no_masks = true}, {.name = "direct", .direct = true}};
+static const struct run_offload devices[] = {{.name = "any device"}, {.name = "no-masks", .no_masks = true},
+	{.name = "direct", .direct = true}, {.name = "no-calc", .no_calc = true}};
 
 static bool complain(struct totals *t, const struct forms_case *c, const char *device, const char *what)
 {
@@ -182,8 +182,9 @@ static void on_device(struct totals *t, const struct forms_case *c, const struct
 {
 	struct running run = {.o = *device, .c = c, .device = device->name};
 	struct program_source src = {.name = "p", .text = c->text, .len = strlen(c->text)};
-	struct program_target target = {
-		.masked_atomics = !device->no_masks, .calc = PROGRAM_CALC, .ignores_index = device->direct};
+	struct program_target target = {.masked_atomics = !device->no_masks,
+		.calc = device->no_calc ? 0 : PROGRAM_CALC,
+		.ignores_index = device->direct};
 	struct program_errors errors = {0};
 	struct program *p = NULL;
 

@@ -967,7 +967,7 @@ static void statement(struct gen *g)
 		move(g);
 		break;
 	case 4:
-		if (!g->endless && chance(g, 30))
+		if (chance(g, 30))
 			calc(g);
 		else
 			atomic(g);

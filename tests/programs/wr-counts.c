@@ -20,6 +20,12 @@ static const struct construct {
 } constructs[] = {
 #define BARE "program p\narg x : u48\narg y : u48\nvar a : le48\nvar b : le64\nregion data writable\n"
 #define ANSWER "write_imm 1 as u8 -> slot @ 0\n"
+#define FETCH "read data @ 0 as le64 -> b\n"
+#define SHOW "write b -> slot @ 1\n"
+#define WITHOUT_CALC(t)                                                                                      \
+	{                                                                                                    \
+		.name = "a construct", .text = BARE t ANSWER, .no_calc = true                                \
+	}
 #define TEXT(t)                                                                                              \
 	{                                                                                                    \
 		.name = "a construct", .text = BARE t ANSWER                                                 \
@@ -31,11 +37,12 @@ static const struct construct {
 		TEXT(""), 1, ""},
 	{"`<` of 48 bits, one WR in the branch", TEXT("if x < y {\nwrite 1 as u8 -> slot @ 1\n}\n"), TEXT(""),
 		1, "`if`, and MAX or MIN"},
-	{"`max` of an argument and a variable that is read",
-		TEXT("read data @ 0 as le64 -> b\nmax x, b -> b\nwrite b -> slot @ 1\n"),
-		TEXT("read data @ 0 as le64 -> b\nwrite b -> slot @ 1\n"), 1, ""},
-	{"`min` of them", TEXT("read data @ 0 as le64 -> b\nmin x, b -> b\nwrite b -> slot @ 1\n"),
-		TEXT("read data @ 0 as le64 -> b\nwrite b -> slot @ 1\n"), 1, ""},
+	{"`max` of an argument and a variable that is read", TEXT(FETCH "max x, b -> b\n" SHOW),
+		TEXT(FETCH SHOW), 1, "1C"},
+	{"`min` of them", TEXT(FETCH "min x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, "1C"},
+	{"`max` without CALC", WITHOUT_CALC(FETCH "max x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
+	{"`and`, `or` or `xor` of them", TEXT(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
+	{"the same without CALC", WITHOUT_CALC(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"`while`, unrolled: an iteration, without the read",
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,

@@ -23,7 +23,6 @@ no-masked-atomics)
 		"order|its program needs masked atomics, which the device has not"
 		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
 	;;
-cx6dx-rtc | no-calc) disabled=("highest|its program needs operations of CALC that the device does not do") ;;
 recv-en-broken)
 	logged=('RECV_EN does not work: a RECV_EN enabled nothing$')
 	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled; mode = \"unrolled\" would do")
@@ -35,7 +34,7 @@ prefetch-256)
 flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own: ') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
-calc-8-bytes) ;;
+calc-8-bytes | cx6dx-rtc | no-calc) ;;
 *) fail "usage: devices.sh DEVICE" ;;
 esac
 

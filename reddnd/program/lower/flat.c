@@ -105,6 +105,109 @@ static struct test *add_test(struct lower *l, const struct ast_cond *c, const st
 	return t;
 }
 
+static struct op *add_verb(struct lower *l, const struct guard *g, const struct ast_verb *v)
+{
+	struct op *op = add_op(l, g);
+
+	op->verb = v;
+	op->queue = queue_of(l, v);
+	return op;
+}
+
+static struct ast_place *var_place(struct lower *l, const struct ast_var *var)
+{
+	struct ast_place *p = pool_alloc(l->pool, sizeof(*p));
+
+	*p = (struct ast_place){.kind = AST_AT_VAR, .type = var->type, .pos = var->pos, .var = var};
+	return p;
+}
+
+static void add_mov(struct lower *l, const struct guard *g, struct diag_pos pos,
+	const struct ast_queue *queue, struct ast_operand from, const struct ast_place *to)
+{
+	struct ast_verb *v = pool_alloc(l->pool, sizeof(*v));
+	struct ast_operand *source = pool_alloc(l->pool, sizeof(*source));
+
+	*source = from;
+	*v = (struct ast_verb){
+		.kind = AST_MOV, .pos = pos, .queue = queue, .source = source, .nsources = 1, .place = to};
+	add_verb(l, g, v);
+}
+
+/* ---- a max or a min that is compared ------------------------------------------------------------ */
+
+static bool is_le(const struct ast_type *t)
+{
+	return t->order == AST_LE || t->bytes == 1;
+}
+
+/* @from as the other byte order has it, if @to has that */
+static struct ast_operand ordered(struct ast_operand from, const struct ast_type *to)
+{
+	from.swab = from.kind != AST_CONST && from.type.order != AST_ANY && is_le(&from.type) != is_le(to) &&
+		    from.type.bytes > 1 && to->bytes > 1;
+	return from;
+}
+
+/* An operand as it can be compared and moved: itself, or a variable that it is moved to */
+static struct ast_operand compared(
+	struct lower *l, const struct guard *g, const struct ast_verb *v, const struct ast_operand *o)
+{
+	const struct ast_type type = {.kind = AST_UINT, .order = AST_LE, .bytes = v->place->type.bytes};
+	struct ast_operand made = *o;
+	struct ast_var *var;
+
+	if (o->kind == AST_CONST) {
+		made.type = type;
+		return made;
+	}
+	if (o->type.bytes == type.bytes &&
+		(o->kind == AST_ARG || (o->place->kind == AST_AT_VAR && is_le(&o->type))))
+		return made;
+	var = pool_alloc(l->pool, sizeof(*var));
+	*var = (struct ast_var){.name = "operand", .type = type, .pos = o->pos};
+	made = (struct ast_operand){
+		.kind = AST_PLACE, .type = type, .place = var_place(l, var), .pos = o->pos};
+	add_mov(l, g, v->pos, v->queue, ordered(*o, &type), made.place);
+	return made;
+}
+
+/* Unless it is there already */
+static void choose(struct lower *l, struct test *t, bool otherwise, const struct guard *up,
+	const struct ast_verb *v, const struct ast_operand *o, struct ast_operand made)
+{
+	if (o->kind == AST_PLACE && o->place->kind == AST_AT_VAR && v->place->kind == AST_AT_VAR &&
+		o->place->var == v->place->var)
+		return;
+	if (made.kind == AST_CONST)
+		made.type = v->place->type;
+	add_mov(l, guard(l, t, otherwise, up), v->pos, v->queue, ordered(made, &v->place->type), v->place);
+}
+
+/* If a < b, a max is b, and a min is a; one side of a condition is a variable, if one of them is */
+static void flatten_compared(struct lower *l, const struct ast_verb *v, const struct guard *g)
+{
+	const struct ast_operand made[] = {
+		compared(l, g, v, &v->source[0]), compared(l, g, v, &v->source[1])};
+	const unsigned a = made[0].kind < made[1].kind ? 1 : 0, b = 1 - a;
+	struct ast_cond *c = pool_alloc(l->pool, sizeof(*c));
+	struct test *t;
+
+	if (made[a].kind == AST_CONST) {
+		struct ast_operand is =
+			made[(v->calc == AST_CALC_MAX) == (made[a].value > made[b].value) ? a : b];
+
+		is.type = v->place->type;
+		add_mov(l, g, v->pos, v->queue, is, v->place);
+		return;
+	}
+	*c = (struct ast_cond){
+		.relation = AST_REL_LT, .left = made[a], .right = made[b], .queue = v->queue, .pos = v->pos};
+	t = add_test(l, c, g, false);
+	choose(l, t, v->calc == AST_CALC_MIN, g, v, &v->source[b], made[b]);
+	choose(l, t, v->calc == AST_CALC_MAX, g, v, &v->source[a], made[a]);
+}
+
 /* ---- breaks that no other branch of one `if` can express --------------------------------------- */
 
 static const struct ast_type flag_type = {.kind = AST_UINT, .order = AST_ANY, .bytes = 1};
@@ -117,30 +220,12 @@ static struct ast_var *add_flag(struct lower *l, struct diag_pos pos)
 	return var;
 }
 
-static struct ast_place *flag_place(struct lower *l, const struct ast_var *var)
-{
-	struct ast_place *p = pool_alloc(l->pool, sizeof(*p));
-
-	*p = (struct ast_place){.kind = AST_AT_VAR, .type = flag_type, .pos = var->pos, .var = var};
-	return p;
-}
-
 /* left = 1. If nothing asks for it, it costs nothing */
 static void raise_flag(struct lower *l, const struct flow *f)
 {
-	struct ast_verb *v = pool_alloc(l->pool, sizeof(*v));
-	struct ast_operand *one = pool_alloc(l->pool, sizeof(*one));
-	struct op *op;
+	const struct ast_operand one = {.kind = AST_CONST, .type = flag_type, .value = 1};
 
-	*one = (struct ast_operand){.kind = AST_CONST, .type = flag_type, .value = 1};
-	*v = (struct ast_verb){.kind = AST_MOV,
-		.pos = f->left->pos,
-		.source = one,
-		.nsources = 1,
-		.place = flag_place(l, f->left)};
-	op = add_op(l, f->guard);
-	op->verb = v;
-	op->queue = (uint8_t)(1 + l->p->nqueues);
+	add_mov(l, f->guard, f->left->pos, NULL, one, var_place(l, f->left));
 }
 
 static const struct guard *unless_left(struct lower *l, const struct flow *f)
@@ -148,7 +233,7 @@ static const struct guard *unless_left(struct lower *l, const struct flow *f)
 	struct ast_cond *c = pool_alloc(l->pool, sizeof(*c));
 
 	*c = (struct ast_cond){.relation = AST_REL_EQ,
-		.left = {.kind = AST_PLACE, .type = flag_type, .place = flag_place(l, f->left)},
+		.left = {.kind = AST_PLACE, .type = flag_type, .place = var_place(l, f->left)},
 		.right = {.kind = AST_CONST, .type = flag_type},
 		.pos = f->left->pos};
 	return guard(l, add_test(l, c, f->guard, true), false, f->guard);
@@ -266,13 +351,14 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 {
 	for (unsigned i = 0; i < b->n && !f.ends; i++) {
 		const struct ast_stmt *s = &b->stmt[i];
-		struct op *op;
 
 		switch ((enum ast_stmt_kind)s->kind) {
 		case AST_VERB:
-			op = add_op(l, f.guard);
-			op->verb = s->verb;
-			op->queue = queue_of(l, s->verb);
+			if (lower_is_compared(l, s->verb)) {
+				flatten_compared(l, s->verb, f.guard);
+				break;
+			}
+			add_verb(l, f.guard, s->verb);
 			l->by_hand |=
 				s->verb->kind == AST_WAIT || s->verb->kind == AST_ENABLE || s->verb->fence;
 			break;

@@ -8,6 +8,7 @@
  *   place.c   places, addresses, and the bytes that go from one to another
  *   arg.c     where the bytes of a request go
  *   verb.c    a statement becomes steps
+ *   calc.c    those of a calculation
  *   loop-call.c  an endless loop: what is shared with it, how it is called, the head of an iteration
  *   cond.c    a condition becomes steps, once it is known what it guards
  *   cond-bytes.c  the bytes of the words in which it compares
@@ -314,6 +315,12 @@ struct place lower_target(struct lower *l, const struct op *op, const struct ast
 /** Makes the statement's own step, which others may refer to. */
 void lower_verb_begin(struct lower *l, struct op *op);
 void lower_verb(struct lower *l, struct op *op);
+
+/* calc.c */
+void lower_calc_begin(struct lower *l, struct op *op);
+void lower_calc(struct lower *l, struct op *op);
+/** What a statement at this place calculates takes a condition: a max or a min without CALC. */
+bool lower_is_compared(const struct lower *l, const struct ast_verb *v);
 
 /* cond.c */
 void lower_test_begin(struct lower *l, struct op *op);

@@ -77,11 +77,6 @@ static bool check_verb(struct lower *l, const struct op *op)
 		fine = check_operand(l, op, &v->old) && check_operand(l, op, &v->swap);
 	if (fine && v->kind == AST_ADD)
 		fine = check_operand(l, op, &v->by);
-	if (fine && v->kind == AST_CALC && op->part == PART_LOOP)
-		return lower_refuse(l, LOOP, v->pos,
-			"a loop without a bound cannot calculate, but for `add PLACE by NUMBER`: its memory "
-			"has no "
-			"place for aligned operands; say \"max N\" iterations");
 	if (fine && (v->fence || v->kind == AST_WAIT || v->kind == AST_ENABLE))
 		return lower_refuse(
 			l, LOOP, v->pos, "a program with an endless loop is ordered by the compiler alone");

@@ -330,11 +330,17 @@ static void add_use(struct out *o, const struct arg_use *u)
 		add_arg(o, u, &u->to, 0);
 		return;
 	}
-	for (unsigned i = 0; i < u->to.web->nparts; i++) { /* a variable, all of it */
+	for (unsigned i = 0; i < u->to.web->nparts; i++) { /* of a variable */
 		const struct part *part = &u->to.web->part[i];
-		struct place to = lower_part(part, part->first, part->len);
+		const uint32_t from = part->first > u->to.from ? part->first : u->to.from,
+			       end = u->to.from + u->to.len,
+			       until = part->first + part->len < end ? part->first + part->len : end;
 
-		add_arg(o, u, &to, part->first);
+		if (from < until) {
+			struct place to = lower_part(part, from, until - from);
+
+			add_arg(o, u, &to, from - u->to.from);
+		}
 	}
 }
 

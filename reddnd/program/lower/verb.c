@@ -148,6 +148,16 @@ static struct step *step_of_mov(struct lower *l, struct op *op)
 		op->verb->name ? NULL : "mov");
 }
 
+/* Of a variable that a narrower number goes to: those above are 0 from the beginning */
+static struct place low_bytes(struct place to, const struct ast_type *type, uint32_t bytes)
+{
+	if (to.kind == CHAIN_AT_SCRATCH && to.len > bytes) {
+		to.from += type->order == AST_LE ? 0 : to.len - bytes;
+		to.len = bytes;
+	}
+	return to;
+}
+
 /* An argument that a variable or a field is from the beginning needs no WR: the request brings it there */
 static bool arrives_there(struct lower *l, struct op *op, const struct ast_operand *o)
 {
@@ -161,7 +171,7 @@ static bool arrives_there(struct lower *l, struct op *op, const struct ast_opera
 		return false;
 	if (w->kind == WEB_UNUSED)
 		return true;
-	to = lower_target(l, op, p, o->arg->type.bytes);
+	to = low_bytes(lower_target(l, op, p, o->arg->type.bytes), type, o->arg->type.bytes);
 	lower_use_arg(l, o->arg, to, 0, (uint16_t)o->arg->type.bytes, reversed, false);
 	return true;
 }
@@ -200,8 +210,7 @@ static void lower_mov(struct lower *l, struct op *op)
 	struct place from, to;
 	bool store = v->place->kind == AST_AT_REGION;
 
-	if (o->kind == AST_ARG && v->place->kind == AST_AT_VAR &&
-		o->arg->type.bytes == v->place->type.bytes && arrives_there(l, op, o))
+	if (o->kind == AST_ARG && v->place->kind == AST_AT_VAR && arrives_there(l, op, o))
 		return;
 	if (store) {
 		from = lower_reversed_store(v) ? reversed_copy(l, op, o) : mov_source(l, op);
@@ -219,128 +228,12 @@ static void lower_mov(struct lower *l, struct op *op)
 	} else {
 		from = mov_source(l, op);
 	}
-	to = lower_target(l, op, v->place, from.len);
+	to = low_bytes(lower_target(l, op, v->place, from.len), &v->place->type, from.len);
 	to.reversed = from.reversed ^ (o->swab && from.kind == CHAIN_AT_REGION);
 	from.reversed = false;
 	s->remote = from;
 	*lower_local(l, s) = to;
 	finish(l, s);
-}
-
-/* ---- calculations ----------------------------------------------------------------------------- */
-
-static const uint8_t calc_verbs[] = {
-	[AST_CALC_ADD] = CHAIN_CALC_ADD,
-	[AST_CALC_MAX] = CHAIN_CALC_MAX,
-	[AST_CALC_MIN] = CHAIN_CALC_XOR,
-	[AST_CALC_AND] = CHAIN_CALC_AND,
-	[AST_CALC_OR] = CHAIN_CALC_OR,
-	[AST_CALC_XOR] = CHAIN_CALC_XOR,
-};
-
-static void calc_operand(struct lower *l, struct op *op, unsigned i, const struct ast_operand *o)
-{
-	const uint32_t bytes = o->type.bytes;
-	struct place to = lower_calc_bytes(op->operands, i, bytes);
-	struct step *load;
-
-	if (o->kind == AST_CONST) {
-		for (unsigned k = 0; k < bytes; k++)
-			op->operands->init[to.from + k] = (uint8_t)(o->value >> 8 * (bytes - 1 - k));
-		return;
-	}
-	if (o->kind == AST_ARG) {
-		lower_use_arg(l, o->arg, to, 0, (uint16_t)bytes, false, false);
-		return;
-	}
-	to.reversed = o->type.order == AST_LE;
-	if (o->place->kind == AST_AT_VAR) {
-		struct place from = lower_source(l, op, op->main, i, o);
-
-		if (from.web->part[0].word != op->operands) /* else it lies there */
-			lower_copy(l, op, from, to, "operand");
-		return;
-	}
-	load = lower_step(l, op, CHAIN_READ, "operand");
-	lower_read_region(l, op, load, o->place);
-	*lower_local(l, load) = to;
-	finish(l, load);
-}
-
-/* Of operands @first and the next one: scratch that nothing else uses, whether or not its guard holds */
-static void calc_step(struct lower *l, struct step *s, struct word *operands, unsigned first, struct place to)
-{
-	to.len = CHAIN_CALC_BYTES;
-	s->remote = to;
-	*lower_local(l, s) = lower_scratch(operands, first * CHAIN_CALC_BYTES, 2 * CHAIN_CALC_BYTES);
-	lower_append(l, s);
-}
-
-/* The minimum of a and b is a ^ b ^ max(a, b): two more steps, which no operand has to be inverted for */
-static unsigned calc_min(struct lower *l, struct op *op)
-{
-	struct step *max = lower_step(l, op, CHAIN_CALC_MAX, "max");
-	struct step *both = lower_step(l, op, CHAIN_CALC_XOR, "xor");
-
-	calc_step(l, max, op->operands, 0, lower_calc_bytes(op->operands, 2, WORD));
-	calc_step(l, both, op->operands, 0, lower_calc_bytes(op->operands, 3, WORD));
-	return 2;
-}
-
-static void calc_result(struct lower *l, struct op *op, struct word *result)
-{
-	const struct ast_place *p = op->verb->place;
-	struct place to, from = lower_calc_bytes(result, 0, p->type.bytes);
-	struct step *store;
-
-	if (p->kind != AST_AT_REGION) {
-		to = lower_target(l, op, p, p->type.bytes);
-		to.reversed = p->type.order == AST_LE;
-		lower_copy(l, op, from, to, "result")->must = true;
-		return;
-	}
-	store = lower_step(l, op, CHAIN_WRITE, "result");
-	from.reversed = p->type.order == AST_LE;
-	*lower_local(l, store) = from;
-	store->remote = lower_region(l, op, store, -1, p, p->at);
-	finish(l, store);
-}
-
-static bool can_calc(struct lower *l, const struct ast_verb *v)
-{
-	unsigned needed = 1u << chain_verb_info(calc_verbs[v->calc])->opmod;
-
-	if (v->calc == AST_CALC_MIN)
-		needed |= 1u << WQE_CALC_MAXLOC;
-	return !(needed & ~l->target->calc) ||
-	       lower_refuse(l, DEVICE, v->pos,
-		       "this device does not calculate this on data in flight (CALC); the CPU does");
-}
-
-static void calc_begin(struct lower *l, struct op *op)
-{
-	const uint8_t calc = op->verb->calc;
-
-	op->main = lower_step(l, op, calc_verbs[calc], NULL);
-	op->operands = lower_word(l, "operands", (calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
-}
-
-static void lower_calc(struct lower *l, struct op *op)
-{
-	const struct ast_verb *v = op->verb;
-	struct word *result;
-	unsigned first = 0;
-
-	if (!can_calc(l, v) ||
-		(v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED))
-		return;
-	result = lower_word(l, "result", CHAIN_CALC_BYTES);
-	for (unsigned i = 0; i < v->nsources; i++)
-		calc_operand(l, op, i, &v->source[i]);
-	if (v->calc == AST_CALC_MIN)
-		first = calc_min(l, op);
-	calc_step(l, op->main, op->operands, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
-	calc_result(l, op, result);
 }
 
 /* ---- atomics ---------------------------------------------------------------------------------- */
@@ -480,7 +373,7 @@ void lower_verb_begin(struct lower *l, struct op *op)
 	if (v->kind == AST_MOV)
 		op->main = step_of_mov(l, op);
 	else if (v->kind == AST_CALC)
-		calc_begin(l, op);
+		lower_calc_begin(l, op);
 	else if (v->kind == AST_CAS)
 		op->main =
 			lower_step(l, op, compared(l, v) == UINT64_MAX ? CHAIN_CAS : CHAIN_MASKED_CAS, NULL);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * max, min, and, or, xor and add of two numbers. By CALC: a WRITE between aligned words. Or, in a loop
+ * without a bound and on a device that does not do it, by an atomic on a word with one of the numbers; a max
+ * or a min is compared then (flat.c).
+ */
+#include "reddnd/program/lower/ir.h"
+
+static const struct {
+	uint8_t calc, atomic; /* enum chain_verb */
+} verbs[] = {
+	[AST_CALC_ADD] = {CHAIN_CALC_ADD, CHAIN_FETCH_ADD},
+	[AST_CALC_MAX] = {CHAIN_CALC_MAX, 0},
+	[AST_CALC_MIN] = {CHAIN_CALC_XOR, 0},
+	[AST_CALC_AND] = {CHAIN_CALC_AND, CHAIN_MASKED_CAS},
+	[AST_CALC_OR] = {CHAIN_CALC_OR, CHAIN_MASKED_CAS},
+	[AST_CALC_XOR] = {CHAIN_CALC_XOR, CHAIN_MASKED_FETCH_ADD},
+};
+
+static bool has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part)
+{
+	unsigned needed = 1u << chain_verb_info(verbs[v->calc].calc)->opmod;
+
+	if (v->calc == AST_CALC_MIN)
+		needed |= 1u << WQE_CALC_MAXLOC;
+	return part != PART_LOOP && !(needed & ~l->target->calc);
+}
+
+bool lower_is_compared(const struct lower *l, const struct ast_verb *v)
+{
+	return v->kind == AST_CALC && !verbs[v->calc].atomic && !has_calc(l, v, l->part);
+}
+
+void lower_calc_begin(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+
+	if (has_calc(l, v, op->part)) {
+		op->main = lower_step(l, op, verbs[v->calc].calc, NULL);
+		op->operands =
+			lower_word(l, "operands", (v->calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
+	} else {
+		op->main = lower_step(l, op, verbs[v->calc].atomic, NULL);
+	}
+}
+
+/* The low bytes of the 8 of a number at @to */
+static struct place low_bytes(struct place to, bool le, uint32_t bytes)
+{
+	if (!le)
+		to.from += WORD - bytes;
+	to.len = bytes;
+	return to;
+}
+
+/* Operand @i, no constant, to the low bytes of the 8 at @to; those above are 0 */
+static void load(struct lower *l, struct op *op, unsigned i, struct place to, bool le)
+{
+	const struct ast_operand *o = &op->verb->source[i];
+	const uint32_t bytes = o->type.bytes;
+	struct step *read;
+
+	to = low_bytes(to, le, bytes);
+	if (o->kind == AST_ARG) {
+		lower_use_arg(l, o->arg, to, 0, (uint16_t)bytes, le, false);
+		return;
+	}
+	to.reversed = bytes > 1 && (o->type.order == AST_LE) != le;
+	if (o->place->kind == AST_AT_VAR) {
+		struct place from = lower_source(l, op, op->main, i, o);
+
+		if (!op->operands || from.web->part[0].word != op->operands) /* else it lies there */
+			lower_copy(l, op, from, to, "operand");
+		return;
+	}
+	read = lower_step(l, op, CHAIN_READ, "operand");
+	lower_read_region(l, op, read, o->place);
+	*lower_local(l, read) = to;
+	read->must = true;
+	lower_append(l, read);
+}
+
+/* The low bytes of the 8 at @from go where the result goes */
+static void store(struct lower *l, struct op *op, struct place from, bool le)
+{
+	const struct ast_place *p = op->verb->place;
+	const bool reversed = p->type.bytes > 1 && (p->type.order == AST_LE) != le;
+	struct step *write;
+	struct place to;
+
+	from = low_bytes(from, le, p->type.bytes);
+	if (p->kind != AST_AT_REGION) {
+		to = lower_target(l, op, p, p->type.bytes);
+		to.reversed = reversed;
+		lower_copy(l, op, from, to, "result")->must = true;
+		return;
+	}
+	write = lower_step(l, op, CHAIN_WRITE, "result");
+	from.reversed = reversed;
+	*lower_local(l, write) = from;
+	write->remote = lower_region(l, op, write, -1, p, p->at);
+	write->must = true;
+	lower_append(l, write);
+}
+
+/* ---- CALC ------------------------------------------------------------------------------------- */
+
+/* Of operands @first and the next one: scratch that nothing else uses, whether or not its guard holds */
+static void append_calc(struct lower *l, struct op *op, struct step *s, unsigned first, struct place to)
+{
+	to.len = CHAIN_CALC_BYTES;
+	s->remote = to;
+	*lower_local(l, s) = lower_scratch(op->operands, first * CHAIN_CALC_BYTES, 2 * CHAIN_CALC_BYTES);
+	lower_append(l, s);
+}
+
+/* The minimum of a and b is a ^ b ^ max(a, b): two more steps, which no operand has to be inverted for */
+static unsigned append_min(struct lower *l, struct op *op)
+{
+	struct step *max = lower_step(l, op, CHAIN_CALC_MAX, "max");
+	struct step *both = lower_step(l, op, CHAIN_CALC_XOR, "xor");
+
+	append_calc(l, op, max, 0, lower_calc_bytes(op->operands, 2, WORD));
+	append_calc(l, op, both, 0, lower_calc_bytes(op->operands, 3, WORD));
+	return 2;
+}
+
+static void by_calc(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct word *result = lower_word(l, "result", CHAIN_CALC_BYTES);
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < v->nsources; i++) {
+		struct place to = lower_calc_bytes(op->operands, i, WORD);
+
+		if (v->source[i].kind == AST_CONST)
+			wqe_put64(op->operands->init + to.from, v->source[i].value);
+		else
+			load(l, op, i, to, false);
+	}
+	if (v->calc == AST_CALC_MIN)
+		first = append_min(l, op);
+	append_calc(l, op, op->main, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
+	store(l, op, lower_scratch(result, 0, WORD), false);
+}
+
+/* ---- an atomic -------------------------------------------------------------------------------- */
+
+/* Operand @i into a field of the WQE, whose value is then the constant that is returned */
+static uint64_t load_field(struct lower *l, struct op *op, unsigned i, enum chain_field field)
+{
+	const struct ast_operand *o = &op->verb->source[i];
+
+	if (o->kind == AST_CONST)
+		return o->value;
+	load(l, op, i, lower_field(op->main, field, 0, 0, WORD), false);
+	return 0;
+}
+
+/* Bits of the word are cleared; or, of two variables, set where both have them, so that nothing has to be
+ * inverted. True: operand @i is to be in the word */
+static bool clear_bits(struct lower *l, struct op *op, unsigned i, unsigned k)
+{
+	const struct ast_operand *o = &op->verb->source[k];
+	struct step *s = op->main;
+
+	s->swap_mask = UINT64_MAX;
+	switch ((enum ast_operand_kind)o->kind) {
+	case AST_CONST:
+		s->swap_mask = ~o->value;
+		return true;
+	case AST_ARG:
+		lower_use_arg(l, o->arg,
+			low_bytes(lower_field(s, CHAIN_F_SWAP_MASK, 0, 0, WORD), false, o->type.bytes), 0,
+			(uint16_t)o->type.bytes, false, true);
+		return true;
+	case AST_PLACE:
+		s->swap = load_field(l, op, i, CHAIN_F_SWAP);
+		s->swap_mask = load_field(l, op, k, CHAIN_F_SWAP_MASK);
+	}
+	return false;
+}
+
+/* Operand @k is in the WQE: a constant or an argument, if there is one, as that takes no copy */
+static void by_atomic(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	const unsigned k = v->source[0].kind < v->source[1].kind ? 0 : 1, i = 1 - k;
+	struct word *word = lower_word(l, "result", WORD);
+	struct step *s = op->main;
+	bool in_word = true;
+
+	s->remote = lower_scratch(word, 0, WORD);
+	switch ((enum ast_calc)v->calc) {
+	case AST_CALC_AND:
+		in_word = clear_bits(l, op, i, k);
+		break;
+	case AST_CALC_OR:
+		s->swap = UINT64_MAX;
+		s->swap_mask = load_field(l, op, k, CHAIN_F_SWAP_MASK);
+		break;
+	default: /* a sum, without carries of XOR */
+		s->add = load_field(l, op, k, CHAIN_F_ADD);
+		s->boundary = UINT64_MAX;
+	}
+	if (in_word && v->source[i].kind != AST_CONST)
+		load(l, op, i, s->remote, true);
+	for (unsigned n = 0; in_word && v->source[i].kind == AST_CONST && n < WORD; n++)
+		word->init[n] = (uint8_t)(v->source[i].value >> 8 * n);
+	lower_append(l, s);
+	store(l, op, s->remote, true);
+}
+
+void lower_calc(struct lower *l, struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+
+	if (v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED)
+		return;
+	if (op->operands)
+		by_calc(l, op);
+	else if (v->calc == AST_CALC_ADD || l->target->masked_atomics)
+		by_atomic(l, op);
+	else
+		lower_refuse(l, DEVICE, v->pos, "this takes masked atomics%s, and this device has none",
+			op->part == PART_LOOP ? " in a loop without a bound" : " where there is no CALC");
+}
