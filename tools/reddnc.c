@@ -111,12 +111,34 @@ static int run_check(const struct options *o, struct input *in, char **args, FIL
 	return 0;
 }
 
+static bool calculates(const struct program *p)
+{
+	for (unsigned s = 0; p && s < p->desc->nsteps; s++)
+		if (chain_verb_info(p->desc->steps[s].verb)->calc)
+			return true;
+	return false;
+}
+
 static int run_explain(const struct options *o, struct input *in, char **args, FILE *out)
 {
-	int r = o->json ? explain_json(out, in->program)
-			: explain_text(out, in->program, &in->source, o->clock ? o->clock : "a ConnectX-5");
+	CLEANUP(input_deinit) struct input other = {0};
+	struct program_target target = o->target;
+	struct explain_calc calc = {.without = target.calc};
+	int r;
 
 	(void)args;
+	target.calc = calc.without ? 0 : PROGRAM_CALC;
+	r = program_diagnose(&in->source, o->set, o->nset, &target, &other.program, &other.errors);
+	if (r < 0)
+		return TOOL_FAIL(EX_OSERR, "%s: %s", in->source.name, strerror(-r));
+	calc.program = other.program;
+	calc.refusal = r ? other.errors.error[0].text : NULL;
+	const struct explain_calc *differs =
+		calculates(in->program) || calculates(other.program) ? &calc : NULL;
+
+	r = o->json ? explain_json(out, in->program, differs)
+		    : explain_text(
+			      out, in->program, &in->source, o->clock ? o->clock : "a ConnectX-5", differs);
 	return r < 0 ? TOOL_FAIL(EX_OSERR, "out of memory") : 0;
 }
 

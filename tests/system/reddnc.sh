@@ -51,6 +51,13 @@ cp "$here/../../costs/cx6.conf" "$work/mine.conf"
 expect 0 '^modelled on mine.conf' env -C "$work" "$REDDNC" explain --clock mine.conf "$programs/hash-get.rdn"
 expect 66 '^reddnc: absent.conf: No such file' "$REDDNC" explain --clock absent.conf "$programs/hash-get.rdn"
 expect 66 '/cx4.conf: No such file' "$REDDNC" explain --clock cx4 "$programs/hash-get.rdn"
+
+# A program that calculates, on the other kind of device
+printf 'program calc\nregion r\narg x : u64\nvar a : le64\nand x, r @ 8 as le64 -> a\nwrite_imm a -> slot @ 0\n' >"$work/calc.rdn"
+expect 0 '^on a device that does not calculate on data in flight \(CALC\): [0-9]+ work requests: [0-9]+ copy, 1 atomic' "$REDDNC" explain "$work/calc.rdn"
+expect 0 '^on a device that calculates on data in flight \(CALC\): [0-9]+ work requests: [0-9]+ copy, 0 atomic' "$REDDNC" explain -C "$work/calc.rdn"
+expect 0 'CALC\): the CPU executes it; this takes masked atomics' "$REDDNC" explain -M "$work/calc.rdn"
+expect 0 '"refusal": ?"this takes masked atomics' "$REDDNC" explain -jM "$work/calc.rdn"
 expect 0 '^standard input: hash_get' "$REDDNC" check - <"$programs/hash-get.rdn"
 
 for program in "$programs"/*.rdn; do

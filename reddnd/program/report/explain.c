@@ -250,7 +250,27 @@ static void print_answers(FILE *f, const struct program *p, const struct path_ti
 			n, (double)t[first].done / 1e6, client_us(p, t[first].done));
 }
 
-int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic)
+static int print_calc(FILE *f, const struct explain_calc *calc)
+{
+	const struct program *p = calc->program;
+	uint64_t whole = 0;
+	CLEANUP(cleanup_free) struct path_time *t = p ? model(p, &whole) : NULL;
+
+	if (p && !t)
+		return -ENOMEM;
+	fprintf(f, "on a device that %s on data in flight (CALC): ",
+		calc->without ? "does not calculate" : "calculates");
+	if (p)
+		fprintf(f, "%u work requests: %u copy, %u atomic, %u wait and enable; %.2f us\n",
+			p->image->n_copy + p->image->n_atomic + p->image->n_sync, p->image->n_copy,
+			p->image->n_atomic, p->image->n_sync, (double)whole / 1e6);
+	else
+		fprintf(f, "the CPU executes it; %s\n", calc->refusal);
+	return 0;
+}
+
+int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic,
+	const struct explain_calc *calc)
 {
 	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
@@ -267,6 +287,8 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 		fprintf(f, "and %u NOPs, which fill groups of %u bytes that the device fetches together\n",
 			p->image->n_pad, p->image->fetch_group * CHAIN_WQEBB);
 	print_answers(f, p, t);
+	if (calc && print_calc(f, calc))
+		return -ENOMEM;
 	for (unsigned i = 0; i < p->nparams; i++)
 		fprintf(f, "param %s = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")\n", p->params[i].name,
 			p->params[i].value, p->params[i].lo, p->params[i].hi);
@@ -407,7 +429,25 @@ static struct json_object *params_json(const struct program *p)
 	return o;
 }
 
-int explain_json(FILE *f, const struct program *p)
+static void add_counts(struct json_object *o, const struct program *p)
+{
+	json_add_count(o, "copy", p->image->n_copy);
+	json_add_count(o, "atomic", p->image->n_atomic);
+	json_add_count(o, "wait_enable", p->image->n_sync);
+}
+
+static struct json_object *calc_json(const struct explain_calc *calc)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (calc->program)
+		add_counts(o, calc->program);
+	else
+		json_add_text(o, "refusal", calc->refusal);
+	return o;
+}
+
+int explain_json(FILE *f, const struct program *p, const struct explain_calc *calc)
 {
 	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
@@ -417,9 +457,9 @@ int explain_json(FILE *f, const struct program *p)
 		return -ENOMEM;
 	json_add_text(o, "program", p->name);
 	json_add_text(o, "shape", p->shape == PROGRAM_TABLE ? "table" : "opaque");
-	json_add_count(o, "copy", p->image->n_copy);
-	json_add_count(o, "atomic", p->image->n_atomic);
-	json_add_count(o, "wait_enable", p->image->n_sync);
+	add_counts(o, p);
+	if (calc)
+		json_object_object_add(o, calc->without ? "without_calc" : "with_calc", calc_json(calc));
 	json_add_count(o, "nops", p->image->n_pad);
 	json_add_count(o, "modelled_ns", whole / 1000);
 	json_add_count(o, "modelled_client_ns", path_model_client(whole, p->image->arg_len) / 1000);

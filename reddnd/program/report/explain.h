@@ -9,12 +9,22 @@
 
 #include <stdio.h>
 
+/** What a program that calculates is on a device that does CALC, or on one that does not, whichever it was
+ * not compiled for. */
+struct explain_calc {
+	bool without;                  /* one that does not */
+	const struct program *program; /* NULL: such a device cannot execute it */
+	const char *refusal;           /* for that reason */
+};
+
 /** For people: the source line by line, each followed by its work requests. @source: what @p was compiled
- * from. @nic: what the times are modelled on, such as "a ConnectX-5". */
-int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic);
+ * from. @nic: what the times are modelled on, such as "a ConnectX-5". @calc: NULL if it does not calculate.
+ */
+int explain_text(FILE *f, const struct program *p, const struct program_source *source, const char *nic,
+	const struct explain_calc *calc);
 
 /** The same facts as one JSON object, documented in reddnc(1). 0 or -ENOMEM. */
-int explain_json(FILE *f, const struct program *p);
+int explain_json(FILE *f, const struct program *p, const struct explain_calc *calc);
 
 /** "READ table.buckets -> hit.addr 5, seen 7", of step @s. Cut when @size is too small. */
 void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t size);
