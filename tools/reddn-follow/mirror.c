@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-follow/mirror.h"
+
+#include "tools/reddn-follow/rules.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { GROW_STEP = 1024 }; /* buckets: less than a millisecond */
+
+int mirror_open(
+	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	*m = (struct mirror){0};
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return reddn_table_create(&m->table, path, opt, err, errlen);
+	return reddn_table_open(&m->table, path, REDDN_TABLE_WRITE, err, errlen);
+}
+
+void mirror_close(struct mirror *m)
+{
+	reddn_table_close(m->table);
+}
+
+static void mirror_fail(struct mirror *m, int error)
+{
+	if (!m->error)
+		m->error = error;
+}
+
+enum mirror_put mirror_put(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	int r = reddn_table_put(m->table, key, key_len, val, val_len);
+
+	switch (-r) {
+	case 0:
+		m->puts++;
+		return MIRROR_PUT;
+	case ENOSPC:
+	case ENOTUNIQ:
+	case EMSGSIZE:
+	case EINVAL:
+		if (rule_kept(RULE_NO_OLD_VALUE))
+			mirror_delete(m, key, key_len);
+		return r == -ENOSPC || r == -ENOTUNIQ ? MIRROR_NO_ROOM : MIRROR_UNFIT;
+	default:
+		mirror_fail(m, r);
+		return MIRROR_UNFIT;
+	}
+}
+
+void mirror_delete(struct mirror *m, const char *key, size_t key_len)
+{
+	int r = reddn_table_delete(m->table, key, key_len);
+
+	if (r == 0)
+		m->deletes++;
+	else if (r < 0 && r != -EINVAL && r != -EMSGSIZE)
+		mirror_fail(m, r);
+}
+
+bool mirror_has(struct mirror *m, const char *key, size_t key_len)
+{
+	const void *val;
+	size_t val_len;
+	int r = reddn_table_get(m->table, key, key_len, &val, &val_len);
+
+	if (r < 0 && r != -EINVAL && r != -EMSGSIZE)
+		mirror_fail(m, r);
+	return r == 0;
+}
+
+static uint64_t mirror_epoch(struct mirror *m)
+{
+	struct reddn_table_stat st;
+
+	reddn_table_stat(m->table, &st);
+	return st.epoch;
+}
+
+void mirror_walk(struct mirror *m)
+{
+	m->walk = 0;
+	m->walk_epoch = mirror_epoch(m);
+}
+
+bool mirror_walk_next(struct mirror *m, const char **key, size_t *len)
+{
+	struct reddn_table_entry e;
+	int r;
+
+	/* a table that has grown has its keys at other places */
+	if (mirror_epoch(m) != m->walk_epoch)
+		mirror_walk(m);
+	r = reddn_table_next(m->table, &m->walk, &e);
+	if (r < 0)
+		mirror_fail(m, r);
+	if (r != 0)
+		return false;
+	*key = e.key;
+	*len = e.key_len;
+	return true;
+}
+
+bool mirror_tend(struct mirror *m)
+{
+	int r = reddn_table_grow_step(m->table, GROW_STEP, NULL, 0);
+
+	if (r == -EBADMSG)
+		mirror_fail(m, r);
+	if (mirror_epoch(m) == 0)
+		mirror_fail(m, -ESTALE);
+	return r == 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mirror.h - the table that follows a source, as any source sees it: put, delete, and a walk over all keys
+ * for a source that has to ask whether they are still there. An error is kept: nothing works after it, and
+ * the process ends.
+ */
+#ifndef TOOLS_REDDN_FOLLOW_MIRROR_H
+#define TOOLS_REDDN_FOLLOW_MIRROR_H
+
+#include "libclient/reddn-table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mirror {
+	struct reddn_table *table;
+	uint64_t puts, deletes;
+	uint64_t walk, walk_epoch;
+	int error; /* -errno: -ESTALE, another table has replaced it; -EBADMSG, it is damaged */
+};
+
+enum mirror_put { MIRROR_PUT, MIRROR_NO_ROOM, MIRROR_UNFIT };
+
+/** Opens the table, or makes one by @opt. 0, or -errno and the reason in @err. */
+int mirror_open(
+	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen);
+void mirror_close(struct mirror *m);
+
+/** MIRROR_NO_ROOM, MIRROR_UNFIT (too long, or an empty key): the key is absent, whatever was there before. */
+enum mirror_put mirror_put(
+	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
+void mirror_delete(struct mirror *m, const char *key, size_t key_len);
+bool mirror_has(struct mirror *m, const char *key, size_t key_len);
+
+/**
+ * Begins a walk over all keys. As long as it goes on, keys that are in the table may get values and be
+ * deleted, but no others may be put: an entry that moves might not be met.
+ */
+void mirror_walk(struct mirror *m);
+/** The next key; false: that were all. It is valid until the next call for the mirror. */
+bool mirror_walk_next(struct mirror *m, const char **key, size_t *len);
+
+/** Goes on with growth, and sees whether the table was replaced. True: call it again soon. */
+bool mirror_tend(struct mirror *m);
+
+#endif

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-follow/redis.h"
+
+#include "tools/reddn-follow/rules.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/text.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WINDOW_BYTES = 4 << 20,   /* of answers: the source keeps them until they are read */
+	UNKNOWN_BYTES = 64 << 10, /* of an answer, before there is one */
+	QUEUE_BYTES = 32 << 20,   /* of keys; no invalidation is read then */
+	PATIENCE_MS = 2000,
+	PING_MS = 500,
+	INFO_MS = 1000,
+	PAUSE_LEAST_MS = 20,
+	PAUSE_MOST_MS = 2000,
+	FULL_MS = 10000, /* until a key is tried again for which there was no room */
+};
+
+static const char channel[] = "__redis__:invalidate";
+
+static void redis_set_state(struct redis *r, enum redis_state state)
+{
+	assert(state <= REDIS_VERIFYING || state == r->state + 1);
+	r->state = state;
+}
+
+const char *redis_state_name(enum redis_state state)
+{
+	static const char *const names[] = {"apart", "attaching", "verifying", "scanning", "following"};
+
+	return names[state];
+}
+
+bool redis_complete(const struct redis *r)
+{
+	return r->state == REDIS_FOLLOWING && !r->keys.nabsent;
+}
+
+/* ---- connections ------------------------------------------------------------------------------ */
+
+/* Both connections go: without one the other is of no use. Keys that were asked for, or were to be, are asked
+ * for again by the load that follows. */
+static void redis_lose(struct redis *r, const char *why)
+{
+	if (r->state == REDIS_APART)
+		return;
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	text_clean(r->why);
+	if (r->data.context)
+		redisFree(r->data.context);
+	if (r->inval.context)
+		redisFree(r->inval.context);
+	r->data = r->inval = (struct redis_link){0};
+	r->n = r->asked = 0;
+	r->scanning = false;
+	keys_forget_questions(&r->keys);
+	r->retry_at = r->now + r->pause;
+	r->pause = r->pause * 2 < PAUSE_MOST_MS ? r->pause * 2 : PAUSE_MOST_MS;
+	redis_set_state(r, REDIS_APART);
+}
+
+static void link_send(struct redis *r, struct redis_link *l, int argc, const char **argv, const size_t *len)
+{
+	redisAppendCommandArgv(l->context, argc, argv, len);
+	l->awaited++;
+	if (!l->since)
+		l->since = r->now;
+}
+
+#define LINK_SEND(r, l, ...)                                                                                 \
+	link_send(r, l, COUNT(((const char *[]){__VA_ARGS__})), (const char *[]){__VA_ARGS__}, NULL)
+
+static void redis_question(struct redis *r, int what, struct key *key)
+{
+	assert(r->n < REDIS_QUESTIONS);
+	r->questions[(r->first + r->n++) % REDIS_QUESTIONS] = (struct redis_question){what, key};
+}
+
+#define DATA_SEND(r, what, ...) (redis_question(r, what, NULL), LINK_SEND(r, &(r)->data, __VA_ARGS__))
+
+static void link_open(struct redis *r, struct redis_link *l)
+{
+	const struct url *url = r->url;
+
+	l->context =
+		*url->host ? redisConnectNonBlock(url->host, url->port) : redisConnectUnixNonBlock(url->path);
+	if (!l->context)
+		redis_lose(r, "no memory");
+	else if (l->context->err)
+		redis_lose(r, l->context->errstr);
+}
+
+static void link_authenticate(struct redis *r, struct redis_link *l)
+{
+	if (*r->url->user)
+		LINK_SEND(r, l, "AUTH", r->url->user, r->url->password);
+	else if (*r->url->password)
+		LINK_SEND(r, l, "AUTH", r->url->password);
+}
+
+static void redis_attach(struct redis *r)
+{
+	redis_set_state(r, REDIS_ATTACHING);
+	link_open(r, &r->inval);
+	if (r->state == REDIS_ATTACHING)
+		link_open(r, &r->data);
+	if (r->state != REDIS_ATTACHING)
+		return;
+	link_authenticate(r, &r->inval);
+	LINK_SEND(r, &r->inval, "CLIENT", "ID");
+	LINK_SEND(r, &r->inval, "SUBSCRIBE", channel);
+	r->ping_at = r->info_at = UINT64_MAX;
+}
+
+static void redis_track(struct redis *r)
+{
+	const char *argv[6 + 2 * REDIS_PREFIXES] = {
+		"CLIENT", "TRACKING", "ON", "REDIRECT", r->inval_id, "BCAST"};
+	int argc = 6;
+
+	for (unsigned i = 0; i < r->prefixes->n; i++) {
+		argv[argc++] = "PREFIX";
+		argv[argc++] = r->prefixes->text[i];
+	}
+	redis_question(r, ASK_SETUP, NULL);
+	link_send(r, &r->data, argc, argv, NULL);
+}
+
+/* One section at a time: Redis 6 takes no more. */
+static const char *const info_sections[] = {"server", "replication", "commandstats", "persistence"};
+
+static void redis_ask_info(struct redis *r)
+{
+	for (size_t i = 0; i < COUNT(info_sections); i++)
+		DATA_SEND(r, ASK_INFO, "INFO", info_sections[i]);
+	r->seen = (struct redis_facts){0};
+	r->info_at = UINT64_MAX;
+}
+
+/* Messages go to the invalidation connection from now on. */
+static void redis_subscribed(struct redis *r)
+{
+	char db[16];
+
+	if (*r->url->user || *r->url->password)
+		redis_question(r, ASK_SETUP, NULL);
+	link_authenticate(r, &r->data);
+	if (r->url->db) {
+		snprintf(db, sizeof(db), "%u", r->url->db);
+		DATA_SEND(r, ASK_SETUP, "SELECT", db);
+	}
+	if (rule_kept(RULE_TRACK_FIRST))
+		redis_track(r);
+	redis_ask_info(r);
+	r->ping_at = r->now;
+}
+
+/* True: there may be more to read. */
+static bool link_read(struct redis *r, struct redis_link *l)
+{
+	size_t before = l->context->reader->len;
+	bool more;
+
+	if (redisBufferRead(l->context) != REDIS_OK) {
+		redis_lose(r, l->context->errstr);
+		return false;
+	}
+	more = l->context->reader->len != before;
+	if (more && l->awaited)
+		l->since = r->now;
+	return more;
+}
+
+static redisReply *link_reply(struct redis *r, struct redis_link *l)
+{
+	void *reply = NULL;
+
+	if (redisGetReplyFromReader(l->context, &reply) != REDIS_OK) {
+		redis_lose(r, l->context->errstr);
+		return NULL;
+	}
+	return reply;
+}
+
+static void link_answered(struct redis *r, struct redis_link *l)
+{
+	if (l->awaited)
+		l->awaited--;
+	l->since = l->awaited ? r->now : 0;
+}
+
+/* ---- a load ------------------------------------------------------------------------------------ */
+
+static void redis_load(struct redis *r)
+{
+	redis_set_state(r, REDIS_VERIFYING);
+	r->facts = r->seen;
+	r->again = false;
+	mirror_walk(r->mirror);
+	keys_mark_absent(&r->keys);
+}
+
+/* Whatever there was: all may be different. Nothing is removed before the source has been asked. */
+static void redis_doubt(struct redis *r)
+{
+	if (r->state == REDIS_FOLLOWING)
+		redis_load(r);
+	else
+		r->again = true;
+}
+
+static bool redis_wants(const struct redis *r, const char *key, size_t len)
+{
+	for (unsigned i = 0; i < r->prefixes->n; i++) {
+		size_t n = strlen(r->prefixes->text[i]);
+
+		if (len >= n && memcmp(key, r->prefixes->text[i], n) == 0)
+			return true;
+	}
+	return r->prefixes->n == 0;
+}
+
+/* What is in the table, until there are enough to ask for */
+static void redis_verify(struct redis *r)
+{
+	const char *key;
+	size_t len;
+
+	while (r->keys.nqueued < REDIS_WINDOW) {
+		if (!mirror_walk_next(r->mirror, &key, &len)) {
+			redis_set_state(r, REDIS_SCANNING);
+			strcpy(r->cursor, "0");
+			return;
+		}
+		keys_mark(&r->keys, key, len);
+	}
+}
+
+static const char glob_special[] = "*?[]\\";
+
+/* A pattern of all that begins with @text; the caller frees it. */
+static char *glob_of(const char *text)
+{
+	char *glob = malloc(2 * strlen(text) + 2), *end = glob;
+
+	if (!glob)
+		return NULL;
+	for (; *text; text++) {
+		if (strchr(glob_special, *text))
+			*end++ = '\\';
+		*end++ = *text;
+	}
+	memcpy(end, "*", 2);
+	return glob;
+}
+
+static void redis_scan(struct redis *r)
+{
+	const char *argv[8] = {"SCAN", r->cursor, "COUNT", "1000", "TYPE", "string"};
+	int argc = 6;
+	/* with several, SCAN would go over all keys several times */
+	CLEANUP(cleanup_free) char *match = r->prefixes->n == 1 ? glob_of(r->prefixes->text[0]) : NULL;
+
+	if (match) {
+		argv[argc++] = "MATCH";
+		argv[argc++] = match;
+	}
+	redis_question(r, ASK_SCAN, NULL);
+	link_send(r, &r->data, argc, argv, NULL);
+	r->scanning = true;
+}
+
+/* What the table has was verified, or has changed since and was put. */
+static void redis_scanned(struct redis *r, const redisReply *reply)
+{
+	const redisReply *list = reply->elements == 2 ? reply->element[1] : NULL;
+
+	r->scanning = false;
+	if (!list || list->type != REDIS_REPLY_ARRAY || reply->element[0]->type != REDIS_REPLY_STRING)
+		return redis_lose(r, "the answer to SCAN is no list");
+	for (size_t i = 0; i < list->elements; i++) {
+		const redisReply *key = list->element[i];
+
+		if (redis_wants(r, key->str, key->len) && !mirror_has(r->mirror, key->str, key->len))
+			keys_mark(&r->keys, key->str, key->len);
+	}
+	snprintf(r->cursor, sizeof(r->cursor), "%s", reply->element[0]->str);
+	if (strcmp(r->cursor, "0") == 0) {
+		*r->cursor = '\0';
+		r->goal = r->keys.queued;
+	}
+}
+
+static void redis_finish_load(struct redis *r)
+{
+	if (r->again)
+		return redis_load(r);
+	redis_set_state(r, REDIS_FOLLOWING);
+	r->loads++;
+	r->pause = PAUSE_LEAST_MS;
+	*r->why = '\0';
+	if (!rule_kept(RULE_TRACK_FIRST))
+		redis_track(r);
+}
+
+static void redis_advance(struct redis *r)
+{
+	if (r->state == REDIS_VERIFYING)
+		redis_verify(r);
+	if (r->state != REDIS_SCANNING)
+		return;
+	if (*r->cursor && !r->scanning && r->keys.nqueued < REDIS_WINDOW)
+		redis_scan(r);
+	else if (!*r->cursor && r->keys.answered >= r->goal)
+		redis_finish_load(r);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+static void redis_ask(struct redis *r)
+{
+	uint64_t window = WINDOW_BYTES / (r->mean + 64) + 1;
+	struct key *k;
+
+	if (window > REDIS_WINDOW)
+		window = REDIS_WINDOW;
+	/* many in one write(2) */
+	if (r->asked > window / 2)
+		return;
+	while (r->asked < window && (k = keys_ask(&r->keys))) {
+		if (!redis_wants(r, k->bytes, k->len)) { /* in the table from before */
+			mirror_delete(r->mirror, k->bytes, k->len);
+			keys_answer(&r->keys, k, false, 0);
+			continue;
+		}
+		redis_question(r, ASK_GET, k);
+		link_send(r, &r->data, 2, (const char *[]){"GET", k->bytes}, (const size_t[]){3, k->len});
+		redis_question(r, ASK_TTL, k);
+		link_send(r, &r->data, 2, (const char *[]){"PTTL", k->bytes}, (const size_t[]){4, k->len});
+		r->asked++;
+	}
+}
+
+static bool is_error(const redisReply *reply, const char *word)
+{
+	return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+}
+
+static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
+{
+	r->got = reply->type == REDIS_REPLY_STRING;
+	r->absent = false;
+	if (r->got) {
+		r->mean += (reply->len / 8) - r->mean / 8;
+		/* A key that is new may not be put while there is a walk. SCANNING finds it. */
+		if (r->state == REDIS_VERIFYING && !mirror_has(r->mirror, k->bytes, k->len))
+			r->absent = k->absent;
+		else
+			r->absent =
+				mirror_put(r->mirror, k->bytes, k->len, reply->str, reply->len) != MIRROR_PUT;
+	} else if (reply->type == REDIS_REPLY_NIL || is_error(reply, "WRONGTYPE") ||
+		   !rule_kept(RULE_ERRORS_SAY_NOTHING)) {
+		mirror_delete(r->mirror, k->bytes, k->len);
+	} else {
+		redis_lose(
+			r, reply->type == REDIS_REPLY_ERROR ? reply->str : "the answer to GET is no string");
+	}
+}
+
+static void redis_got_ttl(struct redis *r, struct key *k, const redisReply *reply)
+{
+	uint64_t due = 0;
+
+	if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
+		return redis_lose(r, reply->str);
+	r->asked--;
+	if (r->absent)
+		due = r->now + FULL_MS;
+	else if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && rule_kept(RULE_EXPIRY))
+		due = r->now + (uint64_t)reply->integer + 1;
+	/* It has expired since. */
+	if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer == -2)
+		keys_changed(&r->keys, k);
+	keys_answer(&r->keys, k, r->absent, due);
+}
+
+/* ---- INFO -------------------------------------------------------------------------------------- */
+
+static void info_read(const char *text, const char *name, char *value, size_t size)
+{
+	const char *at = strstr(text, name);
+
+	if (at)
+		snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r,"), at + strlen(name));
+}
+
+static void redis_informed(struct redis *r, const redisReply *reply)
+{
+	bool last = r->n == 0 || r->questions[r->first].what != ASK_INFO;
+
+	if (reply->type != REDIS_REPLY_STRING)
+		return redis_lose(r, "the answer to INFO is no string");
+	info_read(reply->str, "\nrun_id:", r->seen.run_id, sizeof(r->seen.run_id));
+	info_read(reply->str, "\nmaster_replid:", r->seen.replid, sizeof(r->seen.replid));
+	info_read(reply->str, "\nrole:", r->seen.role, sizeof(r->seen.role));
+	info_read(reply->str, "\ncmdstat_swapdb:calls=", r->seen.swaps, sizeof(r->seen.swaps));
+	info_read(reply->str, "\nloading:", r->seen.loading, sizeof(r->seen.loading));
+	if (!last)
+		return;
+	r->info_at = r->now + INFO_MS;
+	if (strcmp(r->seen.loading, "1") == 0)
+		redis_lose(r, "the source loads its data");
+	else if (r->state == REDIS_ATTACHING)
+		redis_load(r);
+	else if (rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0)
+		redis_doubt(r);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+static void redis_answer(struct redis *r, const redisReply *reply)
+{
+	struct redis_question q = r->questions[r->first];
+
+	r->first = (r->first + 1) % REDIS_QUESTIONS;
+	r->n--;
+	link_answered(r, &r->data);
+	if (q.what == ASK_GET)
+		redis_got(r, q.key, reply);
+	else if (q.what == ASK_TTL)
+		redis_got_ttl(r, q.key, reply);
+	else if (reply->type == REDIS_REPLY_ERROR)
+		redis_lose(r, reply->str);
+	else if (q.what == ASK_SCAN)
+		redis_scanned(r, reply);
+	else if (q.what == ASK_INFO)
+		redis_informed(r, reply);
+}
+
+static void redis_read_data(struct redis *r)
+{
+	redisReply *reply;
+
+	if (!link_read(r, &r->data))
+		return;
+	while (r->state != REDIS_APART && (reply = link_reply(r, &r->data))) {
+		if (r->n)
+			redis_answer(r, reply);
+		else
+			redis_lose(r, "an answer to no question");
+		freeReplyObject(reply);
+	}
+}
+
+/* Keys of a message, or all */
+static void redis_invalidate(struct redis *r, const redisReply *keys)
+{
+	if (keys->type != REDIS_REPLY_ARRAY && rule_kept(RULE_ALL_IN_DOUBT))
+		redis_doubt(r);
+	for (size_t i = 0; keys->type == REDIS_REPLY_ARRAY && i < keys->elements; i++) {
+		r->invalidated++;
+		keys_mark(&r->keys, keys->element[i]->str, keys->element[i]->len);
+	}
+}
+
+static void redis_message(struct redis *r, const redisReply *m)
+{
+	const char *kind =
+		m->type == REDIS_REPLY_ARRAY && m->elements && m->element[0]->type == REDIS_REPLY_STRING
+			? m->element[0]->str
+			: "";
+
+	if (strcmp(kind, "message") == 0 && m->elements == 3)
+		return redis_invalidate(r, m->element[2]);
+	link_answered(r, &r->inval);
+	if (m->type == REDIS_REPLY_ERROR)
+		redis_lose(r, m->str);
+	else if (m->type == REDIS_REPLY_INTEGER)
+		snprintf(r->inval_id, sizeof(r->inval_id), "%lld", m->integer);
+	else if (strcmp(kind, "subscribe") == 0)
+		redis_subscribed(r);
+	else if (strcmp(kind, "pong") == 0)
+		r->ping_at = r->now + PING_MS;
+}
+
+static void redis_read_messages(struct redis *r)
+{
+	redisReply *reply;
+
+	if (!link_read(r, &r->inval))
+		return;
+	while (r->state != REDIS_APART && (reply = link_reply(r, &r->inval))) {
+		redis_message(r, reply);
+		freeReplyObject(reply);
+	}
+}
+
+/* ---- turns ------------------------------------------------------------------------------------- */
+
+void redis_init(
+	struct redis *r, const struct url *url, const struct redis_prefixes *prefixes, struct mirror *m)
+{
+	*r = (struct redis){.url = url,
+		.prefixes = prefixes,
+		.mirror = m,
+		.pause = PAUSE_LEAST_MS,
+		.mean = UNKNOWN_BYTES};
+	keys_init(&r->keys);
+}
+
+void redis_deinit(struct redis *r)
+{
+	redis_lose(r, "");
+	keys_deinit(&r->keys);
+}
+
+static bool redis_is_full(const struct redis *r)
+{
+	return r->keys.queue_bytes > QUEUE_BYTES;
+}
+
+static void link_watch(struct redis *r, struct redis_link *l)
+{
+	if (r->state != REDIS_APART && l->since && r->now - l->since > PATIENCE_MS)
+		redis_lose(r, "no answer for two seconds");
+}
+
+static void redis_keep_time(struct redis *r)
+{
+	/* what would show that the source lives is not read */
+	if (redis_is_full(r) && r->inval.since)
+		r->inval.since = r->now;
+	link_watch(r, &r->inval);
+	link_watch(r, &r->data);
+	keys_expire(&r->keys, r->now);
+	if (r->state == REDIS_APART)
+		return;
+	if (r->now >= r->ping_at && rule_kept(RULE_PING)) {
+		LINK_SEND(r, &r->inval, "PING");
+		r->ping_at = UINT64_MAX;
+	}
+	if (r->now >= r->info_at)
+		redis_ask_info(r);
+}
+
+static void link_write(struct redis *r, struct redis_link *l)
+{
+	int all = 1;
+
+	if (r->state != REDIS_APART && redisBufferWrite(l->context, &all) != REDIS_OK)
+		redis_lose(r, l->context->errstr);
+	l->unsent = !all;
+}
+
+void redis_turn(struct redis *r, const struct pollfd fds[2])
+{
+	r->now = clock_ms();
+	if (r->state == REDIS_APART && r->now >= r->retry_at)
+		redis_attach(r);
+	if (r->state != REDIS_APART && fds[0].revents)
+		redis_read_messages(r);
+	if (r->state != REDIS_APART && fds[1].revents)
+		redis_read_data(r);
+	redis_keep_time(r);
+	redis_advance(r);
+	if (r->state > REDIS_ATTACHING)
+		redis_ask(r);
+	link_write(r, &r->inval);
+	link_write(r, &r->data);
+}
+
+static int until(uint64_t at, uint64_t now, int most)
+{
+	return at <= now ? 0 : at - now < (uint64_t)most ? (int)(at - now) : most;
+}
+
+int redis_prepare(struct redis *r, struct pollfd fds[2])
+{
+	const struct redis_link *links[] = {&r->inval, &r->data};
+	uint64_t now = clock_ms();
+
+	for (int i = 0; i < 2; i++)
+		fds[i] = (struct pollfd){.fd = links[i]->context ? links[i]->context->fd : -1,
+			.events = (short)(POLLIN | (links[i]->unsent ? POLLOUT : 0))};
+	if (redis_is_full(r))
+		fds[0].events &= ~POLLIN;
+	if (r->state == REDIS_APART)
+		return until(r->retry_at, now, PING_MS);
+	if ((r->state == REDIS_VERIFYING || r->state == REDIS_SCANNING) && !r->asked && !r->scanning)
+		return 0;
+	return keys_pause(&r->keys, now, until(r->ping_at, now, until(r->info_at, now, PING_MS)));
+}
+
+void redis_print_acl(const struct redis_prefixes *prefixes)
+{
+	printf("ACL SETUSER follower on >PASSWORD resetchannels &%s resetkeys", channel);
+	for (unsigned i = 0; i < prefixes->n; i++) {
+		printf(" \"~");
+		for (const char *p = prefixes->text[i]; *p; p++)
+			printf("%s%s%c", strchr(glob_special, *p) ? "\\\\" : "", strchr("\"", *p) ? "\\" : "",
+				*p);
+		printf("*\"");
+	}
+	printf("%s -@all +get +pttl +scan +info +ping +select +subscribe +client|id +client|tracking\n",
+		prefixes->n ? "" : " allkeys");
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * redis.h - Redis as a source of a table: a server or a replica of version 6 or later, which needs no
+ * configuration. Of each key that it reports as changed (CLIENT TRACKING, BCAST, over RESP2) the value is
+ * asked for, at most one GET at a time per key. The rules are in rules.h.
+ *
+ *     APART ──▶ ATTACHING ──▶ VERIFYING ──▶ SCANNING ──▶ FOLLOWING
+ *
+ * VERIFYING asks for each key that the table has, SCANNING for those that only the source has; then the table
+ * is equal to it. What puts all in doubt leads back to VERIFYING, a connection that is lost to APART. The
+ * table keeps what it has meanwhile. A thread calls this when poll(2) returns; only the lookup of the host's
+ * name may block.
+ */
+#ifndef TOOLS_REDDN_FOLLOW_REDIS_H
+#define TOOLS_REDDN_FOLLOW_REDIS_H
+
+#include "tools/reddn-follow/keys.h"
+#include "tools/reddn-follow/mirror.h"
+#include "tools/reddn-follow/url.h"
+
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum redis_state { REDIS_APART, REDIS_ATTACHING, REDIS_VERIFYING, REDIS_SCANNING, REDIS_FOLLOWING };
+
+enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096, REDIS_PREFIXES = 16 };
+
+/** Only keys that begin with one of these; none: all keys. */
+struct redis_prefixes {
+	const char *text[REDIS_PREFIXES];
+	unsigned n;
+};
+
+struct redis_link {
+	redisContext *context;
+	bool unsent;
+	unsigned awaited; /* answers */
+	uint64_t since;   /* ms: nothing has come from then on though an answer is awaited; 0: none is */
+};
+
+/** If one of these has another value, the source may have other data than what it has reported. */
+struct redis_facts {
+	char run_id[48], replid[48], role[16];
+	char swaps[24]; /* SWAPDBs, also in MULTI and scripts */
+	char loading[4];
+};
+
+struct redis {
+	const struct url *url;
+	const struct redis_prefixes *prefixes;
+	struct mirror *mirror;
+	struct keys keys;
+	enum redis_state state;
+	struct redis_link data, inval;
+	char inval_id[24];
+
+	struct redis_question {
+		enum { ASK_SETUP, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
+		struct key *key;
+	} questions[REDIS_QUESTIONS]; /* on the data connection, in the order of the answers */
+	unsigned first, n;
+	unsigned asked;   /* keys */
+	uint64_t mean;    /* bytes of an answer: the window is less for large values */
+	bool got, absent; /* of the key whose PTTL comes next */
+
+	struct redis_facts facts, seen; /* at the last load; of the last INFO */
+	bool again;                     /* in doubt since this load has begun */
+	bool scanning;                  /* there is a SCAN to be answered */
+	char cursor[24];                /* empty: SCAN has ended */
+	uint64_t goal;                  /* keys that are to be answered until the table is equal */
+
+	uint64_t now, ping_at, info_at, retry_at, pause;
+	uint64_t loads, invalidated;
+	char why[256]; /* of being apart, the last time */
+};
+
+/** @url, @prefixes and @m stay the caller's. */
+void redis_init(
+	struct redis *r, const struct url *url, const struct redis_prefixes *prefixes, struct mirror *m);
+void redis_deinit(struct redis *r);
+
+/** What to wait for, in milliseconds and on descriptors; negative ones are not in use. */
+int redis_prepare(struct redis *r, struct pollfd fds[2]);
+/** Does what there is to do. @fds: of redis_prepare(), after poll(2). */
+void redis_turn(struct redis *r, const struct pollfd fds[2]);
+
+const char *redis_state_name(enum redis_state state);
+/** The table has every string of the source, and nothing else. */
+bool redis_complete(const struct redis *r);
+
+/** Prints the command that gives a user of Redis what a follower of these prefixes needs. */
+void redis_print_acl(const struct redis_prefixes *prefixes);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rules.h - what keeps a table equal to its source. Each rule has a case in tests/follow/rules.py that a
+ * follower without it fails; only the build for that test can leave one out.
+ */
+#ifndef TOOLS_REDDN_FOLLOW_RULES_H
+#define TOOLS_REDDN_FOLLOW_RULES_H
+
+#include <stdbool.h>
+
+enum rule {
+	/* Changes are reported before SCAN begins: what is overwritten behind its cursor would stay old. */
+	RULE_TRACK_FIRST = 1,
+	/* A key that changes while its value is on the way is asked for again. */
+	RULE_ASK_AGAIN,
+	/* Only nil and WRONGTYPE mean that there is no string. LOADING, NOPERM, MASTERDOWN mean nothing. */
+	RULE_ERRORS_SAY_NOTHING,
+	/* A value that the table cannot hold takes the place of the one before: that is removed. */
+	RULE_NO_OLD_VALUE,
+	/* A message without keys puts all in doubt: FLUSHALL, FLUSHDB of any database, a replica that loads.
+	 */
+	RULE_ALL_IN_DOUBT,
+	/* Redis finds an expired key when it comes by, or when somebody asks: hours later. */
+	RULE_EXPIRY,
+	/* The invalidation connection is silent when it has died, and the other one goes on. */
+	RULE_PING,
+	/* Redis reports nothing of SWAPDB. INFO counts it. */
+	RULE_INFO,
+};
+
+#ifdef REDDN_FOLLOW_TEST
+bool rule_kept(enum rule rule);
+#else
+static inline bool rule_kept(enum rule rule)
+{
+	(void)rule;
+	return true;
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-follow/url.h"
+#include "util/array.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_right(void **state)
+{
+	static const struct {
+		const char *text, *name, *user, *password;
+	} urls[] = {
+		{"redis://h", "redis://h:6379/0", "", ""},
+		{"redis://h/", "redis://h:6379/0", "", ""},
+		{"redis://:s%40%2f@h:1/7", "redis://h:1/7", "", "s@/"},
+		{"redis://u:@[::1]:2", "redis://[::1]:2/0", "u", ""},
+		{"redis://u:p:q@h", "redis://h:6379/0", "u", "p:q"},
+		{"unix:///run/redis.sock", "unix:///run/redis.sock?db=0", "", ""},
+		{"unix://u:p@/run/a@b?db=3", "unix:///run/a@b?db=3", "u", "p"},
+	};
+	struct url url;
+	char err[256];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(urls); i++) {
+		assert_int_equal(url_parse(&url, urls[i].text, err, sizeof(err)), 0);
+		assert_string_equal(url_name(&url), urls[i].name);
+		assert_string_equal(url.user, urls[i].user);
+		assert_string_equal(url.password, urls[i].password);
+	}
+}
+
+static void test_wrong(void **state)
+{
+	static const char *const urls[][2] = {
+		{"", "a source is"},
+		{"rediss://h", "a source is"},
+		{"redis://", "is not HOST"},
+		{"redis://h:65536", "is not HOST"},
+		{"redis://h/-1", "no number of a database"},
+		{"redis://h/0/", "no number of a database"},
+		{"redis://u@h", "USER:PASSWORD"},
+		{"redis://u:%00@h", "USER:PASSWORD"},
+		{"redis://u:%4@h", "USER:PASSWORD"},
+		{"unix://run/redis.sock", "absolute path"},
+		{"unix:///s?db=", "no number of a database"},
+		{"unix:///s?x", "only ?db=N"},
+	};
+	char err[256], path[300] = "unix:///", user[300] = "redis://";
+	struct url url;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(urls); i++) {
+		assert_int_equal(url_parse(&url, urls[i][0], err, sizeof(err)), -EINVAL);
+		assert_non_null(strstr(err, urls[i][1]));
+	}
+	memset(path + 8, 'p', 107);
+	assert_int_equal(url_parse(&url, path, err, sizeof(err)), -EINVAL);
+	path[8 + 106] = '\0';
+	assert_int_equal(url_parse(&url, path, err, sizeof(err)), 0);
+	memset(user + 8, 'u', 128);
+	strcpy(user + 8 + 128, ":p@h");
+	assert_int_equal(url_parse(&url, user, err, sizeof(err)), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * url.h - where a Redis server is: redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or
+ * unix://[[USER]:PASSWORD@]PATH[?db=DB], as other clients write them. Pure.
+ */
+#ifndef TOOLS_REDDN_FOLLOW_URL_H
+#define TOOLS_REDDN_FOLLOW_URL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+struct url {
+	char host[256]; /* empty: a Unix socket */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char user[128], password[512]; /* empty: none */
+	uint16_t port;
+	unsigned db;
+};
+
+/** 0, or -EINVAL with the mistake in @err. User and password may have %HH for any byte but zero. */
+int url_parse(struct url *url, const char *text, char *err, size_t errlen);
+
+/** The URL without its password, for messages: it belongs to @url and stays until the next call. */
+const char *url_name(const struct url *url);
+
+#endif
