@@ -50,16 +50,12 @@ static void move_queue(struct reddn_queue *queue, struct reddn_request *to, unsi
 	}
 }
 
-int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
+static int requests_move(struct reddn *c, uint32_t n, size_t room)
 {
-	uint32_t n = reddn_session_requests(s), used = 0;
-	size_t room = s->key_room > c->key_room ? s->key_room : c->key_room;
 	CLEANUP(cleanup_free) struct reddn_request *requests = NULL;
 	CLEANUP(cleanup_free) uint8_t *keys = NULL;
+	uint32_t used = 0;
 
-	n = n > c->nrequests ? n : c->nrequests;
-	if (n == c->nrequests && room == c->key_room)
-		return 0;
 	keys = malloc(n * room);
 	requests = calloc(n, sizeof(*requests));
 	if (!keys || !requests)
@@ -80,6 +76,17 @@ int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
 	c->nrequests = n;
 	c->key_room = room;
 	return 0;
+}
+
+int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
+{
+	uint32_t n = reddn_session_requests(s) > c->nrequests ? reddn_session_requests(s) : c->nrequests;
+	size_t room = s->key_room > c->key_room ? s->key_room : c->key_room;
+	int r = n > c->nrequests || room > c->key_room ? requests_move(c, n, room) : 0;
+
+	if (r == 0 && s->info.keys > c->most_keys)
+		c->most_keys = s->info.keys;
+	return r;
 }
 
 void reddn_requests_deinit(struct reddn *c)

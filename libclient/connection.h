@@ -94,6 +94,7 @@ struct reddn {
 
 	uint8_t *keys; /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t key_room;
+	unsigned most_keys;             /* that one request of a session has had */
 	struct reddn_request *requests; /* nrequests */
 	uint32_t nrequests;             /* at least reddn_session_requests() */
 	struct reddn_slot *arrived;     /* list of slots whose reply has come, and has no result yet */

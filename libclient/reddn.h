@@ -215,7 +215,8 @@ struct reddn_key {
  * Submit a get of up to reddn_info.keys keys in one request. Copies the keys. Each has a result of its own,
  * that of key i with the cookie `cookie` + i; all of them come with one reply, and its slot is free again
  * when all are released. Errors as for reddn_get_submit, and no key has been submitted then. -EINVAL: no
- * keys, or more than reddn_info.keys.
+ * keys, or more than reddn_info.keys. If a session before took more keys, as many are taken, but sent in
+ * several requests: what reddn_get_info has reported stays right across a reconnect.
  */
 int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
 

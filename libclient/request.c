@@ -276,7 +276,7 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 {
 	struct reddn_queue all = {0};
 	struct reddn_connection *k;
-	int r = n && n <= c->session.info.keys ? 0 : -EINVAL;
+	int r = n && n <= c->most_keys ? 0 : -EINVAL;
 
 	for (unsigned i = 0; i < n && r == 0; i++)
 		r = check_key(c, keys[i].key_len);
@@ -293,10 +293,13 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 		memcpy(q->key, keys[i].key, keys[i].key_len);
 		reddn_queue_add(&all, q);
 	}
-	if (k)
+	if (k && n <= c->session.info.keys) {
 		send_request(c, k, all.first);
-	else
+	} else {
 		reddn_queue_append(&c->retry, &all);
+		c->exceptional = true;
+		reddn_send_retries(c);
+	}
 	if (c->standby.unwatched)
 		reddn_standby_watch(c);
 	return 0;

@@ -243,6 +243,31 @@ static void test_replaced(void **state)
 	rig_stop();
 }
 
+/* A caller who has read how many keys a request has need not read it again. */
+static void test_fewer_keys(void **state)
+{
+	enum { N = 4 };
+	uint8_t bytes[N + 1][RIG_KEY_MAX];
+	struct reddn_key keys[N + 1];
+
+	(void)state;
+	start(N, 1, 2, false);
+	for (uint32_t k = 0; k <= N; k++)
+		keys[k] = (struct reddn_key){bytes[k], rig_key_of(k, bytes[k])};
+	assert_int_equal(reddn_mget_submit(&rig.c, keys, N, 0), 0);
+	rig_lose(-ECONNRESET);
+	nothing_yet();
+	rig_next_session(1, 1, 2, false);
+	expect_values(N);
+	assert_int_equal(info_now().keys, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(reddn_mget_submit(&rig.c, keys, N, 0), 0);
+		expect_values(N);
+	}
+	assert_int_equal(reddn_mget_submit(&rig.c, keys, N + 1, 0), -EINVAL);
+	rig_stop();
+}
+
 /* What the next table cannot hold has an error; the others have values. */
 static void test_shorter_keys(void **state)
 {
@@ -724,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_gets),
 		cmocka_unit_test(test_values_stay),
 		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_fewer_keys),
 		cmocka_unit_test(test_shorter_keys),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_another_offload),
