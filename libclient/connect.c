@@ -5,7 +5,6 @@
 #include "libclient/options.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
-#include "libclient/slot-sizes.h"
 #include "protocol/wire.h"
 #include "util/address.h"
 #include "util/clock.h"
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 /*
- * SLOT_GUESS: asked for first if neither the caller nor an earlier connection knows what the offload needs.
+ * SLOT_GUESS: asked for first if neither the caller nor an earlier session knows what the offload needs.
  * SLOT_LEARNED_MAX: bytes that the server may ask for; a record of a table has less than 16 MiB
  * (reddn-table.h).
  */
@@ -297,6 +296,12 @@ static int ask_server(struct reddn_connector *a)
 	return r < 0 || !is_first(a) ? r : reddn_queues_watch(&a->session, a->epoll, a->err, sizeof(a->err));
 }
 
+/* The session may have more: its offload needed more before */
+static uint32_t slot_size_needed(const struct reddn_session *s)
+{
+	return s->info.reply_max <= SLOT_GUESS ? SLOT_GUESS : (s->info.reply_max + 63) & ~63u;
+}
+
 static int connect_queues(struct reddn_connector *a)
 {
 	int r = reddn_queue_pair_connect(a->k, a->err, sizeof(a->err));
@@ -307,6 +312,7 @@ static int connect_queues(struct reddn_connector *a)
 		return connect_further(a);
 	reddn_session_complete(&a->session);
 	reddn_hosts_at(&a->hosts)->sessions++;
+	reddn_hosts_at(&a->hosts)->slot_size = slot_size_needed(&a->session);
 	connector_set(a, REDDN_CONNECT_DONE);
 	return 0;
 }
@@ -343,8 +349,6 @@ static bool attempt_fits(struct reddn_connector *a, int error)
 {
 	if (!a->opt.slot_size && !a->sized && error == -EMSGSIZE && a->slot_required > a->slot_size &&
 		a->slot_required <= SLOT_LEARNED_MAX && a->slot_required % 64 == 0) {
-		reddn_slot_size_set(
-			connector_host(a)->name, connector_host(a)->port, a->opt.offload, a->slot_required);
 		a->slot_size = a->slot_required;
 		a->sized = true;
 		return true;
@@ -356,11 +360,11 @@ static bool attempt_fits(struct reddn_connector *a, int error)
 	return true;
 }
 
-/* Slots of the size that the offload asked for before. If that is too small now, the server reports what it
- * takes. */
+/* Slots of the size that the last session needed. If that is too small now, the server reports what it takes.
+ */
 static void address_begin(struct reddn_connector *a)
 {
-	uint32_t known = reddn_slot_size(connector_host(a)->name, connector_host(a)->port, a->opt.offload);
+	uint32_t known = connector_host(a)->slot_size;
 
 	a->depth = a->opt.depth ? a->opt.depth : DEPTH_DEFAULT;
 	a->slot_size = a->opt.slot_size ? a->opt.slot_size : known ? known : SLOT_GUESS;

@@ -23,6 +23,7 @@ struct reddn_host {
 	struct lookup *lookup; /* once more; or NULL */
 	uint64_t out_until;    /* ms (clock_ms) */
 	bool chosen;           /* by reddn_hosts_choose() */
+	uint32_t slot_size;    /* that the last session with it needed; 0: unknown */
 	/* counted: sessions that were made; requests of those that have ended; requests that another host was
 	 * asked as well, because this one was late */
 	uint32_t sessions;

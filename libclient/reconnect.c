@@ -186,11 +186,15 @@ static bool take_standby(struct reddn *c)
  * replaced, others are asked. */
 static void decide_where(struct reddn *c, bool answered)
 {
+	struct reddn_host *host = &c->connector.hosts.host[c->session.host];
 	bool stale = c->loss == -ESTALE, again = stale && c->go_back && !answered;
 
 	c->go_back = stale && !again;
 	if (again)
-		c->connector.hosts.host[c->session.host].out_until = c->lost_at + REDDN_HOST_OUT_MS;
+		host->out_until = c->lost_at + REDDN_HOST_OUT_MS;
+	/* Its successor may need smaller slots, which are pinned and charged */
+	if (stale)
+		host->slot_size = 0;
 }
 
 static void lost(struct reddn *c)

@@ -2,9 +2,11 @@
 """replaced.py TABLE HOST:PORT OFFLOAD...: sessions whose table is replaced in each way (replaced.sh), and the daemon reloads."""
 import asyncio
 import errno
+import json
 import os
 import subprocess
 import sys
+import time
 
 import reddn
 from reddn import aio
@@ -108,3 +110,21 @@ make(TABLE, "fourth")
 reload()
 all_renewed(made, b"fourth")
 print("removed, and another one made")
+
+
+def slots():
+    """Bytes of reply slots that are charged to the only tenant."""
+    return json.loads(subprocess.check_output([os.environ["REDDNCTL"], "--socket", CONTROL, "--json", "tenants"]))[0]["slot_bytes"]
+
+
+# Slots for large values are not kept for small ones
+make(TABLE, "large", "--replace", "--max-value", "1M", "--heap", "8M")
+reload()
+with connect(OFFLOADS[0]) as c:
+    assert c.get("alice") == b"large" and slots() > 1 << 20, slots()
+    make(TABLE, "small", "--replace")
+    reload()
+    assert c.get("alice") == b"small"
+    while slots() > 1 << 20:  # until the session with the old one has ended
+        time.sleep(0.05)
+print("replaced by one of smaller values")
