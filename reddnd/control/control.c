@@ -448,15 +448,51 @@ static bool no_peer(int error)
 	return error == EAGAIN || error == EINTR || error == ECONNABORTED;
 }
 
-static bool has_seat(const struct control *c, const struct commands_peer *who)
+static unsigned count_peers_of(const struct control *c, uid_t uid)
 {
 	const struct peer *p;
 	unsigned n = 0;
 
 	LIST_FOREACH (p, &c->peers, link)
-		n += p->who.uid == who->uid;
-	return c->npeers < CONTROL_PEERS_MAX &&
-	       (who->may_change || (c->nreaders < CONTROL_READERS_MAX && n < CONTROL_USER_MAX));
+		n += p->who.uid == uid;
+	return n;
+}
+
+/* Of those that may only read, the peer that makes room for one of a user with @n: the oldest of the user
+ * that has the most, and sooner one that follows, for whom no time is set. NULL: no user has more */
+static struct peer *peer_that_leaves(const struct control *c, unsigned n)
+{
+	struct peer *p, *leaves = NULL;
+	unsigned most = 0;
+
+	LIST_FOREACH (p, &c->peers, link) {
+		unsigned has = p->who.may_change ? 0 : count_peers_of(c, p->who.uid);
+		unsigned rank = 2 * has + p->follow.events;
+
+		/* Two that took turns at the last seat would keep each other out */
+		if (has > n + !p->follow.events && rank >= most) {
+			most = rank;
+			leaves = p;
+		}
+	}
+	return leaves;
+}
+
+static bool take_seat(struct control *c, const struct commands_peer *who)
+{
+	unsigned n = count_peers_of(c, who->uid);
+	struct peer *leaves = NULL;
+
+	if (who->may_change)
+		return c->npeers < CONTROL_PEERS_MAX;
+	if (n >= CONTROL_USER_MAX)
+		return false;
+	if (c->nreaders < CONTROL_READERS_MAX)
+		return c->npeers < CONTROL_PEERS_MAX;
+	leaves = peer_that_leaves(c, n);
+	if (leaves)
+		peer_free(leaves);
+	return leaves;
 }
 
 static int peers_come(sd_event_source *source, int listener, uint32_t revents, void *arg)
@@ -480,7 +516,7 @@ static int peers_come(sd_event_source *source, int listener, uint32_t revents, v
 	}
 	/* Else peer_receive() would not see data out of band (MSG_OOB), and drop them with their descriptors
 	 */
-	if (!has_seat(c, &who) || setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) < 0) {
+	if (!take_seat(c, &who) || setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int)) < 0) {
 		closer_hang_up(who.uid, fd);
 		return 0;
 	}

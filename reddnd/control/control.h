@@ -4,8 +4,9 @@
  *
  * Every peer that can open the socket may read; root and the user of the daemon may also change things. The
  * kernel identifies the peer. A peer that sends no line in time, or does not read its answer in time, is
- * disconnected. Peers are answered one at a time; those that may only read take turns, and together a tenth
- * of the event loop's time (share.h).
+ * disconnected. So is one that only reads, when a user who has fewer peers needs its place, or has none and
+ * this one follows the audit. Peers are answered one at a time; those that may only read take turns, and
+ * together a tenth of the event loop's time (share.h).
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -17,7 +18,7 @@
 enum {
 	CONTROL_PEERS_MAX = 32,
 	CONTROL_READERS_MAX = 24, /* of these, who may not change anything: root finds a seat */
-	CONTROL_USER_MAX = 12,    /* of these, of one user: another one finds a seat */
+	CONTROL_USER_MAX = 12,    /* of these, of one user */
 	CONTROL_LINE_MAX = 65536, /* bytes of a request */
 	CONTROL_IDLE_US = 30000000,
 };

@@ -251,7 +251,7 @@ if [[ $(id -u) -eq 0 ]]; then
 	runuser -u nobody -- "$REDDNCTL" --socket "$control" reload >"$work/ctl.out" 2>"$work/ctl.err" && fail "user nobody can reload"
 	complains 'is for root and the user of the daemon'
 
-	# a user takes every seat that there is for one user, and another one the rest of those for users; root finds one nevertheless
+	# a user takes every seat that there is for one user, and another one the rest of those for users; root and others find one nevertheless
 	seats() # USER: takes as many as there are
 	{
 		background "seats$1.log" python3 -c '
@@ -275,14 +275,35 @@ time.sleep(3600)' "$control" "$1"
 	}
 	seated=()
 	seats 60001 || fail "a user takes the seats of others" "$work/ctl.err"
-	seats 60002 && fail "a user gets a seat of root"
+	seats 60002 || fail "two users take the seats of others" "$work/ctl.err"
 	for _ in {1..20}; do
 		ctl status || fail "root finds no seat" "$work/ctl.err"
 	done
 	kill "${seated[@]}"
 	wait "${seated[@]}"
 	until_true runuser -u nobody -- "$REDDNCTL" --socket "$control" status || fail "no seat becomes free"
-	ok "seats for root"
+	ok "seats for root and for users who have none"
+
+	# a user of many numbers follows the audit with each of them
+	background followers.log python3 -c '
+import os, socket, sys, time
+os.setgroups([])
+peers = []
+for uid in range(60000, 60030):
+    os.seteuid(uid)
+    s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1]); peers.append(s)
+    s.sendall(b"{\"command\":\"audit\",\"follow\":true}\n")
+    assert s.recv(1)
+    os.seteuid(0)
+print("follow", flush=True)
+time.sleep(3600)' "$control"
+	until_true grep -q follow "$work/followers.log" || fail "not all follow" "$work/followers.log"
+	for _ in {1..5}; do
+		runuser -u nobody -- "$REDDNCTL" --socket "$control" status >"$work/ctl.out" 2>"$work/ctl.err" || fail "followers keep a user out" "$work/ctl.err"
+	done
+	kill "$child"
+	wait "$child"
+	ok "seats beside followers"
 
 	# what close(2) would wait for, from a user who may only read, keeps out nobody. The daemon gets it when it has the last descriptors
 	PYTHONPATH=$here background linger.log python3 -c '
