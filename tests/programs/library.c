@@ -396,6 +396,45 @@ static void counter_request(struct run *r, uint8_t *slot)
 	run_put_le(r->model[0] + at, 8, sold + (sold < limit));
 }
 
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static void words_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 8; i++)
+		run_put_le(r->region[0] + i * 8, 8, run_number(r, 8));
+}
+
+static uint64_t take_word(struct run *r, uint8_t *slot, uint64_t *was)
+{
+	uint64_t at = run_random(r, 8) * 8;
+
+	*was = run_get_le(r->model[0] + at, 8);
+	run_arg(r, "at", at);
+	run_put_le(slot, 8, *was);
+	return at;
+}
+
+/* Half of them swap; the others differ in a bit, or in many */
+static void swap_request(struct run *r, uint8_t *slot)
+{
+	uint64_t was, at = take_word(r, slot, &was), old = was, swap = run_number(r, 8);
+
+	if (run_random(r, 2))
+		old = run_random(r, 2) ? was ^ 1ull << run_random(r, 64) : run_number_near(r, was, 8);
+	run_arg(r, "old", old);
+	run_arg(r, "new", swap);
+	if (old == was)
+		run_put_le(r->model[0] + at, 8, swap);
+}
+
+static void add_request(struct run *r, uint8_t *slot)
+{
+	uint64_t was, at = take_word(r, slot, &was), by = run_number(r, 8);
+
+	run_arg(r, "by", by);
+	run_put_le(r->model[0] + at, 8, was + by);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 const struct run_offload library[] = {
@@ -651,6 +690,18 @@ const struct run_offload library[] = {
 		.region_bytes = {64},
 		.setup = counter_setup,
 		.request = counter_request},
+	{.name = "compare-and-swap",
+		.file = "compare-and-swap.rdn",
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = words_setup,
+		.request = swap_request},
+	{.name = "fetch-and-add",
+		.file = "fetch-and-add.rdn",
+		.depth = 1,
+		.region_bytes = {64},
+		.setup = words_setup,
+		.request = add_request},
 };
 
 const unsigned nlibrary = sizeof(library) / sizeof(library[0]);

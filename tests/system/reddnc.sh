@@ -49,6 +49,14 @@ expect 1 'probes.*1 to 2' "$REDDNC" check -p probes=3 "$programs/hash-get.rdn"
 expect 69 '^reddnc: .*(RDMA device|nowhere)' "$REDDNC" run --device nowhere "$programs/counter.rdn" 8 100
 cp "$here/../../costs/cx6.conf" "$work/mine.conf"
 expect 0 '^modelled on mine.conf' env -C "$work" "$REDDNC" explain --clock mine.conf "$programs/hash-get.rdn"
+# The time of words of an application, by the model of a ConnectX-5
+for program in compare-and-swap fetch-and-add; do
+	"$REDDNC" explain --json --overlap --clock cx5 "$programs/$program.rdn" | python3 -c '
+import json, sys
+e = json.load(sys.stdin)
+assert e["modelled_client_ns"] <= 3500, e["modelled_client_ns"]' || fail "$program is slower than it was"
+done
+ok "a word is swapped, or added to, in 3.5 us by the model of a ConnectX-5"
 expect 66 '^reddnc: absent.conf: No such file' "$REDDNC" explain --clock absent.conf "$programs/hash-get.rdn"
 expect 66 '/cx4.conf: No such file' "$REDDNC" explain --clock cx4 "$programs/hash-get.rdn"
 
