@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import threading
 
@@ -313,6 +314,28 @@ def replica(master):
     ok("a replica, that is emptied, and becomes a master")
 
 
+def notifies(source):
+    """The service manager"""
+    source.client()("SET", "k", "v")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{work}/notify")
+        with Follower(source.url(), env={"NOTIFY_SOCKET": f"{work}/notify"}) as f:
+            text = manager.recv(4096)
+            while b"READY" not in text:
+                check(b"loading" in text, f"{text}")
+                text = manager.recv(4096)
+            check(text == b"READY=1\nSTATUS=" + source.url().encode() + b": following, 1 keys", f"{text}")
+            source.client()("CLIENT", "KILL", "TYPE", "pubsub")
+            f.reaches("following", 2)
+            while b"trying again" not in text:
+                text = manager.recv(4096)
+            check(text.startswith(b"STATUS="), f"{text}")
+        while b"STOPPING" not in text:
+            text = manager.recv(4096)
+    source.client()("FLUSHALL")
+    ok("notifications")
+
+
 def command_line(source):
     for words, args in (
         ("a source is redis://", ["http://x", "t"]), ("is no number of a database", ["redis://h/x", "t"]), ("USER:PASSWORD", ["redis://u@h", "t"]),
@@ -343,7 +366,7 @@ def main():
     with Follower(source.url()) as follower:
         for case in (commands, databases, all_gone, expiry, eviction):
             case(source, follower)
-    for case in (limits, prefixes, rights, connections, restart, replica, command_line):
+    for case in (limits, prefixes, rights, connections, restart, replica, notifies, command_line):
         case(source)
 
 

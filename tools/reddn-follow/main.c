@@ -37,7 +37,7 @@ static const char usage_text[] =
 	"Examples:\n"
 	"  reddn-follow --prefix user: redis://db.example.com /dev/shm/reddn/users.table\n";
 
-enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100 };
+enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100, WORDS = 1024 };
 
 struct arguments {
 	struct redis_prefixes prefixes;
@@ -85,30 +85,41 @@ static void report_json(const struct redis *r)
 	json_object_put(o);
 }
 
-static void report_words(const struct redis *r, char *words, size_t size)
+static void report_words(const struct redis *r, char words[WORDS])
 {
 	struct reddn_table_stat st;
 
 	reddn_table_stat(r->mirror->table, &st);
 	if (r->state == REDIS_APART)
-		snprintf(words, size, "%s: %s; trying again", url_name(r->url), r->why);
+		snprintf(words, WORDS, "%s: %s; trying again", url_name(r->url), r->why);
 	else if (r->state != REDIS_FOLLOWING)
-		snprintf(words, size, "%s: loading, %" PRIu64 " keys", url_name(r->url), st.entries);
+		snprintf(words, WORDS, "%s: loading, %" PRIu64 " keys", url_name(r->url), st.entries);
 	else if (redis_complete(r))
-		snprintf(words, size, "%s: following, %" PRIu64 " keys", url_name(r->url), st.entries);
+		snprintf(words, WORDS, "%s: following, %" PRIu64 " keys", url_name(r->url), st.entries);
 	else
-		snprintf(words, size,
+		snprintf(words, WORDS,
 			"%s: following, %" PRIu64 " keys; %" PRIu64
 			" are absent: the table has no room for them, or they are longer than it allows",
 			url_name(r->url), st.entries, r->keys.nabsent);
 }
 
+/* To the service manager */
+static void report_status(const struct redis *r, const char *words)
+{
+	sd_notifyf(0, "%sSTATUS=%s", r->state == REDIS_FOLLOWING ? "READY=1\n" : "", words);
+}
+
 static void report_progress(struct report *t, const struct redis *r)
 {
-	if (t->args->json || !isatty(STDERR_FILENO) || r->state < REDIS_VERIFYING ||
-		r->state == REDIS_FOLLOWING || r->now - t->shown < PROGRESS_MS)
+	char words[WORDS];
+
+	if (r->state < REDIS_VERIFYING || r->state == REDIS_FOLLOWING || r->now - t->shown < PROGRESS_MS)
 		return;
 	t->shown = r->now;
+	report_words(r, words);
+	report_status(r, words);
+	if (t->args->json || !isatty(STDERR_FILENO))
+		return;
 	t->progress = true;
 	fprintf(stderr, "\r%" PRIu64 " keys", r->mirror->puts);
 }
@@ -119,14 +130,14 @@ static void report(struct report *t, const struct redis *r)
 	bool news = r->loads != t->loads || (r->state == REDIS_FOLLOWING && !r->keys.nabsent != !t->absent) ||
 		    (r->state == REDIS_APART && strcmp(r->why, t->why) != 0) ||
 		    (t->state == REDIS_FOLLOWING && r->state != t->state);
-	char words[sizeof(t->why) + 512];
+	char words[WORDS];
 
 	if (t->args->json && (news || r->state != t->state))
 		report_json(r);
 	report_progress(t, r);
-	if (news || r->state == REDIS_VERIFYING) {
-		report_words(r, words, sizeof(words));
-		sd_notifyf(0, "%sSTATUS=%s", r->state == REDIS_FOLLOWING ? "READY=1\n" : "", words);
+	if (news) {
+		report_words(r, words);
+		report_status(r, words);
 	}
 	if (news && !t->args->json) {
 		if (t->progress)

@@ -22,7 +22,8 @@ enum {
 	INFO_MS = 1000,
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 2000,
-	FULL_MS = 10000, /* until a key is tried again for which there was no room */
+	FULL_MS = 10000,  /* until a key is tried again for which there was no room, */
+	FULL_PER_MS = 10, /* and that much longer for each of them */
 };
 
 static const char channel[] = "__redis__:invalidate";
@@ -358,15 +359,14 @@ static bool is_error(const redisReply *reply, const char *word)
 static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 {
 	r->got = reply->type == REDIS_REPLY_STRING;
-	r->absent = false;
+	r->put = MIRROR_PUT;
 	if (r->got) {
 		r->mean += (reply->len / 8) - r->mean / 8;
 		/* A key that is new may not be put while there is a walk. SCANNING finds it. */
 		if (r->state == REDIS_VERIFYING && !mirror_has(r->mirror, k->bytes, k->len))
-			r->absent = k->absent;
+			r->put = k->absent ? MIRROR_UNFIT : MIRROR_PUT;
 		else
-			r->absent =
-				mirror_put(r->mirror, k->bytes, k->len, reply->str, reply->len) != MIRROR_PUT;
+			r->put = mirror_put(r->mirror, k->bytes, k->len, reply->str, reply->len);
 	} else if (reply->type == REDIS_REPLY_NIL || is_error(reply, "WRONGTYPE") ||
 		   !rule_kept(RULE_ERRORS_SAY_NOTHING)) {
 		mirror_delete(r->mirror, k->bytes, k->len);
@@ -383,14 +383,14 @@ static void redis_got_ttl(struct redis *r, struct key *k, const redisReply *repl
 	if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
 		return redis_lose(r, reply->str);
 	r->asked--;
-	if (r->absent)
-		due = r->now + FULL_MS;
+	if (r->put == MIRROR_NO_ROOM)
+		due = r->now + FULL_MS + FULL_PER_MS * r->keys.nabsent;
 	else if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && rule_kept(RULE_EXPIRY))
 		due = r->now + (uint64_t)reply->integer + 1;
 	/* It has expired since. */
 	if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer == -2)
 		keys_changed(&r->keys, k);
-	keys_answer(&r->keys, k, r->absent, due);
+	keys_answer(&r->keys, k, r->put != MIRROR_PUT, due);
 }
 
 /* ---- INFO -------------------------------------------------------------------------------------- */

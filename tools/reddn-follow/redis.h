@@ -61,9 +61,10 @@ struct redis {
 		struct key *key;
 	} questions[REDIS_QUESTIONS]; /* on the data connection, in the order of the answers */
 	unsigned first, n;
-	unsigned asked;   /* keys */
-	uint64_t mean;    /* bytes of an answer: the window is less for large values */
-	bool got, absent; /* of the key whose PTTL comes next */
+	unsigned asked; /* keys */
+	uint64_t mean;  /* bytes of an answer: the window is less for large values */
+	bool got;       /* a value of the key whose PTTL comes next */
+	enum mirror_put put;
 
 	struct redis_facts facts, seen; /* at the last load; of the last INFO */
 	bool again;                     /* in doubt since this load has begun */
