@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/image/bytes.h"
 
+#include "mlx5/wqe.h"
+
 #include <string.h>
 
 enum {
@@ -216,6 +218,23 @@ struct bytes bytes_mix(struct bytes old, struct bytes swap, struct bytes mask)
 		for (unsigned k = next_value(brought, 0); k < 256; k = next_value(brought, k + 1))
 			add_value(in, i | k);
 	return number_of(in, from);
+}
+
+static unsigned combine(uint8_t calc, unsigned x, unsigned y)
+{
+	return calc == WQE_CALC_AND ? (x & y) : calc == WQE_CALC_OR ? (x | y) : x ^ y;
+}
+
+struct bytes bytes_calc(uint8_t calc, struct bytes a, struct bytes b)
+{
+	uint64_t in[4] = {0};
+
+	if (calc == WQE_CALC_MAXLOC) /* the bytes above decide which of them it is */
+		return bytes_join(a, b);
+	for (unsigned x = bytes_next(a, 0); x < 256; x = bytes_next(a, x + 1))
+		for (unsigned y = bytes_next(b, 0); y < 256; y = bytes_next(b, y + 1))
+			add_value(in, combine(calc, x, y));
+	return number_of(in, bytes_from(a) | bytes_from(b));
 }
 
 /* @set, each value made larger by @by, which may be 256 */

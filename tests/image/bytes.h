@@ -46,6 +46,8 @@ struct bytes bytes_except(struct bytes b, uint8_t v, uint8_t mask);
 void bytes_compare(struct bytes a, struct bytes b, struct bytes mask, bool *equal, bool *differ);
 /** Those of @swap where @mask has bits, with those of @old elsewhere. */
 struct bytes bytes_mix(struct bytes old, struct bytes swap, struct bytes mask);
+/** All that one of CALC (enum wqe_calc, but for sums) can make of one in @a and one in @b. */
+struct bytes bytes_calc(uint8_t calc, struct bytes a, struct bytes b);
 /** Sums, with carries of @in, and in @out those into the next byte. No carry leaves a bit of @boundary. */
 struct bytes bytes_add(struct bytes x, struct bytes y, uint8_t boundary, const bool in[2], bool out[2]);
 

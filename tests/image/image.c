@@ -53,6 +53,7 @@ static struct program_target device(uint64_t n)
 		.ignores_index = n % 3 == 1,
 		.fenced_enables = n % 5 == 0,
 		.overlap = n % 2,
+		.calc = n % 13 < 9 ? PROGRAM_CALC : 0,
 		.fetch_group = n % 7 == 0 ? 4 : 0};
 }
 
@@ -72,11 +73,12 @@ static bool load(const char *path, const char *number)
 		one(path, n, &target, 0);
 		return true;
 	}
-	for (unsigned d = 0; d < 16; d++) {
+	for (unsigned d = 0; d < 32; d++) {
 		const struct program_target target = {.masked_atomics = d & 1,
 			.ignores_index = d & 2,
 			.fenced_enables = d & 4,
-			.swapped_old = d & 8};
+			.swapped_old = d & 8,
+			.calc = d & 16 ? PROGRAM_CALC : 0};
 
 		one(path, n, &target, d);
 	}

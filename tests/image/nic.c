@@ -13,13 +13,18 @@ enum { MAX_SGE = 63, FLAGS_FROM = 8, FLAGS_TO = 12 };
 struct form {
 	uint8_t opcode, opmod;
 	const char *name;
-	bool remote, gathers, scatters, sync;
+	bool remote, gathers, scatters, sync, calc;
 	uint8_t operands; /* words of eight bytes */
 	uint8_t sge;      /* where data segments begin */
 };
 
 static const struct form forms[] = {
 	{WQE_OP_WRITE, 0, "WRITE", .remote = true, .gathers = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE, WQE_CALC_ADD, "CALC of a sum", .calc = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE, WQE_CALC_MAXLOC, "CALC of a maximum", .calc = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE, WQE_CALC_AND, "CALC of AND", .calc = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE, WQE_CALC_OR, "CALC of OR", .calc = true, .sge = WQE_RDMA_SGE},
+	{WQE_OP_WRITE, WQE_CALC_XOR, "CALC of XOR", .calc = true, .sge = WQE_RDMA_SGE},
 	{WQE_OP_WRITE_IMM, 0, "WRITE_IMM", .remote = true, .gathers = true, .sge = WQE_RDMA_SGE},
 	{WQE_OP_SEND, 0, "SEND", .gathers = true, .sge = WQE_SEND_SGE},
 	{WQE_OP_READ, 0, "READ", .remote = true, .scatters = true, .sge = WQE_RDMA_SGE},
@@ -35,12 +40,18 @@ static const struct form forms[] = {
 	{WQE_OP_RECV_EN, 0, "RECV_EN", .sync = true},
 };
 
-static const struct form *form_of(uint8_t opcode)
+/* With an opmod that it does not have: the first that has the opcode */
+static const struct form *form_of(uint8_t opcode, uint8_t opmod)
 {
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-		if (forms[i].opcode == opcode)
-			return &forms[i];
-	return NULL;
+	const struct form *first = NULL;
+
+	for (size_t i = sizeof(forms) / sizeof(*forms); i-- > 0;)
+		if (forms[i].opcode == opcode) {
+			first = &forms[i];
+			if (forms[i].opmod == opmod)
+				return first;
+		}
+	return first;
 }
 
 static bool __attribute__((format(printf, 3, 4)))
@@ -493,6 +504,66 @@ static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
 	return true;
 }
 
+/* What the 8 bytes of a number become that is in @result so far */
+static void calculate(
+	const struct form *f, struct bytes result[WORD_BYTES], const struct bytes operand[WORD_BYTES])
+{
+	uint8_t from = 0;
+
+	for (unsigned k = WORD_BYTES; k-- > 0;) {
+		from |= bytes_from(result[k]) | bytes_from(operand[k]);
+		result[k] = f->opmod == WQE_CALC_ADD ? bytes_any(from)
+						     : bytes_calc(f->opmod, result[k], operand[k]);
+	}
+}
+
+/* Of whole operands in own memory. What is behind the result may be as it was, the id of an operand, or noise
+ */
+static bool calc(struct nic *n, const struct nic_wqe *w, const struct form *f)
+{
+	struct bytes result[WQE_CALC_OPERAND], operand[WQE_CALC_OPERAND];
+	const struct data number = {.cases = 1, .from = {result}},
+			  behind = {.cases = 1, .from = {result + WORD_BYTES}};
+	struct field bytes = {.is_const = true, .is_posted = true, .most = WQE_CALC_OPERAND};
+	struct piece local, remote;
+	struct actor perhaps = w->by;
+	bool first = true;
+
+	for (unsigned k = WORD_BYTES; k < WQE_CALC_OPERAND; k++)
+		result[k] = bytes_any(0);
+	for (unsigned sge = f->sge; sge + WQE_DS <= w->ds * WQE_DS; sge += WQE_DS) {
+		struct field len = field_of(w, sge + WQE_SGE_LEN, 4);
+
+		if (!piece_at(n, w, sge + WQE_SGE_ADDR, sge + WQE_SGE_LKEY, len, &local) ||
+			!check_piece(n, w, &local, false))
+			return false;
+		if (local.in->kind != SPACE_OWN || !len.most || len.most % WQE_CALC_OPERAND ||
+			local.at % WQE_CALC_OPERAND)
+			return wrong(n, w, "%lu bytes at %lu of %s as operands", (unsigned long)len.most,
+				(unsigned long)local.at, local.in->name);
+		for (uint64_t at = 0; at < len.most; at += WQE_CALC_OPERAND, first = false) {
+			if (!take(n, w, &local, at, operand, WQE_CALC_OPERAND))
+				return false;
+			if (first)
+				memcpy(result, operand, WORD_BYTES * sizeof(*result));
+			else
+				calculate(f, result, operand);
+			for (unsigned k = WORD_BYTES; k < WQE_CALC_OPERAND; k++)
+				result[k] = bytes_any(bytes_from(result[k]) | bytes_from(operand[k]));
+		}
+	}
+	if (first)
+		return wrong(n, w, "a %s of nothing", f->name);
+	if (!piece_at(n, w, WQE_RADDR, WQE_RKEY, bytes, &remote) || !check_piece(n, w, &remote, true))
+		return false;
+	if (w->reply || remote.in->kind != SPACE_OWN || remote.at % WORD_BYTES)
+		return wrong(n, w, "a result at %lu of %s", (unsigned long)remote.at, remote.in->name);
+	store(n, remote.in, remote.at, &number, WORD_BYTES, w->by);
+	perhaps.sure = false;
+	store(n, remote.in, remote.at + WORD_BYTES, &behind, WORD_BYTES, perhaps);
+	return true;
+}
+
 static bool synchronize(struct nic *n, const struct nic_wqe *w)
 {
 	struct field index = field_of(w, WQE_SYNC_INDEX, 4);
@@ -515,9 +586,12 @@ static bool find_form(struct nic *n, const struct nic_wqe *w, const struct form 
 	for (unsigned c = 0; c < cases; c++)
 		for (unsigned op = bytes_next(seen[c]->b[WQE_OPCODE], 1); op < 256;
 			op = bytes_next(seen[c]->b[WQE_OPCODE], op + 1)) {
+			uint8_t opmod;
+
 			if (*f && (*f)->opcode != op)
 				return wrong(n, w, "can be a %s, and have the opcode %#x", (*f)->name, op);
-			*f = form_of((uint8_t)op);
+			bytes_const(seen[c]->b[WQE_OPMOD], &opmod);
+			*f = *f ? *f : form_of((uint8_t)op, opmod);
 			if (!*f)
 				return wrong(n, w, "can have the opcode %#x", op);
 			if (!bytes_only(seen[c]->b[WQE_OPMOD], (*f)->opmod))
@@ -571,7 +645,7 @@ bool nic_execute(struct nic *n, const struct nic_wqe *w)
 	awake.by.guard = awake.by.sure ? (struct guard){0} : guard_of(w, f->opcode);
 	if (f->sync)
 		return synchronize(n, &awake);
-	return f->operands ? atomic(n, &awake, f) : move(n, &awake, f);
+	return f->operands ? atomic(n, &awake, f) : f->calc ? calc(n, &awake, f) : move(n, &awake, f);
 }
 
 bool nic_check(struct nic *n, const struct nic_wqe *w)

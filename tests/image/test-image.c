@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static const struct program_target target = {.masked_atomics = true};
+static const struct program_target target = {.masked_atomics = true, .calc = PROGRAM_CALC};
 static char why[300];
 
 static const char text[] = "program probe\n"
@@ -322,12 +322,87 @@ static void refuses_a_wrong_length(void **state)
 	image_check_done();
 }
 
+/* The WQE of CALC */
+static uint8_t *calc_of(struct program *p)
+{
+	unsigned nth = 0;
+	uint8_t *w;
+
+	do
+		w = wqe_of(p, 1, WQE_OP_WRITE, nth++);
+	while (!w[WQE_OPMOD]);
+	return w;
+}
+
+static struct chain_reloc *reloc_at(struct program *p, const uint8_t *field)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++)
+		if (p->image->relocs[i].where == 1 &&
+			p->image->relocs[i].offset == (uint32_t)(field - p->image->queue[1].wqes))
+			return &p->image->relocs[i];
+	fail_msg("there is no such relocation");
+	return NULL;
+}
+
+static void no_calc(struct program *p)
+{
+	calc_of(p)[WQE_OPMOD] = WQE_CALC_ADD_F64;
+}
+
+static void part_of_an_operand(struct program *p)
+{
+	wqe_put32(calc_of(p) + WQE_RDMA_SGE + WQE_SGE_LEN, 24);
+}
+
+static void unaligned_operand(struct program *p)
+{
+	reloc_at(p, calc_of(p) + WQE_RDMA_SGE + WQE_SGE_ADDR)->addend += 8;
+}
+
+static void unaligned_result(struct program *p)
+{
+	reloc_at(p, calc_of(p) + WQE_RADDR)->addend += 4;
+}
+
+static void result_beyond_scratch(struct program *p)
+{
+	reloc_at(p, calc_of(p) + WQE_RADDR)->addend = p->image->scratch_size - 8;
+}
+
+static void refuses_a_wrong_calculation(void **state)
+{
+	static const char calculates[] = "program larger\nregion log writable\narg x : u64\nvar n : le64\n"
+					 "var m : le64\nmov log @ 0 as le64 -> m\nmax x, m -> n\n"
+					 "if n == 7 {\n  write n -> log @ 8\n}\nwrite_imm n -> slot @ 0\n";
+	static const struct {
+		const char *name;
+		void (*tamper)(struct program *p);
+	} tampers[] = {TAMPER(no_calc), TAMPER(part_of_an_operand), TAMPER(unaligned_operand),
+		TAMPER(unaligned_result), TAMPER(result_beyond_scratch)};
+	struct program *p = compiled(calculates);
+
+	(void)state;
+	if (!image_check(p, &target, why, sizeof(why)))
+		fail_msg("%s", why);
+	program_free(p);
+	for (size_t i = 0; i < sizeof(tampers) / sizeof(*tampers); i++) {
+		p = compiled(calculates);
+		tampers[i].tamper(p);
+		if (image_check(p, &target, why, sizeof(why)))
+			fail_msg("%s: it sees nothing wrong", tampers[i].name);
+		print_message("%s: %s\n", tampers[i].name, why);
+		program_free(p);
+	}
+	image_check_done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
 		cmocka_unit_test(refuses_a_wrong_length),
+		cmocka_unit_test(refuses_a_wrong_calculation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,7 +216,8 @@ static int compile(
 	*target = (struct program_target){.masked_atomics = random_below(r, 4) > 0,
 		.swapped_old = random_below(r, 4) == 0,
 		.ignores_index = random_below(r, 4) == 0,
-		.fenced_enables = random_below(r, 3) == 0};
+		.fenced_enables = random_below(r, 3) == 0,
+		.calc = random_below(r, 3) ? PROGRAM_CALC : 0};
 	result = program_compile(&src, &set, random_below(r, 2), target, p, said);
 	free(exact);
 	return result;

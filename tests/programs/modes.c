@@ -405,6 +405,7 @@ static bool one(uint64_t seed, const char *file, char why[400])
 	struct program_target target = {.masked_atomics = seed % 5 != 0,
 		.swapped_old = seed % 7 == 2,
 		.fenced_enables = seed % 3 == 0,
+		.calc = seed % 11 < 7 ? PROGRAM_CALC : 0,
 		.fetch_group = seed % 4 == 1 ? 4 : 0};
 	struct program *recycled;
 	bool ok = true;
