@@ -39,6 +39,8 @@ static const struct construct {
 		1, "`if`, and MAX or MIN"},
 	{"`max` of an argument and a variable that is read", TEXT(FETCH "max x, b -> b\n" SHOW),
 		TEXT(FETCH SHOW), 1, "1C"},
+	{"the same into a be64", TEXT("var c : be64\n" FETCH "max x, b -> c\nwrite c -> slot @ 1\n"),
+		TEXT(FETCH SHOW), 1, "1C"},
 	{"`min` of them", TEXT(FETCH "min x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, "1C"},
 	{"`max` without CALC", WITHOUT_CALC(FETCH "max x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"`and`, `or` or `xor` of them", TEXT(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},

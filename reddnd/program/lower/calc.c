@@ -125,10 +125,25 @@ static unsigned append_min(struct lower *l, struct op *op)
 	return 2;
 }
 
+/* Where the result is what it is assigned to, an operand of another calculation for example, but for a sum of
+ * which a narrower place takes a part. NULL: it has to be copied */
+static const struct part *result_of(struct lower *l, const struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct web *w = v->place->kind == AST_AT_VAR ? lower_web_of(op, v->place) : NULL;
+
+	if (!w || w->kind != WEB_MEMORY || (v->calc == AST_CALC_ADD && w->var->type.bytes < WORD))
+		return NULL;
+	lower_place_web(l, w);
+	return lower_is_result(w) || (w->use->operands && w->part[0].word == w->use->operands) ? w->part
+											       : NULL;
+}
+
 static void by_calc(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
-	struct word *result = lower_word(l, "result", CHAIN_CALC_BYTES);
+	const struct part *place = result_of(l, op);
+	struct word *result = place ? place->word : lower_word(l, "result", CHAIN_CALC_BYTES);
 	unsigned first = 0;
 
 	for (unsigned i = 0; i < v->nsources; i++) {
@@ -141,8 +156,12 @@ static void by_calc(struct lower *l, struct op *op)
 	}
 	if (v->calc == AST_CALC_MIN)
 		first = append_min(l, op);
-	append_calc(l, op, op->main, first, lower_scratch(result, 0, CHAIN_CALC_BYTES));
-	store(l, op, lower_scratch(result, 0, WORD), false);
+	op->main->must = place;
+	append_calc(l, op, op->main, first,
+		lower_scratch(result, place ? place->at / CHAIN_CALC_BYTES * CHAIN_CALC_BYTES : 0,
+			CHAIN_CALC_BYTES));
+	if (!place)
+		store(l, op, lower_scratch(result, 0, WORD), false);
 }
 
 /* ---- an atomic -------------------------------------------------------------------------------- */

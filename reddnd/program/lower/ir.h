@@ -76,11 +76,12 @@ struct web {
 	const struct ast_var *var;
 	uint8_t kind; /* enum web_kind */
 	unsigned nuses, ndefs;
-	bool from_init; /* the value before the first statement reaches a use */
-	bool atomic;    /* needs a word of its own */
-	bool written;   /* by a WRITE, which has one place: all of it lies together */
-	bool shared;    /* it goes into the loop, out of it, or from one iteration to another */
-	uint8_t parts;  /* bits of enum section in which it is */
+	bool from_init;  /* the value before the first statement reaches a use */
+	bool atomic;     /* needs a word of its own */
+	bool written;    /* by a WRITE, which has one place: all of it lies together */
+	bool calculated; /* by one of its assignments at least */
+	bool shared;     /* it goes into the loop, out of it, or from one iteration to another */
+	uint8_t parts;   /* bits of enum section in which it is */
 	struct op *use, *def;
 	const void *use_key;
 	struct part part[MAX_PARTS]; /* MEMORY, TESTED: once it is known */
@@ -265,6 +266,9 @@ uint32_t lower_skip(const struct ast_place *p);
 /* place.c */
 struct word *lower_word(struct lower *l, const char *name, uint16_t size);
 struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64_t value);
+/** True if the result of a calculation is @w as CALC leaves it: big-endian, with room before and behind it.
+ */
+bool lower_is_result(const struct web *w);
 /** Gives a web of memory its bytes: those of the operand, if it is used for nothing but to calculate once. */
 void lower_place_web(struct lower *l, struct web *w);
 /** The low bytes of operand @i of a calculation; those above are 0. */

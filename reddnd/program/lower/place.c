@@ -71,6 +71,13 @@ static void place_in_operand(struct web *w, unsigned i)
 			w->var->init);
 }
 
+bool lower_is_result(const struct web *w)
+{
+	const struct ast_type *type = &w->var->type;
+
+	return w->calculated && !w->atomic && !w->shared && (type->order == AST_BE || type->bytes == 1);
+}
+
 void lower_place_web(struct lower *l, struct web *w)
 {
 	const struct ast_type *type = &w->var->type;
@@ -82,13 +89,17 @@ void lower_place_web(struct lower *l, struct web *w)
 		place_in_operand(w, (unsigned)operand);
 		return;
 	}
-	w->part[0] = (struct part){/* an atomic changes a whole word */
-		.word = lower_word(l, w->var->name, w->atomic ? WORD : (uint16_t)type->bytes),
-		.len = (uint16_t)type->bytes};
+	w->part[0] = (struct part){.len = (uint16_t)type->bytes};
+	if (lower_is_result(w)) {
+		w->part[0].word = lower_word(l, w->var->name, CHAIN_CALC_BYTES);
+		w->part[0].at = (uint16_t)(WORD - type->bytes);
+	} else { /* an atomic changes a whole word */
+		w->part[0].word = lower_word(l, w->var->name, w->atomic ? WORD : (uint16_t)type->bytes);
+	}
 	w->part[0].word->shared = w->shared;
 	w->nparts = 1;
 	if (w->from_init && type->kind != AST_BYTES)
-		put_value(w->part[0].word->init, type, w->var->init);
+		put_value(w->part[0].word->init + w->part[0].at, type, w->var->init);
 }
 
 /* ---- steps and places ------------------------------------------------------------------------- */

@@ -236,6 +236,7 @@ void lower_webs(struct lower *l)
 			w->ndefs += a->def;
 			w->atomic |= a->use && a->def;
 			w->written |= a->def && l->op[i].verb && l->op[i].verb->kind == AST_WRITE;
+			w->calculated |= a->def && l->op[i].verb && l->op[i].verb->kind == AST_CALC;
 			if (a->use)
 				w->use = &l->op[i];
 			if (a->def)
