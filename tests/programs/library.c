@@ -435,6 +435,108 @@ static void add_request(struct run *r, uint8_t *slot)
 	run_put_le(r->model[0] + at, 8, was + by);
 }
 
+/* ---- what calculates ---------------------------------------------------------------------------- */
+
+enum { WORDS = 8 };
+
+/* 16 bytes each: two numbers near each other. Some are 0, and some all ones */
+static void numbers_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 2 * WORDS; i += 2) {
+		uint64_t x = run_random(r, 4) ? run_number(r, 8) : run_random(r, 2) ? 0 : UINT64_MAX;
+
+		run_put_le(r->region[0] + i * 8, 8, x);
+		run_put_le(r->region[0] + i * 8 + 8, 8, run_number_near(r, x, 8));
+	}
+}
+
+static void newest_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, 2 * WORDS) * 8, now = run_get_le(r->model[0] + at, 8),
+		 mine = run_number_near(r, now, 8), next = mine > now ? mine : now;
+
+	run_arg(r, "at", at);
+	run_arg(r, "mine", mine);
+	run_put_le(slot, 8, now);
+	run_put_le(slot + 8, 8, now);
+	run_put_le(slot + 16, 8, next);
+	run_put_le(r->model[0] + at, 8, next);
+}
+
+static void bucket_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, WORDS) * 16, n = run_number(r, 4), now, granted, next;
+
+	now = run_get_le(r->model[0] + at, 8);
+	granted = run_get_le(r->model[0] + at + 8, 8);
+	if (granted > now && run_random(r, 2))
+		n = (granted - now + run_random(r, 2)) & UINT32_MAX;
+	next = now + n < granted ? now + n : granted;
+	run_arg(r, "at", at);
+	run_arg(r, "n", n);
+	run_put_le(slot, 8, now);
+	run_put_le(slot + 8, 8, now);
+	run_put_le(slot + 16, 8, next);
+	run_put_le(r->model[0] + at, 8, next);
+}
+
+static void bitmap_request(struct run *r, uint8_t *slot)
+{
+	uint64_t at = run_random(r, 2 * WORDS) * 8, now = run_get_le(r->model[0] + at, 8),
+		 bit = ~now & (now + 1);
+
+	run_arg(r, "at", at);
+	run_put_le(slot, 8, bit);
+	run_put_le(slot + 8, 8, now);
+	run_put_le(slot + 16, 8, now);
+	run_put_le(r->model[0] + at, 8, now | bit);
+}
+
+static void bloom_request(struct run *r, uint8_t *slot)
+{
+	const unsigned probes = (unsigned)r->p->params[0].value;
+	uint64_t all = UINT64_MAX;
+	char name[24];
+
+	for (unsigned p = 0; p < probes; p++) {
+		uint64_t at = run_random(r, 2 * WORDS) * 8, word = run_get_le(r->region[0] + at, 8),
+			 bit = 1ull << run_random(r, 64), rest = ~bit;
+
+		if (run_random(r, 4) && word)
+			rest = ~(word & -word);
+		snprintf(name, sizeof(name), "probe[%u].at", p);
+		run_arg(r, name, at);
+		snprintf(name, sizeof(name), "probe[%u].rest", p);
+		run_arg(r, name, rest);
+		all &= word | rest;
+	}
+	run_put_le(slot, 8, all);
+}
+
+enum { LOG = 1024, LOG_PIECE = 64 };
+
+static void range_setup(struct run *r)
+{
+	uint64_t first = run_random(r, LOG - LOG_PIECE + 1);
+
+	run_fill(r, r->region[0], LOG);
+	run_put_be(r->region[1], 5, first);
+	run_put_be(r->region[1] + 5, 5, first + run_random(r, LOG - LOG_PIECE + 1 - first));
+}
+
+static void range_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t first = run_get_be(r->region[1], 5), last = run_get_be(r->region[1] + 5, 5),
+		       from = run_random(r, 2) ? run_random(r, LOG) : run_number_near(r, first, 5),
+		       at = from < first  ? first
+			    : from > last ? last
+					  : from;
+
+	run_arg(r, "from", from);
+	run_put_be(slot, 5, at);
+	memcpy(slot + 64, r->region[0] + at, LOG_PIECE);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 const struct run_offload library[] = {
@@ -702,6 +804,31 @@ const struct run_offload library[] = {
 		.region_bytes = {64},
 		.setup = words_setup,
 		.request = add_request},
+#define CALCULATES(n, d, s, r, ...)                                                                          \
+	{.name = n, .file = n ".rdn", .depth = d, .region_bytes = {__VA_ARGS__}, .setup = s, .request = r},  \
+	{                                                                                                    \
+		.name = n ", no CALC", .file = n ".rdn", .no_calc = true, .depth = d,                        \
+		.region_bytes = {__VA_ARGS__}, .setup = s, .request = r                                      \
+	}
+	CALCULATES("newest-wins", 1, numbers_setup, newest_request, 128),
+	CALCULATES("token-bucket", 1, numbers_setup, bucket_request, 128),
+	CALCULATES("bitmap-allocate", 1, numbers_setup, bitmap_request, 128),
+	CALCULATES("bloom", 2, numbers_setup, bloom_request, 128),
+	{.name = "range-get",
+		.file = "range-get.rdn",
+		.settings = {{"piece", LOG_PIECE}},
+		.depth = 2,
+		.region_bytes = {LOG, 16},
+		.setup = range_setup,
+		.request = range_request},
+	{.name = "range-get, no CALC",
+		.file = "range-get.rdn",
+		.settings = {{"piece", LOG_PIECE}},
+		.no_calc = true,
+		.depth = 2,
+		.region_bytes = {LOG, 16},
+		.setup = range_setup,
+		.request = range_request},
 };
 
 const unsigned nlibrary = sizeof(library) / sizeof(library[0]);

@@ -155,6 +155,48 @@ assert len(replies) == 32 and sold == list(range(20)), (len(replies), sold)' "$w
 [[ $(od -An -tu8 -j16 -N8 "$memory/words" | tr -d ' ') -eq 20 ]] || fail "the counter is wrong"
 ok "20 tickets to four clients, each number once"
 
+# Bits of a word and tokens of a bucket: four clients get each once, by programs that calculate
+if able "programs that calculate" has.masked_atomics; then
+	configure '{ name = "bitmap"; program = "bitmap-allocate"; region = "words"; }, { name = "bucket"; program = "token-bucket"; region = "words"; }'
+	ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
+	python3 -c '
+import struct, sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(32)
+    f.write(struct.pack("<Q8xQQ", 5, 0, 20))' "$memory/words"
+	take() # NUMBER
+	{
+		local i
+
+		for ((i = 0; i < 6; i++)); do
+			"$SOFTCX" run "$REDDN" call --timeout 100000 --json --port "$port" "$address" bitmap 32 >>"$work/bits.$1" 2>&1
+			"$SOFTCX" run "$REDDN" call --timeout 100000 --json --port "$port" "$address" bucket 48 3 >>"$work/tokens.$1" 2>&1
+		done
+	}
+	for i in 1 2 3 4; do
+		take "$i" &
+		takers[i]=$!
+	done
+	for i in 1 2 3 4; do
+		wait "${takers[i]}" || fail "taker $i" "$work/bits.$i" "$work/tokens.$i" "$work/reddnd.log"
+	done
+	python3 -c '
+import json, struct, sys
+def replies(name):
+    all = [struct.unpack("<QQQ", bytes.fromhex(json.loads(l)["reply"])[:24]) for i in "1234" for l in open(f"{sys.argv[1]}/{name}.{i}")]
+    assert len(all) == 24, all
+    return all
+with open(sys.argv[2], "r+b") as f:
+    word, taken = struct.unpack("<32xQ8xQ", f.read(56))
+    f.seek(32)
+    f.write(bytes(32))
+bits = [bit for bit, now, found in replies("bits") if now == found]
+assert len(set(bits)) == len(bits) and sum(bits) == word - 5 and word & word + 1 == 0, (bits, word)
+tokens = [token for now, found, next in replies("tokens") if now == found for token in range(now, next)]
+assert sorted(tokens) == list(range(taken)) and taken <= 20, (tokens, taken)' "$work" "$memory/words" || fail "bits and tokens" "$work"/bits.? "$work"/tokens.?
+	ok "bits of a word and tokens of a bucket to four clients, each once"
+fi
+
 # Unused RECVs are flushed at the end of a client and do not count as requests
 cat >"$work/programs/count.rdn" <<'END'
 program count
