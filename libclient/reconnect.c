@@ -216,7 +216,9 @@ static void lost(struct reddn *c)
 	/* It is on its way to another host */
 	if (c->go_back && c->connector.state != REDDN_CONNECT_IDLE)
 		reddn_connector_abandon(&c->connector);
-	if (!answered || c->lost_at - c->up_since < REDDN_STEADY_MS) {
+	/* A table may be replaced as often as its writer likes: a server that then has the next one is all
+	 * right */
+	if (!answered || (c->loss != -ESTALE && c->lost_at - c->up_since < REDDN_STEADY_MS)) {
 		pause_doubled(c, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
 		return;
 	}

@@ -10,6 +10,7 @@
 #include "reddnd/server/report.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -33,7 +34,9 @@ struct connect {
 	struct session_client client;
 	struct admit_result admitted;
 	uint8_t gid[16];
-	bool known; /* its address answered before */
+	bool known;                /* its address answered before */
+	bool held;                 /* until a table that was replaced is opened again */
+	struct reddn_wire_req req; /* of one that is held */
 	sd_event_source *timer;
 	bool resolved;
 	bool busy;            /* a worker has the job */
@@ -42,7 +45,7 @@ struct connect {
 	TAILQ_ENTRY(connect) link;
 };
 
-static void connect_wait(
+static struct connect *connect_wait(
 	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted);
 static void connect_resolve(struct connect *v);
 static void connect_register(struct connect *v);
@@ -287,10 +290,16 @@ static void on_request(void *arg, struct rnic_conn *conn, const void *data, size
 	if (question_parse(data, size, &question)) {
 		question_answer(d, &client, &question);
 	} else if (admit(d, &client, data, size, &admitted, &rej)) {
+		struct connect *v = connect_wait(d, &client, &admitted);
+
 		/* Not the one of an older session that gets another connection */
-		if (admitted.offload->generation == d->generation && offload_is_retired(admitted.offload))
-			d->retired(d->arg);
-		connect_wait(d, &client, &admitted);
+		if (v && admitted.offload->generation == d->generation &&
+			offload_is_retired(admitted.offload) && d->retired(d->arg)) {
+			v->held = true;
+			memcpy(&v->req, data, sizeof(v->req));
+		} else if (v) {
+			connect_resolve(v);
+		}
 		return;
 	} else if (is_told_size(d, &client, &admitted, &rej)) {
 		log_debug("client %s: %s", client.peer, rej.text);
@@ -350,8 +359,9 @@ static int on_late(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	request_refuse(&rej, REDDN_REJ_RESOURCES, 0,
-		v->resolved ? "the server registers regions for longer than %" PRIu64 " ms"
-			    : "the address of the client was not resolved within %" PRIu64 " ms",
+		v->held       ? "the table was replaced, and is not opened again within %" PRIu64 " ms"
+		: v->resolved ? "the server registers regions for longer than %" PRIu64 " ms"
+			      : "the address of the client was not resolved within %" PRIu64 " ms",
 		v->d->connects.timeout_us / MS);
 	connect_refuse(v, &rej);
 	return 0;
@@ -392,19 +402,19 @@ static struct connect *connect_new(
 	return v;
 }
 
-static void connect_wait(
+/* NULL: there are too many, and it was refused */
+static struct connect *connect_wait(
 	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted)
 {
 	struct connect *v = connect_new(d, client, admitted);
 	struct reddn_wire_rej rej;
 
-	if (v) {
-		connect_resolve(v);
-		return;
-	}
+	if (v)
+		return v;
 	too_many(admitted, &rej);
 	client_refuse_admitted(d, client, admitted, &rej);
 	rnic_conn_free(client->conn);
+	return NULL;
 }
 
 /* The worker calls @run, and then the event loop @done */
@@ -476,7 +486,8 @@ static void wake_others(const struct connect *v)
 
 	for (o = TAILQ_FIRST(&v->d->connects.all); o; o = next) {
 		next = TAILQ_NEXT(o, link);
-		if (o != v && !o->busy && !o->answered && memcmp(o->gid, v->gid, sizeof(v->gid)) == 0)
+		if (o != v && !o->busy && !o->held && !o->answered &&
+			memcmp(o->gid, v->gid, sizeof(v->gid)) == 0)
 			connect_resolve(o);
 	}
 }
@@ -691,6 +702,32 @@ int connects_init(struct connects *c, sd_event *event, struct worker *registrar)
 	c->event = event;
 	c->registrar = registrar;
 	return worker_new(&c->resolver, event, "reddnd-resolve", &resolver_limits);
+}
+
+/* As if it came now. What it was charged is given back */
+static void connect_judge_again(struct connect *v)
+{
+	struct rnic_conn *conn = steal_ptr(&v->client.conn);
+	const struct reddn_wire_req req = v->req;
+	struct dispatch *d = v->d;
+
+	tenant_refund(v->admitted.tenant, &v->admitted.charge);
+	connect_forget(v);
+	on_request(d, conn, &req, sizeof(req));
+}
+
+void connects_go_on(struct dispatch *d)
+{
+	struct connect *v, *next, *last = TAILQ_LAST(&d->connects.all, connect_list);
+	bool more = last;
+
+	/* Those behind the last one have begun to wait meanwhile */
+	for (v = TAILQ_FIRST(&d->connects.all); v && more; v = next) {
+		next = TAILQ_NEXT(v, link);
+		more = v != last;
+		if (v->held && !v->answered)
+			connect_judge_again(v);
+	}
 }
 
 void connects_end(struct connects *c)

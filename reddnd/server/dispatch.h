@@ -51,7 +51,7 @@ struct dispatch {
 	struct budgets budgets;
 	struct cpu_threads *threads;
 	int (*lost)(void *arg);
-	void (*retired)(void *arg);
+	bool (*retired)(void *arg);
 	void *arg;
 };
 
@@ -64,8 +64,10 @@ struct dispatch_parts {
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct shared *shared;
-	int (*lost)(void *arg);     /* the device is lost; a negative value ends the event loop */
-	void (*retired)(void *arg); /* a client wants a table that was replaced */
+	int (*lost)(void *arg); /* the device is lost; a negative value ends the event loop */
+	/* A client wants a table that was replaced. True: it is being opened again, and connects_go_on()
+	 * follows */
+	bool (*retired)(void *arg);
 	void *arg;
 };
 

@@ -85,6 +85,7 @@ static void finish(struct renewal *rn)
 		rn->ops->retried(rn->arg, next);
 	free(steal_ptr(&rn->errors));
 	rn->size = 0;
+	rn->ops->over(rn->arg);
 	if (rn->nwaiting && !rn->job.canceled)
 		begin_next(rn);
 }

@@ -33,6 +33,8 @@ struct renewal_ops {
 	/** The end of a renewal_retry() without an error: @next, which is taken, is of the catalog in force.
 	 */
 	void (*retried)(void *arg, struct generation *next);
+	/** A renewal is over, after one of the above or a retry that failed. */
+	void (*over)(void *arg);
 };
 
 /** Borrowed, for as long as the worker exists. */

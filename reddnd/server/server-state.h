@@ -24,15 +24,15 @@ struct server {
 	struct handovers *handovers;
 	struct stored stored_before; /* by the daemons before this one */
 	struct renewal renewal;
-	sd_event_source *watch;
+	sd_event_source *watch, *retry;
 	struct inspection *inspection; /* of the files of regions */
 	bool replaces;                 /* all files are looked at for dispatch_end_replaced(), */
 	bool again;                    /* once those are that were looked at before */
-	uint64_t retried_us;           /* when a client was the reason */
-	bool retried_in_vain; /* since the watch looked: files that could not be served, or were replaced */
-	bool kept;            /* the catalog that it began with is the one that was last in force */
-	char *refused;        /* why the catalog in force is not the one of the file; NULL: it is */
-	uint64_t reload;      /* that is in force and not acknowledged; 0: none */
+	uint64_t retry_us,
+		retry_pause_us; /* a client may be the reason for the next one from then on; and after it */
+	bool kept;              /* the catalog that it began with is the one that was last in force */
+	char *refused;          /* why the catalog in force is not the one of the file; NULL: it is */
+	uint64_t reload;        /* that is in force and not acknowledged; 0: none */
 	bool ending;
 	const struct server_ops *ops;
 	void *arg;

@@ -64,8 +64,9 @@ static bool reload_loses_offloads(const struct catalog *now, const struct catalo
 
 /* Regions are looked at so often, and those that cannot be served are tried again. Nobody waits for this */
 enum { WATCH_US = 5000000, WATCH_ACCURACY_US = 500000 };
-/* Tables that clients find replaced are opened again no more often than that */
-enum { RETRY_US = 100000 };
+/* Tables that clients find replaced are opened again no more often than that, and each time in vain half as
+ * often as before */
+enum { RETRY_US = 100000, RETRY_ACCURACY_US = 1000 };
 
 /* A tenant's regions are registered one after the other, so that none is registered twice */
 static const struct worker_limits worker_limits = {.threads = 4, .running = 1, .pending = CONNECTS_MAX};
@@ -123,18 +124,37 @@ static int on_lost(void *arg)
 	return left ? 0 : -ENODEV;
 }
 
-/* The client that waits for this would get another session only to learn that its table is old as well */
-static void on_retired(void *arg)
+static void retry(struct server *sv)
+{
+	sv->retry_us = clock_us() + sv->retry_pause_us;
+	renewal_retry(&sv->renewal);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct server *sv = arg;
 
-	uint64_t now = clock_us();
+	(void)source;
+	(void)usec;
+	if (!sv->renewal.busy && generation_retired(sv->generation))
+		retry(sv);
+	return 0;
+}
 
-	/* Who replaces a table all the time, or only marks it, shall not keep the worker busy */
-	if (sv->retried_in_vain || now - sv->retried_us < RETRY_US)
-		return;
-	sv->retried_us = now;
-	renewal_retry(&sv->renewal);
+/* A table may be replaced again soon: its clients wait. Of one that was only marked, or is replaced all the
+ * time, they get the session that there is */
+static bool on_retired(void *arg)
+{
+	struct server *sv = arg;
+	bool soon = clock_us() < sv->retry_us;
+
+	if (sv->renewal.busy)
+		return true;
+	if (!soon)
+		retry(sv);
+	else if (sv->retry_pause_us == RETRY_US && sd_event_source_set_time(sv->retry, sv->retry_us) >= 0)
+		return sd_event_source_set_enabled(sv->retry, SD_EVENT_ONESHOT) >= 0;
+	return sv->renewal.busy;
 }
 
 static int begin_dispatch(struct server *sv, struct device *device)
@@ -436,9 +456,10 @@ static void on_retried(void *arg, struct generation *next)
 	/* What one owner has made of his table keeps those of others from nobody */
 	if (sv->ending || (left >= disabled && still >= retired)) {
 		generation_unref(next);
-		sv->retried_in_vain = true;
+		sv->retry_pause_us = sv->retry_pause_us < WATCH_US / 2 ? 2 * sv->retry_pause_us : WATCH_US;
 		return;
 	}
+	sv->retry_pause_us = RETRY_US;
 	replace(sv, next);
 	if (left < disabled)
 		log_notice("%u of the offloads that were disabled can be served again, %u cannot",
@@ -447,11 +468,20 @@ static void on_retried(void *arg, struct generation *next)
 		log_notice("%u tables were replaced: new sessions get the new ones", retired - still);
 }
 
+static void on_renewal_over(void *arg)
+{
+	struct server *sv = arg;
+
+	DEVICES_EACH (device, &sv->devices)
+		connects_go_on(&device->dispatch);
+}
+
 static const struct renewal_ops renewal_ops = {.now = generation_now,
 	.check = check_next,
 	.reloaded = on_reloaded,
 	.taken = on_taken,
-	.retried = on_retried};
+	.retried = on_retried,
+	.over = on_renewal_over};
 
 static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 {
@@ -460,7 +490,6 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)usec;
 	inspect(sv);
-	sv->retried_in_vain = false;
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
 		generation_bad_regions(sv->generation) > 0 || generation_succeeded(sv->generation) > 0)
 		renewal_retry(&sv->renewal);
@@ -475,6 +504,12 @@ static int watch_regions(struct server *sv, const char *config)
 	int r = sd_event_add_time_relative(
 		sv->event, &sv->watch, CLOCK_MONOTONIC, WATCH_US, WATCH_ACCURACY_US, on_watch, sv);
 
+	if (r >= 0)
+		r = sd_event_add_time(
+			sv->event, &sv->retry, CLOCK_MONOTONIC, 0, RETRY_ACCURACY_US, on_retry, sv);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(sv->retry, SD_EVENT_OFF);
+	sv->retry_pause_us = RETRY_US;
 	renewal_init(&sv->renewal, &parts, &renewal_ops, sv);
 	if (r >= 0)
 		r = inspection_new(&sv->inspection, sv->event, &inspection_ops, sv);
@@ -541,6 +576,7 @@ void server_free(struct server *sv)
 {
 	sv->ending = true;
 	sd_event_source_disable_unref(sv->watch);
+	sd_event_source_disable_unref(sv->retry);
 	DEVICES_EACH (device, &sv->devices)
 		connects_end(&device->dispatch.connects);
 	if (sv->worker)

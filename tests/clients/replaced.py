@@ -50,12 +50,13 @@ def ask(c, way, value):
     return got if got != [None if key == "nobody" else value for key in asked] else None
 
 
-def all_renewed(made, value):
-    """Each has the value that is there now, without an error."""
+def all_renewed(made, value, once=False):
+    """Each has the value that is there now, without an error; and at once, if the daemon knew that it had to open it."""
     for (offload, way), c in made.items():
         for _ in range(2):
             assert ask(c, way, value) is None, (offload, way, ask(c, way, value))
         assert c.get("alice") == value and c.reconnects >= 1, (offload, way, c.reconnects)
+        assert not once or c.reconnects == 1, (offload, way, c.reconnects)
         c.close()
 
 
@@ -110,6 +111,13 @@ make(TABLE, "fourth")
 reload()
 all_renewed(made, b"fourth")
 print("removed, and another one made")
+
+# Who comes before the daemon has opened the next one waits for it: a session with the old one would end again
+for old, new in (b"fourth", "fifth"), (b"fifth", "sixth"):
+    made = sessions(old)
+    make(TABLE, new, "--replace")
+    all_renewed(made, new.encode(), once=True)
+print("replaced, and nobody tells the daemon")
 
 
 def slots():
