@@ -11,7 +11,7 @@ import subprocess
 import threading
 
 import reddn
-from source import FOLLOW, Client, Error, Follower, Redis, check, memory, ok, until, work
+from source import FOLLOW, LIMIT, Client, Error, Follower, Redis, check, memory, ok, until, work
 
 
 class Writer(threading.Thread):
@@ -314,6 +314,44 @@ def replica(master):
     ok("a replica, that is emptied, and becomes a master")
 
 
+def doubts(source):
+    """Another database is emptied all the time: there are times without a load, in which new keys come in."""
+    c, over = source.client(), threading.Event()
+    c.many([("SET", f"k{i}", i) for i in range(3000)])
+
+    def empty():
+        other = source.client(3)
+        while not over.is_set():
+            other("FLUSHDB")
+
+    with Follower(source.url()) as f:
+        t = threading.Thread(target=empty)
+        t.start()
+        f.reaches("following", f.last["loads"] + 2)
+        check(not f.last["complete"], f"{f.last}")
+        over.set()
+        t.join()
+        until(lambda: f.last["complete"], lambda: f"{f.last}")
+        f.equals(source)
+    c("FLUSHALL")
+    ok("a database that is emptied all the time")
+
+
+def removed(source):
+    """The name of the table leads to nothing, or to a table of somebody else."""
+    source.client()("SET", "k", "v")
+    for rename in (False, True):
+        f = Follower(source.url())
+        if rename:
+            reddn.Table.create(f.path + ".other", grow=True).close()
+            os.rename(f.path + ".other", f.path)
+        else:
+            os.unlink(f.path)
+        check(f.process.wait(LIMIT) == 2, "it goes on with a table that nobody finds")
+    source.client()("FLUSHALL")
+    ok("the table removed, and renamed over")
+
+
 def notifies(source):
     """The service manager"""
     source.client()("SET", "k", "v")
@@ -341,11 +379,21 @@ def command_line(source):
         ("a source is redis://", ["http://x", "t"]), ("is no number of a database", ["redis://h/x", "t"]), ("USER:PASSWORD", ["redis://u@h", "t"]),
         ("USER:PASSWORD", ["redis://u:%4@h", "t"]), ("is not HOST", ["redis://h:0", "t"]), ("absolute path", ["unix://t", "t"]),
         ("only .db=N", ["unix:///t?x=1", "t"]), ("usage", ["redis://h"]), ("no value of -k", ["-k", "x", "redis://h", "t"]),
+        ("is there already", ["-p", "user:", "-p", "user", "redis://h", "t"]),
+    ):
+        done = subprocess.run([FOLLOW, *args], capture_output=True, text=True, timeout=60)
+        check(done.returncode == os.EX_USAGE and re.search(words, done.stderr), f"{args}: {done.returncode} {done.stderr}")
+    for words, args in (
         ("not a regular file", ["redis://h", "/dev/null"]), ("refused|No such", ["--once", f"unix://{work}/none", f"{memory}/t"]),
         ("No such", ["redis://h", f"{memory}/none/t"]), ("WRONGPASS|no password", ["--once", source.url(user="x:y@"), f"{memory}/t"]),
     ):
         done = subprocess.run([FOLLOW, *args], capture_output=True, text=True, timeout=60)
         check(done.returncode == 2 and re.search(words, done.stderr), f"{args}: {done.returncode} {done.stderr}")
+    # a server without AUTH repeats what it was asked
+    deaf = Redis("--rename-command", "AUTH", "")
+    done = subprocess.run([FOLLOW, "--once", deaf.url(user=":topsecret@"), f"{memory}/t"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 2 and "unknown command" in done.stderr and "topsecret" not in done.stderr, f"{done}")
+    deaf.kill()
     c = source.client()
     c("CONFIG", "SET", "requirepass", "secret")
     os.environ["REDISCLI_AUTH"] = "secret"
@@ -366,7 +414,7 @@ def main():
     with Follower(source.url()) as follower:
         for case in (commands, databases, all_gone, expiry, eviction):
             case(source, follower)
-    for case in (limits, prefixes, rights, connections, restart, replica, notifies, command_line):
+    for case in (limits, prefixes, rights, connections, restart, replica, notifies, doubts, removed, command_line):
         case(source)
 
 

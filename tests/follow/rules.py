@@ -160,5 +160,25 @@ def info():
     case(8, "SWAPDB", followers, lambda t: b"k" in t and b"other" not in t)
 
 
-for rule in (track_first, ask_again, errors_say_nothing, no_old_value, all_in_doubt, expiry, ping, info):
+def one_server():
+    """The data are those of the second, which sends its messages to a client of its own that has the same number."""
+    second = Redis()
+    others = [second.client() for _ in range(200)]
+    second.client()("SET", "k", "old")
+    without = Follower(source.url(path=Proxy(source, second).path), program=WITHOUT, env={"REDDN_FOLLOW_WITHOUT": "9"})
+    good = Follower(source.url(path=Proxy(source, second).path), wait=False)
+    until(lambda: "several servers" in (good.last.get("why") or ""), lambda: f"{good.last}")
+    second.client()("SET", "k", "new")
+    until(lambda: without.last["complete"], "it is not complete")
+    time.sleep(0.5)
+    check(without.has(b"k", b"old"), "rule 9: a follower without it is right")
+    for f in (good, without):
+        check(f.end() == 0, "it does not end well")
+    for c in others:
+        c.socket.close()
+    second.kill()
+    ok("rule 9: a name of several servers")
+
+
+for rule in (track_first, ask_again, errors_say_nothing, no_old_value, all_in_doubt, expiry, ping, info, one_server):
     rule()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The distribution's redis-server, followers of it, and what is between them. What is started ends with the test."""
 import atexit
+import itertools
 import json
 import os
 import shutil
@@ -247,9 +248,10 @@ class Proxy:
         def invalidates(self):
             return b"SUBSCRIBE" in self.asked
 
-    def __init__(self, source):
+    def __init__(self, *sources):
         Proxy.count += 1
-        self.path, self.source, self.connections = f"{source.path}/proxy{Proxy.count}", source, []
+        self.path, self.connections = f"{sources[0].path}/proxy{Proxy.count}", []
+        self.sources = itertools.cycle(sources)  # one connection to each, in turn
         self.on_answer = lambda connection, data: None
         self.passed = b""  # messages of invalidation
         self.listener = socket.socket(socket.AF_UNIX)
@@ -261,7 +263,7 @@ class Proxy:
         while True:
             near, far = self.listener.accept()[0], socket.socket(socket.AF_UNIX)
             try:
-                far.connect(self.source.path + "/socket")
+                far.connect(next(self.sources).path + "/socket")
             except OSError:
                 near.close()
                 continue

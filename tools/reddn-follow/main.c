@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 
 static const char usage_text[] =
@@ -169,8 +170,6 @@ static int follow(const struct arguments *a, struct redis *r)
 	signal(SIGPIPE, SIG_IGN);
 	while (!stopped) {
 		pause = redis_prepare(r, fds);
-		if (mirror_tend(r->mirror))
-			pause = 0;
 		if (ppoll(fds, COUNT(fds), &(struct timespec){pause / 1000, pause % 1000 * 1000000L},
 			    &before) < 0)
 			continue;
@@ -178,11 +177,12 @@ static int follow(const struct arguments *a, struct redis *r)
 		report(&reported, r);
 		if (r->mirror->error)
 			return TOOL_FAIL(FAILED, "%s: %s", a->table,
-				r->mirror->error == -ESTALE ? "another table has taken its name"
-							    : strerror(-r->mirror->error));
+				r->mirror->error == -ESTALE
+					? "it was removed, or another table has taken its name"
+					: strerror(-r->mirror->error));
 		if (a->once && r->state == REDIS_APART)
 			return TOOL_FAIL(FAILED, "%s: %s", url_name(&a->url), r->why);
-		if (a->once && r->state == REDIS_FOLLOWING)
+		if (a->once && r->state == REDIS_FOLLOWING && !r->again)
 			break;
 	}
 	sd_notify(0, "STOPPING=1");
@@ -213,6 +213,11 @@ static bool add_prefix(struct redis_prefixes *p, const char *text)
 {
 	if (p->n == COUNT(p->text) || !*text)
 		return false;
+	/* Redis refuses prefixes of which one begins with another */
+	for (unsigned i = 0; i < p->n; i++)
+		if (strncmp(p->text[i], text, strlen(text)) == 0 ||
+			strncmp(p->text[i], text, strlen(p->text[i])) == 0)
+			return false;
 	p->text[p->n++] = text;
 	return true;
 }
@@ -272,19 +277,22 @@ int main(int argc, char **argv)
 		if (c == OPTION_VERSION)
 			return puts("reddn-follow " REDDN_VERSION), 0;
 		if (c == '?')
-			return fputs("try reddn-follow --help\n", stderr), FAILED;
+			return fputs("try reddn-follow --help\n", stderr), EX_USAGE;
 		if (!set_option(&a, c))
 			return TOOL_FAIL(
-				FAILED, "\"%s\" is no value of -%c, or it is there too often", optarg, c);
+				EX_USAGE, "\"%s\" is no value of -%c, or is there already", optarg, c);
 	}
 	if (a.acl)
 		return redis_print_acl(&a.prefixes), 0;
 	if (argc - optind != 2)
-		return fputs("usage: reddn-follow [OPTIONS] SOURCE TABLE\n", stderr), FAILED;
+		return fputs("usage: reddn-follow [OPTIONS] SOURCE TABLE\n", stderr), EX_USAGE;
 	if (url_parse(&a.url, argv[optind], err, sizeof(err)) < 0)
-		return TOOL_FAIL(FAILED, "%s", err);
-	if (!*a.url.password && password)
-		snprintf(a.url.password, sizeof(a.url.password), "%s", password);
+		return TOOL_FAIL(EX_USAGE, "%s", err);
+	if (!*a.url.password && password &&
+		snprintf(a.url.password, sizeof(a.url.password), "%s", password) >=
+			(int)sizeof(a.url.password))
+		return TOOL_FAIL(
+			EX_USAGE, "REDISCLI_AUTH has more than %zu bytes", sizeof(a.url.password) - 1);
 	a.table = argv[optind + 1];
 	return run(&a);
 }

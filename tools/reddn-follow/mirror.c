@@ -4,14 +4,18 @@
 #include "tools/reddn-follow/rules.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROW_STEP = 1024 }; /* buckets: less than a millisecond */
+enum {
+	GROW_STEP = 1024, /* buckets: less than a millisecond */
+	LOOK_MS = 1000,
+};
 
 int mirror_open(
 	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
-	*m = (struct mirror){0};
+	*m = (struct mirror){.path = path};
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return reddn_table_create(&m->table, path, opt, err, errlen);
 	return reddn_table_open(&m->table, path, REDDN_TABLE_WRITE, err, errlen);
@@ -102,13 +106,28 @@ bool mirror_walk_next(struct mirror *m, const char **key, size_t *len)
 	return true;
 }
 
-bool mirror_tend(struct mirror *m)
+/* A table that has grown is another file. One that was removed, or renamed, is not marked. */
+static void mirror_look(struct mirror *m, uint64_t now)
+{
+	uint64_t epoch = mirror_epoch(m);
+	struct stat st;
+
+	if (epoch == 0 || stat(m->path, &st) < 0 || (epoch == m->epoch && st.st_ino != m->inode)) {
+		mirror_fail(m, -ESTALE);
+		return;
+	}
+	m->epoch = epoch;
+	m->inode = st.st_ino;
+	m->look_at = now + LOOK_MS;
+}
+
+bool mirror_tend(struct mirror *m, uint64_t now)
 {
 	int r = reddn_table_grow_step(m->table, GROW_STEP, NULL, 0);
 
-	if (r == -EBADMSG)
+	if (r == -EBADMSG || r == -ESTALE)
 		mirror_fail(m, r);
-	if (mirror_epoch(m) == 0)
-		mirror_fail(m, -ESTALE);
+	if (now >= m->look_at || mirror_epoch(m) != m->epoch)
+		mirror_look(m, now);
 	return r == 0;
 }

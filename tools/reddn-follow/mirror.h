@@ -12,17 +12,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct mirror {
 	struct reddn_table *table;
 	uint64_t puts, deletes;
 	uint64_t walk, walk_epoch;
-	int error; /* -errno: -ESTALE, another table has replaced it; -EBADMSG, it is damaged */
+	const char *path; /* the caller's */
+	uint64_t epoch, look_at;
+	ino_t inode;
+	int error; /* -errno: -ESTALE, it is not what its name leads to any more; -EBADMSG, it is damaged */
 };
 
 enum mirror_put { MIRROR_PUT, MIRROR_NO_ROOM, MIRROR_UNFIT };
 
-/** Opens the table, or makes one by @opt. 0, or -errno and the reason in @err. */
+/** Opens the table, or makes one by @opt. @path stays the caller's. 0, or -errno and the reason in @err. */
 int mirror_open(
 	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen);
 void mirror_close(struct mirror *m);
@@ -41,7 +45,9 @@ void mirror_walk(struct mirror *m);
 /** The next key; false: that were all. It is valid until the next call for the mirror. */
 bool mirror_walk_next(struct mirror *m, const char **key, size_t *len);
 
-/** Goes on with growth, and sees whether the table was replaced. True: call it again soon. */
-bool mirror_tend(struct mirror *m);
+/** Goes on with growth, and sees whether the table was replaced or removed. @now: ms. True: call it again
+ * soon.
+ */
+bool mirror_tend(struct mirror *m, uint64_t now);
 
 #endif

@@ -23,7 +23,8 @@ enum {
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 2000,
 	FULL_MS = 10000,  /* until a key is tried again for which there was no room, */
-	FULL_PER_MS = 10, /* and that much longer for each of them */
+	FULL_PER_MS = 10, /* and that much longer for each of them, */
+	FULL_MOST_MS = 600000,
 };
 
 static const char channel[] = "__redis__:invalidate";
@@ -43,10 +44,12 @@ const char *redis_state_name(enum redis_state state)
 
 bool redis_complete(const struct redis *r)
 {
-	return r->state == REDIS_FOLLOWING && !r->keys.nabsent;
+	return r->state == REDIS_FOLLOWING && !r->again && !r->keys.nabsent;
 }
 
 /* ---- connections ------------------------------------------------------------------------------ */
+
+static const char args_of[] = ", with args";
 
 /* Both connections go: without one the other is of no use. Keys that were asked for, or were to be, are asked
  * for again by the load that follows. */
@@ -54,7 +57,9 @@ static void redis_lose(struct redis *r, const char *why)
 {
 	if (r->state == REDIS_APART)
 		return;
-	snprintf(r->why, sizeof(r->why), "%s", why);
+	/* "ERR unknown command 'AUTH', with args beginning with: " and the password */
+	snprintf(r->why, sizeof(r->why), "%.*s",
+		(int)(strstr(why, args_of) ? strstr(why, args_of) - why : sizeof(r->why)), why);
 	text_clean(r->why);
 	if (r->data.context)
 		redisFree(r->data.context);
@@ -117,6 +122,8 @@ static void redis_attach(struct redis *r)
 	if (r->state != REDIS_ATTACHING)
 		return;
 	link_authenticate(r, &r->inval);
+	*r->inval_run_id = '\0';
+	LINK_SEND(r, &r->inval, "INFO", "server");
 	LINK_SEND(r, &r->inval, "CLIENT", "ID");
 	LINK_SEND(r, &r->inval, "SUBSCRIBE", channel);
 	r->ping_at = r->info_at = UINT64_MAX;
@@ -204,19 +211,20 @@ static void link_answered(struct redis *r, struct redis_link *l)
 static void redis_load(struct redis *r)
 {
 	redis_set_state(r, REDIS_VERIFYING);
-	r->facts = r->seen;
+	r->facts = r->last;
 	r->again = false;
+	r->load_from = r->now;
 	mirror_walk(r->mirror);
 	keys_mark_absent(&r->keys);
 }
 
-/* Whatever there was: all may be different. Nothing is removed before the source has been asked. */
+/* Whatever there was: all may be different. Nothing is removed before the source has been asked. New keys are
+ * not put during a load, so a source that often empties one of its databases is followed half of the time. */
 static void redis_doubt(struct redis *r)
 {
-	if (r->state == REDIS_FOLLOWING)
+	r->again = true;
+	if (r->state == REDIS_FOLLOWING && r->now >= r->load_at)
 		redis_load(r);
-	else
-		r->again = true;
 }
 
 static bool redis_wants(const struct redis *r, const char *key, size_t len)
@@ -303,8 +311,7 @@ static void redis_scanned(struct redis *r, const redisReply *reply)
 
 static void redis_finish_load(struct redis *r)
 {
-	if (r->again)
-		return redis_load(r);
+	r->load_at = r->now + (r->now - r->load_from);
 	redis_set_state(r, REDIS_FOLLOWING);
 	r->loads++;
 	r->pause = PAUSE_LEAST_MS;
@@ -315,6 +322,8 @@ static void redis_finish_load(struct redis *r)
 
 static void redis_advance(struct redis *r)
 {
+	if (r->state == REDIS_FOLLOWING && r->again && r->now >= r->load_at)
+		redis_load(r);
 	if (r->state == REDIS_VERIFYING)
 		redis_verify(r);
 	if (r->state != REDIS_SCANNING)
@@ -361,7 +370,8 @@ static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 	r->got = reply->type == REDIS_REPLY_STRING;
 	r->put = MIRROR_PUT;
 	if (r->got) {
-		r->mean += (reply->len / 8) - r->mean / 8;
+		/* Large ones come together: fewer at a time at once, and more again by and by */
+		r->mean = reply->len > r->mean ? reply->len : r->mean - (r->mean - reply->len) / 8;
 		/* A key that is new may not be put while there is a walk. SCANNING finds it. */
 		if (r->state == REDIS_VERIFYING && !mirror_has(r->mirror, k->bytes, k->len))
 			r->put = k->absent ? MIRROR_UNFIT : MIRROR_PUT;
@@ -378,14 +388,15 @@ static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 
 static void redis_got_ttl(struct redis *r, struct key *k, const redisReply *reply)
 {
-	uint64_t due = 0;
+	uint64_t due = 0, full = FULL_MS + FULL_PER_MS * r->keys.nabsent;
 
 	if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
 		return redis_lose(r, reply->str);
 	r->asked--;
 	if (r->put == MIRROR_NO_ROOM)
-		due = r->now + FULL_MS + FULL_PER_MS * r->keys.nabsent;
-	else if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && rule_kept(RULE_EXPIRY))
+		due = r->now + (full < FULL_MOST_MS ? full : FULL_MOST_MS);
+	else if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 &&
+		 rule_kept(RULE_EXPIRY))
 		due = r->now + (uint64_t)reply->integer + 1;
 	/* It has expired since. */
 	if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer == -2)
@@ -394,6 +405,8 @@ static void redis_got_ttl(struct redis *r, struct key *k, const redisReply *repl
 }
 
 /* ---- INFO -------------------------------------------------------------------------------------- */
+
+static const char run_id_name[] = "\nrun_id:";
 
 static void info_read(const char *text, const char *name, char *value, size_t size)
 {
@@ -409,7 +422,7 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 
 	if (reply->type != REDIS_REPLY_STRING)
 		return redis_lose(r, "the answer to INFO is no string");
-	info_read(reply->str, "\nrun_id:", r->seen.run_id, sizeof(r->seen.run_id));
+	info_read(reply->str, run_id_name, r->seen.run_id, sizeof(r->seen.run_id));
 	info_read(reply->str, "\nmaster_replid:", r->seen.replid, sizeof(r->seen.replid));
 	info_read(reply->str, "\nrole:", r->seen.role, sizeof(r->seen.role));
 	info_read(reply->str, "\ncmdstat_swapdb:calls=", r->seen.swaps, sizeof(r->seen.swaps));
@@ -417,7 +430,10 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 	if (!last)
 		return;
 	r->info_at = r->now + INFO_MS;
-	if (strcmp(r->seen.loading, "1") == 0)
+	r->last = r->seen;
+	if (strcmp(r->seen.run_id, r->inval_run_id) != 0 && rule_kept(RULE_ONE_SERVER))
+		redis_lose(r, "the name of the source leads to several servers: name one of them");
+	else if (strcmp(r->seen.loading, "1") == 0)
 		redis_lose(r, "the source loads its data");
 	else if (r->state == REDIS_ATTACHING)
 		redis_load(r);
@@ -456,7 +472,8 @@ static void redis_read_data(struct redis *r)
 		if (r->n)
 			redis_answer(r, reply);
 		else
-			redis_lose(r, "an answer to no question");
+			redis_lose(r,
+				reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer to no question");
 		freeReplyObject(reply);
 	}
 }
@@ -484,6 +501,8 @@ static void redis_message(struct redis *r, const redisReply *m)
 	link_answered(r, &r->inval);
 	if (m->type == REDIS_REPLY_ERROR)
 		redis_lose(r, m->str);
+	else if (m->type == REDIS_REPLY_STRING)
+		info_read(m->str, run_id_name, r->inval_run_id, sizeof(r->inval_run_id));
 	else if (m->type == REDIS_REPLY_INTEGER)
 		snprintf(r->inval_id, sizeof(r->inval_id), "%lld", m->integer);
 	else if (strcmp(kind, "subscribe") == 0)
@@ -534,6 +553,14 @@ static void link_watch(struct redis *r, struct redis_link *l)
 		redis_lose(r, "no answer for two seconds");
 }
 
+/* What this program took itself, to reserve the memory of a larger table or to look a name up, is not the
+ * source's silence. */
+static void link_excuse(struct redis_link *l, uint64_t ms)
+{
+	if (l->since)
+		l->since += ms;
+}
+
 static void redis_keep_time(struct redis *r)
 {
 	/* what would show that the source lives is not read */
@@ -576,6 +603,9 @@ void redis_turn(struct redis *r, const struct pollfd fds[2])
 		redis_ask(r);
 	link_write(r, &r->inval);
 	link_write(r, &r->data);
+	r->grows = mirror_tend(r->mirror, r->now);
+	link_excuse(&r->inval, clock_ms() - r->now);
+	link_excuse(&r->data, clock_ms() - r->now);
 }
 
 static int until(uint64_t at, uint64_t now, int most)
@@ -595,7 +625,8 @@ int redis_prepare(struct redis *r, struct pollfd fds[2])
 		fds[0].events &= ~POLLIN;
 	if (r->state == REDIS_APART)
 		return until(r->retry_at, now, PING_MS);
-	if ((r->state == REDIS_VERIFYING || r->state == REDIS_SCANNING) && !r->asked && !r->scanning)
+	if (r->grows ||
+		((r->state == REDIS_VERIFYING || r->state == REDIS_SCANNING) && !r->asked && !r->scanning))
 		return 0;
 	return keys_pause(&r->keys, now, until(r->ping_at, now, until(r->info_at, now, PING_MS)));
 }

@@ -54,7 +54,7 @@ struct redis {
 	struct keys keys;
 	enum redis_state state;
 	struct redis_link data, inval;
-	char inval_id[24];
+	char inval_id[24], inval_run_id[48];
 
 	struct redis_question {
 		enum { ASK_SETUP, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
@@ -66,11 +66,14 @@ struct redis {
 	bool got;       /* a value of the key whose PTTL comes next */
 	enum mirror_put put;
 
-	struct redis_facts facts, seen; /* at the last load; of the last INFO */
-	bool again;                     /* in doubt since this load has begun */
-	bool scanning;                  /* there is a SCAN to be answered */
-	char cursor[24];                /* empty: SCAN has ended */
-	uint64_t goal;                  /* keys that are to be answered until the table is equal */
+	struct redis_facts facts, seen,
+		last;                /* at the last load; of the INFO that comes; of the one before */
+	bool again;                  /* in doubt since the last load has begun */
+	uint64_t load_from, load_at; /* ms: when that was; the next one not before this */
+	bool grows;                  /* the table, as the source is read */
+	bool scanning;               /* there is a SCAN to be answered */
+	char cursor[24];             /* empty: SCAN has ended */
+	uint64_t goal;               /* keys that are to be answered until the table is equal */
 
 	uint64_t now, ping_at, info_at, retry_at, pause;
 	uint64_t loads, invalidated;

@@ -26,6 +26,8 @@ enum rule {
 	RULE_PING,
 	/* Redis reports nothing of SWAPDB. INFO counts it. */
 	RULE_INFO,
+	/* Both connections are with one server: a name may lead to several. */
+	RULE_ONE_SERVER,
 };
 
 #ifdef REDDN_FOLLOW_TEST

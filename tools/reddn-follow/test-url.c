@@ -20,6 +20,8 @@ static void test_right(void **state)
 		{"redis://:s%40%2f@h:1/7", "redis://h:1/7", "", "s@/"},
 		{"redis://u:@[::1]:2", "redis://[::1]:2/0", "u", ""},
 		{"redis://u:p:q@h", "redis://h:6379/0", "u", "p:q"},
+		{"redis://u:p/q@r@h", "redis://h:6379/0", "u", "p/q@r"},
+		{"unix://u:p/q@/s", "unix:///s?db=0", "u", "p/q"},
 		{"unix:///run/redis.sock", "unix:///run/redis.sock?db=0", "", ""},
 		{"unix://u:p@/run/a@b?db=3", "unix:///run/a@b?db=3", "u", "p"},
 	};

@@ -88,7 +88,8 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 		return snprintf(err, errlen, "a source is redis://HOST[:PORT][/DB] or unix://PATH[?db=DB]"),
 		       -EINVAL;
 	text += local ? 7 : 8;
-	at = memchr(text, '@', strcspn(text, "/"));
+	/* the last one: who writes a password is not to read it in an error */
+	at = local ? (*text == '/' ? NULL : strstr(text, "@/")) : strrchr(text, '@');
 	if (at) {
 		colon = memchr(text, ':', (size_t)(at - text));
 		if (!colon || !decode(url->user, sizeof(url->user), text, (size_t)(colon - text)) ||
