@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -309,6 +310,15 @@ static uint64_t part_off(uint64_t off, uint64_t size)
 	return round_up(off, size >= HUGE_PAGE ? HUGE_PAGE : REDDN_TABLE_PAGE);
 }
 
+/* False: fallocate(2) would take what there is, from everybody for a time, and fail. tmpfs without a limit
+ * has 0 blocks. */
+static bool has_room(int fd, uint64_t bytes)
+{
+	struct statvfs fs;
+
+	return fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0 || fs.f_bavail >= bytes / fs.f_frsize;
+}
+
 /* Reserve the space of the header and of the parts now: a lack of it would be a SIGBUS later. What lies
  * between them is never touched. */
 static int reserve(int fd, const struct reddn_table_header *h)
@@ -318,6 +328,8 @@ static int reserve(int fd, const struct reddn_table_header *h)
 	} parts[] = {{0, REDDN_TABLE_PAGE}, {h->buckets_off, h->buckets * sizeof(struct reddn_bucket)},
 		{h->heap_off, h->file_size - h->heap_off}};
 
+	if (!has_room(fd, parts[1].size + parts[2].size))
+		return -ENOSPC;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (fallocate(fd, 0, (off_t)parts[i].off, (off_t)parts[i].size) < 0 && errno != EOPNOTSUPP)
 			return -errno;
