@@ -117,7 +117,7 @@ for old, new in (b"fourth", "fifth"), (b"fifth", "sixth"):
     made = sessions(old)
     make(TABLE, new, "--replace")
     all_renewed(made, new.encode(), once=True)
-print("replaced, and nobody tells the daemon")
+print("replaced, without a reload")
 
 
 def slots():
