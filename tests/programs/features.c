@@ -703,7 +703,7 @@ static const char calc_text[] = "program p\n"
 				"min l, b -> l\n"
 				"xor l, high -> bits\n"
 				"and data @ 8 as le64, bits -> data @ 16 as be64\n"
-				"or y, data @ 24 as le16 -> low\n"
+				"sub y, data @ 24 as le16 -> low\n"
 				"add y, 65535 -> sum\n"
 				"and y, 56 -> at\n"
 				"max data @ 64 + at as be64, x -> data @ 64 + at as be64\n"
@@ -723,7 +723,7 @@ static void calc_request(struct run *r, uint8_t *slot)
 	run_put_le(slot, 8, low);
 	run_put_be(slot + 8, 8, high);
 	run_put_le(slot + 16, 8, low ^ high);
-	run_put_le(slot + 24, 4, y | run_get_le(m + 24, 2));
+	run_put_le(slot + 24, 4, (y - run_get_le(m + 24, 2)) & UINT32_MAX);
 	run_put_be(slot + 28, 2, y - 1);
 	run_put_be(m + 16, 8, run_get_le(m + 8, 8) & (low ^ high));
 	was = run_get_be(m + at, 8);

@@ -343,6 +343,8 @@ static bool one_setting(struct reader *r, unsigned line, const char *p)
 		return snprintf(c->device, sizeof(c->device), "%s", p) > 0;
 	if (takes(&p, "masks"))
 		return c->masks = true;
+	if (takes(&p, "calculates"))
+		return c->calculates = true;
 	if (takes(&p, "cheap"))
 		return true;
 	if (takes(&p, "unrolled"))

@@ -55,6 +55,7 @@ struct forms_case {
 	unsigned refused_line;       /* the line, 0: of the program as a whole */
 	char words[200];             /* and a part of the message */
 	bool masks, unrolled, quiet; /* needs masked atomics; cannot be recycled; only compiled */
+	bool calculates;             /* on a device with CALC or masked atomics */
 	char device[16];             /* "": all; else only this one */
 };
 

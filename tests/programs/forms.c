@@ -37,8 +37,9 @@ struct totals {
 	bool sparse;
 };
 
-static const struct run_offload devices[] = {{.name = "any device"}, {.name = "no-masks", .no_masks = true},
-	{.name = "direct", .direct = true}, {.name = "no-calc", .no_calc = true}};
+static const struct run_offload devices[] = {{.name = "any device"},
+	{.name = "no-masks", .no_masks = true, .no_calc = true}, {.name = "direct", .direct = true},
+	{.name = "no-calc", .no_calc = true}};
 
 static bool complain(struct totals *t, const struct forms_case *c, const char *device, const char *what)
 {
@@ -223,9 +224,11 @@ static void try(void *arg, const struct forms_case *c)
 		return;
 	}
 	for (unsigned d = 0; d < COUNT(devices); d++)
-		if (*c->device        ? !strcmp(c->device, devices[d].name)
-			: *c->refused ? d == 0
-				      : !t->sparse || t->nth % COUNT(devices) == d)
+		if (c->calculates && devices[d].no_masks)
+			continue;
+		else if (*c->device    ? !strcmp(c->device, devices[d].name)
+			 : *c->refused ? d == 0
+				       : !t->sparse || t->nth % COUNT(devices) == d)
 			on_device(t, c, &devices[d]);
 }
 

@@ -725,10 +725,11 @@ static void order(struct gen *g)
 static void move(struct gen *g)
 {
 	const struct name *to = need_var(g, chance(g, 50) ? "bl" : "lb", 1 + below(g, 8)), *from = NULL;
-	unsigned region = below(g, g->nregions);
+	unsigned region = below(g, g->nregions), bytes;
 
 	if (!to)
 		return;
+	bytes = to->type.order != 's' && chance(g, 20) ? 1 + below(g, to->type.bytes) : to->type.bytes;
 	switch (below(g, 5)) {
 	case 0:
 		put(g, "mov ");
@@ -736,10 +737,10 @@ static void move(struct gen *g)
 		put(g, " -> %s\n", to->word);
 		return;
 	case 1:
-		from = pick(g, g->arg, g->nargs, (char[]){to->type.order, 'u', 0}, to->type.bytes);
+		from = pick(g, g->arg, g->nargs, (char[]){to->type.order, 'u', 0}, bytes);
 		break;
 	case 2:
-		from = pick(g, g->var, g->nvars, (char[]){to->type.order, 0}, to->type.bytes);
+		from = pick(g, g->var, g->nvars, (char[]){to->type.order, 0}, bytes);
 		break;
 	case 3:
 		put(g, chance(g, 30) ? "read " : "mov ");
@@ -763,13 +764,14 @@ static void move(struct gen *g)
 		put(g, "mov %s -> ", to->word);
 		put_place(g, region, 1);
 		put(g, " as ");
-		put_type(g, to->type);
+		put_type(g, to->type.order != 's' && chance(g, 20) ? (struct type){to->type.order, 8, 0}
+								   : to->type);
 		put(g, "\n");
 		return;
 	}
 	if (!from)
 		return;
-	if (to->type.bytes > 1 && from->type.order != to->type.order && from->type.order != 'u' &&
+	if (from->type.bytes > 1 && from->type.order != to->type.order && from->type.order != 'u' &&
 		from->type.order != 'o')
 		put(g, "mov swab(%s) -> %s\n", from->word, to->word);
 	else
@@ -796,7 +798,7 @@ static void calc_operand(struct gen *g, unsigned bytes)
 
 static void calc(struct gen *g)
 {
-	static const char *const words[] = {"add", "max", "min", "and", "or", "xor"};
+	static const char *const words[] = {"add", "max", "min", "and", "or", "xor", "sub"};
 	const struct name *to = need_var(g, "bl", 1 + below(g, 8));
 	unsigned region = below(g, g->nregions);
 	struct type t;
@@ -804,7 +806,7 @@ static void calc(struct gen *g)
 	if (!to)
 		return;
 	t = to->type;
-	put(g, "%s ", words[below(g, 6)]);
+	put(g, "%s ", words[below(g, 7)]);
 	calc_operand(g, t.bytes);
 	put(g, ", ");
 	if (chance(g, 50))

@@ -358,9 +358,16 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 
 static void run_mov(struct machine *m, const struct ast_verb *v)
 {
+	const struct ast_type *from = &v->source[0].type, *to = &v->place->type;
 	uint8_t bytes[PROGRAM_MAX_BYTES];
-	unsigned n = load(m, &v->source[0], &v->place->type, bytes);
+	unsigned n;
 
+	if (v->place->kind != AST_AT_FIELD && from->kind == AST_UINT && from->bytes < to->bytes) {
+		put(bytes, to->bytes, is_le(to), value(m, &v->source[0]));
+		n = to->bytes;
+	} else {
+		n = load(m, &v->source[0], to, bytes);
+	}
 	if (!m->result)
 		store(m, v->place, bytes, n);
 }
@@ -390,6 +397,9 @@ static void run_calc(struct machine *m, const struct ast_verb *v)
 		break;
 	case AST_CALC_XOR:
 		is = a ^ b;
+		break;
+	case AST_CALC_SUB:
+		is = a - b;
 		break;
 	}
 	put(bytes, t->bytes, is_le(t), is);

@@ -188,7 +188,15 @@ enum ast_verb_kind {
 };
 
 /** Of unsigned numbers. */
-enum ast_calc { AST_CALC_ADD, AST_CALC_MAX, AST_CALC_MIN, AST_CALC_AND, AST_CALC_OR, AST_CALC_XOR };
+enum ast_calc {
+	AST_CALC_ADD,
+	AST_CALC_MAX,
+	AST_CALC_MIN,
+	AST_CALC_AND,
+	AST_CALC_OR,
+	AST_CALC_XOR,
+	AST_CALC_SUB
+};
 
 /** The next `type.bytes` bytes of what a READ reads. */
 struct ast_piece {
@@ -243,7 +251,7 @@ struct ast_verb {
 
 	/* CALC: of the two numbers in `source`, each AST_CONST, AST_ARG, or AST_PLACE at AT_VAR or AT_REGION,
 	   and at most as wide as `place`: AT_VAR, AT_REGION (writable) or AT_FIELD. They may be of any byte
-	   order. A sum loses what `place` has no room for. */
+	   order. A sum or a difference loses what `place` has no room for. */
 	uint8_t calc; /* enum ast_calc */
 
 	/* WAIT: for that verb, or NULL: for the request. ENABLE: through that verb. READ.., not MOV or NOP

@@ -15,7 +15,8 @@ static const struct {
 	{.word = "min", .kind = AST_CALC, .calc = AST_CALC_MIN},
 	{.word = "and", .kind = AST_CALC, .calc = AST_CALC_AND},
 	{.word = "or", .kind = AST_CALC, .calc = AST_CALC_OR},
-	{.word = "xor", .kind = AST_CALC, .calc = AST_CALC_XOR}};
+	{.word = "xor", .kind = AST_CALC, .calc = AST_CALC_XOR},
+	{.word = "sub", .kind = AST_CALC, .calc = AST_CALC_SUB}};
 
 bool parse_is_verb(const struct parser *p)
 {

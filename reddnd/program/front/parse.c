@@ -268,8 +268,8 @@ static void verb(struct parser *p, struct syn_stmt *s)
 		return;
 	}
 	if (v->label.word || v->fence || v->ahead)
-		parse_expected(p,
-			"a verb (read, write, write_imm, send, cas, add, nop, mov, max, min, and, or, xor)");
+		parse_expected(p, "a verb (read, write, write_imm, send, cas, add, nop, mov, max, min, and, "
+				  "or, xor, sub)");
 	else if (parse_is(p, LEX_WORD) && p->at[1].kind == '=')
 		parse_error(p, SYNTAX, p->at->pos, "there is no assignment; write \"mov VALUE -> %s\"",
 			p->at->word);

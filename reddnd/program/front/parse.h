@@ -59,7 +59,7 @@ struct syn_cond parse_cond(struct parser *p);
 /** A verb, its label and fence already taken. */
 void parse_verb(struct parser *p, struct syn_verb *v);
 bool parse_is_verb(const struct parser *p);
-enum { PARSE_VERBS = 15 };
+enum { PARSE_VERBS = 16 };
 /** Their PARSE_VERBS words; how many there are. */
 unsigned parse_verb_words(const char **words);
 

@@ -328,6 +328,14 @@ static bool is_address(const struct ast_place *p)
 	       (p->field == CHAIN_F_REMOTE_ADDR || p->field == CHAIN_F_LOCAL_ADDR);
 }
 
+/* To a variable or into a region a number may also go that is narrower */
+static bool widens(const struct ast_type *from, const struct ast_place *to)
+{
+	return to->kind != AST_AT_FIELD && from->kind == AST_UINT && to->type.kind == AST_UINT &&
+	       from->bytes < to->type.bytes &&
+	       (from->order == AST_ANY || from->bytes == 1 || from->order == to->type.order);
+}
+
 static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *to = sema_place(s, syn->into[0].to);
@@ -349,7 +357,7 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (op.kind == AST_PLACE && !op.swab && is_address(op.place) && is_address(to))
 		op.type.bytes = PROGRAM_MAX_OFFSET;
 	v->place = to;
-	if (!writable(s, to) || !sema_assignable(s, &op.type, to, op.pos))
+	if (!writable(s, to) || (!widens(&op.type, to) && !sema_assignable(s, &op.type, to, op.pos)))
 		return false;
 	if (!patches(s, to, op.type.bytes))
 		return false;

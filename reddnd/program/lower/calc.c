@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * max, min, and, or, xor and add of two numbers. By CALC: a WRITE between aligned words. Or, in a loop
+ * max, min, and, or, xor, add and sub of two numbers. By CALC: a WRITE between aligned words. Or, in a loop
  * without a bound and on a device that does not do it, by an atomic on a word with one of the numbers; a max
  * or a min is compared then (flat.c).
  */
@@ -15,6 +15,7 @@ static const struct {
 	[AST_CALC_AND] = {CHAIN_CALC_AND, CHAIN_MASKED_CAS},
 	[AST_CALC_OR] = {CHAIN_CALC_OR, CHAIN_MASKED_CAS},
 	[AST_CALC_XOR] = {CHAIN_CALC_XOR, CHAIN_MASKED_FETCH_ADD},
+	[AST_CALC_SUB] = {CHAIN_CALC_XOR, CHAIN_FETCH_ADD},
 };
 
 static bool has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part)
@@ -23,6 +24,8 @@ static bool has_calc(const struct lower *l, const struct ast_verb *v, uint8_t pa
 
 	if (v->calc == AST_CALC_MIN)
 		needed |= 1u << WQE_CALC_MAXLOC;
+	if (v->calc == AST_CALC_SUB)
+		needed |= 1u << WQE_CALC_ADD;
 	return part != PART_LOOP && !(needed & ~l->target->calc);
 }
 
@@ -34,11 +37,11 @@ bool lower_is_compared(const struct lower *l, const struct ast_verb *v)
 void lower_calc_begin(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
+	const unsigned n = v->calc == AST_CALC_SUB ? 6 : v->calc == AST_CALC_MIN ? 4 : 2;
 
 	if (has_calc(l, v, op->part)) {
 		op->main = lower_step(l, op, verbs[v->calc].calc, NULL);
-		op->operands =
-			lower_word(l, "operands", (v->calc == AST_CALC_MIN ? 4 : 2) * CHAIN_CALC_BYTES);
+		op->operands = lower_word(l, "operands", (uint16_t)(n * CHAIN_CALC_BYTES));
 	} else {
 		op->main = lower_step(l, op, verbs[v->calc].atomic, NULL);
 	}
@@ -120,23 +123,37 @@ static unsigned append_min(struct lower *l, struct op *op)
 	struct step *max = lower_step(l, op, CHAIN_CALC_MAX, "max");
 	struct step *both = lower_step(l, op, CHAIN_CALC_XOR, "xor");
 
-	append_calc(l, op, max, 0, lower_calc_bytes(op->operands, 2, WORD));
-	append_calc(l, op, both, 0, lower_calc_bytes(op->operands, 3, WORD));
+	append_calc(l, op, max, 0, lower_scratch(op->operands, 2 * CHAIN_CALC_BYTES, WORD));
+	append_calc(l, op, both, 0, lower_scratch(op->operands, 3 * CHAIN_CALC_BYTES, WORD));
 	return 2;
 }
 
-/* Where the result is what it is assigned to, an operand of another calculation for example, but for a sum of
- * which a narrower place takes a part. NULL: it has to be copied */
+/* Where the result is what it is assigned to, an operand of another calculation for example, but for a number
+ * of which a narrower place takes a part. NULL: it has to be copied */
 static const struct part *result_of(struct lower *l, const struct op *op)
 {
 	const struct ast_verb *v = op->verb;
 	struct web *w = v->place->kind == AST_AT_VAR ? lower_web_of(op, v->place) : NULL;
 
-	if (!w || w->kind != WEB_MEMORY || (v->calc == AST_CALC_ADD && w->var->type.bytes < WORD))
+	if (!w || w->kind != WEB_MEMORY ||
+		((v->calc == AST_CALC_ADD || v->calc == AST_CALC_SUB) && w->var->type.bytes < WORD))
 		return NULL;
 	lower_place_web(l, w);
 	return lower_is_result(w) || (w->use->operands && w->part[0].word == w->use->operands) ? w->part
 											       : NULL;
+}
+
+/* a - b is ~(~a + b) */
+static unsigned append_sub(struct lower *l, struct op *op)
+{
+	struct step *not = lower_step(l, op, CHAIN_CALC_XOR, "not");
+	struct step *sum = lower_step(l, op, CHAIN_CALC_ADD, "sum");
+
+	wqe_put64(op->operands->init + CHAIN_CALC_BYTES, UINT64_MAX);
+	wqe_put64(op->operands->init + 5 * CHAIN_CALC_BYTES, UINT64_MAX);
+	append_calc(l, op, not, 0, lower_scratch(op->operands, 2 * CHAIN_CALC_BYTES, WORD));
+	append_calc(l, op, sum, 2, lower_scratch(op->operands, 4 * CHAIN_CALC_BYTES, WORD));
+	return 4;
 }
 
 static void by_calc(struct lower *l, struct op *op)
@@ -147,7 +164,7 @@ static void by_calc(struct lower *l, struct op *op)
 	unsigned first = 0;
 
 	for (unsigned i = 0; i < v->nsources; i++) {
-		struct place to = lower_calc_bytes(op->operands, i, WORD);
+		struct place to = lower_calc_bytes(op, i, WORD);
 
 		if (v->source[i].kind == AST_CONST)
 			wqe_put64(op->operands->init + to.from, v->source[i].value);
@@ -156,6 +173,8 @@ static void by_calc(struct lower *l, struct op *op)
 	}
 	if (v->calc == AST_CALC_MIN)
 		first = append_min(l, op);
+	if (v->calc == AST_CALC_SUB)
+		first = append_sub(l, op);
 	op->main->must = place;
 	append_calc(l, op, op->main, first,
 		lower_scratch(result, place ? place->at / CHAIN_CALC_BYTES * CHAIN_CALC_BYTES : 0,
@@ -175,6 +194,18 @@ static uint64_t load_field(struct lower *l, struct op *op, unsigned i, enum chai
 		return o->value;
 	load(l, op, i, lower_field(op->main, field, 0, 0, WORD), false);
 	return 0;
+}
+
+/* Operand @i into the word */
+static void load_word(struct lower *l, struct op *op, unsigned i)
+{
+	const struct ast_operand *o = &op->verb->source[i];
+	struct word *word = op->main->remote.word;
+
+	if (o->kind != AST_CONST)
+		load(l, op, i, op->main->remote, true);
+	for (unsigned n = 0; o->kind == AST_CONST && n < WORD; n++)
+		word->init[n] = (uint8_t)(o->value >> 8 * n);
 }
 
 /* Bits of the word are cleared; or, of two variables, set where both have them, so that nothing has to be
@@ -201,16 +232,41 @@ static bool clear_bits(struct lower *l, struct op *op, unsigned i, unsigned k)
 	return false;
 }
 
+static void append_not(struct lower *l, struct op *op, struct place word)
+{
+	struct step *s = lower_step(l, op, CHAIN_MASKED_FETCH_ADD, "not");
+
+	s->remote = word;
+	s->add = s->boundary = UINT64_MAX;
+	lower_append(l, s);
+}
+
+/* a - b is ~(~a + b), or a + -b */
+static void by_difference(struct lower *l, struct op *op)
+{
+	const struct ast_operand *b = &op->verb->source[1];
+	struct step *s = op->main;
+
+	s->remote = lower_scratch(lower_word(l, "result", WORD), 0, WORD);
+	s->add = b->kind == AST_CONST ? -b->value : load_field(l, op, 1, CHAIN_F_ADD);
+	load_word(l, op, 0);
+	if (b->kind != AST_CONST)
+		append_not(l, op, s->remote);
+	lower_append(l, s);
+	if (b->kind != AST_CONST)
+		append_not(l, op, s->remote);
+	store(l, op, s->remote, true);
+}
+
 /* Operand @k is in the WQE: a constant or an argument, if there is one, as that takes no copy */
 static void by_atomic(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
 	const unsigned k = v->source[0].kind < v->source[1].kind ? 0 : 1, i = 1 - k;
-	struct word *word = lower_word(l, "result", WORD);
 	struct step *s = op->main;
 	bool in_word = true;
 
-	s->remote = lower_scratch(word, 0, WORD);
+	s->remote = lower_scratch(lower_word(l, "result", WORD), 0, WORD);
 	switch ((enum ast_calc)v->calc) {
 	case AST_CALC_AND:
 		in_word = clear_bits(l, op, i, k);
@@ -223,12 +279,15 @@ static void by_atomic(struct lower *l, struct op *op)
 		s->add = load_field(l, op, k, CHAIN_F_ADD);
 		s->boundary = UINT64_MAX;
 	}
-	if (in_word && v->source[i].kind != AST_CONST)
-		load(l, op, i, s->remote, true);
-	for (unsigned n = 0; in_word && v->source[i].kind == AST_CONST && n < WORD; n++)
-		word->init[n] = (uint8_t)(v->source[i].value >> 8 * n);
+	if (in_word)
+		load_word(l, op, i);
 	lower_append(l, s);
 	store(l, op, s->remote, true);
+}
+
+static bool takes_masks(const struct ast_verb *v)
+{
+	return v->calc != AST_CALC_ADD && !(v->calc == AST_CALC_SUB && v->source[1].kind == AST_CONST);
 }
 
 void lower_calc(struct lower *l, struct op *op)
@@ -239,9 +298,11 @@ void lower_calc(struct lower *l, struct op *op)
 		return;
 	if (op->operands)
 		by_calc(l, op);
-	else if (v->calc == AST_CALC_ADD || l->target->masked_atomics)
-		by_atomic(l, op);
-	else
+	else if (takes_masks(v) && !l->target->masked_atomics)
 		lower_refuse(l, DEVICE, v->pos, "this takes masked atomics%s, and this device has none",
 			op->part == PART_LOOP ? " in a loop without a bound" : " where there is no CALC");
+	else if (v->calc == AST_CALC_SUB)
+		by_difference(l, op);
+	else
+		by_atomic(l, op);
 }

@@ -258,6 +258,8 @@ void lower_webs(struct lower *l);
 /** A mov that reverses bytes from one computed place in a region to another place in a region: it takes two
  * steps. */
 bool lower_reversed_store(const struct ast_verb *v);
+/** A mov of a number to a wider place. */
+bool lower_is_narrower(const struct ast_verb *v);
 struct web *lower_web_of(const struct op *op, const void *key);
 /** Bytes before what a READ of @p wants that it reads as well: where a request or a variable gives the
  * address. */
@@ -272,7 +274,7 @@ bool lower_is_result(const struct web *w);
 /** Gives a web of memory its bytes: those of the operand, if it is used for nothing but to calculate once. */
 void lower_place_web(struct lower *l, struct web *w);
 /** The low bytes of operand @i of a calculation; those above are 0. */
-struct place lower_calc_bytes(struct word *operands, unsigned i, uint32_t bytes);
+struct place lower_calc_bytes(const struct op *op, unsigned i, uint32_t bytes);
 struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name);
 struct steps *lower_list(struct lower *l, bool in_loop);
 void lower_append(struct lower *l, struct step *s);

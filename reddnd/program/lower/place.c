@@ -36,9 +36,11 @@ struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64
 	return w;
 }
 
-struct place lower_calc_bytes(struct word *operands, unsigned i, uint32_t bytes)
+struct place lower_calc_bytes(const struct op *op, unsigned i, uint32_t bytes)
 {
-	return lower_scratch(operands, i * CHAIN_CALC_BYTES + WORD - bytes, bytes);
+	const unsigned apart = op->verb->calc == AST_CALC_SUB ? 3 : 1;
+
+	return lower_scratch(op->operands, i * apart * CHAIN_CALC_BYTES + WORD - bytes, bytes);
 }
 
 /* The operand that is its only use; -1: there is none */
@@ -56,7 +58,7 @@ static int operand_of(const struct web *w)
 static void place_in_operand(struct web *w, unsigned i)
 {
 	const struct ast_type *type = &w->var->type;
-	const struct place at = lower_calc_bytes(w->use->operands, i, type->bytes);
+	const struct place at = lower_calc_bytes(w->use, i, type->bytes);
 	const bool reversed = type->order == AST_LE;
 	const uint32_t len = reversed ? 1 : type->bytes;
 

@@ -148,14 +148,20 @@ static struct step *step_of_mov(struct lower *l, struct op *op)
 		op->verb->name ? NULL : "mov");
 }
 
-/* Of a variable that a narrower number goes to: those above are 0 from the beginning */
+/* Of a place that a narrower number goes to */
 static struct place low_bytes(struct place to, const struct ast_type *type, uint32_t bytes)
 {
-	if (to.kind == CHAIN_AT_SCRATCH && to.len > bytes) {
+	if (to.len > bytes) {
 		to.from += type->order == AST_LE ? 0 : to.len - bytes;
 		to.len = bytes;
 	}
 	return to;
+}
+
+/* All that is assigned to the variable: its bytes are 0 until then */
+static bool is_only(const struct web *w)
+{
+	return !w->from_init && w->ndefs == 1 && !w->atomic && !w->shared;
 }
 
 /* An argument that a variable or a field is from the beginning needs no WR: the request brings it there */
@@ -167,7 +173,7 @@ static bool arrives_there(struct lower *l, struct op *op, const struct ast_opera
 	bool reversed = type->kind == AST_UINT && type->order == AST_LE && type->bytes > 1;
 	struct place to;
 
-	if (!w || w->from_init || w->ndefs > 1 || w->atomic || w->shared)
+	if (!w || !is_only(w))
 		return false;
 	if (w->kind == WEB_UNUSED)
 		return true;
@@ -187,19 +193,28 @@ static struct place mov_source(struct lower *l, struct op *op)
 	return from;
 }
 
-/* A segment for each byte has an address of its own. Where the address is computed, the value is reversed on
- * its way through scratch */
-static struct place reversed_copy(struct lower *l, struct op *op, const struct ast_operand *o)
+/* By way of scratch: @o as a number of @bytes, its bytes reversed if @swab. A segment for each byte has an
+ * address of its own, so where the address is computed, a value is reversed there */
+static struct place by_word(
+	struct lower *l, struct op *op, const struct ast_operand *o, uint32_t bytes, bool swab)
 {
-	struct word *word = lower_word(l, "swab", (uint16_t)o->place->type.bytes);
-	struct place to = lower_scratch(word, 0, o->place->type.bytes);
-	struct step *load = lower_step(l, op, CHAIN_READ, "swab");
+	const struct ast_type *type = &op->verb->place->type;
+	struct word *word = lower_word(l, "mov", (uint16_t)bytes);
+	struct place to = low_bytes(lower_scratch(word, 0, bytes), type, o->type.bytes);
+	struct step *load;
 
-	lower_read_region(l, op, load, o->place);
-	to.reversed = true;
-	*lower_local(l, load) = to;
-	finish(l, load);
-	return lower_scratch(word, 0, o->place->type.bytes);
+	if (o->kind == AST_ARG) {
+		lower_use_arg(l, o->arg, to, 0, (uint16_t)to.len, type->order == AST_LE && to.len > 1, false);
+	} else if (o->place->kind == AST_AT_REGION) {
+		load = lower_step(l, op, CHAIN_READ, "mov");
+		lower_read_region(l, op, load, o->place);
+		to.reversed = swab;
+		*lower_local(l, load) = to;
+		finish(l, load);
+	} else {
+		lower_copy(l, op, lower_source(l, op, op->main, 0, o), to, "mov");
+	}
+	return lower_scratch(word, 0, bytes);
 }
 
 static void lower_mov(struct lower *l, struct op *op)
@@ -208,12 +223,15 @@ static void lower_mov(struct lower *l, struct op *op)
 	const struct ast_operand *o = &v->source[0];
 	struct step *s = op->main;
 	struct place from, to;
-	bool store = v->place->kind == AST_AT_REGION;
+	const bool store = v->place->kind == AST_AT_REGION, narrower = lower_is_narrower(v);
 
 	if (o->kind == AST_ARG && v->place->kind == AST_AT_VAR && arrives_there(l, op, o))
 		return;
 	if (store) {
-		from = lower_reversed_store(v) ? reversed_copy(l, op, o) : mov_source(l, op);
+		if (narrower || lower_reversed_store(v))
+			from = by_word(l, op, o, v->place->type.bytes, o->swab);
+		else
+			from = mov_source(l, op);
 		*lower_local(l, s) = from;
 		s->remote = lower_region(l, op, s, -1, v->place, v->place->at);
 		finish(l, s);
@@ -221,7 +239,9 @@ static void lower_mov(struct lower *l, struct op *op)
 	}
 	if (v->place->kind == AST_AT_VAR && lower_web_of(op, v->place)->kind == WEB_UNUSED)
 		return;
-	if (o->kind == AST_PLACE && o->place->kind == AST_AT_REGION) {
+	if (narrower && !is_only(lower_web_of(op, v->place))) {
+		from = by_word(l, op, o, v->place->type.bytes, o->swab);
+	} else if (o->kind == AST_PLACE && o->place->kind == AST_AT_REGION) {
 		lower_read_region(l, op, s, o->place);
 		from = s->remote;
 		from.len = o->place->type.bytes;

@@ -21,6 +21,12 @@ bool lower_reversed_store(const struct ast_verb *v)
 	       o->place->kind == AST_AT_REGION && o->place->nterms;
 }
 
+bool lower_is_narrower(const struct ast_verb *v)
+{
+	return v->kind == AST_MOV && v->source[0].type.kind == AST_UINT && v->place->kind != AST_AT_FIELD &&
+	       v->source[0].type.bytes < v->place->type.bytes;
+}
+
 /* Reading a few bytes more costs less than an addition */
 enum { MOST_SKIPPED = 256 };
 
@@ -38,11 +44,12 @@ static void note_terms(struct lower *l, struct op *op, const struct ast_place *p
 
 			a->use = true;
 			/* the WQE's address can take it as it is */
-			a->term = p->nterms == 1 && !(op->verb && lower_reversed_store(op->verb)) &&
-				  !(op->verb && op->verb->kind == AST_CALC) &&
-				  (p->at == 0 || (read && lower_skip(p))) &&
-				  p->term[i].var->type.bytes <= PROGRAM_MAX_OFFSET &&
-				  (p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
+			a->term =
+				p->nterms == 1 && !(op->verb && lower_reversed_store(op->verb)) &&
+				!(op->verb && (op->verb->kind == AST_CALC || lower_is_narrower(op->verb))) &&
+				(p->at == 0 || (read && lower_skip(p))) &&
+				p->term[i].var->type.bytes <= PROGRAM_MAX_OFFSET &&
+				(p->term[i].var->type.order == AST_BE || p->term[i].var->type.bytes == 1);
 		}
 }
 
