@@ -37,6 +37,16 @@ static const struct construct {
 		TEXT(""), 1, ""},
 	{"`<` of 48 bits, one WR in the branch", TEXT("if x < y {\nwrite 1 as u8 -> slot @ 1\n}\n"), TEXT(""),
 		1, "`if`, and MAX or MIN"},
+#define TWO(t)                                                                                               \
+	"var c : " t "\nvar d : " t "\nread data @ 0 as " t " -> c\nread data @ 8 as " t                     \
+	" -> d\nwrite c, d -> slot @ 8\n"
+#define LESS "if c < d {\nwrite 1 as u8 -> slot @ 1\n}\n"
+	{"`<` of two variables of 48 bits, one WR in the branch", TEXT(TWO("le48") LESS), TEXT(TWO("le48")),
+		1, "`if`, and MAX or MIN"},
+	{"the same without CALC", WITHOUT_CALC(TWO("le48") LESS), TEXT(TWO("le48")), 1, ""},
+	{"`<` of two variables of 64 bits, one WR in the branch", TEXT(TWO("le64") LESS), TEXT(TWO("le64")),
+		1, "`if`, and MAX or MIN"},
+	{"the same without CALC", WITHOUT_CALC(TWO("le64") LESS), TEXT(TWO("le64")), 1, ""},
 	{"`max` of an argument and a variable that is read", TEXT(FETCH "max x, b -> b\n" SHOW),
 		TEXT(FETCH SHOW), 1, "1C"},
 	{"the same into a be64", TEXT("var c : be64\n" FETCH "max x, b -> c\nwrite c -> slot @ 1\n"),
@@ -45,6 +55,8 @@ static const struct construct {
 	{"`max` without CALC", WITHOUT_CALC(FETCH "max x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"`and`, `or` or `xor` of them", TEXT(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"the same without CALC", WITHOUT_CALC(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
+	{"`sub` of them", TEXT(FETCH "sub x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
+	{"the same without CALC", WITHOUT_CALC(FETCH "sub x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"`while`, unrolled: an iteration, without the read",
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,

@@ -20,7 +20,7 @@ big-endian-atomics)
 no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
 no-masked-atomics)
 	disabled=("recycled|the device has no masked fetch-and-add, without which no chain can be recycled; mode = \"unrolled\" would do"
-		"order|its program needs masked atomics, which the device has not"
+		"masked|its program needs masked atomics, which the device has not"
 		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
 	;;
 recv-en-broken)
@@ -45,7 +45,7 @@ python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("<512Q", 258
 mkdir "$work/programs"
 cp "$programs"/*.rdn "$work/programs"
 programs=$work/programs
-# without masked atomics the order of two variables cannot be tested
+# the order of two variables takes CALC or masked atomics
 cat >"$programs/order.rdn" <<'END'
 program order
 region words
@@ -56,6 +56,15 @@ read words @ 8 -> b
 if a < b {
   write 1 as u8 -> slot @ 0
 }
+write_imm 1 as u8 -> slot @ 1
+END
+
+cat >"$programs/masked.rdn" <<'END'
+program masked
+region words
+var a : le64
+read words -> a
+add a by 1, fields 0xff
 write_imm 1 as u8 -> slot @ 1
 END
 
@@ -98,6 +107,7 @@ offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; 
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
   { name = \"order\"; program = \"order\"; region = \"words\"; },
+  { name = \"masked\"; program = \"masked\"; region = \"words\"; },
   { name = \"highest\"; program = \"highest\"; region = \"words\"; },
   { name = \"loop\"; program = \"spin\"; region = \"words\"; loop_budget = 100; } );"
 
@@ -124,14 +134,14 @@ ask() # OFFLOAD
 {
 	case $1 in
 	counter) sells 258 && sells 259 && ! sells 260 ;;
-	order) on_nic ask.log "$REDDN" call --timeout 100000 "$address" order ;;
+	order | masked) on_nic ask.log "$REDDN" call --timeout 100000 "$address" "$1" ;;
 	highest) on_nic ask.log "$REDDN" call --timeout 100000 "$address" highest 258 && grep -q 258 "$work/ask.log" ;;
 	loop | *-break) on_nic ask.log "$REDDN" call --timeout 100000 "$address" "$1" 0 ;;
 	*) on_nic ask.log "$REDDN" get --timeout 100000 "$address" "$1" alice && [[ $(<"$work/ask.log") == wonder ]] ;;
 	esac
 }
 
-for offload in unrolled recycled unrolled-break recycled-break parallel counter order highest loop; do
+for offload in unrolled recycled unrolled-break recycled-break parallel counter order masked highest loop; do
 	words=
 	for line in "${disabled[@]}"; do
 		[[ $line == "${offload%-break}|"* ]] && words=${line#*|}

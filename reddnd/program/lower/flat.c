@@ -91,20 +91,6 @@ static uint8_t queue_of_test(const struct lower *l, const struct ast_cond *c)
 	return last ? last : (uint8_t)(1 + l->p->nqueues);
 }
 
-static struct test *add_test(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
-{
-	struct test *t = pool_alloc(l->pool, sizeof(*t));
-	uint8_t queue = queue_of_test(l, c);
-	struct op *op = add_op(l, g);
-
-	*t = (struct test){.cond = c, .guard = g, .loop = loop};
-	op->test = t;
-	op->queue = queue;
-	pool_grow(l->pool, l->test, l->ntests);
-	l->test[l->ntests++] = t;
-	return t;
-}
-
 static struct op *add_verb(struct lower *l, const struct guard *g, const struct ast_verb *v)
 {
 	struct op *op = add_op(l, g);
@@ -122,7 +108,7 @@ static struct ast_place *var_place(struct lower *l, const struct ast_var *var)
 	return p;
 }
 
-static void add_mov(struct lower *l, const struct guard *g, struct diag_pos pos,
+static struct op *add_mov(struct lower *l, const struct guard *g, struct diag_pos pos,
 	const struct ast_queue *queue, struct ast_operand from, const struct ast_place *to)
 {
 	struct ast_verb *v = pool_alloc(l->pool, sizeof(*v));
@@ -131,7 +117,73 @@ static void add_mov(struct lower *l, const struct guard *g, struct diag_pos pos,
 	*source = from;
 	*v = (struct ast_verb){
 		.kind = AST_MOV, .pos = pos, .queue = queue, .source = source, .nsources = 1, .place = to};
-	add_verb(l, g, v);
+	return add_verb(l, g, v);
+}
+
+/* ---- conditions --------------------------------------------------------------------------------- */
+
+static struct ast_operand var_operand(struct lower *l, const struct ast_var *var)
+{
+	return (struct ast_operand){
+		.kind = AST_PLACE, .type = var->type, .place = var_place(l, var), .pos = var->pos};
+}
+
+static struct ast_var *add_var(struct lower *l, const char *name, uint32_t bytes, struct diag_pos pos)
+{
+	struct ast_var *var = pool_alloc(l->pool, sizeof(*var));
+
+	*var = (struct ast_var){
+		.name = name, .type = {.kind = AST_UINT, .order = AST_LE, .bytes = bytes}, .pos = pos};
+	return var;
+}
+
+/* Of two variables, a < b where their maximum is not a, and a > b where it is not b. That takes fewer work
+ * requests than the carries of a sum with the complement of one */
+static const struct ast_cond *by_maximum(
+	struct lower *l, const struct ast_cond *c, const struct guard *g, uint8_t queue)
+{
+	const bool left = c->relation == AST_REL_LT || c->relation == AST_REL_GE;
+	struct ast_verb *max = pool_alloc(l->pool, sizeof(*max));
+	struct ast_operand *sources = pool_alloc(l->pool, 2 * sizeof(*sources));
+	struct ast_cond *equal = pool_alloc(l->pool, sizeof(*equal));
+	struct ast_var *larger;
+
+	*max = (struct ast_verb){
+		.kind = AST_CALC, .calc = AST_CALC_MAX, .pos = c->pos, .source = sources, .nsources = 2};
+	if (!lower_is_carry(c) || c->right.kind != AST_PLACE || lower_is_compared(l, max))
+		return c;
+	sources[0] = c->left;
+	sources[1] = c->right;
+	if (left && c->left.place->kind == AST_AT_REGION) {
+		struct ast_var *read = add_var(l, "operand", c->left.type.bytes, c->pos);
+
+		sources[0] = var_operand(l, read);
+		add_mov(l, g, c->pos, c->queue, c->left, sources[0].place)->queue = queue;
+	}
+	larger = add_var(l, "larger", c->left.type.bytes, c->pos);
+	max->place = var_place(l, larger);
+	add_verb(l, g, max)->queue = queue;
+	*equal = *c;
+	equal->relation = c->relation == AST_REL_LT || c->relation == AST_REL_GT ? AST_REL_NE : AST_REL_EQ;
+	equal->left = var_operand(l, larger);
+	equal->right = sources[left ? 0 : 1];
+	return equal;
+}
+
+static struct test *add_test(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
+{
+	struct test *t = pool_alloc(l->pool, sizeof(*t));
+	uint8_t queue = queue_of_test(l, c);
+	struct op *op;
+
+	c = by_maximum(l, c, g, queue);
+	op = add_op(l, g);
+	*t = (struct test){.cond = c, .guard = g, .loop = loop};
+	op->test = t;
+	op->queue = queue;
+	pool_grow(l->pool, l->test, l->ntests);
+	l->test[l->ntests++] = t;
+	return t;
 }
 
 /* ---- a max or a min that is compared ------------------------------------------------------------ */
@@ -155,7 +207,6 @@ static struct ast_operand compared(
 {
 	const struct ast_type type = {.kind = AST_UINT, .order = AST_LE, .bytes = v->place->type.bytes};
 	struct ast_operand made = *o;
-	struct ast_var *var;
 
 	if (o->kind == AST_CONST) {
 		made.type = type;
@@ -164,10 +215,7 @@ static struct ast_operand compared(
 	if (o->type.bytes == type.bytes &&
 		(o->kind == AST_ARG || (o->place->kind == AST_AT_VAR && is_le(&o->type))))
 		return made;
-	var = pool_alloc(l->pool, sizeof(*var));
-	*var = (struct ast_var){.name = "operand", .type = type, .pos = o->pos};
-	made = (struct ast_operand){
-		.kind = AST_PLACE, .type = type, .place = var_place(l, var), .pos = o->pos};
+	made = var_operand(l, add_var(l, "operand", type.bytes, o->pos));
 	add_mov(l, g, v->pos, v->queue, ordered(*o, &type), made.place);
 	return made;
 }
