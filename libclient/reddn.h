@@ -172,6 +172,108 @@ int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned na
 int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len);
 
 /**
+ * Submit a compare-and-swap of a word: if word number `word` of the region, 8 bytes each, is `old`, it
+ * becomes `new_word`. The offload is one of compare-and-swap.rdn. The result has status 0, and reddn_word()
+ * of it is what the word was before: it has become `new_word` if that is `old`. To read a word, expect any
+ * value, and swap it for itself. Errors as for reddn_call_submit and its results; -EINVAL: the offload takes
+ * other arguments, or the handle names several hosts, each of which has words of its own. -ERANGE: no offset
+ * of the offload reaches the word; one that is reached and is not in the region ends the session.
+ *
+ * -EINPROGRESS, -ETIMEDOUT of reddn_cas, and any error of a session that was lost with REDDN_NO_RECONNECT:
+ * the swap took place, or it did not, or it will: a request that is on its way may be executed a little
+ * later. Read the word, and expect what it was in the next swap. It is safe to ask for the same swap again if
+ * the word never becomes `old` a second time.
+ */
+int reddn_cas_submit(struct reddn *c, uint64_t word, uint64_t old, uint64_t new_word, uint64_t cookie);
+
+/** Compare and swap a word, as reddn_cas_submit, and wait. 0: `*was` is the word before. Errors as for
+ * reddn_call and reddn_cas_submit. */
+int reddn_cas(struct reddn *c, uint64_t word, uint64_t old, uint64_t new_word, uint64_t *was);
+
+/**
+ * Submit a fetch-and-add to a word: adds `by`, modulo 2^64. The offload is one of fetch-and-add.rdn. Results
+ * and errors as for reddn_cas_submit. -EINPROGRESS, and -ETIMEDOUT of reddn_faa: it was added once or not at
+ * all, or will be.
+ */
+int reddn_faa_submit(struct reddn *c, uint64_t word, uint64_t by, uint64_t cookie);
+
+/** Fetch a word and add to it, as reddn_faa_submit, and wait. 0: `*was` is the word before. Errors as for
+ * reddn_call and reddn_faa_submit. */
+int reddn_faa(struct reddn *c, uint64_t word, uint64_t by, uint64_t *was);
+
+/** The word in a result of reddn_cas_submit or reddn_faa_submit, whose status is 0. */
+uint64_t reddn_word(const struct reddn_result *res);
+
+/**
+ * A lock: a word that is 0 at first, and that its clients change with an offload of compare-and-swap.rdn, as
+ * these functions do. Bit 63: it is held. Bits 16 to 62: the token, which grows each time somebody takes the
+ * lock. Bits 0 to 15: how often the holder has renewed it, modulo 2^16. The caller sets `word` and
+ * `lease_ms`, zeroes the rest, and keeps it as long as it uses the lock. One thread at a time uses it, with
+ * one handle.
+ */
+struct reddn_lock {
+	uint64_t word;     /* its number, as of reddn_cas */
+	uint32_t lease_ms; /* the same for all clients of the lock, at least 1 */
+	uint32_t step;     /* the library's */
+	uint64_t token;    /* the fencing token of the holder, 47 bits; 0: not the holder */
+	/* the library's: the word when it was last seen, since when it is known to be that, or the lease has
+	 * begun, in ns of CLOCK_MONOTONIC; what it is to become, and when that was asked for */
+	uint64_t seen, since, next, asked;
+};
+
+/** What is asked of a lock. */
+enum reddn_lock_step {
+	REDDN_LOCK = 0,
+	REDDN_RENEW = 1,
+	REDDN_UNLOCK = 2,
+};
+
+/** The lock is to be asked once more, at once: its word was another one than expected. */
+#define REDDN_AGAIN 2
+
+/**
+ * Take a lock, waiting for `timeout_ms` at most; 0: not at all; -1: without a limit. 0: `l->token` is the
+ * caller's, until it calls reddn_unlock, or has not called reddn_lock_renew for lease_ms. -EAGAIN: another
+ * one holds it. Waiters are served in no order.
+ *
+ * A waiter that has seen the same word for lease_ms, by its own clock, takes the lock from a holder that has
+ * died: no clocks are compared, no server decides. Nothing stops a holder that was only slow, and does not
+ * know that its lease is over. So the lock alone protects nothing: what it protects is changed by a reddn_cas
+ * that expects the token in the word that it changes; see Locks in libreddn(3).
+ *
+ * Errors as for reddn_cas. -EINVAL: lease_ms is 0. -EDEADLK: the caller has it. -EOVERFLOW: no tokens are
+ * left. -EINPROGRESS, -ETIMEDOUT: perhaps the lock was taken, for nobody. Call it again: like any other
+ * waiter, the caller has it after a lease.
+ */
+int reddn_lock(struct reddn *c, struct reddn_lock *l, int timeout_ms);
+
+/**
+ * Renew the lease of a lock: at least half of it is left then. Call it as often as is convenient; it asks the
+ * server only when less than that is left. -EPERM: not the holder, or no longer: its lease was over, and
+ * another client has taken the lock. Errors as for reddn_cas. -EINPROGRESS, -ETIMEDOUT: call it again.
+ */
+int reddn_lock_renew(struct reddn *c, struct reddn_lock *l);
+
+/** Give a lock back. -EPERM: as of reddn_lock_renew. Errors as for reddn_cas. -EINPROGRESS, -ETIMEDOUT: call
+ * it again, or let the lease end. */
+int reddn_unlock(struct reddn *c, struct reddn_lock *l);
+
+/**
+ * Submit one request of a lock, of which one at a time is outstanding. Its result is for reddn_lock_result.
+ * REDDN_RENEW always asks the server; not more than 65535 times in a lease. Errors as for reddn_cas_submit,
+ * and those of reddn_lock, reddn_lock_renew and reddn_unlock.
+ */
+int reddn_lock_submit(struct reddn *c, struct reddn_lock *l, enum reddn_lock_step step, uint64_t cookie);
+
+/**
+ * What the result of reddn_lock_submit means, before it is released. 0: it is taken, renewed or given back.
+ * REDDN_AGAIN: submit the same step again. -EAGAIN: another one holds it; submit again after a pause, since
+ * the library sees by that when the lease is over. -EPERM: as of reddn_lock_renew. Other errors: the status
+ * of the result.
+ */
+int reddn_lock_result(struct reddn_lock *l, const struct reddn_result *res);
+
+/**
  * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the
  * previous call. Takes the steps of a handle that connects again. Returns the number of results; 0: none yet.
  * -EINVAL: `max` is negative. Any other negative number: as of reddn_get_submit, and all outstanding requests
