@@ -10,6 +10,9 @@
     with reddn.connect("storage1", "seats") as seats:
         seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
 
+    with reddn.connect("storage1", "words") as words, reddn.Lock(words, 0, lease=2) as lock:
+        words.cas(1, 0, lock.token)     # words that clients share
+
     with reddn.Table.create("/dev/shm/reddn/users.table", capacity=1000) as table:
         table["alice"] = "admin"
 
@@ -19,8 +22,9 @@ reddn.aio has the same for asyncio. The calls are those of the C library: see li
 from . import aio
 from ._connection import Argument, Connection, End, Field, Host, Reply, Value
 from ._lib import Key
+from ._lock import Lock
 from ._table import Stat, Table
 
 connect = Connection
 
-__all__ = ["Argument", "Connection", "End", "Field", "Host", "Key", "Reply", "Stat", "Table", "Value", "aio", "connect"]
+__all__ = ["Argument", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "aio", "connect"]

@@ -2,12 +2,13 @@
 """Connections to offloads."""
 
 import errno
+import functools
 import itertools
 import os
 import threading
 import time
 from enum import IntEnum
-from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
 
@@ -96,6 +97,10 @@ def _connect(keep: List[Any], *arguments: Any) -> int:
                 lib.reddn_close(arguments[0][0])
         raise
     return int(results[0])
+
+
+def take_word(result: Any) -> int:
+    return int(lib.reddn_word(ffi.addressof(result)))
 
 
 class Connection(Handle):
@@ -272,25 +277,47 @@ class Connection(Handle):
         ...     seats.call(at=16)
         {'sold': 40, 'seats': 100}
         """
-        cookie = self._first_cookie()
+        self._first_cookie()
         until = time.monotonic() + self._timeout
         # Only a session knows what it takes
         while not self._is_described() and self._reconnect and self._words() and time.monotonic() < until:
             time.sleep(0.005)
             self._first_cookie()
-        replies: List[Reply] = []
+        reply: Reply = self._ask(functools.partial(self._submit_call, arguments), self._take_reply)
+        return reply
+
+    def _ask(self, submit: Callable[[int], int], take: Callable[[Any], Any]) -> Any:
+        """Submits a request, by a function of its cookie, and waits. Returns what `take` makes of its result."""
+        taken: List[Any] = []
+        cookie = self._first_cookie()
         self._cookie += 1
-        while (status := self._submit_call(arguments, cookie)) == -errno.EAGAIN:
+        while (status := submit(cookie)) == -errno.EAGAIN:
             self._take(self._cookie, [], [])
-        while status == 0 and not replies:
+        while status == 0 and not taken:
             for result in self._results[0 : self._wait()]:
                 if result.cookie == cookie:
                     status = result.status
-                    replies.append(self._decode(ffi.cast("uint8_t *", result.value)) if status == 0 else {})
+                    taken.append(take(result) if status == 0 else None)
             lib.reddn_release(self._handle())
         if status < 0:
             self._lost(status)
-        return replies[0]
+        return taken[0]
+
+    def _take_reply(self, result: Any) -> Reply:
+        return self._decode(ffi.cast("uint8_t *", result.value))
+
+    # ---- words ------------------------------------------------------------------------------------
+
+    def cas(self, word: int, old: int, new: int) -> int:
+        """Compares and swaps a word of an offload of compare-and-swap, counted in words: returns what it was. It is `new` now if
+        that is `old`."""
+        was: int = self._ask(functools.partial(lib.reddn_cas_submit, self._handle(), word, old, new), take_word)
+        return was
+
+    def faa(self, word: int, by: int) -> int:
+        """Adds to a word of an offload of fetch-and-add, modulo 2^64: returns what it was. A negative number subtracts."""
+        was: int = self._ask(functools.partial(lib.reddn_faa_submit, self._handle(), word, by % 2**64), take_word)
+        return was
 
     def _is_described(self) -> bool:
         lib.reddn_get_info(self._handle(), self._info)

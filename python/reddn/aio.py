@@ -14,15 +14,20 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
 
-from ._connection import Connection, Reply, Value
+from ._connection import Connection, Reply, Value, take_word
 from ._lib import Key, NoCopy, ffi, lib, to_bytes
+from ._lock import LockWord, pauses
 
 
 class _Request(NamedTuple):
     submit: Callable[[], int]  # as the functions of reddn.h
     cookie: int
-    is_call: bool
+    take: Callable[[Any], Any]  # of a result that is no error
     future: "asyncio.Future[Any]"
+
+
+def _take_value(result: Any) -> Optional[bytes]:
+    return bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None
 
 
 class AsyncConnection(NoCopy):
@@ -50,16 +55,26 @@ class AsyncConnection(NoCopy):
     async def get(self, key: Key) -> Optional[bytes]:
         """As Connection.get()."""
         k, handle = to_bytes(key), await self._handle()
-        value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), False)
+        value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), _take_value)
         return value
 
     async def call(self, **arguments: Value) -> Reply:
         """As Connection.call(). The first one asks the server for names, which other tasks wait for."""
         handle = await self._handle()
         args, keep = self._inner._encode(arguments)
-        reply: Reply = await self._request(functools.partial(lib.reddn_call_submit, handle, args, len(args)), True)
+        reply: Reply = await self._request(functools.partial(lib.reddn_call_submit, handle, args, len(args)), self._inner._take_reply)
         del keep
         return reply
+
+    async def cas(self, word: int, old: int, new: int) -> int:
+        """As Connection.cas()."""
+        was: int = await self._request(functools.partial(lib.reddn_cas_submit, await self._handle(), word, old, new), take_word)
+        return was
+
+    async def faa(self, word: int, by: int) -> int:
+        """As Connection.faa()."""
+        was: int = await self._request(functools.partial(lib.reddn_faa_submit, await self._handle(), word, by % 2**64), take_word)
+        return was
 
     async def _handle(self) -> Any:
         """Raises the reason if the connection is closed or lost."""
@@ -71,10 +86,10 @@ class AsyncConnection(NoCopy):
             raise OSError(*self._loss)
         return self._inner._handle()
 
-    async def _request(self, submit: Any, is_call: bool) -> Any:
+    async def _request(self, submit: Any, take: Callable[[Any], Any]) -> Any:
         self._cookie += 1
         future: "asyncio.Future[Any]" = self._loop.create_future()
-        self._waiting.append(_Request(functools.partial(submit, self._cookie), self._cookie, is_call, future))
+        self._waiting.append(_Request(functools.partial(submit, self._cookie), self._cookie, take, future))
         self._send()
         timer = self._loop.call_later(self._inner.timeout, self._expire, future)
         try:
@@ -118,10 +133,8 @@ class AsyncConnection(NoCopy):
             return
         if result.status < 0:
             future.set_exception(self._error(result.status))
-        elif request.is_call:
-            future.set_result(self._inner._decode(ffi.cast("uint8_t *", result.value)))
         else:
-            future.set_result(bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None)
+            future.set_result(request.take(result))
 
     def _collect(self) -> None:
         """Arm, take all results, and only then sleep: a result between the two wakes the loop again."""
@@ -178,6 +191,49 @@ class AsyncConnection(NoCopy):
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
+
+
+class Lock(LockWord):
+    """A reddn.Lock whose steps are awaited. One task at a time uses it. What becomes of it is not known when a step was cancelled, or
+    its time was over: then another Lock takes it, after a lease."""
+
+    def __init__(self, connection: AsyncConnection, word: int, lease: float) -> None:
+        super().__init__(word, lease)
+        self._connection = connection
+
+    async def acquire(self, timeout: float = -1) -> bool:
+        """As Lock.acquire()."""
+        waits = pauses(timeout)
+        while not await self._step(lib.REDDN_LOCK):
+            pause = next(waits, None)
+            if pause is None:
+                return False
+            await asyncio.sleep(pause)
+        return True
+
+    async def renew(self) -> None:
+        """Begins a new lease."""
+        await self._step(lib.REDDN_RENEW)
+
+    async def release(self) -> None:
+        """Gives it back."""
+        await self._step(lib.REDDN_UNLOCK)
+
+    async def _step(self, step: int) -> bool:
+        status = lib.REDDN_AGAIN
+        while status == lib.REDDN_AGAIN:
+            handle = await self._connection._handle()
+            status = await self._connection._request(functools.partial(lib.reddn_lock_submit, handle, self._lock, step), self._learn)
+        return self._judge(status)
+
+    async def __aenter__(self) -> "Lock":
+        await self.acquire()
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        await self.release()
 
 
 async def connect(host: str, offload: str, **options: Any) -> AsyncConnection:

@@ -220,6 +220,37 @@ class Calls(unittest.TestCase):
                     c.call(at=at, limit=1)
 
 
+class Words(unittest.TestCase):
+    def test_words(self):
+        with connect("swaps") as swaps, connect("adds") as adds:
+            self.assertEqual([swaps.cas(3, 0, 2**64 - 1), swaps.cas(3, 0, 5), swaps.cas(3, 2**64 - 1, 7)], [0, 2**64 - 1, 2**64 - 1])
+            self.assertEqual([adds.faa(3, 5), adds.faa(3, -2), adds.faa(3, 0)], [7, 12, 10])
+            for other in (lambda: adds.cas(3, 0, 1), lambda: swaps.faa(3, 1), lambda: swaps.cas(8192, 0, 1)):
+                self.assertRaises(OSError, other)
+            self.assertRaises(OverflowError, lambda: swaps.cas(3, -1, 0))
+
+    def test_lock(self):
+        with connect("swaps") as one, connect("swaps") as two:
+            with reddn.Lock(one, 0, lease=60) as lock:
+                token = lock.token
+                lock.renew()
+                other = reddn.Lock(two, 0, lease=0.1)
+                self.assertFalse(other.acquire(timeout=0))
+                self.assertEqual(other.token, 0)
+                self.assertRaises(PermissionError, other.release)
+            self.assertTrue(other.acquire(timeout=0))
+            self.assertEqual(other.token, token + 1)
+            with self.assertRaises(OSError) as twice:
+                other.acquire()
+            self.assertEqual(twice.exception.errno, errno.EDEADLK)
+            last = reddn.Lock(one, 0, lease=0.1)
+            self.assertTrue(last.acquire(timeout=60))  # it is not renewed
+            with self.assertRaisesRegex(PermissionError, "another client has taken it"):
+                other.renew()
+            last.release()
+            self.assertRaises(ValueError, reddn.Lock, one, 0, lease=0)
+
+
 class Loop(unittest.IsolatedAsyncioTestCase):
     async def test_many(self):
         async with await reddn.aio.connect(SERVER, "users", timeout=60, depth=4) as c:
@@ -248,6 +279,25 @@ class Loop(unittest.IsolatedAsyncioTestCase):
                 await c.call(at=200, limit=1)
             self.assertEqual((await c.call(at=0, limit=0))["sold"], 0)
             self.assertEqual(c._inner.reconnects, 1)
+
+    async def test_words(self):
+        async with await reddn.aio.connect(SERVER, "adds", timeout=60, depth=4) as c:
+            self.assertEqual(sorted(await asyncio.gather(*(c.faa(5, 1) for _ in range(20)))), list(range(20)))
+        async with await reddn.aio.connect(SERVER, "swaps", timeout=60) as c:
+            self.assertEqual((await c.cas(5, 20, 0), await c.cas(5, 20, 0)), (20, 0))
+            held = 0
+
+            async def hold():
+                nonlocal held
+                async with reddn.aio.Lock(c, 6, lease=60) as lock:
+                    self.assertEqual(held, 0)
+                    held = lock.token
+                    self.assertFalse(await reddn.aio.Lock(c, 6, lease=60).acquire(timeout=0.001))
+                    await lock.renew()
+                    held = 0
+                    return lock.token
+
+            self.assertEqual(sorted(await asyncio.gather(*(hold() for _ in range(5)))), [1, 2, 3, 4, 5])
 
     @contextlib.asynccontextmanager
     async def lose(self, c, go):

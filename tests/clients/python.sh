@@ -13,7 +13,7 @@ server=$address:$port
 ok "tables"
 start_nic
 head -c 64 /dev/zero >"$memory/words"
-head -c 4096 /dev/zero >"$memory/limits"
+head -c 4096 /dev/zero | tee "$memory/limits" >"$memory/shared"
 sed -n '/^# limited.rdn$/,/^\.Ed$/{/^\.Ed$/!p}' "$here/../../docs/man/reddn-programs.7" >"$work/limited.rdn"
 seq 0 63 | awk '{ printf "%c", $1 + 32 }' >"$work/keys"
 start_reddnd "control = \"$work/control\";
@@ -21,11 +21,14 @@ regions = (
   { name = \"users\"; kind = \"table\"; path = \"$work/users.table\"; },
   { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; },
   { name = \"limits\"; kind = \"raw\"; path = \"$memory/limits\"; writable = true; },
+  { name = \"shared\"; kind = \"raw\"; path = \"$memory/shared\"; writable = true; },
   { name = \"keys\"; kind = \"raw\"; path = \"$work/keys\"; } );
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
   { name = \"several\"; program = \"hash-mget\"; region = \"users\"; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
+  { name = \"swaps\"; program = \"compare-and-swap\"; region = \"shared\"; },
+  { name = \"adds\"; program = \"fetch-and-add\"; region = \"shared\"; },
   { name = \"limited\"; program = \"$work/limited.rdn\"; region = \"limits\"; },
   { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; depth_max = 8; } );"
 failed='remote access error'
