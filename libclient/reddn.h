@@ -239,7 +239,7 @@ enum reddn_lock_step {
  * A waiter that has seen the same word for lease_ms, by its own clock, takes the lock from a holder that has
  * died: no clocks are compared, no server decides. Nothing stops a holder that was only slow, and does not
  * know that its lease is over. So the lock alone protects nothing: what it protects is changed by a reddn_cas
- * that expects the token in the word that it changes; see Locks in libreddn(3).
+ * that expects the token in the word that it changes; see "Locks" in libreddn(3).
  *
  * Errors as for reddn_cas. -EINVAL: lease_ms is 0. -EDEADLK: the caller has it. -EOVERFLOW: no tokens are
  * left. -EINPROGRESS, -ETIMEDOUT: perhaps the lock was taken, for nobody. Call it again: like any other

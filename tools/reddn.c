@@ -10,6 +10,7 @@
 #include "tools/load/load-reddn.h"
 #include "tools/reddn-call.h"
 #include "tools/reddn-mc.h"
+#include "tools/reddn-words.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -27,6 +28,9 @@ static const char usage_text[] =
 	"usage: reddn ping  [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn get   [OPTIONS] HOST[:PORT][,...] OFFLOAD KEY...\n"
 	"       reddn call  [OPTIONS] HOST[:PORT][,...] OFFLOAD [ARGUMENT...]\n"
+	"       reddn cas   [OPTIONS] HOST[:PORT] OFFLOAD WORD OLD NEW\n"
+	"       reddn faa   [OPTIONS] HOST[:PORT] OFFLOAD WORD NUMBER\n"
+	"       reddn lock  [OPTIONS] HOST[:PORT] OFFLOAD WORD COMMAND [ARGUMENT...]\n"
 	"       reddn bench [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn mc COMMAND\n"
 	"\n"
@@ -49,6 +53,11 @@ static const char usage_text[] =
 	"hex:0011aaff\n"
 	"  -x, --hex           print the reply as hexadecimal lines, not its fields\n"
 	"  -r, --raw           print the bytes of the reply\n"
+	"cas: swap a word for NEW if it is OLD, and print what it was\n"
+	"faa: add to a word, modulo 2^64, and print what it was\n"
+	"lock: run COMMAND while the lock in a word is held, with its token in REDDN_TOKEN\n"
+	"  -l, --lease MS      lease, the same for all clients of the lock (10000)\n"
+	"  -w, --wait MS       wait for the lock at most so long (without a limit)\n"
 	"bench: time many gets of random keys\n"
 	"  -T, --table FILE    take the keys from this table\n"
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
@@ -62,13 +71,16 @@ static const char usage_text[] =
 	"  -a, --absent N      percentage of gets for absent keys (0)\n"
 	"  -S, --seed N        seed of the random order (1)\n"
 	"mc: get items from a pool of memcacheds; reddn mc --help shows how\n"
-	"Exit status: 0; 1 if a key was not found or an answer was wrong; 2 for errors.\n";
+	"Exit status: 0; 1 if a key was not found, an answer was wrong, a word was not OLD, or a lock\n"
+	"is held; 2 for errors. That of COMMAND.\n";
 
 struct arguments {
 	struct load_options b;
 	uint64_t interval_ms;
 	bool escape;
 	enum call_output output;
+	uint32_t lease_ms;
+	int wait_ms;
 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
@@ -224,6 +236,30 @@ static int cmd_call(struct arguments *a, char **texts)
 	return c ? call_run(c, a->b.connect.offload, a->b.json ? CALL_JSON : a->output, texts) : 2;
 }
 
+static int cmd_cas(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	return c ? words_cas(c, a->b.json, texts) : 2;
+}
+
+static int cmd_faa(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	return c ? words_faa(c, a->b.json, texts) : 2;
+}
+
+/* A lock outlives sessions, and so does its client. */
+static int cmd_lock(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = NULL;
+
+	a->b.connect.flags = 0;
+	c = open_connection(a);
+	return c ? words_lock(c, a->lease_ms, a->wait_ms, texts) : 2;
+}
+
 static int cmd_bench(struct arguments *a, char **keys)
 {
 	(void)keys;
@@ -244,6 +280,11 @@ static const struct command {
 		 "  reddn call storage1 tickets at=0 limit=100\n"
 		 "  reddn call --json storage1:7472 tickets 0 100\n"},
 		cmd_call},
+	{{{.name = "cas"}, 5, 5, "pKtj", "  reddn cas storage1 words 7 0 1\n"}, cmd_cas},
+	{{{.name = "faa"}, 4, 4, "pKtj", "  reddn faa storage1 counters 7 1\n"}, cmd_faa},
+	{{{.name = "lock"}, 4, INT32_MAX, "pKtlw",
+		 "  reddn lock --wait 0 storage1 words 7 -- ./backup --full\n"},
+		cmd_lock},
 	{{{.name = "bench"}, 2, 2, "pLPKtjTkVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
@@ -259,6 +300,8 @@ static const struct option options[] = {
 	{"escape", no_argument, NULL, 'e'},
 	{"raw", no_argument, NULL, 'r'},
 	{"hex", no_argument, NULL, 'x'},
+	{"lease", required_argument, NULL, 'l'},
+	{"wait", required_argument, NULL, 'w'},
 	{"table", required_argument, NULL, 'T'},
 	{"absent", required_argument, NULL, 'a'},
 	{"help", no_argument, NULL, 'h'},
@@ -289,6 +332,16 @@ static bool set_option(void *arguments, int letter, const char *text)
 		return true;
 	case 'i':
 		return number_parse(text, 0, INT32_MAX, &a->interval_ms) == 0;
+	case 'l':
+		if (number_parse(text, 1, INT32_MAX, &v))
+			return false;
+		a->lease_ms = (uint32_t)v;
+		return true;
+	case 'w':
+		if (number_parse(text, 0, INT32_MAX, &v))
+			return false;
+		a->wait_ms = (int)v;
+		return true;
 	case 'e':
 		a->escape = true;
 		return true;
@@ -320,10 +373,10 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LP:i:erxT:a:",
+		.letters = "+" LOAD_LETTERS "C:t:LP:i:erxl:w:T:a:",
 		.options = options,
 		.set = set_option};
-	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000};
+	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};
 	const struct command *command;
 	char **args, **rest;
 	int status;

@@ -7,6 +7,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+: "${REDDN:?set REDDN to the path of the client tool}"
 : "${SHARING:?set SHARING to the path of the test client}"
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 
@@ -37,6 +38,40 @@ read -ra command < <(share shared)
 timeout -k "$limit" "$background_limit" "${command[@]}" >"$work/shared.log" 2>&1 || fail "clients that share words" "$work/shared.log" "$work/reddnd.log"
 cat "$work/shared.log"
 ok "words that clients share"
+
+reddn() # STATUS TEXT COMMAND...: the exit status of the tool, and what it prints
+{
+	local rc=0
+
+	on_nic tool.log "$REDDN" "$3" --port "$port" --timeout 100000 "${@:4}" || rc=$?
+	# shellcheck disable=SC2053 # TEXT is a pattern
+	[[ $rc -eq $1 && $(<"$work/tool.log") == $2 ]] || fail "reddn ${*:3}: status $rc" "$work/tool.log" "$work/reddnd.log"
+}
+reddn 0 0 cas "$address" swaps 8 0 18446744073709551615
+reddn 1 18446744073709551615 cas "$address" swaps 8 0 1
+reddn 1 '{"was": 18446744073709551615, "swapped": false}' cas --json "$address" swaps 8 0 1
+reddn 0 18446744073709551615 faa "$address" adds 8 6
+reddn 0 '{"was": 5}' faa --json "$address" adds 8 0
+reddn 2 '*one host, and an offload of compare-and-swap.rdn' cas "$address" adds 8 0 1
+reddn 2 '*no offset of the offload reaches the word' faa "$address" adds 8192 0
+reddn 2 '*"x" is no number*' cas "$address" swaps 8 x 1
+ok "reddn cas and faa"
+reddn 0 REDDN_TOKEN=1 lock "$address" swaps 9 -- sh -c 'env | grep ^REDDN_TOKEN'
+reddn 7 '' lock "$address" swaps 9 sh -c 'exit 7'
+reddn 2 '*none: No such file*' lock "$address" swaps 9 none
+mkfifo "$work/hold"
+background held.log "$REDDN" lock --port "$port" --lease 500 --timeout 100000 "$address" swaps 9 sh -c "echo; read -r < $work/hold; exit 3"
+holder=$child
+until_true test -s "$work/held.log" || fail "no lock" "$work/held.log" "$work/reddnd.log"
+reddn 1 '*another client has the lock' lock --lease 500 --wait 0 "$address" swaps 9 true
+stop_program "$(program_of "$holder")"
+reddn 0 REDDN_TOKEN=5 lock --lease 500 "$address" swaps 9 sh -c 'env | grep ^REDDN_TOKEN'
+kill -CONT "$(program_of "$holder")"
+rc=0
+wait "$holder" || rc=$?
+[[ $rc -eq 2 ]] || fail "a command runs on when another client has the lock: $rc" "$work/held.log"
+grep -q 'was ended: the lease was over' "$work/held.log" || fail "no message" "$work/held.log"
+ok "reddn lock"
 
 rm "$memory/words"
 stop_reddnd
