@@ -201,19 +201,22 @@ static struct ast_operand ordered(struct ast_operand from, const struct ast_type
 	return from;
 }
 
-/* An operand as it can be compared and moved: itself, or a variable that it is moved to */
+/* An operand as it can be compared and moved: itself, or a variable that it is moved to. An argument cannot
+ * be stored in the other byte order */
 static struct ast_operand compared(
 	struct lower *l, const struct guard *g, const struct ast_verb *v, const struct ast_operand *o)
 {
 	const struct ast_type type = {.kind = AST_UINT, .order = AST_LE, .bytes = v->place->type.bytes};
 	struct ast_operand made = *o;
+	bool as_it_is;
 
 	if (o->kind == AST_CONST) {
 		made.type = type;
 		return made;
 	}
-	if (o->type.bytes == type.bytes &&
-		(o->kind == AST_ARG || (o->place->kind == AST_AT_VAR && is_le(&o->type))))
+	as_it_is = o->kind == AST_ARG ? v->place->kind != AST_AT_REGION || !ordered(*o, &v->place->type).swab
+				      : o->place->kind == AST_AT_VAR && is_le(&o->type);
+	if (o->type.bytes == type.bytes && as_it_is)
 		return made;
 	made = var_operand(l, add_var(l, "operand", type.bytes, o->pos));
 	add_mov(l, g, v->pos, v->queue, ordered(*o, &type), made.place);
