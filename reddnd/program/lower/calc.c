@@ -18,28 +18,12 @@ static const struct {
 	[AST_CALC_SUB] = {CHAIN_CALC_XOR, CHAIN_FETCH_ADD},
 };
 
-static bool has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part)
-{
-	unsigned needed = 1u << chain_verb_info(verbs[v->calc].calc)->opmod;
-
-	if (v->calc == AST_CALC_MIN)
-		needed |= 1u << WQE_CALC_MAXLOC;
-	if (v->calc == AST_CALC_SUB)
-		needed |= 1u << WQE_CALC_ADD;
-	return part != PART_LOOP && !(needed & ~l->target->calc);
-}
-
-bool lower_is_compared(const struct lower *l, const struct ast_verb *v)
-{
-	return v->kind == AST_CALC && !verbs[v->calc].atomic && !has_calc(l, v, l->part);
-}
-
 void lower_calc_begin(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
 	const unsigned n = v->calc == AST_CALC_SUB ? 6 : v->calc == AST_CALC_MIN ? 4 : 2;
 
-	if (has_calc(l, v, op->part)) {
+	if (lower_has_calc(l, v, op->part)) {
 		op->main = lower_step(l, op, verbs[v->calc].calc, NULL);
 		op->operands = lower_word(l, "operands", (uint16_t)(n * CHAIN_CALC_BYTES));
 	} else {

@@ -8,11 +8,6 @@
 
 /* ---- where ------------------------------------------------------------------------------------ */
 
-bool lower_is_carry(const struct ast_cond *c)
-{
-	return c->relation != AST_REL_EQ && c->relation != AST_REL_NE;
-}
-
 bool lower_carry_in(const struct ast_cond *c)
 {
 	bool or_equal = c->relation == AST_REL_GE || c->relation == AST_REL_LT;

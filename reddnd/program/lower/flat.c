@@ -137,6 +137,33 @@ static struct ast_var *add_var(struct lower *l, const char *name, uint32_t bytes
 	return var;
 }
 
+bool lower_has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part)
+{
+	static const unsigned operations[] = {
+		[AST_CALC_ADD] = 1u << WQE_CALC_ADD,
+		[AST_CALC_MAX] = 1u << WQE_CALC_MAXLOC,
+		[AST_CALC_MIN] = 1u << WQE_CALC_MAXLOC | 1u << WQE_CALC_XOR,
+		[AST_CALC_AND] = 1u << WQE_CALC_AND,
+		[AST_CALC_OR] = 1u << WQE_CALC_OR,
+		[AST_CALC_XOR] = 1u << WQE_CALC_XOR,
+		[AST_CALC_SUB] = 1u << WQE_CALC_ADD | 1u << WQE_CALC_XOR,
+	};
+
+	return part != PART_LOOP && !(operations[v->calc] & ~l->target->calc);
+}
+
+/* No atomic is a maximum: without CALC a max or a min takes a condition */
+static bool is_compared(const struct lower *l, const struct ast_verb *v)
+{
+	return v->kind == AST_CALC && (v->calc == AST_CALC_MAX || v->calc == AST_CALC_MIN) &&
+	       !lower_has_calc(l, v, l->part);
+}
+
+bool lower_is_carry(const struct ast_cond *c)
+{
+	return c->relation != AST_REL_EQ && c->relation != AST_REL_NE;
+}
+
 /* Of two variables, a < b where their maximum is not a, and a > b where it is not b. That takes fewer work
  * requests than the carries of a sum with the complement of one */
 static const struct ast_cond *by_maximum(
@@ -150,7 +177,7 @@ static const struct ast_cond *by_maximum(
 
 	*max = (struct ast_verb){
 		.kind = AST_CALC, .calc = AST_CALC_MAX, .pos = c->pos, .source = sources, .nsources = 2};
-	if (!lower_is_carry(c) || c->right.kind != AST_PLACE || lower_is_compared(l, max))
+	if (!lower_is_carry(c) || c->right.kind != AST_PLACE || is_compared(l, max))
 		return c;
 	sources[0] = c->left;
 	sources[1] = c->right;
@@ -405,7 +432,7 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 
 		switch ((enum ast_stmt_kind)s->kind) {
 		case AST_VERB:
-			if (lower_is_compared(l, s->verb)) {
+			if (is_compared(l, s->verb)) {
 				flatten_compared(l, s->verb, f.guard);
 				break;
 			}

@@ -241,6 +241,10 @@ void lower_flatten(struct lower *l);
 const struct op *lower_op_of(const struct lower *l, const struct ast_verb *v);
 bool lower_dominates(const struct guard *a, const struct guard *b); /* @b holds only if @a does */
 bool lower_excludes(const struct guard *a, const struct guard *b);  /* never both */
+/** The device has what calculates @v in this part of a program. Without, atomics do it, and conditions. */
+bool lower_has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part);
+/** An order is tested by adding: the carry is the result. */
+bool lower_is_carry(const struct ast_cond *c);
 
 /* answer.c */
 void lower_check_answers(struct lower *l); /* there is an answer */
@@ -325,16 +329,12 @@ void lower_verb(struct lower *l, struct op *op);
 /* calc.c */
 void lower_calc_begin(struct lower *l, struct op *op);
 void lower_calc(struct lower *l, struct op *op);
-/** What a statement at this place calculates takes a condition: a max or a min without CALC. */
-bool lower_is_compared(const struct lower *l, const struct ast_verb *v);
 
 /* cond.c */
 void lower_test_begin(struct lower *l, struct op *op);
 void lower_tests(struct lower *l);
 
 /* cond-bytes.c */
-/** An order is tested by adding: the carry is the result. */
-bool lower_is_carry(const struct ast_cond *c);
 /** value > x: a carry comes out of value + ~x; value >= x: out of value + ~x + 1. */
 bool lower_carry_in(const struct ast_cond *c);
 /** Where in its word they are. */
