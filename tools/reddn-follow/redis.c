@@ -8,6 +8,7 @@
 #include "util/text.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,9 +58,10 @@ static void redis_lose(struct redis *r, const char *why)
 {
 	if (r->state == REDIS_APART)
 		return;
+	snprintf(r->why, sizeof(r->why), "%s", why);
 	/* "ERR unknown command 'AUTH', with args beginning with: " and the password */
-	snprintf(r->why, sizeof(r->why), "%.*s",
-		(int)(strstr(why, args_of) ? strstr(why, args_of) - why : sizeof(r->why)), why);
+	if (strstr(r->why, args_of))
+		*strstr(r->why, args_of) = '\0';
 	text_clean(r->why);
 	if (r->data.context)
 		redisFree(r->data.context);
@@ -631,14 +633,16 @@ int redis_prepare(struct redis *r, struct pollfd fds[2])
 	return keys_pause(&r->keys, now, until(r->ping_at, now, until(r->info_at, now, PING_MS)));
 }
 
+/* As redis.conf and redis-cli read a word in quotation marks; white space would end a pattern of keys, and is
+ * "any character" to it */
 void redis_print_acl(const struct redis_prefixes *prefixes)
 {
 	printf("ACL SETUSER follower on >PASSWORD resetchannels &%s resetkeys", channel);
 	for (unsigned i = 0; i < prefixes->n; i++) {
 		printf(" \"~");
 		for (const char *p = prefixes->text[i]; *p; p++)
-			printf("%s%s%c", strchr(glob_special, *p) ? "\\\\" : "", strchr("\"", *p) ? "\\" : "",
-				*p);
+			printf("%s%s%c", strchr(glob_special, *p) ? "\\\\" : "",
+				*p == '"' || *p == '\\' ? "\\" : "", isspace((unsigned char)*p) ? '?' : *p);
 		printf("*\"");
 	}
 	printf("%s -@all +get +pttl +scan +info +ping +select +subscribe +client|id +client|tracking\n",
