@@ -95,7 +95,8 @@ free_port
 head -c 4096 /dev/zero >"$memory/words"
 configuration="control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; },
 	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
-offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; } );"
+offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; },
+	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; } );"
 configure_reddnd "$configuration"
 full 74 "$REDDND" --check-config --config "$work/reddnd.conf"
 start_nic
@@ -113,6 +114,8 @@ for json in '' --json; do
 		full 2 "$SOFTCX" run "$REDDN" ping $json --count 2 "${server[@]}" users
 		full 2 "$SOFTCX" run "$REDDN" get $json "${server[@]}" users alice
 		full 2 "$SOFTCX" run "$REDDN" call $json "${server[@]}" count 0 100
+		full 2 "$SOFTCX" run "$REDDN" cas $json "${server[@]}" swap 1 0 0
+		full 2 "$SOFTCX" run "$REDDN" faa $json "${server[@]}" add 1 0
 		full 2 "$SOFTCX" run "$REDDN" bench $json --count 10 --keys "$work/t.tsv" "${server[@]}" users
 		full 2 "$SOFTCX" run "$REDDN" mc stats $json --tcp "127.0.0.1:$port"
 		full 74 "$SOFTCX" run "$REDDNC" run $json --region "words=$memory/words" "$programs/counter.rdn" 8 100
@@ -143,7 +146,7 @@ reason_in "$work/trace.err" || fail "softcx trace: not the reason, once" "$work/
 ok "softcx trace"
 
 # Those that print nothing, and those that need a memcached
-printf '%s\n' 'reddnctl hand-over' 'reddn-memcached check' 'reddn-memcached setup' 'softcx nic' 'softcx run' 'softcx stop' 'softcx trace' |
+printf '%s\n' 'reddn lock' 'reddnctl hand-over' 'reddn-memcached check' 'reddn-memcached setup' 'softcx nic' 'softcx run' 'softcx stop' 'softcx trace' |
 	grep -vxFf - "$work/commands" >"$work/expected"
 [[ $(wc -l <"$work/expected") -gt 25 ]] || fail "the commands of the tools are not found" "$work/commands"
 while read -r tool verb; do
