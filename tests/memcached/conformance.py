@@ -14,7 +14,9 @@ import tempfile
 import stock
 from stock import Memcached, check, ok, until
 
-OPTIONS = ["-m", "64", "-t", "2", "-o", "hashpower=12"]
+# An incr or decr changes an item in place, and pads its value with spaces, unless another thread holds the item: no thread does that moves
+# items between lists.
+OPTIONS = ["-m", "64", "-t", "2", "-o", "hashpower=12,no_lru_maintainer,no_lru_crawler"]
 KEYS, LONG = 60, ("key0", "key1", "key2")
 COUNTED = "cmd_get cmd_set cmd_flush cmd_touch cmd_meta get_hits get_misses delete_hits delete_misses incr_hits incr_misses cas_hits cas_misses cas_badval touch_hits".split()
 
