@@ -481,6 +481,7 @@ static void put_small(struct gen *g, unsigned bytes, bool small)
 static void put_patch(struct gen *g, const char *field, unsigned bytes, bool whole, bool small)
 {
 	unsigned some = 1 + below(g, bytes);
+	const char order = bytes == 8 && whole && chance(g, 50) ? 'l' : 'b'; /* operands take either */
 	const struct name *v = NULL;
 	const struct label *other;
 
@@ -494,20 +495,20 @@ static void put_patch(struct gen *g, const char *field, unsigned bytes, bool who
 	case 2:
 		v = pick(g, g->var, g->nvars, "l", some);
 		if (v && v->type.bytes > 1) {
-			put(g, "mov swab(%s) -> %s\n", v->word, field);
+			put(g, order == 'l' ? "mov %s -> %s\n" : "mov swab(%s) -> %s\n", v->word, field);
 			return;
 		}
 		break;
 	case 3:
 		put(g, "mov ");
-		put_typed(g, (struct type){'b', some, 0});
+		put_typed(g, (struct type){order, some, 0});
 		put(g, " -> %s\n", field);
 		return;
 	case 4:
 		put(g, "read ");
 		put_place(g, below(g, g->nregions), 8);
 		put(g, " as ");
-		put_type(g, (struct type){'b', some, 0});
+		put_type(g, (struct type){order, some, 0});
 		put(g, " -> %s\n", field);
 		return;
 	case 5:

@@ -248,7 +248,9 @@ static uint64_t value(struct machine *m, const struct ast_operand *o)
 	return number(b, n, is_le(&o->type));
 }
 
-static void store(struct machine *m, const struct ast_place *p, const uint8_t *bytes, unsigned n)
+/* @bytes as they lie in memory, and what they are there */
+static void store(
+	struct machine *m, const struct ast_place *p, const struct ast_type *as, uint8_t *bytes, unsigned n)
 {
 	uint8_t *to;
 
@@ -257,6 +259,8 @@ static void store(struct machine *m, const struct ast_place *p, const uint8_t *b
 		memcpy(var_of(m, p->var), bytes, n);
 		return;
 	case AST_AT_FIELD:
+		if (is_le(as))
+			reverse(bytes, n);
 		patch(m, p, bytes, n);
 		return;
 	case AST_AT_REGION:
@@ -294,7 +298,7 @@ static void run_read(struct machine *m, const struct ast_verb *v)
 	memmove(bytes, from, n);
 	for (unsigned i = 0, at = 0; i < v->npieces; at += v->piece[i++].type.bytes)
 		if (v->piece[i].to)
-			store(m, v->piece[i].to, bytes + at, v->piece[i].type.bytes);
+			store(m, v->piece[i].to, &v->piece[i].type, bytes + at, v->piece[i].type.bytes);
 }
 
 static uint32_t immediate(struct machine *m, const struct ast_verb *v)
@@ -352,7 +356,7 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 		if (p)
 			memcpy(p, bytes, n);
 	} else {
-		store(m, v->place, bytes, (unsigned)n);
+		store(m, v->place, &v->place->type, bytes, (unsigned)n);
 	}
 }
 
@@ -369,7 +373,7 @@ static void run_mov(struct machine *m, const struct ast_verb *v)
 		n = load(m, &v->source[0], to, bytes);
 	}
 	if (!m->result)
-		store(m, v->place, bytes, n);
+		store(m, v->place, from, bytes, n);
 }
 
 static void run_calc(struct machine *m, const struct ast_verb *v)
@@ -404,7 +408,7 @@ static void run_calc(struct machine *m, const struct ast_verb *v)
 	}
 	put(bytes, t->bytes, is_le(t), is);
 	if (!m->result)
-		store(m, v->place, bytes, t->bytes);
+		store(m, v->place, t, bytes, t->bytes);
 }
 
 /* An operand when the verb runs */

@@ -486,6 +486,13 @@ bool sema_operand(
 	return true;
 }
 
+/* An operand of an atomic is a number, which a little-endian one is as well with its bytes turned */
+static bool takes_any_order(const struct ast_place *to)
+{
+	return to->kind == AST_AT_FIELD &&
+	       (to->field == CHAIN_F_COMPARE || to->field == CHAIN_F_SWAP || to->field == CHAIN_F_ADD);
+}
+
 bool sema_assignable(
 	struct sema *s, const struct ast_type *type, const struct ast_place *to, struct diag_pos pos)
 {
@@ -497,7 +504,7 @@ bool sema_assignable(
 		from.window = NULL;
 	}
 	if (from.kind == AST_UINT && dst->kind == AST_UINT && from.order != dst->order &&
-		from.order != AST_ANY && dst->order != AST_ANY &&
+		from.order != AST_ANY && dst->order != AST_ANY && !takes_any_order(to) &&
 		(from.bytes == dst->bytes || to->kind == AST_AT_FIELD))
 		return sema_error(s, TYPE, pos,
 			"%s into %s: the byte orders differ; mov swab(...) turns one into the other",

@@ -42,6 +42,12 @@ static void finish(struct lower *l, struct step *s)
 	lower_append(l, s);
 }
 
+/* A little-endian number in an operand of an atomic, which is big-endian */
+static bool is_turned(const struct ast_type *from, const struct ast_place *to)
+{
+	return to->kind == AST_AT_FIELD && from->kind == AST_UINT && from->order == AST_LE && from->bytes > 1;
+}
+
 static void lower_read(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
@@ -60,6 +66,7 @@ static void lower_read(struct lower *l, struct op *op)
 
 		if (v->piece[i].to)
 			to = lower_target(l, op, v->piece[i].to, v->piece[i].type.bytes);
+		to.reversed = v->piece[i].to && is_turned(&v->piece[i].type, v->piece[i].to);
 		*lower_local(l, s) = to;
 		if (to.kind != CHAIN_AT_NONE)
 			used = s->nlocal;
@@ -249,7 +256,8 @@ static void lower_mov(struct lower *l, struct op *op)
 		from = mov_source(l, op);
 	}
 	to = low_bytes(lower_target(l, op, v->place, from.len), &v->place->type, from.len);
-	to.reversed = from.reversed ^ (o->swab && from.kind == CHAIN_AT_REGION);
+	to.reversed =
+		from.reversed ^ (o->swab && from.kind == CHAIN_AT_REGION) ^ is_turned(&o->type, v->place);
 	from.reversed = false;
 	s->remote = from;
 	*lower_local(l, s) = to;
