@@ -15,6 +15,8 @@
 #ifndef REDDN_TABLE_H
 #define REDDN_TABLE_H
 
+#include "reddn-as-of.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -171,7 +173,17 @@ struct reddn_table_stat {
 	uint32_t max_value;  /* bytes */
 	uint32_t max_record; /* bytes of the largest possible record */
 	int grow;            /* of the options it was made with */
+	struct reddn_as_of as_of;
 };
+
+/**
+ * State how new the table is, for readers and for clients of reddnd; it stays so until it is stated again. A
+ * larger table has it as well (reddn_table_grow). To be called when all changes until then are in the table,
+ * and before a change after which it is not complete any more. When `epoch` changes, readers see no as-of for
+ * a moment. -EINVAL: unknown flags, or REDDN_COMPLETE without REDDN_FOLLOWS. -EROFS: not opened for writing.
+ * -ESTALE: another table has replaced it.
+ */
+int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of);
 
 /** Properties and counters of the table. */
 void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st);

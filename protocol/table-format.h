@@ -52,16 +52,26 @@
 /* The bytes that are locked by F_OFD_SETLK (fcntl(2)) with F_WRLCK: by the writer, and by who replaces it */
 enum { REDDN_TABLE_LOCK_WRITER = 0, REDDN_TABLE_LOCK_NAME = 1 };
 
+/**
+ * Parts of live.state. A table that ceases to be complete has that state before it loses a key. When the
+ * epoch changes, as_of_source and as_of_host are 0 before, and get their values after that.
+ */
+enum reddn_table_state {
+	REDDN_TABLE_FOLLOWS = 1,     /* its entries come from another source */
+	REDDN_TABLE_COMPLETE = 2,    /* and none is missing */
+	REDDN_TABLE_CEASED = 1 << 2, /* bits 2 to 31 count how often it has ceased to be complete */
+	REDDN_TABLE_EPOCH = 32,      /* from this bit on: the epoch of the source */
+};
+
 /** The live line, which every reply carries to the client. 64 bytes, one cache line. */
 struct reddn_table_live {
 	uint64_t moves; /* odd while an entry moves between its buckets; grows by 2 with every move */
 	uint64_t entries;
 	uint64_t epoch; /* differs between a table and its replacement; 0: retired, another has its name */
-	/* Reserved. Writers leave them 0, which means unknown; readers ignore them */
-	uint64_t state;        /* of the source that the entries come from: flags, and its epoch */
-	uint64_t shape;        /* buckets in use */
-	uint64_t as_of_source; /* how new the entries are, us by the clock of the source */
-	uint64_t as_of_host;   /* and ns by CLOCK_REALTIME of the host */
+	uint64_t state; /* enum reddn_table_state; 0: the entries come from no other source */
+	uint64_t reserved_shape; /* Writers leave what is reserved 0; readers ignore it */
+	uint64_t as_of_source;   /* how new the entries are, us by the clock of their source; 0: unknown */
+	uint64_t as_of_host;     /* and ns by CLOCK_REALTIME of the host */
 	uint64_t reserved;
 };
 

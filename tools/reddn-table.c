@@ -246,6 +246,17 @@ static int cmd_dump(struct arguments *a, char **args)
 	return damaged ? 2 : 0;
 }
 
+static void print_as_of(const struct reddn_as_of *as_of)
+{
+	if (!(as_of->flags & REDDN_FOLLOWS))
+		return;
+	printf("source     epoch %u, %s\n", as_of->epoch,
+		as_of->flags & REDDN_COMPLETE ? "complete" : "keys are missing");
+	if (as_of->host)
+		printf("as of      %" PRIu64 " us of the source, %.3f s ago\n", as_of->source,
+			clock_age_s(as_of->host));
+}
+
 static int cmd_stat(struct arguments *a, char **args)
 {
 	struct reddn_table *t;
@@ -263,11 +274,16 @@ static int cmd_stat(struct arguments *a, char **args)
 		       ", \"max_key\": %u, \"max_value\": %u, \"max_record\": %u, \"grow\": %s"
 		       ", \"moves\": %" PRIu64 ", \"moving\": %s, \"seed\": %" PRIu64 ", \"epoch\": %" PRIu64
 		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
-		       ", \"file_size\": %" PRIu64 "}\n",
+		       ", \"file_size\": %" PRIu64 ", \"follows\": %s, \"complete\": %s"
+		       ", \"source_epoch\": %u, \"as_of_source\": %" PRIu64 ", \"as_of_host\": %" PRIu64
+		       "}\n",
 			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
 			st.heap_used, st.max_key, st.max_value, st.max_record, st.grow ? "true" : "false",
 			st.moves / 2, st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off,
-			st.heap_off, st.live_off, st.file_size);
+			st.heap_off, st.live_off, st.file_size,
+			st.as_of.flags & REDDN_FOLLOWS ? "true" : "false",
+			st.as_of.flags & REDDN_COMPLETE ? "true" : "false", st.as_of.epoch, st.as_of.source,
+			st.as_of.host);
 	else
 		printf("entries    %" PRIu64 "\n"
 		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be%s)\n"
@@ -283,6 +299,8 @@ static int cmd_stat(struct arguments *a, char **args)
 			units_bytes(key, st.max_key), units_bytes(value, st.max_value), st.moves / 2,
 			st.moves & 1 ? ", one unfinished: a writer is moving an entry, or died doing so" : "",
 			st.hash_seed, units_bytes(file, st.file_size), st.buckets_off, st.heap_off);
+	if (a->format != RECORDS_JSON)
+		print_as_of(&st.as_of);
 	return 0;
 }
 

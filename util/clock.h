@@ -17,6 +17,14 @@ static inline uint64_t clock_read_ns(clockid_t id)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/** Seconds since @ns of CLOCK_REALTIME, 0 if that is to come: the clock of another host may be ahead. */
+static inline double clock_age_s(uint64_t ns)
+{
+	uint64_t now = clock_read_ns(CLOCK_REALTIME);
+
+	return now > ns ? (double)(now - ns) / 1e9 : 0;
+}
+
 /** CLOCK_MONOTONIC in nanoseconds. */
 static inline uint64_t clock_ns(void)
 {

@@ -350,12 +350,16 @@ static void growth_copy(struct reddn_table *t, uint64_t bucket)
 		growth_put(t, r->bytes, r->key_len, r->bytes + r->key_len, r->val_len);
 }
 
-/* The larger table takes the name, and the place in the handle. */
+/* The larger table takes the name, and the place in the handle. It is as new as this one. */
 static void growth_publish(struct reddn_table *t)
 {
 	struct reddn_table *next = t->growth->next, old = *t;
-	int r = reddn_table_succeed(t->growth->tmp, t->path, t);
+	int r;
 
+	next->live->state = t->live->state;
+	next->live->as_of_source = t->live->as_of_source;
+	next->live->as_of_host = t->live->as_of_host;
+	r = reddn_table_succeed(t->growth->tmp, t->path, t);
 	/* Somebody has locked the name. The next put or step tries again, and until then both are written */
 	if (r == -EBUSY)
 		return;
@@ -519,6 +523,60 @@ PUBLIC int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *
 	}
 }
 
+/* ---- as-of ---- */
+
+enum { FLAGS = REDDN_FOLLOWS | REDDN_COMPLETE };
+
+_Static_assert((int)REDDN_FOLLOWS == REDDN_TABLE_FOLLOWS && (int)REDDN_COMPLETE == REDDN_TABLE_COMPLETE,
+	"the flags of the interface are those of the format");
+
+static uint64_t state_after(uint64_t before, const struct reddn_as_of *as_of)
+{
+	uint32_t ceased = (uint32_t)before & ~(uint32_t)FLAGS;
+
+	if (before & REDDN_COMPLETE & ~as_of->flags)
+		ceased += REDDN_TABLE_CEASED;
+	return (uint64_t)as_of->epoch << REDDN_TABLE_EPOCH | ceased | as_of->flags;
+}
+
+PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of)
+{
+	struct reddn_table_live *live = t->live;
+	uint64_t state = live->state;
+
+	if (!t->writer)
+		return -EROFS;
+	if (!reddn_word_get(reddn_live_word(&live->epoch)))
+		return -ESTALE;
+	if ((as_of->flags & ~(uint32_t)FLAGS) || as_of->flags == REDDN_COMPLETE)
+		return -EINVAL;
+	if (state >> REDDN_TABLE_EPOCH != as_of->epoch) {
+		reddn_word_set(reddn_live_word(&live->as_of_source), 0);
+		reddn_word_set(reddn_live_word(&live->as_of_host), 0);
+	}
+	reddn_word_set(reddn_live_word(&live->state), state_after(state, as_of));
+	reddn_word_set(reddn_live_word(&live->as_of_source), as_of->source);
+	reddn_word_set(reddn_live_word(&live->as_of_host), as_of->host);
+	return 0;
+}
+
+/* Of a moment at which the epoch changes, nothing is known. */
+static struct reddn_as_of as_of_read(struct reddn_table_live *live)
+{
+	uint64_t before = reddn_word_get(reddn_live_word(&live->state));
+	uint64_t source = reddn_word_get(reddn_live_word(&live->as_of_source));
+	uint64_t host = reddn_word_get(reddn_live_word(&live->as_of_host));
+	uint64_t state = reddn_word_get(reddn_live_word(&live->state));
+	bool same = before >> REDDN_TABLE_EPOCH == state >> REDDN_TABLE_EPOCH;
+
+	return (struct reddn_as_of){.source = same ? source : 0,
+		.host = same ? host : 0,
+		.epoch = (uint32_t)(state >> REDDN_TABLE_EPOCH),
+		.flags = (uint32_t)(before & state & FLAGS)};
+}
+
+/* ---- */
+
 PUBLIC void reddn_table_repaired(const struct reddn_table *t, struct reddn_table_repair *repair)
 {
 	*repair = t->repaired;
@@ -542,5 +600,6 @@ PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
 		.max_value = t->geo.max_value,
 		.max_record = (uint32_t)reddn_record_size(t->geo.max_key, t->geo.max_value),
 		.grow = (int)t->geo.grow,
+		.as_of = as_of_read(t->live),
 	};
 }

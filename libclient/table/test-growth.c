@@ -146,6 +146,38 @@ static void test_by_itself(void **state)
 	model_free(&m);
 }
 
+static void check_as_of(struct reddn_table *t, struct reddn_as_of expected)
+{
+	struct reddn_as_of as_of = stat_of(t).as_of;
+
+	assert_memory_equal(&as_of, &expected, sizeof(expected));
+}
+
+/* A larger table is as new as the one before, also if that is stated while it grows. */
+static void test_as_of(void **state)
+{
+	const struct reddn_as_of first = {1000, 2000, 7, REDDN_FOLLOWS},
+				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	struct place *p = *state;
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 4, .heap_size = 4096}),
+			   *reader;
+
+	assert_int_equal(reddn_table_set_as_of(t, &first), 0);
+	assert_int_equal(reddn_table_grow(t, &(struct reddn_table_options){0}, NULL, 0), 0);
+	assert_int_equal(reddn_table_set_as_of(t, &second), 0);
+	assert_int_equal(step(t, UINT64_MAX), REDDN_TABLE_END);
+	assert_true(stat_of(t).buckets > 4);
+	check_as_of(t, second);
+	reader = reader_of(p);
+	check_as_of(reader, second);
+	/* A replacement has entries from elsewhere */
+	reddn_table_close(t);
+	t = make(p, &(struct reddn_table_options){.buckets = 4, .heap_size = 4096, .replace = 1});
+	assert_int_equal(stat_of(t).as_of.flags, 0);
+	reddn_table_close(t);
+	reddn_table_close(reader);
+}
+
 /* Steps, and changes between them; entries move from buckets that are still to be copied to others. */
 static void test_in_steps(void **state)
 {
@@ -410,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_by_itself, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_as_of, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_in_steps, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_failures, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_left, place_begin, place_end),

@@ -406,6 +406,78 @@ static void test_concurrent(void **state)
 	close(fd);
 }
 
+static void check_as_of(struct reddn_table *t, struct reddn_as_of expected)
+{
+	struct reddn_table_stat st;
+
+	reddn_table_stat(t, &st);
+	assert_memory_equal(&st.as_of, &expected, sizeof(expected));
+}
+
+/* Readers see what the writer states, and nothing of a table whose writer states nothing. */
+static void test_as_of(void **state)
+{
+	const struct reddn_as_of none = {0}, first = {1000, 2000, 7, REDDN_FOLLOWS},
+				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	int fd = table_file();
+	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100}), *reader;
+
+	(void)state;
+	assert_int_equal(reddn_table_put(t, "k", 1, "v", 1), 0);
+	check_as_of(t, none);
+	assert_int_equal(reddn_table_set_as_of(t, &first), 0);
+	reader = table_reopen(fd, 0);
+	check_as_of(reader, first);
+	assert_int_equal(reddn_table_set_as_of(t, &second), 0);
+	check_as_of(reader, second);
+	/* It outlives the writer */
+	reddn_table_close(t);
+	check_as_of(reader, second);
+	t = table_reopen(fd, REDDN_TABLE_WRITE);
+	check_as_of(t, second);
+	assert_int_equal(reddn_table_set_as_of(reader, &first), -EROFS);
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.flags = 4}), -EINVAL);
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.flags = REDDN_COMPLETE}), -EINVAL);
+	check_as_of(reader, second);
+	reddn_table_close(reader);
+	reddn_table_close(t);
+	close(fd);
+}
+
+/* The word of the state changes when the table ceases to be complete, also if it is soon complete again: a
+ * client whose miss is in between sees that. */
+static void test_ceased(void **state)
+{
+	struct reddn_as_of as_of = {1000, 2000, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	int fd = table_file();
+	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100});
+	const struct reddn_table_header *h = mmap(NULL, REDDN_TABLE_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	uint64_t complete;
+
+	(void)state;
+	assert_ptr_not_equal(h, MAP_FAILED);
+	assert_int_equal(h->live.state, 0);
+	assert_int_equal(reddn_table_set_as_of(t, &as_of), 0);
+	complete = h->live.state;
+	assert_int_equal(complete >> REDDN_TABLE_EPOCH, 7);
+	as_of.source++;
+	assert_int_equal(reddn_table_set_as_of(t, &as_of), 0);
+	assert_int_equal(h->live.state, complete);
+	for (unsigned i = 0; i < 2; i++) {
+		as_of.flags ^= REDDN_COMPLETE;
+		assert_int_equal(reddn_table_set_as_of(t, &as_of), 0);
+		assert_int_not_equal(h->live.state, complete);
+	}
+	assert_true(h->live.state & REDDN_TABLE_COMPLETE);
+	as_of.epoch++;
+	assert_int_equal(reddn_table_set_as_of(t, &as_of), 0);
+	assert_int_equal(h->live.state >> REDDN_TABLE_EPOCH, 8);
+	check_as_of(t, as_of);
+	munmap((void *)h, REDDN_TABLE_PAGE);
+	reddn_table_close(t);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +489,8 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_as_of),
+		cmocka_unit_test(test_ceased),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,8 +23,8 @@ from . import aio
 from ._connection import Argument, Connection, End, Field, Host, Reply, Value
 from ._lib import Key
 from ._lock import Lock
-from ._table import Stat, Table
+from ._table import AsOf, Stat, Table
 
 connect = Connection
 
-__all__ = ["Argument", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "aio", "connect"]
+__all__ = ["Argument", "AsOf", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "aio", "connect"]

@@ -7,6 +7,25 @@ from typing import Any, Iterator, MutableMapping, NamedTuple, Tuple
 from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
 
 
+class AsOf(NamedTuple):
+    """How new a table is that follows a source; see reddn-as-of.h. All 0 of one that follows none.
+
+    `source`: us by the clock of the source; `host`: ns by time.time_ns() of the writer's host; 0: unknown. `epoch`: of the source.
+    `complete`: it has all keys of the source; else a miss proves nothing.
+    """
+
+    source: int
+    host: int
+    epoch: int
+    follows: bool
+    complete: bool
+
+
+def to_as_of(as_of: Any) -> AsOf:
+    """Of a struct reddn_as_of."""
+    return AsOf(as_of.source, as_of.host, as_of.epoch, bool(as_of.flags & lib.REDDN_FOLLOWS), bool(as_of.flags & lib.REDDN_COMPLETE))
+
+
 class Stat(NamedTuple):
     """What is in a table; sizes in bytes."""
 
@@ -17,6 +36,7 @@ class Stat(NamedTuple):
     file_size: int
     max_key: int
     max_value: int
+    as_of: AsOf
 
 
 class Table(Handle, MutableMapping[Key, bytes]):
@@ -82,7 +102,17 @@ class Table(Handle, MutableMapping[Key, bytes]):
     def stat(self) -> Stat:
         st = ffi.new("struct reddn_table_stat *")
         lib.reddn_table_stat(self._shared(), st)
-        return Stat(*(getattr(st, name) for name in Stat._fields))
+        values = [getattr(st, name) for name in Stat._fields]
+        values[-1] = to_as_of(values[-1])
+        return Stat(*values)
+
+    def set_as_of(self, source: int, host: int, *, epoch: int = 0, complete: bool = False) -> None:
+        """States how new the table is, which follows a source: when all changes until then are in it, and before a change after which
+        it is not complete any more."""
+        as_of = {"source": source, "host": host, "epoch": epoch, "flags": lib.REDDN_FOLLOWS | (lib.REDDN_COMPLETE if complete else 0)}
+        result = lib.reddn_table_set_as_of(self._handle(), ffi.new("struct reddn_as_of *", as_of))
+        if result < 0:
+            fail(result)
 
     def grow(self, *, capacity: int = 0, heap_size: int = 0, max_key: int = 0, max_value: int = 0) -> None:
         """Puts a larger table with the same records in the place of this one: twice the size, or what create() would make

@@ -70,6 +70,7 @@ done
 ok "dump and load again, as TSV and as JSON"
 "$REDDN_TABLE" stat -j "$table" | json 'o["entries"] == 504 and o["buckets"] == 2048 and o["max_value"] == 100' ||
 	fail "stat --json"
+"$REDDN_TABLE" stat "$table" | grep -q "as of" && fail "stat of a table that follows nothing"
 expect "stat" 0 "entries    504" "$REDDN_TABLE" stat "$table"
 
 printf 'new\tone\nno tab here\nnever\tread\n' >"$work/bad.tsv"
