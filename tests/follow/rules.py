@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Each rule of tools/reddn-follow/rules.h: a table that follows without it is wrong, beside one that follows with it."""
+import re
+import threading
 import time
 
 from source import FOLLOW, WITHOUT, Follower, Proxy, Redis, check, ok, until
@@ -154,7 +156,12 @@ def info():
     client("SET", "k", "v")
     source.client(1)("SET", "other", "v")
     followers = pair(8)
+    until(lambda: all(f.as_of().source for f in followers), "it states nothing")
     client("SWAPDB", 0, 1)
+    swapped = source.time()
+    until(lambda: followers[1].as_of().source > swapped, "it states nothing more")
+    until(lambda: followers[0].as_of().source > swapped, "it states nothing more")
+    check(followers[0].has(b"other") and not followers[0].has(b"k"), "it states more than is there")
     followers[0].reaches("following", 2)
     both_have_marker(followers)
     case(8, "SWAPDB", followers, lambda t: b"k" in t and b"other" not in t)
@@ -180,5 +187,215 @@ def one_server():
     ok("rule 9: a name of several servers")
 
 
-for rule in (track_first, ask_again, errors_say_nothing, no_old_value, all_in_doubt, expiry, ping, info, one_server):
+# ---- what a table states of how new it is -----------------------------------------------------------------
+
+HELD = 1.0  # seconds: what arrives late does not reach a follower with all rules before that
+PONG = b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+
+
+def as_of_case(rule, words, prepare, wrong, options=()):
+    """One after the other, a follower without the rule and one with all have their own proxy. `prepare` arranges it, and returns when
+    the change was made, in us of the source, or None: not yet. A table that is as of that time or later and `wrong` is found without it."""
+    for number in (rule, 0):
+        client("FLUSHALL")
+        client.many([("SET", f"x{i}", "v") for i in range(20000)] + [("SET", "k", "old")])
+        proxy, free = Proxy(source), threading.Event()
+        f = Follower(source.url(path=proxy.path), *options, program=WITHOUT if number else FOLLOW, env={"REDDN_FOLLOW_WITHOUT": str(number)})
+        until(lambda f=f: f.as_of().source, "it states nothing")
+        changed = prepare(proxy, free)
+        until(changed, "the change is not made")
+        if number:
+            until(lambda f=f: f.as_of().source >= changed(), lambda: f"rule {rule}: a follower without it does not state more: {f.as_of()} {f.last}")
+            check(wrong(f), f"rule {rule}, {words}: a follower without it is right")
+        else:
+            end = time.monotonic() + HELD
+            while time.monotonic() < end:
+                check(f.as_of().source < changed() or not wrong(f), f"{words}: it states more than is there")
+        free.set()
+        until(lambda f=f: f.as_of().source >= changed(), "it does not go on")
+        check(not wrong(f) or number, f"{words}: it states more than is there")
+        f.equals(source)
+        check(f.end() == 0, "it does not end well")
+    client("FLUSHALL")
+    ok(f"rule {rule}: {words}")
+
+
+def before_time(proxy, *change):
+    """Makes the change before a barrier's question of TIME arrives at the source. Returns functions: when; and whether it has begun."""
+    begun, made = threading.Event(), []
+
+    def on_question(c, data):
+        if b"\r\nTIME\r\n" in data and not made:
+            begun.set()
+            source.client()(*change)
+            made.append(source.time())
+
+    proxy.on_question = on_question
+    return lambda: made[0] if made else None, begun.is_set
+
+
+def is_old(follower):
+    return follower.has(b"k", b"old")
+
+
+def pong():
+    def prepare(proxy, free):
+        changed, begun = before_time(proxy, "SET", "k", "new")
+        proxy.on_answer = lambda c, data: c.invalidates and begun() and free.wait(1.9)
+        return changed
+
+    as_of_case(10, "a message that is late", prepare, is_old)
+
+
+def second_pong():
+    """As of a server whose loop takes both connections in one turn: the first PONG goes before the message."""
+
+    def prepare(proxy, free):
+        (changed, begun), late, pongs = before_time(proxy, "SET", "k", "new"), [], []
+
+        def change(c, data):
+            if not c.invalidates or not begun() or len(pongs) > 1:
+                return data
+            if PONG not in data:
+                late.append(data)
+                return b""
+            pongs.append(data)
+            if len(pongs) == 1:
+                late.append(data.replace(PONG, b""))
+                return PONG
+            free.wait(1.9)
+            return b"".join(late) + data
+
+        proxy.change = change
+        return changed
+
+    as_of_case(11, "a message behind the first PONG", prepare, is_old)
+
+
+def apply():
+    def prepare(proxy, free):
+        (changed, begun), seen = before_time(proxy, "SET", "k", "new"), threading.Event()
+
+        def on_answer(c, data):
+            if c.invalidates and begun():
+                seen.wait(1.9)
+            elif not c.invalidates and b"\r\nnew\r\n" in data:
+                free.wait(1.9)
+            elif not c.invalidates and begun() and b"\nloading:" in data:
+                seen.set()
+
+        proxy.on_answer = on_answer
+        return changed
+
+    as_of_case(12, "a value that is late", prepare, is_old)
+
+
+def doubt():
+    def prepare(proxy, free):
+        (changed, _), nils = before_time(proxy, "FLUSHALL"), [0]
+
+        def on_answer(c, data):
+            nils[0] += not c.invalidates and data.count(b"$-1\r\n")
+            if nils[0] > 10000:
+                free.wait(1.9)
+
+        proxy.on_answer = on_answer
+        return changed
+
+    as_of_case(13, "a load that goes on", prepare, lambda f: len(f.table()) > 0)
+
+
+def clock():
+    shift = 0
+
+    def change(c, data):
+        set_back = lambda m: b"*2\r\n$10\r\n%d\r\n" % (int(m[1]) + shift)  # noqa: E731
+        return data if c.invalidates else re.sub(rb"\*2\r\n\$10\r\n(\d{10})\r\n", set_back, data)
+
+    proxies = Proxy(source), Proxy(source)
+    for p in proxies:
+        p.change = change
+    client("SET", "k", "v")
+    followers = pair(14, proxies=proxies)
+    for f in followers:
+        until(lambda f=f: f.as_of().complete, "it is not complete")
+    before = [f.as_of() for f in followers]
+    shift = -10
+    for f, b in zip(followers, before):
+        until(lambda f=f, b=b: 0 < f.as_of().source < b.source and f.as_of().complete, lambda f=f: f"the clock has no effect: {f.as_of()}")
+    check(followers[0].as_of().epoch != before[0].epoch, "the epoch is the same")
+    check(followers[0].last["loads"] == 2, "it does not ask again when keys expire")
+    check(followers[1].as_of().epoch == before[1].epoch, "rule 14: a follower without it is right")
+    for f in followers:
+        check(f.end() == 0, "it does not end well")
+    # nobody saw it
+    shift = -20
+    after = Follower(source.url(path=proxies[0].path), table=followers[0].path)
+    until(lambda: after.as_of().source, "it states nothing")
+    check(after.as_of().epoch not in (before[0].epoch, 0), "the epoch is the same")
+    epoch = after.as_of().epoch
+    check(after.end() == 0, "it does not end well")
+    # another follower of the same source does not change it, and what was stated stays
+    again = Follower(source.url(path=proxies[0].path), table=followers[0].path)
+    until(lambda: again.as_of().epoch == epoch and again.as_of().source, lambda: f"{again.as_of()}")
+    check(again.end() == 0, "it does not end well")
+    again = Follower(source.url(path=proxies[0].path), "-p", "k", table=followers[0].path)
+    check(again.as_of().epoch != epoch, "it follows other keys, and the epoch is the same")
+    check(again.end() == 0, "it does not end well")
+    client("FLUSHALL")
+    ok("rule 14: the clock of the source is set back")
+
+
+def due():
+    """The answer that has the PTTL is late."""
+    client("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+
+    def prepare(proxy, free):
+        seen = []
+
+        def on_answer(c, data):
+            if b"\r\nshort\r\n" in data and not c.invalidates and not seen:
+                seen.append(1)
+                time.sleep(1)
+
+        proxy.on_answer = on_answer
+        end = source.time() + 1200000
+        client("SET", "k", "short", "PXAT", end // 1000)
+        until(lambda: seen, "nothing is asked for")
+        return lambda: end + 2000
+
+    as_of_case(15, "an answer that is late, of a key that expires", prepare, lambda f: f.has(b"k"))
+    client("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+
+
+def incomplete_first():
+    """No barrier is published meanwhile."""
+    proxies = Proxy(source), Proxy(source)
+    client("SET", "k", "v")
+    followers = pair(16, "--max-value", "100", proxies=proxies)
+    for f in followers:
+        until(lambda f=f: f.as_of().complete, "it is not complete")
+    stated = [f.as_of() for f in followers]
+    for p in proxies:
+        p.change = lambda c, data: data.replace(PONG, b"")
+    time.sleep(0.2)
+    client("SET", "k", "v" * 101)
+    for f in followers:
+        until(lambda f=f: not f.has(b"k"), "it keeps the old value")
+    good, without = (f.as_of() for f in followers)
+    check(not good.complete, "it states that it is complete")
+    check(without.complete, "rule 16: a follower without it is right")
+    check(stated[0].epoch == good.epoch, "another epoch")
+    for p in proxies:
+        p.change = lambda c, data: data
+    client("DEL", "k")
+    until(lambda: followers[0].as_of().complete, "it is not complete again")
+    for f in followers:
+        check(f.end() == 0, "it does not end well")
+    client("FLUSHALL")
+    ok("rule 16: too long for the table, which states that before")
+
+
+for rule in (track_first, ask_again, errors_say_nothing, no_old_value, all_in_doubt, expiry, ping, info, one_server, pong, second_pong, apply, doubt, clock,
+             due, incomplete_first):
     rule()

@@ -140,6 +140,11 @@ class Redis:
     def url(self, db=0, user="", path=None):
         return f"unix://{user}{path or self.path + '/socket'}?db={db}"
 
+    def time(self):
+        """us"""
+        seconds, us = self.client()("TIME")
+        return int(seconds) * 1000000 + int(us)
+
     def strings(self, db=0, wanted=lambda key: True):
         """What is there when nobody writes"""
         client, keys, cursor = self.client(db), set(), b""
@@ -210,6 +215,10 @@ class Follower:
 
         until(same, differences)
 
+    def as_of(self):
+        with reddn.Table(self.path) as t:
+            return t.stat().as_of
+
     def send(self, number):
         self.process.send_signal(number)
 
@@ -236,7 +245,8 @@ class Follower:
 
 
 class Proxy:
-    """Passes bytes on. What a test does in `on_answer`, of bytes to the follower on one of its connections, happens before they arrive."""
+    """Passes bytes on. What a test does in `on_answer`, of bytes to the follower on one of its connections, and in `on_question`, of
+    bytes to the source, happens before they arrive; `change` makes others of those to the follower."""
 
     count = 0
 
@@ -252,7 +262,8 @@ class Proxy:
         Proxy.count += 1
         self.path, self.connections = f"{sources[0].path}/proxy{Proxy.count}", []
         self.sources = itertools.cycle(sources)  # one connection to each, in turn
-        self.on_answer = lambda connection, data: None
+        self.on_answer = self.on_question = lambda connection, data: None
+        self.change = lambda connection, data: data
         self.passed = b""  # messages of invalidation
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
@@ -276,6 +287,7 @@ class Proxy:
         try:
             while data := c.near.recv(65536):
                 c.asked += data
+                self.on_question(c, data)
                 c.far.sendall(data)
         except OSError:
             pass
@@ -285,6 +297,7 @@ class Proxy:
         try:
             while data := c.far.recv(65536):
                 self.on_answer(c, data)
+                data = self.change(c, data)
                 c.near.sendall(data)
                 if c.invalidates:
                     self.passed += data

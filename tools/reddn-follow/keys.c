@@ -67,6 +67,8 @@ static void key_set_due(struct keys *ks, struct key *k, uint64_t due)
 	}
 	k->due = due;
 	if (due) {
+		if (due / TICK_MS < ks->ticked)
+			ks->ticked = due / TICK_MS;
 		DL_APPEND2(ks->wheel[due / TICK_MS % SLOTS], k, due_prev, due_next);
 		ks->ndue++;
 	}
@@ -141,6 +143,11 @@ void keys_expire(struct keys *ks, uint64_t now)
 			key_set_due(ks, k, 0);
 			keys_changed(ks, k);
 		}
+}
+
+void keys_expire_all(struct keys *ks, uint64_t now)
+{
+	keys_expire(ks, now + TICK_MS);
 }
 
 int keys_pause(const struct keys *ks, uint64_t now, int most)

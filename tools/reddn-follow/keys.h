@@ -2,8 +2,8 @@
 /*
  * keys.h - what a follower knows of keys: which are to be asked for, which are asked for, when one expires,
  * and which ones the table lacks. Keys of which there is nothing to know are not here: memory is about 130
- * bytes and the key for each that is dirty, expires, or is absent. Times are clock_ms(). Ends the process if
- * there is no memory.
+ * bytes and the key for each that is dirty, expires, or is absent. Times are ms of any clock, which may be
+ * set forward. Ends the process if there is no memory.
  */
 #ifndef TOOLS_REDDN_FOLLOW_KEYS_H
 #define TOOLS_REDDN_FOLLOW_KEYS_H
@@ -51,8 +51,10 @@ void keys_answer(struct keys *ks, struct key *k, bool absent, uint64_t due);
 /** A key that is asked for has changed since. */
 void keys_changed(struct keys *ks, struct key *k);
 
-/** Marks keys that are due. */
+/** Marks keys that are due; some later. */
 void keys_expire(struct keys *ks, uint64_t now);
+/** Marks all keys that are due until @now, and some that are due later. */
+void keys_expire_all(struct keys *ks, uint64_t now);
 /** Milliseconds until the next may be due, at most @most. */
 int keys_pause(const struct keys *ks, uint64_t now, int most);
 

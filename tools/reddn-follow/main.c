@@ -182,7 +182,7 @@ static int follow(const struct arguments *a, struct redis *r)
 					: strerror(-r->mirror->error));
 		if (a->once && r->state == REDIS_APART)
 			return TOOL_FAIL(FAILED, "%s: %s", url_name(&a->url), r->why);
-		if (a->once && r->state == REDIS_FOLLOWING && !r->again)
+		if (a->once && r->state == REDIS_FOLLOWING && !r->again && r->barriers)
 			break;
 	}
 	sd_notify(0, "STOPPING=1");

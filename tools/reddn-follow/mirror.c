@@ -12,13 +12,39 @@ enum {
 	LOOK_MS = 1000,
 };
 
+static void mirror_fail(struct mirror *m, int error)
+{
+	if (!m->error)
+		m->error = error;
+}
+
+static void mirror_state(struct mirror *m, struct reddn_as_of as_of)
+{
+	int r = reddn_table_set_as_of(m->table, &as_of);
+
+	m->as_of = as_of;
+	if (r < 0)
+		mirror_fail(m, r);
+}
+
 int mirror_open(
 	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
+	struct reddn_table_stat st;
+	int r;
+
 	*m = (struct mirror){.path = path};
 	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return reddn_table_create(&m->table, path, opt, err, errlen);
-	return reddn_table_open(&m->table, path, REDDN_TABLE_WRITE, err, errlen);
+		r = reddn_table_create(&m->table, path, opt, err, errlen);
+	else
+		r = reddn_table_open(&m->table, path, REDDN_TABLE_WRITE, err, errlen);
+	if (r < 0)
+		return r;
+	reddn_table_stat(m->table, &st);
+	/* What a follower before has stated is true, until there is another source */
+	st.as_of.flags |= REDDN_FOLLOWS;
+	mirror_state(m, st.as_of);
+	return 0;
 }
 
 void mirror_close(struct mirror *m)
@@ -26,11 +52,46 @@ void mirror_close(struct mirror *m)
 	reddn_table_close(m->table);
 }
 
-static void mirror_fail(struct mirror *m, int error)
+/* ---- as-of ---- */
+
+/* The low bits of an epoch count how often the clock was set back, the others are the source. */
+enum { SOURCE_SHIFT = 8, CLOCKS = (1 << SOURCE_SHIFT) - 1 };
+
+void mirror_set_source(struct mirror *m, uint32_t source)
 {
-	if (!m->error)
-		m->error = error;
+	if (m->as_of.epoch >> SOURCE_SHIFT != source)
+		mirror_state(
+			m, (struct reddn_as_of){.epoch = source << SOURCE_SHIFT, .flags = REDDN_FOLLOWS});
 }
+
+void mirror_reset_clock(struct mirror *m)
+{
+	uint32_t epoch = m->as_of.epoch;
+
+	mirror_state(m, (struct reddn_as_of){.epoch = (epoch & ~(uint32_t)CLOCKS) | ((epoch + 1) & CLOCKS),
+				.flags = REDDN_FOLLOWS});
+}
+
+void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool complete)
+{
+	mirror_state(m, (struct reddn_as_of){.source = source_us,
+				.host = host_ns,
+				.epoch = m->as_of.epoch,
+				.flags = REDDN_FOLLOWS | (complete ? REDDN_COMPLETE : 0)});
+}
+
+/* Before a key is removed that the source has */
+static void mirror_cease(struct mirror *m)
+{
+	struct reddn_as_of as_of = m->as_of;
+
+	if (!(as_of.flags & REDDN_COMPLETE) || !rule_kept(RULE_INCOMPLETE_FIRST))
+		return;
+	as_of.flags &= ~(uint32_t)REDDN_COMPLETE;
+	mirror_state(m, as_of);
+}
+
+/* ---- */
 
 enum mirror_put mirror_put(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len)
 {
@@ -44,6 +105,7 @@ enum mirror_put mirror_put(struct mirror *m, const char *key, size_t key_len, co
 	case ENOTUNIQ:
 	case EMSGSIZE:
 	case EINVAL:
+		mirror_cease(m);
 		if (rule_kept(RULE_NO_OLD_VALUE))
 			mirror_delete(m, key, key_len);
 		return r == -ENOSPC || r == -ENOTUNIQ ? MIRROR_NO_ROOM : MIRROR_UNFIT;

@@ -21,6 +21,7 @@ struct mirror {
 	const char *path; /* the caller's */
 	uint64_t epoch, look_at;
 	ino_t inode;
+	struct reddn_as_of as_of; /* what the table states */
 	int error; /* -errno: -ESTALE, it is not what its name leads to any more; -EBADMSG, it is damaged */
 };
 
@@ -31,11 +32,22 @@ int mirror_open(
 	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen);
 void mirror_close(struct mirror *m);
 
-/** MIRROR_NO_ROOM, MIRROR_UNFIT (too long, or an empty key): the key is absent, whatever was there before. */
+/** MIRROR_NO_ROOM, MIRROR_UNFIT (too long, or an empty key): the key is absent, whatever was there before,
+ * and the table states that it is not complete. */
 enum mirror_put mirror_put(
 	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
 void mirror_delete(struct mirror *m, const char *key, size_t key_len);
 bool mirror_has(struct mirror *m, const char *key, size_t key_len);
+
+/**
+ * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by
+ * another one, that is not known any more.
+ */
+void mirror_set_source(struct mirror *m, uint32_t source);
+/** The clock of the source has gone backwards: moments before cannot be compared with later ones. */
+void mirror_reset_clock(struct mirror *m);
+/** The table has all that the source had at a moment, by its clock in us, and by CLOCK_REALTIME in ns. */
+void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool complete);
 
 /**
  * Begins a walk over all keys. As long as it goes on, keys that are in the table may get values and be

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum {
 	WINDOW_BYTES = 4 << 20,   /* of answers: the source keeps them until they are read */
@@ -21,6 +22,8 @@ enum {
 	PATIENCE_MS = 2000,
 	PING_MS = 500,
 	INFO_MS = 1000,
+	BARRIER_MS = 50, /* from the end of a barrier to the next one */
+	SLEW_US = 1000,  /* that a clock may lose in a second, when it is slewed; and to round off */
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 2000,
 	FULL_MS = 10000,  /* until a key is tried again for which there was no room, */
@@ -70,6 +73,8 @@ static void redis_lose(struct redis *r, const char *why)
 	r->data = r->inval = (struct redis_link){0};
 	r->n = r->asked = 0;
 	r->scanning = false;
+	r->barrier.state = BARRIER_REST;
+	r->pings = r->pongs = 0;
 	keys_forget_questions(&r->keys);
 	r->retry_at = r->now + r->pause;
 	r->pause = r->pause * 2 < PAUSE_MOST_MS ? r->pause * 2 : PAUSE_MOST_MS;
@@ -87,10 +92,17 @@ static void link_send(struct redis *r, struct redis_link *l, int argc, const cha
 #define LINK_SEND(r, l, ...)                                                                                 \
 	link_send(r, l, COUNT(((const char *[]){__VA_ARGS__})), (const char *[]){__VA_ARGS__}, NULL)
 
+/* By the clock of the source; not later than that */
+static uint64_t source_ms(const struct redis *r)
+{
+	return r->now + (uint64_t)(r->behind_us / 1000);
+}
+
 static void redis_question(struct redis *r, int what, struct key *key)
 {
 	assert(r->n < REDIS_QUESTIONS);
-	r->questions[(r->first + r->n++) % REDIS_QUESTIONS] = (struct redis_question){what, key};
+	r->questions[(r->first + r->n++) % REDIS_QUESTIONS] =
+		(struct redis_question){what, key, source_ms(r)};
 }
 
 #define DATA_SEND(r, what, ...) (redis_question(r, what, NULL), LINK_SEND(r, &(r)->data, __VA_ARGS__))
@@ -148,12 +160,25 @@ static void redis_track(struct redis *r)
 /* One section at a time: Redis 6 takes no more. */
 static const char *const info_sections[] = {"server", "replication", "commandstats", "persistence"};
 
+/* With TIME before it, it may be the beginning of a barrier. */
 static void redis_ask_info(struct redis *r)
 {
+	r->barrier = (struct redis_barrier){
+		.state = BARRIER_ASKED, .host_ns = clock_read_ns(CLOCK_REALTIME), .asked_us = clock_us()};
+	DATA_SEND(r, ASK_TIME, "TIME");
 	for (size_t i = 0; i < COUNT(info_sections); i++)
 		DATA_SEND(r, ASK_INFO, "INFO", info_sections[i]);
 	r->seen = (struct redis_facts){0};
 	r->info_at = UINT64_MAX;
+}
+
+static void redis_ping(struct redis *r)
+{
+	if (!rule_kept(RULE_PING))
+		return;
+	LINK_SEND(r, &r->inval, "PING");
+	r->pings++;
+	r->ping_at = UINT64_MAX;
 }
 
 /* Messages go to the invalidation connection from now on. */
@@ -210,10 +235,24 @@ static void link_answered(struct redis *r, struct redis_link *l)
 
 /* ---- a load ------------------------------------------------------------------------------------ */
 
+/* Another process, another history, or other keys */
+static uint32_t redis_source(const struct redis *r)
+{
+	uint64_t h = XXH3_64bits(r->facts.run_id, sizeof(r->facts.run_id));
+
+	h = XXH3_64bits_withSeed(r->facts.replid, sizeof(r->facts.replid), h);
+	h = XXH3_64bits_withSeed(r->facts.role, sizeof(r->facts.role), h);
+	h = XXH3_64bits_withSeed(&r->url->db, sizeof(r->url->db), h);
+	for (unsigned i = 0; i < r->prefixes->n; i++)
+		h = XXH3_64bits_withSeed(r->prefixes->text[i], strlen(r->prefixes->text[i]) + 1, h);
+	return h >> 40;
+}
+
 static void redis_load(struct redis *r)
 {
 	redis_set_state(r, REDIS_VERIFYING);
 	r->facts = r->last;
+	mirror_set_source(r->mirror, redis_source(r));
 	r->again = false;
 	r->load_from = r->now;
 	mirror_walk(r->mirror);
@@ -314,6 +353,8 @@ static void redis_scanned(struct redis *r, const redisReply *reply)
 static void redis_finish_load(struct redis *r)
 {
 	r->load_at = r->now + (r->now - r->load_from);
+	if (r->info_at > r->now && r->info_at != UINT64_MAX)
+		r->info_at = r->now;
 	redis_set_state(r, REDIS_FOLLOWING);
 	r->loads++;
 	r->pause = PAUSE_LEAST_MS;
@@ -388,22 +429,125 @@ static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 	}
 }
 
-static void redis_got_ttl(struct redis *r, struct key *k, const redisReply *reply)
+static void redis_got_ttl(struct redis *r, const struct redis_question *q, const redisReply *reply)
 {
 	uint64_t due = 0, full = FULL_MS + FULL_PER_MS * r->keys.nabsent;
+	struct key *k = q->key;
 
 	if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
 		return redis_lose(r, reply->str);
 	r->asked--;
 	if (r->put == MIRROR_NO_ROOM)
-		due = r->now + (full < FULL_MOST_MS ? full : FULL_MOST_MS);
+		due = source_ms(r) + (full < FULL_MOST_MS ? full : FULL_MOST_MS);
 	else if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 &&
 		 rule_kept(RULE_EXPIRY))
-		due = r->now + (uint64_t)reply->integer + 1;
+		due = (rule_kept(RULE_DUE) ? q->source_ms : source_ms(r)) + (uint64_t)reply->integer;
 	/* It has expired since. */
 	if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer == -2)
 		keys_changed(&r->keys, k);
 	keys_answer(&r->keys, k, r->put != MIRROR_PUT, due);
+}
+
+/* ---- barriers ---------------------------------------------------------------------------------- */
+
+static void barrier_end(struct redis *r, uint64_t pause_ms)
+{
+	r->barrier.state = BARRIER_REST;
+	r->info_at = r->now + pause_ms;
+}
+
+/* The clock of the source against CLOCK_MONOTONIC: at the time of the answer, it is at least what it was when
+ * the question came. So far ahead as it was found to be, it stays, but for what it may lose. */
+static bool clock_is_set_back(struct redis *r, uint64_t source_us)
+{
+	uint64_t now = clock_us();
+	int64_t least = (int64_t)(source_us - now), most = (int64_t)(source_us - r->barrier.asked_us);
+	int64_t known = r->behind_us - (int64_t)((now - r->behind_at) * SLEW_US / 1000000);
+	bool first = !r->behind_at, back = !first && most < known - SLEW_US;
+
+	r->behind_us = first || back || least > known ? least : known;
+	r->behind_at = now;
+	return back;
+}
+
+static void redis_told_time(struct redis *r, const redisReply *reply)
+{
+	uint64_t us;
+
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+		reply->element[0]->type != REDIS_REPLY_STRING ||
+		reply->element[1]->type != REDIS_REPLY_STRING)
+		return redis_lose(r, "the answer to TIME is no time");
+	us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+	     strtoull(reply->element[1]->str, NULL, 10);
+	r->barrier.source_us = us;
+	/* When no follower was there, the table is what knows the time */
+	if (!clock_is_set_back(r, us) && us >= r->mirror->as_of.source)
+		return;
+	if (!rule_kept(RULE_CLOCK))
+		return;
+	mirror_reset_clock(r->mirror);
+	/* when keys expire is by the clock before */
+	redis_doubt(r);
+}
+
+static bool barrier_may_go_on(const struct redis *r)
+{
+	return (r->state == REDIS_FOLLOWING && !r->again) || !rule_kept(RULE_DOUBT);
+}
+
+/* The answers to TIME and INFO are there. */
+static void barrier_informed(struct redis *r)
+{
+	struct redis_barrier *b = &r->barrier;
+
+	if (!barrier_may_go_on(r))
+		return barrier_end(r, INFO_MS);
+	r->info_at = UINT64_MAX;
+	b->state = rule_kept(RULE_PONG) ? BARRIER_PONG : BARRIER_PASS;
+	b->goal = rule_kept(RULE_PONG) ? r->pings + 1 : r->keys.queued;
+	redis_ping(r);
+}
+
+/* Answers are applied in the order of the queue. A key that has changed while it was asked for comes into the
+ * queue again with its answer, and is there when all that were asked for are answered. */
+static void barrier_queue(struct redis *r)
+{
+	keys_expire_all(&r->keys, r->barrier.source_us / 1000 + 1);
+	r->barrier.state = BARRIER_PASS;
+	r->barrier.goal = r->keys.queued;
+}
+
+static void barrier_publish(struct redis *r)
+{
+	mirror_publish(r->mirror, r->barrier.source_us, r->barrier.host_ns, redis_complete(r));
+	r->barriers++;
+	barrier_end(r, BARRIER_MS);
+}
+
+static void barrier_step(struct redis *r)
+{
+	struct redis_barrier *b = &r->barrier;
+
+	if (b->state <= BARRIER_ASKED)
+		return;
+	if (!barrier_may_go_on(r))
+		return barrier_end(r, INFO_MS);
+	if (b->state == BARRIER_PONG && r->pongs >= b->goal) {
+		b->state = BARRIER_SECOND_PONG;
+		b->goal = r->pings + rule_kept(RULE_SECOND_PONG);
+		redis_ping(r);
+	}
+	if (b->state == BARRIER_SECOND_PONG && r->pongs >= b->goal)
+		barrier_queue(r);
+	if (!rule_kept(RULE_APPLY) && b->state == BARRIER_PASS)
+		return barrier_publish(r);
+	if (b->state == BARRIER_PASS && r->keys.answered >= b->goal) {
+		b->state = BARRIER_SECOND_PASS;
+		b->goal = r->keys.queued;
+	}
+	if (b->state == BARRIER_SECOND_PASS && r->keys.answered >= b->goal)
+		barrier_publish(r);
 }
 
 /* ---- INFO -------------------------------------------------------------------------------------- */
@@ -431,7 +575,6 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 	info_read(reply->str, "\nloading:", r->seen.loading, sizeof(r->seen.loading));
 	if (!last)
 		return;
-	r->info_at = r->now + INFO_MS;
 	r->last = r->seen;
 	if (strcmp(r->seen.run_id, r->inval_run_id) != 0 && rule_kept(RULE_ONE_SERVER))
 		redis_lose(r, "the name of the source leads to several servers: name one of them");
@@ -441,6 +584,8 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 		redis_load(r);
 	else if (rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0)
 		redis_doubt(r);
+	if (r->state != REDIS_APART)
+		barrier_informed(r);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------- */
@@ -455,9 +600,11 @@ static void redis_answer(struct redis *r, const redisReply *reply)
 	if (q.what == ASK_GET)
 		redis_got(r, q.key, reply);
 	else if (q.what == ASK_TTL)
-		redis_got_ttl(r, q.key, reply);
+		redis_got_ttl(r, &q, reply);
 	else if (reply->type == REDIS_REPLY_ERROR)
 		redis_lose(r, reply->str);
+	else if (q.what == ASK_TIME)
+		redis_told_time(r, reply);
 	else if (q.what == ASK_SCAN)
 		redis_scanned(r, reply);
 	else if (q.what == ASK_INFO)
@@ -509,8 +656,10 @@ static void redis_message(struct redis *r, const redisReply *m)
 		snprintf(r->inval_id, sizeof(r->inval_id), "%lld", m->integer);
 	else if (strcmp(kind, "subscribe") == 0)
 		redis_subscribed(r);
-	else if (strcmp(kind, "pong") == 0)
+	else if (strcmp(kind, "pong") == 0) {
+		r->pongs++;
 		r->ping_at = r->now + PING_MS;
+	}
 }
 
 static void redis_read_messages(struct redis *r)
@@ -570,13 +719,11 @@ static void redis_keep_time(struct redis *r)
 		r->inval.since = r->now;
 	link_watch(r, &r->inval);
 	link_watch(r, &r->data);
-	keys_expire(&r->keys, r->now);
+	keys_expire(&r->keys, source_ms(r));
 	if (r->state == REDIS_APART)
 		return;
-	if (r->now >= r->ping_at && rule_kept(RULE_PING)) {
-		LINK_SEND(r, &r->inval, "PING");
-		r->ping_at = UINT64_MAX;
-	}
+	if (r->now >= r->ping_at)
+		redis_ping(r);
 	if (r->now >= r->info_at)
 		redis_ask_info(r);
 }
@@ -601,6 +748,7 @@ void redis_turn(struct redis *r, const struct pollfd fds[2])
 		redis_read_data(r);
 	redis_keep_time(r);
 	redis_advance(r);
+	barrier_step(r);
 	if (r->state > REDIS_ATTACHING)
 		redis_ask(r);
 	link_write(r, &r->inval);
@@ -630,7 +778,8 @@ int redis_prepare(struct redis *r, struct pollfd fds[2])
 	if (r->grows ||
 		((r->state == REDIS_VERIFYING || r->state == REDIS_SCANNING) && !r->asked && !r->scanning))
 		return 0;
-	return keys_pause(&r->keys, now, until(r->ping_at, now, until(r->info_at, now, PING_MS)));
+	return keys_pause(&r->keys, source_ms(r) + now - r->now,
+		until(r->ping_at, now, until(r->info_at, now, PING_MS)));
 }
 
 /* As redis.conf and redis-cli read a word in quotation marks; white space would end a pattern of keys, and is
@@ -645,6 +794,6 @@ void redis_print_acl(const struct redis_prefixes *prefixes)
 				*p == '"' || *p == '\\' ? "\\" : "", isspace((unsigned char)*p) ? '?' : *p);
 		printf("*\"");
 	}
-	printf("%s -@all +get +pttl +scan +info +ping +select +subscribe +client|id +client|tracking\n",
+	printf("%s -@all +get +pttl +scan +info +ping +time +select +subscribe +client|id +client|tracking\n",
 		prefixes->n ? "" : " allkeys");
 }

@@ -8,7 +8,13 @@
  *
  * VERIFYING asks for each key that the table has, SCANNING for those that only the source has; then the table
  * is equal to it. What puts all in doubt leads back to VERIFYING, a connection that is lost to APART. The
- * table keeps what it has meanwhile. A thread calls this when poll(2) returns; only the lookup of the host's
+ * table keeps what it has meanwhile.
+ *
+ * How new the table is, is found by barriers, one after the other while it follows: TIME and INFO are asked,
+ * which show that nothing has happened that is not reported; then PING twice on the connection of the
+ * reports; then what is to be asked for is asked for. The table is as of that TIME then.
+ *
+ * A thread calls this when poll(2) returns; only the lookup of the host's
  * name may block.
  */
 #ifndef TOOLS_REDDN_FOLLOW_REDIS_H
@@ -40,6 +46,21 @@ struct redis_link {
 	uint64_t since;   /* ms: nothing has come from then on though an answer is awaited; 0: none is */
 };
 
+struct redis_barrier {
+	enum {
+		BARRIER_REST,
+		BARRIER_ASKED,       /* TIME, INFO */
+		BARRIER_PONG,        /* the first PONG is awaited */
+		BARRIER_SECOND_PONG, /* and this one */
+		BARRIER_PASS,        /* keys in the queue are asked for, and their answers awaited */
+		BARRIER_SECOND_PASS, /* again: those that changed while they were asked for are in the queue
+					now */
+	} state;
+	uint64_t source_us, host_ns; /* TIME, and CLOCK_REALTIME before that was asked for */
+	uint64_t asked_us;           /* and CLOCK_MONOTONIC */
+	uint64_t goal;               /* pongs, or answers */
+};
+
 /** If one of these has another value, the source may have other data than what it has reported. */
 struct redis_facts {
 	char run_id[48], replid[48], role[16];
@@ -57,8 +78,9 @@ struct redis {
 	char inval_id[24], inval_run_id[48];
 
 	struct redis_question {
-		enum { ASK_SETUP, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
+		enum { ASK_SETUP, ASK_TIME, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
 		struct key *key;
+		uint64_t source_ms;   /* ASK_TTL: when it was asked, by the clock of the source, or earlier */
 	} questions[REDIS_QUESTIONS]; /* on the data connection, in the order of the answers */
 	unsigned first, n;
 	unsigned asked; /* keys */
@@ -74,6 +96,12 @@ struct redis {
 	bool scanning;               /* there is a SCAN to be answered */
 	char cursor[24];             /* empty: SCAN has ended */
 	uint64_t goal;               /* keys that are to be answered until the table is equal */
+
+	struct redis_barrier barrier;
+	uint64_t barriers;     /* that were published */
+	uint64_t pings, pongs; /* of this connection */
+	int64_t behind_us;     /* the clock of the source is so far ahead of CLOCK_MONOTONIC, or further */
+	uint64_t behind_at;    /* us: when that was found; 0: never */
 
 	uint64_t now, ping_at, info_at, retry_at, pause;
 	uint64_t loads, invalidated;

@@ -28,6 +28,23 @@ enum rule {
 	RULE_INFO,
 	/* Both connections are with one server: a name may lead to several. */
 	RULE_ONE_SERVER,
+
+	/* A barrier: from its answer to TIME on, two rounds of PING on the invalidation connection. Messages
+	 * of what was before come before the second PONG: it is answered behind the turn of Redis' loop
+	 * that has the first one, and a turn ends with its messages. */
+	RULE_PONG,
+	RULE_SECOND_PONG,
+	/* What is to be asked for then is asked for first. */
+	RULE_APPLY,
+	/* As long as all is in doubt, the table is as of the moment before. */
+	RULE_DOUBT,
+	/* A clock that is set back begins another epoch. */
+	RULE_CLOCK,
+	/* A key expires so long after it was asked for, by the clock of the source: its answer may be late.
+	 */
+	RULE_DUE,
+	/* The table is stated to be incomplete before a key is removed that the source has. */
+	RULE_INCOMPLETE_FIRST,
 };
 
 #ifdef REDDN_FOLLOW_TEST
