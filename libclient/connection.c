@@ -176,6 +176,8 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 	*info = c->session.info;
 	info->retries_moved = c->retries_moved;
 	info->retries_overtaken = c->retries_overtaken;
+	info->retries_old = c->retries_old;
+	info->as_of = reddn_seen_as_of(&c->session.seen, &c->session.seen);
 	info->reconnects = c->reconnects;
 	info->sent = reddn_sent(c);
 }

@@ -32,7 +32,7 @@ enum reddn_request_kind {
 struct reddn_request {
 	uint64_t cookie;
 	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
-	uint64_t moves_before;      /* those of the last reply before it was sent */
+	struct reddn_seen before;   /* by the last reply before it was sent */
 	uint8_t *key;               /* or the raw request, of len bytes */
 	struct reddn_request *next; /* in a queue, or among those of a slot */
 	struct reddn_request *next_free;
@@ -105,7 +105,7 @@ struct reddn {
 	struct reddn_request *free_request; /* list */
 	struct reddn_queue retry;           /* requests to send, most of them again */
 	struct reddn_queue ended;           /* requests whose result is their status */
-	uint64_t retries_moved, retries_overtaken, reconnects;
+	uint64_t retries_moved, retries_overtaken, retries_old, reconnects;
 	unsigned idle_polls;
 
 	struct reddn_connector connector;

@@ -54,7 +54,7 @@ static int check(const struct reddn_options *opt, char *err, size_t errlen)
 	if (opt->slot_size % 64)
 		return INVALID("slot_size %u: must be a multiple of 64", opt->slot_size);
 	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i] || opt->reserved16)
+		if (opt->reserved[i] || opt->reserved16 || opt->reserved32)
 			return INVALID("reserved options must be 0");
 	return 0;
 }

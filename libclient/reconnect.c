@@ -155,6 +155,7 @@ static void session_begin(struct reddn *c, bool same)
 	c->reconnects++;
 	c->up_since = clock_ms();
 	c->standby.marked = false;
+	c->standby.instead = false;
 	c->exceptional = true;
 	fit_requests(c, same);
 	/* The caller may have armed the descriptor before, and sleep on it next */
@@ -362,10 +363,13 @@ void reddn_recover(struct reddn *c)
 
 void reddn_look_after(struct reddn *c)
 {
+	bool instead = c->standby.instead && c->standby.state == REDDN_STANDBY_WARM;
 	uint64_t now = clock_ns();
 
-	if (reddn_standby_is_due(c, now)) {
-		c->connector.hosts.host[c->session.host].late += reddn_session_outstanding(&c->session);
+	if (instead || reddn_standby_is_due(c, now)) {
+		if (!instead)
+			c->connector.hosts.host[c->session.host].late +=
+				reddn_session_outstanding(&c->session);
 		take_back_all(c);
 		if (!take_standby(c))
 			reddn_break(c, -ENOMEM, "no memory for the requests of another session");

@@ -25,6 +25,8 @@
 #ifndef REDDN_H
 #define REDDN_H
 
+#include "reddn-as-of.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,10 +79,14 @@ struct reddn_options {
 	 * after the other, and those of several at the same time: results then come in any order. To the
 	 * server's quotas and rates it is one session, which ends when one of them is lost. 0: 1 */
 	uint16_t connections;
-	uint16_t flags;       /* enum reddn_option_flag */
-	uint16_t policy;      /* enum reddn_policy */
-	uint16_t reserved16;  /* 0 */
-	uint64_t reserved[4]; /* 0 */
+	uint16_t flags;      /* enum reddn_option_flag */
+	uint16_t policy;     /* enum reddn_policy */
+	uint16_t reserved16; /* 0 */
+	/* How old the answer to a get may be, if its table follows a source; else it ends with -ESTALE. See
+	 * reddn_get_submit. 0: any age */
+	uint32_t max_age_ms;
+	uint32_t reserved32;  /* 0 */
+	uint64_t reserved[3]; /* 0 */
 };
 
 /**
@@ -114,6 +120,9 @@ struct reddn_result {
 	const void *value; /* in the reply slot; valid until the next reddn_poll, _wait, _get, _call, _release
 			      or _close of the handle. NULL without a value */
 	size_t length;     /* bytes of the value */
+	/* of a get: as of which moment it is right at least, by what was known before it was sent. That is
+	 * not known of the first answer of a session */
+	struct reddn_as_of as_of;
 };
 
 /**
@@ -133,6 +142,10 @@ struct reddn_result {
  * -EPROTO: 4 sessions were lost while it was outstanding. -ENOENT, -EACCES and others of reddn_connect: the
  * server refuses the next session. -ESTALE: slot_size is too small for the new table, or the offload is none
  * any more.
+ * With max_age_ms, and a table that follows a source: -ESTALE: as_of of the result, or of the line that came
+ * with it, is older, by the clocks of this host and of that of the table's writer. Before, a get is repeated
+ * if that line is young enough, as after a time without gets: then the next answer is. Of several hosts, the
+ * next one is asked, and one whose table was too old within the last second is not.
  * With REDDN_NO_RECONNECT: -ESTALE: another table has replaced the one of the session. -ECONNRESET, -EIO: the
  * session was lost before the reply. -EPROTO: the reply to a later request came instead, because a queue of
  * the server has failed.
@@ -328,8 +341,9 @@ struct reddn_mget {
 	size_t key_len;
 	void *buf; /* room for the value */
 	size_t buf_len;
-	size_t len; /* result: bytes of the value */
-	int status; /* result: as reddn_get returns it */
+	size_t len;               /* result: bytes of the value */
+	int status;               /* result: as reddn_get returns it */
+	struct reddn_as_of as_of; /* result: as in struct reddn_result */
 };
 
 /**
@@ -366,7 +380,9 @@ struct reddn_info {
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */
 	uint64_t retries_overtaken; /* gets repeated because the record changed while the NIC read it */
+	uint64_t retries_old;       /* gets repeated because of max_age_ms */
 	uint64_t reconnects;        /* how often another session took the place of the one in use */
+	struct reddn_as_of as_of;   /* REDDN_TABLE: of the latest reply of the session in use */
 };
 
 /** Properties of the session, or of the last one, and counters of the handle. A new session may have other

@@ -6,6 +6,7 @@
 #ifndef LIBCLIENT_REPLY_H
 #define LIBCLIENT_REPLY_H
 
+#include "libclient/reddn-as-of.h"
 #include "libclient/short.h"
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
@@ -63,6 +64,9 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 struct reddn_seen {
 	uint64_t moves;
 	uint64_t epoch;
+	uint64_t state;
+	uint64_t as_of_source;
+	uint64_t as_of_host;
 };
 
 /** Before the first reply: an odd number of moves, which proves nothing, and an epoch that no table has. */
@@ -74,7 +78,10 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
 
 	return (struct reddn_seen){.moves = __atomic_load_n(&live->moves, __ATOMIC_RELAXED),
-		.epoch = __atomic_load_n(&live->epoch, __ATOMIC_RELAXED)};
+		.epoch = __atomic_load_n(&live->epoch, __ATOMIC_RELAXED),
+		.state = __atomic_load_n(&live->state, __ATOMIC_RELAXED),
+		.as_of_source = __atomic_load_n(&live->as_of_source, __ATOMIC_RELAXED),
+		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED)};
 }
 
 /**
@@ -84,6 +91,24 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 static inline bool reddn_seen_current(const struct reddn_seen *now, const struct reddn_seen *before)
 {
 	return now->epoch == before->epoch || (before->epoch == UINT64_MAX && now->epoch);
+}
+
+/**
+ * How new an answer is whose line is @now: as new as the table was by the line @before, of a reply that had
+ * arrived before it was asked for. What the table has had since may have come behind the reading of the
+ * record, and before that of its line. It was complete throughout if it was so by both, and has not ceased
+ * in between.
+ */
+static inline struct reddn_as_of reddn_seen_as_of(
+	const struct reddn_seen *now, const struct reddn_seen *before)
+{
+	bool same = (now->state ^ before->state) >> REDDN_TABLE_EPOCH == 0;
+	uint32_t complete = now->state == before->state ? now->state & REDDN_COMPLETE : 0;
+
+	return (struct reddn_as_of){.source = same ? before->as_of_source : 0,
+		.host = same ? before->as_of_host : 0,
+		.epoch = (uint32_t)(now->state >> REDDN_TABLE_EPOCH),
+		.flags = (now->state & REDDN_FOLLOWS) | complete};
 }
 
 /** The head of a record in a slot. Packed: it is read where a server has put it. */
@@ -143,6 +168,7 @@ enum reddn_reply_state {
 	REDDN_REPLY_MOVED,     /* no record, but entries moved or may have moved: ask again */
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
 	REDDN_REPLY_STALE,     /* another table has replaced the one of this connection */
+	REDDN_REPLY_OLD,       /* by reddn_seen_as_of(), for this caller: not of reddn_reply_without() */
 };
 
 /**

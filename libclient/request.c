@@ -31,7 +31,7 @@ static struct reddn_connection *find_connection(const struct reddn *c)
 static void expect_reply(const struct reddn *c, struct reddn_request *q, uint8_t *record)
 {
 	memset(record, 0, 8);
-	q->moves_before = c->session.seen.moves;
+	q->before = c->session.seen;
 }
 
 static void encode_key(const struct reddn *c, struct reddn_request *q, uint8_t *encoded, uint8_t *record)

@@ -16,9 +16,10 @@ enum { RETRIES_MIN = 16 };
  * may add some returns the next one after them.
  */
 static struct reddn_result *finish(struct reddn *c, struct reddn_request *q, struct reddn_result *at,
-	int status, const void *value, size_t length)
+	int status, const void *value, size_t length, struct reddn_as_of as_of)
 {
-	*at = (struct reddn_result){.cookie = q->cookie, .status = status, .value = value, .length = length};
+	*at = (struct reddn_result){
+		.cookie = q->cookie, .status = status, .value = value, .length = length, .as_of = as_of};
 	q->next_free = c->free_request;
 	c->free_request = q;
 	c->busy--;
@@ -48,9 +49,11 @@ static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_stat
 	if (q->retries < RETRIES_MIN)
 		q->retries++;
 	else if (now - q->retried_since > c->connector.opt.retry_ms * 1000000ull)
-		return state == REDDN_REPLY_MOVED ? -EAGAIN : -EBADMSG;
+		return state == REDDN_REPLY_MOVED ? -EAGAIN : state == REDDN_REPLY_OLD ? -ESTALE : -EBADMSG;
 	if (state == REDDN_REPLY_MOVED)
 		c->retries_moved++;
+	else if (state == REDDN_REPLY_OLD)
+		c->retries_old++;
 	else
 		c->retries_overtaken++;
 	send_again(c, q);
@@ -67,7 +70,32 @@ static int stale(struct reddn *c, struct reddn_request *q)
 	return c->broken;
 }
 
-static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
+static bool is_young(const struct reddn *c, uint64_t as_of_host)
+{
+	uint64_t now = clock_read_ns(CLOCK_REALTIME);
+
+	/* another host's clock may be ahead */
+	return as_of_host &&
+	       (as_of_host >= now || now - as_of_host <= c->connector.opt.max_age_ms * 1000000ull);
+}
+
+/* By what was known before it was asked for, the answer is older than this caller wants it. */
+static bool is_old(const struct reddn *c, const struct reddn_request *q, const struct reddn_seen *now)
+{
+	return c->connector.opt.max_age_ms && (now->state & REDDN_FOLLOWS) &&
+	       !is_young(c, reddn_seen_as_of(now, &q->before).host);
+}
+
+/* If the line that has come with it is young, the next answer is, by this one. */
+static int old(struct reddn *c, struct reddn_request *q, const struct reddn_seen *now)
+{
+	if (!is_young(c, now->as_of_host) && !reddn_standby_instead(c))
+		return -ESTALE;
+	return retry(c, q, REDDN_REPLY_OLD);
+}
+
+static int status_of(
+	struct reddn *c, struct reddn_request *q, enum reddn_reply_state state, const struct reddn_seen *now)
 {
 	switch (state) {
 	case REDDN_REPLY_MISS:
@@ -77,6 +105,8 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
 	case REDDN_REPLY_MOVED:
 	case REDDN_REPLY_OVERTAKEN:
 		return retry(c, q, state);
+	case REDDN_REPLY_OLD:
+		return old(c, q, now);
 	}
 	return 0;
 }
@@ -85,13 +115,13 @@ static int status_of(struct reddn *c, struct reddn_request *q, enum reddn_reply_
  * current. */
 static bool see(struct reddn *c, const struct reddn_seen *now)
 {
-	c->session.seen.moves = now->moves;
-	if (LIKELY(now->epoch == c->session.seen.epoch))
-		return true;
-	if (!reddn_seen_current(now, &c->session.seen))
-		return false;
-	c->session.seen.epoch = now->epoch;
-	return true;
+	uint64_t epoch = c->session.seen.epoch;
+	bool current = LIKELY(now->epoch == epoch) || reddn_seen_current(now, &c->session.seen);
+
+	c->session.seen = *now;
+	if (!current)
+		c->session.seen.epoch = epoch;
+	return current;
 }
 
 /* True if the slot @s has a hit for the key of @q, whose record is at @record, and the table is current: then
@@ -105,9 +135,10 @@ static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_
 	if (!LIKELY(len >= 0))
 		return false;
 	now = reddn_reply_see(s->mem);
-	if (!see(c, &now))
+	if (!see(c, &now) || is_old(c, q, &now))
 		return false;
-	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len);
+	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len,
+		reddn_seen_as_of(&now, &q->before));
 	return true;
 }
 
@@ -115,13 +146,18 @@ static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_
 static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct reddn_slot *s,
 	struct reddn_request *q, const uint8_t *record, struct reddn_result *at)
 {
-	const struct reddn_seen before = {.moves = q->moves_before, .epoch = c->session.seen.epoch};
+	const struct reddn_seen before = {.moves = q->before.moves, .epoch = c->session.seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
-	int status =
-		status_of(c, q, reddn_reply_without(&c->session.geo, q->key, q->len, record, &now, &before));
+	enum reddn_reply_state state =
+		reddn_reply_without(&c->session.geo, q->key, q->len, record, &now, &before);
+	struct reddn_as_of as_of = reddn_seen_as_of(&now, &q->before);
+	int status;
 
+	if (state != REDDN_REPLY_STALE && is_old(c, q, &now))
+		state = REDDN_REPLY_OLD;
+	status = status_of(c, q, state, &now);
 	see(c, &now);
-	return status ? finish(c, q, at, status, NULL, 0) : at;
+	return status ? finish(c, q, at, status, NULL, 0, as_of) : at;
 }
 
 static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
@@ -177,7 +213,7 @@ static struct reddn_result *reply_raw(struct reddn *c, struct reddn_slot *s, str
 {
 	pop(c, s);
 	hold(c, s);
-	return finish(c, s->request, at, 0, s->mem, c->session.info.reply_max);
+	return finish(c, s->request, at, 0, s->mem, c->session.info.reply_max, (struct reddn_as_of){0});
 }
 
 static NOINLINE struct reddn_result *reply_unusual(
@@ -211,7 +247,7 @@ NOINLINE int reddn_report_rest(
 
 	reddn_send_retries(c);
 	while (at < end && (q = reddn_queue_take(&c->ended)))
-		at = finish(c, q, at, q->status, NULL, 0);
+		at = finish(c, q, at, q->status, NULL, 0, (struct reddn_as_of){0});
 	c->exceptional = c->retry.first || c->ended.first || c->session.hangup || c->state != REDDN_UP ||
 			 c->standby.unwatched;
 	return at == res && !c->busy ? c->broken : (int)(at - res);

@@ -96,7 +96,7 @@ struct reddn_session {
 
 	bool sends;             /* replies end with a SEND, not with an immediate */
 	bool repeatable;        /* the offload writes to no region */
-	struct reddn_seen seen; /* moves of the latest reply, epoch of the first */
+	struct reddn_seen seen; /* by the latest reply, but for the epoch, of the first */
 	bool armed;
 	bool hangup; /* the server disconnected; earlier replies still count */
 };

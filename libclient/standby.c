@@ -10,6 +10,7 @@
  * budget is. Of SENT_PER_CREDIT requests one may be sent again, and at once CREDIT_MOST, or all that are
  * outstanding.
  * LATE_MOST_MS: after that a session that is late is given up.
+ * OLD_MS: so long a host whose table was too old is asked last.
  */
 enum {
 	LATE_LEAST_US = 5000,
@@ -18,6 +19,7 @@ enum {
 	SENT_PER_CREDIT = 20,
 	CREDIT_MOST = 256,
 	LATE_MOST_MS = 1000,
+	OLD_MS = 1000,
 	BATCH = 16,
 };
 
@@ -121,6 +123,7 @@ void reddn_standby_swap(struct reddn *c, bool gone)
 	c->session = y->session;
 	y->session = before;
 	y->pause_ms = 0;
+	y->instead = false;
 	y->stepped_at = clock_ns();
 	standby_set(y, gone ? REDDN_STANDBY_GONE : REDDN_STANDBY_LATE);
 }
@@ -231,6 +234,36 @@ static void standby_connect(struct reddn *c)
 		reddn_connector_rest(a);
 		standby_lost(c);
 	}
+}
+
+/* ---- tables that are too old ---- */
+
+static bool has_other_host(const struct reddn *c, uint64_t now)
+{
+	const struct reddn_hosts *h = &c->connector.hosts;
+
+	for (unsigned i = 0; i < h->n; i++)
+		if (i != c->session.host && h->host[i].out_until <= now)
+			return true;
+	return false;
+}
+
+bool reddn_standby_instead(struct reddn *c)
+{
+	struct reddn_standby *y = &c->standby;
+	uint64_t now = clock_ms();
+
+	if (!y->wanted)
+		return false;
+	c->connector.hosts.host[c->session.host].out_until = now + OLD_MS;
+	if (!has_other_host(c, now))
+		return false;
+	/* One that was lost, or could not be connected, is not waited for */
+	if (y->state == REDDN_STANDBY_NONE && c->connector.state == REDDN_CONNECT_IDLE && y->connect_at > now)
+		return false;
+	if (y->state != REDDN_STANDBY_NONE && c->connector.hosts.host[y->session.host].out_until > now)
+		reddn_standby_drop(c);
+	return y->instead = true;
 }
 
 /* ---- */

@@ -41,6 +41,7 @@ struct reddn_standby {
 	uint64_t connect_at; /* ms; NONE */
 	uint32_t pause_ms;   /* the last one */
 
+	bool instead;        /* it is to take the place of the session in use, whose table is too old */
 	uint64_t stepped_at; /* ns (clock_ns) */
 	bool unwatched;      /* nothing was outstanding when the alarm was set: the next request sets it */
 
@@ -66,6 +67,13 @@ void reddn_standby_watch(struct reddn *c);
  * it after a poll that found nothing, with @now (clock_ns).
  */
 bool reddn_standby_is_due(struct reddn *c, uint64_t now);
+
+/**
+ * The table of the session in use is older than the caller wants it: its host is out for a second, and the
+ * standby takes its place when it is WARM. False: there is no other host to ask, or its table was as old
+ * within this second.
+ */
+bool reddn_standby_instead(struct reddn *c);
 
 /** The next step is due for one who polls all the time. */
 static inline bool reddn_standby_waits(const struct reddn_standby *y, uint64_t now)

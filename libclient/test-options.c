@@ -75,9 +75,10 @@ static void test_invalid(void **state)
 	INVALID("connections 17: up to 16", .connections = 17);
 	INVALID("16 connections of depth 4096: up to 65535", .connections = 16, .depth = 4096);
 	INVALID("multiple of 64", .slot_size = 100);
-	INVALID("reserved", .reserved = {0, 0, 0, 1});
+	INVALID("reserved", .reserved = {0, 0, 1});
 	INVALID("flags 0x4: this library knows 0x3", .flags = 4);
 	INVALID("reserved", .reserved16 = 1);
+	INVALID("reserved", .reserved32 = 1);
 	INVALID("policy 2", .policy = 2);
 	INVALID("16 to 1024 bytes", .token_key = "short", .token_key_len = 5);
 	INVALID("both given", .token_key = "0123456789abcdef", .token_key_len = 16,

@@ -743,6 +743,106 @@ static void test_no_successor(void **state)
 	}
 }
 
+static void state_age(uint64_t ms)
+{
+	const struct reddn_as_of as_of = {
+		.source = 1000, .host = clock_read_ns(CLOCK_REALTIME) - ms * 1000000, .flags = REDDN_FOLLOWS};
+
+	assert_int_equal(reddn_table_set_as_of(rig.t, &as_of), 0);
+}
+
+enum { YOUNG_MS = 0, OLD_MS = 200000 };
+
+static int status_now(void)
+{
+	struct reddn_result res;
+
+	while (rig_pending())
+		rig_serve();
+	return reddn_poll(&rig.c, &res, 1) ? res.status : REDDN_MISS;
+}
+
+static void start_old(void)
+{
+	start_with_standby(1, 1, 8, false);
+	rig.c.connector.opt.max_age_ms = 100000;
+	state_age(OLD_MS);
+	submit(0, 1);
+}
+
+/* The host's table is too old: the get goes to the other one, and what that has counts. */
+static void test_old(void **state)
+{
+	(void)state;
+	start_old();
+	rig_serve();
+	step();
+	assert_int_equal(rig.c.session.host, 0);
+	step();
+	assert_int_equal(rig.c.session.host, 1);
+	assert_int_equal(host_now(0).late, 0);
+	rig.stopped[0] = true;
+	state_age(YOUNG_MS);
+	expect_values(1);
+	assert_int_equal(rig.c.retries_old, 2);
+	/* it stays there */
+	submit(0, 1);
+	expect_values(1);
+	assert_int_equal(rig.c.session.host, 1);
+	stop();
+}
+
+/* If all are too old, each is asked once in a second. */
+static void test_all_old(void **state)
+{
+	(void)state;
+	start_old();
+	rig_serve();
+	step();
+	step();
+	assert_int_equal(rig.c.session.host, 1);
+	assert_int_equal(status_now(), -ESTALE);
+	for (unsigned i = 0; i < 3; i++) {
+		submit(0, 1);
+		assert_int_equal(status_now(), -ESTALE);
+		step();
+		assert_int_equal(rig.c.session.host, 1);
+	}
+	assert_int_equal(rig.c.standby.state, REDDN_STANDBY_WARM);
+	rig.c.connector.hosts.host[0].out_until = 0; /* the second is over */
+	submit(0, 1);
+	rig_serve();
+	step();
+	step();
+	assert_int_equal(rig.c.session.host, 0);
+	assert_int_equal(status_now(), -ESTALE);
+	stop();
+}
+
+/* A second host that is not there yet is waited for, as long as gets are repeated; one that cannot be
+ * connected is not. */
+static void test_old_alone(void **state)
+{
+	(void)state;
+	start_old();
+	reddn_standby_drop(&rig.c);
+	rig.c.standby.connect_at = UINT64_MAX;
+	assert_int_equal(status_now(), -ESTALE);
+	rig.c.standby.connect_at = 0;
+	rig.c.connector.opt.retry_ms = 1000000;
+	submit(0, 1);
+	for (unsigned i = 0; i < 30; i++)
+		assert_int_equal(status_now(), REDDN_MISS);
+	rig.c.connector.opt.retry_ms = 1;
+	while (rig.c.busy)
+		assert_true(status_now() == REDDN_MISS || !rig.c.busy);
+	/* another one has refused */
+	rig.c.connector.hosts.host[1].out_until = UINT64_MAX;
+	submit(0, 1);
+	assert_int_equal(status_now(), -ESTALE);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -765,6 +865,9 @@ int main(void)
 		cmocka_unit_test(test_calls_of_two),
 		cmocka_unit_test(test_replaced_of_two),
 		cmocka_unit_test(test_no_successor),
+		cmocka_unit_test(test_old),
+		cmocka_unit_test(test_all_old),
+		cmocka_unit_test(test_old_alone),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

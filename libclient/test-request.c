@@ -6,6 +6,7 @@
 #include "libclient/test-rig.h"
 
 #include "util/array.h"
+#include "util/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -471,6 +472,138 @@ static void test_stale(void **state)
 	}
 }
 
+/* ---- tables that follow a source ---- */
+
+static void state(uint64_t source, uint64_t age_ms, uint32_t flags)
+{
+	const struct reddn_as_of as_of = {.source = source,
+		.host = clock_read_ns(CLOCK_REALTIME) - age_ms * 1000000,
+		.epoch = 5,
+		.flags = flags};
+
+	assert_int_equal(reddn_table_set_as_of(rig.t, &as_of), 0);
+}
+
+static struct reddn_result ask_once(uint32_t k)
+{
+	struct reddn_result res;
+
+	assert_int_equal(submit_get(k, 1), 0);
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	reddn_release(&rig.c);
+	return res;
+}
+
+/* What the line of a reply states is behind the reading of the record: it counts from the next get on. */
+static void test_as_of(void **unused)
+{
+	struct reddn_result res;
+	struct reddn_info info;
+
+	(void)unused;
+	rig_start(4, false, 100000);
+	assert_int_equal(ask_once(3).as_of.flags, 0);
+	rig_stop();
+	rig_start(4, false, 100000);
+	state(1000, 0, REDDN_FOLLOWS | REDDN_COMPLETE);
+	res = ask_once(3);
+	assert_int_equal(res.as_of.flags, REDDN_FOLLOWS);
+	assert_int_equal(res.as_of.source, 0);
+	assert_int_equal(res.as_of.host, 0);
+	assert_int_equal(submit_get(3, 1), 0);
+	rig_serve_half(rig_pending());
+	state(2000, 0, REDDN_FOLLOWS | REDDN_COMPLETE);
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.as_of.source, 1000);
+	assert_int_equal(res.as_of.epoch, 5);
+	assert_int_equal(res.as_of.flags, REDDN_FOLLOWS | REDDN_COMPLETE);
+	reddn_release(&rig.c);
+	reddn_get_info(&rig.c, &info);
+	assert_int_equal(info.as_of.source, 2000);
+	assert_int_equal(info.as_of.flags, REDDN_FOLLOWS | REDDN_COMPLETE);
+	/* A miss, while the table is not complete for a moment */
+	assert_int_equal(submit_get(RIG_KEYS - 1, 1), 0);
+	state(2000, 0, REDDN_FOLLOWS);
+	rig_serve_half(rig_pending());
+	state(3000, 0, REDDN_FOLLOWS | REDDN_COMPLETE);
+	rig_serve();
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+	assert_int_equal(res.status, REDDN_MISS);
+	assert_int_equal(res.as_of.source, 2000);
+	assert_int_equal(res.as_of.flags, REDDN_FOLLOWS);
+	assert_int_equal(ask_once(RIG_KEYS - 1).as_of.flags, REDDN_FOLLOWS | REDDN_COMPLETE);
+	/* Moments of two epochs cannot be compared */
+	rig_live()->state += 1ull << REDDN_TABLE_EPOCH;
+	res = ask_once(3);
+	assert_int_equal(res.as_of.epoch, 6);
+	assert_int_equal(res.as_of.source, 0);
+	assert_int_equal(ask_once(3).as_of.source, 3000);
+	rig_stop();
+}
+
+static int ask_within(uint32_t k, unsigned repeats)
+{
+	uint64_t before = rig.c.retries_old;
+	struct reddn_result res;
+	int n;
+
+	assert_int_equal(submit_get(k, 1), 0);
+	for (n = 0; n == 0;) {
+		rig_serve();
+		n = reddn_poll(&rig.c, &res, 1);
+	}
+	assert_int_equal(n, 1);
+	assert_int_equal(rig.c.retries_old - before, repeats);
+	reddn_release(&rig.c);
+	return res.status;
+}
+
+/* Hits and misses, one key to a request or several */
+static void test_max_age(void **unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 4; i++) {
+		const uint32_t k = i & 1 ? 3 : RIG_KEYS - 1;
+		const int good = i & 1 ? 0 : REDDN_MISS;
+		struct reddn_result res;
+
+		rig_start_several(i & 2 ? 4 : 1, 1, 4, false, 100000);
+		rig.c.connector.opt.max_age_ms = 100000;
+		/* its own source */
+		assert_int_equal(ask_within(3, 0), 0);
+		state(1000, 0, REDDN_FOLLOWS);
+		assert_int_equal(ask_within(k, 1), good);
+		assert_int_equal(ask_within(k, 0), good);
+		/* by what is known it is young: it has not been more than this long since */
+		state(1000, 200000, REDDN_FOLLOWS);
+		assert_int_equal(ask_within(k, 0), good);
+		assert_int_equal(ask_within(k, 0), -ESTALE);
+		assert_int_equal(ask_within(k, 0), -ESTALE);
+		assert_int_equal(rig.c.state, REDDN_UP);
+		/* what is young has come behind the record */
+		assert_int_equal(submit_get(k, 1), 0);
+		rig_serve_half(rig_pending());
+		state(2000, 0, REDDN_FOLLOWS);
+		rig_serve();
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+		rig_serve();
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.status, good);
+		assert_int_equal(res.as_of.source, 2000);
+		/* nothing was ever there */
+		rig_live()->as_of_host = 0;
+		assert_int_equal(ask_within(k, 0), good);
+		assert_int_equal(ask_within(k, 0), -ESTALE);
+		/* another clock */
+		state(3000, 0, REDDN_FOLLOWS);
+		rig_live()->as_of_host += 500000000000;
+		assert_int_equal(ask_within(k, 1), good);
+		rig_stop();
+	}
+}
+
 /* Of more requests than reddn_mget() takes results at a time, none is left to the caller or to the next call.
  */
 static void test_lost_mget(void **state)
@@ -647,6 +780,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_as_of),
+		cmocka_unit_test(test_max_age),
 		cmocka_unit_test(test_lost_mget),
 		cmocka_unit_test(test_wait_without_room),
 		cmocka_unit_test(test_left_for_the_next_poll),

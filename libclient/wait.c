@@ -171,6 +171,7 @@ static void copy_result(struct reddn_mget *key, const struct reddn_result *res)
 {
 	key->status = res->status;
 	key->len = res->length;
+	key->as_of = res->as_of;
 	if (res->length > key->buf_len)
 		key->status = -EMSGSIZE;
 	else if (res->length)

@@ -39,6 +39,7 @@ static const char usage_text[] =
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
 	"  -L, --lasting       when the session is lost, ask again with another one\n"
+	"  -A, --max-age MS    ping, get, bench: no older answers of a table that follows a source\n"
 	"  -P, --policy P      which of several hosts first: first of the list (first), or any (spread)\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
@@ -121,6 +122,26 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 			units_bytes(one, i->max_key), units_bytes(two, i->max_value));
 }
 
+static void print_as_of(const struct arguments *a, struct reddn *c)
+{
+	struct reddn_info i;
+	const char *complete;
+
+	reddn_get_info(c, &i);
+	complete = i.as_of.flags & REDDN_COMPLETE ? "true" : "false";
+	if (!(i.as_of.flags & REDDN_FOLLOWS))
+		return;
+	if (a->b.json)
+		printf("{\"as_of_source\": %" PRIu64 ", \"as_of_host\": %" PRIu64
+		       ", \"source_epoch\": %u, \"complete\": %s}\n",
+			i.as_of.source, i.as_of.host, i.as_of.epoch, complete);
+	else if (!i.as_of.host)
+		puts("the table follows a source, and has not been as new as it yet");
+	else
+		printf("as new as its source %.3f s ago%s\n", clock_age_s(i.as_of.host),
+			*complete == 't' ? "" : "; keys are missing");
+}
+
 static int cmd_ping(struct arguments *a, char **keys)
 {
 	static const char absent[] = "\x01 no such key: reddn ping";
@@ -160,6 +181,7 @@ static int cmd_ping(struct arguments *a, char **keys)
 		if (fflush(stdout) != 0)
 			r = -EIO;
 	}
+	print_as_of(a, c);
 	return r < 0 ? 2 : 0;
 }
 
@@ -274,8 +296,8 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "ping"}, 2, 2, "pLPKtjci", "  reddn ping storage1 users\n"}, cmd_ping},
-	{{{.name = "get"}, 3, INT32_MAX, "pLPKtje", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "ping"}, 2, 2, "pLPKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
 	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"
 		 "  reddn call --json storage1:7472 tickets 0 100\n"},
@@ -285,7 +307,7 @@ static const struct command {
 	{{{.name = "lock"}, 4, INT32_MAX, "pKtlw",
 		 "  reddn lock --wait 0 storage1 words 7 -- ./backup --full\n"},
 		cmd_lock},
-	{{{.name = "bench"}, 2, 2, "pLPKtjTkVdCncsRaS",
+	{{{.name = "bench"}, 2, 2, "pLPKtjATkVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
 };
@@ -295,6 +317,7 @@ static const struct option options[] = {
 	{"connections", required_argument, NULL, 'C'},
 	{"timeout", required_argument, NULL, 't'},
 	{"lasting", no_argument, NULL, 'L'},
+	{"max-age", required_argument, NULL, 'A'},
 	{"policy", required_argument, NULL, 'P'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
@@ -318,6 +341,11 @@ static bool set_option(void *arguments, int letter, const char *text)
 		if (number_parse(text, 1, INT32_MAX, &v))
 			return false;
 		a->b.connect.timeout_ms = (uint32_t)v;
+		return true;
+	case 'A':
+		if (number_parse(text, 1, INT32_MAX, &v))
+			return false;
+		a->b.connect.max_age_ms = (uint32_t)v;
 		return true;
 	case 'L':
 		a->b.connect.flags = 0;
@@ -373,7 +401,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LP:i:erxl:w:T:a:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:erxl:w:T:a:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
+from ._table import AsOf, to_as_of
 
 Value = Union[int, Key]
 Reply = Dict[str, Union[int, bytes]]
@@ -135,12 +136,14 @@ class Connection(Handle):
         reconnect: bool = True,
         repeatable: bool = False,
         policy: str = "first",
+        max_age: Optional[float] = None,
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. Or several that offer the same, with
         commas between them; `policy`: ask "first" the first one, or any ("spread"). `port` of hosts without one: 7471 if 0.
 
         `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
+        `max_age`: seconds, how old an answer of a table may be that follows a source: OSError (ESTALE) if no host has a newer one.
         `reconnect`: make another session when one is lost. `repeatable`: calls may be executed twice, so ask again those that are lost.
         """
         if not 0 < timeout <= _TIMEOUT_MAX:
@@ -148,6 +151,8 @@ class Connection(Handle):
         for name, number in (("port", port), ("depth", depth), ("connections", connections)):
             if not 0 <= number <= 65535:
                 raise ValueError(f"{name}={number}: a number from 0 to 65535")
+        if max_age is not None and not 0.001 <= max_age <= _TIMEOUT_MAX:
+            raise ValueError(f"max_age={max_age!r}: seconds, at least 0.001 and at most {_TIMEOUT_MAX}")
         if policy not in _POLICIES:
             raise ValueError(f"policy={policy!r}: one of {', '.join(_POLICIES)}")
         keep = [to_name("host", host), to_name("offload", offload)]
@@ -156,6 +161,7 @@ class Connection(Handle):
         options.flags = (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0)
         options.policy = _POLICIES.index(policy)
         options.timeout_ms = max(1, round(timeout * 1000))
+        options.max_age_ms = 0 if max_age is None else int(max_age * 1000)
         if token_file is not None:
             keep.append(to_name("token_file", os.fsencode(token_file)))
             options.token_file = keep[2]
@@ -171,6 +177,7 @@ class Connection(Handle):
         self._arguments: List[Argument] = []
         self._fields: List[Field] = []
         self._described: Optional[int] = None  # the session whose program these are of, as reconnects counts them
+        self._as_of: Optional[AsOf] = None
         self._results = ffi.new("struct reddn_result[]", self._info.depth)
         self._cookie = 0  # of the next request: results with a smaller one are of calls that an exception ended
 
@@ -184,6 +191,7 @@ class Connection(Handle):
         """The values of many keys, in their order; None for each that is absent. As many as the offload takes go with one request."""
         values: List[Optional[bytes]] = []
         errors: List[int] = []
+        self._as_of = None
         waiting, base = 0, self._first_cookie()
         left = iter(keys)
         while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
@@ -233,7 +241,11 @@ class Connection(Handle):
                 continue
             if result.status < 0:
                 errors.append(result.status)
-            elif result.status == 0:
+                continue
+            as_of = to_as_of(result.as_of)
+            if self._as_of is None or as_of.host < self._as_of.host:
+                self._as_of = as_of
+            if result.status == 0:
                 values[result.cookie - base] = bytes(ffi.buffer(result.value, result.length))
         lib.reddn_release(self._handle())
         return taken
@@ -403,6 +415,17 @@ class Connection(Handle):
         """How often another session took the place of the one in use."""
         lib.reddn_get_info(self._handle(), self._info)
         return int(self._info.reconnects)
+
+    @property
+    def as_of(self) -> Optional[AsOf]:
+        """As of which moment the answers of the last get() or mget() are right at least: of the oldest of them. None: it had none."""
+        return self._as_of
+
+    @property
+    def newest(self) -> AsOf:
+        """How new the table was by the latest reply: the next answer is as new at least."""
+        lib.reddn_get_info(self._handle(), self._info)
+        return to_as_of(self._info.as_of)
 
     @property
     def hosts(self) -> List[Host]:

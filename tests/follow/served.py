@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """served.py TABLE HOST:PORT OFFLOAD...: what the NIC answers is what the source had: of keys that are set to growing numbers, and never
 deleted, each get returns a number that was set, none before the last one that was returned, and it never misses (served.sh)."""
+import errno
 import os
 import sys
 import threading
@@ -82,4 +83,30 @@ for o in OFFLOADS:
     with reddn.connect(SERVER, o, timeout=60) as c:
         got = c.mget(list(expected)) if hasattr(c, "mget") else [c.get(k) for k in expected]
         check(dict(zip(expected, got)) == expected, f"{o}: another value than the source's")
+
+
+def is_refused(connection):
+    try:
+        connection.get("k0")
+    except OSError as e:
+        check(e.errno == errno.ESTALE, f"{e}")
+        return True
+    return False
+
+
+for o in OFFLOADS:
+    with reddn.connect(SERVER, o, timeout=60, max_age=1000) as c, reddn.connect(SERVER, o, timeout=60, max_age=0.001) as strict:
+        for n in range(20):  # one's own writes, when the table is as new as they are
+            client("SET", "mine", n)
+            written = source.time()
+            until(lambda: c.get("k0") and c.newest.source > written, lambda: f"{c.newest}")
+            check(c.get("mine") == b"%d" % n and c.as_of.source > written and c.as_of.complete, f"{n}: {c.as_of}")
+        until(lambda: is_refused(strict), "a millisecond is never over")
+        # when nobody follows, it is as new as before
+        follower.end(9)
+        until(lambda: is_refused(strict), "it does not become old")
+        stated = c.newest
+        check(c.get("k0") and c.as_of == stated and stated.follows, f"{c.as_of} {stated}")
+        follower = Follower(source.url(), table=TABLE)
+ok("what is too old is refused, and what is new enough has one's own writes")
 ok(f"gets while the source changes, without a wrong one: {answers}")
