@@ -19,7 +19,8 @@
 
 #include "reddnd/chain/ir/image.h"
 
-/** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours. */
+/** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours:
+ * NULL where only sizes are asked for. */
 struct chain_env {
 	unsigned slots;            /* power of two >= 2, so that RQ entry k always belongs to slot k */
 	uint32_t recv_cqn;         /* CQ of the client QP's RECVs: exactly one CQE per request */

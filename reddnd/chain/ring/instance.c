@@ -18,13 +18,13 @@ void chain_locate(
 		size_t own = (size_t)in->slot * wqebbs;
 
 		in->queue[q].addr = env->queue[q].iova + own * CHAIN_WQEBB;
-		in->queue[q].wqes = env->queue[q].ring + own * CHAIN_WQEBB;
+		in->queue[q].wqes = env->queue[q].ring ? env->queue[q].ring + own * CHAIN_WQEBB : NULL;
 		in->queue[q].at = in->lap * ring + own;
 		in->queue[q].next =
 			in->slot + 1 < env->slots ? in->queue[q].at + wqebbs : (in->lap + 1) * ring;
 	}
 	in->scratch = env->scratch.iova + (uint64_t)in->slot * img->scratch_size;
-	in->scratch_mem = img->scratch_size ? env->scratch.mem + (size_t)in->slot * img->scratch_size : NULL;
+	in->scratch_mem = env->scratch.mem ? env->scratch.mem + (size_t)in->slot * img->scratch_size : NULL;
 	in->slot_addr = env->slot_addr;
 	if (env->slot_count)
 		in->slot_addr += seq % env->slot_count * env->slot_size;
