@@ -13,9 +13,9 @@ struct failing_counts {
 
 /**
  * Up to @requests of one client, under @seed; at some moment one of the queues fails. What is answered then
- * or later is right, the slot of what is not has its bytes of before or of the reply, the regions are as they
- * were, and the silicon comes to rest. @slots: that many, recycled; 0: armed by the rig. True, or false and
- * the reason in @why. Adds to @counts.
+ * or later is right, the slot of what is not has its bytes of before or of messages of the reply, the regions
+ * are as they were, and the silicon comes to rest. @slots: that many, recycled; 0: armed by the rig. True, or
+ * false and the reason in @why. Adds to @counts.
  */
 bool failing_run(const struct run_offload *o, struct program *p, uint64_t seed, unsigned slots,
 	unsigned requests, struct failing_counts *counts, char why[400]);
