@@ -346,7 +346,7 @@ static void put_other_cond(struct gen *g)
 	put_operand(g, t);
 }
 
-static void put_cond(struct gen *g)
+static void put_comparison(struct gen *g)
 {
 	static const char *const RELATIONS[] = {"==", "==", "==", "!=", "<", ">", "<=", ">="};
 	const struct name *v = pick(g, g->var, g->nvars, "lbs", 0);
@@ -370,6 +370,23 @@ static void put_cond(struct gen *g)
 		return;
 	}
 	put_operand(g, v->type);
+}
+
+/* One comparison, or several */
+static void put_cond(struct gen *g)
+{
+	const bool several = chance(g, 15), group = several && chance(g, 40);
+
+	if (several) {
+		put(g, "%s", group ? "(" : "");
+		put_cond(g);
+		put(g, " %s ", chance(g, 50) ? "&&" : "||");
+	}
+	put_comparison(g);
+	if (group)
+		put(g, ") %s ", chance(g, 50) ? "&&" : "||");
+	if (group)
+		put_comparison(g);
 }
 
 /* -> slot @ 5; what cannot be in the slot yet goes to region 0 */
@@ -1069,7 +1086,12 @@ static void answers(struct gen *g)
 		statements(g);
 	put(g, "  %sread r%u @ %u + 4 * i%u -> e%u\n", chance(g, 70) ? "ahead " : "", below(g, g->nregions),
 		below(g, 64), name, name);
-	put(g, "  if e%u %s %u {\n", name, chance(g, 80) ? "==" : "<", below(g, 4));
+	put(g, "  if e%u %s %u", name, chance(g, 80) ? "==" : "<", below(g, 4));
+	if (chance(g, 15)) {
+		put(g, " %s ", chance(g, 50) ? "&&" : "||");
+		put_cond(g);
+	}
+	put(g, " {\n");
 	if (chance(g, 50))
 		put(g, "    write e%u -> slot @ 8\n", name);
 	put(g, "    %swrite_imm %s\n    break\n  }\n", chance(g, 80) ? "ahead " : "",

@@ -470,6 +470,10 @@ static bool holds(struct machine *m, const struct ast_cond *c)
 	uint8_t a[PROGRAM_MAX_BYTES], b[PROGRAM_MAX_BYTES];
 	uint64_t x, y;
 
+	if (c->kind == AST_AND)
+		return holds(m, c->first) && holds(m, c->second);
+	if (c->kind == AST_OR)
+		return holds(m, c->first) || holds(m, c->second);
 	if (c->left.type.kind == AST_BYTES) {
 		unsigned n = load(m, &c->left, &c->left.type, a);
 

@@ -153,9 +153,12 @@ struct ast_operand {
 	struct diag_pos pos;
 };
 
+enum ast_cond_kind { AST_COMPARE, AST_AND, AST_OR };
+
 enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, AST_REL_GE };
 
 /**
+ * AND, OR: `second` is looked at if `first` does not decide. COMPARE:
  * `left` is a variable, a region's place (to be read first), or an argument; `right` a constant, an argument
  * or a variable. An argument stands left only of a constant or an argument.
  *   - Equal sizes, but an argument or constant may be narrower than what it is compared with. The bytes above
@@ -165,6 +168,8 @@ enum ast_relation { AST_REL_EQ, AST_REL_NE, AST_REL_LT, AST_REL_GT, AST_REL_LE, 
  * argument, width.
  */
 struct ast_cond {
+	uint8_t kind; /* enum ast_cond_kind */
+	const struct ast_cond *first, *second;
 	uint8_t relation; /* enum ast_relation */
 	struct ast_operand left, right;
 	const struct ast_queue *queue; /* of the `on` around it; NULL: the compiler's choice */
@@ -278,7 +283,7 @@ struct ast_loop {
 	uint8_t kind; /* enum ast_loop_kind */
 	bool endless; /* no bound: to be recycled; one iteration stands for all */
 	bool breaks; /* contains a break; without one and without cond, iterations simply follow each other */
-	struct ast_cond *cond;
+	const struct ast_cond *cond;
 	struct ast_block *iter; /* one block of statements for each iteration */
 	unsigned niters;
 	struct ast_block otherwise; /* FOR, FOREVER with a bound: when no break has left it */
@@ -287,8 +292,8 @@ struct ast_loop {
 struct ast_stmt {
 	uint8_t kind; /* enum ast_stmt_kind */
 	struct diag_pos pos;
-	struct ast_verb *verb; /* VERB */
-	struct ast_cond *cond; /* IF */
+	struct ast_verb *verb;       /* VERB */
+	const struct ast_cond *cond; /* IF */
 	struct ast_block then, otherwise;
 	struct ast_loop *loop; /* LOOP: it; BREAK: the one it leaves */
 };

@@ -145,7 +145,8 @@ static bool typed_side(
 		       op->place->region->name);
 }
 
-enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct ast_cond **cond, bool *held)
+static enum sema_constness compare(
+	struct sema *s, const struct syn_cond *syn, const struct ast_cond **cond, bool *held)
 {
 	struct ast_cond *c = pool_alloc(s->pool, sizeof(*c));
 	uint64_t a = 0, b = 0;
@@ -196,4 +197,32 @@ enum sema_constness sema_cond(struct sema *s, const struct syn_cond *syn, struct
 		return SEMA_ERROR;
 	}
 	return comparable(s, c) ? SEMA_RUNTIME : SEMA_ERROR;
+}
+
+enum sema_constness sema_cond(
+	struct sema *s, const struct syn_cond *syn, const struct ast_cond **cond, bool *held)
+{
+	const bool and = syn->kind == AST_AND;
+	struct ast_cond c = {.kind = syn->kind, .queue = s->queue, .pos = syn->pos};
+	enum sema_constness first, second;
+	struct ast_cond *both;
+
+	if (syn->kind == AST_COMPARE)
+		return compare(s, syn, cond, held);
+	first = sema_cond(s, syn->first, &c.first, held);
+	/* a constant that decides leaves the rest out: that need not be right then */
+	if (first == SEMA_ERROR || (first == SEMA_CONST && *held != and))
+		return first;
+	second = sema_cond(s, syn->second, &c.second, held);
+	if (first == SEMA_CONST || second == SEMA_ERROR || (second == SEMA_CONST && *held != and)) {
+		*cond = c.second;
+		return second;
+	}
+	*cond = c.first;
+	if (second == SEMA_RUNTIME) {
+		both = pool_alloc(s->pool, sizeof(*both));
+		*both = c;
+		*cond = both;
+	}
+	return SEMA_RUNTIME;
 }

@@ -20,7 +20,7 @@ static const struct {
 	char text[3];
 	uint8_t kind;
 } PAIRS[] = {{"->", LEX_ARROW}, {"..", LEX_RANGE}, {"==", LEX_EQ}, {"!=", LEX_NE}, {"<=", LEX_LE},
-	{">=", LEX_GE}, {"<<", LEX_SHL}, {">>", LEX_SHR}};
+	{">=", LEX_GE}, {"<<", LEX_SHL}, {">>", LEX_SHR}, {"&&", LEX_AND}, {"||", LEX_OR}};
 
 static bool is_digit(char c)
 {

@@ -25,6 +25,8 @@ enum lex_kind {
 	LEX_GE,          /* >= */
 	LEX_SHL,         /* << */
 	LEX_SHR,         /* >> */
+	LEX_AND,         /* && */
+	LEX_OR,          /* || */
 	LEX_BAD,         /* something that was reported; only in a line that has been reported */
 };
 

@@ -198,6 +198,17 @@ static void span(const struct parser *p, struct syn_expr *e, struct diag_pos fro
 		e->pos.len = last->col + last->len - from.col;
 }
 
+/* ")" of the "(" at @open */
+static void close_parenthesis(struct parser *p, struct diag_pos open)
+{
+	parse_newlines(p);
+	if (!p->failed && !parse_is(p, ')')) {
+		parse_expected(p, "\")\"");
+		diag_note(p->d, open, "the \"(\" is here");
+	}
+	parse_take(p, ')');
+}
+
 static struct syn_expr *binary(struct parser *p, unsigned level);
 
 static struct syn_expr *primary(struct parser *p)
@@ -215,12 +226,7 @@ static struct syn_expr *primary(struct parser *p)
 			return e;
 		parse_newlines(p);
 		e = binary(p, 0);
-		parse_newlines(p);
-		if (!p->failed && !parse_is(p, ')')) {
-			parse_expected(p, "\")\"");
-			diag_note(p->d, from, "the \"(\" is here");
-		}
-		parse_take(p, ')');
+		close_parenthesis(p, from);
 		p->depth--;
 	} else if (parse_take(p, '~')) {
 		if (!parse_enter(p))
@@ -336,25 +342,97 @@ struct syn_expr *parse_expr(struct parser *p)
 	return e;
 }
 
-struct syn_cond parse_cond(struct parser *p)
-{
-	static const struct {
-		uint8_t token, relation;
-	} RELATIONS[] = {{LEX_EQ, AST_REL_EQ}, {LEX_NE, AST_REL_NE}, {'<', AST_REL_LT}, {'>', AST_REL_GT},
-		{LEX_LE, AST_REL_LE}, {LEX_GE, AST_REL_GE}};
-	struct syn_cond c = {.left = parse_expr(p), .pos = p->at->pos};
+static const struct {
+	uint8_t token, relation;
+} RELATIONS[] = {{LEX_EQ, AST_REL_EQ}, {LEX_NE, AST_REL_NE}, {'<', AST_REL_LT}, {'>', AST_REL_GT},
+	{LEX_LE, AST_REL_LE}, {LEX_GE, AST_REL_GE}};
 
+static bool relation(const struct parser *p, uint8_t *is)
+{
 	for (size_t i = 0; i < sizeof(RELATIONS) / sizeof(RELATIONS[0]); i++) {
-		if (parse_take(p, RELATIONS[i].token)) {
-			c.relation = RELATIONS[i].relation;
-			parse_newlines(p);
-			c.right = parse_expr(p);
-			return c;
-		}
+		*is = RELATIONS[i].relation;
+		if (parse_is(p, RELATIONS[i].token))
+			return true;
+	}
+	return false;
+}
+
+static struct syn_cond *comparison(struct parser *p)
+{
+	struct syn_cond *c = pool_alloc(p->pool, sizeof(*c));
+
+	c->left = parse_expr(p);
+	c->pos = p->at->pos;
+	if (relation(p, &c->relation)) {
+		p->at++;
+		parse_newlines(p);
+		c->right = parse_expr(p);
+		return c;
 	}
 	if (parse_is(p, '='))
 		parse_error(
 			p, SYNTAX, p->at->pos, "\"=\" gives a value in a declaration; a comparison is ==");
 	parse_expected(p, "a comparison (== != < > <= >=)");
 	return c;
+}
+
+/* What begins with "(" is a condition if one is compared between that and its ")", and a value otherwise */
+static bool is_condition(const struct parser *p)
+{
+	struct parser ahead = *p;
+	unsigned open = 0;
+	uint8_t ignored;
+
+	for (; !parse_is(&ahead, LEX_END) && !parse_is(&ahead, '{'); ahead.at++) {
+		open += parse_is(&ahead, '(');
+		if (parse_is(&ahead, ')') && open)
+			open--;
+		if (!open)
+			return false;
+		if (relation(&ahead, &ignored))
+			return true;
+	}
+	return false;
+}
+
+static struct syn_cond *conditions(struct parser *p, uint8_t kind);
+
+static struct syn_cond *condition(struct parser *p)
+{
+	struct diag_pos from = p->at->pos;
+	struct syn_cond *c;
+
+	if (p->failed || !is_condition(p) || !parse_enter(p))
+		return comparison(p);
+	parse_take(p, '(');
+	parse_newlines(p);
+	c = conditions(p, AST_OR);
+	close_parenthesis(p, from);
+	p->depth--;
+	return c;
+}
+
+static struct syn_cond *conditions(struct parser *p, uint8_t kind)
+{
+	const bool and = kind == AST_AND;
+	struct syn_cond *first = and? condition(p) : conditions(p, AST_AND);
+
+	for (unsigned n = 0; !p->failed && parse_is(p, and? LEX_AND : LEX_OR); n++) {
+		struct syn_cond *c = pool_alloc(p->pool, sizeof(*c));
+
+		*c = (struct syn_cond){.kind = kind, .first = first, .pos = p->at->pos};
+		if (n == PROGRAM_MAX_TERMS)
+			parse_error(
+				p, LIMIT, c->pos, "the condition has more than %d terms", PROGRAM_MAX_TERMS);
+		p->at++;
+		parse_newlines(p);
+		c->second = and? condition(p) : conditions(p, AST_AND);
+		first = c;
+	}
+	return first;
+}
+
+struct syn_cond *parse_cond(struct parser *p)
+{
+	return conditions(p, AST_OR);
 }

@@ -54,7 +54,7 @@ struct syn_expr *parse_expr(struct parser *p);
 struct syn_expr *parse_index(struct parser *p);
 struct syn_type parse_type(struct parser *p, bool structs);
 bool parse_is_type(const struct parser *p);
-struct syn_cond parse_cond(struct parser *p);
+struct syn_cond *parse_cond(struct parser *p);
 
 /** A verb, its label and fence already taken. */
 void parse_verb(struct parser *p, struct syn_verb *v);

@@ -156,7 +156,8 @@ bool sema_assignable(
 /* ---- cond.c ----------------------------------------------------------------------------------- */
 
 /** A condition; SEMA_CONST: *holds is its value. */
-enum sema_constness sema_cond(struct sema *s, const struct syn_cond *c, struct ast_cond **cond, bool *holds);
+enum sema_constness sema_cond(
+	struct sema *s, const struct syn_cond *c, const struct ast_cond **cond, bool *holds);
 
 /* ---- verb.c ----------------------------------------------------------------------------------- */
 

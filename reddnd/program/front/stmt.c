@@ -88,10 +88,10 @@ static void inner(struct sema *s, const struct syn_block *syn, struct ast_block 
 static void branch(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
 	struct ast_block then = {0}, otherwise = {0};
-	struct ast_cond *cond = NULL;
+	const struct ast_cond *cond = NULL;
 	struct ast_stmt *made;
 	bool holds = false;
-	enum sema_constness c = sema_cond(s, &st->cond, &cond, &holds);
+	enum sema_constness c = sema_cond(s, st->cond, &cond, &holds);
 
 	if (c == SEMA_CONST) {
 		inner(s, holds ? &st->body : &st->otherwise, out);
@@ -175,10 +175,10 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 
 	l->kind = st->kind == SYN_FOR ? AST_FOR : st->kind == SYN_WHILE ? AST_WHILE : AST_FOREVER;
 	if (st->kind == SYN_WHILE) {
-		enum sema_constness c = sema_cond(s, &st->cond, &l->cond, &holds);
+		enum sema_constness c = sema_cond(s, st->cond, &l->cond, &holds);
 
 		if (c == SEMA_CONST)
-			sema_error(s, LOOP, st->cond.pos,
+			sema_error(s, LOOP, st->cond->pos,
 				"the condition never changes; write \"loop\" or \"for\"");
 		fine &= c == SEMA_RUNTIME;
 	}

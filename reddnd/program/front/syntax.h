@@ -73,9 +73,11 @@ struct syn_into {
 };
 
 struct syn_cond {
-	uint8_t relation; /* enum ast_relation */
+	uint8_t kind;     /* enum ast_cond_kind */
+	uint8_t relation; /* COMPARE: enum ast_relation */
 	struct syn_expr *left, *right;
-	struct diag_pos pos; /* of the relation */
+	struct syn_cond *first, *second; /* AND, OR */
+	struct diag_pos pos;             /* of the relation, or of && or || */
 };
 
 struct syn_verb {
@@ -143,7 +145,7 @@ struct syn_stmt {
 	struct syn_field *field; /* STRUCT, ARG */
 	unsigned nfields;
 	struct syn_verb *verb;
-	struct syn_cond cond;             /* IF, WHILE */
+	struct syn_cond *cond;            /* IF, WHILE */
 	struct syn_block body, otherwise; /* IF, FOR, WHILE, LOOP; ON has no `else` */
 };
 

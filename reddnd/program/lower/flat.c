@@ -286,42 +286,103 @@ static void flatten_compared(struct lower *l, const struct ast_verb *v, const st
 	choose(l, t, v->calc == AST_CALC_MAX, g, v, &v->source[a], made[a]);
 }
 
-/* ---- breaks that no other branch of one `if` can express --------------------------------------- */
+/* ---- flags: decisions that no other branch of one `if` can express ------------------------------ */
 
 static const struct ast_type flag_type = {.kind = AST_UINT, .order = AST_ANY, .bytes = 1};
 
-static struct ast_var *add_flag(struct lower *l, struct diag_pos pos)
+static struct ast_var *add_flag(struct lower *l, const char *name, struct diag_pos pos)
 {
 	struct ast_var *var = pool_alloc(l->pool, sizeof(*var));
 
-	*var = (struct ast_var){.name = "left", .type = flag_type, .pos = pos};
+	*var = (struct ast_var){
+		.name = name, .type = flag_type, .each_iteration = l->part == PART_LOOP, .pos = pos};
 	return var;
 }
 
-/* left = 1. If nothing asks for it, it costs nothing */
-static void raise_flag(struct lower *l, const struct flow *f)
+/* flag = 1. If nothing asks for it, it costs nothing */
+static void raise_flag(
+	struct lower *l, const struct guard *g, const struct ast_var *flag, const struct ast_queue *queue)
 {
 	const struct ast_operand one = {.kind = AST_CONST, .type = flag_type, .value = 1};
 
-	add_mov(l, f->guard, f->left->pos, NULL, one, var_place(l, f->left));
+	add_mov(l, g, flag->pos, queue, one, var_place(l, flag));
 }
 
-static const struct guard *unless_left(struct lower *l, const struct flow *f)
+static struct test *test_flag(struct lower *l, const struct ast_var *flag, bool is,
+	const struct ast_queue *queue, const struct guard *g, bool loop)
 {
 	struct ast_cond *c = pool_alloc(l->pool, sizeof(*c));
 
 	*c = (struct ast_cond){.relation = AST_REL_EQ,
-		.left = {.kind = AST_PLACE, .type = flag_type, .place = var_place(l, f->left)},
-		.right = {.kind = AST_CONST, .type = flag_type},
-		.pos = f->left->pos};
-	return guard(l, add_test(l, c, f->guard, true), false, f->guard);
+		.left = var_operand(l, flag),
+		.right = {.kind = AST_CONST, .type = flag_type, .value = is},
+		.queue = queue,
+		.pos = flag->pos};
+	return add_test(l, c, g, loop);
+}
+
+static const struct guard *unless_left(struct lower *l, const struct flow *f)
+{
+	return guard(l, test_flag(l, f->left, false, NULL, f->guard, true), false, f->guard);
+}
+
+static const struct guard *where(
+	struct lower *l, const struct ast_cond *c, bool otherwise, const struct guard *up, bool loop);
+
+/* One test for all of a condition. Of a && b a flag shows that both hold, of a || b that neither does */
+static struct test *decide(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
+{
+	const bool and = c->kind == AST_AND;
+	struct ast_var *flag;
+
+	if (c->kind == AST_COMPARE)
+		return add_test(l, c, g, loop);
+	flag = add_flag(l, and? "both" : "neither", c->pos);
+	raise_flag(l, where(l, c, !and, g, false), flag, c->queue);
+	return test_flag(l, flag, and, c->queue, g, loop);
+}
+
+/* Under what a condition holds, or if @otherwise does not */
+static const struct guard *where(
+	struct lower *l, const struct ast_cond *c, bool otherwise, const struct guard *up, bool loop)
+{
+	if (c->kind == (otherwise ? AST_OR : AST_AND))
+		return where(l, c->second, otherwise, where(l, c->first, otherwise, up, loop), loop);
+	return guard(l, decide(l, c, up, loop), otherwise, up);
+}
+
+static bool has_break(const struct ast_block *b)
+{
+	for (unsigned i = 0; i < b->n; i++)
+		if (b->stmt[i].kind == AST_BREAK)
+			return true;
+	return false;
+}
+
+/* a && b without an else is an if within another one */
+static struct flow flatten_both(struct lower *l, const struct ast_stmt *s, struct flow f)
+{
+	struct flow yes = {.guard = where(l, s->cond, false, f.guard, false),
+		.ifs = f.ifs + 2,
+		.left = f.left,
+		.flagged = f.flagged};
+
+	yes = flatten(l, &s->then, yes);
+	if (yes.ends || yes.broken) {
+		f.guard = unless_left(l, &f);
+		f.broken = true;
+	}
+	return f;
 }
 
 static struct flow flatten_if(struct lower *l, const struct ast_stmt *s, struct flow f)
 {
-	struct test *t = add_test(l, s->cond, f.guard, false);
 	struct flow yes = {.ifs = f.ifs + 1, .left = f.left, .flagged = f.flagged}, no = yes;
+	struct test *t;
 
+	if (s->cond->kind == AST_AND && !s->otherwise.n && !has_break(&s->then))
+		return flatten_both(l, s, f);
+	t = decide(l, s->cond, f.guard, false);
 	yes.guard = guard(l, t, false, f.guard);
 	no.guard = guard(l, t, true, f.guard);
 	yes = flatten(l, &s->then, yes);
@@ -342,11 +403,11 @@ static struct flow flatten_if(struct lower *l, const struct ast_stmt *s, struct 
 static struct flow flatten_loop(
 	struct lower *l, const struct ast_loop *loop, struct diag_pos pos, struct flow f)
 {
-	struct flow it = {.guard = f.guard, .left = add_flag(l, pos)};
+	struct flow it = {.guard = f.guard, .left = add_flag(l, "left", pos)};
 
 	for (unsigned i = 0; i < loop->niters && !it.ends; i++) {
 		if (loop->kind == AST_WHILE)
-			it.guard = guard(l, add_test(l, loop->cond, it.guard, true), false, it.guard);
+			it.guard = where(l, loop->cond, false, it.guard, true);
 		it = flatten(l, &loop->iter[i], it);
 	}
 	if (it.ends || !loop->otherwise.n)
@@ -393,7 +454,7 @@ static unsigned count_breaks(const struct ast_block *b, const struct ast_loop *l
  */
 static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct diag_pos pos)
 {
-	struct flow it = {.left = add_flag(l, pos)};
+	struct flow it = {0};
 	bool flat = true, condition = loop->kind == AST_WHILE;
 	unsigned ways = count_breaks(&loop->iter[0], loop, 0, &flat) + condition;
 
@@ -405,15 +466,15 @@ static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct
 	l->part = PART_LOOP;
 	l->endless = loop;
 	l->loop_line = pos.line;
-	it.left->each_iteration = true;
+	it.left = add_flag(l, "left", pos);
 	it.flagged = ways > 1 || !flat;
 	if (condition) {
-		struct test *t = add_test(l, loop->cond, NULL, false);
+		struct test *t = decide(l, loop->cond, NULL, false);
 		struct flow out = it;
 
 		out.guard = l->leave = guard(l, t, true, NULL);
 		if (it.flagged)
-			raise_flag(l, &out);
+			raise_flag(l, out.guard, it.left, NULL);
 		it.guard = guard(l, t, false, NULL);
 	}
 	flatten(l, &loop->iter[0], it);
@@ -456,7 +517,7 @@ static struct flow flatten(struct lower *l, const struct ast_block *b, struct fl
 			break;
 		case AST_BREAK:
 			if (f.ifs > 1 || f.flagged)
-				raise_flag(l, &f);
+				raise_flag(l, f.guard, f.left, NULL);
 			if (s->loop == l->endless && !f.flagged)
 				l->leave = f.guard;
 			f.ends = true;
