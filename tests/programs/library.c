@@ -480,6 +480,30 @@ static void bucket_request(struct run *r, uint8_t *slot)
 	run_put_le(r->model[0] + at, 8, next);
 }
 
+/* The guess is right, or one try too many is made */
+static void bounded_request(struct run *r, uint8_t *slot)
+{
+	enum { TRIES = 3 };
+	uint64_t at = run_random(r, 2 * WORDS) * 8, is = run_get_le(r->model[0] + at, 8),
+		 now = run_random(r, 2) ? is : run_number_near(r, is, 8), n = run_number(r, 4),
+		 limit = run_random(r, 4) ? run_number_near(r, is + n, 8) : UINT64_MAX;
+	bool added = false;
+
+	run_arg(r, "at", at);
+	run_arg(r, "guess", now);
+	run_arg(r, "n", n);
+	run_arg(r, "limit", limit);
+	for (unsigned try = 0; try < TRIES && !added && now + n <= limit; try++) {
+		added = now == is;
+		now = is;
+	}
+	if (added) {
+		run_put_le(r->model[0] + at, 8, is + n);
+		slot[0] = 1;
+	}
+	run_put_le(slot + 8, 8, now);
+}
+
 static void bitmap_request(struct run *r, uint8_t *slot)
 {
 	uint64_t at = run_random(r, 2 * WORDS) * 8, now = run_get_le(r->model[0] + at, 8),
@@ -812,6 +836,7 @@ const struct run_offload library[] = {
 	}
 	CALCULATES("newest-wins", 1, numbers_setup, newest_request, 128),
 	CALCULATES("token-bucket", 1, numbers_setup, bucket_request, 128),
+	CALCULATES("bounded-add", 1, numbers_setup, bounded_request, 128),
 	CALCULATES("bitmap-allocate", 1, numbers_setup, bitmap_request, 128),
 	CALCULATES("bloom", 2, numbers_setup, bloom_request, 128),
 	{.name = "range-get",

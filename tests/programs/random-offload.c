@@ -15,12 +15,31 @@ enum { REGION = 1024, TRIES = 30 };
 
 static const struct ast_program *ast; /* of the program at hand; NULL: it cannot be interpreted */
 
+/* Words: some small, some equal, in one byte order or the other */
+static void fill_words(struct run *r, uint8_t *region)
+{
+	const bool be = run_random(r, 2);
+
+	for (unsigned at = 0; at < REGION; at += 8) {
+		const uint64_t v = run_random(r, 2) ? run_random(r, 5) : run_number(r, 8);
+
+		if (be)
+			run_put_be(region + at, 8, v);
+		else
+			run_put_le(region + at, 8, v);
+	}
+}
+
 static void setup(struct run *r)
 {
 	for (unsigned i = 0; i < r->p->nregions; i++)
-		for (unsigned at = 0; at < REGION; at++)
-			r->region[i][at] =
-				run_random(r, 3) ? 0 : (uint8_t)run_random(r, run_random(r, 3) ? 4 : 256);
+		if (run_random(r, 3) == 0)
+			fill_words(r, r->region[i]);
+		else
+			for (unsigned at = 0; at < REGION; at++)
+				r->region[i][at] =
+					run_random(r, 3) ? 0
+							 : (uint8_t)run_random(r, run_random(r, 3) ? 4 : 256);
 }
 
 static void random_args(struct run *r)

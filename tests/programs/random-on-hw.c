@@ -5,11 +5,13 @@
  * tell. Memory, reply and slot must be as the text means, no queue may fail and every request is answered.
  * Where requests overlap, four are outstanding, and each program runs again, recycled, and with queues that
  * fail then. A run: the requests of one program under one seed. With --runs until there were so many,
- * programs from number FIRST on; with FILE, that program instead.
+ * programs from number FIRST on; with FILE, that program instead. --operators: each program of
+ * tests/programs/operators, many times.
  */
 #include "tests/programs/failing.h"
 #include "tests/programs/random-offload.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,11 +64,11 @@ static bool runs_recycled(uint64_t seed, char why[400])
 	return ok;
 }
 
-/* 1: it ran as it reads, 0: it is not one that can run here, -1: it did not */
-static int one(uint64_t seed, char why[400])
+static struct program_target device(uint64_t seed)
 {
 	static const unsigned groups[] = {0, 4, 0, 2, 0, 16, 4};
-	struct program_target target = {.masked_atomics = seed % 4 != 0,
+
+	return (struct program_target){.masked_atomics = seed % 4 != 0,
 		.swapped_old = seed % 11 < 3,
 		.calc = seed % 5 < 2 ? 0 : PROGRAM_CALC,
 		.ignores_index = seed % 8 == 1,
@@ -74,6 +76,12 @@ static int one(uint64_t seed, char why[400])
 		.overlap = seed % 2,
 		.pad_wqebbs = (unsigned)(seed % (CHAIN_LONGEST_PAD + 1)),
 		.fetch_group = groups[seed % 7]};
+}
+
+/* 1: it ran as it reads, 0: it is not one that can run here, -1: it did not */
+static int one(uint64_t seed, char why[400])
+{
+	const struct program_target target = device(seed);
 	struct run_counts n = {0};
 	unsigned requests;
 	int r = 0;
@@ -106,7 +114,7 @@ static void run_as_they_read(void **state)
 {
 	static const char *const FORMS[] = {", mask ", ", fields ", ": wait ", "wait l", "enable done",
 		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> ",
-		"max ", "min ", "xor "};
+		"max ", "min ", "xor ", " && ", " || "};
 	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0,
 		 with[sizeof(FORMS) / sizeof(FORMS[0])] = {0};
 	char why[400];
@@ -166,10 +174,39 @@ static int campaign(uint64_t wanted, uint64_t first)
 	return bad > 0;
 }
 
+static void operators_run_as_they_read(void **state)
+{
+	enum { TIMES = RUN_SEEDS == 1000 ? 60 : 20 };
+	glob_t found;
+	char why[400];
+
+	(void)state;
+	assert_int_equal(glob(OPERATORS "/*.rdn", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		unsigned ran[2] = {0};
+
+		file = found.gl_pathv[i];
+		for (uint64_t seed = 0; seed < TIMES; seed++) {
+			int r = one(seed, why);
+
+			if (r < 0)
+				fail_msg("%s, %lu: %s", file, (unsigned long)seed, why);
+			ran[device(seed).calc != 0] += r > 0;
+		}
+		if (ran[0] < TIMES / 5 || ran[1] < TIMES / 5)
+			fail_msg("%s ran %u times without CALC and %u times with it", file, ran[0], ran[1]);
+	}
+	file = NULL;
+	globfree(&found);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(run_as_they_read)};
+	const struct CMUnitTest operators[] = {cmocka_unit_test(operators_run_as_they_read)};
 
+	if (argc == 2 && strcmp(argv[1], "--operators") == 0)
+		return cmocka_run_group_tests_name("programs of operators", operators, NULL, NULL);
 	if (argc < 3 || strcmp(argv[1], "--runs") != 0)
 		return cmocka_run_group_tests_name("random programs", tests, NULL, NULL);
 	file = argc > 4 ? argv[4] : NULL;

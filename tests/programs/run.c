@@ -49,7 +49,7 @@ struct program *run_compile(const struct run_offload *o)
 	FILE *f;
 
 	if (o->file) {
-		snprintf(path, sizeof(path), "%s/%s", PROGRAMS, o->file);
+		snprintf(path, sizeof(path), "%s%s", *o->file == '/' ? "" : PROGRAMS "/", o->file);
 		f = fopen(path, "r");
 		if (!f)
 			fail_msg("%s is not there", path);

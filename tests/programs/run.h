@@ -22,7 +22,7 @@ struct run;
 /** A program with its parameters, and what it must do. */
 struct run_offload {
 	const char *name; /* of the row in tables */
-	const char *file; /* in conf/programs; or */
+	const char *file; /* in conf/programs, or an absolute path; or */
 	const char *text; /* the program itself */
 	struct program_setting settings[RUN_SETTINGS];
 	bool no_masks;  /* a device without masked atomics */

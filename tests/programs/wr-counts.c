@@ -5,6 +5,7 @@
  */
 #include "tests/programs/offloads.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,14 @@ static const struct construct {
 	{"the same without CALC", WITHOUT_CALC(FETCH "and x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"`sub` of them", TEXT(FETCH "sub x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
 	{"the same without CALC", WITHOUT_CALC(FETCH "sub x, b -> b\n" SHOW), TEXT(FETCH SHOW), 1, ""},
+	{"`&&` of two, one WR in the branch", TEXT("if x == y && a == 0 {\nwrite 1 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, ""},
+	{"`&&` of two, one WR in each branch",
+		TEXT("if x == y && a == 0 {\nwrite 1 as u8 -> slot @ 1\n} else {\nwrite 2 as u8 -> slot @ "
+		     "1\n}\n"),
+		TEXT(""), 1, ""},
+	{"`||` of two, one WR in the branch", TEXT("if x == y || a == 0 {\nwrite 1 as u8 -> slot @ 1\n}\n"),
+		TEXT(""), 1, ""},
 	{"`while`, unrolled: an iteration, without the read",
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 8}}},
 		{.name = "a construct", .file = "while-unrolled.rdn", .settings = {{"n", 4}}}, 4,
@@ -200,6 +209,29 @@ static void print_programs(FILE *f)
 		program_row(f, &library[i]);
 }
 
+/* Nobody has a model of them, so nothing ran: random-on-hw runs them */
+static void print_operators(FILE *f)
+{
+	glob_t found;
+
+	assert_int_equal(glob(OPERATORS "/*.rdn", 0, NULL, &found), 0);
+	fprintf(f, "| program | with CALC | all | without | all |\n|---|---|---|---|---|\n");
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *path = found.gl_pathv[i], *name = strrchr(path, '/') + 1;
+
+		fprintf(f, "| %.*s | ", (int)strcspn(name, "."), name);
+		for (unsigned no_calc = 0; no_calc < 2; no_calc++) {
+			struct program *p =
+				run_compile(&(struct run_offload){.file = path, .no_calc = no_calc});
+
+			print_class(f, p->image->n_copy, p->image->n_atomic, p->image->n_sync);
+			fputs(no_calc ? "\n" : " ", f);
+			program_free(p);
+		}
+	}
+	globfree(&found);
+}
+
 /* ---- loops without a bound --------------------------------------------------------------------- */
 
 static void loop_row(FILE *f, const struct run_offload *o)
@@ -297,6 +329,14 @@ static void print_tables(FILE *f)
 		   "of the test: a WR whose condition did not hold is a NOP.\n"
 		   "\n");
 	print_programs(f);
+	fprintf(f, "\n"
+		   "## What operators write\n"
+		   "\n"
+		   "Work requests posted of the programs of `tests/programs/operators`, with CALC and "
+		   "without. A test runs\n"
+		   "them on emulated NICs of both kinds, and by the CPU, beside what their text means.\n"
+		   "\n");
+	print_operators(f);
 	fprintf(f, "\n"
 		   "## Recycled\n"
 		   "\n"
