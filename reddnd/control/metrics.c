@@ -168,6 +168,29 @@ static void by_tenant(FILE *f, const struct stats *st)
 		tenant_use(f, st, use);
 }
 
+static void by_table(FILE *f, const struct stats *st)
+{
+	const struct stats_region *all = st->regions;
+
+	family(f, "reddnd_region_entries", "gauge", "", "Entries of the table of the region.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (all[i].alive)
+			fprintf(f, "reddnd_region_entries{region=\"%s\"} %" PRIu64 "\n", all[i].name,
+				all[i].live.entries);
+	family(f, "reddnd_region_as_of_seconds", "gauge", "seconds",
+		"As of when the table has all changes of the source that it follows, since 1970.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (all[i].alive && (all[i].live.state & REDDN_TABLE_FOLLOWS) && all[i].live.as_of_host)
+			fprintf(f, "reddnd_region_as_of_seconds{region=\"%s\"} %.6f\n", all[i].name,
+				(double)all[i].live.as_of_host / 1e9);
+	family(f, "reddnd_region_complete", "gauge", "",
+		"1 if the table has all keys of the source that it follows.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (all[i].alive && (all[i].live.state & REDDN_TABLE_FOLLOWS))
+			fprintf(f, "reddnd_region_complete{region=\"%s\"} %d\n", all[i].name,
+				(all[i].live.state & REDDN_TABLE_COMPLETE) != 0);
+}
+
 static bool has_memcached(const struct stats *st)
 {
 	for (unsigned i = 0; i < st->nregions; i++)
@@ -259,6 +282,7 @@ char *metrics_text(const struct stats *stats)
 		return NULL;
 	by_offload(f, stats);
 	by_tenant(f, stats);
+	by_table(f, stats);
 	by_memcached(f, stats);
 	by_device(f, stats);
 	whole(f, &stats->status);

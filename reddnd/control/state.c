@@ -237,6 +237,19 @@ static void add_memcached(struct json_object *o, const struct stats_region *r)
 	json_add_count(o, "dead_us", m->dead_us ? clock_us() - m->dead_us : 0);
 }
 
+/* How new a table is that follows a source */
+static void add_as_of(struct json_object *o, const struct reddn_table_live *live)
+{
+	if (!(live->state & REDDN_TABLE_FOLLOWS))
+		return;
+	json_add_text(o, "source", live->state & REDDN_TABLE_COMPLETE ? "complete" : "incomplete");
+	json_add_count(o, "source_epoch", live->state >> REDDN_TABLE_EPOCH);
+	if (!live->as_of_host)
+		return;
+	json_add_count(o, "as_of_source", live->as_of_source);
+	json_add_count(o, "age_us", (uint64_t)(clock_age_s(live->as_of_host) * 1e6));
+}
+
 static struct json_object *region_json(const struct stats_region *r)
 {
 	struct json_object *o = json_object_new_object();
@@ -259,6 +272,10 @@ static struct json_object *region_json(const struct stats_region *r)
 		json_add_count(o, "heap_bytes", r->heap_bytes);
 		json_add_count(o, "max_key", r->max_key);
 		json_add_count(o, "max_value", r->max_value);
+		if (r->alive)
+			json_add_count(o, "entries", r->live.entries);
+		if (r->alive)
+			add_as_of(o, &r->live);
 	}
 	json_add_text(o, "where", r->where);
 	return o;

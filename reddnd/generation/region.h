@@ -56,6 +56,8 @@ bool region_is_file(const struct region *r, int fd);
 /** True if another table has replaced it, and marked it: its readers learn that. When it was last looked at
  * if the file system cannot tell it without waiting (rnic_region_read_cached()). */
 bool region_is_retired(const struct region *r);
+/** The live line of its table. False: it has none, or to read it one would have to wait. */
+bool region_live(const struct region *r, struct reddn_table_live *live);
 
 /** A look at the file of a region. It has a descriptor of its own, because it may not come back: the file
  * system of a file may be one whose server does not answer, as of FUSE or NFS. */

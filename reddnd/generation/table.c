@@ -142,6 +142,24 @@ bool table_is_unfinished(const struct rnic_region *file)
 	       after == before;
 }
 
+bool table_live(const struct rnic_region *file, bool in_memory, struct reddn_table_live *live)
+{
+	const uint64_t at = offsetof(struct reddn_table_header, live);
+	struct reddn_table_live l;
+	int e = in_memory ? rnic_region_read(file, at, &l, sizeof(l))
+			  : rnic_region_read_cached(file, at, &l, sizeof(l));
+
+	if (e < 0)
+		return false;
+	*live = (struct reddn_table_live){.moves = le64toh(l.moves),
+		.entries = le64toh(l.entries),
+		.epoch = le64toh(l.epoch),
+		.state = le64toh(l.state),
+		.as_of_source = le64toh(l.as_of_source),
+		.as_of_host = le64toh(l.as_of_host)};
+	return true;
+}
+
 bool table_is_retired(const struct rnic_region *file)
 {
 	uint64_t epoch;

@@ -45,6 +45,8 @@ bool table_is_overwritten(const struct table *t, const struct rnic_region *file)
  * miss is certain before the next writer has ended the move, and clients ask again in vain.
  */
 bool table_is_unfinished(const struct rnic_region *file);
+/** Reads the live line, without waiting for the file system if it is not @in_memory. False: it cannot. */
+bool table_live(const struct rnic_region *file, bool in_memory, struct reddn_table_live *live);
 /** True if whoever replaced the table has marked it: its readers learn that. */
 bool table_is_retired(const struct rnic_region *file);
 /** 1 or 0: the same, without waiting for the file system; the errors of rnic_region_read_cached(). */

@@ -125,6 +125,7 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 	out.heap_bytes = g->heap_size;
 	out.max_key = g->max_key;
 	out.max_value = g->max_value;
+	out.alive = region_live(r, &out.live);
 	return out;
 }
 

@@ -89,6 +89,8 @@ struct stats_region {
 	bool unfinished;                        /* a table: its writer died in a move */
 	uint64_t buckets, heap_bytes;           /* of a table, as those that follow */
 	uint64_t max_key, max_value;            /* bytes */
+	bool alive;                             /* it has this: */
+	struct reddn_table_live live;
 };
 
 /** A tenant that is configured, or has sessions from before. */

@@ -82,7 +82,10 @@ static const struct table_column region_columns[] = {
 	{"bytes", "SIZE", TABLE_BYTES},
 	{"max_key", "KEYS TO", TABLE_BYTES},
 	{"max_value", "VALUES TO", TABLE_BYTES},
+	{"entries", "ENTRIES", TABLE_COUNT},
 	{"state", "STATE", TABLE_TEXT},
+	{"source", "SOURCE", TABLE_TEXT},
+	{"age_us", "AGE", TABLE_DURATION},
 	{"path", "PATH", TABLE_TEXT},
 	{"why", "WHY", TABLE_TEXT},
 };
