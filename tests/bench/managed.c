@@ -52,8 +52,10 @@ void managed_open(struct managed *m, const struct managed_attr *wanted)
 	attr.db_off = records + 64;
 	attr.send_cq = attr.recv_cq = &m->worker_cq;
 	attr.managed = true;
-	managed_need(rnic_qp_init(&m->worker, &m->block, &attr), "a managed QP");
 	managed_need(rnic_qp_connect_self(&m->master, 16), "connecting");
+	if (wanted->alone)
+		return;
+	managed_need(rnic_qp_init(&m->worker, &m->block, &attr), "a managed QP");
 	if (!wanted->peer)
 		managed_need(rnic_qp_connect_self(&m->worker, 16), "connecting");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * managed.h - the queues of a benchmark of chains: a master queue pair, and a worker queue pair that is
- * managed. Each is connected to itself and has a CQ of its own. The block's key reaches the program's data
- * and, behind them, both send queues. A failure ends the program. Thread rules: one thread.
+ * managed.h - the queues of a benchmark of chains: a master queue pair, and unless it is alone a worker
+ * queue pair that is managed. Each is connected to itself and has a CQ of its own. The block's key reaches
+ * the program's data and, behind them, both send queues. A failure ends the program. Thread rules: one
+ * thread.
  */
 #ifndef TESTS_BENCH_MANAGED_H
 #define TESTS_BENCH_MANAGED_H
@@ -33,6 +34,7 @@ struct managed_attr {
 	bool overrun_ignore; /* of both CQs */
 	uint32_t data;       /* bytes for the program, a multiple of the page size; 0: MANAGED_DATA */
 	bool peer;           /* the worker has RECVs, too, and the caller connects it */
+	bool alone;          /* the master; .worker is all zero */
 };
 
 /** Opens the device and makes the queues. */

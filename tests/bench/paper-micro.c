@@ -59,17 +59,18 @@ enum order { WQ_ORDER, COMPLETION_ORDER, DOORBELL_ORDER };
 static struct managed queues;
 static double khz;
 
-/* Waits for @n completions and updates the consumer index. Returns the timestamp of the last. */
-static uint64_t take(struct rnic_cq *cq, unsigned n)
+/* Waits for @n completions in a CQ of @m and updates the consumer index. Returns the timestamp of the last.
+ */
+static uint64_t take(struct managed *m, struct rnic_cq *cq, unsigned n)
 {
 	const uint8_t *last = NULL;
 	struct rnic_cqe cqe;
 	uint64_t be;
 
 	for (unsigned i = 0; i < n; i++) {
-		last = cq->cqes + (size_t)(cq->consumer & (RING - 1)) * RNIC_CQE_BYTES;
+		last = cq->cqes + (size_t)(cq->consumer & (m->ring - 1)) * RNIC_CQE_BYTES;
 		while (!rnic_cq_poll(cq, &cqe))
-			if (rnic_cq_find_error(&queues.master_cq, &cqe))
+			if (rnic_cq_find_error(&m->master_cq, &cqe))
 				break;
 		errno = EIO;
 		must(!cqe.error, rnic_syndrome_text(cqe.syndrome));
@@ -101,7 +102,7 @@ static double chain(enum order order, unsigned n)
 
 	put_noop(&queues.master, queues.master.sq_posted++);
 	managed_ring(&queues);
-	from = take(&queues.master_cq, 1);
+	from = take(&queues, &queues.master_cq, 1);
 	next = cq->consumer;
 	for (unsigned i = 0; i < n; i++) {
 		if (i && order != WQ_ORDER)
@@ -114,7 +115,7 @@ static double chain(enum order order, unsigned n)
 		}
 	}
 	managed_ring(&queues);
-	to = take(cq, n);
+	to = take(&queues, cq, n);
 	return (double)(to - from) / khz * 1e3;
 }
 
@@ -154,17 +155,17 @@ static void figure_8(void)
 /* Places for what a branch copies */
 enum { FROM = 64, TO = 128, OLD = 192 };
 
-static void put_remote(uint8_t *w, uint64_t off)
+static void put_remote(const struct managed *m, uint8_t *w, uint64_t off)
 {
-	wqe_put64(w + WQE_RADDR, queues.block.iova + off);
-	wqe_put32(w + WQE_RKEY, queues.block.rkey);
+	wqe_put64(w + WQE_RADDR, m->block.iova + off);
+	wqe_put32(w + WQE_RKEY, m->block.rkey);
 }
 
-static void put_sge(uint8_t *sge, uint64_t off)
+static void put_sge(const struct managed *m, uint8_t *sge, uint64_t off, uint32_t len)
 {
-	wqe_put32(sge + WQE_SGE_LEN, 8);
-	wqe_put32(sge + WQE_SGE_LKEY, queues.block.lkey);
-	wqe_put64(sge + WQE_SGE_ADDR, queues.block.iova + off);
+	wqe_put32(sge + WQE_SGE_LEN, len);
+	wqe_put32(sge + WQE_SGE_LKEY, m->block.lkey);
+	wqe_put64(sge + WQE_SGE_ADDR, m->block.iova + off);
 }
 
 /*
@@ -178,16 +179,16 @@ static void put_if(uint32_t master, uint32_t worker)
 	uint64_t was, taken;
 
 	branch = managed_wqe(&queues, &queues.worker, queues.worker_posted, WQE_OP_NOP, 3, WQE_SIGNALLED);
-	put_remote(branch, TO);
-	put_sge(branch + WQE_RDMA_SGE, FROM);
+	put_remote(&queues, branch, TO);
+	put_sge(&queues, branch + WQE_RDMA_SGE, FROM, 8);
 	memcpy(&was, branch, sizeof(was));
 	taken = was | htole64((uint64_t)WQE_OP_WRITE << 8 * WQE_OPCODE);
 	cas = managed_wqe(&queues, &queues.master, queues.master.sq_posted++, WQE_OP_CAS, 4, WQE_SIGNALLED);
-	put_remote(cas, MANAGED_DATA + (uint64_t)(branch - queues.master.sq));
+	put_remote(&queues, cas, MANAGED_DATA + (uint64_t)(branch - queues.master.sq));
 	/* the NIC compares words of the host's byte order */
 	wqe_put64(cas + WQE_ATOMIC, le64toh(taken));
 	wqe_put64(cas + WQE_ATOMIC + 8, le64toh(was));
-	put_sge(cas + WQE_ATOMIC + WQE_DS, OLD);
+	put_sge(&queues, cas + WQE_ATOMIC + WQE_DS, OLD, 8);
 	put_sync(WQE_OP_WAIT, master & 0xffffff, queues.master_cq.cqn);
 	put_sync(WQE_OP_SEND_EN, ++queues.worker_posted, queues.worker.qpn);
 	put_sync(WQE_OP_WAIT, worker & 0xffffff, queues.worker_cq.cqn);
@@ -201,12 +202,12 @@ static double ifs(unsigned n)
 
 	put_noop(&queues.master, queues.master.sq_posted++);
 	managed_ring(&queues);
-	from = take(&queues.master_cq, 1);
+	from = take(&queues, &queues.master_cq, 1);
 	for (unsigned i = 0; i < n; i++)
 		put_if(master + i, worker + i);
 	managed_ring(&queues);
-	to = take(&queues.worker_cq, n);
-	take(&queues.master_cq, n);
+	to = take(&queues, &queues.worker_cq, n);
+	take(&queues, &queues.master_cq, n);
 	return (double)(to - from) / khz * 1e3;
 }
 
@@ -365,24 +366,32 @@ static double latency(
 	return (double)(last - first) / khz * 1e3 / repeats;
 }
 
+/* What QUEUES queues do over and over */
+struct load {
+	void (*post)(const struct load *l, unsigned queue, unsigned n);
+	uint64_t (*poll_ts)(const struct load *l, unsigned queue);
+	const struct end *from, *to; /* of a verb */
+	const struct verb *verb;
+	struct managed *managed; /* of a MAX: QUEUES of them */
+};
+
 /*
  * Millions of requests per second, on more queues than the NIC has processing units, with DEPTH on each. Only
  * the time counts in which all queues work.
  */
-static double throughput(
-	const struct end *e, const struct end *to, enum ibv_wr_opcode opcode, unsigned flags, uint32_t len)
+static double throughput(const struct load *l)
 {
 	unsigned each = repeats + 2 * WARM, n = 0;
 	uint64_t *ts = calloc((size_t)QUEUES * each, sizeof(*ts)), from = 0, until = UINT64_MAX;
 
 	must(ts, "memory");
 	for (unsigned i = 0; i < QUEUES; i++)
-		post(e, to, i, opcode, flags, len, DEPTH);
+		l->post(l, i, DEPTH);
 	for (unsigned k = 0; k < each; k++) {
 		for (unsigned i = 0; i < QUEUES; i++) {
-			ts[i * each + k] = poll_ts(e->cq[i]);
+			ts[i * each + k] = l->poll_ts(l, i);
 			if (k + DEPTH < each)
-				post(e, to, i, opcode, flags, len, 1);
+				l->post(l, i, 1);
 		}
 	}
 	for (unsigned i = 0; i < QUEUES; i++) {
@@ -412,6 +421,16 @@ static const struct verb {
 };
 enum { VERBS = COUNT(verbs) };
 
+static void post_verb(const struct load *l, unsigned queue, unsigned n)
+{
+	post(l->from, l->to, queue, l->verb->opcode, l->verb->flags, BYTES, n);
+}
+
+static uint64_t poll_verb(const struct load *l, unsigned queue)
+{
+	return poll_ts(l->from->cq[queue]);
+}
+
 static void figure_7_and_table_3(const struct end *a, const struct end *b, const struct end *loop)
 {
 	for (unsigned i = 0; i < VERBS; i++)
@@ -431,7 +450,54 @@ static void figure_7_and_table_3(const struct end *a, const struct end *b, const
 		true);
 	for (unsigned i = 0; i < VERBS; i++)
 		print_row("table 3", verbs[i].name, BYTES, "mops",
-			throughput(a, b, verbs[i].opcode, verbs[i].flags, BYTES), verbs[i].mops, true);
+			throughput(&(struct load){post_verb, poll_verb, a, b, &verbs[i], NULL}),
+			verbs[i].mops, true);
+}
+
+/* ---- one NIC: CALC ----------------------------------------------------------------------- */
+
+enum { OPERANDS = 2 * WQE_CALC_OPERAND, SMALLER = 3, LARGER = 7 };
+
+static void post_max(const struct load *l, unsigned queue, unsigned n)
+{
+	struct managed *m = &l->managed[queue];
+
+	while (n--) {
+		uint8_t *w =
+			managed_wqe(m, &m->master, m->master.sq_posted++, WQE_OP_WRITE, 3, WQE_SIGNALLED);
+
+		w[WQE_OPMOD] = WQE_CALC_MAXLOC;
+		put_remote(m, w, TO);
+		put_sge(m, w + WQE_RDMA_SGE, FROM, OPERANDS);
+	}
+	managed_ring(m);
+}
+
+static uint64_t poll_max(const struct load *l, unsigned queue)
+{
+	struct managed *m = &l->managed[queue];
+
+	return take(m, &m->master_cq, 1);
+}
+
+/* On queues that may calculate, which verbs cannot make */
+static void table_3_max(void)
+{
+	static struct managed m[QUEUES];
+
+	for (unsigned i = 0; i < QUEUES; i++) {
+		managed_open(&m[i],
+			&(struct managed_attr){.device = "mlx5_0", .log_ring = LOG_RING, .alone = true});
+		wqe_put64(m[i].master.sq - MANAGED_DATA + FROM, SMALLER);
+		wqe_put64(m[i].master.sq - MANAGED_DATA + FROM + WQE_CALC_OPERAND, LARGER);
+	}
+	print_row("table 3", "MAX", OPERANDS, "mops",
+		throughput(&(struct load){post_max, poll_max, NULL, NULL, NULL, m}), 63, true);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		errno = EBADMSG;
+		must(wqe_get64(m[i].master.sq - MANAGED_DATA + TO) == LARGER, "the maximum");
+		managed_close(&m[i]);
+	}
 }
 
 int main(int argc, char **argv)
@@ -458,6 +524,7 @@ int main(int argc, char **argv)
 	figure_7_and_table_3(&a, &b, &loop);
 	figure_8();
 	table_3_ifs();
+	table_3_max();
 	managed_close(&queues);
 	close_end(&a);
 	close_end(&b);
