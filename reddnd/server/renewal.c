@@ -4,6 +4,7 @@
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void open_all(struct worker_job *job)
 	if (rn->error < 0)
 		return;
 	log_tee(rn->log);
-	log_mute(!rn->number);
+	log_mute(rn->now.kind == RENEWAL_RETRY);
 	rn->error = generation_open(rn->next);
 	for (unsigned i = 0; i < served->n && rn->error == 0; i++)
 		generation_check_room(rn->next, i, rnic_arena_size(served->device[i].arena));
@@ -65,31 +66,38 @@ static void close_log(struct renewal *rn)
 		rn->errors[rn->size - 1] = '\0';
 }
 
+/* The only function that changes the state */
+static void enter(struct renewal *rn, enum renewal_state state)
+{
+	assert(state == (rn->state + 1) % RENEWAL_STATES);
+	rn->state = state;
+}
+
+/* What is reported may lead to the next one, by a client or by a line that waited: that only queues it */
 static void finish(struct renewal *rn)
 {
 	struct generation *next = steal_ptr(&rn->next);
-	uint64_t number = rn->number;
-	bool reload = rn->reloads;
+	const char *errors;
 
 	close_log(rn);
 	if (rn->error < 0 && next)
 		generation_unref(steal_ptr(&next));
-	rn->busy = false;
-	rn->reloads = false;
-	rn->number = 0;
-	if (reload)
-		rn->ops->reloaded(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
-	else if (number)
-		rn->ops->taken(rn->arg, number, rn->error, next, rn->errors ? rn->errors : "");
+	enter(rn, RENEWAL_ENDING);
+	errors = rn->errors ? rn->errors : "";
+	if (rn->now.kind == RENEWAL_RELOAD)
+		rn->ops->reloaded(rn->arg, rn->now.number, rn->error, next, errors);
+	else if (rn->now.kind == RENEWAL_TAKE)
+		rn->ops->taken(rn->arg, rn->now.number, rn->error, next, errors);
 	else if (next)
 		rn->ops->retried(rn->arg, next);
 	free(steal_ptr(&rn->errors));
 	rn->size = 0;
 	rn->ops->over(rn->arg);
-	if (rn->nwaiting && !rn->job.canceled)
-		begin_next(rn);
+	enter(rn, RENEWAL_IDLE);
+	begin_next(rn);
 }
 
+/* Who asked gets his number before an error is answered: a job ends later. There is room for one */
 static void submit(
 	struct renewal *rn, void (*run)(struct worker_job *job), void (*done)(struct worker_job *job))
 {
@@ -97,10 +105,7 @@ static void submit(
 
 	rn->job = (struct worker_job){.key = rn, .run = run, .done = done};
 	r = worker_submit(rn->parts.worker, &rn->job);
-	if (r == 0)
-		return; /* the job may have run by now */
-	rn->error = r;
-	finish(rn);
+	assert(r == 0);
 }
 
 static void on_opened(struct worker_job *job)
@@ -136,35 +141,28 @@ static void on_loaded(struct worker_job *job)
 		finish(rn);
 }
 
-static void begin(struct renewal *rn)
-{
-	rn->busy = true;
-	rn->log = open_memstream(&rn->errors, &rn->size);
-}
-
-/* The same catalog, opened again. Who asked gets his number before an error is answered: a job ends later */
+/* The same catalog, opened again */
 static void reopen(struct renewal *rn)
 {
 	const struct generation *now = rn->ops->now(rn->arg);
 
-	begin(rn);
 	rn->error = generation_new(&rn->next, catalog_ref(now->catalog), now, &rn->parts.generation);
 	submit(rn, open_all, on_opened);
 }
 
+/* The only function that begins one */
 static void begin_next(struct renewal *rn)
 {
-	enum renewal_kind kind = rn->waiting[0];
-
-	rn->waiting[0] = rn->waiting[1];
-	rn->number = rn->last - --rn->nwaiting;
-	if (kind == RENEWAL_TAKE) {
-		reopen(rn);
+	if (rn->state != RENEWAL_IDLE || !rn->nwaiting || rn->job.canceled)
 		return;
-	}
-	rn->reloads = true;
-	begin(rn);
-	submit(rn, load, on_loaded);
+	enter(rn, RENEWAL_AT_WORK);
+	rn->now = rn->waiting[0];
+	memmove(&rn->waiting[0], &rn->waiting[1], --rn->nwaiting * sizeof(rn->waiting[0]));
+	rn->log = open_memstream(&rn->errors, &rn->size);
+	if (rn->now.kind == RENEWAL_RELOAD)
+		submit(rn, load, on_loaded);
+	else
+		reopen(rn);
 }
 
 static uint64_t ask(struct renewal *rn, enum renewal_kind kind)
@@ -172,15 +170,13 @@ static uint64_t ask(struct renewal *rn, enum renewal_kind kind)
 	unsigned i = 0;
 	uint64_t number;
 
-	while (i < rn->nwaiting && rn->waiting[i] != kind)
+	while (i < rn->nwaiting && rn->waiting[i].kind != kind)
 		i++;
-	if (i == rn->nwaiting) {
-		rn->waiting[rn->nwaiting++] = kind;
-		rn->last++;
-	}
-	number = rn->last - rn->nwaiting + 1 + i;
-	if (!rn->busy)
-		begin_next(rn);
+	if (i == rn->nwaiting)
+		rn->waiting[rn->nwaiting++] = (struct renewal_request){
+			.kind = kind, .number = kind == RENEWAL_RETRY ? 0 : ++rn->last};
+	number = rn->waiting[i].number;
+	begin_next(rn);
 	return number;
 }
 
@@ -204,6 +200,11 @@ uint64_t renewal_take(struct renewal *rn)
 
 void renewal_retry(struct renewal *rn)
 {
-	if (!rn->busy)
-		reopen(rn);
+	if (!renewal_is_coming(rn))
+		ask(rn, RENEWAL_RETRY);
+}
+
+bool renewal_is_coming(const struct renewal *rn)
+{
+	return rn->state == RENEWAL_AT_WORK || rn->nwaiting;
 }

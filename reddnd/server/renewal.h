@@ -4,7 +4,7 @@
  * the same catalog, because files of regions could not be served and may be right by now.
  *
  * Reading files, pinning them and compiling may take long, so a worker's thread does it. One renewal at a
- * time; what is asked for meanwhile comes after it.
+ * time; what is asked for meanwhile, also by the functions below that report its end, comes after it.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -33,7 +33,7 @@ struct renewal_ops {
 	/** The end of a renewal_retry() without an error: @next, which is taken, is of the catalog in force.
 	 */
 	void (*retried)(void *arg, struct generation *next);
-	/** A renewal is over, after one of the above or a retry that failed. */
+	/** A renewal has ended, after one of the above or a retry that failed. */
 	void (*over)(void *arg);
 };
 
@@ -44,20 +44,28 @@ struct renewal_parts {
 	struct generation_parts generation;
 };
 
-/** What is asked for: the configuration file again, or files that have been handed over. */
-enum renewal_kind { RENEWAL_RELOAD, RENEWAL_TAKE, RENEWAL_KINDS };
+/** What is asked for: the configuration file again, files that have been handed over, or files that could not
+ * be served. */
+enum renewal_kind { RENEWAL_RELOAD, RENEWAL_TAKE, RENEWAL_RETRY, RENEWAL_KINDS };
+
+struct renewal_request {
+	enum renewal_kind kind;
+	uint64_t number; /* 0 of a retry */
+};
+
+/** Each follows the one before it. AT_WORK: until the last job is done. ENDING: the end is being reported. */
+enum renewal_state { RENEWAL_IDLE, RENEWAL_AT_WORK, RENEWAL_ENDING, RENEWAL_STATES };
 
 struct renewal {
 	struct worker_job job;
 	struct renewal_parts parts;
 	const struct renewal_ops *ops;
 	void *arg;
-	bool busy;
-	enum renewal_kind waiting[RENEWAL_KINDS]; /* in turn, each at most once */
+	enum renewal_state state;
+	struct renewal_request now;                    /* unless it is idle */
+	struct renewal_request waiting[RENEWAL_KINDS]; /* in turn, each kind at most once */
 	unsigned nwaiting;
-	uint64_t number; /* 0 while it is a retry that is under way */
-	uint64_t last;   /* number that was given */
-	bool reloads;    /* not a take, nor a retry */
+	uint64_t last; /* number that was given */
 	struct catalog *catalog;
 	struct generation *next;
 	FILE *log;
@@ -69,12 +77,14 @@ struct renewal {
 void renewal_init(
 	struct renewal *rn, const struct renewal_parts *parts, const struct renewal_ops *ops, void *arg);
 
-/** Begins a reload, now or after the renewals that are under way. Returns its number. */
+/** Begins a reload, now or after the renewals that were asked for before. Returns its number. */
 uint64_t renewal_reload(struct renewal *rn);
 /** The same for files that have been handed over: only they are opened, and the configuration that is in
  * force stays. */
 uint64_t renewal_take(struct renewal *rn);
-/** Begins to open files that cannot be served, unless a renewal is under way. */
+/** Opens files again that cannot be served, unless renewal_is_coming(). */
 void renewal_retry(struct renewal *rn);
+/** True: a renewal is at work or follows, and over() is called when it has ended. */
+bool renewal_is_coming(const struct renewal *rn);
 
 #endif

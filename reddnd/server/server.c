@@ -136,7 +136,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	if (!sv->renewal.busy && generation_retired(sv->generation))
+	if (!renewal_is_coming(&sv->renewal) && generation_retired(sv->generation))
 		retry(sv);
 	return 0;
 }
@@ -148,13 +148,13 @@ static bool on_retired(void *arg)
 	struct server *sv = arg;
 	bool soon = clock_us() < sv->retry_us;
 
-	if (sv->renewal.busy)
+	if (renewal_is_coming(&sv->renewal))
 		return true;
 	if (!soon)
 		retry(sv);
 	else if (sv->retry_pause_us == RETRY_US && sd_event_source_set_time(sv->retry, sv->retry_us) >= 0)
 		return sd_event_source_set_enabled(sv->retry, SD_EVENT_ONESHOT) >= 0;
-	return sv->renewal.busy;
+	return renewal_is_coming(&sv->renewal);
 }
 
 static int begin_dispatch(struct server *sv, struct device *device)
