@@ -124,6 +124,12 @@ static int on_lost(void *arg)
 	return left ? 0 : -ENODEV;
 }
 
+static void go_on_with_clients(struct server *sv)
+{
+	DEVICES_EACH (device, &sv->devices)
+		connects_go_on(&device->dispatch);
+}
+
 static void retry(struct server *sv)
 {
 	sv->retry_us = clock_us() + sv->retry_pause_us;
@@ -136,8 +142,12 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	if (!renewal_is_coming(&sv->renewal) && generation_retired(sv->generation))
+	if (renewal_is_coming(&sv->renewal))
+		return 0;
+	if (generation_retired(sv->generation))
 		retry(sv);
+	else
+		go_on_with_clients(sv); /* its writer has begun anew with the table */
 	return 0;
 }
 
@@ -470,10 +480,7 @@ static void on_retried(void *arg, struct generation *next)
 
 static void on_renewal_over(void *arg)
 {
-	struct server *sv = arg;
-
-	DEVICES_EACH (device, &sv->devices)
-		connects_go_on(&device->dispatch);
+	go_on_with_clients(arg);
 }
 
 static const struct renewal_ops renewal_ops = {.now = generation_now,

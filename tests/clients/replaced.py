@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import reddn
@@ -118,6 +119,33 @@ for old, new in (b"fourth", "fifth"), (b"fifth", "sixth"):
     make(TABLE, new, "--replace")
     all_renewed(made, new.encode(), once=True)
 print("replaced, without a reload")
+
+
+def wait_for_mark(pause):
+    """A client asks for a table that is marked as replaced, and soon is not any more (reddn-table-format(5): epoch)."""
+    fd, got = os.open(TABLE, os.O_RDWR), []
+    epoch = os.pread(fd, 8, 144)
+
+    def ask():
+        with connect(OFFLOADS[0]) as c:
+            got.append(c.get("alice"))
+
+    asks = threading.Thread(target=ask)
+    os.pwrite(fd, bytes(8), 144)
+    asks.start()
+    time.sleep(pause)
+    os.pwrite(fd, epoch, 144)
+    os.close(fd)
+    asks.join()
+    assert got == [b"seventh"], got
+
+
+for i in range(8):
+    make(TABLE, "seventh", "--replace")
+    with connect(OFFLOADS[0]) as c:  # the daemon opens it, and soon after no other one
+        assert c.get("alice") == b"seventh"
+    wait_for_mark(0.01 + 0.01 * i)
+print("marked for a while")
 
 
 def slots():

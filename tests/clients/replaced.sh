@@ -26,7 +26,8 @@ for program in hash-get hash-get-parallel hash-mget; do
 		offloads+="${offloads:+, }{ name = \"${names[-1]}\"; program = \"$program\"; region = \"t\"; $how; }"
 	done
 done
-start_reddnd "control = \"$control\"; refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; } ); offloads = ( $offloads );"
+# Nobody waits so long
+start_reddnd "control = \"$control\"; connect_timeout = \"1000s\"; refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; } ); offloads = ( $offloads );"
 CONTROL=$control on_nic client.log "$PYTHON" "$here/replaced.py" "$table" "$address:$port" "${names[@]}" ||
 	fail "sessions of a table that was replaced" "$work/client.log" "$work/reddnd.log"
 while read -r line; do
