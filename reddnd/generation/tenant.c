@@ -291,3 +291,9 @@ void tenant_refund(struct tenant *t, const struct tenant_charge *c)
 	t->queue_bytes -= c->queue_bytes;
 	t->slot_bytes -= c->slot_bytes;
 }
+
+void tenant_uncharge(struct tenant *t, const struct tenant_charge *c)
+{
+	tenant_refund(t, c);
+	rate_give(&t->connects, 1);
+}

@@ -80,6 +80,9 @@ bool tenant_charge(
 	struct tenant *t, const struct tenant_charge *charge, uint64_t now_us, struct reddn_wire_rej *rej);
 /** Charges a session that goes on, quotas or not. */
 void tenant_charge_heir(struct tenant *t, const struct tenant_charge *charge);
+/** Gives back what a session has of the quotas. */
 void tenant_refund(struct tenant *t, const struct tenant_charge *charge);
+/** Gives back all that tenant_charge() took, connect_rate too: the client is judged anew. */
+void tenant_uncharge(struct tenant *t, const struct tenant_charge *charge);
 
 #endif

@@ -34,9 +34,9 @@ struct connect {
 	struct session_client client;
 	struct admit_result admitted;
 	uint8_t gid[16];
-	bool known;                /* its address answered before */
-	bool held;                 /* until a table that was replaced is opened again */
-	struct reddn_wire_req req; /* of one that is held */
+	bool known; /* its address answered before */
+	bool held;  /* until a table that was replaced is opened again */
+	struct reddn_wire_req req;
 	sd_event_source *timer;
 	bool resolved;
 	bool busy;            /* a worker has the job */
@@ -45,8 +45,8 @@ struct connect {
 	TAILQ_ENTRY(connect) link;
 };
 
-static struct connect *connect_wait(
-	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted);
+static void connect_wait(struct dispatch *d, const struct session_client *client,
+	const struct admit_result *admitted, const void *data);
 static void connect_resolve(struct connect *v);
 static void connect_register(struct connect *v);
 static void connect_begin(struct connect *v);
@@ -279,33 +279,35 @@ static bool is_told_size(struct dispatch *d, const struct session_client *c,
 	       refusals_allow(&d->shared->refusals, &of, clock_us());
 }
 
+/* True: the tenant has been charged. False: the client has been refused */
+static bool judge(struct dispatch *d, const struct session_client *c, const void *data, size_t size,
+	struct admit_result *admitted)
+{
+	struct reddn_wire_rej rej;
+
+	if (admit(d, c, data, size, admitted, &rej))
+		return true;
+	if (is_told_size(d, c, admitted, &rej)) {
+		log_debug("client %s: %s", c->peer, rej.text);
+		client_reject(c, &rej);
+	} else {
+		client_refuse(d, c, admitted, &rej);
+	}
+	return false;
+}
+
 static void on_request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
 	struct dispatch *d = arg;
 	const struct session_client client = client_of(d, conn);
 	struct admit_result admitted = {0};
 	struct question question;
-	struct reddn_wire_rej rej;
 
 	if (question_parse(data, size, &question)) {
 		question_answer(d, &client, &question);
-	} else if (admit(d, &client, data, size, &admitted, &rej)) {
-		struct connect *v = connect_wait(d, &client, &admitted);
-
-		/* Not the one of an older session that gets another connection */
-		if (v && admitted.offload->generation == d->generation &&
-			offload_is_retired(admitted.offload) && d->retired(d->arg)) {
-			v->held = true;
-			memcpy(&v->req, data, sizeof(v->req));
-		} else if (v) {
-			connect_resolve(v);
-		}
+	} else if (judge(d, &client, data, size, &admitted)) {
+		connect_wait(d, &client, &admitted, data);
 		return;
-	} else if (is_told_size(d, &client, &admitted, &rej)) {
-		log_debug("client %s: %s", client.peer, rej.text);
-		client_reject(&client, &rej);
-	} else {
-		client_refuse(d, &client, &admitted, &rej);
 	}
 	rnic_conn_free(conn);
 }
@@ -367,19 +369,27 @@ static int on_late(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-static unsigned count_waiting(const struct connects *c, const struct tenant *tenant, bool known)
+/* Those of the tenant of @like that wait for the same: a table, or a worker */
+static unsigned count_waiting(const struct connects *c, const struct connect *like)
 {
 	const struct connect *v;
 	unsigned n = 0;
 
 	TAILQ_FOREACH (v, &c->all, link)
-		n += v->admitted.tenant == tenant && v->known == known;
+		n += v->admitted.tenant == like->admitted.tenant && v->held == like->held &&
+		     (v->held || v->known == like->known);
 	return n;
 }
 
+/* It is being opened again. Not that of an older session, which gets another connection */
+static bool is_awaited(const struct dispatch *d, const struct offload *o)
+{
+	return o->generation == d->generation && offload_is_retired(o) && d->retired(d->arg);
+}
+
 /* NULL: no memory, or there are too many */
-static struct connect *connect_new(
-	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted)
+static struct connect *connect_new(struct dispatch *d, const struct session_client *client,
+	const struct admit_result *admitted, const void *data)
 {
 	struct connect *v = calloc(1, sizeof(*v));
 	struct connects *c = &d->connects;
@@ -389,9 +399,11 @@ static struct connect *connect_new(
 	v->d = d;
 	v->client = *client;
 	v->admitted = *admitted;
+	memcpy(&v->req, data, sizeof(v->req));
+	v->held = is_awaited(d, admitted->offload);
 	rnic_conn_gid(client->conn, v->gid);
 	v->known = reachability_is_known(&c->reachability, v->gid, clock_us());
-	if (count_waiting(c, admitted->tenant, v->known) == CONNECTS_MAX ||
+	if (count_waiting(c, v) >= CONNECTS_MAX ||
 		sd_event_add_time_relative(
 			c->event, &v->timer, CLOCK_MONOTONIC, c->timeout_us, ACCURACY_US, on_late, v) < 0) {
 		free(v);
@@ -402,19 +414,21 @@ static struct connect *connect_new(
 	return v;
 }
 
-/* NULL: there are too many, and it was refused */
-static struct connect *connect_wait(
-	struct dispatch *d, const struct session_client *client, const struct admit_result *admitted)
+/* If there are too many, it is refused */
+static void connect_wait(struct dispatch *d, const struct session_client *client,
+	const struct admit_result *admitted, const void *data)
 {
-	struct connect *v = connect_new(d, client, admitted);
+	struct connect *v = connect_new(d, client, admitted, data);
 	struct reddn_wire_rej rej;
 
-	if (v)
-		return v;
+	if (v) {
+		if (!v->held)
+			connect_resolve(v);
+		return;
+	}
 	too_many(admitted, &rej);
 	client_refuse_admitted(d, client, admitted, &rej);
 	rnic_conn_free(client->conn);
-	return NULL;
 }
 
 /* The worker calls @run, and then the event loop @done */
@@ -704,16 +718,24 @@ int connects_init(struct connects *c, sd_event *event, struct worker *registrar)
 	return worker_new(&c->resolver, event, "reddnd-resolve", &resolver_limits);
 }
 
-/* As if it came now. What it was charged is given back */
+/* What it was charged is given back. It has waited since its first request came */
 static void connect_judge_again(struct connect *v)
 {
-	struct rnic_conn *conn = steal_ptr(&v->client.conn);
-	const struct reddn_wire_req req = v->req;
+	const struct offload *before = v->admitted.offload;
 	struct dispatch *d = v->d;
 
-	tenant_refund(v->admitted.tenant, &v->admitted.charge);
-	connect_forget(v);
-	on_request(d, conn, &req, sizeof(req));
+	tenant_uncharge(v->admitted.tenant, &v->admitted.charge);
+	v->admitted = (struct admit_result){0};
+	if (judge(d, &v->client, &v->req, sizeof(v->req), &v->admitted)) {
+		generation_use(v->admitted.offload);
+		generation_leave(before);
+		v->held = is_awaited(d, v->admitted.offload);
+		if (!v->held)
+			connect_resolve(v);
+	} else {
+		v->admitted.offload = before;
+		connect_forget(v);
+	}
 }
 
 void connects_go_on(struct dispatch *d)

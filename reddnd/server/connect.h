@@ -6,18 +6,20 @@
  *   request      A question about a session is answered by a refusal. Anything else is judged: the address of
  *                the client and bans, then its tenant, the offload, the depth and the size of slots, quotas.
  *                The tenant is charged. A client of a table that was replaced waits until that is opened
- * again, and is judged once more: a session with the old one would end with its first reply. address      The
- * MAC address of the client's NIC is resolved: about a second if nobody answers. A GID that did not answer is
- * refused at once for some seconds, and a path that answered in the last second is not asked for again. Of
- * several clients with one GID the first asks the network, the others wait for what it learns. regions Those
- * of the offload are registered for the tenant, once: seconds for gigabytes. session      It is made, it gets
- * RECVs as its limits allow, the client is answered, and the NIC begins. established  The client has the
- * answer.
+ *                again, and is judged once more: a session with the old one would end with its first reply.
+ *   address      The MAC address of the client's NIC is resolved: about a second if nobody answers. A GID
+ *                that did not answer is refused at once for some seconds, and a path that answered in the
+ *                last second is not asked for again. Of several clients with one GID the first asks the
+ *                network, the others wait for what it learns.
+ *   regions      Those of the offload are registered for the tenant, once: seconds for gigabytes.
+ *   session      It is made, it gets RECVs as its limits allow, the client is answered, and the NIC begins.
+ *   established  The client has the answer.
  *
  * Workers (util/worker.h) resolve and register. A tenant cannot take all of them, and has at most
  * CONNECTS_MAX clients that wait for them whose addresses have answered before, and as many others: who sends
  * requests in the name of addresses that do not answer keeps those waiting that come for the first time, but
- * not the clients of the tenant that were here before. A client waits for connect_timeout at most. That one
+ * not the clients of the tenant that were here before. As many again may wait for tables. A client waits for
+ * connect_timeout at most, however often it is judged. That one
  * has gone is noticed when it is answered: Linux reports nothing of a connection before it is accepted
  * (drivers/infiniband/core/ucma.c: ucma_event_handler).
  *
