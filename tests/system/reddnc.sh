@@ -40,6 +40,20 @@ if y == x {
 write_imm x -> slot @ 0
 END
 expect 0 '^request: 4 bytes' "$REDDNC" explain "$work/once.rdn" # each argument once
+cat >"$work/masked.rdn" <<'END'
+program masked
+region allowed, data
+arg at : u8
+var page : u8
+var mask : u8
+var place : u8
+and at, 0xf0 -> page
+read allowed @ page -> mask
+and at, mask -> place
+read data @ place as u8 -> got
+write_imm got, at -> slot @ 0
+END
+expect 0 '^request: 1 bytes' "$REDDNC" explain "$work/masked.rdn" # nor is what it calculates with another one than what it looks up
 head -c 100000 /dev/zero | tr '\0' '#' >"$work/large.rdn"
 expect 1 'large.rdn: error: the file has more than 65536 bytes' "$REDDNC" check "$work/large.rdn"
 printf 'program p\nwrite_imm 1 as be33 -> slot @ 0\n' >"$work/wrong.rdn"

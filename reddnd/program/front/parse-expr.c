@@ -77,7 +77,7 @@ bool parse_enter(struct parser *p)
 static const char *const RESERVED[] = {"program", "shape", "endless", "param", "const", "region", "struct",
 	"arg", "var", "queue", "reply", "for", "while", "loop", "break", "if", "else", "on", "fence", "ahead",
 	"wait", "enable", "read", "write", "write_imm", "send", "cas", "add", "nop", "mov", "min", "max",
-	"slot", "request", "swab", "sizeof", "bytes", "offset", "as", "in"};
+	"and", "or", "xor", "sub", "slot", "request", "swab", "sizeof", "bytes", "offset", "as", "in"};
 
 /* u8, be24: letters, then bits */
 static bool number_type(const char *word, struct syn_type *type)

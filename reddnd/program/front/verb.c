@@ -361,6 +361,8 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 		return false;
 	if (!patches(s, to, op.type.bytes))
 		return false;
+	if (op.kind == AST_CONST && widens(&op.type, to))
+		op.type = to->type; /* the number is known: nothing has to be made wider */
 	pool_grow(s->pool, v->source, v->nsources);
 	v->source[v->nsources++] = op;
 	return true;

@@ -191,13 +191,13 @@ static unsigned copy_some(struct lower *l, struct copies *c, const struct copy *
 }
 
 /* True if a program with these operations could rely on the uses of an argument being equal: it tests,
- * changes a region, or patches a length */
+ * calculates, changes a region, or patches a length */
 static bool relies_on_args(const struct lower *l)
 {
 	for (unsigned i = 0; i < l->nops; i++) {
 		const struct ast_verb *v = l->op[i].verb;
 
-		if (!v || v->lengths || v->kind == AST_CAS || v->kind == AST_ADD ||
+		if (!v || v->lengths || v->kind == AST_CAS || v->kind == AST_ADD || v->kind == AST_CALC ||
 			(v->kind != AST_READ && v->place && v->place->kind == AST_AT_REGION))
 			return true;
 	}

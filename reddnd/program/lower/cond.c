@@ -198,6 +198,14 @@ static void bring_variable(struct lower *l, struct test *t)
 	}
 }
 
+/* Its assignment brings each byte of it, and a request none, into a control segment */
+static bool comes_whole(const struct web *w)
+{
+	const struct ast_verb *v = w->def ? w->def->verb : NULL;
+
+	return !v || v->kind != AST_MOV || (!lower_is_narrower(v) && v->source[0].kind != AST_ARG);
+}
+
 /*
  * The form of NICs that do not check index and QPN of a WQE: the operand lies in the control segment of the
  * step that it decides about, and the CAS turns that from a NOP into what it is.
@@ -213,7 +221,7 @@ static bool plan_direct(struct lower *l, struct test *t)
 	/* A step of a loop is to be what it was, in the next iteration */
 	if (!l->target->ignores_index || t->op->part == PART_LOOP || lower_is_carry(t->cond) ||
 		t->on.n != 1 || t->off.n || bytes > 6 || t->cond->left.kind == AST_ARG ||
-		t->value->from_init || (bytes < 5 && !l->target->masked_atomics))
+		t->value->from_init || !comes_whole(t->value) || (bytes < 5 && !l->target->masked_atomics))
 		return false;
 	cas = lower_step(l, t->op, bytes < 5 ? CHAIN_MASKED_CAS : CHAIN_CAS, "if");
 	cas->remote = lower_field(t->on.v[0], CHAIN_F_CTRL, 0, 0, WORD);

@@ -213,6 +213,7 @@ struct lower {
 	struct test **test;
 	unsigned ntests;
 	struct steps steps, loop; /* of an instance, and of an iteration */
+	unsigned nappended;       /* so far, in both */
 	const struct ast_loop *endless;
 	unsigned loop_line;
 	uint8_t part;              /* at work */

@@ -379,6 +379,16 @@ static bool answers(struct lower *l)
 		l, ANSWER, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
 }
 
+/* Nothing takes a step away again that a statement has: that is reported before the rest is looked at, which
+ * takes time and memory with the square of their number */
+static bool is_too_long(struct lower *l)
+{
+	return l->nappended > 2 * CHAIN_MAX_STEPS &&
+	       !lower_refuse(l, LIMIT, l->p->pos,
+		       "more than %d work requests, and an instance has at most %d; do less in it",
+		       2 * CHAIN_MAX_STEPS, CHAIN_MAX_STEPS);
+}
+
 static void lower_all(struct lower *l)
 {
 	lower_flatten(l);
@@ -405,6 +415,8 @@ static void lower_all(struct lower *l)
 			lower_verb(l, &l->op[i]);
 		else
 			lower_test_begin(l, &l->op[i]);
+		if (is_too_long(l))
+			return;
 	}
 	if (diag_errors(l->diag) || !answers(l))
 		return;

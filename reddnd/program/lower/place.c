@@ -145,6 +145,7 @@ void lower_append(struct lower *l, struct step *s)
 	else
 		TAILQ_INSERT_HEAD(list, s, link);
 	l->cursor = s;
+	l->nappended++;
 	if (!s->in_loop)
 		l->used[s->queue] = true;
 }

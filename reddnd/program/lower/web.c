@@ -102,8 +102,11 @@ static void note_test(struct lower *l, struct op *op)
 
 static struct web *find(struct web *w)
 {
-	while (w->same)
+	while (w->same) {
+		if (w->same->same)
+			w->same = w->same->same;
 		w = w->same;
+	}
 	return w;
 }
 
@@ -172,6 +175,15 @@ static void reach(struct lower *l, unsigned at, struct var_access *use)
 	find(use->web)->from_init = true;
 }
 
+/* What it makes nobody uses: it has no step */
+static bool is_dropped(const struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+
+	return v && (v->kind == AST_MOV || v->kind == AST_CALC) && v->place->kind == AST_AT_VAR &&
+	       lower_web_of(op, v->place)->nuses == 0;
+}
+
 static void classify(struct web *w)
 {
 	const struct var_access *use = NULL, *def = NULL;
@@ -196,10 +208,11 @@ static void classify(struct web *w)
 	if (use->tested && !w->written)
 		w->kind = WEB_TESTED;
 	/* the WQE's own address is the value before the first statement, or the one assignment */
-	if (use->term && ((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
-				  (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV ||
-					  w->def->verb->kind == AST_CALC)) ||
-				 (w->ndefs == 0 && w->var->init <= PROGRAM_MAX_CONSTANT)))
+	if (use->term && !is_dropped(w->use) &&
+		((w->ndefs == 1 && !w->from_init && def && w->def->verb &&
+			 (w->def->verb->kind == AST_READ || w->def->verb->kind == AST_MOV ||
+				 w->def->verb->kind == AST_CALC)) ||
+			(w->ndefs == 0 && w->var->init <= PROGRAM_MAX_CONSTANT)))
 		w->kind = WEB_ADDRESS;
 }
 
