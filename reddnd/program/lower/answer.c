@@ -93,7 +93,7 @@ static void refuse_second(struct lower *l, const struct ast_verb *first, const s
 		lower_refuse(l, ANSWER, second->pos,
 			"an earlier iteration of the loop may have answered the request already, and a "
 			"request is answered once; set a variable here and answer after the loop, or leave "
-			"the loop with a `break` under one `if`");
+			"the loop with a `break` under one `if`, whose conditions `&&` joins");
 	else
 		lower_refuse(l, ANSWER, second->pos,
 			"line %u may have answered the request already, and a request is answered once; put "
