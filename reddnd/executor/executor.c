@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/executor/executor.h"
 
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/executor/schedule.h"
 #include "reddnd/executor/trace-step.h"
 #include "reddnd/executor/trace.h"
 #include "util/cleanup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +180,7 @@ struct executor {
 	uint8_t *fresh; /* the image, armed, of which each request has a copy: c.s.own */
 	uint64_t own_size;
 	uint64_t progress; /* offset in its own memory, of a program with a loop */
-	uint64_t scratch;
+	uint64_t scratch, cqe;
 	uint32_t *units; /* places in the code of what is not as in the image when a request begins */
 	unsigned nunits;
 	struct number *numbers; /* where the number of the request is */
@@ -203,6 +205,8 @@ struct places {
 	uint64_t queue[SCHEDULE_QUEUES], lanes, loop_scratch, shared;
 };
 
+static const uint64_t no_extents[2];
+
 static void lay_out(struct executor *x, struct places *at)
 {
 	const struct chain_image *img = x->p->image;
@@ -213,6 +217,8 @@ static void lay_out(struct executor *x, struct places *at)
 	}
 	x->c.s.code = x->own_size;
 	x->scratch = reserve(x, img->scratch_size);
+	if (img->payload.max)
+		x->cqe = reserve(x, CQE_BYTES);
 	if (!x->p->loop)
 		return;
 	x->c.queue[EXECUTOR_LOOP].wqebbs = x->p->loop_ring;
@@ -241,6 +247,9 @@ static void fill_env(struct executor *x, const struct places *at, struct chain_e
 	env->scratch.iova = own + x->scratch;
 	env->scratch.lkey = env->scratch.rkey = key;
 	env->scratch.mem = x->fresh + x->scratch;
+	env->recv_cq.iova = own + x->cqe;
+	env->recv_cq.rkey = key;
+	env->extents.at = no_extents;
 	env->slot_addr = memory_address(MEMORY_SLOT);
 	env->slot_rkey = memory_key(MEMORY_SLOT);
 	for (unsigned i = 0; i < img->nregions; i++) {
@@ -382,11 +391,18 @@ static uint8_t *place_of(const struct executor *x, const struct chain_recv_sge *
 	return (r->sym == CHAIN_SYM_QUEUE ? x->c.queue[r->index].ring : x->c.s.own + x->scratch) + r->offset;
 }
 
+static uint8_t *locator_of(const struct executor *x)
+{
+	const struct chain_publish *p = &x->p->image->publish;
+
+	return x->c.queue[p->queue].ring + p->offset + WQE_ATOMIC;
+}
+
 static void add_moves(struct executor *x, bool fours)
 {
 	const struct chain_image *img = x->p->image;
 
-	for (uint32_t i = 0, at = 0; i < img->nrecv; at += img->recv[i++].len)
+	for (uint32_t i = 0, at = 0; i < img->nrecv && at < img->arg_len; at += img->recv[i++].len)
 		receive_add(&x->receive, place_of(x, &img->recv[i]), at, img->recv[i].len, fours);
 }
 
@@ -408,6 +424,8 @@ static void learn_request(struct executor *x)
 		x->numbers[x->nnumbers++] = (struct number){to, (uint32_t)r->addend};
 		learn_given(x, to, sizeof(uint32_t));
 	}
+	if (img->publish.extent)
+		learn_given(x, locator_of(x), sizeof(uint64_t));
 }
 
 /* What patches a work request comes before it in the description */
@@ -570,6 +588,20 @@ void executor_begin(struct executor *x, uint64_t number, const uint8_t *request,
 	s->data_used = 0;
 	s->nmessages = 0;
 	receive_scatter(&x->receive, request);
+}
+
+void executor_payload(struct executor *x, uint64_t extent, uint32_t bytes)
+{
+	assert(x->p->image->payload.max);
+	wqe_put64(locator_of(x), chain_locator(extent, 0));
+	wqe_put32(x->c.s.own + x->cqe + CQE_LENGTH, bytes);
+}
+
+struct chain_outcome executor_outcome(const struct executor *x)
+{
+	const struct chain_image *img = x->p->image;
+
+	return chain_outcome(img, x->c.queue[img->publish.queue].ring, x->c.s.own + x->scratch);
 }
 
 unsigned executor_reads(const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])

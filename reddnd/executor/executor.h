@@ -19,6 +19,7 @@
 #ifndef EXECUTOR_EXECUTOR_H
 #define EXECUTOR_EXECUTOR_H
 
+#include "reddnd/chain/ring/publish.h"
 #include "reddnd/program/program.h"
 
 struct executor;
@@ -75,6 +76,15 @@ unsigned executor_max_messages(const struct program *p);
 /** Begins with request @number, of p->image->arg_len bytes. @data: where the data of its messages are put,
  * data_size bytes. */
 void executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data);
+/**
+ * After executor_begin(), of a program with a payload: the message had @bytes in all, and what is behind its
+ * arg_len arguments has been received into the extent at @extent of the payload's region, behind as many
+ * bytes.
+ */
+void executor_payload(struct executor *x, uint64_t extent, uint32_t bytes);
+/** Of a program that publishes, after the request (ring/publish.h). .place: bytes from the start of the
+ * region, in the low 56 bits. */
+struct chain_outcome executor_outcome(const struct executor *x);
 /** Places in regions that @request, which has not begun, will read: their number, and @at. Those of which it
  * has the address itself; and those to which what is there leads now. So they can be fetched into the cache,
  * but nothing depends on them: what is there may be another thing when it is read, or not be read at all. */

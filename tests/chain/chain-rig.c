@@ -57,6 +57,24 @@ uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_
 	return c->key[c->nkeys++];
 }
 
+void chain_rig_extents(struct chain_rig *c, const void *p, uint64_t len)
+{
+	assert_true(c->env.slots <= CHAIN_RIG_SLOTS);
+	c->env.extents.iova = 0xc000000000;
+	c->env.extents.lkey = chain_rig_key(c, p, len, c->env.extents.iova, HW_LOCAL_WRITE);
+	c->env.extents.at = c->extent;
+}
+
+struct chain_outcome chain_rig_outcome(const struct chain_rig *c, uint64_t seq)
+{
+	const struct chain_publish *p = &c->img->publish;
+	const size_t slot = seq & (c->env.slots - 1);
+
+	return chain_outcome(c->img,
+		c->env.queue[p->queue].ring + slot * c->img->queue[p->queue].wqebbs * CHAIN_WQEBB,
+		c->env.scratch.mem + slot * c->img->scratch_size);
+}
+
 void chain_rig_recycle(struct chain_rig *c, unsigned slots)
 {
 	c->recycled = true;
@@ -156,10 +174,15 @@ static void make_recycler(struct chain_rig *c)
 
 static void make_queues(struct chain_rig *c)
 {
-	unsigned slots = c->env.slots;
+	unsigned slots = c->env.slots, kept = c->img->payload.max ? slots : 1;
 
-	rig_cq_new_attr(&c->rig, &c->request_cq, (struct hw_cq_attr){.log_size = 0, .oi = true});
+	rig_cq_new_attr(&c->rig, &c->request_cq,
+		(struct hw_cq_attr){.log_size = (uint8_t)__builtin_ctz(kept), .oi = true});
 	c->env.recv_cqn = hw_cqn(c->request_cq.cq);
+	c->env.recv_cq.iova = 0xb000000000;
+	if (c->img->payload.max)
+		c->env.recv_cq.rkey = chain_rig_key(c, c->request_cq.ring, (uint64_t)kept * CQE_BYTES,
+			c->env.recv_cq.iova, HW_REMOTE_READ);
 	for (unsigned q = 0; q < c->img->nqueues; q++) {
 		struct rig_opt opt = {.managed = true,
 			.wqebbs = ring_of(c, q),
@@ -198,7 +221,7 @@ static void make_client(struct chain_rig *c)
 	rig_cq_new(&c->rig, &c->client_rcq, 6);
 	rig_qp_new_with(&c->rig, &c->client, &c->client_scq, &c->client_rcq, (struct rig_opt){.rq_wqes = 32});
 	rig_connect(&c->client, &c->queue[0]);
-	c->args = rig_alloc(&c->rig, (size_t)CHAIN_RIG_DEPTH * CHAIN_MAX_ARG);
+	c->args = rig_alloc(&c->rig, (size_t)CHAIN_RIG_DEPTH * (CHAIN_MAX_ARG + c->img->payload.max));
 }
 
 static void post_receives(struct chain_rig *c)
@@ -283,7 +306,7 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 
 void chain_rig_send(struct chain_rig *c, const void *arg, uint32_t len, void *reply, uint32_t reply_len)
 {
-	uint8_t *buf = c->args + c->sent % CHAIN_RIG_DEPTH * CHAIN_MAX_ARG;
+	uint8_t *buf = c->args + c->sent % CHAIN_RIG_DEPTH * (CHAIN_MAX_ARG + c->img->payload.max);
 
 	memcpy(buf, arg, len);
 	rig_recv(&c->client, reply ? 1 : 0, reply, reply_len);
@@ -345,7 +368,11 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		if (++c->cqes % c->img->queue[0].cqes)
 			continue;
 		c->completed++;
+		if (c->over)
+			c->over(c->over_arg, c->armed - c->env.slots);
 		chain_arm_again(c->again, &c->env, c->armed, c->armed + 1);
+		if (c->img->payload.max)
+			chain_format_recv(c->img, &c->env, (unsigned)c->armed & (c->env.slots - 1));
 		c->armed++;
 		post_receives(c);
 	}

@@ -8,10 +8,11 @@
 
 #include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/endless.h"
+#include "reddnd/chain/ring/publish.h"
 #include "reddnd/chain/ring/recycle.h"
 #include "softcx/hw/test-rig.h"
 
-enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_KEYS = 24, CHAIN_RIG_ALL_RIGHTS = 15 };
+enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_SLOTS = 32, CHAIN_RIG_KEYS = 24, CHAIN_RIG_ALL_RIGHTS = 15 };
 
 /** Seeds to try: where every access is checked, fewer, for the same time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -42,6 +43,11 @@ struct chain_rig {
 	struct chain_loop_info loop_info;
 	struct rig_cq loop_cq, credit_cq;
 	struct rig_qp loop_qp;
+	/* Of a chain with a payload: the extents of the slots, and what is called when an instance is over,
+	 * before its slot gets the extent that is in the array then */
+	uint64_t extent[CHAIN_RIG_SLOTS];
+	void (*over)(void *arg, uint64_t seq);
+	void *over_arg;
 };
 
 /**
@@ -60,6 +66,11 @@ void chain_rig_first(struct chain_rig *c, uint64_t first);
  */
 void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
 	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared);
+/** Before chain_rig_start(), of a chain with a payload: the region of its extents, which is @len bytes at @p.
+ */
+void chain_rig_extents(struct chain_rig *c, const void *p, uint64_t len);
+/** What came of the publish of instance @seq, whose slot is not armed again. */
+struct chain_outcome chain_rig_outcome(const struct chain_rig *c, uint64_t seq);
 /** A key for memory of rig_alloc(), known to the NIC at @iova. */
 uint32_t chain_rig_key(struct chain_rig *c, const void *p, uint64_t len, uint64_t iova, unsigned access);
 /** Queues, the client with @count reply slots of @size bytes at @slots, everything armed and started. */

@@ -9,7 +9,7 @@ enum {
 	NONE = 0,
 	ONE = 1, /* the sets of one value of the image */
 	ANY = ONE + 256,
-	OTHER = ANY + 4,
+	OTHER = ANY + FROM_ALL + 1,
 	SETS = 1 << 16,
 	SLOTS = 2 * SETS,
 };
@@ -92,7 +92,7 @@ void bytes_reset(void)
 		add_value(in, v);
 		number_of(in, 0);
 	}
-	for (uint8_t from = 0; from < 4; from++)
+	for (uint8_t from = 0; from <= FROM_ALL; from++)
 		number_of(all, from);
 }
 

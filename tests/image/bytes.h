@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Where a value can come from, besides the image. */
-enum value_origin { FROM_REGION = 1, FROM_CLIENT = 2 };
+/** Where a value can come from, besides the image. FROM_EXTENT: the locator that an instance is armed with;
+ * FROM_COUNT: the count of the request's bytes. */
+enum value_origin { FROM_REGION = 1, FROM_CLIENT = 2, FROM_EXTENT = 4, FROM_COUNT = 8, FROM_ALL = 15 };
 
 /** A set of values, with its origins. All zero: none. */
 struct bytes {

@@ -20,7 +20,8 @@ enum {
 struct check {
 	const struct program *p;
 	struct nic nic;
-	struct space *queue[CHAIN_MAX_QUEUES], *scratch, *slot, *region[CHAIN_MAX_WINDOWS], *shared;
+	struct space *queue[CHAIN_MAX_QUEUES], *scratch, *slot, *cqe, *region[CHAIN_MAX_WINDOWS], *shared;
+	struct nic_publish publish;
 	struct space *ring, *lanes, *loop_scratch;
 	struct word *memory; /* of all spaces of the chain's own */
 	size_t nmemory, used;
@@ -69,6 +70,10 @@ static struct space *symbol(const struct check *c, const struct chain_reloc *r)
 		return c->region[r->index];
 	case CHAIN_SYM_SLOT:
 		return c->slot;
+	case CHAIN_SYM_CQE:
+		return c->cqe;
+	case CHAIN_SYM_EXTENT:
+		break;
 	}
 	return NULL;
 }
@@ -84,10 +89,14 @@ static bool relocate(struct check *c, const struct chain_reloc *r)
 		return fail(c, "a relocation beyond its queue");
 	switch ((enum chain_reloc_kind)r->kind) {
 	case CHAIN_REL_ADDR64:
+		if (!symbol(c, r))
+			return fail(c, "an address of nothing");
 		wqe_put64(to, symbol(c, r)->base + (uint64_t)r->addend);
 		return true;
 	case CHAIN_REL_LKEY32:
 	case CHAIN_REL_RKEY32:
+		if (!symbol(c, r))
+			return fail(c, "a key of nothing");
 		wqe_put32(to, symbol(c, r)->key);
 		return true;
 	case CHAIN_REL_QPN24:
@@ -140,7 +149,8 @@ static struct nic_wqe wqe_at(struct check *c, unsigned q, uint32_t wqebb)
 		.ds = c->image[q][wqebb * CHAIN_WQEBB + WQE_DSCOUNT],
 		.by.queue = (uint8_t)q,
 		.reply = q == 0,
-		.local = c->step[q][wqebb] ? c->step[q][wqebb]->local : NULL};
+		.local = c->step[q][wqebb] ? c->step[q][wqebb]->local : NULL,
+		.publish = c->p->image->publish.there ? &c->publish : NULL};
 }
 
 static bool each_wqe(struct check *c, bool (*f)(struct check *, const struct nic_wqe *))
@@ -181,12 +191,41 @@ static bool receive(struct check *c)
 		const struct chain_recv_sge *r = &img->recv[i];
 		struct space *s = r->sym == CHAIN_SYM_QUEUE ? c->queue[r->index] : c->scratch;
 
+		if (r->sym == CHAIN_SYM_EXTENT) {
+			if (i + 1 < img->nrecv || r->len != img->payload.max || r->offset != img->arg_len ||
+				c->region[img->payload.region]->writable)
+				return fail(
+					c, "a payload that is not behind the arguments, or not alone there");
+			continue;
+		}
 		if (r->sym != CHAIN_SYM_QUEUE && r->sym != CHAIN_SYM_SCRATCH)
 			return fail(c, "a request that is scattered elsewhere");
 		if (r->offset + r->len > s->size || !r->len)
 			return fail(c, "a request that is scattered too far");
 		nic_receive(&c->nic, s, r->offset, r->len, FROM_CLIENT);
 	}
+	return true;
+}
+
+/* What an instance is armed with besides */
+static bool arm_publish(struct check *c)
+{
+	const struct chain_publish *p = &c->p->image->publish;
+
+	if (!p->there)
+		return c->p->image->payload.max == 0 || fail(c, "a payload that is not published");
+	if (p->queue == 0 || p->queue >= c->p->image->nqueues || p->region >= c->p->nregions ||
+		p->was + 8u > c->p->image->scratch_size ||
+		p->offset + WQE_ATOMIC + 16u > c->p->image->queue[p->queue].wqebbs * CHAIN_WQEBB)
+		return fail(c, "a publish that is nowhere");
+	c->publish = (struct nic_publish){.in = c->queue[p->queue],
+		.scratch = c->scratch,
+		.words = c->region[p->region],
+		.at = p->offset,
+		.was = p->was,
+		.extent = p->extent};
+	if (p->extent)
+		nic_receive(&c->nic, c->queue[p->queue], p->offset + WQE_ATOMIC, 8, FROM_EXTENT);
 	return true;
 }
 
@@ -357,7 +396,8 @@ static bool run_loop(struct check *c, struct word *was)
 /* The instance afresh; what is shared, and the loop, as they have become */
 static bool one_call(struct check *c, struct word *was)
 {
-	if (!fill(c) || !each_wqe(c, mark_keys) || !receive(c) || !run_chain(c) || !each_wqe(c, check_wqe))
+	if (!fill(c) || !each_wqe(c, mark_keys) || !arm_publish(c) || !receive(c) || !run_chain(c) ||
+		!each_wqe(c, check_wqe))
 		return false;
 	return !c->p->loop || run_loop(c, was);
 }
@@ -400,6 +440,7 @@ static void add_regions(struct check *c)
 		c->region[i] = nic_add(&c->nic, &s);
 	}
 	c->slot = nic_add(&c->nic, &(struct space){.kind = SPACE_SLOT, .size = p->reply_max, .name = "slot"});
+	c->cqe = nic_add(&c->nic, &(struct space){.kind = SPACE_CQE, .size = 64, .name = "the CQE"});
 }
 
 /* The steps that the WQEs of queue @q were made of, for what is declared of their lengths */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/image/nic.h"
 
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 
 #include <stdarg.h>
@@ -245,6 +246,18 @@ static bool is_bounded(const struct space *s)
 	return s->kind == SPACE_REGION;
 }
 
+static bool is_publish(const struct nic_wqe *w)
+{
+	return w->publish && w->in == w->publish->in && w->at == w->publish->at;
+}
+
+/* Only the publish writes where its old word stays */
+static bool is_found(const struct nic_wqe *w, const struct piece *p)
+{
+	return w->publish && !is_publish(w) && p->in == w->publish->scratch &&
+	       p->at < w->publish->was + WORD_BYTES && w->publish->was < p->at + p->len.most;
+}
+
 static bool check_piece(struct nic *n, const struct nic_wqe *w, const struct piece *p, bool writes)
 {
 	if ((is_bounded(p->in) ? p->is_posted && p->in->size : p->is_const && p->len.is_const) &&
@@ -255,11 +268,19 @@ static bool check_piece(struct nic *n, const struct nic_wqe *w, const struct pie
 		return wrong(n, w, "a place in %s that is computed", p->in->name);
 	if (p->in->kind == SPACE_SLOT && !p->is_const)
 		return wrong(n, w, "a place in the reply slot that is computed");
-	if (p->len.from & FROM_CLIENT)
+	if (p->len.from & (FROM_CLIENT | FROM_COUNT | FROM_EXTENT))
 		return wrong(n, w, "a length from the client");
+	if (p->in->kind == SPACE_CQE && (writes || !p->is_const || !p->len.is_const || p->at < CQE_LENGTH ||
+						p->at + p->len.most > CQE_LENGTH + 4))
+		return wrong(n, w, "%lu bytes at %lu of the CQE", (unsigned long)p->len.most,
+			(unsigned long)p->at);
+	if (p->from & FROM_EXTENT)
+		return wrong(n, w, "a place from a locator of its own");
+	if (writes && is_found(w, p))
+		return wrong(n, w, "writes to what the publish has found");
 	if (is_bounded(p->in) && writes && !p->in->writable)
 		return wrong(n, w, "writes to %s", p->in->name);
-	if (is_bounded(p->in) && writes && p->from & FROM_CLIENT && !p->in->steered)
+	if (is_bounded(p->in) && writes && p->from & (FROM_CLIENT | FROM_COUNT) && !p->in->steered)
 		return wrong(n, w, "a place in %s that the client chooses", p->in->name);
 	return true;
 }
@@ -271,6 +292,10 @@ static bool take(struct nic *n, const struct nic_wqe *w, const struct piece *p, 
 	for (uint64_t i = 0; i < len; i++) {
 		uint64_t byte = p->at + at + i;
 
+		if (p->in->kind == SPACE_CQE) {
+			to[i] = bytes_any(FROM_COUNT);
+			continue;
+		}
 		if (p->in->kind != SPACE_OWN) {
 			to[i] = bytes_any(FROM_REGION);
 			continue;
@@ -278,6 +303,8 @@ static bool take(struct nic *n, const struct nic_wqe *w, const struct piece *p, 
 		if (p->in->words[byte / WORD_BYTES].secret >> byte % WORD_BYTES & 1)
 			return wrong(n, w, "reads a key at %lu of %s", (unsigned long)byte, p->in->name);
 		to[i] = word_byte(&p->in->words[byte / WORD_BYTES], &w->by, byte % WORD_BYTES);
+		if (bytes_from(to[i]) & FROM_EXTENT)
+			return wrong(n, w, "takes a locator at %lu of %s", (unsigned long)byte, p->in->name);
 	}
 	return true;
 }
@@ -472,6 +499,33 @@ static void change(struct nic *n, const struct nic_wqe *w, const struct form *f,
 	word_store(n->pool, word, &by, out, left, 0);
 }
 
+/* It is the CAS that the image names: it finds a word that a region had, leaves it where the image has it,
+ * and brings the locator with the count of bytes, or a constant */
+static bool check_publish(struct nic *n, const struct nic_wqe *w, const struct form *f,
+	const struct piece *remote, const struct piece *old)
+{
+	struct bytes swap[WORD_BYTES], compare[WORD_BYTES];
+	uint8_t v;
+
+	if (f->opcode != WQE_OP_CAS || remote->in != w->publish->words)
+		return wrong(n, w, "publishes by a %s, in %s", f->name, remote->in->name);
+	if (old->in != w->publish->scratch || old->at != w->publish->was)
+		return wrong(n, w, "what it finds is at %lu of %s", (unsigned long)old->at, old->in->name);
+	operand(w, 0, swap);
+	operand(w, 1, compare);
+	for (unsigned k = 0; k < WORD_BYTES; k++) {
+		const uint8_t from = w->publish->extent ? k < 3 ? FROM_COUNT : FROM_EXTENT : 0;
+
+		/* what a READ should have brought is also what was there before it */
+		if (bytes_from(swap[k]) & ~from || (from && !(bytes_from(swap[k]) & from)) ||
+			(!from && !bytes_const(swap[k], &v)))
+			return wrong(n, w, "byte %u of what it publishes", k);
+		if (bytes_from(compare[k]) != FROM_REGION)
+			return wrong(n, w, "byte %u of what it compares", k);
+	}
+	return true;
+}
+
 static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
 {
 	struct field eight = {.is_const = true, .is_posted = true, .most = WORD_BYTES};
@@ -490,6 +544,8 @@ static bool atomic(struct nic *n, const struct nic_wqe *w, const struct form *f)
 		return wrong(n, w, "an atomic in the wrong place");
 	if (!old.len.is_const || old.len.most != WORD_BYTES || old.in->kind == SPACE_SLOT)
 		return wrong(n, w, "an old value of other than 8 bytes");
+	if (is_publish(w) && !check_publish(n, w, f, &remote, &old))
+		return false;
 	if (!take(n, w, &remote, 0, was, WORD_BYTES))
 		return false;
 	for (unsigned k = 0; n->swapped_old && k < WORD_BYTES / 2; k++) {

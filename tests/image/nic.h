@@ -13,7 +13,7 @@
 #include "reddnd/chain/ir/build.h"
 #include "tests/image/values.h"
 
-enum space_kind { SPACE_OWN, SPACE_REGION, SPACE_SLOT };
+enum space_kind { SPACE_OWN, SPACE_REGION, SPACE_SLOT, SPACE_CQE };
 
 struct space {
 	uint8_t kind; /* enum space_kind */
@@ -47,13 +47,21 @@ struct nic_wqe {
 	bool renewed;    /* its index and its number may change, by values of the ring itself */
 	const struct chain_place
 		*local; /* for the declared lengths of its data segments; NULL: there are none */
+	const struct nic_publish *publish; /* of the chain, or NULL */
+};
+
+/** What an image has about its publish. */
+struct nic_publish {
+	const struct space *in, *scratch, *words; /* words: the region that the publish changes */
+	uint32_t at, was;                         /* of its WQE; of what it finds, in scratch */
+	bool extent;                              /* else a constant */
 };
 
 struct space *nic_add(struct nic *n, const struct space *s);
 struct space *nic_of_key(struct nic *n, uint32_t key);
 /** Bytes that are there before anything runs. */
 void nic_fill(struct nic *n, struct space *s, const uint8_t *bytes);
-/** @len bytes at @at of an own space become anything of @from, certainly. */
+/** @len bytes at @at of an own space become anything of @from (bits of enum value_origin), certainly. */
 void nic_receive(struct nic *n, struct space *s, uint32_t at, uint32_t len, uint8_t from);
 /** Marks the keys of a WQE, which nobody may read. */
 void nic_mark_keys(struct nic *n, const struct nic_wqe *w);

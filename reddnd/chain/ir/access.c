@@ -211,6 +211,14 @@ int access_collect(struct layout *l, struct access_list *list)
 				.step = LAYOUT_NONE,
 				.when = ACCESS_REQUEST,
 				.write = true});
+	if (l->d->payload.max) /* whichever extent it is */
+		add(&c, (struct access){.r = {.sym = CHAIN_SYM_REGION,
+						.index = l->d->payload.region,
+						.step = LAYOUT_NONE,
+						.len = LAYOUT_ALL},
+				.step = LAYOUT_NONE,
+				.when = ACCESS_REQUEST,
+				.write = true});
 	for (unsigned s = 0; s < l->d->nsteps; s++)
 		add_step(&c, s);
 	qsort(list->all, list->n, sizeof(*list->all), by_place);

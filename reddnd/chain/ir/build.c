@@ -123,6 +123,19 @@ static void emit_sync(struct emitter *e, const struct chain_step *st)
 	}
 }
 
+static void note_publish(struct emitter *e, const struct chain_step *st)
+{
+	struct layout_range was = range_of(e->l, &st->local[0], st->local[0].len);
+
+	e->img->publish = (struct chain_publish){.there = true,
+		.extent = st->extent,
+		.region = st->remote.index,
+		.queue = st->queue,
+		.offset = e->base,
+		.was = (uint32_t)was.offset,
+		.swapped = e->l->d->swapped_old};
+}
+
 static void emit_step(struct emitter *e)
 {
 	const struct chain_step *st = &e->l->d->steps[e->s];
@@ -153,6 +166,8 @@ static void emit_step(struct emitter *e)
 		emit_sync(e, st);
 	else if (v->data)
 		emit_data(e, st, v);
+	if (st->publishes)
+		note_publish(e, st);
 }
 
 /*
@@ -259,8 +274,13 @@ static void emit(struct layout *l, struct chain_image *img)
 		struct layout_range r = range_of(l, &l->d->args[a], l->d->args[a].len);
 
 		img->recv[img->nrecv++] = (struct chain_recv_sge){
-			.sym = r.sym, .index = r.index, .len = (uint16_t)r.len, .offset = (uint32_t)r.offset};
-		img->arg_len += r.len;
+			.sym = r.sym, .index = r.index, .len = (uint32_t)r.len, .offset = (uint32_t)r.offset};
+		img->arg_len += (uint32_t)r.len;
+	}
+	if (l->d->payload.max) {
+		img->payload = l->d->payload;
+		img->recv[img->nrecv++] = (struct chain_recv_sge){
+			.sym = CHAIN_SYM_EXTENT, .len = img->payload.max, .offset = img->arg_len};
 	}
 	note_patches(l, img);
 	count_work(l, img);

@@ -15,7 +15,10 @@
  *   - contains a step that can never run, an enable that enables nothing, or no enable of the next head;
  *   - begins anywhere but at one head, with a WAIT for the request;
  *   - has its head in a queue of code, and changes anything but its own memory and the client's, calls a
- * loop, or enables a queue from two others. See image.h.
+ * loop, or enables a queue from two others. See image.h;
+ *   - publishes twice, by anything but a CAS of a word of a region that leaves the old word in scratch
+ * memory, or calls a loop as well; has a payload that it does not publish, or one in a region that it may
+ * write to.
  *
  * It does not prove that a patch lands before the patched WQE is fetched: see order.h.
  */
@@ -41,6 +44,8 @@ enum chain_place_kind {
 	CHAIN_AT_SLOT,    /* the client's reply slot; `from` */
 	CHAIN_AT_SCRATCH, /* `name`: a word; `from`: bytes into it; may go on into the next word */
 	CHAIN_AT_FIELD,   /* `name`: label of a step; `field`, and `sge` for local.*; `from`: bytes into it */
+	CHAIN_AT_LENGTH,  /* the count of the request's bytes in the CQE of its RECV, 4 bytes, big-endian;
+			     `from`;  only a READ of code takes it, and only in a chain with a payload */
 };
 
 struct chain_place {
@@ -99,8 +104,11 @@ struct chain_step {
 	const char *through; /* SEND_EN */
 	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
 	uint8_t pad;         /* a NOP that only fills the ring: WQEBBs it takes; else 0 */
-	unsigned line;       /* of the source, for messages; 0: none */
-	const char *why;     /* one sentence if the step was derived: what needs it; else NULL */
+	bool publishes;      /* a CAS: see image.h */
+	bool extent;     /* and its swap operand is the locator of the extent, whose length is 0 until a READ
+			    brings it */
+	unsigned line;   /* of the source, for messages; 0: none */
+	const char *why; /* one sentence if the step was derived: what needs it; else NULL */
 };
 
 struct chain_word {
@@ -166,6 +174,7 @@ struct chain_desc {
 	unsigned nsteps;
 	const struct chain_place *args; /* in message order; kind SCRATCH or FIELD */
 	unsigned nargs;
+	struct chain_payload payload;  /* .max 0: there is none */
 	const struct chain_desc *loop; /* an endless loop that it calls (endless.h), or NULL */
 	uint8_t shared;                /* with a loop: the region, last of regions[], that the two share, */
 	const uint8_t *shared_init;    /* and its bytes before the first request */

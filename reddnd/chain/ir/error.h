@@ -87,6 +87,22 @@
 		"{at}: a request may choose only the low bytes of an address, at most 7, and only in "       \
 		"a region")                                                                                  \
 	X(ARG_FIELD, "{at}: a request must not choose the {name} of a step")                                 \
+	/* payload and publish */                                                                            \
+	X(PAYLOAD_BYTES, "a payload of {0} bytes behind {1} of arguments; a locator can name {2} in all")    \
+	X(PAYLOAD_REGION, "the payload is in region {0}; there are {1}")                                     \
+	X(PAYLOAD_WRITABLE,                                                                                  \
+		"region \"{name}\" takes the payload, and must not be writable as well: what is "            \
+		"published stays as it is")                                                                  \
+	X(PAYLOAD_UNUSED, "the payload is never published")                                                  \
+	X(NO_PAYLOAD, "{at}: there is no payload")                                                           \
+	X(LENGTH_PLACE, "{at}: only a READ in a queue of code takes the length of the request")              \
+	X(PUBLISH_LOOP, "{at} publishes, and the chain calls a loop")                                        \
+	X(PUBLISH_TWICE,                                                                                     \
+		"{at} publishes, and so does {other}; a request has one extent, and publishes once")         \
+	X(PUBLISH_CAS,                                                                                       \
+		"{at} publishes; only a CAS of a word of a region does, all of it compared and swapped, "    \
+		"in a queue of code")                                                                        \
+	X(PUBLISH_WAS, "{at} publishes, and the word that it finds must stay in scratch memory")             \
 	/* verify/order.h */                                                                                 \
 	X(ORDER_REVERSED, "{at} is over before {other}, which comes first and touches the same bytes")       \
 	X(FETCHED_EARLY, "{at} writes into {other}, which may have been fetched by then")                    \
@@ -146,6 +162,15 @@
 	X(SLOT_END, "{at}: writes up to byte {0} of the reply slot, which has {1}")                          \
 	X(REPLY_BYTES, "{at}: a reply cannot have {0} bytes")                                                \
 	X(LOOP_UNCLEAR, "the bytes that the loop can leave cannot be determined")                            \
+	/* verify/trace.h */                                                                                 \
+	X(PUBLISH_SEEN, "{at} publishes, and what it compares is not a word that one READ of a region has "  \
+			"brought, whole and unchanged")                                                      \
+	X(PUBLISH_PLACE, "{at} publishes in place of a word that {other} has read elsewhere, or may have: "  \
+			 "both need the same place, which comes once")                                       \
+	X(PUBLISH_LOCATOR, "{at} publishes, and its locator is another one, or has another length than the " \
+			   "request's")                                                                      \
+	X(PUBLISH_KEPT, "{at} writes to the word that {other} has found; what came of a publish must stay")  \
+	X(EXTENT_LEAVES, "{at} uses the locator that {other} publishes; an extent leaves by that alone")     \
 	/* schedule/derive.h, schedule/loop-order.h */                                                       \
 	X(AFTER_REPLY, "{at} comes after {other} and touches the same bytes, but the reply is sent last, "   \
 		       "and nothing can wait for it; use bytes that {at} does not change")                   \

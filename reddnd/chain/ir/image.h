@@ -25,6 +25,19 @@
  * its RECV may be posted. The end of instance seq enables the
  * head of instance seq+1, so that one must be armed before the RECV of seq is posted: with N slots at most
  * N-1 RECVs are posted at a time.
+ *
+ * A *payload* is what a request has behind its arg_len bytes of arguments. Each instance is armed with an
+ * *extent*, a part of region payload.region: arg_len bytes, a header that nobody but the server writes, and
+ * behind them payload.max bytes, which are the last entry of the RECV's scatter list. So the value is in its
+ * final place when it arrives, and the count of bytes in the RECV's CQE is the length of header and payload
+ * together, which no client can make anything else. The message is bounded by the RECV: a longer one fails,
+ * and nothing of the instance runs.
+ *
+ * A *locator* is a word of eight bytes that names a part of a region: its length as a be24, then its offset
+ * as a be40. An extent leaves an instance only by the *publish*: one CAS that puts its locator into a word of
+ * a region, in place of the word that the chain has read there. A publish without an extent puts a constant
+ * there, the locator of a record that the program's author knows, such as a tombstone. What came of it is
+ * found in the instance, before it is armed again: ring/publish.h.
  */
 #ifndef CHAIN_IR_IMAGE_H
 #define CHAIN_IR_IMAGE_H
@@ -36,8 +49,9 @@ enum {
 	CHAIN_MAX_QUEUES = 8,
 	CHAIN_MAX_RECV_SGE = 16,
 	CHAIN_MAX_WINDOWS = 8,
-	CHAIN_MAX_ARG = 256, /* bytes of a request */
-	CHAIN_WQEBB = 64,    /* bytes */
+	CHAIN_MAX_ARG = 256,          /* bytes of a request, without its payload */
+	CHAIN_MAX_LOCATED = 0xffffff, /* bytes that a locator can name */
+	CHAIN_WQEBB = 64,             /* bytes */
 };
 
 /** What an address or key relocation refers to. */
@@ -46,6 +60,8 @@ enum chain_sym_kind {
 	CHAIN_SYM_SCRATCH, /* this instance's scratch bytes; index unused */
 	CHAIN_SYM_REGION,  /* region or window binding `index` of the program */
 	CHAIN_SYM_SLOT,    /* the client's reply slot of this instance; index unused */
+	CHAIN_SYM_CQE,     /* the CQE of this instance's RECV; index unused */
+	CHAIN_SYM_EXTENT,  /* the extent that this instance is armed with; index unused */
 };
 
 enum chain_reloc_kind {
@@ -79,10 +95,25 @@ struct chain_reloc {
 
 /** One range of bytes that the client's SEND fills, in message order. */
 struct chain_recv_sge {
-	uint8_t sym;   /* CHAIN_SYM_QUEUE or CHAIN_SYM_SCRATCH */
+	uint8_t sym;   /* CHAIN_SYM_QUEUE or CHAIN_SYM_SCRATCH; CHAIN_SYM_EXTENT, the last one: the payload */
 	uint8_t index; /* queue */
-	uint16_t len;
+	uint32_t len;
 	uint32_t offset;
+};
+
+struct chain_payload {
+	uint32_t max; /* bytes; 0: there is none */
+	uint8_t region;
+};
+
+struct chain_publish {
+	bool there;
+	bool extent; /* it puts the locator of the instance's extent there; else a constant */
+	uint8_t region, queue;
+	uint32_t offset; /* of its WQE in that queue's image; a NOP until the chain wants it, or always a CAS
+			  */
+	uint32_t was;    /* offset in scratch memory of the eight bytes that it found */
+	bool swapped;    /* in reverse order */
 };
 
 struct chain_queue {
@@ -117,7 +148,9 @@ struct chain_image {
 	unsigned nrelocs, again_reloc, index_reloc;
 	struct chain_recv_sge recv[CHAIN_MAX_RECV_SGE];
 	unsigned nrecv;
-	uint32_t arg_len;      /* bytes of a request: sum of recv lengths */
+	uint32_t arg_len; /* bytes of a request, or of what is before its payload */
+	struct chain_payload payload;
+	struct chain_publish publish;
 	uint8_t *scratch_init; /* scratch_size bytes */
 	uint32_t scratch_size; /* per slot, multiple of 8 */
 	unsigned nregions;     /* bindings the program needs (CHAIN_SYM_REGION indices) */
@@ -142,6 +175,23 @@ enum {
 	CHAIN_LONGEST_PAD =
 		15, /* the same of any device: the DS field has 6 bits, and counts segments of 16 bytes */
 };
+
+/** The word that names @length bytes at @offset, as the host reads it: its bytes in memory are a be24 and a
+ * be40. */
+static inline uint64_t chain_locator(uint64_t offset, uint32_t length)
+{
+	return __builtin_bswap64((uint64_t)(length & CHAIN_MAX_LOCATED) << 40 | (offset & 0xffffffffff));
+}
+
+static inline uint64_t chain_located_at(uint64_t locator)
+{
+	return __builtin_bswap64(locator) & 0xffffffffff;
+}
+
+static inline uint32_t chain_located_bytes(uint64_t locator)
+{
+	return (uint32_t)(__builtin_bswap64(locator) >> 40);
+}
 
 /** WQEBB of the ring of queue @q at which its pad begins. */
 static inline uint32_t chain_pad_at(const struct chain_image *img, unsigned q, unsigned slots)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ir/layout.h"
 
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LENGTH_BYTES = 4 /* of a CQE's count of bytes */ };
 
 struct chain_error_at layout_at(const struct layout *l, unsigned s)
 {
@@ -111,6 +114,12 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 		return resolve_scratch(l, p, len, who, range);
 	case CHAIN_AT_FIELD:
 		return resolve_field(l, p, len, who, range);
+	case CHAIN_AT_LENGTH:
+		if (!l->d->payload.max)
+			return layout_refuse(l, NO_PAYLOAD, .at = *who);
+		range->sym = CHAIN_SYM_CQE;
+		range->offset = CQE_LENGTH + p->from;
+		return p->from + len <= LENGTH_BYTES ? 0 : layout_refuse(l, LENGTH_PLACE, .at = *who);
 	case CHAIN_AT_NONE:
 		break;
 	}
@@ -251,6 +260,8 @@ static int check_local(struct layout *l, unsigned s, unsigned i)
 
 	if (p->kind == CHAIN_AT_SLOT)
 		return layout_refuse(l, LOCAL_SLOT, .at = who);
+	if (p->kind == CHAIN_AT_LENGTH)
+		return layout_refuse(l, LENGTH_PLACE, .at = who);
 	if (p->len == 0)
 		return layout_refuse(l, SEGMENT_EMPTY, .at = who, .number = {i});
 	if (v->atomic_bytes && (p->len != 8 || l->step[s].nsge != 1))
@@ -287,6 +298,8 @@ static int check_remote(struct layout *l, unsigned s)
 		return layout_refuse(l, ONLY_SLOT, .at = who, .name = l->d->queues[0].name);
 	if (st->queue != 0 && st->remote.kind == CHAIN_AT_SLOT)
 		return layout_refuse(l, SLOT_QUEUE, .at = who, .name = l->d->queues[0].name);
+	if (r.sym == CHAIN_SYM_CQE && st->verb != CHAIN_READ)
+		return layout_refuse(l, LENGTH_PLACE, .at = who);
 	if (v->atomic_bytes && r.offset % 8)
 		return layout_refuse(l, ATOMIC_ALIGN, .at = who);
 	return st->verb == CHAIN_READ ? 0 : check_written(l, &who, &st->remote, &r);
@@ -405,6 +418,51 @@ static int check_arg(struct layout *l, unsigned a)
 	}
 }
 
+/* The last entry of a scatter list is the payload's */
+static unsigned most_places(const struct chain_desc *d)
+{
+	return d->payload.max ? CHAIN_MAX_RECV_SGE - 1 : CHAIN_MAX_RECV_SGE;
+}
+
+static int check_payload(struct layout *l, uint32_t arg_len)
+{
+	const struct chain_payload *p = &l->d->payload;
+	bool published = false;
+
+	if (!p->max)
+		return 0;
+	if (p->max > CHAIN_MAX_LOCATED || arg_len + p->max > CHAIN_MAX_LOCATED)
+		return layout_refuse(l, PAYLOAD_BYTES, .number = {p->max, arg_len, CHAIN_MAX_LOCATED});
+	if (p->region >= l->d->nregions)
+		return layout_refuse(l, PAYLOAD_REGION, .number = {p->region, l->d->nregions});
+	if (l->d->regions && l->d->regions[p->region].flags & CHAIN_WRITABLE)
+		return layout_refuse(l, PAYLOAD_WRITABLE, .name = l->d->regions[p->region].name);
+	for (unsigned s = 0; s < l->d->nsteps; s++)
+		published |= l->d->steps[s].publishes && l->d->steps[s].extent;
+	return published ? 0 : layout_refuse(l, PAYLOAD_UNUSED);
+}
+
+static int check_publish(struct layout *l, unsigned s)
+{
+	const struct chain_step *st = &l->d->steps[s];
+	const struct chain_error_at who = layout_at(l, s);
+
+	if (!st->publishes)
+		return 0;
+	if (st->extent && !l->d->payload.max)
+		return layout_refuse(l, NO_PAYLOAD, .at = who);
+	if (l->d->loop)
+		return layout_refuse(l, PUBLISH_LOOP, .at = who);
+	for (unsigned other = 0; other < s; other++)
+		if (l->d->steps[other].publishes)
+			return layout_refuse(l, PUBLISH_TWICE, .at = layout_at(l, other), .other = who);
+	if (st->verb != CHAIN_CAS || st->queue == 0 || st->remote.kind != CHAIN_AT_REGION)
+		return layout_refuse(l, PUBLISH_CAS, .at = who);
+	return l->step[s].nsge && st->local[0].kind == CHAIN_AT_SCRATCH
+		       ? 0
+		       : layout_refuse(l, PUBLISH_WAS, .at = who);
+}
+
 static int check_limits(struct layout *l)
 {
 	uint32_t arg_len = 0;
@@ -417,13 +475,13 @@ static int check_limits(struct layout *l)
 		return layout_refuse(l, WORDS, .number = {l->d->nwords, CHAIN_MAX_WORDS});
 	if (l->d->nregions > CHAIN_MAX_WINDOWS)
 		return layout_refuse(l, REGIONS, .number = {l->d->nregions, CHAIN_MAX_WINDOWS});
-	if (l->d->nargs > CHAIN_MAX_RECV_SGE)
-		return layout_refuse(l, ARGS, .number = {l->d->nargs, CHAIN_MAX_RECV_SGE});
+	if (l->d->nargs > most_places(l->d))
+		return layout_refuse(l, ARGS, .number = {l->d->nargs, most_places(l->d)});
 	for (unsigned a = 0; a < l->d->nargs; a++)
 		arg_len += l->d->args[a].len;
 	if (arg_len > CHAIN_MAX_ARG)
 		return layout_refuse(l, REQUEST_BYTES, .number = {arg_len, CHAIN_MAX_ARG});
-	return 0;
+	return check_payload(l, arg_len);
 }
 
 int layout_make(struct layout *l, const struct chain_desc *d)
@@ -434,7 +492,7 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 	if (sort_labels(l) || place_steps(l) || place_words(l))
 		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)
-		if (check_step(l, s))
+		if (check_step(l, s) || check_publish(l, s))
 			return CHAIN_REFUSED;
 	for (unsigned a = 0; a < d->nargs; a++)
 		if (check_arg(l, a))

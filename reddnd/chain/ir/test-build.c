@@ -397,6 +397,15 @@ static void calculations(void **state)
 	assert_int_equal(img->scratch_size, 96);
 }
 
+static void assert_recv(
+	const struct chain_recv_sge *r, unsigned sym, unsigned index, uint32_t len, uint32_t offset)
+{
+	assert_int_equal(r->sym, sym);
+	assert_int_equal(r->index, index);
+	assert_int_equal(r->len, len);
+	assert_int_equal(r->offset, offset);
+}
+
 static void patches_and_arguments(void **state)
 {
 	static const struct chain_step mid[] = {
@@ -436,12 +445,9 @@ static void patches_and_arguments(void **state)
 	assert_reloc(img, 1, 2 * 64 + 24, CHAIN_REL_RKEY32, CHAIN_SYM_QUEUE, 0, 0);
 	assert_int_equal(img->nrecv, 3);
 	assert_int_equal(img->arg_len, 16);
-	assert_memory_equal(&img->recv[0], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 6, 16 + 2}),
-		sizeof(img->recv[0]));
-	assert_memory_equal(
-		&img->recv[1], &((struct chain_recv_sge){CHAIN_SYM_SCRATCH, 0, 3, 9}), sizeof(img->recv[1]));
-	assert_memory_equal(&img->recv[2], &((struct chain_recv_sge){CHAIN_SYM_QUEUE, 1, 7, 2 * 64 + 33}),
-		sizeof(img->recv[2]));
+	assert_recv(&img->recv[0], CHAIN_SYM_QUEUE, 1, 6, 16 + 2);
+	assert_recv(&img->recv[1], CHAIN_SYM_SCRATCH, 0, 3, 9);
+	assert_recv(&img->recv[2], CHAIN_SYM_QUEUE, 1, 7, 2 * 64 + 33);
 	/* the request chooses 6 low bytes in region 0, the READ 5 in region 1 */
 	assert_int_equal(img->region_bits[0], 48);
 	assert_int_equal(img->region_bits[1], 40);
@@ -625,6 +631,125 @@ static void what_is_wrong_is_refused(void **state)
 	}
 }
 
+/* A CAS that publishes the payload, in region 1; the payload is in region 0 */
+static const struct chain_step publish = {.label = "pub",
+	.queue = 1,
+	.verb = CHAIN_CAS,
+	.remote = REGION(1, 8, 0),
+	.local = {WORD("c", 0, 8)},
+	.publishes = true,
+	.extent = true};
+
+static void a_payload_is_published(void **state)
+{
+	struct chain_image *img;
+	struct sketch k;
+
+	(void)state;
+	sketch(&k, &publish, 1);
+	k.args[0] = (struct chain_place)WORD("a", 0, 5);
+	k.d.nargs = 1;
+	k.d.payload = (struct chain_payload){.max = 100000, .region = 0};
+	img = built(&k);
+	assert_int_equal(img->nrecv, 2);
+	assert_int_equal(img->arg_len, 5);
+	assert_recv(&img->recv[1], CHAIN_SYM_EXTENT, 0, 100000, 5);
+	assert_int_equal(img->payload.max, 100000);
+	assert_int_equal(img->payload.region, 0);
+	assert_true(img->publish.there && img->publish.extent && !img->publish.swapped);
+	assert_int_equal(img->publish.queue, 1);
+	assert_int_equal(img->publish.offset, 0);
+	assert_int_equal(img->publish.region, 1);
+}
+
+static const struct wrong wrong_publishes[] = {
+	{WRONG(PUBLISH_WAS, 2, NO_STEP),
+		{.queue = 1, .verb = CHAIN_CAS, .remote = REGION(1, 8, 0), .publishes = true}, {0}},
+	{WRONG(PUBLISH_WAS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CAS,
+			.remote = REGION(1, 8, 0),
+			.local = {REGION(1, 16, 8)},
+			.publishes = true},
+		{0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_MASKED_CAS,
+			.remote = REGION(1, 8, 0),
+			.local = {WORD("c", 0, 8)},
+			.publishes = true},
+		{0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_WRITE,
+			.remote = REGION(1, 8, 0),
+			.local = {WORD("c", 0, 8)},
+			.publishes = true},
+		{0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CAS,
+			.remote = WORD("a", 0, 0),
+			.local = {WORD("c", 0, 8)},
+			.publishes = true},
+		{0}},
+	{WRONG(NO_PAYLOAD, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_CAS,
+			.remote = REGION(1, 8, 0),
+			.local = {WORD("c", 0, 8)},
+			.publishes = true,
+			.extent = true},
+		{0}},
+	{WRONG(NO_PAYLOAD, 2, NO_STEP),
+		{.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = {.kind = CHAIN_AT_LENGTH},
+			.local = {WORD("c", 0, 4)}},
+		{0}},
+};
+
+static void what_cannot_be_published(void **state)
+{
+	const struct chain_step length = {.queue = 1,
+		.verb = CHAIN_READ,
+		.remote = {.kind = CHAIN_AT_LENGTH, .from = 1},
+		.local = {WORD("c", 0, 4)}};
+	struct chain_step both[2] = {publish, publish};
+	struct sketch k;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong_publishes) / sizeof(wrong_publishes[0]); i++) {
+		sketch(&k, &wrong_publishes[i].step, 1);
+		assert_refused(&k, wrong_publishes[i].why);
+	}
+	both[1].label = "again";
+	both[1].extent = false;
+	sketch(&k, both, 2);
+	k.d.payload.max = 1;
+	assert_refused(&k, WRONG(PUBLISH_TWICE, 2, 3));
+	both[0] = (struct chain_step){.queue = 1,
+		.verb = CHAIN_WRITE,
+		.remote = {.kind = CHAIN_AT_LENGTH},
+		.local = {WORD("c", 0, 4)}};
+	both[1] = publish;
+	sketch(&k, both, 2);
+	k.d.payload.max = 1;
+	assert_refused(&k, WRONG(LENGTH_PLACE, 2, NO_STEP));
+	both[0] = length; /* behind its end */
+	sketch(&k, both, 2);
+	k.d.payload.max = 1;
+	assert_refused(&k, WRONG(LENGTH_PLACE, 2, NO_STEP));
+	sketch(&k, &publish, 1);
+	k.d.payload = (struct chain_payload){.max = CHAIN_MAX_LOCATED + 1};
+	assert_refused(&k, WRONG(PAYLOAD_BYTES, NO_STEP, NO_STEP));
+	k.d.payload = (struct chain_payload){.max = 9, .region = 2};
+	assert_refused(&k, WRONG(PAYLOAD_REGION, NO_STEP, NO_STEP));
+	sketch(&k, &length, 1);
+	k.d.payload.max = 9;
+	assert_refused(&k, WRONG(PAYLOAD_UNUSED, NO_STEP, NO_STEP));
+}
+
 /* The sketch with its head in the code queue */
 static void overlapping(struct sketch *k, const struct chain_step *mid, unsigned nmid)
 {
@@ -782,6 +907,8 @@ int main(void)
 		cmocka_unit_test(calculations),
 		cmocka_unit_test(patches_and_arguments),
 		cmocka_unit_test(what_is_wrong_is_refused),
+		cmocka_unit_test(a_payload_is_published),
+		cmocka_unit_test(what_cannot_be_published),
 		cmocka_unit_test(a_head_in_the_code),
 		cmocka_unit_test(wrong_shapes),
 		cmocka_unit_test(no_memory),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ring/again.h"
 
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/instance.h"
 
@@ -75,6 +76,7 @@ static uint64_t step_of(const struct chain_image *img, const struct base *b)
 	case CHAIN_REL_ADDR64:
 		return b->sym == CHAIN_SYM_QUEUE     ? part_step(img, b->index)
 		       : b->sym == CHAIN_SYM_SCRATCH ? part_step(img, SCRATCH)
+		       : b->sym == CHAIN_SYM_CQE     ? CQE_BYTES
 						     : 0;
 	default:
 		return 0;
@@ -362,6 +364,15 @@ static void write_pads(const struct chain_image *img, const struct chain_env *en
 			renew_pad(img, env, q, lap - 1);
 }
 
+/* No base: extents follow each other in no order */
+static void write_locator(const struct chain_again *a, const struct chain_env *env, uint64_t seq)
+{
+	struct chain_instance in;
+
+	chain_locate(&in, a->img, env, seq);
+	chain_write_locator(&in);
+}
+
 void chain_arm_again(const struct chain_again *a, const struct chain_env *env, uint64_t from, uint64_t to)
 {
 	const uint64_t slot_step = env->slot_count ? env->slot_size : 0;
@@ -379,6 +390,8 @@ void chain_arm_again(const struct chain_again *a, const struct chain_env *env, u
 			until = seq + (env->slot_count ? env->slot_count - seq % env->slot_count : to - seq);
 		}
 		put(&st, a);
+		if (a->img->publish.extent)
+			write_locator(a, env, seq);
 		if (slot == 0)
 			write_pads(a->img, env, seq);
 	}

@@ -116,6 +116,7 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
 	}
 	for (unsigned i = 0; i < img->nrelocs; i++)
 		relocate(&in, &img->relocs[i]);
+	chain_write_locator(&in);
 }
 
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot)

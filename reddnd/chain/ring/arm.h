@@ -58,6 +58,18 @@ struct chain_env {
 		    when it ends, the CQ whose CQEs let it go on, 0: it goes on by itself */
 		uint32_t gate_cqn, exit_qpn, credit_cqn;
 	} call;
+	struct { /* the CQEs of recv_cqn, of a chain with a payload: as many as slots, so that the CQE of a
+		    RECV stays until its slot is armed again */
+		uint64_t iova;
+		uint32_t rkey;
+	} recv_cq;
+	struct { /* of a chain with a payload: its region, by a key that RECVs may write with, and by slot
+		    where in it the extent begins that the next instance there is armed with. Whoever gives an
+		    extent to a slot gives it to no other, until it has looked what came of it (publish.h) */
+		uint64_t iova;
+		uint32_t lkey;
+		const uint64_t *at;
+	} extents;
 	uint64_t slot_addr; /* the client's reply slots: of instance seq, number seq % slot_count */
 	uint32_t slot_rkey, slot_size, slot_count;
 	uint8_t *rq;        /* slots * rq_stride bytes */
@@ -75,7 +87,8 @@ void chain_arm(const struct chain_image *img, const struct chain_env *env, uint6
  */
 void chain_write_pad(const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t lap);
 
-/** Writes the scatter list of RQ entry @slot. It never changes: once per session. */
+/** Writes the scatter list of RQ entry @slot. Once per session, because it never changes, except that of a
+ * chain with a payload: after each arming of the slot, with the same extent, before its RECV is posted. */
 void chain_format_recv(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /**

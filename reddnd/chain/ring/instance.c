@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ring/instance.h"
 
+#include "mlx5/cqe.h"
+#include "mlx5/wqe.h"
+
 #include <assert.h>
 #include <stddef.h>
 
@@ -41,6 +44,10 @@ uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned i
 		return in->env->region[index].iova;
 	case CHAIN_SYM_SLOT:
 		return in->slot_addr;
+	case CHAIN_SYM_CQE:
+		return in->env->recv_cq.iova + (uint64_t)in->slot * CQE_BYTES;
+	case CHAIN_SYM_EXTENT:
+		return in->env->extents.iova + in->env->extents.at[in->slot];
 	}
 	assert(!"symbol kind");
 	return 0;
@@ -55,7 +62,10 @@ uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned inde
 		return in->env->scratch.lkey;
 	case CHAIN_SYM_REGION:
 		return in->env->region[index].lkey;
+	case CHAIN_SYM_EXTENT:
+		return in->env->extents.lkey;
 	case CHAIN_SYM_SLOT:
+	case CHAIN_SYM_CQE:
 		break;
 	}
 	assert(!"symbol kind");
@@ -73,6 +83,10 @@ uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned inde
 		return in->env->region[index].rkey;
 	case CHAIN_SYM_SLOT:
 		return in->env->slot_rkey;
+	case CHAIN_SYM_CQE:
+		return in->env->recv_cq.rkey;
+	case CHAIN_SYM_EXTENT:
+		break;
 	}
 	assert(!"symbol kind");
 	return 0;
@@ -91,4 +105,13 @@ uint32_t chain_cqn(const struct chain_instance *in, unsigned index)
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
 {
 	return index == CHAIN_CQ_RECV ? in->seq : in->seq * in->img->queue[index].cqes;
+}
+
+void chain_write_locator(const struct chain_instance *in)
+{
+	const struct chain_publish *p = &in->img->publish;
+
+	if (p->extent)
+		wqe_put64(in->queue[p->queue].wqes + p->offset + WQE_ATOMIC,
+			chain_locator(in->env->extents.at[in->slot], 0));
 }

@@ -43,6 +43,9 @@ uint32_t chain_qpn(const struct chain_instance *in, unsigned index);
 uint32_t chain_cqn(const struct chain_instance *in, unsigned index);
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
 
+/** Puts the locator of the extent of in->slot, with length 0, where the instance publishes it; if it does. */
+void chain_write_locator(const struct chain_instance *in);
+
 /** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
  * the end of the instance on, at the next one. */
 static inline bool chain_through_pad(const struct chain_queue *q, uint32_t wqebbs)

@@ -413,7 +413,7 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
-	if (changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
+	if (img->publish.there || changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
 		return -EOPNOTSUPP;
 	if (note_relocs(&k) < 0)
 		r = -ENOMEM;

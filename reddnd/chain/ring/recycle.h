@@ -65,7 +65,8 @@ unsigned chain_recycle_together(unsigned slots);
  * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
  * the chain changes control segments, as the direct form of conditions does, or its instances overlap and a
- * code queue has no CQE, by which the recycler sees that it is through with one. -ENOMEM.
+ * code queue has no CQE, by which the recycler sees that it is through with one; or it publishes, and no NIC
+ * gives it extents or keeps what came of them. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/lap-end.h"
+#include "reddnd/chain/ring/publish.h"
 
 #include "mlx5/wqe.h"
 
@@ -437,6 +438,69 @@ static void receives(void **state)
 	assert_int_equal(f->rq[3 * 64], 0xff);
 }
 
+/* The extent of a slot is in its RECV, and in what it publishes */
+static void extents(void **state)
+{
+	struct fixture *f = *state;
+	const struct mlx5_wqe_data_seg *seg = (const void *)(f->rq + 2 * 64);
+	uint64_t at[SLOTS] = {0x100, 0x200, 0x9876543210, 0x400};
+	const uint8_t *cas = f->ring[1] + 2 * WQEBBS * CHAIN_WQEBB + 64;
+	const uint8_t located[] = {0, 0, 0, 0x98, 0x76, 0x54, 0x32, 0x10};
+	struct chain_again *again;
+
+	f->img->payload = (struct chain_payload){.max = 4096, .region = 1};
+	f->img->publish = (struct chain_publish){.there = true, .extent = true, .queue = 1, .offset = 64};
+	f->img->recv[f->img->nrecv++] = (struct chain_recv_sge){CHAIN_SYM_EXTENT, 0, 4096, 18};
+	f->env.extents.iova = 0x600000000000;
+	f->env.extents.lkey = 0x4400;
+	f->env.extents.at = at;
+	chain_arm(f->img, &f->env, 2);
+	chain_format_recv(f->img, &f->env, 2);
+	for (unsigned k = 0; k < sizeof(located);
+		k++) /* a byte in memory is at the other end of an operand */
+		assert_int_equal(cas[WQE_ATOMIC + 7 - k], located[k]);
+	assert_int_equal(be32toh(seg[3].byte_count), 4096);
+	assert_int_equal(be32toh(seg[3].lkey), 0x4400);
+	assert_int_equal(be64toh(seg[3].addr), 0x600000000000 + 0x9876543210 + 18);
+	at[2] = 0x300;
+	assert_int_equal(chain_again_new(&again, f->img), 0);
+	chain_arm_again(again, &f->env, SLOTS, SLOTS + 4);
+	chain_format_recv(f->img, &f->env, 2);
+	assert_int_equal(wqe_get64(cas + WQE_ATOMIC), chain_locator(0x300, 0));
+	assert_int_equal(wqe_get64(cas - WQEBBS * CHAIN_WQEBB + WQE_ATOMIC), chain_locator(0x200, 0));
+	assert_int_equal(be64toh(seg[3].addr), 0x600000000000 + 0x300 + 18);
+	chain_again_free(again);
+}
+
+static void outcomes(void **state)
+{
+	struct chain_image img = {.publish = {.there = true, .offset = 64, .was = 8}};
+	const uint64_t old = chain_locator(0x1000, 77), now = chain_locator(0x2000, 88);
+	uint8_t wqes[2 * CHAIN_WQEBB] = {0}, scratch[16];
+	uint64_t was = htole64(old);
+	struct chain_outcome o;
+
+	(void)state;
+	assert_int_equal(chain_located_at(old), 0x1000);
+	assert_int_equal(chain_located_bytes(old), 77);
+	wqe_put64(wqes + 64 + WQE_RADDR, 0x7700);
+	wqe_put64(wqes + 64 + WQE_ATOMIC, now);
+	wqe_put64(wqes + 64 + WQE_ATOMIC + 8, old);
+	memcpy(scratch + 8, &was, sizeof(was));
+	o = chain_outcome(&img, wqes, scratch);
+	assert_false(o.tried || o.published);
+	wqes[64 + WQE_OPCODE] = WQE_OP_CAS;
+	o = chain_outcome(&img, wqes, scratch);
+	assert_true(o.tried && o.published && o.old == old && o.now == now && o.place == 0x7700);
+	scratch[8] ^= 1;
+	assert_false(chain_outcome(&img, wqes, scratch).published);
+	assert_true(chain_outcome(&img, wqes, scratch).tried);
+	img.publish.swapped = true;
+	was = htobe64(old);
+	memcpy(scratch + 8, &was, sizeof(was));
+	assert_true(chain_outcome(&img, wqes, scratch).published);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -454,6 +518,8 @@ int main(void)
 		T(a_pad_has_the_longest_nops),
 		cmocka_unit_test(wqes_of_a_ring),
 		T(receives),
+		T(extents),
+		cmocka_unit_test(outcomes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/verify/machine.h"
+#include "reddnd/chain/verify/trace.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -419,7 +420,8 @@ static int check_all(struct bounds *b, const struct chain_desc *d)
 	if (r)
 		return r;
 	machine_run(&b->m);
-	return check_steps(b);
+	r = check_steps(b);
+	return r ? r : trace_check(&b->m.l);
 }
 
 int chain_check_bounds(const struct chain_desc *d, struct chain_bounds *bounds, struct chain_error *err)

@@ -12,6 +12,10 @@
  *
  * A region gives back what programs store there: bytes of clients, or such that clients influence, are those
  * of clients when they are read, by any program. What others store the caller declares (chain_region.stored).
+ * The request may have a payload, which makes all of its region the client's. A publish (image.h) brings a
+ * word of another region, at a place that the client chooses, and it stays one that a region's writer vouches
+ * for, length included: that is shown byte by byte (trace.h), and the length is that of the message.
+ *
  * A region's writer is believed as to the least and the most of a length only where no program stores in
  * these bytes, and the whole length comes from there by one store: not what an atomic makes of it, nor one of
  * which a part comes from elsewhere. What a condition puts in its place stays the program's.

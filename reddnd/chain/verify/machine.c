@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/verify/machine.h"
 
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 
 #include <errno.h>
@@ -227,6 +228,8 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 	bool ours = is_ours(m, &p->r);
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
 
+	if (p->r.sym == CHAIN_SYM_CQE)
+		return m->of_length[p->r.offset + i - CQE_LENGTH];
 	if (c.owner && c.owner != m->l.d->steps[m->s].queue + 1)
 		memcpy(c.live, c.ours, sizeof(c.live));
 	if (!ours && is_theirs(m, p, i))
@@ -320,6 +323,22 @@ static void forget_writers(struct cell *c, size_t n)
 			c->by[o] = NOBODY;
 }
 
+/* The RECV takes no more than arguments and payload */
+static void set_count(struct machine *m)
+{
+	uint32_t most = m->l.d->payload.max;
+
+	for (unsigned a = 0; a < m->l.d->nargs; a++)
+		most += m->l.d->args[a].len;
+	for (unsigned k = 0; k < LEN_BYTES; k++) {
+		const uint32_t shifted = most >> 8 * (LEN_BYTES - 1 - k);
+
+		for (unsigned v = 0; v < 256 && v <= shifted; v++)
+			set_add(m->of_length[k].values, v);
+		m->of_length[k].from = 1u << CLIENT;
+	}
+}
+
 static int make_cells(struct machine *m)
 {
 	const struct layout *l = &m->l;
@@ -360,6 +379,7 @@ static int make_cells(struct machine *m)
 	}
 	any_value(&m->of_region, REGION);
 	any_value(&m->of_client, CLIENT);
+	set_count(m);
 	return 0;
 }
 
@@ -824,6 +844,8 @@ static void atomic(struct machine *m)
 			add(m, &word);
 		return;
 	}
+	if (st->publishes) /* a locator, for which trace.h vouches: a client only chooses where, and when */
+		return;
 	word.picked |= is_operand_of_client(m);
 	if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS)
 		swap_in_region(m, &word);
@@ -840,6 +862,9 @@ static void take_request(struct machine *m)
 		for (unsigned k = 0; k < to.r.len; k++)
 			store(m, &to, k, &m->of_client);
 	}
+	if (m->l.d->payload.max)
+		m->stored[m->l.d->payload.region] =
+			(struct chain_stored){.any = {0, UINT64_MAX}, .theirs = {0, UINT64_MAX}};
 }
 
 static void meet_lengths(struct machine *m, const struct chain_verb_info *v)

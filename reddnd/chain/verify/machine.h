@@ -51,7 +51,8 @@ struct machine {
 	struct layout l;
 	struct cell *queue[CHAIN_MAX_QUEUES], *scratch;
 	struct cell of_region, of_client;
-	struct cell *shared; /* what a loop and its caller share; not ours alone */
+	struct cell of_length[LEN_BYTES]; /* the bytes of the request, counted: as many as the client sent */
+	struct cell *shared;              /* what a loop and its caller share; not ours alone */
 	uint32_t nshared;
 	struct chain_stored stored[CHAIN_MAX_WINDOWS]; /* in regions */
 	bool decided; /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */

@@ -26,7 +26,8 @@ static bool plain_overlap(const struct place *a, const struct place *b)
 		return fields_overlap(a, b);
 	case CHAIN_AT_SCRATCH:
 		return a->word == b->word;
-	case CHAIN_AT_SLOT: /* in the one queue of the reply */
+	case CHAIN_AT_SLOT:   /* in the one queue of the reply */
+	case CHAIN_AT_LENGTH: /* which no step writes to */
 	case CHAIN_AT_NONE:
 		break;
 	}
