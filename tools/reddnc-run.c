@@ -438,6 +438,10 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	char why[FIT_WHY];
 	int r;
 
+	if (b.img->publish.there)
+		return TOOL_FAIL(EX_UNAVAILABLE,
+			"%s publishes %s, and there is no store here whose words it could replace",
+			run->program->name, run->program->payload.max ? "its payload" : "a locator");
 	r = compose(&b, request);
 	if (r)
 		return r;

@@ -533,6 +533,28 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 			r == -E2BIG ? ", on the device that needs the fewest" : "");
 }
 
+/* An extent for each request, and what becomes of what a publish replaces, is nobody's business yet. True if
+ * that was reported */
+static bool check_publish(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
+	const struct program *p)
+{
+	if (!p->image->publish.there)
+		return false;
+	if (p->payload.max)
+		settings_wrong(l, group,
+			"offload \"%s\": its program takes a payload, \"%s\", into extents of \"%s\", which "
+			"only a store has, and this version has no stores; a program without \"payload\" "
+			"takes up to %d bytes of arguments",
+			o->name, p->payload.name, p->regions[p->payload.region].name, CHAIN_MAX_ARG);
+	else
+		settings_wrong(l, group,
+			"offload \"%s\": its program publishes a locator in \"%s\", which only a store keeps "
+			"account of, and this version has no stores; a \"cas\" without \"in REGION\" only "
+			"replaces a word",
+			o->name, p->regions[p->image->publish.region].name);
+	return true;
+}
+
 /* Compiles for a device that has everything: what a real one lacks is found when it is opened */
 static void check_program(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
 {
@@ -546,6 +568,8 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 			fputs(messages, l->errors);
 		return;
 	}
+	if (check_publish(l, group, o, p))
+		return;
 	check_loop(l, group, o, p);
 	check_budget(l, group, o, &any);
 	bindings_check(l, group, o, p);

@@ -525,6 +525,41 @@ static void test_programs(void **state)
 	free(errors);
 }
 
+/* They compile, but nothing gives them extents, or keeps account of what they replace */
+static void test_publishing_programs(void **state)
+{
+	static const struct conf_mistake m[] = {
+		{"name = \"o\"; program = \"publish\"; regions = { words = \"users.buckets\"; heap = "
+		 "\"users.heap\"; };",
+			"offload \"o\": its program takes a payload, \"record\", into extents of \"heap\", "
+			"which "
+			"only a store has, and this version has no stores; a program without \"payload\" "
+			"takes up to "
+			"256 bytes of arguments"},
+		{"name = \"o\"; program = \"retire\"; regions = { words = \"users.buckets\"; heap = "
+		 "\"users.heap\"; };",
+			"offload \"o\": its program publishes a locator in \"words\", which only a store "
+			"keeps "
+			"account of, and this version has no stores; a \"cas\" without \"in REGION\" only "
+			"replaces a "
+			"word"},
+	};
+	const char *const declared = "region words writable\nregion heap\nvar was : le64\n";
+	const char *const rest =
+		"read words as le64 -> pub.compare\npub: cas words as le64 : 0 -> %s, was -> was\n"
+		"write_imm was -> slot\n";
+	char text[400], end[200];
+
+	(void)state;
+	snprintf(end, sizeof(end), rest, "record");
+	snprintf(text, sizeof(text), "program publish\n%spayload record : max 4K in heap\n%s", declared, end);
+	conf_put("publish.rdn", text);
+	snprintf(end, sizeof(end), rest, "0x080000 in heap");
+	snprintf(text, sizeof(text), "program retire\n%s%s", declared, end);
+	conf_put("retire.rdn", text);
+	expect_offloads(m, COUNT(m));
+}
+
 static void test_raw(void **state)
 {
 	struct catalog_binding b;
@@ -650,6 +685,7 @@ int main(void)
 		cmocka_unit_test(test_offloads),
 		cmocka_unit_test(test_budgets),
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_publishing_programs),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_memcached),

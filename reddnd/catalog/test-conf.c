@@ -17,7 +17,7 @@
 char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
 static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
-	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn"};
+	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn"};
 
 void conf_put(const char *name, const char *text)
 {

@@ -106,6 +106,17 @@ static void copy_args(struct compiled *c, const struct ast_program *ast)
 	}
 }
 
+static void copy_payload(struct compiled *c, const struct ast_program *ast)
+{
+	struct program_payload *to = &c->program.payload;
+
+	if (!ast->payload)
+		return;
+	to->region = (uint8_t)ast->payload->region->index;
+	to->max = ast->payload->max;
+	snprintf(to->name, sizeof(to->name), "%s", ast->payload->name);
+}
+
 static uint8_t field_kind(const struct ast_reply *r)
 {
 	if (r->type.kind == AST_BYTES)
@@ -232,6 +243,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	copy_params(c, ast);
 	copy_regions(c, ast, &bounds);
 	copy_args(c, ast);
+	copy_payload(c, ast);
 	copy_fields(c, ast);
 	copy_steps(c);
 	return 0;

@@ -49,6 +49,13 @@ struct program_arg {
 	uint16_t bytes;
 };
 
+/** What a request has behind its arguments (chain/ir/image.h). */
+struct program_payload {
+	char name[PROGRAM_MAX_NAME + 1];
+	uint8_t region; /* index in regions */
+	uint32_t max;   /* bytes; 0: there is none */
+};
+
 enum program_field_kind {
 	PROGRAM_FIELD_BE, /* unsigned, the most significant byte first */
 	PROGRAM_FIELD_LE, /* unsigned, the least significant byte first */
@@ -79,6 +86,7 @@ struct program {
 	unsigned nregions;
 	struct program_arg *args; /* in the order of the text */
 	unsigned nargs;
+	struct program_payload payload;
 	struct program_piece *pieces; /* the request, in wire order; their lengths add up to image->arg_len */
 	unsigned npieces;
 	struct program_field *fields; /* of the reply, in the order of `at` */

@@ -396,6 +396,190 @@ static void refuses_a_wrong_calculation(void **state)
 	image_check_done();
 }
 
+/* ---- a payload ----------------------------------------------------------------------------------- */
+
+static const char put[] = "program put\nregion words writable steered\nregion other writable\nregion heap\n"
+			  "arg at : offset(4) in words\narg key : u24\npayload record : max 4K in heap\n"
+			  "var was : le64\nvar mark : le24\nread words @ at as le64 -> pub.compare\n"
+			  "fence read words @ at + 8 as le24 -> mark\nif mark == key {\n"
+			  "  pub: cas words @ at as le64 : 0 -> record, was -> was\n}\n"
+			  "write_imm was -> slot @ 0\n";
+
+static uint8_t *publish_of(struct program *p)
+{
+	return p->image->queue[p->image->publish.queue].wqes + p->image->publish.offset;
+}
+
+/* The READ that scatters to the operand at @at of the publish */
+static struct chain_reloc *bringer(struct program *p, unsigned at)
+{
+	const struct chain_publish *pub = &p->image->publish;
+
+	for (unsigned i = 0; i < p->image->nrelocs; i++) {
+		struct chain_reloc *r = &p->image->relocs[i];
+
+		if (r->kind == CHAIN_REL_ADDR64 && r->sym == CHAIN_SYM_QUEUE && r->index == pub->queue &&
+			r->addend == (int64_t)pub->offset + at)
+			return r;
+	}
+	fail_msg("nothing brings that byte");
+	return NULL;
+}
+
+static void publish_elsewhere(struct program *p)
+{
+	p->image->publish.offset -= CHAIN_WQEBB * 2;
+}
+
+static void another_region(struct program *p)
+{
+	p->image->publish.region = 1;
+}
+
+static void another_word(struct program *p)
+{
+	p->image->publish.was += 8;
+}
+
+static void a_constant(struct program *p)
+{
+	p->image->publish.extent = false;
+}
+
+static void not_named(struct program *p)
+{
+	p->image->publish.there = false;
+}
+
+static void length_elsewhere(struct program *p)
+{
+	bringer(p, WQE_ATOMIC + 7)->addend -= 7; /* over the offset */
+}
+
+static void seen_elsewhere(struct program *p)
+{
+	bringer(p, WQE_ATOMIC + 8)->addend = bringer(p, WQE_ATOMIC + 9)->addend;
+}
+
+static void seen_of_client(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrecv; i++)
+		if (p->image->recv[i].len == 3) {
+			p->image->recv[i].sym = CHAIN_SYM_QUEUE;
+			p->image->recv[i].index = p->image->publish.queue;
+			p->image->recv[i].offset = p->image->publish.offset + WQE_ATOMIC + 8;
+			bringer(p, WQE_ATOMIC + 8)->addend = bringer(p, WQE_ATOMIC + 9)->addend;
+			return;
+		}
+	fail_msg("the key has another place");
+}
+
+static void length_of_client(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrecv; i++)
+		if (p->image->recv[i].len == 3) {
+			p->image->recv[i].sym = CHAIN_SYM_QUEUE;
+			p->image->recv[i].index = p->image->publish.queue;
+			p->image->recv[i].offset = p->image->publish.offset + WQE_ATOMIC;
+			return;
+		}
+	fail_msg("the key has another place");
+}
+
+static void another_verb(struct program *p)
+{
+	struct chain_queue *q = &p->image->queue[p->image->publish.queue];
+
+	for (uint32_t i = 0; i < p->image->scratch_size; i++)
+		if (p->image->scratch_init[i] == WQE_OP_CAS)
+			p->image->scratch_init[i] = WQE_OP_FETCH_ADD;
+	for (uint32_t w = 0; w < q->wqebbs; w++)
+		for (unsigned i = 0; q->starts[w] && q->wqes[w * 64 + WQE_OPCODE] == WQE_OP_CAS && i < 8; i++)
+			if (q->wqes[w * 64 + WQE_ATOMIC + i] == WQE_OP_CAS)
+				q->wqes[w * 64 + WQE_ATOMIC + i] = WQE_OP_FETCH_ADD;
+}
+
+static void other_bytes_of_the_cqe(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++)
+		if (p->image->relocs[i].kind == CHAIN_REL_ADDR64 && p->image->relocs[i].sym == CHAIN_SYM_CQE)
+			p->image->relocs[i].addend += 4;
+}
+
+static void locator_answered(struct program *p)
+{
+	for (unsigned i = 0; i < p->image->nrelocs; i++) {
+		struct chain_reloc *r = &p->image->relocs[i];
+
+		if (r->where != 0 || r->sym != CHAIN_SYM_SCRATCH)
+			continue;
+		r->sym = CHAIN_SYM_QUEUE;
+		r->index = p->image->publish.queue;
+		if (r->kind == CHAIN_REL_ADDR64)
+			r->addend = p->image->publish.offset + WQE_ATOMIC;
+	}
+}
+
+static void found_is_overwritten(struct program *p)
+{
+	const struct chain_publish *pub = &p->image->publish;
+
+	for (unsigned i = 0; i < p->image->nrelocs; i++) {
+		struct chain_reloc *r = &p->image->relocs[i];
+
+		/* the READ of the mark */
+		if (r->kind == CHAIN_REL_ADDR64 && r->sym == CHAIN_SYM_SCRATCH && r->where == pub->queue &&
+			r->offset % CHAIN_WQEBB == WQE_RDMA_SGE + WQE_SGE_ADDR) {
+			r->addend = pub->was;
+			return;
+		}
+	}
+	fail_msg("no READ goes to scratch memory");
+}
+
+static void payload_is_shorter(struct program *p)
+{
+	p->image->recv[p->image->nrecv - 1].len--;
+}
+
+static void payload_over_the_header(struct program *p)
+{
+	p->image->recv[p->image->nrecv - 1].offset--;
+}
+
+static void payload_is_writable(struct program *p)
+{
+	p->regions[2].writable = true;
+}
+
+static void refuses_a_wrong_publish(void **state)
+{
+	static const struct {
+		const char *name;
+		void (*tamper)(struct program *p);
+	} tampers[] = {TAMPER(publish_elsewhere), TAMPER(another_region), TAMPER(another_word),
+		TAMPER(a_constant), TAMPER(not_named), TAMPER(length_elsewhere), TAMPER(seen_elsewhere),
+		TAMPER(seen_of_client), TAMPER(length_of_client), TAMPER(another_verb),
+		TAMPER(other_bytes_of_the_cqe), TAMPER(locator_answered), TAMPER(found_is_overwritten),
+		TAMPER(payload_is_shorter), TAMPER(payload_over_the_header), TAMPER(payload_is_writable)};
+	struct program *p = compiled(put);
+
+	(void)state;
+	assert_int_equal(publish_of(p)[WQE_OPCODE], WQE_OP_NOP);
+	if (!image_check(p, &target, why, sizeof(why)))
+		fail_msg("%s", why);
+	program_free(p);
+	for (size_t i = 0; i < sizeof(tampers) / sizeof(*tampers); i++) {
+		p = compiled(put);
+		tampers[i].tamper(p);
+		if (image_check(p, &target, why, sizeof(why)))
+			fail_msg("%s: it sees nothing wrong", tampers[i].name);
+		print_message("%s: %s\n", tampers[i].name, why);
+		program_free(p);
+	}
+	image_check_done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +587,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_wrong_loop),
 		cmocka_unit_test(refuses_a_wrong_length),
 		cmocka_unit_test(refuses_a_wrong_calculation),
+		cmocka_unit_test(refuses_a_wrong_publish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,18 +141,23 @@ static void drop(struct whole *w, const struct chain_image *img)
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
-static const char *ask(
-	struct random *r, struct executor *x, struct in_parts *t, uint64_t number, uint8_t *data)
+static const char *ask(struct random *r, const struct program *p, const struct executor_parts *parts,
+	struct executor *x, struct in_parts *t, uint64_t number, uint8_t *data)
 {
-	uint8_t request[CHAIN_MAX_ARG];
+	const uint32_t more = p->payload.max ? random_below(r, p->payload.max + 1) : 0;
+	const uint64_t extent = 64 * random_below(r, 8);
+	uint8_t request[REGION];
 	enum executor_result result;
 
 	fill(r, request, sizeof(request));
 	executor_begin(x, number, request, data);
+	if (p->payload.max)
+		in_parts_receive(x, p, parts->region[p->payload.region].mem, extent, request,
+			p->image->arg_len + more);
 	result = executor_run(x, WQES);
 	counted.done += result == EXECUTOR_DONE;
 	counted.faults += result == EXECUTOR_FAULT;
-	return in_parts_differs(t, x, result, number, request, WQES, data);
+	return in_parts_differs(t, x, result, number, request, more, extent, WQES, data);
 }
 
 static const char *execute(struct random *r, const struct program *p)
@@ -178,7 +183,7 @@ static const char *execute(struct random *r, const struct program *p)
 	assert_int_equal(executor_new(&x, p, &parts), 0);
 	t = in_parts_new(p, &parts);
 	for (unsigned i = 0; i < REQUESTS && !differs; i++)
-		differs = ask(r, x, t, i, data);
+		differs = ask(r, p, &parts, x, t, i, data);
 	counted.executors++;
 	in_parts_free(t);
 	executor_free(x);

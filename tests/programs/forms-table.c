@@ -325,6 +325,8 @@ static bool one_setting(struct reader *r, unsigned line, const char *p)
 		return add_size(r, line, p);
 	if (v && takes(&p, "reply"))
 		return add_bytes(r, line, p, false, &v->reply);
+	if (v && takes(&p, "payload"))
+		return add_bytes(r, line, p, false, &v->payload);
 	if (v && takes(&p, "sent")) {
 		v->sends = true;
 		return add_bytes(r, line, p, false, &v->sent);
@@ -396,6 +398,7 @@ static void make(struct reader *r, void (*f)(void *arg, const struct forms_case 
 	free_list(&c->memory);
 	free_list(&c->size);
 	for (unsigned i = 0; i < c->nvectors; i++) {
+		free_list(&c->vector[i].payload);
 		free_list(&c->vector[i].memory);
 		free_list(&c->vector[i].reply);
 		free_list(&c->vector[i].sent);

@@ -33,6 +33,7 @@ struct forms_vector {
 		uint8_t raw[256];
 	} arg[FORMS_MAX_ARGS];
 	unsigned nargs;
+	struct forms_list payload;
 	struct forms_list memory; /* regions: what differs from before */
 	struct forms_list reply;  /* the reply slot */
 	struct forms_list sent;   /* by `send` */

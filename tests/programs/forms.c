@@ -86,9 +86,25 @@ static void fill(struct run *r, uint8_t *const *to)
 	put_all(r, &run->c->memory, to);
 }
 
+/* One extent serves all requests, so that the table can have its place */
 static void setup(struct run *r)
 {
 	fill(r, r->region);
+	for (unsigned s = 1; s < CHAIN_RIG_SLOTS; s++)
+		r->c.extent[s] = r->c.extent[0];
+}
+
+/* What is behind the arguments is in the extent as well */
+static void take_payload(struct run *r, const struct forms_vector *v)
+{
+	r->payload_bytes = 0;
+	for (unsigned i = 0; i < v->payload.n; i++) {
+		memcpy(r->payload + r->payload_bytes, v->payload.v[i].bytes, v->payload.v[i].len);
+		r->payload_bytes += v->payload.v[i].len;
+	}
+	if (r->p->payload.max)
+		memcpy(r->model[r->p->payload.region] + run_extent(r) + r->c.img->arg_len, r->payload,
+			r->payload_bytes);
 }
 
 static void put(uint8_t *to, const struct forms_list *list)
@@ -121,6 +137,7 @@ static void request(struct run *r, uint8_t *slot)
 		in_parts_follow(r->in_parts);
 		fill(r, r->model);
 		put_all(r, &v->memory, r->model);
+		take_payload(r, v);
 	}
 	memset(r->arg, 0, sizeof(r->arg));
 	for (unsigned i = 0; i < v->nargs; i++)

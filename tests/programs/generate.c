@@ -38,7 +38,7 @@ struct gen {
 	char *text;
 	size_t size, len;
 	struct structure structs[2];
-	bool writable[4], of_s0[4];
+	bool writable[4], steered[4], of_s0[4], payload, published;
 	unsigned nregions;
 	struct name arg[NAMES], var[NAMES];
 	struct label label[LABELS];
@@ -730,7 +730,7 @@ static void order(struct gen *g)
 		snprintf(label, sizeof(label), "w%u", g->labels++);
 		put(g, "%s: ", label);
 	}
-	if (chance(g, 15) && g->ending == ANSWER && !g->loop)
+	if (chance(g, 30) && g->ending == ANSWER && !g->loop)
 		put(g, "enable done\n");
 	else if (l && chance(g, 80))
 		put(g, "%s %s\n", chance(g, 80) ? "wait" : "enable", l->word);
@@ -1105,6 +1105,66 @@ static void answers(struct gen *g)
 		put(g, "nop\n");
 }
 
+static bool has_writable(const struct gen *g)
+{
+	for (unsigned i = 0; i < g->nregions; i++)
+		if (g->writable[i])
+			return true;
+	return false;
+}
+
+/* In a region that the program reads, and of which a part comes to a word of one that it writes */
+static void declare_payload(struct gen *g)
+{
+	const unsigned in = below(g, g->nregions);
+
+	g->payload = has_writable(g) && !g->writable[in] && !g->endless && chance(g, 30);
+	if (g->payload || mistake(g))
+		put(g, "payload pl : max %u in r%u\n", 1 + below(g, 100), in);
+}
+
+/* A word is read and, if it is still there, replaced by the locator of the payload, or by a constant */
+static void publish(struct gen *g)
+{
+	const struct name *at = NULL;
+	unsigned region = below(g, g->nregions), place = 8 * below(g, 32), name = g->names++;
+	const bool direct = chance(g, 50), branch = chance(g, 40);
+
+	while (!g->writable[region])
+		region = (region + 1) % g->nregions;
+	for (unsigned i = 0; g->steered[region] && i < g->nargs; i++)
+		if (g->arg[i].type.order == 'o' && g->arg[i].type.region == region)
+			at = &g->arg[i];
+	g->published = true;
+	put(g, "var y%u : le64\n", name);
+	for (unsigned i = 0; i < 2; i++) {
+		if (i && branch) {
+			put(g, "if ");
+			put_cond(g);
+			put(g, " {\n");
+		}
+		put(g, i ? "pub: cas r%u" : "read r%u", region);
+		if (at)
+			put(g, " @ %s", at->word);
+		else
+			put(g, " @ %u", mistake(g) ? 8 : place);
+		put(g, " as le64");
+		if (i == 0 && direct)
+			put(g, " -> pub.compare\n");
+		else if (i == 0)
+			put(g, " -> x%u\n", name);
+		else if (direct)
+			put(g, " : 0");
+		else
+			put(g, " : x%u", name);
+	}
+	if (g->payload)
+		put(g, " -> pl");
+	else
+		put(g, " -> 0x080000 in r%u", below(g, g->nregions));
+	put(g, ", was -> y%u\n%swrite y%u -> slot @ 104\n", name, branch ? "}\n" : "", name);
+}
+
 static void declarations(struct gen *g)
 {
 	g->endless = chance(g, g->style->endless);
@@ -1126,10 +1186,12 @@ static void declarations(struct gen *g)
 	for (unsigned i = 0; i < g->nregions; i++) {
 		g->writable[i] = chance(g, 40) || (g->endless && i == 0);
 		g->of_s0[i] = chance(g, 30);
+		g->steered[i] = chance(g, 80);
 		put(g, "region r%u%s%s%s\n", i,
-			g->writable[i] ? chance(g, 80) ? " writable steered" : " writable" : "",
+			g->writable[i] ? g->steered[i] ? " writable steered" : " writable" : "",
 			g->of_s0[i] ? " of s0" : "", chance(g, 50) ? " size 64K" : "");
 	}
+	declare_payload(g);
 	g->nargs = below(g, 6);
 	for (unsigned i = 0; i < g->nargs; i++) {
 		g->arg[i].type = some_type(g, "uuuboos");
@@ -1203,8 +1265,13 @@ size_t generate(struct random *r, const struct generate_style *style, char *text
 		g.ending = ANSWER + below(&g, SEND + 1);
 	if (g.endless)
 		endless(&g);
-	while (g.made < style->statements)
+	while (g.made < style->statements) {
 		statements(&g);
+		if (g.payload && !g.published && chance(&g, 30))
+			publish(&g);
+	}
+	if (has_writable(&g) && (g.payload ? !g.published || mistake(&g) : chance(&g, 5)))
+		publish(&g);
 	answer(&g);
 	return g.len;
 }

@@ -94,13 +94,34 @@ static void renew(struct in_parts *t)
 	t->life = t->life < LONGEST ? t->life * 2 : LONGEST;
 }
 
+void in_parts_receive(struct executor *x, const struct program *p, uint8_t *region, uint64_t extent,
+	const uint8_t *request, uint32_t bytes)
+{
+	const uint32_t args = p->image->arg_len;
+
+	memcpy(region + extent + args, request + args, bytes - args);
+	executor_payload(x, extent, bytes);
+}
+
+static bool same_outcome(const struct in_parts *t, const struct executor *x)
+{
+	struct chain_outcome a = executor_outcome(t->x), b = executor_outcome(x);
+
+	return a.tried == b.tried && a.published == b.published && a.place == b.place && a.old == b.old &&
+	       a.now == b.now;
+}
+
 const char *in_parts_differs(struct in_parts *t, const struct executor *at_once, enum executor_result result,
-	uint64_t number, const uint8_t *request, uint64_t wqes, const uint8_t *data)
+	uint64_t number, const uint8_t *request, uint32_t more, uint64_t extent, uint64_t wqes,
+	const uint8_t *data)
 {
 	enum executor_result other;
 
 	renew(t);
 	executor_begin(t->x, number, request, t->data);
+	if (t->p->payload.max)
+		in_parts_receive(t->x, t->p, t->own.region[t->p->payload.region].mem, extent, request,
+			t->p->image->arg_len + more);
 	other = executor_run(t->x, 1);
 	if (other == EXECUTOR_MORE)
 		other = executor_run(t->x, wqes - 1);
@@ -110,6 +131,8 @@ const char *in_parts_differs(struct in_parts *t, const struct executor *at_once,
 		return "the number of work requests";
 	if (result == EXECUTOR_FAULT && !same_fault(executor_fault(t->x), executor_fault(at_once)))
 		return "the fault";
+	if (t->p->image->publish.there && !same_outcome(t, at_once))
+		return "what was published";
 	for (unsigned i = 0; i < t->p->nregions; i++)
 		if (memcmp(t->own.region[i].mem, t->other.region[i].mem, t->own.region[i].size) != 0)
 			return "a region";

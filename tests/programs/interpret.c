@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/interpret.h"
 
+#include "reddnd/chain/ir/image.h"
 #include "reddnd/program/front/limits.h"
 
 #include <stdlib.h>
@@ -211,11 +212,16 @@ static unsigned load(struct machine *m, const struct ast_operand *o, const struc
 	case AST_ARG:
 		load_arg(m, o->arg, as, out);
 		return o->arg->type.bytes;
+	case AST_LOCATOR:
+		put(out, 8, true, chain_locator(m->in->extent, m->in->request_bytes));
+		return 8;
 	case AST_PLACE:
 		break;
 	}
 	n = o->place->type.bytes;
-	if (o->place->kind == AST_AT_VAR) {
+	if (o->place->kind == AST_AT_LENGTH) {
+		put(out, n, false, m->in->request_bytes);
+	} else if (o->place->kind == AST_AT_VAR) {
 		n = o->place->var->type.bytes;
 		memcpy(out, var_of(m, o->place->var), n);
 	} else if (o->place->kind == AST_AT_FIELD) {
@@ -241,6 +247,7 @@ static uint64_t value(struct machine *m, const struct ast_operand *o)
 		return o->value;
 	case AST_ARG:
 		return number(m->in->arg[o->arg->index], o->arg->type.bytes, false) | o->value;
+	case AST_LOCATOR:
 	case AST_PLACE:
 		break;
 	}
@@ -269,6 +276,7 @@ static void store(
 			memcpy(to, bytes, n);
 		return;
 	case AST_AT_SLOT:
+	case AST_AT_LENGTH:
 		break;
 	}
 	m->result = INTERPRET_CANNOT;

@@ -17,6 +17,8 @@ struct interpret {
 	uint32_t slot_bytes;
 	uint8_t (*arg)[32]; /* big-endian, or bytes as they are */
 	uint32_t number;    /* of the request */
+	uint64_t extent;    /* that its payload has been put into */
+	uint32_t request_bytes;
 	/* Of its answer: a send, whose bytes come to @inbox, of slot_bytes as well, or a write_imm */
 	bool sends;
 	uint32_t imm;

@@ -52,6 +52,21 @@ static void random_args(struct run *r)
 		for (unsigned i = 0; i < arg->bytes && i < 8; i++)
 			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
 	}
+	if (!r->p->payload.max)
+		return;
+	r->payload_bytes = (uint32_t)run_random(r, r->p->payload.max + 1);
+	run_fill(r, r->payload, r->payload_bytes);
+}
+
+/* What the RECV does */
+static void receive(const struct run *r, struct interpret *in)
+{
+	if (!r->p->payload.max)
+		return;
+	in->extent = run_extent(r);
+	in->request_bytes = r->c.img->arg_len + r->payload_bytes;
+	memcpy(in->region[r->p->payload.region] + in->extent + r->c.img->arg_len, r->payload,
+		r->payload_bytes);
 }
 
 /* Requests that a program can answer: one that reaches beyond a region ends its client */
@@ -80,6 +95,7 @@ static void request(struct run *r, uint8_t *slot)
 		random_args(r);
 		for (unsigned i = 0; i < r->p->nregions; i++)
 			memcpy(copy[i], r->model[i], REGION);
+		receive(r, &in);
 		memcpy(slot_copy, slot, RUN_SLOT);
 		memcpy(inbox_copy, run_inbox(r), RUN_SLOT);
 		result = interpret(&in);

@@ -67,6 +67,22 @@ struct program *run_compile(const struct run_offload *o)
 
 /* ---- one client ------------------------------------------------------------------------------- */
 
+static void make_extents(struct run *r)
+{
+	const uint32_t bytes = r->o->region_bytes[r->p->payload.region];
+	const uint32_t size = (r->c.img->arg_len + r->p->payload.max + 63) / 64 * 64;
+
+	assert_true(size * r->c.env.slots <= bytes);
+	chain_rig_extents(&r->c, r->region[r->p->payload.region], bytes);
+	for (unsigned s = 0; s < r->c.env.slots; s++)
+		r->c.extent[s] = bytes - (s + 1) * size;
+}
+
+uint64_t run_extent(const struct run *r)
+{
+	return r->c.extent[r->c.sent & (r->c.env.slots - 1)];
+}
+
 static void make_memory(struct run *r)
 {
 	for (unsigned i = 0; i < r->p->nregions; i++) {
@@ -81,6 +97,8 @@ static void make_memory(struct run *r)
 		r->c.env.region[i].lkey = r->c.env.region[i].rkey =
 			chain_rig_key(&r->c, r->region[i], bytes, r->c.env.region[i].iova, access);
 	}
+	if (r->p->payload.max)
+		make_extents(r);
 	r->o->setup(r);
 	for (unsigned i = 0; i < r->p->nregions; i++)
 		memcpy(r->model[i], r->region[i], r->o->region_bytes[i]);
@@ -234,9 +252,12 @@ static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *
 	char text[100];
 
 	executor_begin(r->executor, r->c.sent, wire, r->message_data);
+	if (r->p->payload.max)
+		in_parts_receive(r->executor, r->p, r->executed[r->p->payload.region], run_extent(r), wire,
+			r->c.img->arg_len + r->payload_bytes);
 	result = executor_run(r->executor, ENDLESS);
-	differs =
-		in_parts_differs(r->in_parts, r->executor, result, r->c.sent, wire, ENDLESS, r->message_data);
+	differs = in_parts_differs(r->in_parts, r->executor, result, r->c.sent, wire, r->payload_bytes,
+		run_extent(r), ENDLESS, r->message_data);
 	if (differs) {
 		snprintf(text, sizeof(text), "by the CPU, in parts, %s is another one", differs);
 		return run_wrong(r, text);
@@ -258,7 +279,7 @@ static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *
 bool run_send(struct run *r)
 {
 	uint8_t *after = r->slots_after + r->c.sent % r->o->depth * RUN_SLOT;
-	uint8_t wire[CHAIN_MAX_ARG], slot[RUN_SLOT], inbox[RUN_SLOT];
+	uint8_t wire[CHAIN_MAX_ARG + RUN_PAYLOAD], slot[RUN_SLOT], inbox[RUN_SLOT];
 
 	memcpy(slot, after, RUN_SLOT);
 	memcpy(inbox, run_inbox(r), RUN_SLOT);
@@ -266,12 +287,12 @@ bool run_send(struct run *r)
 	r->o->request(r, after);
 	if (r->enough)
 		return true;
-	run_wire(r, wire);
+	memcpy(wire + run_wire(r, wire), r->payload, r->payload_bytes);
 	if (!execute(r, wire, slot, inbox, after))
 		return false;
 	if (!r->enough)
-		chain_rig_send(&r->c, wire, r->c.img->arg_len, r->inbox + r->c.sent % r->o->depth * RUN_SLOT,
-			RUN_SLOT);
+		chain_rig_send(&r->c, wire, r->c.img->arg_len + r->payload_bytes,
+			r->inbox + r->c.sent % r->o->depth * RUN_SLOT, RUN_SLOT);
 	return true;
 }
 

@@ -10,7 +10,7 @@
 #include "reddnd/program/program.h"
 #include "tests/chain/chain-rig.h"
 
-enum { RUN_SETTINGS = 4, RUN_SLOT = 4096 };
+enum { RUN_SETTINGS = 4, RUN_SLOT = 4096, RUN_PAYLOAD = 256 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { RUN_SEEDS = 60 };
 #else
@@ -65,6 +65,10 @@ struct run {
 	struct in_parts *in_parts; /* and once more, in parts */
 	uint8_t *executed[CHAIN_MAX_WINDOWS], *message_data;
 	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
+	/* Behind the arguments, set by .request; it goes to the extent of the slot, which stays the same: the
+	 * last bytes of the region of a payload are theirs */
+	uint8_t payload[RUN_PAYLOAD];
+	uint32_t payload_bytes;
 	uint64_t seed, answered, busy, busy_before;
 	/** Of the requests that are not answered yet, what .request may set: what arrives if not a write_imm
 	 * with the number of the request */
@@ -102,6 +106,8 @@ void run_end(struct run *r);
 /** The request that r->arg makes, and its length. */
 uint32_t run_wire(const struct run *r, uint8_t wire[CHAIN_MAX_ARG]);
 
+/** Where in its region the payload of the next request goes, its header included. */
+uint64_t run_extent(const struct run *r);
 /** The next request. False: the CPU executes it otherwise, and r->why. It was sent unless r->enough is true.
  */
 bool run_send(struct run *r);

@@ -99,6 +99,14 @@ struct ast_reply {
 	struct diag_pos pos;
 };
 
+/** What a request has behind its arguments: in an extent of `region`, which the server has chosen. */
+struct ast_payload {
+	const char *name;
+	const struct ast_region *region; /* not writable */
+	uint32_t max;                    /* bytes */
+	struct diag_pos pos;
+};
+
 struct ast_queue {
 	const char *name; /* "look", "look[1]" */
 	unsigned index;   /* 0.. in order of declaration; the reply queue is not among them */
@@ -110,8 +118,9 @@ struct ast_queue {
 enum ast_place_kind {
 	AST_AT_VAR,
 	AST_AT_REGION,
-	AST_AT_SLOT,  /* the client's reply slot: written, never read */
-	AST_AT_FIELD, /* part of a WQE: a patch when written */
+	AST_AT_SLOT,   /* the client's reply slot: written, never read */
+	AST_AT_FIELD,  /* part of a WQE: a patch when written */
+	AST_AT_LENGTH, /* bytes of the request, payload included: the source of a MOV, a be32 */
 };
 
 /** Added to an address when the program runs. */
@@ -141,7 +150,12 @@ struct ast_place {
 	bool patched; /* AT_FIELD: the verb that names it writes to it */
 };
 
-enum ast_operand_kind { AST_CONST, AST_ARG, AST_PLACE };
+enum ast_operand_kind {
+	AST_CONST,
+	AST_ARG,
+	AST_PLACE,
+	AST_LOCATOR /* of the payload, its length included: `swap` of a CAS */
+};
 
 struct ast_operand {
 	uint8_t kind; /* enum ast_operand_kind */
@@ -250,8 +264,11 @@ struct ast_verb {
 	   or NULL */
 	struct ast_operand old, swap; /* CAS: AST_CONST, AST_ARG or AST_PLACE AT_VAR */
 	uint64_t mask;                /* CAS: bits that are compared and swapped; all ones: an ordinary one */
-	struct ast_operand by;        /* ADD: likewise */
-	uint64_t fields;              /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
+	/* CAS: `swap` is a locator of that region, the payload's or a constant. At most one of a program, in
+	   a word of a region, of all its bits, and with `was` */
+	const struct ast_region *located;
+	struct ast_operand by; /* ADD: likewise */
+	uint64_t fields;       /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
 	const struct ast_place *was;
 
 	/* CALC: of the two numbers in `source`, each AST_CONST, AST_ARG, or AST_PLACE at AT_VAR or AT_REGION,
@@ -312,7 +329,8 @@ struct ast_program {
 	unsigned nregions;
 	struct ast_arg **arg;
 	unsigned nargs;
-	uint32_t arg_bytes; /* sum over the arguments, each once */
+	uint32_t arg_bytes;          /* sum over the arguments, each once */
+	struct ast_payload *payload; /* NULL: none */
 	struct ast_var **var;
 	unsigned nvars;
 	struct ast_queue **queue;

@@ -380,6 +380,35 @@ static void declare_queue(struct sema *s, const struct syn_stmt *st)
 	sym->kind = SYM_QUEUE;
 }
 
+static void declare_payload(struct sema *s, const struct syn_stmt *st)
+{
+	struct sym *sym = scope_declare(s, st->name, SYM_OPEN);
+	const struct sym *region = scope_need(s, st->of);
+	struct ast_payload *p = pool_alloc(s->pool, sizeof(*p));
+	uint64_t max;
+
+	if (!region || !sema_number(s, st->value, "the payload", 1, PROGRAM_MAX_PAYLOAD, &max))
+		return;
+	if (region->kind != SYM_REGION) {
+		sema_error(s, TYPE, st->of.pos, "\"%s\" is %s; a payload is in a region", region->word,
+			scope_what(region));
+		return;
+	}
+	if (region->region->writable) {
+		sema_error(s, PLACE, st->of.pos,
+			"\"%s\" is writable; what a payload has brought there stays as it is", region->word);
+		return;
+	}
+	if (s->prog->payload) {
+		sema_error(s, LIMIT, st->pos, "a request has one payload, \"%s\"", s->prog->payload->name);
+		return;
+	}
+	*p = (struct ast_payload){
+		.name = st->name.word, .region = region->region, .max = (uint32_t)max, .pos = st->name.pos};
+	s->prog->payload = p;
+	sym->kind = SYM_PAYLOAD;
+}
+
 void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost)
 {
 	if (!outermost && st->kind != SYN_VAR && st->kind != SYN_CONST) {
@@ -416,6 +445,9 @@ void sema_declare(struct sema *s, const struct syn_stmt *st, bool outermost)
 		break;
 	case SYN_REPLY:
 		sema_declare_reply(s, st);
+		break;
+	case SYN_PAYLOAD:
+		declare_payload(s, st);
 		break;
 	default: /* SYN_QUEUE */
 		declare_queue(s, st);

@@ -22,6 +22,7 @@ enum {
 	PROGRAM_MAX_BYTES = 32768, /* of a `bytes N` */
 	PROGRAM_MAX_ARGS = 64,     /* every element and field counted */
 	PROGRAM_MAX_ARG_BYTES = CHAIN_MAX_ARG,
+	PROGRAM_MAX_PAYLOAD = CHAIN_MAX_LOCATED - CHAIN_MAX_ARG,
 	PROGRAM_MAX_REPLIES = 64,      /* fields of the reply */
 	PROGRAM_MAX_VARS = 512,        /* every element and iteration counted */
 	PROGRAM_MAX_ITERATIONS = 512,  /* of one loop */

@@ -176,6 +176,8 @@ static void parse_cas(struct parser *p, struct syn_verb *v)
 	v->old = parse_expr(p);
 	arrow(p);
 	v->swap = parse_expr(p);
+	if (parse_take_word(p, "in"))
+		v->located = parse_name(p, "the name of a region");
 	while (!p->failed && comma(p)) {
 		if (!v->mask && parse_take_word(p, "mask"))
 			v->mask = parse_expr(p);

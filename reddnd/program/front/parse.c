@@ -143,6 +143,16 @@ static void reply(struct parser *p, struct syn_stmt *s)
 	s->type = parse_type(p, false);
 }
 
+static void payload(struct parser *p, struct syn_stmt *s)
+{
+	s->name = parse_new_name(p, "the name of the payload");
+	parse_need(p, ':', "\":\" and \"max BYTES in REGION\"");
+	parse_need_word(p, "max");
+	s->value = parse_expr(p);
+	parse_need_word(p, "in");
+	s->of = parse_name(p, "the name of a region");
+}
+
 static void for_loop(struct parser *p, struct syn_stmt *s)
 {
 	s->name = parse_new_name(p, "the name of what counts");
@@ -199,6 +209,7 @@ static const struct {
 	{"var", SYN_VAR, false, variable},
 	{"queue", SYN_QUEUE, false, queue},
 	{"reply", SYN_REPLY, false, reply},
+	{"payload", SYN_PAYLOAD, false, payload},
 	{"for", SYN_FOR, true, for_loop},
 	{"while", SYN_WHILE, true, while_loop},
 	{"loop", SYN_LOOP, true, loop},

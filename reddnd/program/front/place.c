@@ -230,6 +230,7 @@ static bool reference(struct sema *s, const struct syn_expr *e, struct ast_place
 	case SYM_ARG:
 	case SYM_STRUCT:
 	case SYM_QUEUE:
+	case SYM_PAYLOAD:
 	case SYM_OPEN:
 	case SYM_BAD:
 		break;

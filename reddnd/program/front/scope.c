@@ -37,6 +37,7 @@ const char *scope_what(const struct sym *sym)
 		[SYM_ARG] = "an argument",
 		[SYM_VAR] = "a variable",
 		[SYM_QUEUE] = "a queue",
+		[SYM_PAYLOAD] = "the payload",
 		[SYM_LABEL] = "a label"};
 
 	return WHAT[sym->kind];

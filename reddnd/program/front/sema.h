@@ -36,6 +36,7 @@ enum sym_kind {
 	SYM_ARG,
 	SYM_VAR,
 	SYM_QUEUE,
+	SYM_PAYLOAD,
 	SYM_LABEL
 };
 
@@ -70,13 +71,14 @@ struct sema {
 	const struct syn_block *body; /* of the program, for hints */
 	struct ast_program *prog;
 	struct scope *scope;
-	struct ast_loop *loop;         /* around the current statement */
-	bool endless;                  /* and one of those around it has no bound */
-	const struct ast_queue *queue; /* of the `on` around it */
-	const char *suffix;            /* of names in the current iteration: "[1][0]" */
-	unsigned statements;           /* made so far */
-	bool given_up;                 /* a limit of the whole program was passed */
-	struct sym **implied;          /* variables to be used at least once */
+	struct ast_loop *loop;          /* around the current statement */
+	bool endless;                   /* and one of those around it has no bound */
+	const struct ast_queue *queue;  /* of the `on` around it */
+	const char *suffix;             /* of names in the current iteration: "[1][0]" */
+	unsigned statements;            /* made so far */
+	bool given_up;                  /* a limit of the whole program was passed */
+	const struct ast_verb *publish; /* the cas that puts a locator somewhere; or NULL */
+	struct sym **implied;           /* variables to be used at least once */
 	unsigned nimplied;
 	const struct ast_place **fields; /* places in WQEs, looked at when all verbs are known */
 	unsigned nfields;

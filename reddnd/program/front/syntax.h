@@ -95,6 +95,7 @@ struct syn_verb {
 	unsigned ninto;
 	struct syn_expr *bytes, *least, *max, *imm;
 	struct syn_expr *old, *swap, *mask; /* CAS */
+	struct syn_name located;            /* CAS: the region that the new value is a locator of */
 	struct syn_expr *by, *fields;       /* ADD */
 	bool minus;                         /* ADD by -x */
 	struct syn_expr *was;
@@ -112,6 +113,7 @@ enum syn_kind {
 	SYN_VAR,
 	SYN_QUEUE,
 	SYN_REPLY,
+	SYN_PAYLOAD,
 	SYN_VERB,
 	SYN_IF,
 	SYN_FOR,
@@ -132,15 +134,15 @@ struct syn_stmt {
 	uint8_t shape;          /* SHAPE */
 	bool writable, steered; /* REGION */
 	struct diag_pos pos;
-	struct syn_name name; /* what is declared; FOR: its variable; ON: queue */
-	struct syn_expr
-		*value; /* PARAM: default; CONST; VAR: or NULL; REGION: size, or NULL; REPLY: offset */
+	struct syn_name name;   /* what is declared; FOR: its variable; ON: queue */
+	struct syn_expr *value; /* PARAM: default; CONST; VAR: or NULL; REGION: size, or NULL; REPLY: offset;
+				   PAYLOAD: its most bytes */
 	struct syn_expr *lo, *hi; /* PARAM, FOR */
 	struct syn_expr *count; /* ARG, VAR, QUEUE: [count], or NULL; ON: [index], or NULL; WHILE, LOOP: max,
 				   or NULL */
 	struct syn_name *names; /* REGION */
 	unsigned nnames;
-	struct syn_name of; /* REGION */
+	struct syn_name of; /* REGION: its structure; PAYLOAD: its region */
 	struct syn_type type;
 	struct syn_field *field; /* STRUCT, ARG */
 	unsigned nfields;

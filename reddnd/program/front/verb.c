@@ -336,6 +336,31 @@ static bool widens(const struct ast_type *from, const struct ast_place *to)
 	       (from->order == AST_ANY || from->bytes == 1 || from->order == to->type.order);
 }
 
+static bool is_payload(const struct sema *s, const struct syn_expr *e)
+{
+	const struct sym *sym = e->kind == SYN_REF ? scope_find(s, e->name.word) : NULL;
+
+	return sym && sym->kind == SYM_PAYLOAD;
+}
+
+/* payload.length */
+static bool length_of(
+	struct sema *s, const struct syn_expr *e, const struct ast_place *to, struct ast_operand *op)
+{
+	struct ast_place *p = pool_alloc(s->pool, sizeof(*p));
+
+	if (!e->field.word || strcmp(e->field.word, "length") || e->right || e->index || e->field_index)
+		return sema_error(s, PLACE, e->pos, "of the payload a mov takes %s.length", e->name.word);
+	if (to->kind == AST_AT_REGION)
+		return sema_error(
+			s, PLACE, e->pos, "the length goes to a variable or a WQE; mov that to the region");
+	*p = (struct ast_place){.kind = AST_AT_LENGTH,
+		.type = {.kind = AST_UINT, .order = AST_BE, .bytes = 4},
+		.pos = e->pos};
+	*op = (struct ast_operand){.kind = AST_PLACE, .type = p->type, .place = p, .pos = e->pos};
+	return true;
+}
+
 static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *to = sema_place(s, syn->into[0].to);
@@ -349,7 +374,8 @@ static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (to->type.kind == AST_NONE)
 		return sema_error(s, TYPE, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
 			to->region->name);
-	if (!sema_operand(s, syn->source[0], &to->type, &op))
+	if (!(is_payload(s, syn->source[0]) ? length_of(s, syn->source[0], to, &op)
+					    : sema_operand(s, syn->source[0], &to->type, &op)))
 		return false;
 	if (op.type.kind == AST_NONE)
 		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
@@ -493,6 +519,57 @@ static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 		       sema_type_name(&v->place->type));
 }
 
+/* A constant that names bytes of a region: a be24, and behind it in memory a be40 */
+static bool constant_locator(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	const struct sym *region = scope_need(s, syn->located);
+	uint64_t bytes = v->swap.kind == AST_CONST ? chain_located_bytes(v->swap.value) : 0, end;
+
+	if (!region)
+		return false;
+	if (region->kind != SYM_REGION)
+		return sema_error(s, TYPE, syn->located.pos,
+			"\"%s\" is %s; a locator names a part of a region", region->word, scope_what(region));
+	v->located = region->region;
+	if (!bytes)
+		return sema_error(s, VALUE, v->swap.pos,
+			"a locator is the payload, or a constant that names at least one byte");
+	end = chain_located_at(v->swap.value) + bytes;
+	return !v->located->size || end <= v->located->size ||
+	       sema_error(s, VALUE, v->swap.pos,
+		       "the locator names bytes behind the end of \"%s\", which has "
+		       "%" PRIu64,
+		       region->word, v->located->size);
+}
+
+/* The new value, which may be a locator */
+static bool new_value(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	if (is_payload(s, syn->swap) && !syn->swap->field.word && !syn->swap->index && !syn->located.word) {
+		v->located = s->prog->payload->region;
+		v->swap = (struct ast_operand){
+			.kind = AST_LOCATOR, .type = v->place->type, .pos = syn->swap->pos};
+	} else if (!atomic_operand(s, syn->swap, &v->place->type, &v->swap)) {
+		return false;
+	} else if (!syn->located.word) {
+		return true;
+	} else if (!constant_locator(s, syn, v)) {
+		return false;
+	}
+	if (v->place->kind != AST_AT_REGION || syn->mask)
+		return sema_error(s, PLACE, v->swap.pos, "a locator replaces a word of a region as a whole%s",
+			syn->mask ? ", without a mask" : "");
+	if (!syn->was)
+		return sema_error(s, PLACE, v->swap.pos,
+			"the word that a locator replaces must be kept: add \"was -> NAME\"");
+	if (s->publish)
+		return sema_error(s, LIMIT, v->swap.pos,
+			"a request publishes one locator, and line %u does that already",
+			s->publish->pos.line);
+	s->publish = v;
+	return true;
+}
+
 static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *at = sema_place(s, syn->source[0]);
@@ -500,8 +577,7 @@ static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	v->mask = UINT64_MAX;
 	if (!at || !word(s, v, at))
 		return false;
-	if (!atomic_operand(s, syn->old, &at->type, &v->old) ||
-		!atomic_operand(s, syn->swap, &at->type, &v->swap))
+	if (!atomic_operand(s, syn->old, &at->type, &v->old) || !new_value(s, syn, v))
 		return false;
 	if (syn->mask && !sema_number(s, syn->mask, "the mask", 1, UINT64_MAX, &v->mask))
 		return false;
@@ -659,6 +735,9 @@ static bool check_sources(struct sema *s, const struct ast_place *p)
 		return sema_error(s, PLACE, p->pos,
 			"\"%s\" gets \"%s\" when it runs, which replaces the patch; leave one of the two out",
 			v->name, o ? o->place->var->name : v->imm.arg->name);
+	if (o && o->kind == AST_LOCATOR)
+		return sema_error(s, PLACE, p->pos,
+			"\"%s\" gets the locator of the payload, which replaces the patch", v->name);
 	if (o && v->place->kind == AST_AT_VAR && v->place->type.bytes < 8)
 		return sema_error(s, PLACE, p->pos,
 			"\"%s\" is %s, and what is patched has 8 bytes; declare it le64", v->place->var->name,

@@ -21,6 +21,11 @@ void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, 
 	l->last_use = &u->next;
 }
 
+unsigned lower_max_places(const struct lower *l)
+{
+	return l->p->payload ? CHAIN_MAX_RECV_SGE - 1 : CHAIN_MAX_RECV_SGE;
+}
+
 /* The next use of @arg, from @u on */
 static struct arg_use *next_use(struct arg_use *u, const struct ast_arg *arg)
 {
@@ -222,7 +227,7 @@ static bool fits_request(const struct lower *l)
 
 	for (const struct arg_use *u = l->uses; u; u = u->next)
 		bytes += u->len;
-	return count_places(l, NULL) <= CHAIN_MAX_RECV_SGE && bytes <= CHAIN_MAX_ARG;
+	return count_places(l, NULL) <= lower_max_places(l) && bytes <= CHAIN_MAX_ARG;
 }
 
 /* The argument that goes to most places; NULL if none goes to several */
@@ -250,7 +255,8 @@ void lower_share_args(struct lower *l)
 		if (is_shared(l, l->p->arg[a]))
 			share(l, &c, l->p->arg[a]);
 	/* what is compared in parts goes to a place for each */
-	while (!diag_errors(l->diag) && count_places(l, NULL) > CHAIN_MAX_RECV_SGE && (most = most_places(l)))
+	while (!diag_errors(l->diag) && count_places(l, NULL) > lower_max_places(l) &&
+		(most = most_places(l)))
 		share(l, &c, most);
 	for (unsigned i = 0; i < c.n;)
 		i += copy_some(l, &c, &c.copy[i], c.n - i);

@@ -212,6 +212,9 @@ static bool clear_bits(struct lower *l, struct op *op, unsigned i, unsigned k)
 	case AST_PLACE:
 		s->swap = load_field(l, op, i, CHAIN_F_SWAP);
 		s->swap_mask = load_field(l, op, k, CHAIN_F_SWAP_MASK);
+		break;
+	case AST_LOCATOR: /* of a CAS only */
+		break;
 	}
 	return false;
 }

@@ -142,8 +142,9 @@ struct step {
 	uint64_t swap, compare, swap_mask, compare_mask, add, boundary;
 	uint32_t imm;
 	struct step *until, *through;
-	bool request;          /* WAIT: for the request */
-	struct test *lanes_of; /* it is the READ that copies this test's lanes */
+	bool publishes, extent; /* CAS: as of chain_step */
+	bool request;           /* WAIT: for the request */
+	struct test *lanes_of;  /* it is the READ that copies this test's lanes */
 	unsigned depth, index;
 };
 
@@ -307,6 +308,8 @@ unsigned lower_ds(const struct step *s);
 /* arg.c */
 void lower_use_arg(struct lower *l, const struct ast_arg *arg, struct place to, uint16_t first, uint16_t len,
 	bool reversed, bool inverted);
+/** Places that arguments can arrive at. */
+unsigned lower_max_places(const struct lower *l);
 /** Lets each argument arrive once, and copies it where several places use it. */
 void lower_share_args(struct lower *l);
 

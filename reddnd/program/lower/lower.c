@@ -65,6 +65,7 @@ static struct chain_place plain(const struct lower *l, const struct place *p)
 		to.sge = first_segment(p->step, p->sge);
 		break;
 	case CHAIN_AT_SLOT:
+	case CHAIN_AT_LENGTH:
 	case CHAIN_AT_NONE:
 		break;
 	}
@@ -148,6 +149,8 @@ static void add_step(struct out *o, const struct step *s)
 		.boundary = s->boundary,
 		.imm = s->imm,
 		.line = s->line,
+		.publishes = s->publishes,
+		.extent = s->extent,
 	};
 	o->step = s;
 	o->n = 0;
@@ -357,10 +360,10 @@ static void add_args(struct out *o)
 		for (struct arg_use *u = l->uses; u; u = u->next)
 			if (u->arg == l->p->arg[a])
 				add_use(o, u);
-	if (o->nplaces > CHAIN_MAX_RECV_SGE)
+	if (o->nplaces > lower_max_places(l))
 		lower_refuse(l, LIMIT, l->p->pos,
-			"the arguments go to %u places, and a request fills at most %d; use fewer of them",
-			o->nplaces, CHAIN_MAX_RECV_SGE);
+			"the arguments go to %u places, and a request fills at most %u; use fewer of them",
+			o->nplaces, lower_max_places(l));
 	assert(o->arg_bytes <= CHAIN_MAX_ARG && "the front end has counted them");
 	o->result->desc.args = o->places;
 	o->result->desc.nargs = o->nplaces;
@@ -446,6 +449,9 @@ static void emit(struct lower *l, struct lowered *result)
 	result->desc.fetch_group = (uint16_t)l->target->fetch_group;
 	result->desc.pad_wqebbs = (uint8_t)l->target->pad_wqebbs;
 	result->desc.overlap = l->target->overlap;
+	if (l->p->payload)
+		result->desc.payload = (struct chain_payload){
+			.max = l->p->payload->max, .region = (uint8_t)l->p->payload->region->index};
 	result->endless = l->endless;
 	if (l->endless) {
 		result->loop.name = result->desc.name;

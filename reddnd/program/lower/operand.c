@@ -45,6 +45,9 @@ struct place lower_source(
 	switch ((enum ast_operand_kind)o->kind) {
 	case AST_CONST:
 		return lower_scratch(lower_constant(l, &o->type, o->value), 0, o->type.bytes);
+	case AST_LOCATOR:
+		assert(!"a locator is an operand of a CAS");
+		break;
 	case AST_ARG:
 		p = arg_place(l, o->arg);
 		break;
@@ -63,6 +66,8 @@ struct place lower_source(
 			chain_field_at(s->verb, o->place->field, o->place->sge, &size);
 			p = lower_field(s, o->place->field, o->place->sge,
 				o->place->one_byte ? o->place->byte : size - bytes, bytes);
+		} else if (o->place->kind == AST_AT_LENGTH) {
+			p = (struct place){.kind = CHAIN_AT_LENGTH, .len = o->type.bytes};
 		} else {
 			p = lower_region(l, op, user, (int)sge, o->place, o->place->at);
 			p.len = o->place->type.bytes;

@@ -284,6 +284,17 @@ static uint64_t compared(const struct lower *l, const struct ast_verb *v)
 	return UINT64_MAX;
 }
 
+/* The first bytes of a locator in memory are the last ones of an operand, and the low ones of the count */
+static void bring_length(struct lower *l, const struct op *op, struct step *s)
+{
+	enum { BYTES = 3, OF_COUNT = 4 };
+	const struct place count = {.kind = CHAIN_AT_LENGTH, .from = OF_COUNT - BYTES, .len = BYTES};
+	struct place to = lower_field(s, CHAIN_F_SWAP, 0, WORD - BYTES, BYTES);
+
+	to.reversed = true;
+	lower_copy(l, op, count, to, "length");
+}
+
 /* An operand of an atomic: a number of the host, big-endian in the WQE. @raw: of a field, whose bytes the NIC
  * swaps */
 static uint64_t operand(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *o,
@@ -310,6 +321,9 @@ static uint64_t operand(struct lower *l, const struct op *op, struct step *s, co
 		to.reversed = (w->var->type.order == AST_LE) ^ raw ^ o->swab;
 		lower_copy(l, op, from, to, "operand");
 		return 0;
+	case AST_LOCATOR:
+		bring_length(l, op, s);
+		return 0;
 	}
 	return 0;
 }
@@ -323,6 +337,8 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 	struct step *copy;
 
 	if (was.kind == CHAIN_AT_NONE) {
+		if (s->publishes) /* whoever arms the chain looks at it */
+			*lower_local(l, s) = lower_scratch(lower_word(l, "was", WORD), 0, WORD);
 		lower_append(l, s);
 		return;
 	}
@@ -368,6 +384,8 @@ static void lower_atomic(struct lower *l, struct op *op)
 		s->compare = operand(l, op, s, &v->old, CHAIN_F_COMPARE, raw);
 		s->swap = operand(l, op, s, &v->swap, CHAIN_F_SWAP, raw);
 		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(mask) : mask;
+		s->publishes = v->located;
+		s->extent = v->swap.kind == AST_LOCATOR;
 	} else {
 		s->add = operand(l, op, s, &v->by, CHAIN_F_ADD, raw);
 		s->boundary = v->fields;

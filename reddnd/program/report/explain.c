@@ -51,6 +51,9 @@ static void add_place(struct text *t, const struct chain_desc *d, const struct c
 		if (p->sge)
 			add(t, "[%u]", p->sge);
 		break;
+	case CHAIN_AT_LENGTH:
+		add(t, "request.length");
+		break;
 	default:
 		return;
 	}
@@ -198,6 +201,9 @@ static void print_request(FILE *f, const struct program *p)
 							       : ", big-endian");
 		at += c->len;
 	}
+	if (p->payload.max)
+		fprintf(f, "  %3u..     %s, up to %u bytes in an extent of %s\n", at, p->payload.name,
+			p->payload.max, p->regions[p->payload.region].name);
 }
 
 static void print_reply(FILE *f, const struct program *p)
@@ -402,6 +408,16 @@ static struct json_object *request_json(const struct program *p)
 	return list;
 }
 
+static struct json_object *payload_json(const struct program *p)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "name", p->payload.name);
+	json_add_text(o, "region", p->regions[p->payload.region].name);
+	json_add_count(o, "max_bytes", p->payload.max);
+	return o;
+}
+
 static struct json_object *reply_json(const struct program *p)
 {
 	struct json_object *list = json_object_new_array();
@@ -467,6 +483,8 @@ int explain_json(FILE *f, const struct program *p, const struct explain_calc *ca
 	json_add_count(o, "reply_bytes", p->reply_max);
 	json_object_object_add(o, "params", params_json(p));
 	json_object_object_add(o, "request", request_json(p));
+	if (p->payload.max)
+		json_object_object_add(o, "payload", payload_json(p));
 	json_object_object_add(o, "reply", reply_json(p));
 	json_object_object_add(o, "answers", answers_json(p, t));
 	json_object_object_add(o, "steps", steps_json(p, t));
