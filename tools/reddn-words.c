@@ -90,10 +90,13 @@ static int words_spawn(char **command, uint64_t token, const sigset_t *mask, pid
 static int words_watch(struct reddn *c, struct reddn_lock *l, const sigset_t *signals, pid_t child)
 {
 	struct timespec pause = {l->lease_ms / 4 / 1000, l->lease_ms / 4 % 1000 * 1000000};
-	int status, r = 0;
+	int status, sig, r = 0;
+	pid_t ended;
 
-	while (waitpid(child, &status, r == -EPERM ? 0 : WNOHANG) != child) {
-		int sig = sigtimedwait(signals, NULL, &pause);
+	while ((ended = waitpid(child, &status, r == -EPERM ? 0 : WNOHANG)) != child) {
+		if (ended < 0)
+			return tool_complain("the exit status of the command is lost: %s", strerror(errno));
+		sig = sigtimedwait(signals, NULL, &pause);
 
 		/* a terminal interrupts both */
 		if (sig > 0 && sig != SIGCHLD && sig != SIGINT)
@@ -117,6 +120,8 @@ static int words_run(struct reddn *c, struct reddn_lock *l, char **command)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, &before);
+	/* Whoever started this program may ignore it, and then no child has an exit status */
+	signal(SIGCHLD, SIG_DFL);
 	r = words_spawn(command, l->token, &before, &child);
 	status = r < 0 ? tool_complain("%s: %s", *command, strerror(-r)) : words_watch(c, l, &signals, child);
 	r = reddn_unlock(c, l);

@@ -59,13 +59,16 @@ ok "reddn cas and faa"
 reddn 0 REDDN_TOKEN=1 lock "$address" swaps 9 -- sh -c 'env | grep ^REDDN_TOKEN'
 reddn 7 '' lock "$address" swaps 9 sh -c 'exit 7'
 reddn 2 '*none: No such file*' lock "$address" swaps 9 none
+rc=0
+on_nic lock.log env --ignore-signal=CHLD "$REDDN" lock --port "$port" "$address" swaps 9 sh -c 'exit 8' || rc=$?
+[[ $rc -eq 8 ]] || fail "a command whose end is not reported by a signal: $rc" "$work/lock.log"
 mkfifo "$work/hold"
 background held.log "$REDDN" lock --port "$port" --lease 500 --timeout 100000 "$address" swaps 9 sh -c "echo; read -r < $work/hold; exit 3"
 holder=$child
 until_true test -s "$work/held.log" || fail "no lock" "$work/held.log" "$work/reddnd.log"
 reddn 1 '*another client has the lock' lock --lease 500 --wait 0 "$address" swaps 9 true
 stop_program "$(program_of "$holder")"
-reddn 0 REDDN_TOKEN=5 lock --lease 500 "$address" swaps 9 sh -c 'env | grep ^REDDN_TOKEN'
+reddn 0 REDDN_TOKEN=6 lock --lease 500 "$address" swaps 9 sh -c 'env | grep ^REDDN_TOKEN'
 kill -CONT "$(program_of "$holder")"
 rc=0
 wait "$holder" || rc=$?
