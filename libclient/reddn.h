@@ -250,7 +250,8 @@ enum reddn_lock_step {
  * one holds it. Waiters are served in no order.
  *
  * A waiter that has seen the same word for lease_ms, by its own clock, takes the lock from a holder that has
- * died: no clocks are compared, no server decides. Nothing stops a holder that was only slow, and does not
+ * died: no clocks are compared, no server decides. One that has not asked for 16384 leases begins anew: the
+ * holder may have renewed as often as makes the word the same. Nothing stops a holder that was only slow, and does not
  * know that its lease is over. So the lock alone protects nothing: what it protects is changed by a reddn_cas
  * that expects the token in the word that it changes; see "Locks" in libreddn(3).
  *
@@ -273,8 +274,8 @@ int reddn_unlock(struct reddn *c, struct reddn_lock *l);
 
 /**
  * Submit one request of a lock, of which one at a time is outstanding. Its result is for reddn_lock_result.
- * REDDN_RENEW always asks the server; not more than 65535 times in a lease. Errors as for reddn_cas_submit,
- * and those of reddn_lock, reddn_lock_renew and reddn_unlock.
+ * REDDN_RENEW always asks the server; while half of the lease is left, it only looks if the caller still has
+ * the lock. Errors as for reddn_cas_submit, and those of reddn_lock, reddn_lock_renew and reddn_unlock.
  */
 int reddn_lock_submit(struct reddn *c, struct reddn_lock *l, enum reddn_lock_step step, uint64_t cookie);
 

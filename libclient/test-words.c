@@ -192,6 +192,63 @@ static void holder_dies(void **state)
 	assert_int_equal(reddn_lock(NULL, &dead, 0), -EAGAIN);
 }
 
+static int ask_at(struct reddn_lock *l, enum reddn_lock_step step, uint64_t now)
+{
+	int r;
+
+	do {
+		uint64_t was = server.words[0];
+
+		r = reddn_lock_ask(l, step, now);
+		if (r < 0)
+			return r;
+		if (was == l->seen)
+			server.words[0] = l->next;
+		r = reddn_lock_learn(l, was, now);
+	} while (r == REDDN_AGAIN);
+	return r;
+}
+
+/* The holder renews as often as it can until the word is what a waiter saw long ago. */
+static void waiter_asks_seldom(void **state)
+{
+	struct reddn_lock holder = {.lease_ms = LONG_MS}, l = holder;
+	uint64_t lease = LONG_MS * 1000000ull, now = lease, wrapped;
+
+	(void)state;
+	assert_int_equal(ask_at(&holder, REDDN_LOCK, now), 0);
+	assert_int_equal(ask_at(&l, REDDN_LOCK, now), -EAGAIN);
+	wrapped = server.words[0];
+	for (unsigned asked = 0; asked < 3; asked++) {
+		do {
+			now += lease / 4;
+			assert_int_equal(ask_at(&holder, REDDN_RENEW, now), 0);
+		} while (server.words[0] != wrapped || holder.since != now);
+		assert_int_equal(ask_at(&l, REDDN_LOCK, now + 1), -EAGAIN);
+	}
+	/* It dies, and a waiter that sees the word for a lease from now on has the lock */
+	assert_int_equal(ask_at(&l, REDDN_LOCK, now + lease), -EAGAIN);
+	assert_int_equal(ask_at(&l, REDDN_LOCK, now + lease + 1), 0);
+	assert_int_equal(l.token, 2);
+}
+
+/* A renewal that is not needed yet changes nothing, and learns that the lock has gone. */
+static void renewed_early(void **state)
+{
+	struct reddn_lock l = {.lease_ms = LONG_MS};
+	uint64_t lease = LONG_MS * 1000000ull, now = lease;
+
+	(void)state;
+	assert_int_equal(ask_at(&l, REDDN_LOCK, now), 0);
+	assert_int_equal(ask_at(&l, REDDN_RENEW, now + lease / 2 - 1), 0);
+	assert_true(server.words[0] == HELD(1, 0) && l.since == now && l.token == 1);
+	assert_int_equal(ask_at(&l, REDDN_RENEW, now + lease / 2), 0);
+	assert_true(server.words[0] == HELD(1, 1) && l.since == now + lease / 2);
+	server.words[0] = HELD(2, 0);
+	assert_int_equal(ask_at(&l, REDDN_RENEW, now + lease / 2 + 1), -EPERM);
+	assert_int_equal(l.token, 0);
+}
+
 static void limits(void **state)
 {
 	struct reddn_lock l = {.lease_ms = 0};
@@ -379,6 +436,8 @@ static void take_answer(struct world *w, struct process *p)
 {
 	int r = reddn_lock_learn(&p->l, p->was, w->now * TICK_NS);
 
+	if (search.without == RENEWAL_CHANGES && r == 0 && p->l.step == REDDN_RENEW)
+		p->l.since = p->l.asked;
 	if (search.without == HOLDER_COUNTS_EARLY && p->l.token)
 		p->l.since = w->now * TICK_NS;
 	if (search.without == WAITER_COUNTS_LATE && !p->l.token)
@@ -512,6 +571,8 @@ int main(void)
 		cmocka_unit_test_setup(refuses_other_offloads, setup),
 		cmocka_unit_test_setup(taken_and_given_back, setup),
 		cmocka_unit_test_setup(holder_dies, setup),
+		cmocka_unit_test_setup(waiter_asks_seldom, setup),
+		cmocka_unit_test_setup(renewed_early, setup),
 		cmocka_unit_test_setup(limits, setup),
 		cmocka_unit_test_setup(answers_are_lost, setup),
 		cmocka_unit_test_setup(unlock_twice, setup),

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000 };
+/* SEEN_LEASES: a word that was seen so long ago may have come back: of at most two renewals in a lease, 2^16
+ * are as none */
+enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, SEEN_LEASES = 1 << 14 };
 
 /* ---- a word ------------------------------------------------------------------------------------ */
 
@@ -96,12 +98,26 @@ static uint64_t lock_lease_ns(const struct reddn_lock *l)
 	return l->lease_ms * 1000000ull;
 }
 
+/* It has to be seen anew, and then for a lease. */
+static bool lock_is_old(const struct reddn_lock *l, uint64_t now)
+{
+	return (now - l->since) / lock_lease_ns(l) >= SEEN_LEASES;
+}
+
 /* What it becomes when the caller takes it; or what it is, if somebody may hold it. */
 static uint64_t lock_taken(const struct reddn_lock *l, uint64_t now)
 {
-	if (l->seen & REDDN_WORD_HELD && now - l->since < lock_lease_ns(l))
+	if (l->seen & REDDN_WORD_HELD && (now - l->since < lock_lease_ns(l) || lock_is_old(l, now)))
 		return l->seen;
 	return ((l->seen & REDDN_WORD_TOKEN) + (1ull << REDDN_WORD_TOKEN_SHIFT)) | REDDN_WORD_HELD;
+}
+
+/* The same while half of the lease is left. */
+static uint64_t lock_renewed(const struct reddn_lock *l, uint64_t now)
+{
+	if (now - l->since < lock_lease_ns(l) / 2)
+		return l->seen;
+	return (l->seen & ~REDDN_WORD_RENEWALS) | ((l->seen + 1) & REDDN_WORD_RENEWALS);
 }
 
 int reddn_lock_ask(struct reddn_lock *l, enum reddn_lock_step step, uint64_t now)
@@ -119,7 +135,7 @@ int reddn_lock_ask(struct reddn_lock *l, enum reddn_lock_step step, uint64_t now
 	if (step == REDDN_LOCK)
 		l->next = lock_taken(l, now);
 	else if (step == REDDN_RENEW)
-		l->next = (l->seen & ~REDDN_WORD_RENEWALS) | ((l->seen + 1) & REDDN_WORD_RENEWALS);
+		l->next = lock_renewed(l, now);
 	else
 		l->next = l->seen & REDDN_WORD_TOKEN;
 	return 0;
@@ -145,8 +161,11 @@ int reddn_lock_learn(struct reddn_lock *l, uint64_t was, uint64_t now)
 {
 	if (was != l->seen)
 		return lock_surprised(l, was, now);
-	if (l->step == REDDN_LOCK && l->next == l->seen)
-		return -EAGAIN;
+	if (l->next == l->seen) {
+		if (l->step == REDDN_LOCK && lock_is_old(l, now))
+			l->since = now;
+		return l->step == REDDN_LOCK ? -EAGAIN : 0;
+	}
 	l->seen = l->next;
 	l->since = l->asked;
 	l->token = l->step == REDDN_UNLOCK ? 0 : (l->next & REDDN_WORD_TOKEN) >> REDDN_WORD_TOKEN_SHIFT;

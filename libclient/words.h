@@ -7,7 +7,9 @@
  *   - Taking it makes the token grow, in the same swap.
  *   - A lease is ended by the swap that takes the lock, which expects the whole word that was seen for so
  * long.
- *   - A renewal changes the word.
+ *   - A renewal changes the word, and comes when half of the lease is over: 2^16 of them, after which the
+ *     word is the same again, take 2^15 leases.
+ *   - A waiter that saw the word longer ago, with a margin, begins anew.
  *   - A holder counts its lease from before it asked, a waiter from after it was answered.
  */
 #ifndef LIBCLIENT_WORDS_H
