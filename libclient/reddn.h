@@ -45,7 +45,7 @@ enum reddn_option_flag {
 	REDDN_NO_RECONNECT = 1,
 	/* Requests of the program may be executed twice: those that a lost session has not answered are sent
 	 * again. Without it, that is done for gets of tables, and for programs that write to no region of the
-	 * server, as the server reports. */
+	 * server, as the server reports. Such a handle is not for reddn_cas, reddn_faa, and locks. */
 	REDDN_REPEATABLE = 2,
 };
 
@@ -189,8 +189,9 @@ int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, vo
  * becomes `new_word`. The offload is one of compare-and-swap.rdn. The result has status 0, and reddn_word()
  * of it is what the word was before: it has become `new_word` if that is `old`. To read a word, expect any
  * value, and swap it for itself. Errors as for reddn_call_submit and its results; -EINVAL: the offload takes
- * other arguments, or the handle names several hosts, each of which has words of its own. -ERANGE: no offset
- * of the offload reaches the word; one that is reached and is not in the region ends the session.
+ * other arguments, the handle has REDDN_REPEATABLE, or it names several hosts, or one by a name with several
+ * addresses of one family: each machine has words of its own. -ERANGE: no offset of the offload reaches the
+ * word; one that is reached and is not in the region ends the session.
  *
  * -EINPROGRESS, -ETIMEDOUT of reddn_cas, and any error of a session that was lost with REDDN_NO_RECONNECT:
  * the swap took place, or it did not, or it will: a request that is on its way may be executed a little
@@ -251,9 +252,9 @@ enum reddn_lock_step {
  *
  * A waiter that has seen the same word for lease_ms, by its own clock, takes the lock from a holder that has
  * died: no clocks are compared, no server decides. One that has not asked for 16384 leases begins anew: the
- * holder may have renewed as often as makes the word the same. Nothing stops a holder that was only slow, and does not
- * know that its lease is over. So the lock alone protects nothing: what it protects is changed by a reddn_cas
- * that expects the token in the word that it changes; see "Locks" in libreddn(3).
+ * holder may have renewed as often as makes the word the same. Nothing stops a holder that was only slow, and
+ * does not know that its lease is over. So the lock alone protects nothing: what it protects is changed by a
+ * reddn_cas that expects the token in the word that it changes; see "Locks" in libreddn(3).
  *
  * Errors as for reddn_cas. -EINVAL: lease_ms is 0. -EDEADLK: the caller has it. -EOVERFLOW: no tokens are
  * left. -EINPROGRESS, -ETIMEDOUT: perhaps the lock was taken, for nobody. Call it again: like any other

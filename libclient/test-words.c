@@ -6,6 +6,7 @@
  */
 #include "libclient/words.h"
 
+#include "libclient/connection.h"
 #include "util/array.h"
 #include "util/clock.h"
 
@@ -25,23 +26,20 @@
 
 static struct {
 	uint64_t words[4];
-	unsigned nargs, hosts;
+	unsigned nargs;
 	uint32_t bytes;
 	enum reddn_arg_kind first;
 	enum { ANSWERED, LOST_BEFORE, LOST_AFTER } how;
 	unsigned calls;
 } server;
 
+static struct reddn_host hosts[2];
+static struct reddn client;
+
 void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
 	(void)c;
 	*info = (struct reddn_info){.nargs = server.nargs};
-}
-
-int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
-{
-	(void)c, (void)info;
-	return i < server.hosts ? 0 : -EINVAL;
 }
 
 int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
@@ -93,6 +91,9 @@ static int setup(void **state)
 	server.nargs = 3;
 	server.bytes = 8;
 	server.first = REDDN_OFFSET;
+	client.connector.opt.flags = 0;
+	client.connector.hosts = (struct reddn_hosts){.host = hosts, .n = 1};
+	hosts[0].list = NULL;
 	return 0;
 }
 
@@ -104,18 +105,18 @@ static void swaps_and_adds(void **state)
 
 	(void)state;
 	server.words[2] = 7;
-	assert_int_equal(reddn_cas(NULL, 2, 6, 9, &was), 0);
+	assert_int_equal(reddn_cas(&client, 2, 6, 9, &was), 0);
 	assert_true(was == 7 && server.words[2] == 7);
-	assert_int_equal(reddn_cas(NULL, 2, 7, UINT64_MAX, &was), 0);
+	assert_int_equal(reddn_cas(&client, 2, 7, UINT64_MAX, &was), 0);
 	assert_true(was == 7 && server.words[2] == UINT64_MAX);
-	assert_int_equal(reddn_faa(NULL, 2, 1, &was), -EINVAL);
+	assert_int_equal(reddn_faa(&client, 2, 1, &was), -EINVAL);
 	server.nargs = 2;
-	assert_int_equal(reddn_faa(NULL, 2, 3, &was), 0);
+	assert_int_equal(reddn_faa(&client, 2, 3, &was), 0);
 	assert_true(was == UINT64_MAX && server.words[2] == 2);
-	assert_int_equal(reddn_faa_submit(NULL, 2, 1, 0), 0);
+	assert_int_equal(reddn_faa_submit(&client, 2, 1, 0), 0);
 	assert_int_equal(reddn_word(&(struct reddn_result){.value = &submitted}), 2);
-	assert_int_equal(reddn_cas(NULL, 2, 6, 9, &was), -EINVAL);
-	assert_int_equal(reddn_cas_submit(NULL, 2, 6, 9, 0), -EINVAL);
+	assert_int_equal(reddn_cas(&client, 2, 6, 9, &was), -EINVAL);
+	assert_int_equal(reddn_cas_submit(&client, 2, 6, 9, 0), -EINVAL);
 }
 
 static void refuses_other_offloads(void **state)
@@ -123,16 +124,57 @@ static void refuses_other_offloads(void **state)
 	uint64_t was;
 
 	(void)state;
-	assert_int_equal(reddn_cas(NULL, UINT64_MAX / 8 + 1, 0, 1, &was), -ERANGE);
-	server.hosts = 2;
-	assert_int_equal(reddn_cas(NULL, 0, 0, 1, &was), -EINVAL);
-	setup(NULL);
+	assert_int_equal(reddn_cas(&client, UINT64_MAX / 8 + 1, 0, 1, &was), -ERANGE);
 	server.bytes = 7;
-	assert_int_equal(reddn_cas(NULL, 0, 0, 1, &was), -EINVAL);
+	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
 	setup(NULL);
 	server.first = REDDN_NUMBER;
-	assert_int_equal(reddn_cas(NULL, 0, 0, 1, &was), -EINVAL);
+	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
 	assert_int_equal(server.calls, 0);
+}
+
+/* Two machines would have two words. */
+static void refuses_several_machines(void **state)
+{
+	static const struct {
+		int family[3];
+		bool fine;
+	} names[] = {{{AF_INET}, true}, {{AF_INET6}, true}, {{AF_INET6, AF_INET}, true},
+		{{AF_INET, AF_INET}, false}, {{AF_INET, AF_INET6, AF_INET6}, false}};
+	struct addrinfo list[3];
+	uint64_t was;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(names); i++) {
+		memset(list, 0, sizeof(list));
+		for (unsigned k = 0; k < COUNT(list) && names[i].family[k]; k++) {
+			list[k].ai_family = names[i].family[k];
+			if (k)
+				list[k - 1].ai_next = &list[k];
+		}
+		hosts[0].list = list;
+		assert_int_equal(reddn_cas(&client, 0, 0, 0, &was), names[i].fine ? 0 : -EINVAL);
+	}
+	hosts[0].list = NULL;
+	client.connector.hosts.n = 2;
+	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
+}
+
+/* A request that is sent again would add twice. */
+static void refuses_to_repeat(void **state)
+{
+	struct reddn_lock l = {.lease_ms = 1};
+	uint64_t was;
+
+	(void)state;
+	client.connector.opt.flags = REDDN_REPEATABLE;
+	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
+	assert_int_equal(reddn_lock(&client, &l, 0), -EINVAL);
+	server.nargs = 2;
+	assert_int_equal(reddn_faa(&client, 0, 1, &was), -EINVAL);
+	assert_int_equal(reddn_faa_submit(&client, 0, 1, 0), -EINVAL);
+	client.connector.opt.flags = REDDN_NO_RECONNECT;
+	assert_int_equal(reddn_faa(&client, 0, 1, &was), 0);
 }
 
 /* ---- one lock ---------------------------------------------------------------------------------- */
@@ -147,28 +189,28 @@ static void taken_and_given_back(void **state)
 	struct reddn_lock one = {.word = 1, .lease_ms = LONG_MS}, two = one;
 
 	(void)state;
-	assert_int_equal(reddn_lock(NULL, &one, 0), 0);
+	assert_int_equal(reddn_lock(&client, &one, 0), 0);
 	assert_true(one.token == 1 && server.words[1] == HELD(1, 0) && server.calls == 1);
-	assert_int_equal(reddn_lock(NULL, &one, 0), -EDEADLK);
-	assert_int_equal(reddn_lock(NULL, &two, 0), -EAGAIN);
-	assert_int_equal(reddn_lock(NULL, &two, 1), -EAGAIN);
-	assert_int_equal(reddn_lock_renew(NULL, &two), -EPERM);
-	assert_int_equal(reddn_unlock(NULL, &two), -EPERM);
-	assert_int_equal(reddn_lock_renew(NULL, &one), 0);
+	assert_int_equal(reddn_lock(&client, &one, 0), -EDEADLK);
+	assert_int_equal(reddn_lock(&client, &two, 0), -EAGAIN);
+	assert_int_equal(reddn_lock(&client, &two, 1), -EAGAIN);
+	assert_int_equal(reddn_lock_renew(&client, &two), -EPERM);
+	assert_int_equal(reddn_unlock(&client, &two), -EPERM);
+	assert_int_equal(reddn_lock_renew(&client, &one), 0);
 	assert_true(server.words[1] == HELD(1, 0)); /* it has most of its lease */
 	one.since -= LONG_MS / 2 * 1000000ull;
-	assert_int_equal(reddn_lock_renew(NULL, &one), 0);
+	assert_int_equal(reddn_lock_renew(&client, &one), 0);
 	assert_true(server.words[1] == HELD(1, 1));
-	assert_int_equal(reddn_unlock(NULL, &one), 0);
+	assert_int_equal(reddn_unlock(&client, &one), 0);
 	assert_true(server.words[1] == FREE(1) && !one.token);
-	assert_int_equal(reddn_unlock(NULL, &one), -EPERM);
+	assert_int_equal(reddn_unlock(&client, &one), -EPERM);
 	/* who knows the word needs one request, who does not needs two */
 	server.calls = 0;
-	assert_int_equal(reddn_lock(NULL, &one, 0), 0);
+	assert_int_equal(reddn_lock(&client, &one, 0), 0);
 	assert_true(one.token == 2 && server.calls == 1);
-	assert_int_equal(reddn_unlock(NULL, &one), 0);
+	assert_int_equal(reddn_unlock(&client, &one), 0);
 	server.calls = 0;
-	assert_int_equal(reddn_lock(NULL, &two, 0), 0);
+	assert_int_equal(reddn_lock(&client, &two, 0), 0);
 	assert_true(two.token == 3 && server.calls == 2);
 }
 
@@ -178,18 +220,18 @@ static void holder_dies(void **state)
 	struct reddn_lock dead = {.lease_ms = LONG_MS}, l = dead;
 
 	(void)state;
-	assert_int_equal(reddn_lock(NULL, &dead, 0), 0);
-	assert_int_equal(reddn_lock(NULL, &l, 0), -EAGAIN);
+	assert_int_equal(reddn_lock(&client, &dead, 0), 0);
+	assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
 	l.since -= LONG_MS * 1000000ull / 2;
-	assert_int_equal(reddn_lock(NULL, &l, 0), -EAGAIN);
+	assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
 	l.since -= LONG_MS * 1000000ull / 2;
-	assert_int_equal(reddn_lock(NULL, &l, 0), 0);
+	assert_int_equal(reddn_lock(&client, &l, 0), 0);
 	assert_true(l.token == 2 && server.words[0] == HELD(2, 0));
 	/* it was not dead: it learns that it is too late */
-	assert_int_equal(reddn_unlock(NULL, &dead), -EPERM);
+	assert_int_equal(reddn_unlock(&client, &dead), -EPERM);
 	assert_true(server.words[0] == HELD(2, 0));
 	/* and waits as others do */
-	assert_int_equal(reddn_lock(NULL, &dead, 0), -EAGAIN);
+	assert_int_equal(reddn_lock(&client, &dead, 0), -EAGAIN);
 }
 
 static int ask_at(struct reddn_lock *l, enum reddn_lock_step step, uint64_t now)
@@ -254,17 +296,17 @@ static void limits(void **state)
 	struct reddn_lock l = {.lease_ms = 0};
 
 	(void)state;
-	assert_int_equal(reddn_lock(NULL, &l, 0), -EINVAL);
+	assert_int_equal(reddn_lock(&client, &l, 0), -EINVAL);
 	l.lease_ms = LONG_MS;
 	server.words[0] = FREE((1ull << 47) - 2);
-	assert_int_equal(reddn_lock(NULL, &l, 0), 0);
+	assert_int_equal(reddn_lock(&client, &l, 0), 0);
 	assert_true(l.token == (1ull << 47) - 1);
 	server.words[0] = l.seen |= 0xffff; /* renewals wrap, and leave the token */
 	l.since = 0;
-	assert_int_equal(reddn_lock_renew(NULL, &l), 0);
+	assert_int_equal(reddn_lock_renew(&client, &l), 0);
 	assert_true(server.words[0] == HELD((1ull << 47) - 1, 0));
-	assert_int_equal(reddn_unlock(NULL, &l), 0);
-	assert_int_equal(reddn_lock(NULL, &l, 0), -EOVERFLOW);
+	assert_int_equal(reddn_unlock(&client, &l), 0);
+	assert_int_equal(reddn_lock(&client, &l, 0), -EOVERFLOW);
 }
 
 /* Whether the request was executed or not, the caller asks again, and knows in the end. */
@@ -276,31 +318,31 @@ static void answers_are_lost(void **state)
 
 		setup(NULL);
 		server.how = how;
-		assert_int_equal(reddn_lock(NULL, &l, 0), -EINPROGRESS);
+		assert_int_equal(reddn_lock(&client, &l, 0), -EINPROGRESS);
 		assert_int_equal(l.token, 0);
 		server.how = ANSWERED;
 		if (how == LOST_AFTER) { /* taken for nobody */
-			assert_int_equal(reddn_lock(NULL, &l, 0), -EAGAIN);
+			assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
 			l.since -= LONG_MS * 1000000ull;
 		}
-		assert_int_equal(reddn_lock(NULL, &l, 0), 0);
+		assert_int_equal(reddn_lock(&client, &l, 0), 0);
 		assert_int_equal(l.token, how == LOST_AFTER ? 2 : 1);
 
 		l.since -= LONG_MS * 1000000ull;
 		server.how = how;
-		assert_int_equal(reddn_lock_renew(NULL, &l), -EINPROGRESS);
+		assert_int_equal(reddn_lock_renew(&client, &l), -EINPROGRESS);
 		assert_int_not_equal(l.token, 0);
 		server.how = ANSWERED;
-		assert_int_equal(reddn_lock_renew(NULL, &l), 0);
+		assert_int_equal(reddn_lock_renew(&client, &l), 0);
 		assert_true(l.seen == server.words[0] && l.since == l.asked);
 
 		l.since -= LONG_MS * 1000000ull;
 		server.how = how;
-		assert_int_equal(reddn_lock_renew(NULL, &l), -EINPROGRESS);
-		assert_int_equal(reddn_unlock(NULL, &l), -EINPROGRESS);
+		assert_int_equal(reddn_lock_renew(&client, &l), -EINPROGRESS);
+		assert_int_equal(reddn_unlock(&client, &l), -EINPROGRESS);
 		assert_int_not_equal(l.token, 0);
 		server.how = ANSWERED;
-		assert_int_equal(reddn_unlock(NULL, &l), 0);
+		assert_int_equal(reddn_unlock(&client, &l), 0);
 		assert_true(server.words[0] == FREE(how == LOST_AFTER ? 2 : 1) && !l.token);
 	}
 }
@@ -310,11 +352,11 @@ static void unlock_twice(void **state)
 	struct reddn_lock l = {.lease_ms = LONG_MS};
 
 	(void)state;
-	assert_int_equal(reddn_lock(NULL, &l, 0), 0);
+	assert_int_equal(reddn_lock(&client, &l, 0), 0);
 	server.how = LOST_AFTER;
-	assert_int_equal(reddn_unlock(NULL, &l), -EINPROGRESS);
+	assert_int_equal(reddn_unlock(&client, &l), -EINPROGRESS);
 	server.how = ANSWERED;
-	assert_int_equal(reddn_unlock(NULL, &l), 0);
+	assert_int_equal(reddn_unlock(&client, &l), 0);
 	assert_true(server.words[0] == FREE(1) && !l.token);
 }
 
@@ -325,12 +367,12 @@ static void in_steps(void **state)
 
 	(void)state;
 	server.words[0] = FREE(4);
-	assert_int_equal(reddn_lock_submit(NULL, &l, REDDN_LOCK, 0), 0);
+	assert_int_equal(reddn_lock_submit(&client, &l, REDDN_LOCK, 0), 0);
 	assert_int_equal(reddn_lock_result(&l, &res), REDDN_AGAIN);
-	assert_int_equal(reddn_lock_submit(NULL, &l, REDDN_LOCK, 0), 0);
+	assert_int_equal(reddn_lock_submit(&client, &l, REDDN_LOCK, 0), 0);
 	assert_int_equal(reddn_lock_result(&l, &res), 0);
 	assert_int_equal(l.token, 5);
-	assert_int_equal(reddn_lock_submit(NULL, &l, REDDN_UNLOCK, 0), 0);
+	assert_int_equal(reddn_lock_submit(&client, &l, REDDN_UNLOCK, 0), 0);
 	res.status = -EINPROGRESS;
 	assert_int_equal(reddn_lock_result(&l, &res), -EINPROGRESS);
 	assert_int_equal(l.token, 5);
@@ -569,6 +611,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(swaps_and_adds, setup),
 		cmocka_unit_test_setup(refuses_other_offloads, setup),
+		cmocka_unit_test_setup(refuses_several_machines, setup),
+		cmocka_unit_test_setup(refuses_to_repeat, setup),
 		cmocka_unit_test_setup(taken_and_given_back, setup),
 		cmocka_unit_test_setup(holder_dies, setup),
 		cmocka_unit_test_setup(waiter_asks_seldom, setup),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/words.h"
 
+#include "libclient/connection.h"
 #include "libclient/public.h"
 #include "util/array.h"
 #include "util/clock.h"
@@ -17,16 +18,33 @@ enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, SEEN_LEASES = 1 << 14
 
 /* ---- a word ------------------------------------------------------------------------------------ */
 
+/* Each machine has words of its own. One may have an address of each family; several of a family are of
+ * several machines, as far as anybody knows. */
+static bool is_one_machine(const struct reddn_hosts *hosts)
+{
+	unsigned v4 = 0, v6 = 0;
+
+	for (const struct addrinfo *a = hosts->host->list; a; a = a->ai_next) {
+		v4 += a->ai_family == AF_INET;
+		v6 += a->ai_family == AF_INET6;
+	}
+	return hosts->n == 1 && v4 <= 1 && v6 <= 1;
+}
+
+static bool is_repeated(const struct reddn *c)
+{
+	return c->connector.opt.flags & REDDN_REPEATABLE;
+}
+
 /* The program has these arguments: the place of a word, and @n numbers as wide. */
 static bool takes_word(const struct reddn *c, unsigned n)
 {
-	struct reddn_host_info host;
 	enum reddn_arg_kind kind;
 	struct reddn_info info;
 	uint32_t bytes;
 
 	reddn_get_info(c, &info);
-	if (info.nargs != n + 1 || reddn_get_host(c, 1, &host) == 0)
+	if (info.nargs != n + 1 || is_repeated(c) || !is_one_machine(&c->connector.hosts))
 		return false;
 	for (unsigned i = 0; i <= n; i++)
 		if (reddn_get_arg(c, i, &kind, &bytes) < 0 || kind != (i ? REDDN_NUMBER : REDDN_OFFSET) ||

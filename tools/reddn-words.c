@@ -30,7 +30,7 @@ static int words_numbers(char **texts, unsigned n, uint64_t *number)
 static int words_failed(struct reddn *c, int error, const char *program)
 {
 	if (error == -EINVAL)
-		return tool_complain("it takes one host, and an offload of %s.rdn", program);
+		return tool_complain("it takes the address of one host, and an offload of %s.rdn", program);
 	if (error == -ERANGE)
 		return tool_complain("no offset of the offload reaches the word");
 	return tool_complain("%s", call_error(c, error));

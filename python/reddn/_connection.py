@@ -144,7 +144,7 @@ class Connection(Handle):
         `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
         `max_age`: seconds, how old an answer of a table may be that follows a source: OSError (ESTALE) if no host has a newer one.
-        `reconnect`: make another session when one is lost. `repeatable`: calls may be executed twice, so ask again those that are lost.
+        `reconnect`: make another session when one is lost. `repeatable`: calls may be executed twice, so ask again those that are lost; not for cas() and faa().
         """
         if not 0 < timeout <= _TIMEOUT_MAX:
             raise ValueError(f"timeout={timeout!r}: seconds, more than 0 and at most {_TIMEOUT_MAX}")
