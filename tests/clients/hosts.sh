@@ -12,6 +12,7 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 : "${LASTING:?set LASTING to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
+: "${REDDN:?set REDDN to the path of reddn}"
 declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) daemon=()
 
 listens() # HOST
@@ -159,6 +160,36 @@ if [[ -n ${PYTHON-} ]]; then
 	[[ $(head -n 2 "$work/aio.log") == $'value first\nvalue second' ]] || fail "asyncio has other values" "$work/aio.log"
 	ok "nor had one of asyncio: $(tail -n 1 "$work/aio.log")"
 fi
+
+# Tables that follow a source, and how long ago they were as new as it
+stated() # HOST SECONDS
+{
+	python3 -c 'if True:
+		import struct, sys, time
+		with open(sys.argv[1], "r+b") as f:
+			for at, word in ((24, 1), (48, time.time_ns() - int(sys.argv[2]) * 10**9)):
+				f.seek(128 + at)
+				f.write(struct.pack("<Q", word))' "$work/$1.table" "$2"
+}
+asks() # the value of a get from both, a first, that may be a thousand seconds old
+{
+	on_nic get.log --host c "$REDDN" get --lasting --timeout 100000 --max-age 1000000 --port "$port" "${at[a]},${at[b]}" users alice
+}
+kill_host "$from"
+start "$from"
+for host in a b; do
+	make_table "$work/$host.table" --replace <<<$'alice\tof '"$host"
+	stated "$host" 0
+done
+asks || fail "no value" "$work/get.log"
+grep -qx "of a" "$work/get.log" || fail "the first host is not asked" "$work/get.log"
+stated a 100000
+asks || fail "no value of another host" "$work/get.log" "$work/a.log" "$work/b.log"
+grep -qx "of b" "$work/get.log" || fail "a value that is too old" "$work/get.log"
+stated b 100000
+asks && fail "a value that is too old" "$work/get.log"
+grep -q Stale "$work/get.log" || fail "no reason" "$work/get.log"
+ok "a host whose table is too old is asked last, and no value is older than wanted"
 for host in a b; do
 	kill "${daemon[$host]}"
 	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
