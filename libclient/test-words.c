@@ -141,19 +141,26 @@ static void refuses_several_machines(void **state)
 		bool fine;
 	} names[] = {{{AF_INET}, true}, {{AF_INET6}, true}, {{AF_INET6, AF_INET}, true},
 		{{AF_INET, AF_INET}, false}, {{AF_INET, AF_INET6, AF_INET6}, false}};
+	struct sockaddr_in6 address[3];
 	struct addrinfo list[3];
 	uint64_t was;
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT(names); i++) {
 		memset(list, 0, sizeof(list));
+		memset(address, 0, sizeof(address));
 		for (unsigned k = 0; k < COUNT(list) && names[i].family[k]; k++) {
 			list[k].ai_family = names[i].family[k];
+			list[k].ai_addr = (struct sockaddr *)&address[k];
+			list[k].ai_addrlen = sizeof(address[k]);
+			address[k].sin6_addr.s6_addr[15] = (uint8_t)k;
 			if (k)
 				list[k - 1].ai_next = &list[k];
 		}
 		hosts[0].list = list;
 		assert_int_equal(reddn_cas(&client, 0, 0, 0, &was), names[i].fine ? 0 : -EINVAL);
+		memset(address, 0, sizeof(address)); /* the same one twice */
+		assert_int_equal(reddn_cas(&client, 0, 0, 0, &was), 0);
 	}
 	hosts[0].list = NULL;
 	client.connector.hosts.n = 2;

@@ -18,17 +18,21 @@ enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, SEEN_LEASES = 1 << 14
 
 /* ---- a word ------------------------------------------------------------------------------------ */
 
+static bool is_other_of_family(const struct addrinfo *a, const struct addrinfo *b)
+{
+	return a->ai_family == b->ai_family &&
+	       (a->ai_addrlen != b->ai_addrlen || memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen) != 0);
+}
+
 /* Each machine has words of its own. One may have an address of each family; several of a family are of
- * several machines, as far as anybody knows. */
+ * several machines, as far as anybody knows. glibc reports one twice that a file of hosts has twice. */
 static bool is_one_machine(const struct reddn_hosts *hosts)
 {
-	unsigned v4 = 0, v6 = 0;
-
-	for (const struct addrinfo *a = hosts->host->list; a; a = a->ai_next) {
-		v4 += a->ai_family == AF_INET;
-		v6 += a->ai_family == AF_INET6;
-	}
-	return hosts->n == 1 && v4 <= 1 && v6 <= 1;
+	for (const struct addrinfo *a = hosts->host->list; a; a = a->ai_next)
+		for (const struct addrinfo *b = hosts->host->list; b != a; b = b->ai_next)
+			if (is_other_of_family(a, b))
+				return false;
+	return hosts->n == 1;
 }
 
 static bool is_repeated(const struct reddn *c)
