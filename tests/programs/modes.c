@@ -411,7 +411,7 @@ static bool one(uint64_t seed, const char *file, char why[400])
 	bool ok = true;
 
 	random_offload_make(&program, seed, file, &target, true);
-	if (program.p) {
+	if (program.p && !program.p->image->publish.there) { /* which is not recycled */
 		did.programs++;
 		target.overlap = true;
 		target.pad_wqebbs = seed % 3 ? CHAIN_LONGEST_PAD : 0;

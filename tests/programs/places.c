@@ -11,7 +11,7 @@
 static const char sent_text[] = "program p\n"
 				"region data\n"
 				"arg at : offset(2) in data\n"
-				"arg and : offset(1) in data\n"
+				"arg also : offset(1) in data\n"
 				"arg x : u8\n"
 				"var off : be40\n"
 				"var low : le16\n"
@@ -20,7 +20,7 @@ static const char sent_text[] = "program p\n"
 				"mov data @ at + 4 as be40 -> off\n"
 				"write data @ off -> slot @ 8, 8 bytes\n"
 				"write data @ at + 4 -> slot @ 16, 5 bytes\n"
-				"write data @ at + and, data @ low + 2 as be16 -> slot @ 24, 4 bytes\n"
+				"write data @ at + also, data @ low + 2 as be16 -> slot @ 24, 4 bytes\n"
 				"if x == 1 {\n  write data @ low + two -> slot @ 32, 8 bytes\n"
 				"} else {\n  write data @ two -> slot @ 40, 3 bytes\n}\n"
 				"write_imm data @ off + 8 as be64 -> slot @ 0\n";
@@ -38,17 +38,17 @@ static void sent_setup(struct run *r)
 static void sent_request(struct run *r, uint8_t *slot)
 {
 	const uint8_t *data = r->region[0];
-	uint64_t at = 16 * run_random(r, 8), and = run_random(r, 256), x = run_random(r, 2),
+	uint64_t at = 16 * run_random(r, 8), also = run_random(r, 256), x = run_random(r, 2),
 		 low = run_get_le(data + at, 2), two = run_get_le(data + at + 2, 2),
 		 off = run_get_be(data + at + 4, 5);
 
 	run_arg(r, "at", at);
-	run_arg(r, "and", and);
+	run_arg(r, "also", also);
 	run_arg(r, "x", x);
 	memcpy(slot, data + off + 8, 8);
 	memcpy(slot + 8, data + off, 8);
 	memcpy(slot + 16, data + at + 4, 5);
-	memcpy(slot + 24, data + at + and, 4);
+	memcpy(slot + 24, data + at + also, 4);
 	memcpy(slot + 28, data + low + 2, 2);
 	if (x == 1)
 		memcpy(slot + 32, data + low + two, 8);

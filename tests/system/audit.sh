@@ -39,6 +39,13 @@ fault() # WORD...
 }
 
 make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
+# It follows a source, and has all of its keys: the members of that are there, too
+python3 - "$work/table" <<'END'
+import struct, sys, time
+with open(sys.argv[1], "r+b") as f:
+    f.seek(128 + 24)
+    f.write(struct.pack("<4Q", 1 | 2 | 5 << 32, 0, time.time_ns() // 1000, time.time_ns()))
+END
 head -c 4096 /dev/zero >"$work/array"
 printf 'alice\n' >"$work/keys"
 start_nic

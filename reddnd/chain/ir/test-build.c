@@ -642,7 +642,7 @@ static const struct chain_step publish = {.label = "pub",
 
 static void a_payload_is_published(void **state)
 {
-	struct chain_image *img;
+	IMAGE *img = NULL;
 	struct sketch k;
 
 	(void)state;
