@@ -225,6 +225,8 @@ static struct ast_operand ordered(struct ast_operand from, const struct ast_type
 {
 	from.swab = from.kind != AST_CONST && from.type.order != AST_ANY && is_le(&from.type) != is_le(to) &&
 		    from.type.bytes > 1 && to->bytes > 1;
+	if (from.swab)
+		from.type.order = is_le(to) ? AST_LE : AST_BE;
 	return from;
 }
 

@@ -257,7 +257,7 @@ static void lower_mov(struct lower *l, struct op *op)
 	}
 	to = low_bytes(lower_target(l, op, v->place, from.len), &v->place->type, from.len);
 	to.reversed =
-		from.reversed ^ (o->swab ? from.kind == CHAIN_AT_REGION : is_turned(&o->type, v->place));
+		from.reversed ^ (o->swab && from.kind == CHAIN_AT_REGION) ^ is_turned(&o->type, v->place);
 	from.reversed = false;
 	s->remote = from;
 	*lower_local(l, s) = to;
