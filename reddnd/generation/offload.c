@@ -89,6 +89,10 @@ static int compile_offload(
 
 	target.overlap = target.overlap && !o->in_turn;
 	r = compile_for(o, more, nmore, &target, &messages);
+	if (r == 0 && o->program->image->publish.there)
+		return offload_wrong(o, -EOPNOTSUPP,
+			"its program publishes a locator, which only a store keeps account of, and this "
+			"version has no stores");
 	if (r <= 0)
 		return r;
 	r = find_lack(o, more, nmore, &target);

@@ -442,6 +442,17 @@ static int check_payload(struct layout *l, uint32_t arg_len)
 	return published ? 0 : layout_refuse(l, PAYLOAD_UNUSED);
 }
 
+/* An instance has one locator, and a loop as many iterations as it likes */
+static int check_loop(struct layout *l)
+{
+	const struct chain_desc *loop = l->d->loop;
+
+	for (unsigned s = 0; loop && s < loop->nsteps; s++)
+		if (loop->steps[s].publishes)
+			return layout_refuse(l, PUBLISH_LOOP, .at = chain_error_step(loop, s));
+	return 0;
+}
+
 static int check_publish(struct layout *l, unsigned s)
 {
 	const struct chain_step *st = &l->d->steps[s];
@@ -489,7 +500,7 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 	l->d = d;
 	if (check_limits(l))
 		return CHAIN_REFUSED;
-	if (sort_labels(l) || place_steps(l) || place_words(l))
+	if (check_loop(l) || sort_labels(l) || place_steps(l) || place_words(l))
 		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)
 		if (check_step(l, s) || check_publish(l, s))

@@ -562,6 +562,9 @@ static bool new_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 	if (!syn->was)
 		return sema_error(s, PLACE, v->swap.pos,
 			"the word that a locator replaces must be kept: add \"was -> NAME\"");
+	if (s->endless)
+		return sema_error(s, LOOP, v->swap.pos,
+			"a loop without a bound publishes nothing: an instance has one locator");
 	if (s->publish)
 		return sema_error(s, LIMIT, v->swap.pos,
 			"a request publishes one locator, and line %u does that already",
