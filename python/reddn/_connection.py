@@ -243,8 +243,10 @@ class Connection(Handle):
                 errors.append(result.status)
                 continue
             as_of = to_as_of(result.as_of)
-            if self._as_of is None or as_of.host < self._as_of.host:
-                self._as_of = as_of
+            if self._as_of is not None:
+                older = min(self._as_of, as_of, key=lambda one: one.host)
+                as_of = older._replace(complete=as_of.complete and self._as_of.complete)
+            self._as_of = as_of
             if result.status == 0:
                 values[result.cookie - base] = bytes(ffi.buffer(result.value, result.length))
         lib.reddn_release(self._handle())

@@ -74,6 +74,8 @@ void mirror_reset_clock(struct mirror *m)
 
 void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool complete)
 {
+	if (m->error)
+		return; /* something is missing for good */
 	mirror_state(m, (struct reddn_as_of){.source = source_us,
 				.host = host_ns,
 				.epoch = m->as_of.epoch,

@@ -48,7 +48,8 @@ const char *redis_state_name(enum redis_state state)
 
 bool redis_complete(const struct redis *r)
 {
-	return r->state == REDIS_FOLLOWING && !r->again && !r->keys.nabsent;
+	/* A key that was not put is absent from its second answer on */
+	return r->state == REDIS_FOLLOWING && !r->again && !r->keys.nabsent && r->put == MIRROR_PUT;
 }
 
 /* ---- connections ------------------------------------------------------------------------------ */
@@ -72,6 +73,7 @@ static void redis_lose(struct redis *r, const char *why)
 		redisFree(r->inval.context);
 	r->data = r->inval = (struct redis_link){0};
 	r->n = r->asked = 0;
+	r->put = MIRROR_PUT;
 	r->scanning = false;
 	r->barrier.state = BARRIER_REST;
 	r->pings = r->pongs = 0;
@@ -446,6 +448,7 @@ static void redis_got_ttl(struct redis *r, const struct redis_question *q, const
 	if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer == -2)
 		keys_changed(&r->keys, k);
 	keys_answer(&r->keys, k, r->put != MIRROR_PUT, due);
+	r->put = MIRROR_PUT;
 }
 
 /* ---- barriers ---------------------------------------------------------------------------------- */
