@@ -123,16 +123,46 @@ static void assert_wrong(struct fault why)
 	fresh();
 }
 
+static void no_copy(void)
+{
+	t.s[COPY].verb = CHAIN_NOP;
+	t.s[COPY].remote = t.s[COPY].local[0] = PLACE({0});
+}
+
+static void a_constant_place(void)
+{
+	no_copy();
+	t.d.nargs = 1;
+}
+
+/* LOOK brings another word before the one that it brings to the publish */
+static void the_second_word(void)
+{
+	for (unsigned k = 8; k > 0; k--)
+		t.s[LOOK].local[k] = t.s[LOOK].local[k - 1];
+	t.s[LOOK].local[0] = PLACE(WORD(SPARE, 8));
+}
+
+/* Copies the place of LOOK to the publish, with one byte in segment @one and two in @two */
+static struct chain_step write_place(unsigned one, unsigned two)
+{
+	struct chain_step st = {.label = "copy",
+		.queue = 1,
+		.verb = CHAIN_WRITE,
+		.remote = FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 0)};
+
+	st.local[one] = PLACE(FIELD("look", CHAIN_F_REMOTE_ADDR, 5, 1));
+	st.local[two] = PLACE(FIELD("look", CHAIN_F_REMOTE_ADDR, 6, 2));
+	return st;
+}
+
 static void puts_and_deletes(void **state)
 {
 	(void)state;
 	assert_fine();
-	/* a constant place */
-	t.s[COPY].verb = CHAIN_NOP;
-	t.s[COPY].remote = t.s[COPY].local[0] = (struct chain_place){0};
+	a_constant_place();
 	t.s[LOOK].remote.from = 8;
 	t.s[PUB].remote.from = 8;
-	t.d.nargs = 1;
 	assert_fine();
 	/* a tombstone */
 	t.s[COUNT].verb = CHAIN_NOP;
@@ -149,6 +179,14 @@ static void puts_and_deletes(void **state)
 	/* more of the address is copied than the client chooses */
 	t.s[COPY].remote.from = 3;
 	t.s[COPY].local[0] = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 3, 5));
+	assert_fine();
+	/* a WRITE copies it, in two pieces */
+	t.s[COPY] = write_place(0, 1);
+	assert_fine();
+	/* the word that is replaced is not the first that is read */
+	a_constant_place();
+	the_second_word();
+	t.s[PUB].remote.from = 8;
 	assert_fine();
 	/* or both come from a word of their own */
 	t.a[1] = PLACE(WORD(SPARE, 3));
@@ -172,9 +210,7 @@ static void what_is_replaced(void **state)
 	(void)state;
 	t.s[LOOK].local[0] = PLACE(WORD(SPARE, 8)); /* a constant */
 	t.s[LOOK].local[1] = PLACE({0});
-	t.d.nargs = 1;
-	t.s[COPY].verb = CHAIN_NOP;
-	t.s[COPY].remote = t.s[COPY].local[0] = (struct chain_place){0};
+	a_constant_place();
 	assert_wrong(why);
 	for (unsigned k = 0; k < 8; k++) { /* in the order of memory */
 		t.s[LOOK].local[k] = PLACE(TURNED(CHAIN_F_COMPARE, k));
@@ -199,9 +235,29 @@ static void what_is_replaced(void **state)
 		.verb = CHAIN_FETCH_ADD,
 		.add = 1,
 		.remote = FIELD("pub", CHAIN_F_COMPARE, 0, 0)};
+	no_copy();
 	t.d.nargs = 0;
-	t.s[COPY].verb = CHAIN_NOP;
-	t.s[COPY].remote = t.s[COPY].local[0] = (struct chain_place){0};
+	assert_wrong(why);
+	t.s[MATCH] = (struct chain_step){.label = "match", /* replaced since, by no READ */
+		.queue = 1,
+		.verb = CHAIN_WRITE,
+		.remote = FIELD("pub", CHAIN_F_COMPARE, 0, 0),
+		.local = {REGION(BUCKETS, 0, 8)}};
+	t.a[0] = t.a[1];
+	t.d.nargs = 1;
+	assert_wrong(why);
+	a_constant_place(); /* the READ becomes a NOP */
+	t.s[COPY].verb = CHAIN_READ;
+	t.s[COPY].remote = PLACE(WORD(SPARE, 0));
+	t.s[COPY].local[0] = PLACE(FIELD("look", CHAIN_F_OPCODE, 0, 1));
+	assert_wrong(why);
+	a_constant_place(); /* more or fewer bytes are read before it */
+	the_second_word();
+	t.s[LOOK].local[0] = PLACE(REGION(BUCKETS, 64, 8));
+	t.s[PUB].remote.from = 8;
+	t.s[COPY].verb = CHAIN_READ;
+	t.s[COPY].remote = PLACE(REGION(BUCKETS, 16, 0));
+	t.s[COPY].local[0] = PLACE(FIELD("look", CHAIN_F_LOCAL_LEN, 3, 1));
 	assert_wrong(why);
 }
 
@@ -213,15 +269,13 @@ static void where_it_is_replaced(void **state)
 	(void)state;
 	t.a[2] = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 3)); /* a client sends two places */
 	t.d.nargs = 3;
-	t.s[COPY].verb = CHAIN_NOP;
-	t.s[COPY].remote = t.s[COPY].local[0] = (struct chain_place){0};
+	no_copy();
 	assert_wrong(why);
 	t.a[2] = PLACE(WORD(SPARE, 3)); /* by way of a word */
 	t.d.nargs = 3;
 	t.s[COPY].remote = PLACE(WORD(SPARE, 0));
 	assert_wrong(why);
-	t.s[COPY].verb = CHAIN_NOP; /* one of them is constant */
-	t.s[COPY].remote = t.s[COPY].local[0] = (struct chain_place){0};
+	no_copy(); /* one of them is constant */
 	assert_wrong(why);
 	t.s[PUB].remote.from = 8; /* beside it */
 	assert_wrong(why);
@@ -235,6 +289,41 @@ static void where_it_is_replaced(void **state)
 	t.s[COPY].remote.from = 4;
 	t.s[COPY].local[0] = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 1));
 	assert_wrong(why);
+	t.s[COPY] = write_place(1, 0); /* its bytes in another order */
+	assert_wrong(why);
+	the_second_word(); /* the first word is replaced, the second was compared */
+	assert_wrong(why);
+	the_second_word(); /* the client's place is that of the first */
+	t.s[PUB].remote.from = 8;
+	assert_wrong(why);
+}
+
+/* Both places are the same sum, of which nobody knows where its bytes come from */
+static void where_a_sum_is(void **state)
+{
+	enum { SUM = SPARE, ADDENDS = SPARE + 16 };
+	const struct chain_step steps[] = {
+		{.label = "sum",
+			.queue = 1,
+			.verb = CHAIN_CALC_ADD,
+			.remote = WORD(SUM, 0),
+			.local = {WORD(ADDENDS, 32)}},
+		{.label = "bring",
+			.queue = 1,
+			.verb = CHAIN_READ,
+			.remote = WORD(SUM + 5, 0),
+			.local = {FIELD("look", CHAIN_F_REMOTE_ADDR, 5, 3)}},
+		good[COPY],
+		good[LOOK],
+		good[COUNT],
+	};
+
+	(void)state;
+	memcpy(&t.s[COPY], steps, sizeof(steps));
+	t.s[PUB].flags = 0;
+	t.a[0] = PLACE(WORD(ADDENDS + 5, 3));
+	t.d.nargs = 1;
+	assert_wrong(WRONG(PUBLISH_PLACE, PUB, COPY + 3));
 }
 
 /* P12: the length is that of the message, and the extent is the server's choice */
@@ -351,7 +440,7 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(puts_and_deletes), T(what_is_replaced), T(where_it_is_replaced),
-		T(what_it_brings), T(it_leaves_by_nothing_else), T(what_it_found_stays),
+		T(where_a_sum_is), T(what_it_brings), T(it_leaves_by_nothing_else), T(what_it_found_stays),
 		T(the_count_and_the_region), T(without_memory)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,7 +306,7 @@ static bool is_same_place(struct trace *t, unsigned look, uint32_t from)
 				 *replaced = &t->l->d->steps[t->publish].remote;
 	bool written = false;
 
-	if (read->kind != CHAIN_AT_REGION || read->index != replaced->index)
+	if (read->index != replaced->index)
 		return false;
 	for (unsigned k = 0; k < WORD; k++) {
 		const struct source *a = &t->address[look][k], *b = &t->address[t->publish][k];

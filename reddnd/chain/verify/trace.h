@@ -6,9 +6,9 @@
  * bytes are the same one. A publish needs that: what it replaces has to be what the chain has read at that
  * place, or a client that sends two places has one checked and the other one changed. So the steps are taken
  * once, in the order of the description, and each byte is followed from where it was read, or arrived,
- * through every copy. What a step may or may not do, an atomic, and a length that is replaced leave bytes
- * that are not known. That a copy succeeded is not asked: a publish that uses what another step should have
- * brought is not executed if that step failed (order.h).
+ * through every copy. What a step may or may not do, an atomic, a calculation, a WRITE from a region, and a
+ * length that is replaced leave bytes that are not known. That a copy succeeded is not asked: a publish that
+ * uses what another step should have brought is not executed if that step failed (order.h).
  *
  * Refused:
  *   - a publish whose compare operand is not one whole word that one READ of a region has brought;
