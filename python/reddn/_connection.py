@@ -425,7 +425,7 @@ class Connection(Handle):
 
     @property
     def newest(self) -> AsOf:
-        """How new the table was by the latest reply: the next answer is as new at least."""
+        """How new the table was by the latest reply: the next answer of the same session is as new at least; as_of is that of an answer."""
         lib.reddn_get_info(self._handle(), self._info)
         return to_as_of(self._info.as_of)
 
