@@ -54,14 +54,16 @@ void mirror_close(struct mirror *m)
 
 /* ---- as-of ---- */
 
-/* The low bits of an epoch count how often the clock was set back, the others are the source. */
+/* The low bits of an epoch count how often the clock was set back or the source was another one: a source
+ * that is back has another epoch. The others are the source. */
 enum { SOURCE_SHIFT = 8, CLOCKS = (1 << SOURCE_SHIFT) - 1 };
 
 void mirror_set_source(struct mirror *m, uint32_t source)
 {
 	if (m->as_of.epoch >> SOURCE_SHIFT != source)
-		mirror_state(
-			m, (struct reddn_as_of){.epoch = source << SOURCE_SHIFT, .flags = REDDN_FOLLOWS});
+		mirror_state(m, (struct reddn_as_of){
+					.epoch = source << SOURCE_SHIFT | ((m->as_of.epoch + 1) & CLOCKS),
+					.flags = REDDN_FOLLOWS});
 }
 
 void mirror_reset_clock(struct mirror *m)

@@ -552,6 +552,13 @@ static void barrier_step(struct redis *r)
 	if (b->state == BARRIER_SECOND_PASS && r->keys.answered >= b->goal)
 		barrier_publish(r);
 }
+/* What comes from now on may be another source's, also where the load that it takes has to wait. */
+static void redis_changed(struct redis *r)
+{
+	r->facts = r->last;
+	mirror_set_source(r->mirror, redis_source(r));
+	redis_doubt(r);
+}
 
 /* ---- INFO -------------------------------------------------------------------------------------- */
 
@@ -586,7 +593,7 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 	else if (r->state == REDIS_ATTACHING)
 		redis_load(r);
 	else if (rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0)
-		redis_doubt(r);
+		redis_changed(r);
 	if (r->state != REDIS_APART)
 		barrier_informed(r);
 }
