@@ -334,14 +334,14 @@ static const struct guard *where(
 /* One test for all of a condition. Of a && b a flag shows that both hold, of a || b that neither does */
 static struct test *decide(struct lower *l, const struct ast_cond *c, const struct guard *g, bool loop)
 {
-	const bool and = c->kind == AST_AND;
+	const bool both = c->kind == AST_AND;
 	struct ast_var *flag;
 
 	if (c->kind == AST_COMPARE)
 		return add_test(l, c, g, loop);
-	flag = add_flag(l, and? "both" : "neither", c->pos);
-	raise_flag(l, where(l, c, !and, g, false), flag, c->queue);
-	return test_flag(l, flag, and, c->queue, g, loop);
+	flag = add_flag(l, both ? "both" : "neither", c->pos);
+	raise_flag(l, where(l, c, !both, g, false), flag, c->queue);
+	return test_flag(l, flag, both, c->queue, g, loop);
 }
 
 /* Under what a condition holds, or if @otherwise does not */
