@@ -662,45 +662,19 @@ static void a_payload_is_published(void **state)
 	assert_int_equal(img->publish.region, 1);
 }
 
+#define PUBLISHES(verb_, remote_, ...)                                                                       \
+	{                                                                                                    \
+		.queue = 1, .verb = (verb_), .remote = remote_, .publishes = true, __VA_ARGS__               \
+	}
+#define WORD_C .local = {WORD("c", 0, 8)}
 static const struct wrong wrong_publishes[] = {
-	{WRONG(PUBLISH_WAS, 2, NO_STEP),
-		{.queue = 1, .verb = CHAIN_CAS, .remote = REGION(1, 8, 0), .publishes = true}, {0}},
-	{WRONG(PUBLISH_WAS, 2, NO_STEP),
-		{.queue = 1,
-			.verb = CHAIN_CAS,
-			.remote = REGION(1, 8, 0),
-			.local = {REGION(1, 16, 8)},
-			.publishes = true},
+	{WRONG(PUBLISH_WAS, 2, NO_STEP), PUBLISHES(CHAIN_CAS, REGION(1, 8, 0), .local = {{0}}), {0}},
+	{WRONG(PUBLISH_WAS, 2, NO_STEP), PUBLISHES(CHAIN_CAS, REGION(1, 8, 0), .local = {REGION(1, 16, 8)}),
 		{0}},
-	{WRONG(PUBLISH_CAS, 2, NO_STEP),
-		{.queue = 1,
-			.verb = CHAIN_MASKED_CAS,
-			.remote = REGION(1, 8, 0),
-			.local = {WORD("c", 0, 8)},
-			.publishes = true},
-		{0}},
-	{WRONG(PUBLISH_CAS, 2, NO_STEP),
-		{.queue = 1,
-			.verb = CHAIN_WRITE,
-			.remote = REGION(1, 8, 0),
-			.local = {WORD("c", 0, 8)},
-			.publishes = true},
-		{0}},
-	{WRONG(PUBLISH_CAS, 2, NO_STEP),
-		{.queue = 1,
-			.verb = CHAIN_CAS,
-			.remote = WORD("a", 0, 0),
-			.local = {WORD("c", 0, 8)},
-			.publishes = true},
-		{0}},
-	{WRONG(NO_PAYLOAD, 2, NO_STEP),
-		{.queue = 1,
-			.verb = CHAIN_CAS,
-			.remote = REGION(1, 8, 0),
-			.local = {WORD("c", 0, 8)},
-			.publishes = true,
-			.extent = true},
-		{0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP), PUBLISHES(CHAIN_MASKED_CAS, REGION(1, 8, 0), WORD_C), {0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP), PUBLISHES(CHAIN_WRITE, REGION(1, 8, 0), WORD_C), {0}},
+	{WRONG(PUBLISH_CAS, 2, NO_STEP), PUBLISHES(CHAIN_CAS, WORD("a", 0, 0), WORD_C), {0}},
+	{WRONG(NO_PAYLOAD, 2, NO_STEP), PUBLISHES(CHAIN_CAS, REGION(1, 8, 0), WORD_C, .extent = true), {0}},
 	{WRONG(NO_PAYLOAD, 2, NO_STEP),
 		{.queue = 1,
 			.verb = CHAIN_READ,
@@ -748,6 +722,9 @@ static void what_cannot_be_published(void **state)
 	sketch(&k, &length, 1);
 	k.d.payload.max = 9;
 	assert_refused(&k, WRONG(PAYLOAD_UNUSED, NO_STEP, NO_STEP));
+	k.d.payload.max = 0;
+	k.d.loop = &(struct chain_desc){.steps = &publish, .nsteps = 1};
+	assert_refused(&k, WRONG(PUBLISH_LOOP, 0, NO_STEP));
 }
 
 /* The sketch with its head in the code queue */
