@@ -8,11 +8,12 @@
  * (REP) carries struct reddn_wire_rep, a refusal (REJ) struct reddn_wire_rej. rdma_cm pads private data with
  * zeroes: accept longer data, refuse shorter.
  *
- * Request number n (from 0) is one SEND of exactly `request_len` bytes. Its reply goes to reply slot n %
- * depth and ends with a WRITE_WITH_IMM whose immediate is n (mod 2^32). At most `depth` requests are
- * outstanding. The client posts a receive for each request before it sends it. Replies come in the order of
- * the requests; one with another number than that which is due comes after a failure of the server, and ends
- * the connection. Where a device has no immediates, a reply ends with two messages (REDDN_REP_SENDS).
+ * Request number n (from 0) is one SEND of exactly `request_len` bytes, or, if the offload takes a payload,
+ * of up to `payload_max` more. Its reply goes to reply slot n % depth and ends with a WRITE_WITH_IMM whose
+ * immediate is n (mod 2^32). At most `depth` requests are outstanding. The client posts a receive for each
+ * request before it sends it. Replies come in the order of the requests; one with another number than that
+ * which is due comes after a failure of the server, and ends the connection. Where a device has no
+ * immediates, a reply ends with two messages (REDDN_REP_SENDS).
  */
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H
@@ -116,9 +117,10 @@ enum reddn_wire_shape {
 	REDDN_SHAPE_OPAQUE = 0, /* the application composes requests and reads replies */
 	REDDN_SHAPE_TABLE = 1,  /* key-value get on a table: struct reddn_wire_table is valid */
 	REDDN_SHAPE_MGET = 2,   /* the same of up to reddn_wire_table.keys keys in one request */
+	REDDN_SHAPE_PUT = 3,    /* put and delete in a store: struct reddn_wire_table is valid */
 };
 
-/** Geometry of the table that an offload searches; the client hashes with it (table-format.h). */
+/** Geometry of the table or store that an offload searches; the client hashes with it (table-format.h). */
 struct reddn_wire_table {
 	uint64_t hash_seed;
 	uint64_t buckets;   /* power of two */
@@ -127,7 +129,9 @@ struct reddn_wire_table {
 	uint8_t offset_len; /* bytes of a bucket offset in the request */
 	uint8_t probes;     /* buckets a key may be in: 2 */
 	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET; else 0 */
-	uint8_t reserved[5];
+	uint8_t header;     /* of a store: bytes of the server's in front of each record; 0: it is a table */
+	/* Bytes that a request may have behind its request_len, with REDDN_SHAPE_PUT; else 0 */
+	uint32_t payload_max;
 } __attribute__((packed));
 
 enum { REDDN_WIRE_KEYS = 16 };
@@ -240,6 +244,13 @@ _Static_assert(sizeof(struct reddn_wire_rej) <= 148, "a REJ holds 148 bytes");
 enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
 
 /*
+ * The same of a store (`header` is not 0): `header` bytes are in front of the record, at REDDN_SLOT_RECORD,
+ * so that the slot needs as many more. The first 8 of them are the version of what is there, little-endian:
+ * each put gives it another. Behind them the record is as that of a table, or there is none: the key is
+ * absent.
+ */
+
+/*
  * An MGET offload has a request like that for each key, one after the other, all zero where there are fewer
  * keys. The slot has the live line once, and for key k the record at REDDN_SLOT_RECORD + k * ((reply_max -
  * REDDN_SLOT_RECORD) / keys).
@@ -247,6 +258,20 @@ enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
  * Request of a TABLE offload, for each of the two candidate buckets b in probe order:
  *   6 bytes            the fingerprint, byte-reversed (fp[5] first)
  *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian
+ *
+ * Request of a PUT offload: the same for one bucket, then the record, struct reddn_record with key and value,
+ * or nothing: then the key is absent. The reply puts struct reddn_wire_put at the beginning of the slot.
  */
+struct reddn_wire_put {
+	uint64_t expected; /* the locator that the bucket had */
+	/* What was there when the NIC replaced it, little-endian: equal to `expected` (swapped) if it did.
+	 * REDDN_PUT_ABSENT: it did nothing, because the key is not in that bucket; another: another client
+	 * was first */
+	uint64_t was;
+	uint64_t moves; /* of the live line, little-endian, as it was before the bucket was read */
+	uint64_t state; /* the same */
+} __attribute__((packed));
+
+#define REDDN_PUT_ABSENT UINT64_MAX
 
 #endif
