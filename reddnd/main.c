@@ -280,7 +280,8 @@ static int check_control(const struct configuration *begin)
 {
 	char path[PATH_MAX];
 
-	return store_is_empty(&begin->store) && control_path(begin->catalog, path) ? control_check(path) : 0;
+	return fd_store_is_empty(&begin->store) && control_path(begin->catalog, path) ? control_check(path)
+										      : 0;
 }
 
 static int open_control(struct daemon *d, const struct catalog *catalog)
@@ -345,7 +346,7 @@ static int load(const struct options *o, struct configuration *begin)
 {
 	int r;
 
-	while ((r = configuration_load(begin, o->config)) < 0 && !store_is_empty(&begin->store)) {
+	while ((r = configuration_load(begin, o->config)) < 0 && !fd_store_is_empty(&begin->store)) {
 		log_error("the configuration is read again every %u s, because sessions of the daemon before "
 			  "this one go on meanwhile",
 			RETRY_S);

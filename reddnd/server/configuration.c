@@ -17,7 +17,7 @@ DEFINE_CLEANUP(struct catalog *, catalog_free)
 void configuration_init(struct configuration *c)
 {
 	*c = (struct configuration){0};
-	store_take(&c->store);
+	fd_store_take(&c->store);
 }
 
 void configuration_deinit(struct configuration *c)
@@ -47,13 +47,13 @@ static int load_file(struct configuration *c, const char *path, char **why)
 }
 
 /* NULL: there is none that can be used */
-static struct catalog *last_in_force(const struct store *store)
+static struct catalog *last_in_force(const struct fd_store *store)
 {
 	CLEANUP(cleanup_free) char *errors = NULL;
 	struct catalog *last = NULL;
 	int r;
 
-	if (store->configuration < 0 || store_is_empty(store))
+	if (store->configuration < 0 || fd_store_is_empty(store))
 		return NULL;
 	r = catalog_restore(store->configuration, &last, &errors);
 	if (r == 0)
@@ -66,12 +66,12 @@ static struct catalog *last_in_force(const struct store *store)
 /* The daemon before this one failed with a configuration that has no mistake */
 static bool is_distrusted(const struct configuration *c)
 {
-	const struct store *s = &c->store;
+	const struct fd_store *s = &c->store;
 	bool distrusted = false;
 
 	for (unsigned i = 0; i < s->ndevices; i++)
-		distrusted |= s->device[i].fd[STORE_LEDGER] >= 0 &&
-			      ledger_is_distrusted(s->device[i].fd[STORE_LEDGER]);
+		distrusted |= s->device[i].fd[FD_STORE_LEDGER] >= 0 &&
+			      ledger_is_distrusted(s->device[i].fd[FD_STORE_LEDGER]);
 	return distrusted && s->configuration >= 0 && !catalog_is_kept(c->catalog, s->configuration);
 }
 
@@ -101,13 +101,13 @@ int configuration_load(struct configuration *c, const char *path)
 	return 0;
 }
 
-bool configuration_is_kept(const struct store *store, const struct catalog *catalog)
+bool configuration_is_kept(const struct fd_store *store, const struct catalog *catalog)
 {
-	return !store_is_empty(store) && store->configuration >= 0 &&
+	return !fd_store_is_empty(store) && store->configuration >= 0 &&
 	       catalog_is_kept(catalog, store->configuration);
 }
 
-void configuration_keep(struct store *store, const struct catalog *catalog)
+void configuration_keep(struct fd_store *store, const struct catalog *catalog)
 {
 	int fd, r;
 
@@ -117,5 +117,5 @@ void configuration_keep(struct store *store, const struct catalog *catalog)
 	if (r < 0)
 		log_errno(r, "the configuration cannot be kept for the next daemon");
 	else
-		store_put_configuration(store, fd);
+		fd_store_put_configuration(store, fd);
 }

@@ -11,15 +11,15 @@
 #define SERVER_CONFIGURATION_H
 
 #include "reddnd/catalog/catalog.h"
-#include "reddnd/server/store.h"
+#include "reddnd/server/fd-store.h"
 
 struct configuration {
-	struct store store; /* what was left: the last configuration is in it */
+	struct fd_store store; /* what was left: the last configuration is in it */
 	struct catalog *catalog;
 	char *refused; /* why that is not the one of the file, a line; NULL: it is */
 };
 
-/** Takes what was left: store_take(). */
+/** Takes what was left: fd_store_take(). */
 void configuration_init(struct configuration *c);
 void configuration_deinit(struct configuration *c); /* the store stays open */
 
@@ -27,8 +27,8 @@ void configuration_deinit(struct configuration *c); /* the store stays open */
 int configuration_load(struct configuration *c, const char *path);
 
 /** True if @catalog is the one that was last in force, and a device was left. */
-bool configuration_is_kept(const struct store *store, const struct catalog *catalog);
+bool configuration_is_kept(const struct fd_store *store, const struct catalog *catalog);
 /** Keeps @catalog, which is in force, for the next daemon. Errors have been logged. */
-void configuration_keep(struct store *store, const struct catalog *catalog);
+void configuration_keep(struct fd_store *store, const struct catalog *catalog);
 
 #endif

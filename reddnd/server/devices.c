@@ -127,7 +127,7 @@ struct opening {
 /* What devices_open() has */
 struct begin {
 	struct devices *devices;
-	const struct store *left;
+	const struct fd_store *left;
 	const struct catalog *catalog;
 	bool kept;
 	struct assignment assignment;
@@ -172,7 +172,7 @@ static int assign(const struct catalog *c, bool kept, struct assignment *a)
 }
 
 /* With "all" nothing names a device whose addresses have gone, but what was left */
-static void assign_left(const struct store *left, const struct catalog *c, struct assignment *a)
+static void assign_left(const struct fd_store *left, const struct catalog *c, struct assignment *a)
 {
 	bool missing = false;
 
@@ -190,20 +190,20 @@ static void assign_left(const struct store *left, const struct catalog *c, struc
 }
 
 /* Without a name, what was left decides, and of several the address */
-static const struct store_device *find_left(
-	const struct store *left, const char *name, const struct catalog *c)
+static const struct fd_store_device *find_left(
+	const struct fd_store *left, const char *name, const struct catalog *c)
 {
 	char bound[CATALOG_DEVICE_BYTES] = "";
 
 	if (*name)
-		return store_find(left, name);
-	if (left->ndevices > 1 && find_device(&c->listen[0], bound) == 0 && store_find(left, bound))
-		return store_find(left, bound);
+		return fd_store_find(left, name);
+	if (left->ndevices > 1 && find_device(&c->listen[0], bound) == 0 && fd_store_find(left, bound))
+		return fd_store_find(left, bound);
 	return left->ndevices ? &left->device[0] : NULL;
 }
 
-static bool is_taken(const struct store *left, const struct assignment *a, const struct catalog *c,
-	const struct store_device *one)
+static bool is_taken(const struct fd_store *left, const struct assignment *a, const struct catalog *c,
+	const struct fd_store_device *one)
 {
 	for (unsigned i = 0; i < a->n; i++)
 		if (find_left(left, a->name[i], c) == one)
@@ -212,10 +212,10 @@ static bool is_taken(const struct store *left, const struct assignment *a, const
 }
 
 /* A device that does not exist is a mistake of the configuration, and no reason to end sessions */
-static bool all_exist(const struct store *left, const struct catalog *c)
+static bool all_exist(const struct fd_store *left, const struct catalog *c)
 {
 	for (unsigned i = 0; i < c->ndevices; i++) {
-		if (store_find(left, c->devices[i]) || rnic_device_exists(c->devices[i]))
+		if (fd_store_find(left, c->devices[i]) || rnic_device_exists(c->devices[i]))
 			continue;
 		log_error("there is no device \"%s\"; sessions go on with %s", c->devices[i],
 			left->device[0].name);
@@ -225,11 +225,11 @@ static bool all_exist(const struct store *left, const struct catalog *c)
 }
 
 /* The next daemon has the configuration that was last in force */
-static void __attribute__((noreturn)) leave_to_the_next(const struct store *left)
+static void __attribute__((noreturn)) leave_to_the_next(const struct fd_store *left)
 {
 	for (unsigned i = 0; i < left->ndevices; i++)
-		if (left->device[i].fd[STORE_LEDGER] >= 0)
-			ledger_set_distrusted(left->device[i].fd[STORE_LEDGER], true);
+		if (left->device[i].fd[FD_STORE_LEDGER] >= 0)
+			ledger_set_distrusted(left->device[i].fd[FD_STORE_LEDGER], true);
 	_exit(EX_TEMPFAIL);
 }
 
@@ -261,22 +261,22 @@ static int bind_all(const struct opening *o)
 
 static void keep_device(struct device *d)
 {
-	const struct store_device *store = &d->inheritance.store;
+	const struct fd_store_device *store = &d->inheritance.store;
 
 	if (!rnic_device_outlives(d->dev))
 		return;
-	store_put(store, STORE_ARENA, rnic_arena_fd(d->arena));
-	store_put(store, STORE_DEVICE, rnic_device_fd(d->dev));
+	fd_store_put(store, FD_STORE_ARENA, rnic_arena_fd(d->arena));
+	fd_store_put(store, FD_STORE_DEVICE, rnic_device_fd(d->dev));
 }
 
 static void keep_for_the_next(struct device *d)
 {
-	struct store_device *store = &d->inheritance.store;
+	struct fd_store_device *store = &d->inheritance.store;
 
 	snprintf(store->name, sizeof(store->name), "%s", rnic_device_name(d->dev));
-	store_put(store, STORE_LEDGER, ledger_fd(d->ledger));
+	fd_store_put(store, FD_STORE_LEDGER, ledger_fd(d->ledger));
 	keep_device(d);
-	store_put_cm(store, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));
+	fd_store_put_cm(store, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));
 }
 
 static const char *name_of(const struct opening *o)
@@ -314,7 +314,7 @@ static int open_afresh(const struct opening *o)
 static int inherit(const struct opening *o, bool *listens)
 {
 	struct device *d = o->device;
-	struct store_device *left = &d->inheritance.store;
+	struct fd_store_device *left = &d->inheritance.store;
 	int r = inheritance_open(&d->inheritance, &d->arena, &d->ledger);
 
 	*listens = false;
@@ -322,7 +322,7 @@ static int inherit(const struct opening *o, bool *listens)
 		r = rnic_cm_new(&d->cm, &connect_cm_ops, &d->dispatch, d->ledger);
 	if (r < 0)
 		return r;
-	store_put_cm(left, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));
+	fd_store_put_cm(left, ledger_head(d->ledger)->generation, rnic_cm_fd(d->cm));
 	rnic_cm_inherit(d->cm, left->cm, left->ncm);
 	for (unsigned i = 0; i < o->catalog->nlisten; i++)
 		*listens |= is_own(o, i);
@@ -333,12 +333,12 @@ static int inherit(const struct opening *o, bool *listens)
 static int open_inherited(const struct opening *o)
 {
 	struct device *d = o->device;
-	struct store_device *left = &d->inheritance.store;
+	struct fd_store_device *left = &d->inheritance.store;
 	int r = bind_all(o);
 
 	if (r == 0)
 		r = inheritance_has_device(&d->inheritance)
-			    ? rnic_device_import(&d->dev, left->fd[STORE_DEVICE], d->ledger)
+			    ? rnic_device_import(&d->dev, left->fd[FD_STORE_DEVICE], d->ledger)
 			    : device_open(&d->dev, left->name, d->cm, d->ledger);
 	if (r == 0 && !inheritance_has_device(&d->inheritance))
 		keep_device(d);
@@ -396,7 +396,7 @@ static void uncount_others(const struct devices *devices, const struct device *d
 		if (other != d)
 			inheritance_uncount(&other->inheritance,
 				other->ledger ? ledger_fd(other->ledger)
-					      : other->inheritance.store.fd[STORE_LEDGER]);
+					      : other->inheritance.store.fd[FD_STORE_LEDGER]);
 	}
 }
 
@@ -421,7 +421,7 @@ static int inherit_all(struct begin *b)
 	int r = 0;
 
 	for (unsigned k = 0; k < b->assignment.n && r == 0; k++) {
-		const struct store_device *left = find_left(b->left, b->assignment.name[k], b->catalog);
+		const struct fd_store_device *left = find_left(b->left, b->assignment.name[k], b->catalog);
 		const struct opening o = opening_of(b, d->n, k);
 		bool listens;
 
@@ -462,7 +462,7 @@ static int open_inherited_all(struct begin *b)
 static void leave_out(struct devices *devices, const struct opening *o, int error)
 {
 	note_left_out(devices, o, error);
-	store_device_clear(&o->device->inheritance.store);
+	fd_store_device_clear(&o->device->inheritance.store);
 	close_one(o->device);
 	*o->device = (struct device){0};
 }
@@ -491,10 +491,10 @@ static int open_others(struct begin *b)
 	return r;
 }
 
-int devices_open(struct devices *d, const struct store *left, const struct catalog *c, bool kept)
+int devices_open(struct devices *d, const struct fd_store *left, const struct catalog *c, bool kept)
 {
 	struct begin b = {.devices = d, .left = left, .catalog = c, .kept = kept};
-	bool may_leave = !kept && !store_is_empty(left) && left->configuration >= 0;
+	bool may_leave = !kept && !fd_store_is_empty(left) && left->configuration >= 0;
 	int r;
 
 	if (may_leave && !all_exist(left, c))
@@ -553,7 +553,7 @@ bool devices_clear_store(struct devices *d)
 	DEVICES_EACH (device, d) {
 		if (!device->dev)
 			continue;
-		store_device_clear(&device->inheritance.store);
+		fd_store_device_clear(&device->inheritance.store);
 		any = true;
 	}
 	return any;

@@ -51,7 +51,7 @@ struct devices {
  * wrong: if what was left can be gone on with by a daemon with the one that was in force, this process ends
  * instead.
  */
-int devices_open(struct devices *d, const struct store *left, const struct catalog *c, bool kept);
+int devices_open(struct devices *d, const struct fd_store *left, const struct catalog *c, bool kept);
 /** The number of @device. */
 unsigned devices_number(const struct devices *d, const struct device *device);
 /** True: a daemon before this one left something that this one goes on with. */

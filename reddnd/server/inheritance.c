@@ -32,18 +32,18 @@ static unsigned count_sessions(const struct ledger_view *v)
 	return n;
 }
 
-static bool is_needed(const struct ledger_view *v, enum store_name name)
+static bool is_needed(const struct ledger_view *v, enum fd_store_name name)
 {
-	if (name == STORE_DEVICE || name == STORE_ARENA)
+	if (name == FD_STORE_DEVICE || name == FD_STORE_ARENA)
 		return ledger_has_device(v);
-	return name != STORE_WATCHES;
+	return name != FD_STORE_WATCHES;
 }
 
 /* NULL, or why the daemon starts afresh */
 static const char *obstacle(const struct inheritance *in, const struct ledger_view *v)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++)
-		if (in->store.fd[k] < 0 && is_needed(v, (enum store_name)k))
+	for (unsigned k = 0; k < FD_STORE_NAMES; k++)
+		if (in->store.fd[k] < 0 && is_needed(v, (enum fd_store_name)k))
 			return "a descriptor is missing";
 	if (in->store.ncm == 0)
 		return "the connections are missing";
@@ -61,7 +61,7 @@ static void start_afresh(struct inheritance *in, const struct ledger_view *v, co
 			count_sessions(v), why);
 	else
 		log_notice("%s: what the daemon before this one left is given up: %s", in->store.name, why);
-	store_device_clear(&in->store);
+	fd_store_device_clear(&in->store);
 }
 
 /* NULL, and the reason in @why */
@@ -70,13 +70,13 @@ static struct ledger_view *load(const struct inheritance *in, const char **why)
 	struct ledger_view *v = NULL;
 
 	*why = "there is no ledger";
-	if (in->store.fd[STORE_LEDGER] >= 0 && ledger_load(in->store.fd[STORE_LEDGER], &v, why) < 0)
+	if (in->store.fd[FD_STORE_LEDGER] >= 0 && ledger_load(in->store.fd[FD_STORE_LEDGER], &v, why) < 0)
 		log_warning("%s: the ledger that the daemon before this one left is not sound: %s",
 			in->store.name, *why);
 	return v;
 }
 
-void inheritance_give_up(const struct store_device *left)
+void inheritance_give_up(const struct fd_store_device *left)
 {
 	struct inheritance in = {.store = *left};
 	const char *why;
@@ -87,7 +87,7 @@ void inheritance_give_up(const struct store_device *left)
 
 void inheritance_drop(struct inheritance *in, const char *why)
 {
-	store_drop_old_cm(&in->store);
+	fd_store_drop_old_cm(&in->store);
 	start_afresh(in, in->view, why);
 	inheritance_deinit(in);
 }
@@ -106,11 +106,11 @@ bool inheritance_has_sessions(const struct inheritance *in)
 /* Counts the attempt before anything is done: a daemon that fails cannot */
 static int begin(struct inheritance *in, struct ledger_view *v)
 {
-	int r = ledger_set_failed(in->store.fd[STORE_LEDGER], v->head.failed + 1), n;
+	int r = ledger_set_failed(in->store.fd[FD_STORE_LEDGER], v->head.failed + 1), n;
 
 	if (r < 0)
 		return log_errno(r, "the ledger cannot be written");
-	n = ledger_has_device(v) ? rnic_sweep(in->store.fd[STORE_DEVICE], v) : 0;
+	n = ledger_has_device(v) ? rnic_sweep(in->store.fd[FD_STORE_DEVICE], v) : 0;
 	if (n < 0)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
 	log_info("%s: going on with %u sessions of the daemon before this one; %d objects of the device were "
@@ -119,13 +119,13 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 	return 0;
 }
 
-void inheritance_take(struct inheritance *in, const struct store_device *left)
+void inheritance_take(struct inheritance *in, const struct fd_store_device *left)
 {
 	CLEANUP(ledger_view_freep) struct ledger_view *v = NULL;
 	const char *why;
 
 	*in = (struct inheritance){0};
-	store_device_init(&in->store);
+	fd_store_device_init(&in->store);
 	if (!left)
 		return;
 	in->store = *left;
@@ -160,26 +160,26 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].block.size)
 			used[n++] = v->slots[i].block;
 	r = inheritance_has_device(in)
-		    ? rnic_arena_open(arena, in->store.fd[STORE_ARENA], v->head.arena_bytes, used, n)
+		    ? rnic_arena_open(arena, in->store.fd[FD_STORE_ARENA], v->head.arena_bytes, used, n)
 		    : rnic_arena_new(arena, v->head.arena_bytes);
 	if (r < 0)
 		return log_errno(r, "cannot go on with the arena");
-	in->store.fd[STORE_ARENA] = -1;
-	r = ledger_open(ledger, in->store.fd[STORE_LEDGER], v);
+	in->store.fd[FD_STORE_ARENA] = -1;
+	r = ledger_open(ledger, in->store.fd[FD_STORE_LEDGER], v);
 	if (r < 0)
 		return log_errno(r, "cannot go on with the ledger");
-	in->store.fd[STORE_LEDGER] = -1;
+	in->store.fd[FD_STORE_LEDGER] = -1;
 	return 0;
 }
 
 void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev)
 {
-	int fd = in->view ? steal_fd(&in->store.fd[STORE_WATCHES]) : -1;
+	int fd = in->view ? steal_fd(&in->store.fd[FD_STORE_WATCHES]) : -1;
 
 	if (fd < 0) {
 		fd = file_watch_new();
 		if (fd >= 0)
-			store_put(&in->store, STORE_WATCHES, fd);
+			fd_store_put(&in->store, FD_STORE_WATCHES, fd);
 		else
 			log_errno(fd,
 				"files of regions cannot be watched: the next daemon pins them once more");
@@ -187,25 +187,25 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev)
 	rnic_device_set_watches(dev, fd);
 }
 
-int inheritance_open_record(struct store *store, bool goes_on, struct record **record)
+int inheritance_open_record(struct fd_store *store, bool goes_on, struct record **record)
 {
 	int fd, r = -ENOENT;
 
 	if (goes_on && store->record >= 0)
 		r = record_open(record, store->record);
 	else
-		store_drop_record(store);
+		fd_store_drop_record(store);
 
 	if (r == 0)
 		return 0;
 	if (r != -ENOENT) {
 		log_notice("bans and reasons of ended sessions are forgotten: another daemon wrote them");
-		store_drop_record(store);
+		fd_store_drop_record(store);
 	}
 	r = record_new(record, &fd);
 	if (r < 0)
 		return log_errno(r, "cannot make a record of clients");
-	store_put_record(fd);
+	fd_store_put_record(fd);
 	close(fd);
 	return 0;
 }
@@ -331,7 +331,7 @@ int inheritance_adopt(
 		r = rnic_cm_leave_old(d->cm);
 	if (r < 0)
 		return log_errno(r, "cannot serve the sessions of the daemon before this one");
-	store_drop_old_cm(&in->store);
+	fd_store_drop_old_cm(&in->store);
 	sweep_unclaimed(d, ledger, LEDGER_WINDOW);
 	sweep_unclaimed(d, ledger, LEDGER_TENANT);
 	ledger_head(ledger)->failed = 0;

@@ -14,12 +14,12 @@
 
 #include "reddnd/rnic/cm.h"
 #include "reddnd/server/dispatch.h"
-#include "reddnd/server/store.h"
+#include "reddnd/server/fd-store.h"
 
 struct ledger_view;
 
 struct inheritance {
-	struct store_device store;
+	struct fd_store_device store;
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
 	const struct served *served;
 	struct tenant **tenants; /* all of them */
@@ -29,9 +29,9 @@ struct inheritance {
  * Takes @left; NULL: nothing. If it cannot be gone on with, all of it is closed, which ends it, and view is
  * NULL. Logged.
  */
-void inheritance_take(struct inheritance *in, const struct store_device *left);
+void inheritance_take(struct inheritance *in, const struct fd_store_device *left);
 /** What was left of a device that is not served any more ends. Logged. */
-void inheritance_give_up(const struct store_device *left);
+void inheritance_give_up(const struct fd_store_device *left);
 /** So does what has been taken: @why, a clause. Its files of the connection manager have been closed. Logged.
  */
 void inheritance_drop(struct inheritance *in, const char *why);
@@ -52,7 +52,7 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
 
 /** The record of clients that was left in @store, if the daemon goes on with a device, or an empty one, which
  * is kept for the next daemon. -errno, logged. */
-int inheritance_open_record(struct store *store, bool goes_on, struct record **record);
+int inheritance_open_record(struct fd_store *store, bool goes_on, struct record **record);
 
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old

@@ -118,7 +118,7 @@ int operator_hand_over(
 	if (r < 0)
 		return r;
 	/* Not @fd: a lock that is held on it would outlive its holder */
-	store_put_region(name, r);
+	fd_store_put_region(name, r);
 	log_notice("region %s: user %u hands its file over", name, by);
 	*number = renewal_take(&sv->renewal);
 	return 0;

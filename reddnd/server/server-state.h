@@ -12,7 +12,7 @@
 struct server {
 	uint64_t since;
 	sd_event *event;
-	struct store store; /* what was left, and what is kept besides devices */
+	struct fd_store store; /* what was left, and what is kept besides devices */
 	struct devices devices;
 	struct shared shared;
 	struct generation *generation; /* what new clients get */

@@ -80,7 +80,7 @@ DEFINE_CLEANUP(struct generation *, generation_unref)
 /* What owners handed over to the daemons before this one */
 static void take_handovers(struct server *sv)
 {
-	const struct store *left = &sv->store;
+	const struct fd_store *left = &sv->store;
 
 	for (unsigned i = 0; i < left->nregions; i++) {
 		int r = handovers_put(sv->handovers, left->region_name[i], left->region[i], sv->since);
@@ -105,7 +105,7 @@ static int take_stored(struct server *sv)
 	fd = memfd_create("reddnd-stored", MFD_CLOEXEC);
 	if (fd < 0)
 		return log_errno(-errno, "cannot make a file in memory");
-	store_put_stored(&sv->store, fd);
+	fd_store_put_stored(&sv->store, fd);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static void put_in_force(struct server *sv, struct generation *generation)
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_use(&device->dispatch, generation->catalog);
 	while ((useless = handovers_useless(sv->handovers, generation->catalog))) {
-		store_drop_region(useless);
+		fd_store_drop_region(useless);
 		handovers_drop(sv->handovers, useless);
 	}
 }
@@ -593,7 +593,7 @@ void server_free(struct server *sv)
 		dispatch_deinit(&device->dispatch);
 	shared_deinit(&sv->shared);
 	if (devices_clear_store(&sv->devices))
-		store_clear(&sv->store);
+		fd_store_clear(&sv->store);
 	if (sv->generation)
 		generation_unref(sv->generation);
 	if (sv->inspection)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/server/store.h"
+#include "reddnd/server/fd-store.h"
 
 #include "reddnd/util/log.h"
 #include "reddnd/util/notify.h"
@@ -22,16 +22,16 @@ enum { PATIENCE_US = 5000000 };
 #define CONFIGURATION_PREFIX "configuration-"
 
 /* Before the name of the device */
-static const char *const prefixes[STORE_NAMES] = {
-	[STORE_DEVICE] = "uverbs-",
-	[STORE_ARENA] = "arena-",
-	[STORE_LEDGER] = "ledger-",
-	[STORE_WATCHES] = "watches-",
+static const char *const prefixes[FD_STORE_NAMES] = {
+	[FD_STORE_DEVICE] = "uverbs-",
+	[FD_STORE_ARENA] = "arena-",
+	[FD_STORE_LEDGER] = "ledger-",
+	[FD_STORE_WATCHES] = "watches-",
 };
 
 static void remove_stored(const char *name)
 {
-	char text[STORE_NAME_BYTES + 40];
+	char text[FD_STORE_NAME_BYTES + 40];
 
 	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
 	notify_send(text, -1);
@@ -44,24 +44,25 @@ static void free_names(char ***list)
 	free(*list);
 }
 
-static void name_part(char name[STORE_NAME_BYTES], const struct store_device *device, enum store_name part)
+static void name_part(
+	char name[FD_STORE_NAME_BYTES], const struct fd_store_device *device, enum fd_store_name part)
 {
-	snprintf(name, STORE_NAME_BYTES, "%s%s", prefixes[part], device->name);
+	snprintf(name, FD_STORE_NAME_BYTES, "%s%s", prefixes[part], device->name);
 }
 
-static void name_cm(char name[STORE_NAME_BYTES], const struct store_device *device, unsigned i)
+static void name_cm(char name[FD_STORE_NAME_BYTES], const struct fd_store_device *device, unsigned i)
 {
-	snprintf(name, STORE_NAME_BYTES, CM_PREFIX "%" PRIu64 "-%s", device->cm_number[i], device->name);
+	snprintf(name, FD_STORE_NAME_BYTES, CM_PREFIX "%" PRIu64 "-%s", device->cm_number[i], device->name);
 }
 
-void store_device_init(struct store_device *device)
+void fd_store_device_init(struct fd_store_device *device)
 {
-	*device = (struct store_device){0};
-	for (unsigned k = 0; k < STORE_NAMES; k++)
+	*device = (struct fd_store_device){0};
+	for (unsigned k = 0; k < FD_STORE_NAMES; k++)
 		device->fd[k] = -1;
 }
 
-const struct store_device *store_find(const struct store *store, const char *name)
+const struct fd_store_device *fd_store_find(const struct fd_store *store, const char *name)
 {
 	for (unsigned i = 0; i < store->ndevices; i++)
 		if (strcmp(store->device[i].name, name) == 0)
@@ -70,24 +71,24 @@ const struct store_device *store_find(const struct store *store, const char *nam
 }
 
 /* NULL: that cannot be, or there are too many */
-static struct store_device *device_of(struct store *store, const char *name)
+static struct fd_store_device *device_of(struct fd_store *store, const char *name)
 {
-	struct store_device *new = &store->device[store->ndevices];
+	struct fd_store_device *new = &store->device[store->ndevices];
 
-	if (store_find(store, name))
-		return &store->device[store_find(store, name) - store->device];
-	if (!*name || strlen(name) >= STORE_DEVICE_BYTES || store->ndevices == STORE_DEVICES_MAX)
+	if (fd_store_find(store, name))
+		return &store->device[fd_store_find(store, name) - store->device];
+	if (!*name || strlen(name) >= FD_STORE_DEVICE_BYTES || store->ndevices == FD_STORE_DEVICES_MAX)
 		return NULL;
-	store_device_init(new);
+	fd_store_device_init(new);
 	snprintf(new->name, sizeof(new->name), "%s", name);
 	store->ndevices++;
 	return new;
 }
 
-static bool take_part(struct store *store, const char *name, int fd)
+static bool take_part(struct fd_store *store, const char *name, int fd)
 {
-	for (unsigned k = 0; k < STORE_NAMES; k++) {
-		struct store_device *device;
+	for (unsigned k = 0; k < FD_STORE_NAMES; k++) {
+		struct fd_store_device *device;
 
 		if (strncmp(name, prefixes[k], strlen(prefixes[k])) != 0)
 			continue;
@@ -100,40 +101,41 @@ static bool take_part(struct store *store, const char *name, int fd)
 	return false;
 }
 
-static bool take_cm(struct store *store, const char *name, int fd)
+static bool take_cm(struct fd_store *store, const char *name, int fd)
 {
-	struct store_device *device;
+	struct fd_store_device *device;
 	uint64_t number;
 	int at = 0;
 
 	if (sscanf(name, CM_PREFIX "%" SCNu64 "-%n", &number, &at) != 1 || !at)
 		return false;
 	device = device_of(store, name + at);
-	if (!device || device->ncm == STORE_CM_MAX)
+	if (!device || device->ncm == FD_STORE_CM_MAX)
 		return false;
 	device->cm_number[device->ncm] = number;
 	device->cm[device->ncm++] = fd;
 	return true;
 }
 
-static bool take_region(struct store *store, const char *name, int fd)
+static bool take_region(struct fd_store *store, const char *name, int fd)
 {
-	if (strncmp(name, REGION_PREFIX, strlen(REGION_PREFIX)) != 0 || store->nregions == STORE_REGION_MAX ||
-		strlen(name) >= STORE_NAME_BYTES)
+	if (strncmp(name, REGION_PREFIX, strlen(REGION_PREFIX)) != 0 ||
+		store->nregions == FD_STORE_REGION_MAX || strlen(name) >= FD_STORE_NAME_BYTES)
 		return false;
-	snprintf(store->region_name[store->nregions], STORE_NAME_BYTES, "%s", name + strlen(REGION_PREFIX));
+	snprintf(
+		store->region_name[store->nregions], FD_STORE_NAME_BYTES, "%s", name + strlen(REGION_PREFIX));
 	store->region[store->nregions++] = fd;
 	return true;
 }
 
-static void name_configuration(char name[STORE_NAME_BYTES], uint64_t number)
+static void name_configuration(char name[FD_STORE_NAME_BYTES], uint64_t number)
 {
-	snprintf(name, STORE_NAME_BYTES, CONFIGURATION_PREFIX "%" PRIu64, number);
+	snprintf(name, FD_STORE_NAME_BYTES, CONFIGURATION_PREFIX "%" PRIu64, number);
 }
 
-static void drop_configuration(struct store *store)
+static void drop_configuration(struct fd_store *store)
 {
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
 	if (store->configuration < 0)
 		return;
@@ -144,7 +146,7 @@ static void drop_configuration(struct store *store)
 }
 
 /* There are two if a daemon died between storing one and removing the other: the later one counts */
-static bool take_configuration(struct store *store, const char *name, int fd)
+static bool take_configuration(struct fd_store *store, const char *name, int fd)
 {
 	uint64_t number;
 
@@ -162,7 +164,7 @@ static bool take_configuration(struct store *store, const char *name, int fd)
 	return true;
 }
 
-static bool take(struct store *store, const char *name, int fd)
+static bool take(struct fd_store *store, const char *name, int fd)
 {
 	if (strcmp(name, STORED) == 0 && store->stored < 0) {
 		store->stored = fd;
@@ -176,12 +178,12 @@ static bool take(struct store *store, const char *name, int fd)
 	       take_configuration(store, name, fd);
 }
 
-void store_take(struct store *store)
+void fd_store_take(struct fd_store *store)
 {
 	CLEANUP(free_names) char **list = NULL;
 	int n = sd_listen_fds_with_names(true, &list);
 
-	*store = (struct store){.configuration = -1, .record = -1, .stored = -1};
+	*store = (struct fd_store){.configuration = -1, .record = -1, .stored = -1};
 	for (int i = 0; i < n; i++) {
 		if (take(store, list[i], SD_LISTEN_FDS_START + i))
 			continue;
@@ -191,20 +193,20 @@ void store_take(struct store *store)
 	}
 }
 
-bool store_is_empty(const struct store *store)
+bool fd_store_is_empty(const struct fd_store *store)
 {
 	return store->ndevices == 0;
 }
 
-static void remove_cm(const struct store_device *device, unsigned i)
+static void remove_cm(const struct fd_store_device *device, unsigned i)
 {
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
 	name_cm(name, device, i);
 	remove_stored(name);
 }
 
-void store_drop_old_cm(struct store_device *device)
+void fd_store_drop_old_cm(struct fd_store_device *device)
 {
 	for (unsigned i = 0; i < device->ncm; i++)
 		remove_cm(device, i);
@@ -212,12 +214,12 @@ void store_drop_old_cm(struct store_device *device)
 	device->ncm = 0;
 }
 
-void store_device_clear(struct store_device *device)
+void fd_store_device_clear(struct fd_store_device *device)
 {
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
-	for (unsigned k = 0; k < STORE_NAMES; k++) {
-		name_part(name, device, (enum store_name)k);
+	for (unsigned k = 0; k < FD_STORE_NAMES; k++) {
+		name_part(name, device, (enum fd_store_name)k);
 		remove_stored(name);
 		if (device->fd[k] >= 0)
 			close(device->fd[k]);
@@ -225,14 +227,14 @@ void store_device_clear(struct store_device *device)
 	}
 	for (unsigned i = 0; i < device->ncm; i++)
 		close(device->cm[i]);
-	store_drop_old_cm(device);
+	fd_store_drop_old_cm(device);
 	if (device->has_own_cm)
 		remove_cm(device, 0);
 	device->has_own_cm = false;
 	sd_notify_barrier(false, PATIENCE_US);
 }
 
-void store_drop_record(struct store *store)
+void fd_store_drop_record(struct fd_store *store)
 {
 	remove_stored(RECORD);
 	if (store->record >= 0)
@@ -240,9 +242,9 @@ void store_drop_record(struct store *store)
 	store->record = -1;
 }
 
-void store_clear(struct store *store)
+void fd_store_clear(struct fd_store *store)
 {
-	store_drop_record(store);
+	fd_store_drop_record(store);
 	drop_configuration(store);
 	remove_stored(STORED);
 	close(store->stored);
@@ -252,27 +254,27 @@ void store_clear(struct store *store)
 
 static void send_fd(const char *name, int fd)
 {
-	char text[STORE_NAME_BYTES + 40];
+	char text[FD_STORE_NAME_BYTES + 40];
 
 	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	notify_send(text, fd);
 }
 
-void store_put(const struct store_device *device, enum store_name part, int fd)
+void fd_store_put(const struct fd_store_device *device, enum fd_store_name part, int fd)
 {
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
 	name_part(name, device, part);
 	send_fd(name, fd);
 }
 
-void store_put_record(int fd)
+void fd_store_put_record(int fd)
 {
 	send_fd(RECORD, fd);
 }
 
-void store_put_stored(struct store *store, int fd)
+void fd_store_put_stored(struct fd_store *store, int fd)
 {
 	if (store->stored >= 0) {
 		remove_stored(STORED);
@@ -282,9 +284,9 @@ void store_put_stored(struct store *store, int fd)
 	send_fd(STORED, fd);
 }
 
-void store_put_cm(struct store_device *device, uint64_t generation, int fd)
+void fd_store_put_cm(struct fd_store_device *device, uint64_t generation, int fd)
 {
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
 	device->cm_number[device->ncm] = generation;
 	device->has_own_cm = true;
@@ -292,10 +294,10 @@ void store_put_cm(struct store_device *device, uint64_t generation, int fd)
 	send_fd(name, fd);
 }
 
-void store_put_configuration(struct store *store, int fd)
+void fd_store_put_configuration(struct fd_store *store, int fd)
 {
 	uint64_t number = store->configuration_number + 1;
-	char name[STORE_NAME_BYTES];
+	char name[FD_STORE_NAME_BYTES];
 
 	name_configuration(name, number);
 	send_fd(name, fd);
@@ -304,18 +306,18 @@ void store_put_configuration(struct store *store, int fd)
 	store->configuration_number = number;
 }
 
-void store_put_region(const char *name, int fd)
+void fd_store_put_region(const char *name, int fd)
 {
-	char stored[STORE_NAME_BYTES];
+	char stored[FD_STORE_NAME_BYTES];
 
 	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
 	remove_stored(stored);
 	send_fd(stored, fd);
 }
 
-void store_drop_region(const char *name)
+void fd_store_drop_region(const char *name)
 {
-	char stored[STORE_NAME_BYTES];
+	char stored[FD_STORE_NAME_BYTES];
 
 	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
 	remove_stored(stored);
