@@ -38,6 +38,22 @@
  *     other file takes the name. A program that dies in between leaves a retired table with a name: clients
  *     get no old value, and its next writer gives it a new epoch, under the same lock. In the other order it
  *     would leave a table that clients believe in, and that nobody can find any more to mark it.
+ *
+ * A *store* is a table whose `header` is not 0: clients change it through the NIC, and reddnd is its one
+ * writer. What differs:
+ *   - A bucket points at an *extent*: `header` bytes of the server's, the first 8 of them the version (le64),
+ *     then the record. A length of `header` is that of no record: the key of the mark is absent. Empty
+ *     buckets, and those whose key has never had a record, point at the null extent, of `header` bytes.
+ *   - Each put and delete of a key that has a bucket is one compare-and-swap of the locator by a NIC. The
+ *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
+ *     any chain ran that had begun before, and then looks at it again.
+ *   - So a move takes long, many are under way together, and the journal has each of them. A put that reads a
+ *     mark of 0 changes nothing, and its client asks again.
+ *   - A message is as long as its client likes, and so is what it publishes. A client that keeps to this
+ *     format pads a record until the length in the bucket is one that a table could have
+ *     (reddn_store_payload()), or sends none. The writer takes an entry of another length out of the store:
+ *     the tag may be in it, and a read that begins within the bucket might match.
+ *   - The heap is an array of chunks. The first line of each has the size of the extents that follow it.
  */
 #ifndef PROTOCOL_TABLE_FORMAT_H
 #define PROTOCOL_TABLE_FORMAT_H
@@ -61,6 +77,9 @@ enum reddn_table_state {
 	REDDN_TABLE_COMPLETE = 2,    /* and none is missing */
 	REDDN_TABLE_CEASED = 1 << 2, /* bits 2 to 31 count how often it has ceased to be complete */
 	REDDN_TABLE_EPOCH = 32,      /* from this bit on: the epoch of the source */
+	/* Of a store, in place of the count, because its entries come from no source: there was no room for
+	 * the last key that had no bucket */
+	REDDN_TABLE_FULL = 1 << 2,
 };
 
 /** The live line, which every reply carries to the client. 64 bytes, one cache line. */
@@ -89,7 +108,9 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t max_value;
 	uint64_t null_off; /* offset of the null record in the heap */
 	uint32_t grow;     /* 1: its writer makes a larger one when it is nearly full */
-	uint8_t pad[128 - 84];
+	uint32_t header;   /* bytes before each record, REDDN_STORE_HEADER_MIN to _MAX: a store; 0: a table */
+	uint64_t chunk;    /* bytes of a chunk of a store's heap, a power of two */
+	uint8_t pad[128 - 96];
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
@@ -116,6 +137,34 @@ struct reddn_record {
 	uint8_t bytes[]; /* key, value */
 };
 
+/** A move of a store's entry, or with to == from the removal of one that has no record. */
+struct reddn_store_move {
+	uint64_t from, to; /* buckets */
+	uint64_t mark;     /* of the entry; mark of `from` is 0 while it waits */
+};
+
+enum {
+	REDDN_STORE_HEADER_MIN = 8, /* the version */
+	REDDN_STORE_HEADER_MAX = 13,
+	REDDN_STORE_MOVES = 144,
+	REDDN_STORE_JOURNAL = 192, /* its offset in the file */
+	REDDN_STORE_CHUNK_LINE = 64,
+};
+
+/** The part of a store's header page that belongs to its writer. */
+struct reddn_store_journal {
+	uint64_t versions; /* no extent has this version or a higher one */
+	uint64_t count;    /* of moves that are under way; live.moves is odd if it is not 0 */
+	struct reddn_store_move move[REDDN_STORE_MOVES];
+};
+
+/** The first line of a chunk: extents of `extent` bytes, a multiple of 64, follow it without gaps. Those
+ * whose offset in the heap has the tag are not used. 0: the chunk has never had any. */
+struct reddn_store_chunk {
+	uint64_t extent;
+	uint8_t reserved[REDDN_STORE_CHUNK_LINE - 8]; /* of the first chunk: the null extent is in it */
+};
+
 /** Largest key that the API allows, and largest record that a bucket's 3-byte length allows. Bytes. */
 enum { REDDN_KEY_LIMIT = 65536, REDDN_RECORD_LIMIT = 0xfffff8 };
 
@@ -140,10 +189,27 @@ static inline uint64_t reddn_record_padded(uint64_t size)
 	return reddn_untagged((size + 7) & ~7ull);
 }
 
+/** Bytes that a client sends as the record of `size` bytes, with its padding, to a store: behind a header of
+ * `header` bytes they have a length that a bucket may have. */
+static inline uint64_t reddn_store_payload(uint32_t header, uint64_t size)
+{
+	return reddn_record_padded(header + size) - header;
+}
+
+/** True if a client may publish an extent of `len` bytes, the header included. */
+static inline int reddn_store_length_ok(uint32_t header, uint64_t len)
+{
+	return len == header ||
+	       (len >= header + sizeof(struct reddn_record) && len == reddn_record_padded(len));
+}
+
 _Static_assert(REDDN_TABLE_TAG % 2 == 1, "no lowest byte of a multiple of 8");
 _Static_assert(sizeof(struct reddn_bucket) == 16, "the NIC reads buckets of 16 bytes");
 _Static_assert(sizeof(struct reddn_record) == 16, "record header");
 _Static_assert(sizeof(struct reddn_table_live) == 64, "one line");
 _Static_assert(__builtin_offsetof(struct reddn_table_header, live) == 128, "live line");
+_Static_assert(REDDN_STORE_JOURNAL == 128 + sizeof(struct reddn_table_live), "behind the live line");
+_Static_assert(REDDN_STORE_JOURNAL + sizeof(struct reddn_store_journal) <= REDDN_TABLE_PAGE, "in the page");
+_Static_assert(sizeof(struct reddn_store_chunk) == REDDN_STORE_CHUNK_LINE, "one line");
 
 #endif
