@@ -222,6 +222,8 @@ static int lower_and_make(struct compiled *c, const struct ast_program *ast,
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
+	static const uint8_t shapes[] = {
+		[AST_OPAQUE] = PROGRAM_OPAQUE, [AST_TABLE] = PROGRAM_TABLE, [AST_PUT] = PROGRAM_PUT};
 	CLEANUP(free_ast) struct ast_program *ast = NULL;
 	struct chain_bounds bounds;
 	struct chain_error err;
@@ -233,7 +235,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	if (r)
 		return r;
 	snprintf(c->program.name, sizeof(c->program.name), "%s", ast->name);
-	c->program.shape = ast->shape == AST_TABLE ? PROGRAM_TABLE : PROGRAM_OPAQUE;
+	c->program.shape = shapes[ast->shape];
 	c->program.loop = c->loop;
 	c->program.shared_init = c->lowered->shared_init;
 	c->program.shared_bytes = c->lowered->shared_bytes;

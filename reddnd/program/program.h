@@ -20,6 +20,7 @@
 enum program_shape {
 	PROGRAM_OPAQUE, /* reddn_call() */
 	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are those of protocol/wire.h */
+	PROGRAM_PUT,    /* reddn_put() and reddn_delete(), the same of a store */
 };
 
 struct program_param {

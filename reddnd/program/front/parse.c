@@ -54,8 +54,10 @@ static void shape(struct parser *p, struct syn_stmt *s)
 		s->shape = AST_TABLE;
 	else if (parse_take_word(p, "opaque"))
 		s->shape = AST_OPAQUE;
+	else if (parse_take_word(p, "put"))
+		s->shape = AST_PUT;
 	else
-		parse_expected(p, "\"table\" or \"opaque\"");
+		parse_expected(p, "\"table\", \"put\" or \"opaque\"");
 }
 
 static void param(struct parser *p, struct syn_stmt *s)
