@@ -38,6 +38,7 @@ struct catalog_region {
 	char name[CATALOG_NAME_MAX + 1];
 	bool raw, writable;
 	bool memcached;     /* neither raw nor a table: the cache file of a memcached */
+	bool store;         /* a table whose writer is the daemon, and which offloads publish in */
 	char *server;       /* of that: its address (memcached/talk.h) */
 	uint64_t stale_max; /* the same, us: how long it is served after memcached died */
 	bool handover;      /* @owner hands its file over while the daemon runs */
@@ -55,7 +56,7 @@ struct catalog_setting {
 	uint64_t value;
 };
 
-/** Parts of a table (protocol/table-format.h), and of the cache file of a memcached
+/** Parts of a table or store (protocol/table-format.h), and of the cache file of a memcached
  * (protocol/cache-format.h). */
 enum catalog_part {
 	CATALOG_WHOLE,
@@ -199,6 +200,12 @@ int catalog_match(const struct catalog_tenant *tenant, const uint8_t address[16]
 bool catalog_allows(const struct catalog_tenant *tenant, unsigned offload);
 /** The smallest burst that @rate can be kept with. */
 uint64_t catalog_burst_min(uint64_t rate);
+
+/** 0: @program, compiled for @offload, changes nothing in a store, or only by a publish that a store keeps
+ * account of, and in a way in which that can be executed. -EINVAL: it does; @why is the reason in words. All
+ * its regions are bound. */
+int catalog_check_publish(const struct catalog *catalog, const struct catalog_offload *offload,
+	const struct program *program, char *why, size_t size);
 
 /**
  * Finds the memory for region @name of the program, which writes there if @writable. 0; -EINVAL, and @why is

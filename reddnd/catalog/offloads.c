@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +168,11 @@ static bool part_named(const char *name, bool memcached, uint8_t *part)
 	return false;
 }
 
+static const char *kind_of(const struct catalog_region *r)
+{
+	return r->raw ? "raw" : r->memcached ? "memcached" : r->store ? "store" : "table";
+}
+
 #define PARTS_OF(r)                                                                                          \
 	((r)->memcached ? "\"NAME.buckets\", \"NAME.items\" or \"NAME.live\""                                \
 			: "\"NAME.buckets\", \"NAME.heap\" or \"NAME.live\"")
@@ -222,8 +228,8 @@ static void parse_one(struct settings *l, const config_setting_t *s, struct cata
 		settings_wrong(
 			l, s, "region \"%s\" is no table and has no parts; write its name alone", name);
 	else
-		settings_wrong(l, s, "region \"%s\" is %s; name a part of it: %s", name,
-			r->memcached ? "a memcached" : "a table", PARTS_OF(r));
+		settings_wrong(
+			l, s, "region \"%s\" is a %s; name a part of it: %s", name, kind_of(r), PARTS_OF(r));
 }
 
 /* The group "regions" of @offload */
@@ -268,10 +274,10 @@ int catalog_bind(const struct catalog *c, const struct catalog_offload *o, const
 		snprintf(why, size,
 			"region \"%s\" of the program is no part of %s \"%s\", which has buckets, %s and "
 			"live",
-			name, r->memcached ? "memcached" : "table", r->name, r->memcached ? "items" : "heap");
+			name, kind_of(r), r->name, r->memcached ? "items" : "heap");
 		return -EINVAL;
 	}
-	if (!writable || r->writable)
+	if (!writable || r->writable || r->store)
 		return 0;
 	snprintf(why, size, "the program writes to region \"%s\", but \"%s\" is not declared writable = true",
 		name, r->name);
@@ -283,7 +289,7 @@ static void check_apart(struct settings *l, const config_setting_t *group, const
 {
 	for (unsigned i = 0; i < p->nregions; i++)
 		for (unsigned k = 0; k < i; k++)
-			if (bound[i].region == bound[k].region &&
+			if (bound[i].region == bound[k].region && bound[i].part == bound[k].part &&
 				(p->regions[i].writable || p->regions[k].writable))
 				settings_wrong(l, group,
 					"offload \"%s\": regions \"%s\" and \"%s\" of its program are both "
@@ -301,12 +307,16 @@ static const char *part_name(uint8_t part)
 	return parts[i].name;
 }
 
-/* libreddn asks for buckets of a table, and takes what they lead to for records of its heap. Regions with
- * other names are the program's own. */
-static void check_table(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
+/* libreddn asks for buckets of a table or store, or puts there, and takes what they lead to for records of
+ * its heap. Regions with other names are the program's own. */
+static void check_shape(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
 	const struct program *p, const struct catalog_binding *bound)
 {
 	const struct catalog_region *table = NULL, *r;
+	const char *const shape = p->shape == PROGRAM_PUT ? "put" : "table", *const kind =
+										     p->shape == PROGRAM_PUT
+											     ? "store"
+											     : "table";
 	bool has_buckets = false;
 	uint8_t part;
 
@@ -317,30 +327,101 @@ static void check_table(struct settings *l, const config_setting_t *group, const
 		if (!part_named(name, false, &part) || part == CATALOG_WHOLE)
 			continue;
 		r = &l->catalog->regions[bound[i].region];
-		if (r->raw || r->memcached) {
+		if (p->shape == PROGRAM_PUT ? !r->store : r->raw || r->memcached) {
 			settings_wrong(l, group,
-				"offload \"%s\": its program has shape table and needs a region of kind "
-				"\"table\"; "
+				"offload \"%s\": its program has shape %s and needs a region of kind "
+				"\"%s\"; "
 				"\"%s\" is of kind \"%s\"",
-				o->name, r->name, r->raw ? "raw" : "memcached");
+				o->name, shape, kind, r->name, kind_of(r));
 			return;
 		}
 		table = table ? table : r;
 		if (r == table && bound[i].part == part)
 			continue;
 		settings_wrong(l, group,
-			"offload \"%s\": its program has shape table, so its region \"%s\" must be "
+			"offload \"%s\": its program has shape %s, so its region \"%s\" must be "
 			"\"%s.%s\"; it "
 			"is \"%s.%s\"",
-			o->name, name, table->name, name, r->name, part_name(bound[i].part));
+			o->name, shape, name, table->name, name, r->name, part_name(bound[i].part));
 		return;
 	}
 	if (!has_buckets)
 		settings_wrong(l, group,
-			"offload \"%s\": its program has shape table, and none of its regions is the buckets "
+			"offload \"%s\": its program has shape %s, and none of its regions is the buckets "
 			"of a "
-			"table",
+			"%s",
+			o->name, shape, kind);
+	else if (p->shape == PROGRAM_PUT && !p->image->publish.there)
+		settings_wrong(l, group, "offload \"%s\": its program has shape put, and publishes nothing",
 			o->name);
+}
+
+static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(char *why, size_t size, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, size, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Extents come from a store, and it has to learn what becomes of them: from the NIC, since the CPU's atomics
+ * do not exclude those of a NIC, and of each instance before the next one is in its slot */
+static int check_published(const struct catalog *c, const struct catalog_offload *o, const struct program *p,
+	char *why, size_t size)
+{
+	struct catalog_binding to, from;
+	const struct catalog_region *store;
+	const char *const name = p->regions[p->image->publish.region].name;
+
+	if (!p->payload.max)
+		return refuse(why, size,
+			"its program publishes a constant locator in \"%s\", and a store keeps account of "
+			"its extents alone; a \"payload\" is published in one, also one of no bytes",
+			name);
+	catalog_bind(c, o, name, true, &to, why, size);
+	catalog_bind(c, o, p->regions[p->payload.region].name, false, &from, why, size);
+	store = &c->regions[to.region];
+	if (!store->store || to.part != CATALOG_BUCKETS)
+		return refuse(why, size,
+			"its program publishes in \"%s\", so that must be the buckets of a region of kind "
+			"\"store\"; \"%s\" is of kind \"%s\"",
+			name, store->name, kind_of(store));
+	if (from.region != to.region || from.part != CATALOG_HEAP)
+		return refuse(why, size,
+			"its program publishes in \"%s.buckets\", so \"%s\", which its payload is in, must "
+			"be "
+			"\"%s.heap\"",
+			store->name, p->regions[p->payload.region].name, store->name);
+	if (o->recycled)
+		return refuse(why, size,
+			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\"");
+	if (o->engine == CATALOG_CPU)
+		return refuse(
+			why, size, "its program publishes, which only a NIC can; set \"engine\" to \"nic\"");
+	return 0;
+}
+
+int catalog_check_publish(const struct catalog *c, const struct catalog_offload *o, const struct program *p,
+	char *why, size_t size)
+{
+	const struct chain_publish *publish = &p->image->publish;
+	struct catalog_binding bound;
+
+	for (unsigned i = 0; i < p->nregions; i++) {
+		if (!p->regions[i].writable || (publish->there && publish->region == i))
+			continue;
+		catalog_bind(c, o, p->regions[i].name, true, &bound, why, size);
+		if (c->regions[bound.region].store)
+			return refuse(why, size,
+				"the program writes to region \"%s\", and in a store, as \"%s\" is, only a "
+				"publish changes something",
+				p->regions[i].name, c->regions[bound.region].name);
+	}
+	return publish->there ? check_published(c, o, p, why, size) : 0;
 }
 
 static bool has_region(const struct program *p, const char *name)
@@ -353,14 +434,14 @@ static bool has_region(const struct program *p, const char *name)
 
 /* Reports at @group each region of @p that is bound to nothing suitable, each binding that @p has no region
  * for, regions that are the same memory although @p writes to one of them: the order of a chain relies on
- * their being different; and the first region of a program of shape table that is not the part of its name of
- * one table */
+ * their being different; the first region of a program with a shape that is not the part of its name of one
+ * table or store; and what catalog_check_publish() finds */
 static void bindings_check(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
 	const struct program *p)
 {
 	struct catalog_binding bound[PROGRAM_MAX_REGIONS];
 	const unsigned before = l->nerrors;
-	char why[200];
+	char why[300];
 
 	for (unsigned i = 0; i < p->nregions; i++) {
 		if (catalog_bind(l->catalog, o, p->regions[i].name, p->regions[i].writable, &bound[i], why,
@@ -370,8 +451,10 @@ static void bindings_check(struct settings *l, const config_setting_t *group, co
 		bound[i].region = l->catalog->nregions + i; /* no other one's */
 	}
 	check_apart(l, group, o, p, bound);
-	if (p->shape == PROGRAM_TABLE && l->nerrors == before)
-		check_table(l, group, o, p, bound);
+	if (p->shape != PROGRAM_OPAQUE && l->nerrors == before)
+		check_shape(l, group, o, p, bound);
+	if (l->nerrors == before && catalog_check_publish(l->catalog, o, p, why, sizeof(why)) < 0)
+		settings_wrong(l, group, "offload \"%s\": %s", o->name, why);
 	for (unsigned b = 0; b < o->nbindings; b++)
 		if (!has_region(p, o->bindings[b].name))
 			settings_wrong(l, group, "offload \"%s\": its program has no region \"%s\"", o->name,
@@ -533,28 +616,6 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 			r == -E2BIG ? ", on the device that needs the fewest" : "");
 }
 
-/* An extent for each request, and what becomes of what a publish replaces, is nobody's business yet. True if
- * that was reported */
-static bool check_publish(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
-	const struct program *p)
-{
-	if (!p->image->publish.there)
-		return false;
-	if (p->payload.max)
-		settings_wrong(l, group,
-			"offload \"%s\": its program takes a payload, \"%s\", into extents of \"%s\", which "
-			"only a store has, and this version has no stores; a program without \"payload\" "
-			"takes up to %d bytes of arguments",
-			o->name, p->payload.name, p->regions[p->payload.region].name, CHAIN_MAX_ARG);
-	else
-		settings_wrong(l, group,
-			"offload \"%s\": its program publishes a locator in \"%s\", which only a store keeps "
-			"account of, and this version has no stores; a \"cas\" without \"in REGION\" only "
-			"replaces a word",
-			o->name, p->regions[p->image->publish.region].name);
-	return true;
-}
-
 /* Compiles for a device that has everything: what a real one lacks is found when it is opened */
 static void check_program(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
 {
@@ -568,8 +629,6 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 			fputs(messages, l->errors);
 		return;
 	}
-	if (check_publish(l, group, o, p))
-		return;
 	check_loop(l, group, o, p);
 	check_budget(l, group, o, &any);
 	bindings_check(l, group, o, p);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PATH "an absolute path: \"/...\""
-#define KIND "\"table\", \"raw\" or \"memcached\""
+#define KIND "\"table\", \"store\", \"raw\" or \"memcached\""
 #define SERVER "the address of a memcached, \"HOST:PORT\" or the path of its socket"
 #define FILE_MAX (1ull << 62)
 #define STALE_MAX_DEFAULT (600 * 1000000ull)
@@ -52,7 +52,8 @@ static void parse_kind(struct settings *l, const config_setting_t *s, void *regi
 
 	r->raw = strcmp(kind, "raw") == 0;
 	r->memcached = strcmp(kind, "memcached") == 0;
-	if (!r->raw && !r->memcached && strcmp(kind, "table") != 0)
+	r->store = strcmp(kind, "store") == 0;
+	if (!r->raw && !r->memcached && !r->store && strcmp(kind, "table") != 0)
 		settings_wrong_value(l, s, KIND);
 }
 
@@ -135,6 +136,12 @@ static void check_kind(struct settings *l, const config_setting_t *group, struct
 		settings_wrong(l, group,
 			"only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
 			"out");
+	if (r->store && (r->handover || r->writable || r->offset || r->length))
+		settings_wrong(l, group,
+			"a store is the whole of a file that reddnd writes to, and programs that publish in "
+			"it; leave out \"handover\", \"writable\", \"offset\" and \"length\"");
+	if (r->store)
+		return;
 	if (r->writable && !r->raw)
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "

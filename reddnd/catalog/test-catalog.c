@@ -317,7 +317,7 @@ static const struct conf_mistake region_mistakes[] = {
 		"\"handover\" to true\n"},
 	{"regions = ( { name = \"a/b\"; path = \"/x\"; kind = \"heap\"; } );\n",
 		"c:1: \"name\" is \"a/b\"; it must be " CONF_A_NAME "\n"
-		"c:1: \"kind\" is \"heap\"; it must be \"table\", \"raw\" or \"memcached\"\n"},
+		"c:1: \"kind\" is \"heap\"; it must be \"table\", \"store\", \"raw\" or \"memcached\"\n"},
 	{CONF_REGION "regionz = 1;\n",
 		"c:2: unknown setting \"regionz\" in the configuration; did you mean \"regions\"?\n"},
 	{"regions = ( { name = \"u\"; path = \"/a\"; kind = \"table\"; },\n"
@@ -325,13 +325,25 @@ static const struct conf_mistake region_mistakes[] = {
 		"c:2: region \"u\" is already declared at c:1; names must differ\n"},
 	{"regions = ( { name = \"u\"; pth = \"/a\"; path = \"/a\"; kind = 1; } );\n",
 		"c:1: unknown setting \"pth\" in a region; did you mean \"path\"?\n"
-		"c:1: \"kind\" has the wrong type; it must be \"table\", \"raw\" or \"memcached\"\n"},
+		"c:1: \"kind\" has the wrong type; it must be \"table\", \"store\", \"raw\" or "
+		"\"memcached\"\n"},
 	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; writable = true; } );\n",
 		"c:1: a table is written by its writer alone; only regions of kind \"raw\" can be "
 		"\"writable\"\n"},
 	{"regions = ( { name = \"a\"; kind = \"table\"; path = \"/a\"; offset = 4096; } );\n",
 		"c:1: a table is the whole of its file; only regions of kind \"raw\" can have \"offset\" and "
 		"\"length\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"store\"; path = \"/a\"; writable = true; } );\n",
+		"c:1: a store is the whole of a file that reddnd writes to, and programs that publish in it; "
+		"leave "
+		"out \"handover\", \"writable\", \"offset\" and \"length\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"store\"; handover = true; owner = 0; length = 1; } );\n",
+		"c:1: a store is the whole of a file that reddnd writes to, and programs that publish in it; "
+		"leave "
+		"out \"handover\", \"writable\", \"offset\" and \"length\"\n"},
+	{"regions = ( { name = \"a\"; kind = \"store\"; path = \"/a\"; server = \"h:1\"; } );\n",
+		"c:1: only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
+		"out\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; length = 0; offset = -1; } );\n",
 		"c:1: \"length\" is 0; it must be a number of bytes from 1 on, as in 4096 or \"64K\"\n"
 		"c:1: \"offset\" is -1; it must be a number of bytes, as in 4096 or \"64K\"\n"},
@@ -525,39 +537,117 @@ static void test_programs(void **state)
 	free(errors);
 }
 
-/* They compile, but nothing gives them extents, or keeps account of what they replace */
+static const char publishing_regions[] = "regions = ( { name = \"s\"; kind = \"store\"; path = \"/s\"; }, { "
+					 "name = \"u\"; kind = \"store\"; path = "
+					 "\"/u\"; }, { name = \"t\"; kind = \"table\"; path = \"/t\"; }, { "
+					 "name = \"r\"; kind = \"raw\"; path = "
+					 "\"/r\"; writable = true; } );\n";
+
+/* Only a store has extents, and keeps account of what becomes of them */
 static void test_publishing_programs(void **state)
 {
 	static const struct conf_mistake m[] = {
-		{"name = \"o\"; program = \"publish\"; regions = { words = \"users.buckets\"; heap = "
-		 "\"users.heap\"; };",
-			"offload \"o\": its program takes a payload, \"record\", into extents of \"heap\", "
-			"which "
-			"only a store has, and this version has no stores; a program without \"payload\" "
-			"takes up to "
-			"256 bytes of arguments"},
-		{"name = \"o\"; program = \"retire\"; regions = { words = \"users.buckets\"; heap = "
-		 "\"users.heap\"; };",
-			"offload \"o\": its program publishes a locator in \"words\", which only a store "
-			"keeps "
-			"account of, and this version has no stores; a \"cas\" without \"in REGION\" only "
-			"replaces a "
-			"word"},
+		{"program = \"publish\"; regions = { words = \"r\"; heap = \"s.heap\"; };",
+			"its program publishes in \"words\", so that must be the buckets of a region of kind "
+			"\"store\"; \"r\" is of kind \"raw\""},
+		{"program = \"publish\"; regions = { words = \"s.live\"; heap = \"s.heap\"; };",
+			"its program publishes in \"words\", so that must be the buckets of a region of kind "
+			"\"store\"; \"s\" is of kind \"store\""},
+		{"program = \"publish\"; regions = { words = \"s.buckets\"; heap = \"u.heap\"; };",
+			"its program publishes in \"s.buckets\", so \"heap\", which its payload is in, must "
+			"be "
+			"\"s.heap\""},
+		{"program = \"publish\"; regions = { words = \"s.buckets\"; heap = \"s.live\"; };",
+			"its program publishes in \"s.buckets\", so \"heap\", which its payload is in, must "
+			"be "
+			"\"s.heap\""},
+		{"program = \"publish\"; regions = { words = \"t.buckets\"; heap = \"t.heap\"; };",
+			"the program writes to region \"words\", but \"t\" is not declared writable = true"},
+		{"program = \"publish\"; mode = \"recycled\"; regions = { words = \"s.buckets\"; heap = "
+		 "\"s.heap\"; };",
+			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\""},
+		{"program = \"publish\"; engine = \"cpu\"; regions = { words = \"s.buckets\"; heap = "
+		 "\"s.heap\"; };",
+			"its program publishes, which only a NIC can; set \"engine\" to \"nic\""},
+		{"program = \"publish\"; regions = { words = \"s.buckets\"; heap = \"s.buckets\"; };",
+			"regions \"words\" and \"heap\" of its program are both \"s\", and it writes to one "
+			"of "
+			"them; bind them to two regions"},
+		{"program = \"retire\"; regions = { words = \"s.buckets\"; heap = \"s.heap\"; };",
+			"its program publishes a constant locator in \"words\", and a store keeps account of "
+			"its "
+			"extents alone; a \"payload\" is published in one, also one of no bytes"},
+		{"program = \"change\"; regions = { words = \"s.buckets\"; };",
+			"the program writes to region \"words\", and in a store, as \"s\" is, only a publish "
+			"changes something"},
+		{"program = \"no-put\"; region = \"t\";",
+			"its program has shape put and needs a region of kind \"store\"; \"t\" is of kind "
+			"\"table\""},
+		{"program = \"put\"; regions = { buckets = \"s.buckets\"; heap = \"u.heap\"; };",
+			"its program has shape put, so its region \"heap\" must be \"s.heap\"; it is "
+			"\"u.heap\""},
+		{"program = \"no-put\"; region = \"s\";", "its program has shape put, and publishes nothing"},
+		{"program = \"nowhere\"; regions = { a = \"s.heap\"; };",
+			"its program has shape put, and none of its regions is the buckets of a store"},
 	};
-	const char *const declared = "region words writable\nregion heap\nvar was : le64\n";
-	const char *const rest =
-		"read words as le64 -> pub.compare\npub: cas words as le64 : 0 -> %s, was -> was\n"
+	static const char rest[] =
+		"var was : le64\nread %s as le64 -> pub.compare\npub: cas %s as le64 : 0 -> %s, was -> was\n"
 		"write_imm was -> slot\n";
-	char text[400], end[200];
+	char text[800], message[300], end[200];
 
 	(void)state;
-	snprintf(end, sizeof(end), rest, "record");
-	snprintf(text, sizeof(text), "program publish\n%spayload record : max 4K in heap\n%s", declared, end);
+	snprintf(end, sizeof(end), rest, "words", "words", "record");
+	snprintf(text, sizeof(text),
+		"program publish\nregion words writable\nregion heap\npayload record : max 4K in heap\n%s",
+		end);
 	conf_put("publish.rdn", text);
-	snprintf(end, sizeof(end), rest, "0x080000 in heap");
-	snprintf(text, sizeof(text), "program retire\n%s%s", declared, end);
+	snprintf(end, sizeof(end), rest, "words", "words", "0x080000 in heap");
+	snprintf(text, sizeof(text), "program retire\nregion words writable\nregion heap\n%s", end);
 	conf_put("retire.rdn", text);
-	expect_offloads(m, COUNT(m));
+	conf_put("change.rdn", "program change\nregion words writable\ncas words as le64 : 0 -> 1\n"
+			       "write_imm words -> slot, 8 bytes\n");
+	snprintf(end, sizeof(end), rest, "buckets", "buckets", "record");
+	snprintf(text, sizeof(text),
+		"program put\nshape put\nregion buckets writable\nregion heap\npayload record : max 4K in "
+		"heap\n%s",
+		end);
+	conf_put("put.rdn", text);
+	conf_put("no-put.rdn",
+		"program no_put\nshape put\nregion buckets\nwrite_imm buckets -> slot, 8 bytes\n");
+	conf_put("nowhere.rdn", "program nowhere\nshape put\nregion a\nwrite_imm a -> slot, 8 bytes\n");
+	for (size_t i = 0; i < COUNT(m); i++) {
+		snprintf(text, sizeof(text), "%soffloads = ( { name = \"o\"; %s } );\n", publishing_regions,
+			m[i].text);
+		snprintf(message, sizeof(message), "c:2: offload \"o\": %s\n", m[i].errors);
+		conf_expect(text, message);
+	}
+}
+
+/* What a store takes: its parts, read by any program, and published in by some */
+static void test_stores(void **state)
+{
+	struct catalog_binding b;
+	struct catalog *c;
+	char text[800], why[200];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		"%soffloads = ( { name = \"s\"; program = \"get\"; region = \"s\"; },\n"
+		"{ name = \"s.put\"; program = \"put\"; region = \"s\"; },\n"
+		"{ name = \"o\"; program = \"publish\"; engine = \"nic\"; regions = { words = \"u.buckets\"; "
+		"heap = \"u.heap\"; }; } );\n",
+		publishing_regions);
+	c = conf_load(text);
+	assert_true(c->regions[0].store && !c->regions[0].raw && !c->regions[0].memcached);
+	assert_false(c->regions[0].writable || c->regions[2].store);
+	assert_string_equal(c->offloads[1].name, "s.put");
+	assert_int_equal(catalog_bind(c, &c->offloads[1], "buckets", true, &b, why, sizeof(why)), 0);
+	assert_int_equal(b.region, 0);
+	assert_int_equal(b.part, CATALOG_BUCKETS);
+	assert_int_equal(catalog_bind(c, &c->offloads[0], "items", false, &b, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "region \"items\" of the program is no part of store \"s\", which has "
+				 "buckets, heap and live");
+	catalog_free(c);
 }
 
 static void test_raw(void **state)
@@ -686,6 +776,7 @@ int main(void)
 		cmocka_unit_test(test_budgets),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_publishing_programs),
+		cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_memcached),

@@ -24,13 +24,14 @@ static int bind_region(struct offload *o, unsigned i, const struct catalog *cata
 	return 0;
 }
 
-/* The order of a program relies on its regions being different memory */
+/* The order of a program relies on its regions being different memory, as parts of one are */
 static int check_apart(struct offload *o, unsigned i)
 {
 	const struct program_region *r = o->program->regions;
 
 	for (unsigned k = 0; k < i; k++)
 		if ((r[i].writable || r[k].writable) &&
+			!(o->bound[i].region == o->bound[k].region && o->bound[i].part != o->bound[k].part) &&
 			rnic_region_is(o->bound[i].region->file, o->bound[k].region->file))
 			return offload_wrong(o, -EINVAL,
 				"regions \"%s\" and \"%s\" of the program are one file, %s, and it writes "
@@ -96,7 +97,7 @@ int bindings_check_stored(struct offload *o)
 			return offload_wrong(o, -EINVAL,
 				"with the params that its table gives, its program stores in other "
 				"bytes of region \"%s\" than with their defaults; set "
-				"\"width\" and \"record\"",
+				"\"width\", \"record\" and, of a store, \"most\"",
 				o->bound[i].region->conf->name);
 	}
 	return 0;

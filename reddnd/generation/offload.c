@@ -3,6 +3,7 @@
 
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/fit.h"
+#include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/generation/shape.h"
 #include "reddnd/generation/stored.h"
@@ -11,6 +12,7 @@
 #include "reddnd/program/describe.h"
 #include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -89,10 +91,6 @@ static int compile_offload(
 
 	target.overlap = target.overlap && !o->in_turn;
 	r = compile_for(o, more, nmore, &target, &messages);
-	if (r == 0 && o->program->image->publish.there)
-		return offload_wrong(o, -EOPNOTSUPP,
-			"its program publishes a locator, which only a store keeps account of, and this "
-			"version has no stores");
 	if (r <= 0)
 		return r;
 	r = find_lack(o, more, nmore, &target);
@@ -112,20 +110,43 @@ static bool has_param(const struct program *p, const char *name)
 	return false;
 }
 
-/* Compiles once more if the program has params that depend on the table */
+static const struct region *store_of(const struct offload *o)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].region->conf->store)
+			return o->bound[i].region;
+	return NULL;
+}
+
+/* Compiles once more if the program has params that depend on the table; of a store also "most", the bytes of
+ * a record that is put */
 static int compile_for_table(struct offload *o, const struct table_geometry *g, const struct rnic_caps *caps)
 {
 	const struct program_setting all[] = {
 		{"width", g->offset_len},
 		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
+		{"most", reddn_record_size(g->max_key, g->max_value)},
 	};
-	struct program_setting more[2];
-	unsigned n = 0;
+	struct program_setting more[COUNT(all)];
+	unsigned n = 0, nall = store_of(o) ? COUNT(all) : COUNT(all) - 1;
 
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < nall; i++)
 		if (has_param(o->program, all[i].name))
 			more[n++] = all[i];
 	return n ? compile_offload(o, more, n, caps) : 0;
+}
+
+static int check_store(struct offload *o)
+{
+	char why[OFFLOAD_WHY];
+	int r = catalog_check_publish(o->generation->catalog, o->conf, o->program, why, sizeof(why));
+
+	if (r < 0)
+		return offload_wrong(o, r, "%s", why);
+	if (!store_of(o))
+		return 0;
+	return offload_wrong(o, -EOPNOTSUPP, "its region \"%s\" is a store, and this version has no stores",
+		store_of(o)->conf->name);
 }
 
 static int check_budget(struct offload *o)
@@ -198,7 +219,9 @@ static int check_compiled(struct offload *o, const struct rnic_device *dev)
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
 	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
-	r = check_budget(o);
+	r = check_store(o);
+	if (r == 0)
+		r = check_budget(o);
 	return r == 0 ? check_device(o, dev) : r;
 }
 
@@ -281,6 +304,12 @@ static int open_engine(
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Which only the NIC does */
+static bool publishes(const struct offload *o)
+{
+	return o->program && o->img->publish.there;
+}
+
 /* The device cannot run it, so the CPU does: what was found is the reason */
 static void turn_to_cpu(struct offload *o)
 {
@@ -307,7 +336,7 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	if (o->cpu)
 		snprintf(o->why_cpu, sizeof(o->why_cpu), "the configuration asks for it");
 	r = open_engine(o, catalog, regions, pd);
-	if (o->unfit && conf->engine == CATALOG_AUTO) {
+	if (o->unfit && conf->engine == CATALOG_AUTO && !publishes(o)) {
 		turn_to_cpu(o);
 		r = open_engine(o, catalog, regions, pd);
 	}

@@ -343,7 +343,7 @@ static bool is_needed(const struct stored *s, const struct catalog *catalog)
 	bool writable = s->n;
 
 	for (unsigned i = 0; i < catalog->nregions; i++)
-		writable |= catalog->regions[i].writable;
+		writable |= catalog->regions[i].writable || catalog->regions[i].store;
 	return writable;
 }
 
