@@ -63,17 +63,21 @@ static bool is_waiting(const struct reddn_connector *a)
 	       a->state == REDDN_CONNECT_ANSWER;
 }
 
-void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
+void reddn_connector_alarm_ns(struct reddn_connector *a, uint64_t ns)
 {
-	uint64_t now = clock_ms(), left = ms > now ? ms - now : 0;
 	struct itimerspec at = {
-		.it_value = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000 + 1}};
+		.it_value = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) + !ns}};
 
 	/* For the timer, 0 is never */
-	if (ms == UINT64_MAX)
+	if (ns == UINT64_MAX)
 		at = (struct itimerspec){0};
-	a->alarm = ms;
-	timerfd_settime(a->timer, 0, &at, NULL);
+	a->alarm = ns == UINT64_MAX ? ns : ns / 1000000;
+	timerfd_settime(a->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
+{
+	reddn_connector_alarm_ns(a, ms == UINT64_MAX ? ms : ms * 1000000);
 }
 
 static void try_until(struct reddn_connector *a, uint64_t ms)
@@ -526,13 +530,13 @@ struct reddn_session reddn_connector_take(struct reddn_connector *a)
 	return a->session;
 }
 
-uint64_t reddn_jitter(uint64_t ms)
+uint64_t reddn_jitter(uint64_t time)
 {
 	uint32_t any = 0;
 
 	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
 		any = (uint32_t)clock_ns();
-	return ms - ms / 4 + any % (ms / 2 + 1);
+	return time - time / 4 + any % (time / 2 + 1);
 }
 
 /* ---- */

@@ -97,8 +97,8 @@ void reddn_connector_abandon(struct reddn_connector *a);
 /** It has FAILED: be IDLE. */
 void reddn_connector_rest(struct reddn_connector *a);
 
-/** @ms plus or minus a quarter, so that those who were lost together do not come back together. */
-uint64_t reddn_jitter(uint64_t ms);
+/** @time plus or minus a quarter, so that those who were lost together do not come back together. */
+uint64_t reddn_jitter(uint64_t time);
 
 /** @ms, but at least @least and at most @most. */
 static inline uint32_t reddn_pause_within(uint64_t ms, uint32_t least, uint32_t most)
@@ -108,5 +108,7 @@ static inline uint32_t reddn_pause_within(uint64_t ms, uint32_t least, uint32_t 
 
 /** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. UINT64_MAX: never. */
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);
+/** The same in ns (clock_ns). */
+void reddn_connector_alarm_ns(struct reddn_connector *a, uint64_t ns);
 
 #endif

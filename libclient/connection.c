@@ -78,7 +78,7 @@ static int requests_move(struct reddn *c, uint32_t n, size_t room)
 	return 0;
 }
 
-int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
+int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 {
 	uint32_t n = reddn_session_requests(s) > c->nrequests ? reddn_session_requests(s) : c->nrequests;
 	size_t room = s->key_room > c->key_room ? s->key_room : c->key_room;
@@ -86,7 +86,9 @@ int reddn_requests_grow(struct reddn *c, const struct reddn_session *s)
 
 	if (r == 0 && s->info.keys > c->most_keys)
 		c->most_keys = s->info.keys;
-	return r;
+	return r < 0 || s->info.shape != REDDN_PUT
+		       ? r
+		       : reddn_queues_register(s, c->keys, c->nrequests * c->key_room);
 }
 
 void reddn_requests_deinit(struct reddn *c)
@@ -113,13 +115,15 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 		return reddn_fail(a->error, err, errlen, "%s", a->words);
 	c->session = reddn_connector_take(a);
 	c->up_since = clock_ms();
+	c->pause_until = UINT64_MAX;
 	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
 	c->standby.credit = c->session.info.depth;
 	if (a->opt.flags & REDDN_NO_RECONNECT)
 		token_key_wipe(&a->key);
-	if (reddn_requests_grow(c, &c->session) < 0)
-		return reddn_fail(-ENOMEM, err, errlen, "out of memory: %u keys of %zu bytes",
-			reddn_session_requests(&c->session), c->session.key_room);
+	r = reddn_requests_grow(c, &c->session);
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "no memory for %u requests of %zu bytes: %s",
+			reddn_session_requests(&c->session), c->session.key_room, strerror(-r));
 	*out = steal_ptr(&c);
 	/* An attempt that failed, with slots too small or at another address, has left its reason. */
 	return reddn_fail(0, err, errlen, "%s", "");
@@ -177,6 +181,8 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 	info->retries_moved = c->retries_moved;
 	info->retries_overtaken = c->retries_overtaken;
 	info->retries_old = c->retries_old;
+	info->retries_conflict = c->retries_conflict;
+	info->retries_absent = c->retries_absent;
 	info->as_of = reddn_seen_as_of(&c->session.seen, &c->session.seen);
 	info->reconnects = c->reconnects;
 	info->sent = reddn_sent(c);

@@ -15,6 +15,7 @@
 
 #include "libclient/connect.h"
 #include "libclient/description.h"
+#include "libclient/put.h"
 #include "libclient/question.h"
 #include "libclient/reddn.h"
 #include "libclient/session.h"
@@ -25,15 +26,17 @@
 
 enum reddn_request_kind {
 	REDDN_ONE_KEY,  /* the only one of its number */
-	REDDN_SOME_KEY, /* of an offload whose numbers have several */
+	REDDN_SOME_KEY, /* of an offload whose numbers have several, or whose records have a header */
 	REDDN_RAW,
+	REDDN_RECORD,    /* a put: put.h */
+	REDDN_NO_RECORD, /* a delete */
 };
 
 struct reddn_request {
 	uint64_t cookie;
 	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
 	struct reddn_seen before;   /* by the last reply before it was sent */
-	uint8_t *key;               /* or the raw request, of len bytes */
+	uint8_t *key;               /* or the raw request, or what put.h has of a put, of len bytes */
 	struct reddn_request *next; /* in a queue, or among those of a slot */
 	struct reddn_request *next_free;
 	uint32_t len;
@@ -41,7 +44,20 @@ struct reddn_request {
 	uint16_t retries; /* how often it was repeated; no further than matters */
 	uint16_t losses;  /* sessions that were lost before its reply */
 	int status;       /* of one that has ended */
+	struct reddn_put put;
+	uint64_t due; /* ns, CLOCK_MONOTONIC; of one that pauses */
 };
+
+static inline bool reddn_request_is_put(const struct reddn_request *q)
+{
+	return q->kind >= REDDN_RECORD;
+}
+
+/** A get of a table's key, as it is sent in the usual way, is a kind of its own. */
+static inline enum reddn_request_kind reddn_kind_of_keys(const struct reddn_geometry *g)
+{
+	return g->keys == 1 && !g->header ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+}
 
 struct reddn_queue {
 	struct reddn_request *first, *last;
@@ -105,7 +121,9 @@ struct reddn {
 	struct reddn_request *free_request; /* list */
 	struct reddn_queue retry;           /* requests to send, most of them again */
 	struct reddn_queue ended;           /* requests whose result is their status */
-	uint64_t retries_moved, retries_overtaken, retries_old, reconnects;
+	struct reddn_queue paused;          /* puts that go on when they are due, */
+	uint64_t pause_until;               /* the first one then, ns; UINT64_MAX: there is none */
+	uint64_t retries_moved, retries_overtaken, retries_old, retries_conflict, retries_absent, reconnects;
 	unsigned idle_polls;
 
 	struct reddn_connector connector;
@@ -130,13 +148,21 @@ struct reddn {
 
 void reddn_set_state(struct reddn *c, enum reddn_state state);
 
-/** Have memory for the requests of @s, which is the first session or the next one. -ENOMEM. */
-int reddn_requests_grow(struct reddn *c, const struct reddn_session *s);
+/** Have memory for the requests of @s, which is the first session or the next one, and let its NIC read the
+ * puts there. -ENOMEM; -errno: it cannot be registered. */
+int reddn_requests_grow(struct reddn *c, struct reddn_session *s);
 
 void reddn_requests_deinit(struct reddn *c);
 
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
+
+/** A request that may have been executed is not sent again, and all go to one machine. */
+static inline bool reddn_is_sent_once(const struct reddn *c)
+{
+	return !(c->connector.opt.flags & REDDN_REPEATABLE) &&
+	       reddn_hosts_is_one_machine(&c->connector.hosts);
+}
 
 /** Send what is to be repeated, as far as there is room. */
 void reddn_send_retries(struct reddn *c) __attribute__((cold));

@@ -2,6 +2,7 @@
 #include "libclient/handshake.h"
 
 #include "libclient/public.h"
+#include "libclient/put.h"
 #include "protocol/table-format.h"
 #include "util/array.h"
 #include "util/text.h"
@@ -55,37 +56,70 @@ static int check_sizes(
 	return 0;
 }
 
-static int read_table(
-	struct reddn_session *s, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
+/* The table or store of an offload whose requests ask @probes buckets for each of @keys keys, with @room
+ * bytes for a record. */
+static int read_geometry(struct reddn_session *s, const struct reddn_wire_table *t, unsigned probes,
+	unsigned keys, uint32_t room, char *err, size_t errlen)
 {
 	const char *wrong;
 
-	if (!keys || keys > REDDN_WIRE_KEYS)
-		return VIOLATED("requests for %u keys", keys);
-	if (s->info.slot_size < REDDN_SLOT_RECORD + sizeof(struct reddn_record))
-		return VIOLATED("slots of %u bytes", s->info.slot_size);
-	if (keys > 1 && s->info.reply_max < REDDN_SLOT_RECORD)
-		return VIOLATED("replies of %u bytes", s->info.reply_max);
-	s->info.shape = REDDN_TABLE;
 	s->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
 		.buckets = be64toh(t->buckets),
 		.max_key = be32toh(t->max_key),
 		.max_value = be32toh(t->max_value),
 		.offset_len = t->offset_len,
 		.keys = (uint8_t)keys,
-		.stride = ((keys > 1 ? s->info.reply_max : s->info.slot_size) - REDDN_SLOT_RECORD) / keys};
+		.header = t->header,
+		.room = room};
 	s->info.keys = keys;
 	s->info.hash_seed = s->geo.seed;
 	s->info.buckets = s->geo.buckets;
 	s->info.max_key = s->geo.max_key;
 	s->info.max_value = s->geo.max_value;
-	wrong = reddn_geometry_error(&s->geo, s->info.request_len);
+	wrong = reddn_geometry_error(&s->geo, probes, s->info.request_len);
 	if (!wrong && t->probes != 2)
 		wrong = "a key is in one of two buckets";
-	if (wrong)
-		return VIOLATED("%s", wrong);
+	return wrong ? VIOLATED("%s", wrong) : 0;
+}
+
+static int read_table(
+	struct reddn_session *s, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
+{
+	uint32_t slot = keys > 1 ? s->info.reply_max : s->info.slot_size;
+	int r;
+
+	if (!keys || keys > REDDN_WIRE_KEYS)
+		return VIOLATED("requests for %u keys", keys);
+	if (s->info.slot_size < REDDN_SLOT_RECORD + t->header + sizeof(struct reddn_record))
+		return VIOLATED("slots of %u bytes", s->info.slot_size);
+	if (keys > 1 && s->info.reply_max < REDDN_SLOT_RECORD + keys * t->header)
+		return VIOLATED("replies of %u bytes", s->info.reply_max);
+	s->info.shape = REDDN_TABLE;
+	r = read_geometry(s, t, 2, keys, (slot - REDDN_SLOT_RECORD) / keys - t->header, err, errlen);
 	s->key_room = s->geo.max_key > REDDN_REQUEST_MAX ? s->geo.max_key : REDDN_REQUEST_MAX;
-	return 0;
+	return r;
+}
+
+/* A record has as many bytes as a request may have behind its arguments. */
+static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
+{
+	uint32_t room = be32toh(t->payload_max);
+	uint64_t most;
+	int r;
+
+	if (room > REDDN_RECORD_LIMIT || !t->header)
+		return VIOLATED("records of %u bytes behind %u of the server's", room, t->header);
+	if (s->info.reply_max < sizeof(struct reddn_wire_put))
+		return VIOLATED("replies of %u bytes", s->info.reply_max);
+	s->info.shape = REDDN_PUT;
+	s->info.record_max = room;
+	r = read_geometry(s, t, 1, 1, room, err, errlen);
+	/* of a record, of the key of a delete, or of a raw request */
+	most = reddn_put_size(s->geo.max_key, 0);
+	if (most < REDDN_PUT_RECORD + room)
+		most = REDDN_PUT_RECORD + room;
+	s->key_room = most > REDDN_REQUEST_MAX ? (most + 7) & ~(uint64_t)7 : REDDN_REQUEST_MAX;
+	return r;
 }
 
 static int copy_rep(struct reddn_wire_rep *rep, const struct rdma_conn_param *p, char *err, size_t errlen)
@@ -146,6 +180,8 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
 		return read_table(
 			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
+	if (rep.shape == REDDN_SHAPE_PUT)
+		return read_put(s, &rep.table, err, errlen);
 	if (rep.shape != REDDN_SHAPE_OPAQUE)
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
 			"this library does not know offloads of kind %u", rep.shape);

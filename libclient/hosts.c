@@ -242,3 +242,19 @@ void reddn_hosts_add(const struct reddn_hosts *h, const struct addrinfo *address
 	else if (n > 1)
 		snprintf(err + len, errlen - len, " (at %s, one of %u addresses)", text, n);
 }
+
+static bool is_other_of_family(const struct addrinfo *a, const struct addrinfo *b)
+{
+	return a->ai_family == b->ai_family &&
+	       (a->ai_addrlen != b->ai_addrlen || memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen) != 0);
+}
+
+/* glibc reports an address twice that a file of hosts has twice. */
+bool reddn_hosts_is_one_machine(const struct reddn_hosts *h)
+{
+	for (const struct addrinfo *a = h->host->list; a; a = a->ai_next)
+		for (const struct addrinfo *b = h->host->list; b != a; b = b->ai_next)
+			if (is_other_of_family(a, b))
+				return false;
+	return h->n == 1;
+}

@@ -53,6 +53,10 @@ int reddn_hosts_read(
 
 void reddn_hosts_deinit(struct reddn_hosts *h);
 
+/** What they have is that of one machine, as far as anybody knows. It may have an address of each family;
+ * several of a family are of several machines. */
+bool reddn_hosts_is_one_machine(const struct reddn_hosts *h);
+
 /**
  * Look all of them up, and wait. 0: one was found at least. -EHOSTUNREACH; -ETIMEDOUT: not before @deadline
  * (clock_ms); and others of lookup_begin(), with the reason for the first one in @err.

@@ -131,6 +131,12 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
 	return watch(s->events->fd, epoll, err, errlen);
 }
 
+int reddn_queues_register(struct reddn_session *s, void *memory, size_t len)
+{
+	s->puts = ibv_reg_mr(s->pd, memory, len, IBV_ACCESS_LOCAL_WRITE);
+	return s->puts ? 0 : -errno;
+}
+
 int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen)
 {
 	return watch(s->channel->fd, epoll, err, errlen);
@@ -268,6 +274,8 @@ void reddn_queues_deinit(struct reddn_session *s)
 		queue_pair_deinit(k);
 	if (s->mr)
 		ibv_dereg_mr(s->mr);
+	if (s->puts)
+		ibv_dereg_mr(s->puts);
 	if (s->cq) {
 		drain_events(s);
 		ibv_destroy_cq(s->cq);
@@ -282,6 +290,7 @@ void reddn_queues_deinit(struct reddn_session *s)
 	if (s->events)
 		rdma_destroy_event_channel(s->events);
 	s->mr = NULL;
+	s->puts = NULL;
 	s->cq = NULL;
 	s->cq_ex = NULL;
 	s->channel = NULL;
@@ -296,10 +305,10 @@ int reddn_post_receives(struct reddn_connection *k)
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
-int reddn_post_request_wr(
-	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+int reddn_post_request_wr(const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes,
+	uint32_t len, const struct ibv_mr *mr, bool signaled)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = s->info.request_len, .lkey = s->mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = len, .lkey = mr->lkey};
 	struct ibv_send_wr *bad, wr = {.wr_id = reddn_send_id(k),
 					 .sg_list = &sge,
 					 .num_sge = sge.length ? 1 : 0,

@@ -18,6 +18,10 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
  */
 int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 
+/** Let the device read the puts in @len bytes of the handle's memory, which stays as long as they are sent.
+ * -errno. */
+int reddn_queues_register(struct reddn_session *s, void *memory, size_t len);
+
 /** Let @epoll watch the channel of the CQ, which blocks no more. The same. */
 int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen);
 
@@ -57,21 +61,20 @@ static inline uint64_t reddn_send_id(const struct reddn_connection *k)
 }
 
 /** reddn_post_request() by ibv_post_send(). */
-int reddn_post_request_wr(
-	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled);
+int reddn_post_request_wr(const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes,
+	uint32_t len, const struct ibv_mr *mr, bool signaled);
 
 /**
- * Post a SEND of the info.request_len bytes at @bytes, in s->area, which stay as they are until it completes.
- * Only if @signaled its completion is in the CQ. 0 or -errno.
+ * Post a SEND of the @len bytes at @bytes, in @mr, which stay as they are until it completes. Only if
+ * @signaled its completion is in the CQ. 0 or -errno.
  */
-static inline int reddn_post_request(
-	const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes, bool signaled)
+static inline int reddn_post_request(const struct reddn_session *s, struct reddn_connection *k,
+	uint8_t *bytes, uint32_t len, const struct ibv_mr *mr, bool signaled)
 {
 	struct ibv_qp_ex *qp = k->qp_ex;
-	uint32_t len = s->info.request_len;
 
 	if (!qp)
-		return reddn_post_request_wr(s, k, bytes, signaled);
+		return reddn_post_request_wr(s, k, bytes, len, mr, signaled);
 	ibv_wr_start(qp);
 	qp->wr_id = reddn_send_id(k);
 	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
@@ -79,7 +82,7 @@ static inline int reddn_post_request(
 	if (len <= s->inline_max)
 		ibv_wr_set_inline_data(qp, bytes, len);
 	else
-		ibv_wr_set_sge(qp, s->mr->lkey, (uintptr_t)bytes, len);
+		ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)bytes, len);
 	return -ibv_wr_complete(qp);
 }
 

@@ -39,6 +39,8 @@ static void end_requests(struct reddn *c, int status)
 
 static bool may_repeat(const struct reddn *c, const struct reddn_request *q)
 {
+	if (reddn_request_is_put(q))
+		return false;
 	return q->kind != REDDN_RAW || c->session.repeatable || (c->connector.opt.flags & REDDN_REPEATABLE);
 }
 
@@ -58,12 +60,15 @@ static void take_back(struct reddn *c, struct reddn_request *q)
 }
 
 /* Of a session that is lost; or, if the handle is UP, late. In the order of their numbers, and before those
- * that have not been sent. */
+ * that have not been sent, or have been answered that nothing was done. */
 static void take_back_all(struct reddn *c)
 {
 	struct reddn_queue unsent = c->retry;
 
-	c->retry = (struct reddn_queue){0};
+	if (c->paused.first)
+		reddn_queue_append(&unsent, &c->paused);
+	c->paused = c->retry = (struct reddn_queue){0};
+	c->pause_until = UINT64_MAX;
 	for (uint32_t i = 0; i < c->session.info.connections; i++) {
 		struct reddn_connection *k = &c->session.connection[i];
 		struct reddn_slot *s = k->arrived_slot;
@@ -84,6 +89,22 @@ static void take_back_all(struct reddn *c)
 		end_requests(c, c->broken);
 }
 
+/* 0, or why the session in use cannot have it, which is not the @same as the one before. */
+static int fit_request(const struct reddn *c, struct reddn_request *q, bool same)
+{
+	const struct reddn_geometry *g = &c->session.geo;
+	const struct reddn_record *r = reddn_put_record(q->key);
+
+	q->retries = 0;
+	q->put = (struct reddn_put){0};
+	if (q->kind == REDDN_RAW)
+		return same ? 0 : -ESTALE;
+	if (reddn_request_is_put(q))
+		return reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD) ? 0 : -EMSGSIZE;
+	q->kind = (uint16_t)reddn_kind_of_keys(g);
+	return q->len > g->max_key ? -EMSGSIZE : 0;
+}
+
 /* Those that wait are of another table, perhaps. */
 static void fit_requests(struct reddn *c, bool same)
 {
@@ -92,16 +113,12 @@ static void fit_requests(struct reddn *c, bool same)
 
 	c->retry = (struct reddn_queue){0};
 	while ((q = reddn_queue_take(&all))) {
-		q->retries = 0;
-		if (q->kind == REDDN_RAW && !same) {
-			end_request(c, q, -ESTALE);
-		} else if (q->kind != REDDN_RAW && q->len > c->session.geo.max_key) {
-			end_request(c, q, -EMSGSIZE);
-		} else {
-			if (q->kind != REDDN_RAW)
-				q->kind = c->session.geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+		int r = fit_request(c, q, same);
+
+		if (r < 0)
+			end_request(c, q, r);
+		else
 			reddn_queue_add(&c->retry, q);
-		}
 	}
 }
 

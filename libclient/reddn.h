@@ -123,6 +123,7 @@ struct reddn_result {
 	/* of a get: as of which moment it is right at least, by what was known before it was sent. That is
 	 * not known of the first answer of a session */
 	struct reddn_as_of as_of;
+	uint64_t version; /* of a value of a store: another one than any before, and larger. Else 0 */
 };
 
 /**
@@ -160,6 +161,41 @@ int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t 
  * REDDN_REPEATABLE. -ESTALE, of the result: the offload takes other requests now.
  */
 int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie);
+
+/**
+ * Submit a put of a key and its value in a store: the NIC of the server replaces what the key had. The
+ * offload is one of store-put.rdn. Copies key and value. The result has status 0, and no value: every get
+ * that is submitted after that finds this value or a later one. Errors as for reddn_get_submit and its
+ * results; -EINVAL: the key is empty, the offload takes no puts, the handle has REDDN_REPEATABLE, or it names
+ * several hosts, or one by a name with several addresses of one family: each machine has a store of its own.
+ * -EMSGSIZE: the key is longer than max_key, the value longer than max_value, or 16 bytes, key and value
+ * longer than record_max.
+ *
+ * The library repeats a put of which the server has reported that it did nothing: because another client's
+ * put of that key came first, or while the key is a new one for which the server makes an entry. It pauses in
+ * between, from 20 us to 1 ms. After `retry_ms` the result is -EAGAIN: it did nothing. -ENOSPC: it did
+ * nothing, the store has no room for another key.
+ *
+ * -EINPROGRESS, -ETIMEDOUT of reddn_put, and any error of a session that was lost with REDDN_NO_RECONNECT:
+ * the put took place, or it did not, or it will: a request that is on its way may be executed a little later.
+ * The library does not repeat such a put, because another client may have put a later value.
+ */
+int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t cookie);
+
+/** Put a value, as reddn_put_submit, and wait. Errors as for reddn_put_submit and its results. -EBUSY:
+ * submitted requests are outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the session is then left. */
+int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len);
+
+/**
+ * Submit a delete of a key in a store. The result has status 0, or REDDN_MISS if the key was absent, and no
+ * value. Errors as for reddn_put_submit. -EAGAIN of the result may also be that entries of the store moved
+ * all the time, so that a miss is not certain.
+ */
+int reddn_delete_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie);
+
+/** Delete a key, as reddn_delete_submit, and wait. REDDN_MISS: it was absent. Errors as for reddn_put. */
+int reddn_delete(struct reddn *c, const void *key, size_t key_len);
 
 /** Value of one argument. A REDDN_BYTES argument takes `bytes`, as many as reddn_get_arg returns. The other
  * kinds take `number`, with `bytes` NULL. */
@@ -360,7 +396,8 @@ int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n);
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
-	REDDN_TABLE = 1,  /* a table: reddn_get and reddn_get_submit as well */
+	REDDN_TABLE = 1,  /* a table, or a store: reddn_get and reddn_get_submit as well */
+	REDDN_PUT = 2,    /* a store: reddn_put, reddn_delete and their submit forms as well */
 };
 
 struct reddn_info {
@@ -373,16 +410,20 @@ struct reddn_info {
 	uint64_t session;     /* number of the session in the server's log */
 	uint32_t nargs;       /* arguments of reddn_call */
 	uint32_t keys;        /* REDDN_TABLE: of a request, see reddn_mget_submit */
-	/* REDDN_TABLE only */
+	/* REDDN_TABLE and REDDN_PUT only */
 	uint64_t hash_seed;
 	uint64_t buckets;
 	uint32_t max_key;   /* bytes */
 	uint32_t max_value; /* bytes */
+	/* REDDN_PUT only: bytes of the longest record, 16 and those of key and value */
+	uint32_t record_max;
 	/* counted since reddn_connect, over all sessions */
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */
 	uint64_t retries_overtaken; /* gets repeated because the record changed while the NIC read it */
 	uint64_t retries_old;       /* gets repeated because of max_age_ms */
+	uint64_t retries_conflict;  /* puts and deletes repeated because another client was first */
+	uint64_t retries_absent;    /* and because the key had no entry */
 	uint64_t reconnects;        /* how often another session took the place of the one in use */
 	struct reddn_as_of as_of;   /* REDDN_TABLE: of the latest reply of the session in use */
 };

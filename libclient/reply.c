@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/reply.h"
 
-const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len)
+const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes, uint32_t request_len)
 {
 	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)))
 		return "the number of buckets is no power of two";
@@ -14,9 +14,12 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t reques
 	if (!g->max_key || g->max_key > REDDN_KEY_LIMIT ||
 		reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
 		return "the limits of keys and values are out of range";
-	if (!g->keys || request_len != g->keys * reddn_request_len(g))
-		return "the length of requests does not fit a lookup in two buckets";
-	if (g->stride < sizeof(struct reddn_record))
+	if (!g->keys || request_len != g->keys * probes * reddn_probe_len(g))
+		return probes == 1 ? "the length of requests does not fit a put in a bucket"
+				   : "the length of requests does not fit a lookup in two buckets";
+	if (g->header && g->header < sizeof(uint64_t))
+		return "there is no room for the version of a record";
+	if (g->room < sizeof(struct reddn_record))
 		return "there is no room for records";
 	return NULL;
 }

@@ -23,16 +23,30 @@ struct reddn_geometry {
 	uint32_t max_value; /* bytes */
 	uint8_t offset_len; /* bytes of a bucket offset in a request */
 	uint8_t keys;       /* of a request, >= 1 */
-	uint32_t stride;    /* bytes from the record of a key in a slot to that of the next */
+	uint8_t header;     /* bytes of the server's in front of each record: of a store; 0: of a table */
+	uint32_t room;      /* bytes for the record of a key in a slot, behind its header */
 };
 
-/** Check a geometry that a server sent. NULL, or why no table has it. */
-const char *reddn_geometry_error(const struct reddn_geometry *g, uint32_t request_len);
+/** Where record @k is in a slot. */
+static inline size_t reddn_record_at(const struct reddn_geometry *g, uint32_t k)
+{
+	return REDDN_SLOT_RECORD + g->header + (size_t)k * (g->header + g->room);
+}
+
+/** Check a geometry that a server sent, whose requests ask @probes buckets for each key. NULL, or why no
+ * table or store has it. */
+const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes, uint32_t request_len);
+
+/** Bytes of the part of a request that asks a bucket. */
+static inline uint32_t reddn_probe_len(const struct reddn_geometry *g)
+{
+	return (uint32_t)sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len;
+}
 
 /** Bytes of the request for a key. */
 static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 {
-	return 2u * (uint32_t)(sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len);
+	return 2 * reddn_probe_len(g);
 }
 
 /** Room for the longest request, which reddn_request_build() may write whatever the length is. */
@@ -130,7 +144,7 @@ static inline struct reddn_head reddn_head_read(const uint8_t *record)
 /** True if the table may have such a record, and the slot has room for it. */
 static inline bool reddn_head_fits(const struct reddn_geometry *g, const struct reddn_head *h)
 {
-	return h->val_len <= g->max_value && reddn_record_size(h->key_len, h->val_len) <= g->stride;
+	return h->val_len <= g->max_value && reddn_record_size(h->key_len, h->val_len) <= g->room;
 }
 
 /** True if its checksum is that of the record's @bytes. */
@@ -142,7 +156,7 @@ static inline bool reddn_head_is_right(const struct reddn_head *h, const uint8_t
 
 /**
  * Look for a hit in the reply to a get of the key, which has a length that keys may have: the record of the
- * key, with a right checksum, at @record in the slot, and in the g->stride bytes there. Returns the length of
+ * key, with a right checksum, at @record in the slot, and in the g->room bytes there. Returns the length of
  * its value, which was checked and may be another one in the slot by now; or -1.
  */
 static inline int64_t reddn_reply_hit(
@@ -155,6 +169,16 @@ static inline int64_t reddn_reply_hit(
 		reddn_head_is_right(&h, bytes))
 		return h.val_len;
 	return -1;
+}
+
+/** The version of a hit in a store; 0 in a table. */
+static inline uint64_t reddn_reply_version(const struct reddn_geometry *g, const uint8_t *record)
+{
+	uint64_t version = 0;
+
+	if (g->header)
+		memcpy(&version, record - g->header, sizeof(version));
+	return le64toh(version);
 }
 
 /** Where the value of a hit is. */

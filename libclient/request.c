@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/public.h"
+#include "libclient/put.h"
 #include "libclient/queues.h"
 #include "libclient/short.h"
 #include "protocol/table-format.h"
@@ -49,13 +50,12 @@ static void encode_raw(const struct reddn *c, const struct reddn_request *q, str
 static void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
 {
 	const struct reddn_geometry *g = &c->session.geo;
-	uint8_t *encoded = s->encoded, *record = s->mem + REDDN_SLOT_RECORD;
+	uint8_t *encoded = s->encoded;
 	unsigned k = 0;
 
 	for (; q; q = q->next, k++) {
-		encode_key(c, q, encoded, record);
+		encode_key(c, q, encoded, s->mem + reddn_record_at(g, k));
 		encoded += reddn_request_len(g);
-		record += g->stride;
 	}
 	memset(encoded, 0, (g->keys - k) * reddn_request_len(g));
 }
@@ -68,6 +68,29 @@ static void encode(const struct reddn *c, struct reddn_request *q, struct reddn_
 		encode_key(c, q, s->encoded, s->mem + REDDN_SLOT_RECORD);
 	else
 		encode_keys(c, q, s);
+}
+
+/* Without an answer there is one that the key is not in the bucket. */
+static int post_put(const struct reddn *c, struct reddn_connection *k, struct reddn_request *q,
+	const struct reddn_slot *s, bool signaled)
+{
+	const struct reddn_geometry *g = &c->session.geo;
+	uint8_t *bytes = reddn_put_address(g, q->key, q->put.probe);
+	uint32_t payload = q->kind == REDDN_RECORD ? q->len - REDDN_PUT_RECORD : 0;
+
+	memset(s->mem, 0xff, sizeof(struct reddn_wire_put));
+	return reddn_post_request(
+		&c->session, k, bytes, reddn_probe_len(g) + payload, c->session.puts, signaled);
+}
+
+static int post(const struct reddn *c, struct reddn_connection *k, struct reddn_request *q,
+	struct reddn_slot *s, bool signaled)
+{
+	if (reddn_request_is_put(q))
+		return post_put(c, k, q, s, signaled);
+	encode(c, q, s);
+	return reddn_post_request(
+		&c->session, k, s->encoded, c->session.info.request_len, c->session.mr, signaled);
 }
 
 static NOINLINE __attribute__((cold)) void post_failed(struct reddn *c, int error)
@@ -91,8 +114,7 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 	bool signaled = k->until_signal == 1;
 	int r;
 
-	encode(c, q, s);
-	r = reddn_post_request(&c->session, k, s->encoded, signaled);
+	r = post(c, k, q, s, signaled);
 	k->until_signal = signaled ? c->session.signal_every : k->until_signal - 1;
 	advance(c, k, s, q);
 	if (r < 0)
@@ -155,9 +177,15 @@ static struct reddn_request *new_request(
 	return q;
 }
 
-static enum reddn_request_kind kind_of_keys(const struct reddn *c)
+/* If this fails, the request is one of those that were outstanding. */
+static void go(struct reddn *c, struct reddn_connection *k, struct reddn_request *q)
 {
-	return c->session.geo.keys == 1 ? REDDN_ONE_KEY : REDDN_SOME_KEY;
+	if (k)
+		send_request(c, k, q);
+	else
+		reddn_queue_add(&c->retry, q);
+	if (c->standby.unwatched)
+		reddn_standby_watch(c);
 }
 
 static int submit(
@@ -174,13 +202,7 @@ static int submit(
 		return -EAGAIN;
 	q = new_request(c, len, cookie, kind);
 	memcpy(q->key, bytes, len);
-	/* If this fails, the request is one of those that were outstanding. */
-	if (k)
-		send_request(c, k, q);
-	else
-		reddn_queue_add(&c->retry, q);
-	if (c->standby.unwatched)
-		reddn_standby_watch(c);
+	go(c, k, q);
 	return 0;
 }
 
@@ -195,7 +217,7 @@ static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len,
 {
 	int r = check_key(c, key_len);
 
-	return r < 0 ? r : submit(c, key, key_len, cookie, kind_of_keys(c));
+	return r < 0 ? r : submit(c, key, key_len, cookie, reddn_kind_of_keys(&c->session.geo));
 }
 
 static NOINLINE struct reddn_place copy_long(
@@ -288,7 +310,8 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 	if (!has_free(c, n))
 		return -EAGAIN;
 	for (unsigned i = 0; i < n; i++) {
-		struct reddn_request *q = new_request(c, keys[i].key_len, cookie + i, kind_of_keys(c));
+		struct reddn_request *q =
+			new_request(c, keys[i].key_len, cookie + i, reddn_kind_of_keys(&c->session.geo));
 
 		memcpy(q->key, keys[i].key, keys[i].key_len);
 		reddn_queue_add(&all, q);
@@ -318,4 +341,41 @@ PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64
 	if (len != c->session.info.request_len)
 		return -EINVAL;
 	return submit(c, request, len, cookie, REDDN_RAW);
+}
+
+/* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into
+ * memory that the NIC reads, and stays there until the put has its result. */
+static int submit_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t cookie, enum reddn_request_kind kind)
+{
+	const struct reddn_geometry *g = &c->session.geo;
+	struct reddn_connection *k;
+	struct reddn_request *q;
+	int r;
+
+	if (!key_len || c->session.info.shape != REDDN_PUT || !reddn_is_sent_once(c))
+		return -EINVAL;
+	if (!reddn_put_fits(g, key_len, value_len, kind == REDDN_NO_RECORD))
+		return -EMSGSIZE;
+	k = begin(c, &r);
+	if (r < 0)
+		return r;
+	if (!c->free_request)
+		return -EAGAIN;
+	q = new_request(c, reddn_put_size(key_len, value_len), cookie, kind);
+	q->put = (struct reddn_put){0};
+	reddn_put_compose(q->key, key, key_len, value, value_len);
+	go(c, k, q);
+	return 0;
+}
+
+PUBLIC int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t cookie)
+{
+	return submit_put(c, key, key_len, value, value_len, cookie, REDDN_RECORD);
+}
+
+PUBLIC int reddn_delete_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
+{
+	return submit_put(c, key, key_len, NULL, 0, cookie, REDDN_NO_RECORD);
 }

@@ -5,11 +5,14 @@
 #include "libclient/queues.h"
 #include "util/clock.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
-/* A get is repeated at least so often, even if the machine stands still for retry_ms. */
-enum { RETRIES_MIN = 16 };
+/* A request is repeated at least so often, even if the machine stands still for retry_ms. DONE: no status
+ * that a result has. */
+enum { RETRIES_MIN = 16, DONE = INT_MAX };
 
 /*
  * Results go to an array of the caller: `at` is the next one, and `end` where there is no room any more. What
@@ -39,16 +42,21 @@ static void send_again(struct reddn *c, struct reddn_request *q)
 	c->exceptional = true;
 }
 
+/* One repetition more is due at @now. False: it was repeated long enough. */
+static bool is_patient(const struct reddn *c, struct reddn_request *q, uint64_t now)
+{
+	if (!q->retries)
+		q->retried_since = now;
+	if (q->retries == RETRIES_MIN)
+		return now - q->retried_since <= c->connector.opt.retry_ms * 1000000ull;
+	q->retries++;
+	return true;
+}
+
 /* Queue the request to be repeated. 0, or the status of its result if it was repeated long enough. */
 static int retry(struct reddn *c, struct reddn_request *q, enum reddn_reply_state state)
 {
-	uint64_t now = clock_ns();
-
-	if (!q->retries)
-		q->retried_since = now;
-	if (q->retries < RETRIES_MIN)
-		q->retries++;
-	else if (now - q->retried_since > c->connector.opt.retry_ms * 1000000ull)
+	if (!is_patient(c, q, clock_ns()))
 		return state == REDDN_REPLY_MOVED ? -EAGAIN : state == REDDN_REPLY_OLD ? -ESTALE : -EBADMSG;
 	if (state == REDDN_REPLY_MOVED)
 		c->retries_moved++;
@@ -184,13 +192,13 @@ static struct reddn_result *reply_to_keys(
 	bool held = false;
 
 	while (q && at < end) {
-		const uint8_t *record = s->mem + REDDN_SLOT_RECORD + c->arrived_key++ * c->session.geo.stride;
+		const uint8_t *record = s->mem + reddn_record_at(&c->session.geo, c->arrived_key++);
 		struct reddn_request *next = q->next;
 
 		q->next = NULL;
 		if (reply_hit(c, s, q, record, at)) {
 			held = true;
-			at++;
+			at++->version = reddn_reply_version(&c->session.geo, record);
 		} else {
 			at = reply_without(c, s, q, record, at);
 		}
@@ -216,9 +224,92 @@ static struct reddn_result *reply_raw(struct reddn *c, struct reddn_slot *s, str
 	return finish(c, s->request, at, 0, s->mem, c->session.info.reply_max, (struct reddn_as_of){0});
 }
 
+/* ---- puts --------------------------------------------------------------------------------------- */
+
+static void set_pause(struct reddn *c, uint64_t until)
+{
+	c->pause_until = until;
+	reddn_connector_alarm_ns(&c->connector, until);
+}
+
+/* 0, or the status of its result if it was asked for long enough. */
+static int put_pause(struct reddn *c, struct reddn_request *q)
+{
+	uint64_t now = clock_ns();
+
+	if (!is_patient(c, q, now))
+		return -EAGAIN;
+	q->due = now + reddn_jitter(reddn_put_pause(q->retries - 1u));
+	reddn_queue_add(&c->paused, q);
+	c->exceptional = true;
+	if (q->due < c->pause_until)
+		set_pause(c, q->due);
+	return 0;
+}
+
+/* Queue those that are due. */
+static void end_pauses(struct reddn *c)
+{
+	uint64_t now = clock_ns(), next = UINT64_MAX;
+	struct reddn_queue all = c->paused;
+	struct reddn_request *q;
+
+	if (now < c->pause_until)
+		return;
+	c->paused = (struct reddn_queue){0};
+	while ((q = reddn_queue_take(&all))) {
+		bool due = q->due <= now;
+
+		reddn_queue_add(due ? &c->retry : &c->paused, q);
+		if (!due && q->due < next)
+			next = q->due;
+	}
+	set_pause(c, next);
+}
+
+/* 0: it goes on; DONE, or another status of its result */
+static int put_status(struct reddn *c, struct reddn_request *q, enum reddn_put_state state)
+{
+	switch (state) {
+	case REDDN_PUT_DONE:
+		return DONE;
+	case REDDN_PUT_NOTHING:
+		return REDDN_MISS;
+	case REDDN_PUT_FULL:
+		return -ENOSPC;
+	case REDDN_PUT_OTHER:
+		send_again(c, q);
+		return 0;
+	case REDDN_PUT_NO_ENTRY:
+		c->retries_absent++;
+		return put_pause(c, q);
+	case REDDN_PUT_CONFLICT:
+		c->retries_conflict++;
+		return put_pause(c, q);
+	}
+	return 0;
+}
+
+/* The slot is free at once. */
+static struct reddn_result *reply_put(struct reddn *c, struct reddn_slot *s, struct reddn_result *at)
+{
+	struct reddn_request *q = s->request;
+	struct reddn_wire_put answer;
+	int status;
+
+	memcpy(&answer, s->mem, sizeof(answer));
+	pop(c, s);
+	s->request = NULL;
+	status = put_status(
+		c, q, reddn_put_learn(&q->put, &c->session.geo, q->kind == REDDN_NO_RECORD, &answer));
+	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, (struct reddn_as_of){0}) : at;
+}
+
 static NOINLINE struct reddn_result *reply_unusual(
 	struct reddn *c, struct reddn_slot *s, struct reddn_result *at, const struct reddn_result *end)
 {
+	if (reddn_request_is_put(s->request))
+		return reply_put(c, s, at);
 	return s->request->kind == REDDN_RAW ? reply_raw(c, s, at) : reply_to_keys(c, s, at, end);
 }
 
@@ -245,11 +336,13 @@ NOINLINE int reddn_report_rest(
 {
 	struct reddn_request *q;
 
+	if (c->paused.first)
+		end_pauses(c);
 	reddn_send_retries(c);
 	while (at < end && (q = reddn_queue_take(&c->ended)))
 		at = finish(c, q, at, q->status, NULL, 0, (struct reddn_as_of){0});
-	c->exceptional = c->retry.first || c->ended.first || c->session.hangup || c->state != REDDN_UP ||
-			 c->standby.unwatched;
+	c->exceptional = c->retry.first || c->ended.first || c->paused.first || c->session.hangup ||
+			 c->state != REDDN_UP || c->standby.unwatched;
 	return at == res && !c->busy ? c->broken : (int)(at - res);
 }
 

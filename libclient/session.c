@@ -62,7 +62,8 @@ int reddn_session_init(struct reddn_session *s)
 /* Bytes of the longest key that is sent in the usual way */
 static size_t usual_key(const struct reddn_session *s)
 {
-	if (s->info.shape != REDDN_TABLE || s->geo.keys != 1 || s->info.request_len > s->inline_max)
+	if (s->info.shape != REDDN_TABLE || s->geo.keys != 1 || s->geo.header ||
+		s->info.request_len > s->inline_max)
 		return 0;
 	for (uint32_t i = 0; i < s->info.connections; i++)
 		if (!s->connection[i].qp_ex)
@@ -82,7 +83,7 @@ static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geo
 {
 	return a->seed == b->seed && a->buckets == b->buckets && a->max_key == b->max_key &&
 	       a->max_value == b->max_value && a->offset_len == b->offset_len && a->keys == b->keys &&
-	       a->stride == b->stride;
+	       a->header == b->header && a->room == b->room;
 }
 
 /* Neither arguments nor fields have bytes between their members. */
@@ -102,7 +103,8 @@ bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_ses
 
 bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b)
 {
-	return (a->info.shape == REDDN_TABLE && b->info.shape == REDDN_TABLE) || reddn_session_is_same(a, b);
+	return (a->info.shape == b->info.shape && a->info.shape != REDDN_OPAQUE) ||
+	       reddn_session_is_same(a, b);
 }
 
 uint64_t reddn_session_outstanding(const struct reddn_session *s)

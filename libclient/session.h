@@ -72,6 +72,7 @@ struct reddn_session {
 	struct ibv_cq *cq;
 	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
+	struct ibv_mr *puts; /* with REDDN_PUT: the handle's memory of requests; else NULL */
 
 	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_BYTES, then as many
 	 * numbers */
@@ -118,7 +119,7 @@ uint32_t reddn_session_number(const struct reddn_session *s, const struct ibv_wc
 /** The same program, as far as a request or a reader of replies can tell. */
 bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_session *b);
 
-/** Requests of @a can be sent with @b: it is the same, or both have tables. */
+/** Requests of @a can be sent with @b: it is the same, or both get of tables, or put in stores. */
 bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b);
 
 /** Requests that it may have outstanding. */

@@ -2,6 +2,7 @@
 /* What a refusal means to the caller. */
 #include "libclient/handshake.h"
 
+#include "libclient/put.h"
 #include "util/array.h"
 
 #include <endian.h>
@@ -65,9 +66,94 @@ static void test_text(void **state)
 	assert_false(reddn_read_rej(&got, &param));
 }
 
+/* A REP of an offload that puts, and the session that it makes; @change it before. Returns the result. */
+static int read_put(struct reddn_session *s, void (*change)(struct reddn_wire_rep *))
+{
+	struct reddn_wire_rep rep = {.magic = htobe32(REDDN_WIRE_MAGIC),
+		.version = REDDN_WIRE_VERSION,
+		.shape = REDDN_SHAPE_PUT,
+		.depth = htobe16(4),
+		.request_len = htobe32(9),
+		.reply_max = htobe32(32),
+		.table = {.buckets = htobe64(4096),
+			.max_key = htobe32(100),
+			.max_value = htobe32(1000),
+			.offset_len = 3,
+			.probes = 2,
+			.header = 9,
+			.payload_max = htobe32(1000)}};
+	const struct rdma_conn_param p = {.private_data = &rep, .private_data_len = sizeof(rep)};
+	char err[128];
+
+	*s = (struct reddn_session){.depth = 4, .info.slot_size = 64};
+	change(&rep);
+	return reddn_read_rep(s, &p, err, sizeof(err));
+}
+
+static void as_it_is(struct reddn_wire_rep *rep)
+{
+	(void)rep;
+}
+
+static void no_header(struct reddn_wire_rep *rep)
+{
+	rep->table.header = 0;
+}
+
+static void short_header(struct reddn_wire_rep *rep)
+{
+	rep->table.header = 7;
+}
+
+static void short_reply(struct reddn_wire_rep *rep)
+{
+	rep->reply_max = htobe32(31);
+}
+
+static void two_buckets(struct reddn_wire_rep *rep)
+{
+	rep->request_len = htobe32(18);
+}
+
+static void huge_record(struct reddn_wire_rep *rep)
+{
+	rep->table.payload_max = htobe32(REDDN_RECORD_LIMIT + 1);
+}
+
+static void no_room(struct reddn_wire_rep *rep)
+{
+	rep->table.payload_max = htobe32(15);
+}
+
+static void short_records(struct reddn_wire_rep *rep)
+{
+	rep->table.payload_max = htobe32(20);
+}
+
+static void test_put(void **state)
+{
+	static void (*const wrong[])(struct reddn_wire_rep *) = {
+		no_header, short_header, short_reply, two_buckets, huge_record, no_room};
+	struct reddn_session s;
+
+	(void)state;
+	assert_int_equal(read_put(&s, as_it_is), 0);
+	assert_int_equal(s.info.shape, REDDN_PUT);
+	assert_int_equal(s.info.record_max, 1000);
+	assert_int_equal(s.info.max_key, 100);
+	assert_int_equal(s.geo.room, 1000);
+	assert_int_equal(s.key_room, REDDN_PUT_RECORD + 1000);
+	/* for a raw request, and for the key of a delete */
+	assert_int_equal(read_put(&s, short_records), 0);
+	assert_int_equal(s.key_room, REDDN_REQUEST_MAX);
+	for (unsigned i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(read_put(&s, wrong[i]), -EPROTO);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_text)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errors), cmocka_unit_test(test_text), cmocka_unit_test(test_put)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /* What becomes of requests when a handle exchanges its session, against a fake NIC and server. */
 #include "libclient/test-rig.h"
 
+#include "protocol/table-hash.h"
+#include "protocol/wire.h"
 #include "util/array.h"
 #include "util/clock.h"
 
@@ -47,6 +49,11 @@ void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
 	(void)a;
 	alarm_at = ms;
+}
+
+void reddn_connector_alarm_ns(struct reddn_connector *a, uint64_t ns)
+{
+	reddn_connector_alarm(a, ns == UINT64_MAX ? ns : ns / 1000000);
 }
 
 uint64_t reddn_jitter(uint64_t ms)
@@ -99,9 +106,9 @@ static struct reddn_info info_now(void)
 	return info;
 }
 
-static void start(unsigned keys, uint16_t connections, unsigned depth, bool raw)
+static void start(unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of)
 {
-	rig_start_several(keys, connections, depth, raw, 100000);
+	rig_start_several(keys, connections, depth, of, 100000);
 	rig.c.connector.opt.flags = 0;
 }
 
@@ -843,6 +850,105 @@ static void test_old_alone(void **state)
 	stop();
 }
 
+/* ---- puts --------------------------------------------------------------------------------------- */
+
+static int put(unsigned i)
+{
+	const char key = (char)('a' + i);
+
+	return i % 2 ? reddn_delete_submit(&rig.c, &key, 1, i)
+		     : reddn_put_submit(&rig.c, &key, 1, "value", 5, i);
+}
+
+/* Of the oldest one: the bucket had a record; or @absent: another key has it */
+static void answer_put(bool absent)
+{
+	const uint64_t loc = reddn_locator(64, 40);
+	struct reddn_wire_put *answer =
+		(struct reddn_wire_put *)(rig.end[0].slots + rig.end[0].served % rig.end[0].depth * RIG_SLOT);
+
+	*answer = (struct reddn_wire_put){.expected = htobe64(loc),
+		.was = absent ? REDDN_PUT_ABSENT : htole64(loc),
+		.moves = htole64(1)};
+	rig.end[0].receives--;
+	rig_push((struct ibv_wc){.wr_id = (uintptr_t)rig.end[0].k,
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.imm_data = htonl((uint32_t)rig.end[0].served++)});
+}
+
+/* The server has executed a put or not, or has answered that it did nothing, or has not seen it: only those
+ * of the first kind are never sent again. A put that is repeated begins with its first bucket. */
+static void test_puts(void **state)
+{
+	struct reddn_result res[8];
+	struct rig_end *e = rig.end;
+
+	(void)state;
+	for (unsigned longest = 0; longest < 2; longest++) {
+		start(1, 1, 6, RIG_PUTS);
+		/* 0 and 1 pause, 2 is to ask the other bucket, 3 and 4 are outstanding */
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(put(i), 0);
+			for (unsigned k = 0; k < (i ? 4 : 2); k++) {
+				answer_put(true);
+				assert_int_equal(reddn_poll(&rig.c, res, 8), 0);
+			}
+		}
+		assert_true(rig.c.paused.first && rig.c.paused.first->next && !rig.c.retry.first);
+		assert_true(rig.c.pause_until < UINT64_MAX);
+		assert_int_equal(put(2), 0);
+		answer_put(true);
+		rig.c.paused.first->due = rig.c.paused.last->due = rig.c.pause_until = UINT64_MAX - 1;
+		assert_int_equal(reddn_poll(&rig.c, res, 8), 0);
+		assert_int_equal(put(3), 0);
+		assert_int_equal(put(4), 0);
+		assert_int_equal(e->arrived - e->served, 3);
+		/* what it is to ask next was sent before */
+		rig_lose(-ECONNRESET);
+		assert_int_equal(reddn_poll(&rig.c, res, 8), 3);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(res[i].cookie, 2 + i);
+			assert_int_equal(res[i].status, -EINPROGRESS);
+		}
+		assert_null(rig.c.paused.first);
+		assert_int_equal(put(5), 0);
+		nothing_yet();
+		rig_next_session(1, 1, 6, RIG_PUTS);
+		/* the value is too long for it, but no delete is */
+		if (longest)
+			rig.c.connector.session.geo.room = 21;
+		assert_int_equal(reddn_poll(&rig.c, res, 8), longest);
+		if (longest) {
+			assert_int_equal(res[0].cookie, 0);
+			assert_int_equal(res[0].status, -EMSGSIZE);
+		}
+		assert_int_equal(e->arrived, 3 - longest - 0);
+		rig_stop();
+	}
+}
+
+/* Without another session, all of them end with the reason. */
+static void test_puts_over(void **state)
+{
+	struct reddn_result res[4];
+
+	(void)state;
+	rig_start(4, RIG_PUTS, 100000);
+	assert_int_equal(put(0), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		answer_put(true);
+		assert_int_equal(reddn_poll(&rig.c, res, 4), 0);
+	}
+	assert_non_null(rig.c.paused.first);
+	assert_int_equal(put(1), 0);
+	rig_lose(-ECONNRESET);
+	assert_int_equal(reddn_poll(&rig.c, res, 4), 2);
+	assert_int_equal(res[0].status, -ECONNRESET);
+	assert_int_equal(res[1].status, -ECONNRESET);
+	assert_int_equal(put(2), -ECONNRESET);
+	rig_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -855,6 +961,8 @@ int main(void)
 		cmocka_unit_test(test_another_offload),
 		cmocka_unit_test(test_another_offload_of_two),
 		cmocka_unit_test(test_many_losses),
+		cmocka_unit_test(test_puts),
+		cmocka_unit_test(test_puts_over),
 		cmocka_unit_test(test_over),
 		cmocka_unit_test(test_lost_by_posting),
 		cmocka_unit_test(test_late),

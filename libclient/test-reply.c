@@ -21,7 +21,7 @@ static const struct reddn_geometry geo = {.seed = 77,
 	.max_value = 1000,
 	.offset_len = 3,
 	.keys = 1,
-	.stride = 1152};
+	.room = 1152};
 
 static union {
 	uint8_t bytes[64 + 1152];
@@ -151,9 +151,9 @@ static void test_other_records(void **state)
 	put("key", 1001);
 	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
 	put("key", 1000);
-	small.stride = 16 + 1002;
+	small.room = 16 + 1002;
 	assert_int_equal(judge_in(&small, "key", &REDDN_SEEN_NOTHING), REDDN_REPLY_OVERTAKEN);
-	small.stride++;
+	small.room++;
 	assert_int_equal(judge_in(&small, "key", &REDDN_SEEN_NOTHING), HIT);
 }
 
@@ -290,26 +290,26 @@ static void test_geometry(void **state)
 	struct reddn_geometry g = geo;
 
 	(void)state;
-	assert_null(reddn_geometry_error(&g, 18));
-	assert_non_null(reddn_geometry_error(&g, 20));
+	assert_null(reddn_geometry_error(&g, 2, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 20));
 	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
-	assert_null(reddn_geometry_error(&g, 16));
+	assert_null(reddn_geometry_error(&g, 2, 16));
 	g.offset_len = 1;
-	assert_non_null(reddn_geometry_error(&g, 14));
+	assert_non_null(reddn_geometry_error(&g, 2, 14));
 	g = geo;
 	g.offset_len = 9;
-	assert_non_null(reddn_geometry_error(&g, 30));
+	assert_non_null(reddn_geometry_error(&g, 2, 30));
 	g = geo;
 	g.buckets = 4095;
-	assert_non_null(reddn_geometry_error(&g, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 18));
 	g.buckets = 1ull << 63;
-	assert_non_null(reddn_geometry_error(&g, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 18));
 	g = geo;
 	g.max_key = 0;
-	assert_non_null(reddn_geometry_error(&g, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 18));
 	g = geo;
 	g.max_value = UINT32_MAX;
-	assert_non_null(reddn_geometry_error(&g, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 18));
 }
 
 /* Keys of all lengths around those that are not left to libc: no byte beside them is touched, each one counts

@@ -49,6 +49,7 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 	uint32_t k = a->key;
 
 	assert_true(a->busy);
+	assert_int_equal(res->version != 0, rig_store && res->status == 0);
 	if (res->status == 0) {
 		uint32_t want[64], version;
 		size_t len;
@@ -183,6 +184,16 @@ static void test_several_keys(void **state)
 	property(31, RIG_MOST_KEYS, 1, 1, 20000);
 	property(32, 3, 1, 4, 20000);
 	property(33, RIG_MOST_KEYS, RIG_CONNECTIONS, 16, 20000);
+}
+
+/* Records have a header, and keys may have an entry without a record. */
+static void test_store(void **state)
+{
+	(void)state;
+	rig_store = true;
+	property(41, 1, 1, 16, 20000);
+	property(42, RIG_MOST_KEYS, 2, 4, 20000);
+	rig_store = false;
 }
 
 static void *property_in_thread(void *seed)
@@ -772,6 +783,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_property),
 		cmocka_unit_test(test_several_connections),
 		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_store),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
 		cmocka_unit_test(test_late_sends),

@@ -15,13 +15,14 @@
 
 enum {
 	BUCKETS = 512,
-	RECORD = RIG_SLOT - REDDN_SLOT_RECORD,
-	KEY_BYTES = 18, /* of a request */
+	RECORD = RIG_SLOT - REDDN_SLOT_RECORD, /* and its header */
+	KEY_BYTES = 18,                        /* of a request */
+	MAX_VALUE = 256,
 	CQES = 8 * RIG_MAX_DEPTH * RIG_CONNECTIONS
 };
 
 _Thread_local struct rig rig;
-bool rig_extended;
+bool rig_extended, rig_store;
 
 /* What of the rig no test sees */
 static _Thread_local struct {
@@ -37,7 +38,7 @@ static _Thread_local struct {
 		struct ibv_wc cqes[CQES];
 		unsigned head, tail;
 	} cq[RIG_HOSTS];
-	struct ibv_mr mr;
+	struct ibv_mr mr, puts;
 	struct rdma_event_channel events;
 	uint8_t *map; /* the table's file */
 } nic;
@@ -165,6 +166,9 @@ static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
 
 static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
 {
+	const struct reddn_session *s = &rig.c.session;
+	bool puts = s->info.shape == REDDN_PUT;
+
 	if (rig.posts_fail) {
 		rig.failed_posts++;
 		return;
@@ -173,9 +177,10 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 	 * receive. */
 	assert_true(e->arrived - e->served < e->depth);
 	assert_true(e->receives > e->arrived - e->served);
-	assert_true(e->arrived + 1 - e->reclaimed <= rig.c.session.wqes);
-	assert_int_equal(len, rig.c.session.info.request_len);
+	assert_true(e->arrived + 1 - e->reclaimed <= s->wqes);
+	assert_true(len - s->info.request_len <= (puts ? s->geo.room : 0));
 	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
+	e->len[e->arrived % RIG_MAX_DEPTH] = (uint32_t)len;
 	e->arrived++;
 	if (rig.lost_after == e->arrived)
 		rig_push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
@@ -226,7 +231,7 @@ static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
 static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
 {
 	assert_true(len > rig.c.session.inline_max);
-	assert_int_equal(lkey, nic.mr.lkey);
+	assert_int_equal(lkey, rig.c.session.info.shape == REDDN_PUT ? nic.puts.lkey : nic.mr.lkey);
 	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
 }
 
@@ -328,10 +333,15 @@ static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 			rig_maybe_write();
 			words[2 * p + w] = ((uint64_t *)(nic.map + rig.st.buckets_off + off))[w];
 		}
+		/* a key that has an entry in a store, and no record */
+		if (rig_store && words[2 * p + 1] != reddn_mark(fp) && rig_rnd() % 4 == 0)
+			memset(record - RIG_HEADER, 'h', RIG_HEADER);
 		if (words[2 * p + 1] == reddn_mark(fp)) {
 			uint32_t len = reddn_locator_len(words[2 * p]);
 			const uint8_t *from = nic.map + rig.st.heap_off + reddn_locator_off(words[2 * p]);
 
+			if (rig_store)
+				memset(record - RIG_HEADER, 'h', RIG_HEADER);
 			for (uint32_t at = 0; at < len; at += 8) {
 				/* Now and then so much that the memory under this record is used again. */
 				for (int n = rig_rnd() % 256 ? 0 : 400; rig.writing && n > 0; n--)
@@ -356,7 +366,7 @@ void rig_serve_half(struct rig_end *e)
 		return;
 	e->halfway = true;
 	for (unsigned k = 0; k < rig.c.session.geo.keys; k++)
-		arg = serve_key(arg, slot_of(e) + REDDN_SLOT_RECORD + k * RECORD);
+		arg = serve_key(arg, slot_of(e) + reddn_record_at(&rig.c.session.geo, k));
 }
 
 void rig_serve_of(struct rig_end *e)
@@ -379,28 +389,34 @@ void rig_serve(void)
 }
 
 /* A session of the table with this host, whose connections are those of the rig from now on */
-static void start_session(
-	struct reddn_session *s, unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw)
+static void start_session(struct reddn_session *s, unsigned host, unsigned keys, uint16_t connections,
+	unsigned depth, enum rig_offload of)
 {
+	static const enum reddn_shape shape[] = {
+		[RIG_GETS] = REDDN_TABLE, [RIG_RAW] = REDDN_OPAQUE, [RIG_PUTS] = REDDN_PUT};
+	const uint32_t request_len[] = {
+		[RIG_GETS] = keys * KEY_BYTES, [RIG_RAW] = 100, [RIG_PUTS] = RIG_HEADER};
+	const uint8_t header = rig_store || of == RIG_PUTS ? RIG_HEADER : 0;
 	struct fake_cq *q = &nic.cq[host];
 
 	q->head = q->tail = 0;
 	q->armed = false;
 	*s = (struct reddn_session){.host = host,
-		.info = {.shape = raw ? REDDN_OPAQUE : REDDN_TABLE,
+		.info = {.shape = shape[of],
 			.connections = connections,
 			.slot_size = REDDN_SLOT_RECORD + keys * RECORD,
 			.reply_max = REDDN_SLOT_RECORD + keys * RECORD,
 			.keys = keys,
-			.request_len = raw ? 100 : keys * KEY_BYTES},
+			.request_len = request_len[of]},
 		.geo = {.seed = 5,
 			.buckets = BUCKETS,
 			.max_key = RIG_KEY_MAX,
-			.max_value = 256,
+			.max_value = MAX_VALUE,
 			.offset_len = 3,
 			.keys = (uint8_t)keys,
-			.stride = RECORD},
-		.key_room = 256,
+			.header = header,
+			.room = RECORD - header},
+		.key_room = of == RIG_PUTS ? RIG_WIRE : 256,
 		.events = &nic.events,
 		.depth = depth,
 		.cq = &q->cq,
@@ -429,18 +445,20 @@ static void start_session(
 		assert_int_equal(reddn_post_receives(e->k), 0);
 	}
 	reddn_session_complete(s);
-	assert_int_equal(s->usual_key, rig_extended && !raw && keys == 1 ? RIG_KEY_MAX : 0);
+	assert_int_equal(
+		s->usual_key, rig_extended && of == RIG_GETS && keys == 1 && !header ? RIG_KEY_MAX : 0);
 }
 
-void rig_next_session_at(unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw)
+void rig_next_session_at(
+	unsigned host, unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of)
 {
-	start_session(&rig.c.connector.session, host, keys, connections, depth, raw);
+	start_session(&rig.c.connector.session, host, keys, connections, depth, of);
 	rig.c.connector.state = REDDN_CONNECT_DONE;
 }
 
-void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw)
+void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of)
 {
-	rig_next_session_at(0, keys, connections, depth, raw);
+	rig_next_session_at(0, keys, connections, depth, of);
 }
 
 struct reddn_table_live *rig_live(void)
@@ -486,8 +504,17 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 
 int(ibv_dereg_mr)(struct ibv_mr *mr)
 {
-	assert_ptr_equal(mr, &nic.mr);
+	assert_true(mr == &nic.mr || mr == &nic.puts);
 	return 0;
+}
+
+struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	(void)pd;
+	assert_ptr_equal(addr, rig.c.keys);
+	assert_int_equal(len, rig.c.nrequests * rig.c.key_room);
+	assert_int_equal(access, IBV_ACCESS_LOCAL_WRITE);
+	return &nic.puts;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
@@ -498,7 +525,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 /* ---- */
 
-void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap)
+void rig_start_several(
+	unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of, uint64_t heap)
 {
 	struct reddn *c = &rig.c;
 
@@ -534,15 +562,18 @@ void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool
 		nic.cq[i].cq.context = &nic.verbs;
 	}
 	c->connector.opt.retry_ms = 600000;
+	c->pause_until = UINT64_MAX;
+	nic.puts.lkey = 7;
 	c->connector.opt.flags = REDDN_NO_RECONNECT;
-	assert_int_equal(reddn_hosts_read(&c->connector.hosts, "a,b", 7471, false, NULL, 0), 0);
-	start_session(&c->session, 0, keys, connections, depth, raw);
+	assert_int_equal(
+		reddn_hosts_read(&c->connector.hosts, of == RIG_PUTS ? "a" : "a,b", 7471, false, NULL, 0), 0);
+	start_session(&c->session, 0, keys, connections, depth, of);
 	assert_int_equal(reddn_requests_grow(c, &c->session), 0);
 }
 
-void rig_start(unsigned depth, bool raw, uint64_t heap)
+void rig_start(unsigned depth, enum rig_offload of, uint64_t heap)
 {
-	rig_start_several(1, 1, depth, raw, heap);
+	rig_start_several(1, 1, depth, of, heap);
 }
 
 void rig_stop(void)

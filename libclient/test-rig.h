@@ -26,6 +26,8 @@ enum {
 	RIG_CONNECTIONS = 3, /* at most */
 	RIG_MOST_KEYS = 4,   /* of a request */
 	RIG_SLOT = 512,      /* bytes, of a slot for one key */
+	RIG_WIRE = 512,      /* bytes, of a request */
+	RIG_HEADER = 9,      /* bytes, of a store; and of the arguments of a put */
 	RIG_KEY_MAX = 32,    /* bytes */
 	RIG_KEYS = 240,      /* numbers of keys, from 0 on, */
 	RIG_STABLE = 60      /* of which the first ones are always in the table */
@@ -43,13 +45,14 @@ struct rig_end {
 	unsigned depth;
 	unsigned posting; /* calls of ibv_wr_*() for a request that is being posted */
 	struct rdma_cm_id id;
-	uint8_t wire[RIG_MAX_DEPTH][REDDN_REQUEST_MAX]; /* request n at n % RIG_MAX_DEPTH */
-	uint64_t arrived, served;                       /* requests */
-	uint32_t receives;                              /* that no reply has used yet */
-	uint64_t reclaimed;                             /* requests whose WQEs the client knows to be free */
-	uint64_t signaled[RIG_MAX_DEPTH];               /* requests up to those whose CQE is to come, */
-	uint64_t signals, completed, polled;            /* how many there were, came, and were polled */
-	bool halfway;                                   /* the oldest request: its buckets have been read */
+	uint8_t wire[RIG_MAX_DEPTH][RIG_WIRE]; /* request n at n % RIG_MAX_DEPTH, */
+	uint32_t len[RIG_MAX_DEPTH];           /* and its bytes */
+	uint64_t arrived, served;              /* requests */
+	uint32_t receives;                     /* that no reply has used yet */
+	uint64_t reclaimed;                    /* requests whose WQEs the client knows to be free */
+	uint64_t signaled[RIG_MAX_DEPTH];      /* requests up to those whose CQE is to come, */
+	uint64_t signals, completed, polled;   /* how many there were, came, and were polled */
+	bool halfway;                          /* the oldest request: its buckets have been read */
 };
 
 /* A start zeroes it. A test may change c, sends, writing, lost_after, posts_fail, stopped, and, through fd,
@@ -77,16 +80,26 @@ extern _Thread_local struct rig {
 	uint64_t clock; /* operations of the writer */
 } rig;
 
+/** What a session is for. */
+enum rig_offload {
+	RIG_GETS = false,
+	RIG_RAW = true, /* the test serves it itself, as it does the next one */
+	RIG_PUTS,       /* in a store, with the geometry of the table */
+};
+
+/** Gets are of a store from now on: RIG_HEADER bytes are in front of what a NIC finds, or of nothing. */
+extern bool rig_store;
+
 /** Handles from now on poll by ibv_cq_ex and post by ibv_qp_ex. Set while no other thread has a rig. */
 extern bool rig_extended;
 
 /**
  * Make the table, with @heap bytes for records and the stable keys in it, and the handle, whose connections
- * have @depth slots each. A request takes @keys keys; or, if @raw, 100 bytes, and the test serves it itself.
- * rig_stop() frees both.
+ * have @depth slots each. A request takes @keys keys; or, of RIG_RAW, 100 bytes. rig_stop() frees both.
  */
-void rig_start_several(unsigned keys, uint16_t connections, unsigned depth, bool raw, uint64_t heap);
-void rig_start(unsigned depth, bool raw, uint64_t heap); /* one key, one connection */
+void rig_start_several(
+	unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of, uint64_t heap);
+void rig_start(unsigned depth, enum rig_offload of, uint64_t heap); /* one key, one connection */
 void rig_stop(void);
 
 /** The live line of the table. */
@@ -96,9 +109,10 @@ struct reddn_table_live *rig_live(void);
 void rig_lose(int error);
 
 /** and this is what the connector has made for it. The rig serves that from now on. */
-void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, bool raw);
+void rig_next_session(unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of);
 /** The same of any host. */
-void rig_next_session_at(unsigned host, unsigned keys, uint16_t connections, unsigned depth, bool raw);
+void rig_next_session_at(
+	unsigned host, unsigned keys, uint16_t connections, unsigned depth, enum rig_offload of);
 
 /** The random numbers of this thread, by which writer and NIC choose: the same ones after the same @seed. */
 void rig_seed(unsigned seed);

@@ -211,6 +211,28 @@ PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
 	return end(c, r);
 }
 
+/* With the result @r of the submission */
+static int finish_put(struct reddn *c, int r)
+{
+	struct reddn_result res;
+
+	return end(c, r == 0 ? finish(c, &res) : r);
+}
+
+PUBLIC int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+	int r = begin(c);
+
+	return finish_put(c, r == 0 ? reddn_put_submit(c, key, key_len, value, value_len, 0) : r);
+}
+
+PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
+{
+	int r = begin(c);
+
+	return finish_put(c, r == 0 ? reddn_delete_submit(c, key, key_len, 0) : r);
+}
+
 PUBLIC int reddn_call(
 	struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
 {

@@ -18,28 +18,6 @@ enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, SEEN_LEASES = 1 << 14
 
 /* ---- a word ------------------------------------------------------------------------------------ */
 
-static bool is_other_of_family(const struct addrinfo *a, const struct addrinfo *b)
-{
-	return a->ai_family == b->ai_family &&
-	       (a->ai_addrlen != b->ai_addrlen || memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen) != 0);
-}
-
-/* Each machine has words of its own. One may have an address of each family; several of a family are of
- * several machines, as far as anybody knows. glibc reports one twice that a file of hosts has twice. */
-static bool is_one_machine(const struct reddn_hosts *hosts)
-{
-	for (const struct addrinfo *a = hosts->host->list; a; a = a->ai_next)
-		for (const struct addrinfo *b = hosts->host->list; b != a; b = b->ai_next)
-			if (is_other_of_family(a, b))
-				return false;
-	return hosts->n == 1;
-}
-
-static bool is_repeated(const struct reddn *c)
-{
-	return c->connector.opt.flags & REDDN_REPEATABLE;
-}
-
 /* The program has these arguments: the place of a word, and @n numbers as wide. */
 static bool takes_word(const struct reddn *c, unsigned n)
 {
@@ -48,7 +26,7 @@ static bool takes_word(const struct reddn *c, unsigned n)
 	uint32_t bytes;
 
 	reddn_get_info(c, &info);
-	if (info.nargs != n + 1 || is_repeated(c) || !is_one_machine(&c->connector.hosts))
+	if (info.nargs != n + 1 || !reddn_is_sent_once(c))
 		return false;
 	for (unsigned i = 0; i <= n; i++)
 		if (reddn_get_arg(c, i, &kind, &bytes) < 0 || kind != (i ? REDDN_NUMBER : REDDN_OFFSET) ||

@@ -23,7 +23,7 @@ static void reply(const uint8_t *data, size_t size)
 		.max_key = 64,
 		.max_value = 300,
 		.offset_len = 2,
-		.stride = SLOT - REDDN_SLOT_RECORD};
+		.room = SLOT - REDDN_SLOT_RECORD};
 	static const struct reddn_seen before = {.epoch = 0};
 	_Alignas(64) uint8_t slot[SLOT] = {0};
 	struct reddn_record *r = (struct reddn_record *)(slot + REDDN_SLOT_RECORD);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/put.h"
+
+/* ABSENT_ENOUGH: answers before the second one for the second bucket. The server has seen the first put by
+ * then.
+ */
+enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000, ABSENT_ENOUGH = 3 };
+
+void reddn_put_compose(uint8_t *memory, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+	struct reddn_record *r = (struct reddn_record *)(memory + REDDN_PUT_RECORD);
+
+	r->key_len = (uint32_t)key_len;
+	r->val_len = (uint32_t)value_len;
+	memcpy(r->bytes, key, key_len);
+	if (value_len)
+		memcpy(r->bytes + key_len, value, value_len);
+	r->sum = reddn_record_sum(r);
+}
+
+uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsigned probe)
+{
+	const struct reddn_record *r = reddn_put_record(memory);
+	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
+	uint32_t len = reddn_probe_len(g);
+	uint8_t both[REDDN_REQUEST_ROOM];
+
+	reddn_request_write(g, &p, both);
+	return memcpy(memory + REDDN_PUT_RECORD - len, both + probe * len, len);
+}
+
+/*
+ * Not in this bucket. A delete has nothing to do if the key was in neither, and no entry moved meanwhile.
+ * Both are known by three answers: `moves` was read before the bucket, so that of the first is from before
+ * both buckets were read, and that of the third from after that.
+ */
+static enum reddn_put_state absent(struct reddn_put *p, bool is_delete, const struct reddn_wire_put *now)
+{
+	unsigned n = p->absent;
+	uint64_t moves = le64toh(now->moves), before = p->moves[p->probe];
+	bool full = le64toh(now->state) & REDDN_TABLE_FULL;
+
+	p->moves[p->probe] = moves;
+	p->probe = !p->probe;
+	p->absent = (uint8_t)(n < UINT8_MAX ? n + 1 : UINT8_MAX - 1);
+	if (is_delete && n >= 2 && moves == before && !(moves & 1))
+		return REDDN_PUT_NOTHING;
+	if (n % 2 == 0 || (is_delete && n == 1))
+		return REDDN_PUT_OTHER;
+	return full && !is_delete && n >= ABSENT_ENOUGH ? REDDN_PUT_FULL : REDDN_PUT_NO_ENTRY;
+}
+
+enum reddn_put_state reddn_put_learn(
+	struct reddn_put *p, const struct reddn_geometry *g, bool is_delete, const struct reddn_wire_put *now)
+{
+	if (now->was == REDDN_PUT_ABSENT)
+		return absent(p, is_delete, now);
+	p->absent = 0;
+	if (be64toh(now->expected) != le64toh(now->was))
+		return REDDN_PUT_CONFLICT;
+	/* What the bucket had was no record */
+	if (is_delete && reddn_locator_len(now->was) == g->header)
+		return REDDN_PUT_NOTHING;
+	return REDDN_PUT_DONE;
+}
+
+uint64_t reddn_put_pause(unsigned times)
+{
+	uint64_t ns = PAUSE_NS;
+
+	while (times-- && ns < PAUSE_MOST_NS)
+		ns *= 2;
+	return ns < PAUSE_MOST_NS ? ns : PAUSE_MOST_NS;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * put.h - a put or a delete in a store, without the network: what is sent, what an answer means, and what
+ * follows from it. The formats are those of wire.h and table-format.h. Pure functions.
+ *
+ * A request asks one bucket. If the key is in neither, the server makes an entry for it, which has no record
+ * yet, and the put is asked again after a pause: so a put always takes place in the NIC, when that replaces
+ * the locator in a bucket, or not at all.
+ */
+#ifndef LIBCLIENT_PUT_H
+#define LIBCLIENT_PUT_H
+
+#include "libclient/reply.h"
+
+/*
+ * Memory of a put or delete: the arguments end where the record begins, so that both are one message. A
+ * delete has the record of its key without a value, and does not send it. The arguments have
+ * reddn_probe_len() bytes, at most 14.
+ */
+enum { REDDN_PUT_RECORD = 16 };
+
+static inline const struct reddn_record *reddn_put_record(const uint8_t *memory)
+{
+	return (const struct reddn_record *)(memory + REDDN_PUT_RECORD);
+}
+
+/** Bytes that such memory has, with a key and a value. */
+static inline uint64_t reddn_put_size(uint64_t key_len, uint64_t value_len)
+{
+	return REDDN_PUT_RECORD + reddn_record_size(key_len, value_len);
+}
+
+/** False: the key is too long for the store, or the record for the store or a request. */
+static inline bool reddn_put_fits(
+	const struct reddn_geometry *g, size_t key_len, size_t value_len, bool is_delete)
+{
+	return key_len <= g->max_key &&
+	       (is_delete || (value_len <= g->max_value && reddn_record_size(key_len, value_len) <= g->room));
+}
+
+/** Write the record of a key and a value, behind where the arguments are to be. @memory: 8-byte aligned. */
+void reddn_put_compose(uint8_t *memory, const void *key, size_t key_len, const void *value, size_t value_len);
+
+/** Write the arguments for one of the two buckets (@probe, 0 or 1) of the key. Returns where they begin. */
+uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsigned probe);
+
+/** Of a put or a delete that has no result yet. All zero at first. */
+struct reddn_put {
+	uint8_t probe;  /* the bucket that is asked */
+	uint8_t absent; /* answers in a row that the key was not in it; when they are many, only if they are
+			   odd */
+	uint64_t moves[2]; /* of the last of them, one for each bucket */
+};
+
+/** What an answer is, and what the caller does. */
+enum reddn_put_state {
+	REDDN_PUT_DONE,     /* the NIC has replaced what the key had */
+	REDDN_PUT_NOTHING,  /* a delete: the key was absent */
+	REDDN_PUT_OTHER,    /* it is not in this bucket: ask the other one at once */
+	REDDN_PUT_NO_ENTRY, /* nor in the other: ask that one again, after a pause */
+	REDDN_PUT_FULL,     /* the same, and there will be no entry: the server has no room */
+	REDDN_PUT_CONFLICT, /* another client was first: ask the same bucket again, after a pause */
+};
+
+/** Take the answer @now. Whatever the state is but DONE, nothing has happened in the store. */
+enum reddn_put_state reddn_put_learn(struct reddn_put *p, const struct reddn_geometry *g, bool is_delete,
+	const struct reddn_wire_put *now);
+
+/** How long to pause, in ns, after it was asked @times times in vain: grows from 20 us to 1 ms. Spread by a
+ * caller that knows random numbers. */
+uint64_t reddn_put_pause(unsigned times);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is sent for a put, and what its answers mean. */
+#include "libclient/put.h"
+
+#include "util/array.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct reddn_geometry geo = {.seed = 77,
+	.buckets = 4096,
+	.max_key = 100,
+	.max_value = 1000,
+	.offset_len = 3,
+	.keys = 1,
+	.header = 9,
+	.room = 500};
+
+/* The arguments end where the record begins. */
+static void test_message(void **state)
+{
+	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 16 + 8];
+	const struct reddn_place p = reddn_hash_key(geo.seed, geo.buckets, "key", 3);
+
+	(void)state;
+	assert_int_equal(reddn_put_size(3, 5), sizeof(memory));
+	reddn_put_compose(memory, "key", 3, "value", 5);
+	for (unsigned probe = 0; probe < 2; probe++) {
+		const uint8_t *at = reddn_put_address(&geo, memory, probe);
+		uint64_t fp = 0, offset = 0;
+
+		assert_ptr_equal(at, memory + REDDN_PUT_RECORD - 9);
+		for (unsigned i = 0; i < 6; i++)
+			fp = fp << 8 | at[i];
+		for (unsigned i = 6; i < 9; i++)
+			offset = offset << 8 | at[i];
+		assert_int_equal(fp, p.fp);
+		assert_int_equal(offset, p.bucket[probe] * sizeof(struct reddn_bucket));
+		/* whatever was asked before */
+		assert_memory_equal(reddn_put_record(memory)->bytes, "keyvalue", 8);
+		assert_int_equal(reddn_put_record(memory)->key_len, 3);
+		assert_int_equal(reddn_put_record(memory)->val_len, 5);
+		assert_int_equal(reddn_put_record(memory)->sum, reddn_record_sum(reddn_put_record(memory)));
+	}
+}
+
+static void test_fits(void **state)
+{
+	(void)state;
+	assert_true(reddn_put_fits(&geo, 100, 384, false));
+	assert_false(reddn_put_fits(&geo, 100, 385, false));
+	assert_false(reddn_put_fits(&geo, 101, 0, false));
+	assert_false(reddn_put_fits(&geo, 101, 0, true));
+	assert_true(reddn_put_fits(&geo, 100, 0, true));
+	assert_false(reddn_put_fits(
+		&(struct reddn_geometry){.max_key = 9, .max_value = 9, .room = 500}, 1, 10, false));
+	/* no sum of lengths wraps */
+	assert_false(reddn_put_fits(&geo, 1, SIZE_MAX - 8, false));
+}
+
+enum { MOVES = 10 };
+
+/* An answer: @was and @expected are lengths, 0: absent. */
+static struct reddn_wire_put answer(uint64_t expected, uint64_t was, uint64_t moves, uint64_t state)
+{
+	return (struct reddn_wire_put){.expected = htobe64(reddn_locator(64, expected)),
+		.was = was ? htole64(reddn_locator(64, was)) : REDDN_PUT_ABSENT,
+		.moves = htole64(moves),
+		.state = htole64(state)};
+}
+
+static enum reddn_put_state learn(struct reddn_put *p, bool is_delete, struct reddn_wire_put now)
+{
+	return reddn_put_learn(p, &geo, is_delete, &now);
+}
+
+static void test_answers(void **state)
+{
+	struct reddn_put p = {0};
+
+	(void)state;
+	assert_int_equal(learn(&p, false, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
+	assert_int_equal(learn(&p, true, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
+	/* there was no record */
+	assert_int_equal(learn(&p, false, answer(9, 9, MOVES, 0)), REDDN_PUT_DONE);
+	assert_int_equal(learn(&p, true, answer(9, 9, MOVES, 0)), REDDN_PUT_NOTHING);
+	assert_int_equal(learn(&p, false, answer(40, 48, MOVES, 0)), REDDN_PUT_CONFLICT);
+	assert_int_equal(learn(&p, true, answer(40, 9, MOVES, 0)), REDDN_PUT_CONFLICT);
+	/* the other bucket is asked, and asked again after a conflict */
+	assert_int_equal(learn(&p, false, answer(40, 0, MOVES, 0)), REDDN_PUT_OTHER);
+	assert_int_equal(p.probe, 1);
+	assert_int_equal(learn(&p, false, answer(40, 48, MOVES, 0)), REDDN_PUT_CONFLICT);
+	assert_int_equal(p.probe, 1);
+	assert_int_equal(learn(&p, false, answer(40, 0, MOVES, 0)), REDDN_PUT_OTHER);
+	assert_int_equal(p.probe, 0);
+	assert_int_equal(learn(&p, false, answer(40, 0, MOVES, 0)), REDDN_PUT_NO_ENTRY);
+}
+
+/* A put needs an entry; full is what the server is that has made none since the last time. */
+static void test_absent_put(void **state)
+{
+	struct reddn_put p = {0};
+
+	(void)state;
+	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_OTHER);
+	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_NO_ENTRY);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(learn(&p, false, answer(1, 0, MOVES, 0)), REDDN_PUT_OTHER);
+		assert_int_equal(learn(&p, false, answer(1, 0, MOVES, 0)), REDDN_PUT_NO_ENTRY);
+	}
+	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_OTHER);
+	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_FULL);
+}
+
+/* What answers in a row mean that the key of a delete is in no bucket, by the moves that came with them */
+static void test_absent_delete(void **state)
+{
+	static const struct {
+		uint64_t moves[5];
+		enum reddn_put_state is[5];
+	} of[] = {
+		{{10, 10, 10}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NOTHING}},
+		{{10, 11, 10}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NOTHING}}, /* of no server */
+		{{11, 11, 11, 11}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NO_ENTRY}},
+		/* between the reading of the second bucket and that of the number */
+		{{10, 10, 11, 12, 12}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NO_ENTRY,
+					       REDDN_PUT_OTHER}},
+		{{10, 12, 12, 12}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NOTHING}},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(of); i++) {
+		struct reddn_put p = {0};
+
+		for (unsigned k = 0; k < COUNT(of[i].moves) && of[i].moves[k]; k++)
+			assert_int_equal(
+				learn(&p, true, answer(1, 0, of[i].moves[k], REDDN_TABLE_FULL)), of[i].is[k]);
+	}
+}
+
+/* They are in a row only if no other one came in between. */
+static void test_absent_again(void **state)
+{
+	struct reddn_put p = {0};
+
+	(void)state;
+	assert_int_equal(learn(&p, true, answer(1, 0, MOVES, 0)), REDDN_PUT_OTHER);
+	assert_int_equal(learn(&p, true, answer(40, 48, MOVES, 0)), REDDN_PUT_CONFLICT);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(learn(&p, true, answer(1, 0, MOVES, 0)), REDDN_PUT_OTHER);
+	assert_int_equal(learn(&p, true, answer(1, 0, MOVES, 0)), REDDN_PUT_NOTHING);
+}
+
+static void test_pause(void **state)
+{
+	(void)state;
+	assert_int_equal(reddn_put_pause(0), 20000);
+	assert_int_equal(reddn_put_pause(1), 40000);
+	assert_int_equal(reddn_put_pause(5), 640000);
+	assert_int_equal(reddn_put_pause(6), 1000000);
+	assert_int_equal(reddn_put_pause(UINT_MAX), 1000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_absent_put),
+		cmocka_unit_test(test_absent_delete),
+		cmocka_unit_test(test_absent_again),
+		cmocka_unit_test(test_pause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
