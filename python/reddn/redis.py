@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A client of Redis whose reads are answered by the NIC of a reddnd server, from a table that follows it (reddn-follow(1)).
+
+    from reddn.redis import Redis                        # in place of: from redis import Redis
+
+    r = Redis("db1", reddn="storage1,storage2", offload="users")
+    r.set("alice", "admin")                              # to Redis, as ever
+    r.get("alice")                                       # b"admin": from Redis, or from a NIC that knows of the set
+
+It is redis.Redis of redis-py. GET, MGET, EXISTS and STRLEN ask the NIC first, and Redis if its answer is no proof: it has no such
+key, which may be of another type, or too long for the table; the answer is from before the last write of this client, or from before
+the last answer that it had from Redis about that key, or older than `max_age`; there is none. All other commands, pipelines and
+scripts go to Redis alone.
+
+A get of a key of another type returns None where Redis has an error. While Redis cannot be reached, what the table has is
+answered.
+"""
+
+import errno
+import os
+import threading
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+import redis
+
+from ._connection import Connection
+from ._table import AsOf
+
+_PAUSE = 1.0
+"""Seconds in which the NIC is not asked after it could not answer"""
+
+_KEYS = 10000
+"""Keys whose last answer of Redis is remembered, about"""
+
+_OWN = ("reddn", "offload", "prefixes", "max_age", "nic_timeout", "token_file")
+
+_UNANSWERED = (errno.ESTALE, errno.EMSGSIZE, errno.EINVAL)
+"""Of a key that it cannot have, or an answer that is too old: the next key may have one"""
+
+_READS = frozenset(
+    """GET MGET EXISTS STRLEN GETRANGE SUBSTR TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN DBSIZE RANDOMKEY BITCOUNT BITPOS GETBIT
+    HGET HMGET HGETALL HEXISTS HKEYS HVALS HLEN HSCAN LRANGE LINDEX LLEN LPOS SMEMBERS SISMEMBER SMISMEMBER SCARD SSCAN SRANDMEMBER
+    ZRANGE ZSCORE ZMSCORE ZCARD ZCOUNT ZRANK ZSCAN XRANGE XLEN PING ECHO TIME INFO PUBLISH""".split()
+)
+"""Commands that change no key: reads may be answered by the NIC right behind them"""
+
+
+class Redis(redis.Redis):
+    """As redis.Redis, with a reddnd server. Any number of threads may use it, as the other one.
+
+    `reddn`: the hosts of the server, as those of reddn.Connection, `offload`: its gets of the table. `prefixes`: those of the
+    follower, if it follows only some keys. `max_age`: seconds that an answer may be older than Redis' own. `nic_timeout`: seconds until
+    Redis is asked; a NIC that has not answered is not asked again for a second. `token_file`: as of reddn.Connection.
+
+    `nic_answers` and `source_answers` count the reads that one and the other has answered.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        reddn: str,
+        offload: str,
+        prefixes: Tuple[str, ...] = (),
+        max_age: Optional[float] = None,
+        nic_timeout: float = 0.1,
+        token_file: Optional[str] = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._own: Dict[str, Any] = {"reddn": reddn, "offload": offload, "prefixes": prefixes, "max_age": max_age, "nic_timeout": nic_timeout, "token_file": token_file}
+        self._encoder = self.connection_pool.get_encoder()
+        self._prefixes = tuple(self._encoder.encode(p) for p in prefixes)
+        self._lock = threading.Lock()
+        self._idle: List[Connection] = []  # each is used by one thread at a time
+        self._closed = False
+        self._process = os.getpid()
+        self._silent_until = 0.0
+        self._written = self._known = 0  # commands that may have changed something; those of them that are before _since
+        self._since = 0  # us of Redis' clock
+        self._since_of: Dict[bytes, Tuple[int, int]] = {}  # the same of keys that Redis was asked for, and hashes of the answers
+        self.nic_answers = self.source_answers = 0
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> "Redis":
+        own = {name: options.pop(name) for name in _OWN if name in options}
+        return cls(connection_pool=redis.ConnectionPool.from_url(url, **options), **own)
+
+    def client(self) -> "Redis":
+        return type(self)(connection_pool=self.connection_pool, single_connection_client=True, **self._own)
+
+    # ---- commands ---------------------------------------------------------------------------------
+
+    def execute_command(self, *words: Any, **options: Any) -> Any:
+        name = str(words[0]).upper()
+        if name not in _READS:
+            try:
+                return super().execute_command(*words, **options)
+            finally:
+                self._count_write()
+        if name not in ("GET", "MGET", "EXISTS", "STRLEN") or len(words) < 2:
+            return super().execute_command(*words, **options)
+        keys = [self._encoder.encode(key) for key in words[1:]]
+        found = self._ask(name, keys)
+        return self._ask_source(keys, words, options) if found is None else found[0]
+
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any:
+        return _Pipeline(self, self.connection_pool, self.response_callbacks, transaction, shard_hint)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle, self._closed = self._idle, [], True
+        for connection in idle:
+            connection.close()
+        super().close()
+
+    # ---- Redis ------------------------------------------------------------------------------------
+
+    def _count_write(self) -> None:
+        with self._lock:
+            self._written += 1
+
+    def _ask_source(self, keys: List[bytes], words: Tuple[Any, ...], options: Any) -> Any:
+        """As execute_command(); and learns from when on a table has what this answer has."""
+        with self._lock:
+            self.source_answers += 1
+            written = self._written
+        both = super().pipeline(transaction=False)
+        both.execute_command(*words, **options)
+        both.execute_command("TIME")
+        answer, when = both.execute(raise_on_error=False)
+        if isinstance(answer, Exception):
+            raise answer
+        if not isinstance(when, Exception):
+            known = hash((words[0], tuple(answer) if isinstance(answer, list) else answer))
+            self._note(keys, known, written, when[0] * 1000000 + when[1])
+        return answer
+
+    def _note(self, keys: List[bytes], known: int, written: int, us: int) -> None:
+        """An answer that is known already needs no newer table: else a key that is always read would be of none."""
+        with self._lock:
+            if written > self._known:
+                self._known, self._since = written, max(self._since, us)
+            for key in keys:
+                if self._since_of.get(key, (0, 0))[1] != known:
+                    self._since_of[key] = (us, known)
+
+    def _is_proof(self, keys: List[bytes], as_of: Optional[AsOf]) -> bool:
+        if as_of is None or not as_of.follows:
+            return False
+        with self._lock:
+            if len(self._since_of) > _KEYS:
+                self._since_of = {key: (us, known) for key, (us, known) in self._since_of.items() if us >= as_of.source}
+            after = max([self._since] + [self._since_of.get(key, (0, 0))[0] for key in keys])
+            return self._known == self._written and as_of.source > after
+
+    # ---- the NIC ----------------------------------------------------------------------------------
+
+    def _ask(self, name: str, keys: List[bytes]) -> Optional[Tuple[Any]]:
+        """What the command returns; None: the NIC cannot know."""
+        if self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
+            return None
+        got = self._get(keys)
+        if got is None:
+            return None
+        values, complete = got
+        # A key that is missing in the table may be one of another type: GET and MGET take that for missing, others do not
+        if None in values and (name in ("EXISTS", "STRLEN") or not complete):
+            return None
+        with self._lock:
+            self.nic_answers += 1
+        if name == "EXISTS":
+            return (len(values),)
+        if name == "STRLEN":
+            return (len(values[0] or b""),)
+        answer = [None if value is None else self._encoder.decode(value) for value in values]
+        return (answer if name == "MGET" else answer[0],)
+
+    def _get(self, keys: List[bytes]) -> Optional[Tuple[List[Optional[bytes]], bool]]:
+        """Values, and whether a missing one is missing at the source."""
+        connection = self._take()
+        if connection is None:
+            return None
+        try:
+            values = connection.mget(keys)
+            as_of = connection.as_of
+        except OSError as e:
+            if e.errno not in _UNANSWERED:
+                self._silent_until = time.monotonic() + _PAUSE
+            values, as_of = [], None
+        except BaseException:
+            connection.close()
+            raise
+        self._give_back(connection)
+        return (values, as_of.complete) if as_of is not None and self._is_proof(keys, as_of) else None
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _take(self) -> Optional[Connection]:
+        with self._lock:
+            if self._process != os.getpid():  # those of the parent
+                self._idle, self._process = [], os.getpid()
+            if time.monotonic() < self._silent_until:
+                return None
+            if self._idle:
+                return self._idle.pop()
+        try:
+            own = self._own
+            return Connection(own["reddn"], own["offload"], max_age=own["max_age"], timeout=own["nic_timeout"], token_file=own["token_file"])
+        except PermissionError:
+            raise
+        except OSError:
+            self._silent_until = time.monotonic() + _PAUSE
+            return None
+
+
+class _Pipeline(redis.client.Pipeline):
+    def __init__(self, of: Redis, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._of = of
+
+    def execute(self, raise_on_error: bool = True) -> Any:
+        try:
+            return super().execute(raise_on_error)
+        finally:
+            self._of._count_write()
+
+    def immediate_execute_command(self, *words: Any, **options: Any) -> Any:
+        try:
+            return super().immediate_execute_command(*words, **options)
+        finally:
+            self._of._count_write()
