@@ -21,8 +21,13 @@ enum { RETRIES_MIN = 16, DONE = INT_MAX };
 static struct reddn_result *finish(struct reddn *c, struct reddn_request *q, struct reddn_result *at,
 	int status, const void *value, size_t length, struct reddn_as_of as_of)
 {
-	*at = (struct reddn_result){
-		.cookie = q->cookie, .status = status, .value = value, .length = length, .as_of = as_of};
+	/* one by one: of a literal, gcc clears what it sets afterwards */
+	at->cookie = q->cookie;
+	at->status = status;
+	at->value = value;
+	at->length = length;
+	at->as_of = as_of;
+	at->version = 0;
 	q->next_free = c->free_request;
 	c->free_request = q;
 	c->busy--;
