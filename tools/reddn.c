@@ -10,6 +10,7 @@
 #include "tools/load/load-reddn.h"
 #include "tools/reddn-call.h"
 #include "tools/reddn-mc.h"
+#include "tools/reddn-store.h"
 #include "tools/reddn-words.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -27,6 +28,8 @@
 static const char usage_text[] =
 	"usage: reddn ping  [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn get   [OPTIONS] HOST[:PORT][,...] OFFLOAD KEY...\n"
+	"       reddn put   [OPTIONS] HOST[:PORT] OFFLOAD KEY [VALUE|-]\n"
+	"       reddn delete [OPTIONS] HOST[:PORT] OFFLOAD KEY...\n"
 	"       reddn call  [OPTIONS] HOST[:PORT][,...] OFFLOAD [ARGUMENT...]\n"
 	"       reddn cas   [OPTIONS] HOST[:PORT] OFFLOAD WORD OLD NEW\n"
 	"       reddn faa   [OPTIONS] HOST[:PORT] OFFLOAD WORD NUMBER\n"
@@ -50,6 +53,8 @@ static const char usage_text[] =
 	"  -i, --interval MS   time between two gets (1000)\n"
 	"get: print the value of each key on a line\n"
 	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
+	"put: put a key in a store; without VALUE, or with -, standard input is the value\n"
+	"delete: delete keys of a store\n"
 	"call: call any program; an argument is VALUE or NAME=VALUE, a value a number, text, or "
 	"hex:0011aaff\n"
 	"  -x, --hex           print the reply as hexadecimal lines, not its fields\n"
@@ -62,6 +67,7 @@ static const char usage_text[] =
 	"bench: time many gets of random keys\n"
 	"  -T, --table FILE    take the keys from this table\n"
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
+	"  -u, --put           put the values in that file, instead of getting\n"
 	"  -V, --verify        compare the answers with the values in that file\n"
 	"  -d, --depth N       outstanding requests per connection (16)\n"
 	"  -C, --connections N connections of each client (1)\n"
@@ -98,6 +104,11 @@ static struct reddn *open_connection(const struct arguments *a)
 	return c;
 }
 
+static const char *shape_name(enum reddn_shape shape)
+{
+	return shape == REDDN_TABLE ? "table" : shape == REDDN_PUT ? "put" : "opaque";
+}
+
 static void print_info(const struct arguments *a, const struct reddn_info *i, double connect_us)
 {
 	char one[UNITS_TEXT], two[UNITS_TEXT];
@@ -106,9 +117,9 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 		printf("{\"session\": %" PRIu64
 		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"request_len\": %u"
 		       ", \"reply_max\": %u, \"connect_us\": %.1f",
-			i->session, i->shape == REDDN_TABLE ? "table" : "opaque", i->depth, i->slot_size,
-			i->request_len, i->reply_max, connect_us);
-		if (i->shape == REDDN_TABLE)
+			i->session, shape_name(i->shape), i->depth, i->slot_size, i->request_len,
+			i->reply_max, connect_us);
+		if (i->shape != REDDN_OPAQUE)
 			printf(", \"buckets\": %" PRIu64 ", \"max_key\": %u, \"max_value\": %u", i->buckets,
 				i->max_key, i->max_value);
 		puts("}");
@@ -117,9 +128,10 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 	printf("%s: session %" PRIu64 ", connected in %s, %u requests of %u bytes, slots of %s\n",
 		a->b.connect.offload, i->session, units_time(one, (uint64_t)(connect_us * 1000)), i->depth,
 		i->request_len, units_bytes(two, i->slot_size));
-	if (i->shape == REDDN_TABLE)
-		printf("table: %" PRIu64 " buckets, keys up to %s, values up to %s\n", i->buckets,
-			units_bytes(one, i->max_key), units_bytes(two, i->max_value));
+	if (i->shape != REDDN_OPAQUE)
+		printf("%s: %" PRIu64 " buckets, keys up to %s, values up to %s\n",
+			i->shape == REDDN_PUT ? "store" : "table", i->buckets, units_bytes(one, i->max_key),
+			units_bytes(two, i->max_value));
 }
 
 static void print_as_of(const struct arguments *a, struct reddn *c)
@@ -251,6 +263,20 @@ static int cmd_get(struct arguments *a, char **keys)
 	return ret;
 }
 
+static int cmd_put(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	return c ? store_put(c, a->b.json, texts) : 2;
+}
+
+static int cmd_delete(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	return c ? store_delete(c, a->b.json, texts) : 2;
+}
+
 static int cmd_call(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
@@ -287,7 +313,7 @@ static int cmd_bench(struct arguments *a, char **keys)
 	(void)keys;
 	if (!a->b.table == !a->b.keys)
 		return tool_complain("bench needs keys: either --table or --keys");
-	return load_run(&a->b, load_reddn_open);
+	return load_run(&a->b, a->b.set ? load_reddn_open_put : load_reddn_open);
 }
 
 /* ---- the command line -------------------------------------------------------------------------- */
@@ -298,6 +324,9 @@ static const struct command {
 } commands[] = {
 	{{{.name = "ping"}, 2, 2, "pLPKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
 	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "put"}, 3, 4, "pLKtj", "  reddn put storage1 users.put alice admin\n"}, cmd_put},
+	{{{.name = "delete"}, 3, INT32_MAX, "pLKtj", "  reddn delete storage1 users.put alice bob\n"},
+		cmd_delete},
 	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"
 		 "  reddn call --json storage1:7472 tickets 0 100\n"},
@@ -307,7 +336,7 @@ static const struct command {
 	{{{.name = "lock"}, 4, INT32_MAX, "pKtlw",
 		 "  reddn lock --wait 0 storage1 words 7 -- ./backup --full\n"},
 		cmd_lock},
-	{{{.name = "bench"}, 2, 2, "pLPKtjATkVdCncsRaS",
+	{{{.name = "bench"}, 2, 2, "pLPKtjATkuVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
 };
@@ -327,6 +356,7 @@ static const struct option options[] = {
 	{"wait", required_argument, NULL, 'w'},
 	{"table", required_argument, NULL, 'T'},
 	{"absent", required_argument, NULL, 'a'},
+	{"put", no_argument, NULL, 'u'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -379,6 +409,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'x':
 		a->output = CALL_HEX;
 		return true;
+	case 'u':
+		a->b.set = true;
+		return true;
 	case 'T':
 		a->b.table = text;
 		return true;
@@ -401,7 +434,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:erxl:w:T:a:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:erxl:w:T:a:u",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};

@@ -8,7 +8,8 @@
 
 static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 {
-	return op->value ? -EINVAL : reddn_get_submit(conn, op->key, op->key_len, cookie);
+	return op->value ? reddn_put_submit(conn, op->key, op->key_len, op->value, op->value_len, cookie)
+			 : reddn_get_submit(conn, op->key, op->key_len, cookie);
 }
 
 static int poll_results(void *conn, struct reddn_result *res, int max)
@@ -63,7 +64,8 @@ int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 	return 0;
 }
 
-int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
+static int open_shape(
+	struct load_way *way, const struct reddn_options *opt, enum reddn_shape shape, const char *what)
 {
 	struct reddn_info info;
 	int r = load_reddn_connect(way, opt);
@@ -71,5 +73,15 @@ int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
 	if (r)
 		return r;
 	reddn_get_info(way->conn, &info);
-	return info.shape == REDDN_TABLE ? 0 : tool_complain("%s: not a table", opt->offload);
+	return info.shape == shape ? 0 : tool_complain("%s: not %s", opt->offload, what);
+}
+
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_shape(way, opt, REDDN_TABLE, "a table");
+}
+
+int load_reddn_open_put(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_shape(way, opt, REDDN_PUT, "an offload that puts");
 }

@@ -7,10 +7,13 @@
 
 #include "tools/load/load.h"
 
-/** Connect to an offload of any kind. It submits gets; it has no sets. */
+/** Connect to an offload of any kind. It submits gets, or puts if it is one that puts. */
 int load_reddn_connect(struct load_way *way, const struct reddn_options *opt);
 
 /** Connect to an offload that is a table. */
 int load_reddn_open(struct load_way *way, const struct reddn_options *opt);
+
+/** Connect to an offload that puts in a store. */
+int load_reddn_open_put(struct load_way *way, const struct reddn_options *opt);
 
 #endif

@@ -64,9 +64,10 @@ void load_report_json(const struct load_report *r)
 		(double)r->cpu_ns / 1e9);
 	printf("\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
-	       ", \"retries_overtaken\": %" PRIu64 ", \"reconnects\": %" PRIu64,
+	       ", \"retries_overtaken\": %" PRIu64 ", \"retries_conflict\": %" PRIu64
+	       ", \"retries_absent\": %" PRIu64 ", \"reconnects\": %" PRIu64,
 		r->hits, r->misses, r->errors, r->unanswered, r->retries_moved, r->retries_overtaken,
-		r->reconnects);
+		r->retries_conflict, r->retries_absent, r->reconnects);
 	if (r->nhosts)
 		hosts_json(r);
 	if (r->may_use_tcp)
@@ -78,13 +79,13 @@ void load_report_json(const struct load_report *r)
 
 void load_report_text(const struct load_report *r)
 {
-	printf("gets        %" PRIu64 " in %.3f s, %.0f/s\n"
+	printf("%s        %" PRIu64 " in %.3f s, %.0f/s\n"
 	       "latency     p50 %.1f us, p99 %.1f us, max %.1f us\n"
 	       "hits        %" PRIu64 "\n"
 	       "misses      %" PRIu64 "\n"
 	       "errors      %" PRIu64 "\n",
-		r->gets, seconds(r), rate(r), latency_us(r, 0.5), latency_us(r, 0.99),
-		(double)r->latency->max / 1000, r->hits, r->misses, r->errors);
+		r->puts ? "puts" : "gets", r->gets, seconds(r), rate(r), latency_us(r, 0.5),
+		latency_us(r, 0.99), (double)r->latency->max / 1000, r->hits, r->misses, r->errors);
 	if (r->may_use_tcp)
 		printf("over TCP    %" PRIu64 "\n", r->over_tcp);
 	if (r->unanswered)
@@ -101,4 +102,7 @@ void load_report_text(const struct load_report *r)
 	if (r->retries_moved || r->retries_overtaken)
 		printf("repeated    %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n",
 			r->retries_moved, r->retries_overtaken);
+	if (r->retries_conflict || r->retries_absent)
+		printf("repeated    %" PRIu64 " (another was first), %" PRIu64 " (no entry yet)\n",
+			r->retries_conflict, r->retries_absent);
 }

@@ -14,13 +14,14 @@
 enum { LOAD_HOSTS = 16 }; /* as many as a handle of libreddn may have */
 
 struct load_report {
-	uint64_t gets; /* answered, without the warm-up */
+	bool puts;     /* not gets */
+	uint64_t gets; /* or puts: answered, without the warm-up */
 	uint64_t started_ns, ended_ns, cpu_ns;
 	uint64_t hits, misses, errors, unanswered;
 	bool verified; /* answers were compared with known values */
 	uint64_t wrong;
 	uint64_t unverified; /* hits without a known value */
-	uint64_t retries_moved, retries_overtaken, reconnects;
+	uint64_t retries_moved, retries_overtaken, retries_conflict, retries_absent, reconnects;
 	/* where the requests went, if there are several hosts; else no host */
 	struct reddn_host_info host[LOAD_HOSTS];
 	unsigned nhosts;

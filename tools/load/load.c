@@ -287,7 +287,8 @@ static int drive(struct load *b)
 
 static void report(const struct load *b)
 {
-	struct load_report r = {.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
+	struct load_report r = {.puts = b->opt->set,
+		.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
 		.started_ns = b->started,
 		.ended_ns = b->ended,
 		.cpu_ns = b->cpu,
@@ -317,6 +318,8 @@ static void report(const struct load *b)
 		w->info(w->conn, &info);
 		r.retries_moved += info.retries_moved;
 		r.retries_overtaken += info.retries_overtaken;
+		r.retries_conflict += info.retries_conflict;
+		r.retries_absent += info.retries_absent;
 		r.reconnects += info.reconnects;
 	}
 	if (b->opt->json)

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-store.h"
+
+#include "tools/common/records.h"
+#include "tools/common/tool.h"
+#include "tools/reddn-call.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a store answers, in words that the errno does not have; and -EINVAL is what another offload returns */
+static int store_failed(struct reddn *c, const char *key, int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return tool_complain(
+			"%s", *key ? "it takes the address of one host, and an offload of store-put.rdn"
+				   : "the key is empty; a key has at least one byte");
+	case -EMSGSIZE:
+		return tool_complain("%s: the key or the record is too long for the store", key);
+	case -ENOSPC:
+		return tool_complain("%s: the store is full", key);
+	case -EAGAIN:
+		return tool_complain(
+			"%s: nothing was done: other clients were first, or the server made no entry", key);
+	case -EINPROGRESS:
+		return tool_complain(
+			"%s: it is not known whether that was done: %s", key, call_error(c, error));
+	default:
+		return tool_complain("%s: %s", key, call_error(c, error));
+	}
+}
+
+/* All of standard input. NULL: it cannot be read, or has more than @most bytes. */
+static char *store_read(size_t most, size_t *len)
+{
+	char *value = malloc(most + 1);
+
+	if (!value)
+		return NULL;
+	*len = fread(value, 1, most + 1, stdin);
+	if (!ferror(stdin) && *len <= most)
+		return value;
+	free(value);
+	return NULL;
+}
+
+int store_put(struct reddn *c, bool json, char **texts)
+{
+	CLEANUP(cleanup_free) char *input = NULL;
+	const char *key = texts[0], *value = texts[1];
+	struct reddn_info info;
+	size_t len;
+	int r;
+
+	reddn_get_info(c, &info);
+	if (value && strcmp(value, "-") != 0) {
+		len = strlen(value);
+	} else {
+		value = input = store_read(info.max_value, &len);
+		if (!value)
+			return tool_complain(
+				"standard input cannot be read, or has more than %u bytes", info.max_value);
+	}
+	r = reddn_put(c, key, strlen(key), value, len);
+	if (r < 0)
+		return store_failed(c, key, r);
+	if (json)
+		records_write(stdout, RECORDS_JSON,
+			&(struct record_text){
+				(const uint8_t *)key, strlen(key), (const uint8_t *)value, len});
+	return 0;
+}
+
+int store_delete(struct reddn *c, bool json, char **texts)
+{
+	int ret = 0;
+
+	for (; *texts; texts++) {
+		int r = reddn_delete(c, *texts, strlen(*texts));
+
+		if (r < 0)
+			return store_failed(c, *texts, r);
+		if (json) {
+			fputs("{", stdout);
+			records_write_member(stdout, "key", (const uint8_t *)*texts, strlen(*texts));
+			printf(", \"deleted\": %s}\n", r == 0 ? "true" : "false");
+		}
+		if (r != REDDN_MISS)
+			continue;
+		ret = 1;
+		fprintf(stderr, "reddn: %s: not found\n", *texts);
+	}
+	return ret;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reddn-store.h - reddn put and delete: keys of a store. They return an exit status, after an error on
+ * stderr.
+ */
+#ifndef TOOLS_REDDN_STORE_H
+#define TOOLS_REDDN_STORE_H
+
+#include "libclient/reddn.h"
+
+#include <stdbool.h>
+
+/** @texts: key, value. Without a value, or with "-", standard input is the value. */
+int store_put(struct reddn *c, bool json, char **texts);
+
+/** @texts: keys. 1: one of them was absent. */
+int store_delete(struct reddn *c, bool json, char **texts);
+
+#endif
