@@ -7,6 +7,10 @@
         users.get("alice")              # b"admin", or None
         users.mget(["alice", "bob"])    # many at once
 
+    with reddn.connect("storage1", "users.put") as users:
+        users.put("carol", "guest")     # in a store, by the NIC
+        users.delete("bob")             # True, or False: it was absent
+
     with reddn.connect("storage1", "seats") as seats:
         seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
 

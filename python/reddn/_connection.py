@@ -104,6 +104,11 @@ def take_word(result: Any) -> int:
     return int(lib.reddn_word(ffi.addressof(result)))
 
 
+def take_done(_result: Any) -> bool:
+    """Of a put or delete that took place"""
+    return True
+
+
 class Connection(Handle):
     """A connection to one offload of a reddnd server.
 
@@ -319,6 +324,23 @@ class Connection(Handle):
 
     def _take_reply(self, result: Any) -> Reply:
         return self._decode(ffi.cast("uint8_t *", result.value))
+
+    # ---- stores -----------------------------------------------------------------------------------
+
+    def put(self, key: Key, value: Key) -> None:
+        """Puts a key and its value in a store, by an offload of store-put: the server's NIC replaces what the key had.
+
+        Errors after which nothing has changed: OSError (ENOSPC), the store is full; (EMSGSIZE), key and value are too long for it;
+        BlockingIOError (EAGAIN), other clients were first all the time, or the server made no entry for a new key. After
+        BlockingIOError (EINPROGRESS) and TimeoutError it is not known whether the put took place: get the key.
+        """
+        k, v = to_bytes(key), to_bytes(value)
+        self._ask(functools.partial(lib.reddn_put_submit, self._handle(), k, len(k), v, len(v)), take_done)
+
+    def delete(self, key: Key) -> bool:
+        """Deletes a key of a store. False: it was absent. Errors as of put()."""
+        k = to_bytes(key)
+        return self._ask(functools.partial(lib.reddn_delete_submit, self._handle(), k, len(k)), take_done) is True
 
     # ---- words ------------------------------------------------------------------------------------
 

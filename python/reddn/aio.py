@@ -14,7 +14,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
 
-from ._connection import Connection, Reply, Value, take_word
+from ._connection import Connection, Reply, Value, take_done, take_word
 from ._lib import Key, NoCopy, ffi, lib, to_bytes
 from ._lock import LockWord, pauses
 
@@ -28,6 +28,10 @@ class _Request(NamedTuple):
 
 def _take_value(result: Any) -> Optional[bytes]:
     return bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None
+
+
+def _take_deleted(result: Any) -> bool:
+    return bool(result.status == 0)
 
 
 class AsyncConnection(NoCopy):
@@ -65,6 +69,16 @@ class AsyncConnection(NoCopy):
         reply: Reply = await self._request(functools.partial(lib.reddn_call_submit, handle, args, len(args)), self._inner._take_reply)
         del keep
         return reply
+
+    async def put(self, key: Key, value: Key) -> None:
+        """As Connection.put()."""
+        k, v, handle = to_bytes(key), to_bytes(value), await self._handle()
+        await self._request(functools.partial(lib.reddn_put_submit, handle, k, len(k), v, len(v)), take_done)
+
+    async def delete(self, key: Key) -> bool:
+        """As Connection.delete()."""
+        k, handle = to_bytes(key), await self._handle()
+        return await self._request(functools.partial(lib.reddn_delete_submit, handle, k, len(k)), _take_deleted) is True
 
     async def cas(self, word: int, old: int, new: int) -> int:
         """As Connection.cas()."""
