@@ -115,7 +115,7 @@ static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, c
 	s->info.record_max = room;
 	r = read_geometry(s, t, 1, 1, room, err, errlen);
 	/* of a record, of the key of a delete, or of a raw request */
-	most = reddn_put_size(s->geo.max_key, 0);
+	most = reddn_put_size(&s->geo, s->geo.max_key, 0);
 	if (most < REDDN_PUT_RECORD + room)
 		most = REDDN_PUT_RECORD + room;
 	s->key_room = most > REDDN_REQUEST_MAX ? (most + 7) & ~(uint64_t)7 : REDDN_REQUEST_MAX;

@@ -6,15 +6,18 @@
  */
 enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000, ABSENT_ENOUGH = 3 };
 
-void reddn_put_compose(uint8_t *memory, const void *key, size_t key_len, const void *value, size_t value_len)
+void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
+	const void *value, size_t value_len)
 {
 	struct reddn_record *r = (struct reddn_record *)(memory + REDDN_PUT_RECORD);
+	uint8_t *end = memory + reddn_put_size(g, key_len, value_len);
 
 	r->key_len = (uint32_t)key_len;
 	r->val_len = (uint32_t)value_len;
 	memcpy(r->bytes, key, key_len);
 	if (value_len)
 		memcpy(r->bytes + key_len, value, value_len);
+	memset(r->bytes + key_len + value_len, 0, (size_t)(end - r->bytes) - key_len - value_len);
 	r->sum = reddn_record_sum(r);
 }
 

@@ -24,10 +24,10 @@ static inline const struct reddn_record *reddn_put_record(const uint8_t *memory)
 	return (const struct reddn_record *)(memory + REDDN_PUT_RECORD);
 }
 
-/** Bytes that such memory has, with a key and a value. */
-static inline uint64_t reddn_put_size(uint64_t key_len, uint64_t value_len)
+/** Bytes that such memory has, with a key and a value, and the padding of their record. */
+static inline uint64_t reddn_put_size(const struct reddn_geometry *g, uint64_t key_len, uint64_t value_len)
 {
-	return REDDN_PUT_RECORD + reddn_record_size(key_len, value_len);
+	return REDDN_PUT_RECORD + reddn_store_payload(g->header, reddn_record_size(key_len, value_len));
 }
 
 /** False: the key is too long for the store, or the record for the store or a request. */
@@ -35,11 +35,14 @@ static inline bool reddn_put_fits(
 	const struct reddn_geometry *g, size_t key_len, size_t value_len, bool is_delete)
 {
 	return key_len <= g->max_key &&
-	       (is_delete || (value_len <= g->max_value && reddn_record_size(key_len, value_len) <= g->room));
+	       (is_delete || (value_len <= g->max_value &&
+				     reddn_put_size(g, key_len, value_len) <= REDDN_PUT_RECORD + g->room));
 }
 
-/** Write the record of a key and a value, behind where the arguments are to be. @memory: 8-byte aligned. */
-void reddn_put_compose(uint8_t *memory, const void *key, size_t key_len, const void *value, size_t value_len);
+/** Write the record of a key and a value with its padding, behind where the arguments are to be. @memory:
+ * 8-byte aligned. */
+void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
+	const void *value, size_t value_len);
 
 /** Write the arguments for one of the two buckets (@probe, 0 or 1) of the key. Returns where they begin. */
 uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsigned probe);

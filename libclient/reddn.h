@@ -168,7 +168,7 @@ int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cook
  * that is submitted after that finds this value or a later one. Errors as for reddn_get_submit and its
  * results; -EINVAL: the key is empty, the offload takes no puts, the handle has REDDN_REPEATABLE, or it names
  * several hosts, or one by a name with several addresses of one family: each machine has a store of its own.
- * -EMSGSIZE: the key is longer than max_key, the value longer than max_value, or 16 bytes, key and value
+ * -EMSGSIZE: the key is longer than max_key, the value longer than max_value, or the record
  * longer than record_max.
  *
  * The library repeats a put of which the server has reported that it did nothing: because another client's
@@ -415,7 +415,8 @@ struct reddn_info {
 	uint64_t buckets;
 	uint32_t max_key;   /* bytes */
 	uint32_t max_value; /* bytes */
-	/* REDDN_PUT only: bytes of the longest record, 16 and those of key and value */
+	/* REDDN_PUT only: bytes of the longest record, which are 16, those of key and value, and a padding,
+	 * mostly of up to 7 */
 	uint32_t record_max;
 	/* counted since reddn_connect, over all sessions */
 	uint64_t sent;              /* requests on the wire, repeated ones included */

@@ -362,9 +362,9 @@ static int submit_put(struct reddn *c, const void *key, size_t key_len, const vo
 		return r;
 	if (!c->free_request)
 		return -EAGAIN;
-	q = new_request(c, reddn_put_size(key_len, value_len), cookie, kind);
+	q = new_request(c, reddn_put_size(g, key_len, value_len), cookie, kind);
 	q->put = (struct reddn_put){0};
-	reddn_put_compose(q->key, key, key_len, value, value_len);
+	reddn_put_compose(g, q->key, key, key_len, value, value_len);
 	go(c, k, q);
 	return 0;
 }

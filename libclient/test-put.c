@@ -23,12 +23,14 @@ static const struct reddn_geometry geo = {.seed = 77,
 /* The arguments end where the record begins. */
 static void test_message(void **state)
 {
-	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 16 + 8];
+	/* 9 of the header, 16 and 8 of the record, 7 of padding */
+	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 16 + 8 + 7];
 	const struct reddn_place p = reddn_hash_key(geo.seed, geo.buckets, "key", 3);
 
 	(void)state;
-	assert_int_equal(reddn_put_size(3, 5), sizeof(memory));
-	reddn_put_compose(memory, "key", 3, "value", 5);
+	memset(memory, 1, sizeof(memory));
+	assert_int_equal(reddn_put_size(&geo, 3, 5), sizeof(memory));
+	reddn_put_compose(&geo, memory, "key", 3, "value", 5);
 	for (unsigned probe = 0; probe < 2; probe++) {
 		const uint8_t *at = reddn_put_address(&geo, memory, probe);
 		uint64_t fp = 0, offset = 0;
@@ -41,7 +43,7 @@ static void test_message(void **state)
 		assert_int_equal(fp, p.fp);
 		assert_int_equal(offset, p.bucket[probe] * sizeof(struct reddn_bucket));
 		/* whatever was asked before */
-		assert_memory_equal(reddn_put_record(memory)->bytes, "keyvalue", 8);
+		assert_memory_equal(reddn_put_record(memory)->bytes, "keyvalue\0\0\0\0\0\0", 8 + 7);
 		assert_int_equal(reddn_put_record(memory)->key_len, 3);
 		assert_int_equal(reddn_put_record(memory)->val_len, 5);
 		assert_int_equal(reddn_put_record(memory)->sum, reddn_record_sum(reddn_put_record(memory)));
@@ -51,8 +53,8 @@ static void test_message(void **state)
 static void test_fits(void **state)
 {
 	(void)state;
-	assert_true(reddn_put_fits(&geo, 100, 384, false));
-	assert_false(reddn_put_fits(&geo, 100, 385, false));
+	assert_true(reddn_put_fits(&geo, 100, 379, false));
+	assert_false(reddn_put_fits(&geo, 100, 380, false));
 	assert_false(reddn_put_fits(&geo, 101, 0, false));
 	assert_false(reddn_put_fits(&geo, 101, 0, true));
 	assert_true(reddn_put_fits(&geo, 100, 0, true));

@@ -214,7 +214,8 @@ static void check_record(const struct reddn_record *r, uint32_t len, const struc
 	char key[KEY];
 	unsigned key_len = key_of(op->key, key);
 
-	assert_int_equal(reddn_record_size(r->key_len, r->val_len), len);
+	assert_int_equal(reddn_store_payload(RIG_HEADER, reddn_record_size(r->key_len, r->val_len)), len);
+	assert_true(reddn_store_length_ok(RIG_HEADER, RIG_HEADER + len));
 	assert_int_equal(r->sum, reddn_record_sum(r));
 	assert_int_equal(r->key_len, key_len);
 	assert_memory_equal(r->bytes, key, key_len);
