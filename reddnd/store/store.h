@@ -39,8 +39,8 @@ void store_close(struct store *s);
 
 /**
  * Takes an extent of at least @bytes, the header included, at offset *@at, with a new version in its header.
- * -ENOSPC: there is none now; there may be after store_grace_over() or store_give(). -EINVAL: no extent of
- * this store can be so long.
+ * -ENOMEM; -ENOSPC: there is none now; there may be after store_grace_over() or store_give(). -EINVAL: no
+ * extent of this store can be so long.
  */
 int store_take(struct store *s, uint32_t bytes, uint64_t *at);
 /** The same extent for another instance, after one that has not published: it gets a new version. */
@@ -77,7 +77,10 @@ struct store_numbers {
 	uint64_t entries;    /* keys with a record */
 	uint64_t tombstones; /* buckets of keys whose record was deleted, */
 	uint64_t fresh;      /* and of keys that have not had one yet */
-	uint64_t moves;      /* of entries, since it was made */
+	uint64_t moves;      /* of entries, since it was opened */
+	/* Reports that cannot be: of a publish that was not armed, or replaced nothing: not zero after a
+	 * fault of the caller or the device */
+	uint64_t contradictions;
 	uint64_t chunks, chunks_free;
 	bool full; /* REDDN_TABLE_FULL */
 	unsigned classes;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * moves.h - entries that change their bucket, or leave it. Chains may publish in a bucket until its mark has
+ * been 0 for a grace. So moves are collected, begin together, and end together one grace later:
+ *
+ *   moves_path(), moves_remove()   collect them; nothing is stored
+ *   moves_begin()                  the journal has them, live.moves is odd, their marks are 0
+ *   a grace that begins after that
+ *   moves_end()                    each entry is copied, locator before mark, and its old bucket cleared, or
+ *                                  it has left, unless it has got a record meanwhile; live.moves is even
+ *
+ * The journal is complete before the first mark is 0, and empty after the last copy. So a writer that dies
+ * loses no entry: moves_recover() ends what it has begun.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef STORE_MOVES_H
+#define STORE_MOVES_H
+
+#include "reddnd/store/buckets.h"
+
+/** Longest chain of moves that makes room for one entry. At 48 % load, chains of a few hundred occur. */
+enum { MOVES_MAX_PATH = 1024 };
+
+struct moves {
+	const struct buckets *buckets;
+	struct reddn_store_journal *journal;
+	uint64_t *live; /* live.moves */
+	unsigned n;
+	bool begun;
+	struct reddn_store_move move[REDDN_STORE_MOVES];
+	uint64_t path[2][MOVES_MAX_PATH];
+};
+
+/** Ends what the journal has, while no chain runs. -EBADMSG: it is damaged. */
+int moves_recover(struct moves *m);
+
+/** True if bucket @n is one of a move: nothing else may be done with it. */
+bool moves_use(const struct moves *m, uint64_t n);
+
+enum moves_room {
+	MOVES_ADDED, /* or as many as there is room for: the bucket may still be in use after moves_end() */
+	MOVES_BUSY,  /* moves that have been added are in the way: try again after moves_end() */
+	MOVES_NONE   /* there are none that would help */
+};
+
+/** Adds moves that empty one of the two buckets @at, both in use. They have not begun. */
+enum moves_room moves_path(struct moves *m, const uint64_t at[2]);
+/** The same, but adds none. */
+enum moves_room moves_try(struct moves *m, const uint64_t at[2]);
+/** Adds the removal of the entry in bucket @n, which nothing uses. False: no room. They have not begun. */
+bool moves_remove(struct moves *m, uint64_t n);
+
+void moves_begin(struct moves *m);
+
+/** What moves_end() reports of an entry. */
+struct moves_ended {
+	struct reddn_store_move move;
+	uint64_t locator; /* that it had */
+	bool removed;
+};
+
+/** Calls @ended for each entry that moved or left. */
+void moves_end(struct moves *m, void (*ended)(void *arg, const struct moves_ended *e), void *arg);
+
+#endif

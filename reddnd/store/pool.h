@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool.h - the extents of a store's heap. A chunk has extents of one size; when none of them is in use it can
+ * get another. Sizes are what callers ask for, in lines of 64 bytes. Only the line of a chunk is in the file:
+ * which extents are in use follows from the buckets, which claim theirs when the store is opened.
+ *
+ *   free ──take──▶ held ──publish──▶ used ──retire──▶ resting ──grace──▶ free
+ *    ▲──────give────┘└──retire──▶ replaced ──publish──▶┘
+ *
+ * Two publishes may be reported in the wrong order, so an extent may be replaced before it is known to be
+ * published. A grace frees what rested when it began.
+ *
+ * Thread rules: one thread.
+ */
+#ifndef STORE_POOL_H
+#define STORE_POOL_H
+
+#include "protocol/table-format.h"
+#include "reddnd/store/store.h"
+
+/** Lines of the heap are numbered with 32 bits. */
+static const uint64_t POOL_HEAP_MAX = 1ull << 38;
+
+struct pool_class {
+	uint32_t bytes;        /* of an extent; 0: no chunk has it */
+	uint32_t slots;        /* extents in a chunk, those included whose offset has the tag */
+	uint32_t open;         /* list of its chunks with a free extent */
+	uint64_t chunks, idle; /* chunks, and those of them that have no extent in use */
+	uint64_t free, held, used, resting;
+	uint64_t retired; /* of those that rest: for the next grace */
+};
+
+struct pool {
+	uint8_t *heap;
+	uint64_t chunk, nchunks;
+	unsigned shift; /* chunk is 1 << shift */
+	struct pool_chunk *chunks;
+	struct pool_class class[STORE_CLASSES];
+	uint32_t unassigned; /* list of chunks of no class */
+	uint64_t nunassigned;
+	uint32_t retired, resting; /* lists of extents: retired since the grace began, and before */
+};
+
+/** All chunks are free. -ENOMEM. */
+int pool_init(struct pool *p, uint8_t *heap, uint64_t heap_size, uint64_t chunk);
+void pool_deinit(struct pool *p);
+
+/** When the store is opened, for each extent that a bucket names: it is in use. -EBADMSG: there is none of at
+ * least @bytes at @at. -EEXIST: it is in use already. -ENOMEM. */
+int pool_claim(struct pool *p, uint64_t at, uint32_t bytes);
+/** All have been claimed. */
+void pool_claimed(struct pool *p);
+
+/** -ENOSPC: no extent is free. -EINVAL: a chunk has no room for one, or there are too many sizes. -ENOMEM. */
+int pool_take(struct pool *p, uint32_t bytes, uint64_t *at);
+void pool_give(struct pool *p, uint64_t at);
+/** False: it is not held. */
+bool pool_publish(struct pool *p, uint64_t at);
+/** What is no extent, such as the null extent, does not rest. False: it is not in use. */
+bool pool_retire(struct pool *p, uint64_t at);
+/** True if the extent was retired and never published. */
+bool pool_is_replaced(const struct pool *p, uint64_t at);
+
+/** True if extents rest that will be needed soon. */
+bool pool_wants_grace(const struct pool *p);
+void pool_grace_begins(struct pool *p);
+/** True if extents have become free. */
+bool pool_grace_over(struct pool *p);
+
+/** Bytes of the extent at @at, which is held. */
+uint32_t pool_bytes(const struct pool *p, uint64_t at);
+/**
+ * True if one more extent of @bytes can stay in use for ever, and @owed others. Then enough of them are left,
+ * free or resting, for each that is held to be replaced once, and so of each other class.
+ */
+bool pool_has_room(const struct pool *p, uint32_t bytes, uint64_t owed);
+
+#endif

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/store/store.h"
+
+#include "reddnd/store/buckets.h"
+#include "reddnd/store/moves.h"
+#include "reddnd/store/pool.h"
+#include "util/cleanup.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	VERSIONS = 1 << 16, /* that are reserved in the file at a time */
+	WAITING = 256,      /* keys that wait for a bucket */
+	YOUNG = 64,         /* fresh entries that are left to their clients */
+	COLLECT_STEP = 1024 /* buckets between two looks at other things */
+};
+
+/* An instance that will never be over, until it is known whether it has published */
+struct unfinished {
+	uint64_t place, old, now;
+	bool begun; /* a grace has, after it was reported */
+};
+
+struct store {
+	struct buckets buckets;
+	struct pool pool;
+	struct moves moves;
+	struct reddn_table_live *live;
+	struct reddn_store_journal *journal;
+	uint8_t *heap;
+	uint64_t seed;
+	uint32_t max_key, max_value;
+	uint64_t version; /* the next one */
+	/* Buckets in use of each kind. Of two publishes the later may be reported first, so one may be below
+	 * 0 for a while */
+	int64_t count[BUCKET_KINDS];
+	uint64_t moved, contradictions;
+
+	bool grace, covers_moves; /* one is under way, which began after the moves */
+	bool changed;             /* something is free that was not, since full was looked at */
+
+	struct reddn_place waiting[WAITING];
+	unsigned nwaiting;
+	uint64_t young[YOUNG]; /* the last of them: buckets */
+	unsigned nyoung, next_young;
+	uint64_t collect_at, collect_left; /* buckets that are looked at for entries without a record */
+
+	/* The last one that found no room: for want of extents of so many bytes, or, if 0, of a bucket */
+	uint32_t full_bytes;
+	uint64_t full_at[2];
+
+	struct unfinished *unfinished;
+	size_t nunfinished;
+};
+
+DEFINE_CLEANUP(struct store *, store_close)
+
+/* ---- open ---- */
+
+static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(char *why, size_t size, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, size, format, ap);
+	va_end(ap);
+	return -EBADMSG;
+}
+
+static int check_header(const struct reddn_table_header *h, uint64_t size, char *why, size_t n)
+{
+	if (size < REDDN_TABLE_PAGE || h->magic != REDDN_TABLE_MAGIC || h->version != REDDN_TABLE_VERSION ||
+		!h->header)
+		return refuse(why, n, "it is not a store; reddn-table create --store makes one");
+	if (h->header < REDDN_STORE_HEADER_MIN || h->header > REDDN_STORE_HEADER_MAX)
+		return refuse(why, n, "damaged: %" PRIu32 " bytes before a record", h->header);
+	if (h->file_size > size || h->buckets < 2 || h->buckets & (h->buckets - 1) ||
+		h->buckets > size / sizeof(struct reddn_bucket) || h->buckets_off % REDDN_TABLE_PAGE ||
+		h->buckets_off < REDDN_TABLE_PAGE ||
+		h->buckets_off > size - h->buckets * sizeof(struct reddn_bucket))
+		return refuse(why, n,
+			"damaged: %" PRIu64 " buckets at %" PRIu64 " of a file of %" PRIu64 " bytes",
+			h->buckets, h->buckets_off, size);
+	if (h->heap_off % REDDN_TABLE_PAGE ||
+		h->heap_off < h->buckets_off + h->buckets * sizeof(struct reddn_bucket) ||
+		h->heap_off > size || h->heap_size > size - h->heap_off || h->heap_size > POOL_HEAP_MAX)
+		return refuse(why, n, "damaged: a heap of %" PRIu64 " bytes at %" PRIu64, h->heap_size,
+			h->heap_off);
+	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size)
+		return refuse(why, n, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
+	if (h->null_off < sizeof(uint64_t) || h->null_off % sizeof(uint64_t) ||
+		h->null_off + h->header > REDDN_STORE_CHUNK_LINE)
+		return refuse(why, n, "damaged: the null extent is at %" PRIu64, h->null_off);
+	return 0;
+}
+
+/* The entry in bucket @b. One that a client made in breach of the rules ends here. */
+static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
+{
+	uint64_t locator = word_get(bucket_locator(&s->buckets, b)),
+		 mark = word_get(bucket_mark(&s->buckets, b));
+	enum bucket_kind kind = bucket_kind(&s->buckets, locator);
+	int r;
+
+	if (mark && !bucket_is_mark(mark))
+		return refuse(why, n, "damaged: bucket %" PRIu64 " has the mark %#" PRIx64, b, mark);
+	if (!mark || kind == BUCKET_WRONG) {
+		if (mark)
+			word_set(bucket_mark(&s->buckets, b), 0);
+		if (locator != s->buckets.null)
+			word_set(bucket_locator(&s->buckets, b), s->buckets.null);
+		return 0;
+	}
+	s->count[kind]++;
+	if (kind == BUCKET_FRESH)
+		return 0;
+	r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator));
+	if (r == -ENOMEM)
+		return r;
+	return r < 0 ? refuse(why, n,
+			       "damaged: bucket %" PRIu64 " names %u bytes at %" PRIu64 " of the heap, %s", b,
+			       reddn_locator_len(locator), reddn_locator_off(locator),
+			       r == -EEXIST ? "as another does" : "where no extent is")
+		     : 0;
+}
+
+static void set_entries(struct store *s)
+{
+	int64_t n = s->count[BUCKET_RECORD];
+
+	word_set(&s->live->entries, n > 0 ? (uint64_t)n : 0);
+}
+
+static int recover(struct store *s, char *why, size_t n)
+{
+	int r;
+
+	if (moves_recover(&s->moves) < 0)
+		return refuse(why, n, "damaged: its journal has moves that cannot be");
+	for (uint64_t b = 0; b < s->buckets.n; b++) {
+		r = open_entry(s, b, why, n);
+		if (r < 0)
+			return r;
+	}
+	pool_claimed(&s->pool);
+	set_entries(s);
+	word_set(&s->live->state, word_get(&s->live->state) & ~(uint64_t)REDDN_TABLE_FULL);
+	s->version = word_get(&s->journal->versions);
+	return 0;
+}
+
+int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size)
+{
+	struct reddn_table_header *h = (struct reddn_table_header *)file;
+	CLEANUP(store_closep) struct store *s = NULL;
+	int r = check_header(h, size, why, why_size);
+
+	if (r < 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->live = &h->live;
+	s->journal = (struct reddn_store_journal *)(file + REDDN_STORE_JOURNAL);
+	s->heap = file + h->heap_off;
+	s->seed = h->hash_seed;
+	s->max_key = h->max_key;
+	s->max_value = h->max_value;
+	s->buckets = (struct buckets){(uint64_t *)(file + h->buckets_off), h->buckets, h->header,
+		reddn_locator(h->null_off, h->header)};
+	s->moves.buckets = &s->buckets;
+	s->moves.journal = s->journal;
+	s->moves.live = &s->live->moves;
+	s->nyoung = h->buckets / 16 < YOUNG ? (unsigned)(h->buckets / 16) : YOUNG;
+	memset(s->young, 0xff, sizeof(s->young));
+	r = pool_init(&s->pool, s->heap, h->heap_size, h->chunk);
+	if (r == 0)
+		r = recover(s, why, why_size);
+	if (r < 0)
+		return r;
+	*out = steal_ptr(&s);
+	return 0;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	pool_deinit(&s->pool);
+	free(s->unfinished);
+	free(s);
+}
+
+/* ---- extents ---- */
+
+static void collect(struct store *s, uint64_t from)
+{
+	s->collect_at = from;
+	s->collect_left = s->buckets.n;
+}
+
+/* Entries without a record go, if there are any whose clients are not about to give them one. */
+static void collect_idle(struct store *s)
+{
+	if (!s->collect_left && (s->count[BUCKET_TOMBSTONE] > 0 || s->count[BUCKET_FRESH] > s->nyoung))
+		collect(s, s->collect_at);
+}
+
+void store_renew(struct store *s, uint64_t at)
+{
+	if (s->version + 1 >= word_get(&s->journal->versions))
+		word_set(&s->journal->versions, s->version + VERSIONS);
+	/* 0 is that of the null extent */
+	word_set((uint64_t *)(s->heap + at), ++s->version);
+}
+
+int store_take(struct store *s, uint32_t bytes, uint64_t *at)
+{
+	int r = pool_take(&s->pool, bytes, at);
+
+	if (r == -ENOSPC)
+		collect_idle(s);
+	if (r < 0)
+		return r;
+	/* What it held before is nobody's to see; behind the header it is overwritten by what comes */
+	if (s->buckets.header > sizeof(uint64_t))
+		word_set((uint64_t *)(s->heap + *at) + 1, 0);
+	store_renew(s, *at);
+	return 0;
+}
+
+void store_give(struct store *s, uint64_t at)
+{
+	pool_give(&s->pool, at);
+	s->changed = true;
+}
+
+/* ---- what came of instances ---- */
+
+bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now)
+{
+	enum bucket_kind was = bucket_kind(&s->buckets, old), is = bucket_kind(&s->buckets, now);
+
+	s->contradictions += !pool_publish(&s->pool, reddn_locator_off(now));
+	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(old));
+	s->count[was]--;
+	s->count[is]++;
+	if (was != is)
+		set_entries(s);
+	if (is != BUCKET_WRONG)
+		return true;
+	collect(s, place / sizeof(struct reddn_bucket) % s->buckets.n);
+	return false;
+}
+
+void store_unfinished(struct store *s, uint64_t place, uint64_t old, uint64_t now)
+{
+	uint64_t b = place / sizeof(struct reddn_bucket);
+	struct unfinished *grown;
+
+	if ((b < s->buckets.n && word_get(bucket_locator(&s->buckets, b)) == now) ||
+		pool_is_replaced(&s->pool, reddn_locator_off(now))) {
+		store_published(s, place, old, now);
+		return;
+	}
+	grown = realloc(s->unfinished, (s->nunfinished + 1) * sizeof(*grown));
+	/* Else the extent stays held until the store is opened again */
+	if (!grown)
+		return;
+	s->unfinished = grown;
+	s->unfinished[s->nunfinished++] = (struct unfinished){place, old, now, false};
+}
+
+/* The first of those that are known to have published, because another has replaced what they did; NULL */
+static struct unfinished *find_replaced(struct store *s)
+{
+	for (size_t i = 0; i < s->nunfinished; i++)
+		if (pool_is_replaced(&s->pool, reddn_locator_off(s->unfinished[i].now)))
+			return &s->unfinished[i];
+	return NULL;
+}
+
+static void drop_unfinished(struct store *s, struct unfinished *u)
+{
+	*u = s->unfinished[--s->nunfinished];
+}
+
+/* After a grace, whoever has replaced what they published has been reported. That may be another of them. */
+static void settle_unfinished(struct store *s)
+{
+	struct unfinished *u;
+
+	while ((u = find_replaced(s))) {
+		struct unfinished known = *u;
+
+		drop_unfinished(s, u);
+		store_published(s, known.place, known.old, known.now);
+	}
+	for (size_t i = s->nunfinished; i-- > 0;) {
+		if (!s->unfinished[i].begun)
+			continue;
+		store_give(s, reddn_locator_off(s->unfinished[i].now));
+		drop_unfinished(s, &s->unfinished[i]);
+	}
+}
+
+/* ---- keys without a bucket ---- */
+
+/* Entries to come: they will take extents, and give none back. */
+static uint64_t owed(const struct store *s)
+{
+	return s->nwaiting + (s->count[BUCKET_FRESH] > 0 ? (uint64_t)s->count[BUCKET_FRESH] : 0);
+}
+
+/* True if it can be found in a bucket, */
+static bool is_placed(const struct store *s, const struct reddn_place *p)
+{
+	for (int i = 0; i < 2; i++)
+		if (word_get(bucket_mark(&s->buckets, p->bucket[i])) == reddn_mark(p->fp))
+			return true;
+	return false;
+}
+
+/* or is between two, or about to leave its own: then its client asks again */
+static bool is_moving(const struct store *s, const struct reddn_place *p)
+{
+	for (unsigned i = 0; i < s->moves.n; i++) {
+		const struct reddn_store_move *v = &s->moves.move[i];
+
+		if (v->mark == reddn_mark(p->fp) && (v->from == p->bucket[0] || v->from == p->bucket[1]))
+			return true;
+	}
+	return false;
+}
+
+static void set_full(struct store *s, bool full)
+{
+	uint64_t state = word_get(&s->live->state), is = state & REDDN_TABLE_FULL;
+
+	if (full != !!is)
+		word_set(&s->live->state, state ^ REDDN_TABLE_FULL);
+}
+
+static bool is_full(const struct store *s)
+{
+	return word_get(&s->live->state) & REDDN_TABLE_FULL;
+}
+
+static void want_room(struct store *s)
+{
+	set_full(s, true);
+	s->changed = false;
+	collect_idle(s);
+}
+
+bool store_unplaced(struct store *s, uint64_t at, uint32_t bytes)
+{
+	const uint8_t *record = s->heap + at + s->buckets.header;
+	struct reddn_record head;
+	struct reddn_place p;
+
+	if (bytes == s->buckets.header)
+		return true;
+	if (bytes < s->buckets.header + sizeof(head))
+		return false;
+	/* A header is no multiple of 8 */
+	memcpy(&head, record, sizeof(head));
+	if (!head.key_len || head.key_len > s->max_key || head.val_len > s->max_value ||
+		reddn_record_padded(s->buckets.header + reddn_record_size(head.key_len, head.val_len)) !=
+			bytes)
+		return false;
+	p = reddn_hash_key(s->seed, s->buckets.n, record + sizeof(head), head.key_len);
+	for (unsigned i = 0; i < s->nwaiting; i++)
+		if (reddn_place_same(&s->waiting[i], &p))
+			return true;
+	if (is_placed(s, &p) || s->nwaiting == WAITING)
+		return true;
+	if (pool_has_room(&s->pool, pool_bytes(&s->pool, at), owed(s))) {
+		s->waiting[s->nwaiting++] = p;
+		return true;
+	}
+	s->full_bytes = pool_bytes(&s->pool, at);
+	want_room(s);
+	return true;
+}
+
+static void make_entry(struct store *s, uint64_t b, uint64_t fp)
+{
+	word_set(bucket_mark(&s->buckets, b), reddn_mark(fp));
+	s->count[BUCKET_FRESH]++;
+	if (s->nyoung)
+		s->young[s->next_young++ % s->nyoung] = b;
+	set_full(s, false);
+}
+
+/* True if the key does not wait any longer. */
+static bool place_key(struct store *s, const struct reddn_place *p)
+{
+	if (is_placed(s, p) || is_moving(s, p))
+		return true;
+	for (int i = 0; i < 2; i++)
+		if (bucket_is_empty(&s->buckets, p->bucket[i]) && !moves_use(&s->moves, p->bucket[i])) {
+			make_entry(s, p->bucket[i], p->fp);
+			return true;
+		}
+	if (s->moves.begun || moves_path(&s->moves, p->bucket) != MOVES_NONE)
+		return false;
+	s->full_bytes = 0;
+	memcpy(s->full_at, p->bucket, sizeof(s->full_at));
+	want_room(s);
+	return true;
+}
+
+static void place_keys(struct store *s)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < s->nwaiting; i++)
+		if (!place_key(s, &s->waiting[i]))
+			s->waiting[kept++] = s->waiting[i];
+	s->nwaiting = kept;
+}
+
+/* The state is no longer full when the last one that found no room would find some. */
+static void look_if_full(struct store *s)
+{
+	if (!is_full(s) || !s->changed || s->moves.begun)
+		return;
+	s->changed = false;
+	if (s->full_bytes)
+		set_full(s, !pool_has_room(&s->pool, s->full_bytes, owed(s)));
+	else
+		set_full(s, moves_try(&s->moves, s->full_at) == MOVES_NONE);
+}
+
+/* ---- entries without a record ---- */
+
+static bool is_young(const struct store *s, uint64_t b)
+{
+	for (unsigned i = 0; i < s->nyoung; i++)
+		if (s->young[i] == b)
+			return true;
+	return false;
+}
+
+static bool should_leave(const struct store *s, uint64_t b)
+{
+	enum bucket_kind kind = bucket_kind(&s->buckets, word_get(bucket_locator(&s->buckets, b)));
+
+	if (bucket_is_empty(&s->buckets, b) || kind == BUCKET_RECORD ||
+		(kind == BUCKET_FRESH && is_young(s, b)))
+		return false;
+	return !moves_use(&s->moves, b);
+}
+
+static void collect_some(struct store *s)
+{
+	uint64_t step = s->collect_left < COLLECT_STEP ? s->collect_left : COLLECT_STEP;
+
+	for (; step > 0; step--) {
+		if (should_leave(s, s->collect_at) && !moves_remove(&s->moves, s->collect_at))
+			return;
+		s->collect_at = (s->collect_at + 1) % s->buckets.n;
+		s->collect_left--;
+	}
+}
+
+/* ---- work and graces ---- */
+
+bool store_work(struct store *s)
+{
+	int64_t idle;
+
+	place_keys(s);
+	idle = s->count[BUCKET_TOMBSTONE] + s->count[BUCKET_FRESH];
+	if (!s->collect_left && (idle > (int64_t)(s->buckets.n / 8) || s->count[BUCKET_WRONG] > 0))
+		collect(s, s->collect_at);
+	if (!s->moves.begun) {
+		collect_some(s);
+		if (s->moves.n)
+			moves_begin(&s->moves);
+	}
+	look_if_full(s);
+	return (s->moves.begun && !s->covers_moves) || s->collect_left || s->nunfinished ||
+	       pool_wants_grace(&s->pool);
+}
+
+void store_grace_begins(struct store *s)
+{
+	assert(!s->grace);
+	s->grace = true;
+	s->covers_moves = s->moves.begun;
+	pool_grace_begins(&s->pool);
+	for (size_t i = 0; i < s->nunfinished; i++)
+		s->unfinished[i].begun = true;
+}
+
+static void entry_ended(void *arg, const struct moves_ended *e)
+{
+	struct store *s = arg;
+
+	if (!e->removed) {
+		s->moved++;
+		for (unsigned i = 0; i < s->nyoung; i++)
+			if (s->young[i] == e->move.from)
+				s->young[i] = e->move.to;
+		return;
+	}
+	s->count[bucket_kind(&s->buckets, e->locator)]--;
+	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(e->locator));
+	s->changed = true;
+}
+
+void store_grace_over(struct store *s)
+{
+	assert(s->grace);
+	s->grace = false;
+	settle_unfinished(s);
+	if (s->covers_moves)
+		moves_end(&s->moves, entry_ended, s);
+	s->covers_moves = false;
+	if (pool_grace_over(&s->pool))
+		s->changed = true;
+}
+
+/* ---- numbers ---- */
+
+static uint64_t at_least_0(int64_t n)
+{
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+void store_numbers(const struct store *s, struct store_numbers *n)
+{
+	*n = (struct store_numbers){
+		.buckets = s->buckets.n,
+		.entries = at_least_0(s->count[BUCKET_RECORD]),
+		.tombstones = at_least_0(s->count[BUCKET_TOMBSTONE]),
+		.fresh = at_least_0(s->count[BUCKET_FRESH]),
+		.moves = s->moved,
+		.contradictions = s->contradictions,
+		.chunks = s->pool.nchunks,
+		.chunks_free = s->pool.nunassigned,
+		.full = is_full(s),
+	};
+	for (const struct pool_class *c = s->pool.class; c < s->pool.class + STORE_CLASSES; c++) {
+		n->chunks_free += c->idle;
+		if (c->chunks)
+			n->extents[n->classes++] =
+				(struct store_extents){c->bytes, c->free, c->held, c->used, c->resting};
+	}
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One thing at a time: keys that get buckets and lose them, limits, what clients and files do wrong. */
+#include "reddnd/store/test-rig.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MESSAGE = 128 };
+
+static const struct rig small = {
+	.buckets = 64, .chunk = 4096, .chunks = 4, .header = 9, .max_key = 16, .max_value = 64};
+
+/* Work and graces until nothing is left to do. */
+static void settle(struct store *s)
+{
+	for (unsigned i = 0; store_work(s); i++) {
+		assert_true(i < 10000);
+		store_grace_begins(s);
+		store_grace_over(s);
+	}
+}
+
+/* The bucket that has the key; -1: none has */
+static int64_t bucket_of(const struct rig *r, uint32_t key)
+{
+	struct reddn_place p = rig_place(r, key);
+
+	for (int i = 0; i < 2; i++)
+		if (r->words[2 * p.bucket[i] + 1] == reddn_mark(p.fp))
+			return (int64_t)p.bucket[i];
+	return -1;
+}
+
+/* What a NIC does with a message of @bytes that has come into the extent: publishes it, if the key has a
+ * bucket. */
+static bool publish(struct store *s, const struct rig *r, uint64_t at, uint32_t key, uint32_t bytes)
+{
+	int64_t b = bucket_of(r, key);
+	uint64_t old;
+
+	assert_true(b >= 0);
+	old = r->words[2 * b];
+	r->words[2 * b] = reddn_locator(at, bytes);
+	return store_published(s, 16 * (uint64_t)b, old, r->words[2 * b]);
+}
+
+/* A client puts until it is done; -ENOSPC: the store is full. */
+static int put(struct store *s, const struct rig *r, uint32_t key, uint64_t val)
+{
+	uint64_t at;
+	uint32_t bytes;
+
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	bytes = rig_record(r, r->heap + at + r->header, key, val, 16);
+	for (unsigned i = 0; bucket_of(r, key) < 0; i++) {
+		assert_true(store_unplaced(s, at, bytes));
+		settle(s);
+		if (bucket_of(r, key) < 0 && r->h->live.state & REDDN_TABLE_FULL) {
+			store_give(s, at);
+			return -ENOSPC;
+		}
+		assert_true(i < 10);
+	}
+	assert_true(publish(s, r, at, key, bytes));
+	settle(s);
+	return 0;
+}
+
+static void delete (struct store *s, const struct rig *r, uint32_t key)
+{
+	uint64_t at;
+
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_true(publish(s, r, at, key, r->header));
+	settle(s);
+}
+
+static struct store_numbers numbers(const struct store *s)
+{
+	struct store_numbers n;
+
+	store_numbers(s, &n);
+	assert_int_equal(n.contradictions, 0);
+	return n;
+}
+
+static void test_life_of_a_key(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	struct store_numbers n;
+	uint64_t at, version, loc;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_false(store_work(s));
+	assert_int_equal(put(s, &r, 7, 1), 0);
+	loc = r.words[2 * bucket_of(&r, 7)];
+	version = *(uint64_t *)(r.heap + reddn_locator_off(loc));
+	n = numbers(s);
+	assert_int_equal(n.entries, 1);
+	assert_int_equal(r.h->live.entries, 1);
+	assert_int_equal(n.fresh, 0);
+	assert_int_equal(n.extents[0].used, 1);
+	/* Another value, another version, and the old extent rests. */
+	assert_int_equal(put(s, &r, 7, 2), 0);
+	loc = r.words[2 * bucket_of(&r, 7)];
+	assert_true(*(uint64_t *)(r.heap + reddn_locator_off(loc)) > version);
+	n = numbers(s);
+	assert_int_equal(n.entries, 1);
+	assert_int_equal(n.extents[0].used, 1);
+	assert_int_equal(n.extents[0].resting, 1);
+	/* An extent that is armed again, and one in which another record was */
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	version = *(uint64_t *)(r.heap + at);
+	store_renew(s, at);
+	assert_true(*(uint64_t *)(r.heap + at) > version);
+	memset(r.heap + at, 0xff, MESSAGE);
+	store_give(s, at);
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(r.heap[at + 8], 0);
+	version = *(uint64_t *)(r.heap + at);
+	delete (s, &r, 7);
+	n = numbers(s);
+	assert_int_equal(n.entries, 0);
+	assert_int_equal(n.tombstones, 1);
+	/* A delete of a key without a bucket leaves no trace. */
+	assert_true(store_unplaced(s, at, r.header));
+	settle(s);
+	assert_int_equal(numbers(s).fresh, 0);
+	store_close(s);
+	/* It is a tombstone still, and versions go on. */
+	s = rig_open(&r);
+	assert_int_equal(numbers(s).tombstones, 1);
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_true(*(uint64_t *)(r.heap + at) > version);
+	store_close(s);
+	free(r.file);
+}
+
+/* To the last bucket that can be used, with long paths of moves, then as many other keys in place of them. */
+static void test_full_buckets(void **state)
+{
+	struct rig r = {
+		.buckets = 4096, .chunk = 65536, .chunks = 8, .header = 8, .max_key = 16, .max_value = 64};
+	struct store_numbers n;
+	struct store *s;
+	uint32_t key = 0, last;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	while (put(s, &r, key, key) == 0)
+		key++;
+	last = key;
+	n = numbers(s);
+	assert_int_equal(n.entries, last);
+	print_message("%u keys in 4096 buckets, %" PRIu64 " moves\n", last, n.moves);
+	assert_true(n.full && n.entries > 4096 * 2 / 5 && n.moves > 200);
+	for (key = 0; key < last; key++) {
+		uint64_t loc = r.words[2 * bucket_of(&r, key)];
+		uint32_t is;
+
+		memcpy(&is, r.heap + reddn_locator_off(loc) + r.header + 16, sizeof(is));
+		assert_int_equal(is, key);
+	}
+	/* What another key needs is there when keys are deleted. */
+	for (key = 0; key < last; key++)
+		delete (s, &r, key);
+	assert_false(numbers(s).full);
+	for (key = last; key < last + last / 2; key++)
+		assert_int_equal(put(s, &r, key, key), 0);
+	n = numbers(s);
+	assert_int_equal(n.entries, last / 2);
+	assert_true(n.tombstones <= 4096 / 8);
+	store_close(s);
+	free(r.file);
+}
+
+/* Entries end before extents do: those that are held can always be replaced. */
+static void test_full_extents(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	struct store_numbers n;
+	uint64_t held[4];
+	uint32_t key = 0, other;
+
+	(void)state;
+	r.buckets = 1024;
+	r.chunks = 1;
+	rig_make(&r);
+	s = rig_open(&r);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(store_take(s, MESSAGE, &held[i]), 0);
+	while (put(s, &r, key, key) == 0)
+		key++;
+	n = numbers(s);
+	/* 31 extents: 4 held, and of put() one more, and as many free */
+	assert_int_equal(n.entries, 31 - 2 * 5);
+	assert_int_equal(n.fresh, 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(put(s, &r, i % key, i), 0);
+	/* Room for one, and for no more */
+	delete (s, &r, 3);
+	assert_int_equal(put(s, &r, key, 1), 0);
+	assert_int_equal(put(s, &r, key + 1, 1), -ENOSPC);
+	/* Fewer are held: there is room again, without any report. */
+	for (unsigned i = 0; i < 4; i++)
+		store_give(s, held[i]);
+	settle(s);
+	assert_false(numbers(s).full);
+	for (other = key + 1; put(s, &r, other, 1) == 0;)
+		other++;
+	assert_int_equal(numbers(s).entries, 31 - 2);
+	store_close(s);
+	free(r.file);
+}
+
+/* Buckets of keys whose clients never come again */
+static void test_deserted(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	uint64_t at;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	for (uint32_t key = 0; key < 200; key++) {
+		uint32_t bytes = rig_record(&r, r.heap + at + r.header, key, 1, 16);
+
+		assert_true(store_unplaced(s, at, bytes));
+		settle(s);
+		/* The last ones stay. */
+		assert_true(bucket_of(&r, key) >= 0);
+		assert_true(numbers(s).fresh <= r.buckets / 8 + 1);
+	}
+	store_close(s);
+	free(r.file);
+}
+
+static void test_wrong_messages(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	struct reddn_record head;
+	uint64_t at;
+	uint32_t bytes;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(put(s, &r, 1, 1), 0);
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	bytes = rig_record(&r, r.heap + at + r.header, 2, 1, 16);
+	memcpy(&head, r.heap + at + r.header, sizeof(head));
+	for (uint32_t wrong = 0; wrong < MESSAGE; wrong++)
+		assert_int_equal(store_unplaced(s, at, wrong), wrong == bytes || wrong == r.header);
+	for (unsigned i = 0; i < 4; i++) {
+		static const uint32_t lengths[][2] = {{0, 16}, {17, 3}, {4, 65}, {UINT32_MAX, UINT32_MAX}};
+		struct reddn_record bad = {lengths[i][0], lengths[i][1], head.sum};
+
+		memcpy(r.heap + at + r.header, &bad, sizeof(bad));
+		assert_false(store_unplaced(s, at, bytes));
+	}
+	settle(s);
+	assert_int_equal(numbers(s).fresh, 1);
+	/* A client publishes what has the tag in its length: the entry goes. */
+	assert_false(publish(s, &r, at, 1, REDDN_TABLE_TAG));
+	assert_int_equal(r.h->live.entries, 0);
+	settle(s);
+	assert_int_equal(bucket_of(&r, 1), -1);
+	assert_int_equal(put(s, &r, 1, 2), 0);
+	/* or when the store is opened, if nobody has heard of it */
+	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	r.words[2 * bucket_of(&r, 1)] = reddn_locator(at, r.header + 7);
+	store_close(s);
+	s = rig_open(&r);
+	assert_int_equal(bucket_of(&r, 1), -1);
+	assert_int_equal(numbers(s).entries, 0);
+	store_close(s);
+	free(r.file);
+}
+
+/* Queues that fail between a CAS and its answer, and publishes that replace those. */
+static void test_unfinished(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	uint64_t a, b, c, place, old[3];
+	uint32_t bytes;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(put(s, &r, 1, 1), 0);
+	place = 16 * (uint64_t)bucket_of(&r, 1);
+	old[0] = r.words[place / 8];
+	assert_int_equal(store_take(s, MESSAGE, &a), 0);
+	assert_int_equal(store_take(s, MESSAGE, &b), 0);
+	assert_int_equal(store_take(s, MESSAGE, &c), 0);
+	bytes = rig_record(&r, r.heap + a + r.header, 1, 2, 16);
+	/* a took place, b replaced it, and c did that to b, which is known of c alone, and late. */
+	old[1] = reddn_locator(a, bytes);
+	old[2] = reddn_locator(b, bytes);
+	r.words[place / 8] = reddn_locator(c, bytes);
+	store_unfinished(s, place, old[0], old[1]);
+	store_unfinished(s, place, old[1], old[2]);
+	/* Another did not. */
+	assert_int_equal(store_take(s, MESSAGE, &b), 0);
+	store_unfinished(s, place, old[0], reddn_locator(b, bytes));
+	assert_true(store_work(s));
+	store_grace_begins(s);
+	assert_true(store_published(s, place, old[2], reddn_locator(c, bytes)));
+	assert_int_equal(numbers(s).extents[0].held, 3);
+	store_grace_over(s);
+	assert_int_equal(numbers(s).extents[0].held, 0);
+	settle(s);
+	assert_int_equal(numbers(s).extents[0].used, 1);
+	assert_int_equal(numbers(s).extents[0].resting, 3);
+	assert_int_equal(numbers(s).entries, 1);
+	/* The bucket names it: it has taken place. */
+	assert_int_equal(store_take(s, MESSAGE, &a), 0);
+	r.words[place / 8] = reddn_locator(a, bytes);
+	store_unfinished(s, place, reddn_locator(c, bytes), reddn_locator(a, bytes));
+	assert_int_equal(numbers(s).extents[0].used, 1);
+	settle(s);
+	store_close(s);
+	free(r.file);
+}
+
+static int opens(const struct rig *r, char *why)
+{
+	struct store *s = NULL;
+	int e;
+
+	why[0] = '\0';
+	e = store_open(&s, r->file, r->size, why, 200);
+	store_close(s);
+	return e;
+}
+
+static void test_wrong_files(void **state)
+{
+	struct rig r = small;
+	uint8_t *good;
+	char why[200];
+	unsigned refused = 0;
+	struct store *s;
+	int64_t b;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	for (uint32_t key = 0; key < 12; key++)
+		assert_int_equal(put(s, &r, key, key), 0);
+	store_close(s);
+	good = malloc(r.size);
+	memcpy(good, r.file, r.size);
+	r.h->header = 0;
+	assert_int_equal(opens(&r, why), -EBADMSG);
+	assert_non_null(strstr(why, "not a store"));
+	memcpy(r.file, good, r.size);
+	b = bucket_of(&r, 1);
+	r.words[2 * b] = r.words[2 * bucket_of(&r, 2)];
+	assert_int_equal(opens(&r, why), -EBADMSG);
+	assert_non_null(strstr(why, "as another does"));
+	memcpy(r.file, good, r.size);
+	r.words[2 * b] = reddn_locator(64 + 8, MESSAGE);
+	assert_int_equal(opens(&r, why), -EBADMSG);
+	assert_non_null(strstr(why, "where no extent is"));
+	memcpy(r.file, good, r.size);
+	*(uint64_t *)(r.file + REDDN_STORE_JOURNAL + 8) = 1;
+	assert_int_equal(opens(&r, why), -EBADMSG);
+	assert_non_null(strstr(why, "journal"));
+	/* Any byte of the header page, the buckets and the lines of chunks may be wrong. */
+	for (uint64_t at = 0; at < r.h->heap_off + 64; at++) {
+		memcpy(r.file, good, r.size);
+		r.file[at] ^= at % 2 ? 0x81 : 0xff;
+		refused += opens(&r, why) < 0;
+	}
+	assert_true(refused > 100);
+	memcpy(r.file, good, r.size);
+	for (uint64_t size = 0; size < r.size; size += 512) {
+		struct rig cut = r;
+
+		cut.size = size;
+		assert_int_equal(opens(&cut, why), -EBADMSG);
+	}
+	free(good);
+	free(r.file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_life_of_a_key),
+		cmocka_unit_test(test_full_buckets),
+		cmocka_unit_test(test_full_extents),
+		cmocka_unit_test(test_deserted),
+		cmocka_unit_test(test_wrong_messages),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_wrong_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
