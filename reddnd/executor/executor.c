@@ -592,7 +592,7 @@ void executor_begin(struct executor *x, uint64_t number, const uint8_t *request,
 
 void executor_payload(struct executor *x, uint64_t extent, uint32_t bytes)
 {
-	assert(x->p->image->payload.max);
+	assert(x->p->image->payload.max && bytes <= x->p->image->arg_len + x->p->image->payload.max);
 	wqe_put64(locator_of(x), chain_locator(extent, 0));
 	wqe_put32(x->c.s.own + x->cqe + CQE_LENGTH, bytes);
 }

@@ -78,8 +78,10 @@ static void hash_image(uint64_t *h, const struct chain_image *img)
 	hash_bytes(h, img->region_bits, sizeof(img->region_bits));
 	hash_number(h, img->nregions);
 	hash_number(h, img->arg_len);
-	if (img->publish.there)
+	if (img->publish.there) {
 		hash_publish(h, &img->publish);
+		hash_number(h, (uint64_t)img->payload.region << 32 | img->payload.max);
+	}
 	hash_number(h, img->pad_wqebbs);
 }
 

@@ -218,6 +218,9 @@ static bool arm_publish(struct check *c)
 		p->was + 8u > c->p->image->scratch_size ||
 		p->offset + WQE_ATOMIC + 16u > c->p->image->queue[p->queue].wqebbs * CHAIN_WQEBB)
 		return fail(c, "a publish that is nowhere");
+	for (unsigned i = 0; i < 8; i++)
+		if (c->p->image->scratch_init[p->was + i] != 0xff)
+			return fail(c, "a publish that seems to have found a word before it runs");
 	c->publish = (struct nic_publish){.in = c->queue[p->queue],
 		.scratch = c->scratch,
 		.words = c->region[p->region],

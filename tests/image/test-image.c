@@ -448,6 +448,11 @@ static void another_word(struct program *p)
 	p->image->publish.was += 8;
 }
 
+static void armed_with_nothing(struct program *p)
+{
+	p->image->scratch_init[p->image->publish.was + 7] = 0;
+}
+
 static void a_constant(struct program *p)
 {
 	p->image->publish.extent = false;
@@ -562,11 +567,11 @@ static void payload_is_writable(struct program *p)
 static void refuses_a_wrong_publish(void **state)
 {
 	static const struct tamper tampers[] = {TAMPER(publish_elsewhere), TAMPER(another_region),
-		TAMPER(another_word), TAMPER(a_constant), TAMPER(not_named), TAMPER(length_elsewhere),
-		TAMPER(seen_elsewhere), TAMPER(seen_of_client), TAMPER(length_of_client),
-		TAMPER(another_verb), TAMPER(other_bytes_of_the_cqe), TAMPER(locator_answered),
-		TAMPER(found_is_overwritten), TAMPER(payload_is_shorter), TAMPER(payload_over_the_header),
-		TAMPER(payload_is_writable)};
+		TAMPER(another_word), TAMPER(armed_with_nothing), TAMPER(a_constant), TAMPER(not_named),
+		TAMPER(length_elsewhere), TAMPER(seen_elsewhere), TAMPER(seen_of_client),
+		TAMPER(length_of_client), TAMPER(another_verb), TAMPER(other_bytes_of_the_cqe),
+		TAMPER(locator_answered), TAMPER(found_is_overwritten), TAMPER(payload_is_shorter),
+		TAMPER(payload_over_the_header), TAMPER(payload_is_writable)};
 	struct program *p = compiled(put);
 
 	(void)state;

@@ -107,6 +107,7 @@ struct chain_step {
 	bool publishes;      /* a CAS: see image.h */
 	bool extent;     /* and its swap operand is the locator of the extent, whose length is 0 until a READ
 			    brings it */
+	uint8_t located; /* if not, it is that of a part of this region */
 	unsigned line;   /* of the source, for messages; 0: none */
 	const char *why; /* one sentence if the step was derived: what needs it; else NULL */
 };
@@ -136,6 +137,9 @@ struct chain_span {
 struct chain_stored {
 	struct chain_span any;    /* whatever it is: nobody vouches for a length there */
 	struct chain_span theirs; /* that of clients, or which clients influence */
+	/* Locators that are published: their lengths are those of messages, their offsets a server's */
+	struct chain_span located;
+	uint32_t longest; /* of them, bytes; the shortest has 1 */
 };
 
 /** What the program declares of a region. */

@@ -158,6 +158,9 @@
 		"{at}: {other} replaces a length for which the region's writer cannot vouch, because "       \
 		"a program stores there, or makes a part of the length; declare it as \"max {0}\", and the " \
 		"NIC looks at it")                                                                           \
+	X(LENGTH_PUBLISHED, "{at}: {other} replaces a length by that of what a program publishes there, 1 "  \
+			    "to {0} bytes, "                                                                 \
+			    "as a client sends it; declared are {1} to {2}")                                 \
 	X(LENGTH_UNKNOWN, "{at}: its length is replaced; declare the most that it can be")                   \
 	X(SLOT_END, "{at}: writes up to byte {0} of the reply slot, which has {1}")                          \
 	X(REPLY_BYTES, "{at}: a reply cannot have {0} bytes")                                                \
@@ -169,6 +172,13 @@
 			 "both need the same place, which comes once")                                       \
 	X(PUBLISH_LOCATOR, "{at} publishes, and its locator is another one, or has another length than the " \
 			   "request's")                                                                      \
+	X(PUBLISH_SHARED,                                                                                    \
+		"{at} publishes in region \"{name}\", in which something else is stored as well, by this "   \
+		"program or another one: it may replace what no publish has put there")                      \
+	X(PUBLISH_NOTHING, "{at} publishes a locator of no bytes, which a NIC takes for 2^31")               \
+	X(PUBLISH_ARMED,                                                                                     \
+		"{at} publishes, and the word that it finds does not begin with all bits set: what it "      \
+		"was armed with could be taken for what it has found")                                       \
 	X(PUBLISH_KEPT, "{at} writes to the word that {other} has found; what came of a publish must stay")  \
 	X(EXTENT_LEAVES, "{at} uses the locator that {other} publishes; an extent leaves by that alone")     \
 	/* schedule/derive.h, schedule/loop-order.h */                                                       \

@@ -42,8 +42,12 @@
 #ifndef CHAIN_IR_IMAGE_H
 #define CHAIN_IR_IMAGE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Where what a locator names begins is less than that */
+#define CHAIN_MAX_OFFSET (UINT64_C(1) << 40)
 
 enum {
 	CHAIN_MAX_QUEUES = 8,
@@ -112,7 +116,8 @@ struct chain_publish {
 	uint8_t region, queue;
 	uint32_t offset; /* of its WQE in that queue's image; a NOP until the chain wants it, or always a CAS
 			  */
-	uint32_t was;    /* offset in scratch memory of the eight bytes that it found */
+	uint32_t was;    /* offset in scratch memory of the eight bytes that it found; all bits are set until
+			    then */
 	bool swapped;    /* in reverse order */
 };
 
@@ -177,15 +182,16 @@ enum {
 };
 
 /** The word that names @length bytes at @offset, as the host reads it: its bytes in memory are a be24 and a
- * be40. */
+ * be40, and the caller sees to it that the two fit. */
 static inline uint64_t chain_locator(uint64_t offset, uint32_t length)
 {
-	return __builtin_bswap64((uint64_t)(length & CHAIN_MAX_LOCATED) << 40 | (offset & 0xffffffffff));
+	assert(offset < CHAIN_MAX_OFFSET && length <= CHAIN_MAX_LOCATED);
+	return __builtin_bswap64((uint64_t)length << 40 | offset);
 }
 
 static inline uint64_t chain_located_at(uint64_t locator)
 {
-	return __builtin_bswap64(locator) & 0xffffffffff;
+	return __builtin_bswap64(locator) & (CHAIN_MAX_OFFSET - 1);
 }
 
 static inline uint32_t chain_located_bytes(uint64_t locator)

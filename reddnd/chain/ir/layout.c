@@ -462,6 +462,8 @@ static int check_publish(struct layout *l, unsigned s)
 		return 0;
 	if (st->extent && !l->d->payload.max)
 		return layout_refuse(l, NO_PAYLOAD, .at = who);
+	if (!st->extent && st->located >= l->d->nregions)
+		return layout_refuse(l, NO_REGION, .at = who, .number = {st->located, l->d->nregions});
 	if (l->d->loop)
 		return layout_refuse(l, PUBLISH_LOOP, .at = who);
 	for (unsigned other = 0; other < s; other++)

@@ -495,6 +495,12 @@ static void outcomes(void **state)
 	scratch[8] ^= 1;
 	assert_false(chain_outcome(&img, wqes, scratch).published);
 	assert_true(chain_outcome(&img, wqes, scratch).tried);
+	/* flushed with what a request of no bytes reads, or before it read anything */
+	wqe_put64(wqes + 64 + WQE_ATOMIC + 8, 0);
+	memset(scratch + 8, 0xff, sizeof(was));
+	o = chain_outcome(&img, wqes, scratch);
+	assert_true(o.tried && !o.published && o.old == 0);
+	wqe_put64(wqes + 64 + WQE_ATOMIC + 8, old);
 	img.publish.swapped = true;
 	was = htobe64(old);
 	memcpy(scratch + 8, &was, sizeof(was));

@@ -282,6 +282,10 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 		return layout_refuse(&b->m.l, LENGTH_UNVOUCHED, .at = here(b),
 			.other = layout_at(&b->m.l, writer(cells_written_from(len, LEN_BYTES, REGION))),
 			.number = {p->max});
+	if (p->least && cells_longest(len) && (p->least > 1 || cells_longest(len) > p->max))
+		return layout_refuse(&b->m.l, LENGTH_PUBLISHED, .at = here(b),
+			.other = layout_at(&b->m.l, writer(cells_written_from(len, LEN_BYTES, REGION))),
+			.number = {cells_longest(len), p->least, p->max});
 	if (p->least > cells_least(len))
 		return layout_refuse(&b->m.l, LENGTH_LEAST, .at = here(b),
 			.other = layout_at(&b->m.l, writer(data)), .number = {cells_least(len), p->least});
@@ -289,6 +293,37 @@ static int check_length(struct bounds *b, const struct chain_place *p, const str
 		return layout_refuse(
 			&b->m.l, LENGTH_INLINE, .at = here(b), .other = layout_at(&b->m.l, writer(len)));
 	return 0;
+}
+
+/* What a constant locator names is in its region, of every size that is accepted */
+static int check_located(struct bounds *b)
+{
+	const struct chain_step *st = &b->m.l.d->steps[b->m.s];
+	const struct chain_place named = {.kind = CHAIN_AT_REGION, .index = st->located};
+	const struct chain_region *region = region_of(b, &named);
+	const uint64_t from = chain_located_at(st->swap), len = chain_located_bytes(st->swap);
+
+	if (!st->publishes || st->extent)
+		return 0;
+	if (!len)
+		return layout_refuse(&b->m.l, PUBLISH_NOTHING, .at = here(b));
+	if (region->size && from + len > region->size)
+		return layout_refuse(&b->m.l, REGION_END, .at = here(b), .name = region->name,
+			.number = {from, from + len - 1, region->size});
+	if (from + len > b->needs.region[st->located])
+		b->needs.region[st->located] = from + len;
+	return 0;
+}
+
+/* The word that a publish replaces is the last one that was published there, or the server's: nobody else
+ * stores in its region */
+static int check_published(struct bounds *b)
+{
+	const struct chain_step *st = &b->m.l.d->steps[b->m.s];
+
+	if (!st->publishes || !b->m.stored[st->remote.index].any.to)
+		return 0;
+	return layout_refuse(&b->m.l, PUBLISH_SHARED, .at = here(b), .name = region_of(b, &st->remote)->name);
 }
 
 static int check_data(struct bounds *b)
@@ -349,7 +384,7 @@ static void free_bounds(struct bounds **b)
 static int check_steps(struct bounds *b)
 {
 	for (b->m.s = 0; b->m.s < b->m.l.d->nsteps; b->m.s++)
-		if (check_control(b) || check_data(b))
+		if (check_control(b) || check_data(b) || check_located(b) || check_published(b))
 			return CHAIN_REFUSED;
 	return 0;
 }

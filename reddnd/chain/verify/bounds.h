@@ -14,11 +14,13 @@
  * of clients when they are read, by any program. What others store the caller declares (chain_region.stored).
  * The request may have a payload, which makes all of its region the client's. A publish (image.h) brings a
  * word of another region, at a place that the client chooses, and it stays one that a region's writer vouches
- * for, length included: that is shown byte by byte (trace.h), and the length is that of the message.
+ * for: that is shown byte by byte (trace.h), and the length is that of the message. For that nothing but
+ * publishes stores in its region.
  *
  * A region's writer is believed as to the least and the most of a length only where no program stores in
  * these bytes, and the whole length comes from there by one store: not what an atomic makes of it, nor one of
- * which a part comes from elsewhere. What a condition puts in its place stays the program's.
+ * which a part comes from elsewhere. What a condition puts in its place stays the program's. Of words that
+ * programs publish it is the length of a message, which a declared least and most have to allow.
  *
  * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
  * atomics leave depend on the bytes beside them, which this proof does not follow; tests/image does.
@@ -36,7 +38,8 @@
  * one of the reply that has no declared maximum; and one whose highest bit may be set, which would make the
  * segment inline;
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
- *   - a constant place beyond the end of its region, if its size is declared;
+ *   - a constant place, or one that a constant locator names, beyond the end of its region, if its size is
+ *     declared;
  *   - a write to a region that is not declared writable, or, at a place or of a length that a client
  *     influences, one that is not declared steered;
  *   - a reply larger than the slot.

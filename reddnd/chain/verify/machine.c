@@ -78,6 +78,8 @@ static void join(struct machine *m, struct cell *to, const struct cell *from)
 	set_join(to->live, from->live);
 	to->influence |= from->influence;
 	to->unvouched |= from->unvouched;
+	to->longest = from->longest > to->longest ? from->longest : to->longest;
+	to->digits |= from->digits;
 	for (unsigned o = 0; o < ORIGINS; o++)
 		if (from->from >> o & 1 && to->by[o] == NOBODY) {
 			to->from |= (uint8_t)(1u << o);
@@ -132,6 +134,15 @@ uint64_t cells_least(const struct cell *len)
 	return number;
 }
 
+uint32_t cells_longest(const struct cell *len)
+{
+	uint32_t longest = 0;
+
+	for (unsigned k = 0; k < LEN_BYTES; k++)
+		longest = len[k].longest > longest ? len[k].longest : longest;
+	return longest;
+}
+
 /* What comes from a region has to be all of the length, as its writer stored it: by one store that brings its
  * lowest byte, too, and with nothing but 0 above it */
 bool cells_vouched(const struct cell *len)
@@ -144,6 +155,8 @@ bool cells_vouched(const struct cell *len)
 		if (region && !(len[k].from >> REGION & 1))
 			return false;
 		region |= len[k].from >> REGION & 1;
+		if (len[k].digits & ~(k ? 1u << (k - 1) : 0)) /* of what is published, in another order */
+			return false;
 		if (region && (len[k].unvouched || (above && above->apart && !cell_is_only(above, 0))))
 			return false;
 	}
@@ -226,6 +239,8 @@ static bool is_theirs(const struct machine *m, const struct reach *p, unsigned i
 static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 {
 	bool ours = is_ours(m, &p->r);
+	const unsigned at =
+		(p->r.offset + i) % OPERAND_BYTES; /* of a word: the device publishes no other ones */
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
 
 	if (p->r.sym == CHAIN_SYM_CQE)
@@ -236,6 +251,10 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 		c.from |= 1u << CLIENT;
 	if (!ours)
 		c.unvouched = is_stored(&m->stored[p->r.index].any, p, i);
+	if (!ours && at < LOCATED_BYTES && is_stored(&m->stored[p->r.index].located, p, i)) {
+		c.longest = m->stored[p->r.index].longest;
+		c.digits = (uint8_t)(1u << at);
+	}
 	if (p->picked)
 		c.influence |= PICKED;
 	for (unsigned v = 0; c.settled != m->l.d->steps[m->s].queue + 1 && v < 256 / 64; v++)
@@ -324,12 +343,19 @@ static void forget_writers(struct cell *c, size_t n)
 }
 
 /* The RECV takes no more than arguments and payload */
-static void set_count(struct machine *m)
+static uint32_t longest_request(const struct machine *m)
 {
 	uint32_t most = m->l.d->payload.max;
 
 	for (unsigned a = 0; a < m->l.d->nargs; a++)
 		most += m->l.d->args[a].len;
+	return most;
+}
+
+static void set_count(struct machine *m)
+{
+	const uint32_t most = longest_request(m);
+
 	for (unsigned k = 0; k < LEN_BYTES; k++) {
 		const uint32_t shifted = most >> 8 * (LEN_BYTES - 1 - k);
 
@@ -821,6 +847,18 @@ static void add_to_region(struct machine *m, const struct reach *word)
 	}
 }
 
+/* A locator, for which trace.h vouches: a client only chooses where, when, and how long a message is */
+static void publish(struct machine *m, const struct reach *word)
+{
+	const struct chain_step *st = &m->l.d->steps[m->s];
+	struct chain_stored *stored = &m->stored[word->r.index];
+	const uint32_t most = st->extent ? longest_request(m) : chain_located_bytes(st->swap);
+
+	for (unsigned k = 0; k < OPERAND_BYTES; k++)
+		make_stored(&stored->located, word, k);
+	stored->longest = most > stored->longest ? most : stored->longest;
+}
+
 static void atomic(struct machine *m)
 {
 	const struct chain_step *st = &m->l.d->steps[m->s];
@@ -844,8 +882,10 @@ static void atomic(struct machine *m)
 			add(m, &word);
 		return;
 	}
-	if (st->publishes) /* a locator, for which trace.h vouches: a client only chooses where, and when */
+	if (st->publishes) {
+		publish(m, &word);
 		return;
+	}
 	word.picked |= is_operand_of_client(m);
 	if (st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS)
 		swap_in_region(m, &word);
@@ -946,7 +986,8 @@ static void hash(uint64_t *h, const struct cell *c, size_t n)
 			*h = (*h ^ c->values[i] ^ c->ours[i] << 1 ^ c->live[i] << 2 ^ c->met[i] << 3) *
 				     0x9e3779b97f4a7c15 +
 			     (*h >> 29);
-		*h = (*h ^ c->from ^ c->influence << 8 ^ c->unvouched << 16 ^ c->apart << 17) *
+		*h = (*h ^ c->from ^ c->influence << 8 ^ c->unvouched << 16 ^ c->apart << 17 ^
+			     (uint64_t)c->longest << 18 ^ (uint64_t)c->digits << 50) *
 			     0x9e3779b97f4a7c15 +
 		     (*h >> 29);
 	}
@@ -958,10 +999,13 @@ uint64_t machine_outside(const struct machine *m)
 
 	hash(&h, m->shared, m->nshared);
 	for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++) {
-		const struct chain_span *any = &m->stored[w].any, *theirs = &m->stored[w].theirs;
+		const struct chain_span *any = &m->stored[w].any, *theirs = &m->stored[w].theirs,
+					*located = &m->stored[w].located;
 
 		h = (h ^ any->from ^ any->to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
 		h = (h ^ theirs->from ^ theirs->to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+		h = (h ^ located->from ^ located->to << 1) * 0x9e3779b97f4a7c15 + (h >> 29);
+		h = (h ^ m->stored[w].longest) * 0x9e3779b97f4a7c15 + (h >> 29);
 	}
 	return h;
 }

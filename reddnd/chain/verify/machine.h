@@ -22,6 +22,7 @@ enum {
 	OPERAND_BYTES = 8,
 	ADDR_BYTES = 8,
 	LEN_BYTES = 4,
+	LOCATED_BYTES = 3, /* of a length in a locator, in front */
 	NOBODY = 0xfffe,
 	BEYOND = 0xfffd, /* what shares memory with this: the loop, or who calls it */
 };
@@ -37,6 +38,8 @@ struct cell {
 	uint8_t owner;     /* queue + 1 of that store: if it has failed, others may see the rest of `ours` */
 	uint8_t from;      /* bits of enum origin */
 	uint8_t influence; /* bits of enum influence */
+	uint32_t longest;  /* bytes of what is published, of whose length it may be one; 0: of none */
+	uint8_t digits;    /* which one of them, by bits */
 	bool written;      /* by a step or the request */
 	bool unvouched;    /* a region has a part in it, but its writer does not vouch for it */
 	bool apart;        /* it and the next byte may come from different stores */
@@ -84,6 +87,8 @@ uint64_t cells_most(const struct cell *c, unsigned n);
 /** What a length of the program alone is at least when its step is executed; UINT64_MAX if a region always
  * has a part in it. */
 uint64_t cells_least(const struct cell *len);
+/** What a length is at most that a publish has left, as far as it may be one; 0: it cannot. */
+uint32_t cells_longest(const struct cell *len);
 /** True if a length is the program's, or a region's writer vouches for it. */
 bool cells_vouched(const struct cell *len);
 /** True if a client chose or influenced one of @n bytes. */

@@ -552,6 +552,59 @@ static void lengths(void **state)
 	assert_fine();
 }
 
+/* A length that is published is one of 1 to .longest bytes, where all of it is read, in its order */
+static void lengths_that_are_published(void **state)
+{
+	static const struct {
+		uint32_t least, max, from, longest;
+		struct chain_span located;
+		int why;
+	} cases[] = {
+		{1, 60, 0, 60, {0, UINT64_MAX}, 0},
+		{1, 60, 0, 60, {8, 16}, 0},
+		{1, 60, 0, 61, {8, 16}, 0}, /* of others, */
+		{2, 60, 0, 61, {8, 16}, 0},
+		{1, 60, 8, 60, {8, 16}, 0}, /* of these, */
+		{1, 60, 0, 61, {0, UINT64_MAX}, CHAIN_E_LENGTH_PUBLISHED},
+		{1, 60, 8, 61, {8, 16}, CHAIN_E_LENGTH_PUBLISHED},
+		{2, 60, 8, 60, {8, 16}, CHAIN_E_LENGTH_PUBLISHED},
+		{0, 60, 8, 61, {8, 16}, 0},                        /* at which the NIC looks, */
+		{1, 60, 9, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED}, /* a part of one, */
+		{1, 60, 7, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED},
+		{1, 60, 10, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED},
+		{1, 60, 11, 60, {8, 16}, 0}, /* the server's offset */
+		{1, 60, 13, 61, {8, 16}, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct chain_error err;
+		int r;
+
+		fresh();
+		t.r[TABLE].stored.located = cases[i].located;
+		t.r[TABLE].stored.longest = cases[i].longest;
+		t.s[LOOK].remote.from = cases[i].from;
+		t.s[HIT].local[0].least = cases[i].least;
+		t.s[HIT].local[0].max = cases[i].max;
+		t.a[1] = PLACE(WORD(24, 5)); /* LOOK reads where the program has it */
+		r = chain_check_bounds(&t.d, NULL, &err);
+		if (r != (cases[i].why ? CHAIN_REFUSED : 0) || (r && (int)err.code != cases[i].why))
+			fail_msg("case %zu: %s", i, r ? chain_error_name(err.code) : "accepted");
+		if (r && cases[i].why == CHAIN_E_LENGTH_PUBLISHED) {
+			assert_int_equal(err.number[0], cases[i].longest);
+			assert_int_equal(err.number[1], cases[i].least);
+			assert_int_equal(err.number[2], cases[i].max);
+		}
+	}
+	fresh(); /* where a client has it read, each word may be a published one */
+	t.r[TABLE].stored.located = (struct chain_span){8, 16};
+	t.r[TABLE].stored.longest = 61;
+	t.s[HIT].local[0].least = 1;
+	t.s[HIT].local[0].max = 60;
+	assert_wrong(WRONG(LENGTH_PUBLISHED, HIT, LOOK, LINES(10, 3), NUMBERS(61, 1, 60)));
+}
+
 static void writes(void **state)
 {
 	(void)state;
@@ -1035,6 +1088,7 @@ int main(void)
 		cmocka_unit_test(opmods),
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(lengths),
+		cmocka_unit_test(lengths_that_are_published),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(lengths_that_are_known),
 		cmocka_unit_test(lengths_that_are_vouched),

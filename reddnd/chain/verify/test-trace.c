@@ -24,11 +24,12 @@
 #define PLACE(...) ((struct chain_place)__VA_ARGS__)
 #define TURNED(f, to) FIELD("pub", f, (to), 1)
 
-enum { BUCKETS, HEAP, REGIONS };
+enum { BUCKETS, HEAP, LOG, REGIONS };
 enum { MATCHED = 0, WAS = 8, SPARE = 16, SCRATCH = 64 };
 
 static const struct chain_region regions[REGIONS] = {
 	[BUCKETS] = {.name = "buckets", .flags = CHAIN_WRITABLE | CHAIN_STEERED, .size = 4096}, [HEAP] = {.name = "heap"},
+	[LOG] = {.name = "log", .flags = CHAIN_WRITABLE},
 };
 
 enum { HEAD, NEXT, COPY, LOOK, COUNT, MATCH, DECIDE, PUB, OTHER, ANSWER, DONE, STEPS };
@@ -60,6 +61,7 @@ static const struct chain_place args[] = {
 };
 /* clang-format on */
 
+static const uint8_t armed[SCRATCH] = {[WAS] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 
 static struct {
@@ -76,7 +78,7 @@ static void fresh(void)
 	memcpy(t.r, regions, sizeof(t.r));
 	memset(t.a, 0, sizeof(t.a));
 	memcpy(t.a, args, sizeof(args));
-	t.w = (struct chain_word){"w", SCRATCH, NULL};
+	t.w = (struct chain_word){"w", SCRATCH, armed};
 	t.d = (struct chain_desc){.name = "put",
 		.queues = queues,
 		.nqueues = 2,
@@ -99,6 +101,8 @@ static int setup(void **state)
 	return 0;
 }
 
+static struct chain_bounds got;
+
 /* Checks @t, and starts it afresh */
 static void assert_fine(void)
 {
@@ -111,6 +115,7 @@ static void assert_fine(void)
 	assert_int_equal(needs.stored[BUCKETS].any.to, 0);
 	assert_int_equal(needs.stored[BUCKETS].theirs.to, 0);
 	assert_true(!t.d.payload.max || needs.stored[HEAP].theirs.to);
+	got = needs;
 	fresh();
 }
 
@@ -156,21 +161,43 @@ static struct chain_step write_place(unsigned one, unsigned two)
 	return st;
 }
 
-static void puts_and_deletes(void **state)
+static void a_tombstone(void)
 {
-	(void)state;
-	assert_fine();
-	a_constant_place();
-	t.s[LOOK].remote.from = 8;
-	t.s[PUB].remote.from = 8;
-	assert_fine();
-	/* a tombstone */
 	t.s[COUNT].verb = CHAIN_NOP;
 	t.s[COUNT].remote = t.s[COUNT].local[0] = (struct chain_place){0};
 	t.s[PUB].extent = false;
 	t.s[PUB].swap = 0x080000;
+	t.s[PUB].located = HEAP;
 	t.d.payload.max = 0;
+}
+
+/* What whoever reads the words of the publish has to expect */
+static void assert_located(uint64_t from, uint64_t to, uint32_t longest)
+{
+	assert_int_equal(got.stored[BUCKETS].located.from, from);
+	assert_int_equal(got.stored[BUCKETS].located.to, to);
+	assert_int_equal(got.stored[BUCKETS].longest, longest);
+	assert_int_equal(got.stored[HEAP].located.to, 0);
+}
+
+static void puts_and_deletes(void **state)
+{
+	(void)state;
 	assert_fine();
+	assert_located(0, UINT64_MAX, 9 + 4096);
+	a_constant_place();
+	t.s[LOOK].remote.from = 8;
+	t.s[PUB].remote.from = 8;
+	assert_fine();
+	assert_located(8, 16, 6 + 4096);
+	a_tombstone();
+	assert_fine();
+	assert_located(0, UINT64_MAX, 8);
+	assert_int_equal(got.region[HEAP], 8);
+	a_tombstone(); /* 16 bytes at 256 */
+	t.s[PUB].swap = chain_locator(256, 16);
+	assert_fine();
+	assert_int_equal(got.region[HEAP], 272);
 	/* the place arrives where it is changed, and is copied to where it is read */
 	t.a[1] = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 3));
 	t.s[COPY].remote = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 0));
@@ -253,7 +280,7 @@ static void what_is_replaced(void **state)
 	assert_wrong(why);
 	a_constant_place(); /* more or fewer bytes are read before it */
 	the_second_word();
-	t.s[LOOK].local[0] = PLACE(REGION(BUCKETS, 64, 8));
+	t.s[LOOK].local[0] = PLACE(REGION(LOG, 64, 8));
 	t.s[PUB].remote.from = 8;
 	t.s[COPY].verb = CHAIN_READ;
 	t.s[COPY].remote = PLACE(REGION(BUCKETS, 16, 0));
@@ -368,7 +395,7 @@ static void it_leaves_by_nothing_else(void **state)
 	t.s[OTHER] = (struct chain_step){.label = "other",
 		.queue = 1,
 		.verb = CHAIN_WRITE,
-		.remote = REGION(BUCKETS, 8, 0),
+		.remote = REGION(LOG, 8, 0),
 		.local = {FIELD("pub", CHAIN_F_SWAP, 0, 8)}};
 	assert_wrong(why);
 	t.s[OTHER] = (struct chain_step){.label = "other",
@@ -385,6 +412,56 @@ static void it_leaves_by_nothing_else(void **state)
 	assert_wrong(why);
 	t.s[DONE].local[0] = PLACE(FIELD("pub", CHAIN_F_SWAP, 0, 8));
 	assert_wrong(WRONG(EXTENT_LEAVES, DONE, PUB));
+}
+
+/* What it puts there lies in its region, and has bytes */
+static void what_a_constant_names(void **state)
+{
+	(void)state;
+	a_tombstone();
+	t.s[PUB].swap = chain_locator(8, 0);
+	assert_wrong(WRONG(PUBLISH_NOTHING, PUB, NO_STEP));
+	a_tombstone();
+	t.r[HEAP].size = 64;
+	t.s[PUB].swap = chain_locator(56, 8);
+	assert_fine();
+	a_tombstone();
+	t.r[HEAP].size = 64;
+	t.s[PUB].swap = chain_locator(56, 9);
+	assert_wrong(WRONG(REGION_END, PUB, NO_STEP, .name = "heap", NUMBERS(56, 64, 64)));
+	a_tombstone();
+	t.s[PUB].located = REGIONS;
+	assert_wrong(WRONG(NO_REGION, PUB, NO_STEP, NUMBERS(REGIONS, REGIONS)));
+}
+
+/* A word that was read there is one that a publish has put there, or the server: nobody else stores in that
+ * region, neither this program nor another one */
+static void nothing_else_is_stored(void **state)
+{
+	const struct fault why = WRONG(PUBLISH_SHARED, PUB, NO_STEP, .name = "buckets");
+
+	(void)state;
+	t.s[OTHER] = (struct chain_step){.label = "other",
+		.queue = 1,
+		.verb = CHAIN_WRITE,
+		.remote = REGION(BUCKETS, 4088, 0),
+		.local = {WORD(SPARE, 8)}};
+	assert_wrong(why);
+	t.s[OTHER] = (struct chain_step){.label = "other",
+		.queue = 1,
+		.verb = CHAIN_FETCH_ADD,
+		.add = 1,
+		.remote = REGION(BUCKETS, 4088, 0)};
+	assert_wrong(why);
+	t.s[OTHER] = (struct chain_step){
+		.label = "other", .queue = 1, .verb = CHAIN_FETCH_ADD, .add = 1, .remote = REGION(LOG, 0, 0)};
+	assert_fine();
+	t.r[BUCKETS].stored.any = (struct chain_span){4095, 4096};
+	assert_wrong(why);
+	t.r[BUCKETS].stored.located = (struct chain_span){0, 4096};
+	t.r[BUCKETS].stored.longest = 65536;
+	assert_fine();
+	assert_located(0, UINT64_MAX, 65536);
 }
 
 /* P4: what came of it is to be seen when it is over */
@@ -405,6 +482,19 @@ static void what_it_found_stays(void **state)
 	assert_wrong(WRONG(PUBLISH_KEPT, ARGUMENT(2), PUB));
 	t.s[PUB].local[0] = PLACE({0});
 	assert_wrong(WRONG(PUBLISH_WAS, PUB, NO_STEP));
+	t.d.words = (const struct chain_word[]){{"front", 8, armed}, t.w, {"behind", 8, armed}};
+	t.d.nwords = 3;
+	assert_fine();
+	t.w.init = NULL; /* and to differ from what it was armed with */
+	assert_wrong(WRONG(PUBLISH_ARMED, PUB, NO_STEP));
+	for (unsigned i = 0; i < 8; i++) {
+		uint8_t init[SCRATCH];
+
+		memcpy(init, armed, sizeof(init));
+		init[WAS + i] = 0x7f;
+		t.w.init = init;
+		assert_wrong(WRONG(PUBLISH_ARMED, PUB, NO_STEP));
+	}
 }
 
 /* What a message is counted as is the client's, and no length; where it goes nobody writes */
@@ -441,7 +531,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {T(puts_and_deletes), T(what_is_replaced), T(where_it_is_replaced),
 		T(where_a_sum_is), T(what_it_brings), T(it_leaves_by_nothing_else), T(what_it_found_stays),
-		T(the_count_and_the_region), T(without_memory)};
+		T(what_a_constant_names), T(nothing_else_is_stored), T(the_count_and_the_region),
+		T(without_memory)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

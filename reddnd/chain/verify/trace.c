@@ -253,6 +253,27 @@ static int check_args(struct trace *t)
 	return 0;
 }
 
+/* Of scratch memory, as an instance is armed */
+static uint8_t armed_byte(const struct layout *l, uint64_t at)
+{
+	for (unsigned w = 0; w < l->d->nwords; w++)
+		if (l->d->words[w].init && at - l->word_at[w] < l->d->words[w].size)
+			return l->d->words[w].init[at - l->word_at[w]];
+	return 0;
+}
+
+/* No locator has all bits set, so that what a publish was to replace is never what it was armed with */
+static int check_armed(struct trace *t)
+{
+	const struct chain_place *p = &t->l->d->steps[t->publish].local[0];
+	struct layout_range was = range_of(t, p, p->len);
+
+	for (unsigned i = 0; i < WORD; i++)
+		if (armed_byte(t->l, was.offset + i) != 0xff)
+			return layout_refuse(t->l, PUBLISH_ARMED, .at = layout_at(t->l, t->publish));
+	return 0;
+}
+
 /* ---- what has to be ------------------------------------------------------------------------------ */
 
 /* Byte @k of a word in memory is byte 7 - k of an operand */
@@ -330,7 +351,7 @@ static int check(struct trace *t)
 	for (unsigned s = 0; s < t->l->d->nsteps; s++)
 		if (each_place(t, s, false, check_reads) || each_place(t, s, true, check_writes))
 			return CHAIN_REFUSED;
-	if (check_locator(t) || find_look(t, &look, &from))
+	if (check_armed(t) || check_locator(t) || find_look(t, &look, &from))
 		return CHAIN_REFUSED;
 	return is_same_place(t, look, from)
 		       ? 0

@@ -573,6 +573,22 @@ static bool new_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 	return true;
 }
 
+/* Of a publish: all bits of a locator are never set, so the variable shows whether it has found one */
+static bool arm_old_value(struct sema *s, const struct ast_verb *v)
+{
+	struct ast_var *was;
+
+	if (v != s->publish)
+		return true;
+	was = s->prog->var[v->was->var->index];
+	if (was->init != 0 && was->init != UINT64_MAX)
+		return sema_error(s, VALUE, v->was->pos,
+			"\"%s\" begins with all bits set, which no locator has; leave out its value",
+			was->name);
+	was->init = UINT64_MAX;
+	return true;
+}
+
 static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *at = sema_place(s, syn->source[0]);
@@ -587,7 +603,7 @@ static bool verb_cas(struct sema *s, const struct syn_verb *syn, struct ast_verb
 	if (syn->mask && !sema_fits(&at->type, v->mask))
 		return sema_error(
 			s, TYPE, syn->mask->pos, "the mask is wider than %s", sema_type_name(&at->type));
-	return keeps_region(s, at, v->mask >> 56) && old_value(s, syn, v);
+	return keeps_region(s, at, v->mask >> 56) && old_value(s, syn, v) && arm_old_value(s, v);
 }
 
 static bool verb_add(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)

@@ -143,6 +143,7 @@ struct step {
 	uint32_t imm;
 	struct step *until, *through;
 	bool publishes, extent; /* CAS: as of chain_step */
+	uint8_t located;        /* the same */
 	bool request;           /* WAIT: for the request */
 	struct test *lanes_of;  /* it is the READ that copies this test's lanes */
 	unsigned depth, index;

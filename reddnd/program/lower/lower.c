@@ -150,6 +150,7 @@ static void add_step(struct out *o, const struct step *s)
 		.imm = s->imm,
 		.line = s->line,
 		.publishes = s->publishes,
+		.located = s->located,
 		.extent = s->extent,
 	};
 	o->step = s;

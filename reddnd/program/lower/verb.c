@@ -328,6 +328,22 @@ static uint64_t operand(struct lower *l, const struct op *op, struct step *s, co
 	return 0;
 }
 
+/* That of a publish begins as its variable does, also where nothing else can see it (verify/trace.c) */
+static void arm_was(const struct step *s, struct word *w)
+{
+	if (s->publishes)
+		memset(w->init, 0xff, WORD);
+}
+
+/* Where the old word goes first, if not to its variable */
+static struct place word_of_was(struct lower *l, const struct step *s)
+{
+	struct word *w = lower_word(l, "was", WORD);
+
+	arm_was(s, w);
+	return lower_scratch(w, 0, WORD);
+}
+
 /* The old word goes to a variable, by way of scratch if that is narrower, does not lie together, or the
  * device gives the bytes of the word in reverse order */
 static void lower_was(struct lower *l, struct op *op, struct step *s)
@@ -338,17 +354,18 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 
 	if (was.kind == CHAIN_AT_NONE) {
 		if (s->publishes) /* whoever arms the chain looks at it */
-			*lower_local(l, s) = lower_scratch(lower_word(l, "was", WORD), 0, WORD);
+			*lower_local(l, s) = word_of_was(l, s);
 		lower_append(l, s);
 		return;
 	}
 	if (was.len == WORD && was.web->kind == WEB_MEMORY && was.web->nparts == 1 &&
 		!l->target->swapped_old) {
 		*lower_local(l, s) = was;
+		arm_was(s, was.web->part[0].word);
 		lower_append(l, s);
 		return;
 	}
-	word = lower_scratch(lower_word(l, "was", WORD), 0, WORD);
+	word = word_of_was(l, s);
 	*lower_local(l, s) = word;
 	lower_append(l, s);
 	if (l->target->swapped_old) {
@@ -386,6 +403,7 @@ static void lower_atomic(struct lower *l, struct op *op)
 		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(mask) : mask;
 		s->publishes = v->located;
 		s->extent = v->swap.kind == AST_LOCATOR;
+		s->located = v->located ? (uint8_t)v->located->index : 0;
 	} else {
 		s->add = operand(l, op, s, &v->by, CHAIN_F_ADD, raw);
 		s->boundary = v->fields;
