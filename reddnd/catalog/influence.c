@@ -53,6 +53,35 @@ static struct chain_span span_of_place(const struct influence_place *at, const s
 	return from < to ? (struct chain_span){from - at->off, to - at->off} : (struct chain_span){0};
 }
 
+/* What is stored in the file, as bytes of the place. A word that is published is one of the file, and where
+ * words of the place lie across those the length of none is known */
+static struct chain_stored stored_in_place(const struct influence_place *at, const struct chain_stored *file)
+{
+	struct chain_stored s = {.any = span_of_place(at, &file->any),
+		.theirs = span_of_place(at, &file->theirs),
+		.located = span_of_place(at, &file->located)};
+
+	if (s.located.to)
+		s.longest = file->longest;
+	if (at->off % sizeof(uint64_t))
+		cover(&s.any, &s.located);
+	return s;
+}
+
+/* The same the other way round */
+static void store_in_file(
+	struct chain_stored *file, const struct influence_place *at, const struct chain_stored *s)
+{
+	const struct chain_span any = span_of_file(at, &s->any), theirs = span_of_file(at, &s->theirs),
+				located = span_of_file(at, &s->located);
+
+	cover(&file->any, &any);
+	cover(&file->theirs, &theirs);
+	cover(&file->located, &located);
+	if (s->longest > file->longest)
+		file->longest = s->longest;
+}
+
 static void note_file(struct influence_offload *o, unsigned file, bool stores)
 {
 	unsigned i = 0;
@@ -67,7 +96,8 @@ static void note_file(struct influence_offload *o, unsigned file, bool stores)
 static bool is_same(const struct chain_stored *a, const struct chain_stored *b)
 {
 	return a->any.from == b->any.from && a->any.to == b->any.to && a->theirs.from == b->theirs.from &&
-	       a->theirs.to == b->theirs.to;
+	       a->theirs.to == b->theirs.to && a->located.from == b->located.from &&
+	       a->located.to == b->located.to && a->longest == b->longest;
 }
 
 /* What the regions of @p are by now. That only grows, so there are no fewer of them than before. True if @o
@@ -84,9 +114,8 @@ static bool update(const struct influence *all, struct influence_offload *o, con
 
 		if (!find(all, o, p->regions[i].name, &at))
 			continue;
-		s.any = span_of_place(&at, &all->files[at.file].any);
-		s.theirs = span_of_place(&at, &all->files[at.file].theirs);
-		if (s.any.to == 0)
+		s = stored_in_place(&at, &all->files[at.file]);
+		if (s.any.to == 0 && s.located.to == 0)
 			continue;
 		news |= o->in.n >= was.n || !is_same(&was.region[o->in.n].stored, &s);
 		strcpy(o->in.region[o->in.n].name, p->regions[i].name);
@@ -95,32 +124,48 @@ static bool update(const struct influence *all, struct influence_offload *o, con
 	return news;
 }
 
+/* Of a program that can be compiled without them, where nothing is stored yet */
+static unsigned params(const struct influence *all, const struct influence_offload *o,
+	const struct program_target *device, struct program_setting *more)
+{
+	CLEANUP(program_freep) struct program *p = NULL;
+	CLEANUP(cleanup_free) char *messages = NULL;
+
+	if (!all->params || catalog_compile(o->conf, NULL, NULL, 0, device, &p, &messages))
+		return 0;
+	return all->params(all->arg, o, p, more);
+}
+
+static bool stores(const struct program *p, unsigned region)
+{
+	const struct chain_stored *s = &p->regions[region].stored;
+
+	return (p->payload.max && p->payload.region == region) ||
+	       (p->regions[region].writable && (s->any.to || s->located.to));
+}
+
 /* True if the offload is to be looked at again */
 static bool look(const struct influence *all, struct influence_offload *o)
 {
 	static const struct program_target device = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	CLEANUP(program_freep) struct program *p = NULL;
 	CLEANUP(cleanup_free) char *messages = NULL;
+	struct program_setting more[INFLUENCE_PARAMS];
 
 	if (o->wrong)
 		return false;
-	if (catalog_compile(o->conf, &o->in, NULL, 0, &device, &p, &messages)) {
+	if (catalog_compile(o->conf, &o->in, more, params(all, o, &device, more), &device, &p, &messages)) {
 		o->wrong = true;
 		all->wrong(all->arg, o, messages);
 		return false;
 	}
 	for (unsigned i = 0; i < p->nregions; i++) {
-		const struct chain_stored *stored = &p->regions[i].stored;
 		struct influence_place at;
-		struct chain_span any, theirs;
 
 		if (!find(all, o, p->regions[i].name, &at))
 			continue;
-		note_file(o, at.file, p->regions[i].writable && stored->any.to != 0);
-		any = span_of_file(&at, &stored->any);
-		theirs = span_of_file(&at, &stored->theirs);
-		cover(&all->files[at.file].any, &any);
-		cover(&all->files[at.file].theirs, &theirs);
+		note_file(o, at.file, stores(p, i));
+		store_in_file(&all->files[at.file], &at, &p->regions[i].stored);
 	}
 	return update(all, o, p);
 }

@@ -9,6 +9,8 @@
 
 #include "reddnd/catalog/catalog.h"
 
+enum { INFLUENCE_PARAMS = 3 };
+
 /** Bytes @off to @off + @size - 1 of a file; @size may be more than it has. */
 struct influence_place {
 	unsigned file; /* its number, of the caller's */
@@ -34,6 +36,10 @@ struct influence {
 	 * now */
 	bool (*place)(void *arg, const struct influence_offload *offload, unsigned region, uint8_t part,
 		struct influence_place *place);
+	/** The params of @offload that what its regions hold gives to @program, up to INFLUENCE_PARAMS; NULL:
+	 * nothing is known of that */
+	unsigned (*params)(void *arg, const struct influence_offload *offload, const struct program *program,
+		struct program_setting *params);
 	/** @offload is wrong, for the reason in @messages, which may be NULL */
 	void (*wrong)(void *arg, const struct influence_offload *offload, const char *messages);
 	void *arg;

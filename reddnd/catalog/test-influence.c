@@ -2,6 +2,7 @@
 /* What clients store by one offload, where another one reads. */
 #include "reddnd/catalog/influence.h"
 #include "reddnd/catalog/test-conf.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,6 +24,7 @@ struct bed {
 	struct influence_offload offloads[MAX];
 	struct chain_stored files[MAX];
 	const struct influence_place *places; /* by region; NULL: region i is file i */
+	bool gives_params;                    /* of a store, with records of up to 100 bytes */
 	unsigned wrong;                       /* offloads, by bits */
 };
 
@@ -31,10 +33,28 @@ static bool place(void *arg, const struct influence_offload *o, unsigned region,
 {
 	const struct bed *b = arg;
 
-	(void)o;
-	(void)part;
+	if (part != CATALOG_WHOLE && o->catalog->regions[region].store) {
+		*at = part == CATALOG_BUCKETS ? (struct influence_place){region, 4096, 4096}
+					      : (struct influence_place){region, 8192, UINT64_MAX - 8192};
+		return true;
+	}
 	*at = b->places ? b->places[region] : (struct influence_place){region, 0, UINT64_MAX};
 	return at->size > 0;
+}
+
+static unsigned params(
+	void *arg, const struct influence_offload *o, const struct program *p, struct program_setting *set)
+{
+	const struct bed *b = arg;
+	unsigned n = 0;
+
+	(void)o;
+	for (unsigned i = 0; b->gives_params && i < p->nparams; i++)
+		if (strcmp(p->params[i].name, "most") == 0)
+			set[n++] = (struct program_setting){"most", 100};
+		else
+			set[n++] = (struct program_setting){"record", 110};
+	return n;
 }
 
 static void note(void *arg, const struct influence_offload *o, const char *messages)
@@ -51,6 +71,7 @@ static void settle(struct bed *b, const struct catalog *c)
 		.noffloads = c->noffloads,
 		.files = b->files,
 		.place = place,
+		.params = params,
 		.wrong = note,
 		.arg = b};
 
@@ -202,12 +223,94 @@ static void test_influence_of_files(void **state)
 	catalog_free(c);
 }
 
+#define PROGRAM_OF(name, region)                                                                             \
+	" { name = \"" name "-" region "\"; program = \"" name "\"; region = \"" region "\"; }\n"
+
+/* What a put publishes in a store a get finds there: records of clients, as long as a payload may be. Other
+ * stores have nothing to do with it */
+static void test_influence_of_stores(void **state)
+{
+	static const char regions[] =
+		"regions = ( { name = \"s\"; kind = \"store\"; path = \"/s\"; },\n"
+		" { name = \"u\"; kind = \"store\"; path = \"/u\"; },\n"
+		" { name = \"r\"; kind = \"raw\"; path = \"/r\"; writable = true; } );\noffloads = (\n";
+	static const struct influence_place same[] = {{0, 0, 0}, {1, 0, 0}, {0, 0, UINT64_MAX}},
+					    across[] = {{0, 0, 0}, {1, 0, 0}, {0, 4089, 4096}},
+					    fits[] = {{0, 0, 0}, {1, 0, 0}, {0, 4088, 4096}},
+					    apart[] = {{0, 0, 0}, {1, 0, 0}, {2, 0, UINT64_MAX}};
+	enum { GET = 1, SHORT = 2, PUT = 4, RAW = 8 };
+	static const struct {
+		const char *offloads;
+		bool gives_params;
+		const struct influence_place *places;
+		unsigned wrong;
+	} cases[] = {
+		{PROGRAM_OF("get", "s") "," PROGRAM_OF("short", "u") "," PROGRAM_OF(
+			 "put", "s") "," PROGRAM_OF("change", "r"),
+			true, apart, 0},
+		{PROGRAM_OF("get", "s") "," PROGRAM_OF("short", "s") "," PROGRAM_OF("put", "s"), true, apart,
+			SHORT},
+		{PROGRAM_OF("get", "s") "," PROGRAM_OF("short", "u") "," PROGRAM_OF("put", "s"), false, apart,
+			GET},
+		/* the bytes of its buckets, by another way */
+		{PROGRAM_OF("get", "u") "," PROGRAM_OF("short", "u") "," PROGRAM_OF(
+			 "put", "s") "," PROGRAM_OF("change", "r"),
+			true, same, PUT},
+		/* its words, and what lies across them */
+		{PROGRAM_OF("get", "s") "," PROGRAM_OF("long", "r") "," PROGRAM_OF("put", "s"), true, fits,
+			0},
+		{PROGRAM_OF("get", "s") "," PROGRAM_OF("long", "r") "," PROGRAM_OF("put", "s"), true, across,
+			SHORT},
+	};
+
+	(void)state;
+	conf_put("get.rdn", "program get\nparam record = 64K from 64 to 16M\nregion buckets, heap\n"
+			    "struct bucket { len : be24, off : be40 }\narg at : offset(4) in buckets\n"
+			    "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
+			    "hit: write heap -> slot @ 64, 1 to record\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("short.rdn", "program short\nregion buckets\nread buckets @ 8 as be24 -> hit.length\n"
+			      "hit: write buckets -> slot @ 64, 1 to 109\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("long.rdn", "program long\nregion words\nread words @ 16 as be24 -> hit.length\n"
+			     "hit: write words -> slot @ 64, 1 to 110\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("put.rdn",
+		"program put\nparam most = 1M from 64 to 1M\nregion buckets writable steered\nregion heap\n"
+		"arg fp : be48\narg at : offset(4) in buckets\npayload record : max most in heap\n"
+		"read buckets @ at as le64 -> pub.compare\n"
+		"pub: cas buckets @ at as le64 : 0 -> record, was -> was\nwrite_imm was, fp -> slot\n");
+	conf_put("change.rdn", "program change\nregion words writable\nadd words @ 4096 as le64 by 1\n"
+			       "write_imm 0 as u8 -> slot\n");
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct bed b = {.gives_params = cases[i].gives_params, .places = cases[i].places};
+		struct catalog *c;
+		char text[1000];
+
+		snprintf(text, sizeof(text), "%s%s);\n", regions, cases[i].offloads);
+		c = conf_load(text);
+		settle(&b, c);
+		if (b.wrong != cases[i].wrong)
+			fail_msg("case %zu: %x are wrong, not %x", i, b.wrong, cases[i].wrong);
+		if (i == 0) {
+			assert_int_equal(b.files[0].located.from, 4096);
+			assert_int_equal(b.files[0].located.to, 8192);
+			assert_int_equal(b.files[0].longest, 110);
+			assert_int_equal(b.files[0].theirs.from, 8192);
+			assert_int_equal(b.offloads[0].in.region[0].stored.longest, 110);
+			assert_int_equal(b.offloads[0].stores, 0);
+			assert_int_equal(b.offloads[2].stores, 1);
+			assert_int_equal(b.files[1].any.to, 0);
+			assert_int_equal(b.files[1].located.to, 0);
+		}
+		catalog_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_influence),
 		cmocka_unit_test(test_influence_of_parts),
 		cmocka_unit_test(test_influence_of_files),
+		cmocka_unit_test(test_influence_of_stores),
 	};
 
 	return cmocka_run_group_tests(tests, conf_enter, conf_leave);

@@ -5,6 +5,7 @@
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/generation/params.h"
 #include "reddnd/generation/shape.h"
 #include "reddnd/generation/stored.h"
 #include "reddnd/generation/table.h"
@@ -12,7 +13,6 @@
 #include "reddnd/program/describe.h"
 #include "reddnd/rnic/qp.h"
 #include "reddnd/util/log.h"
-#include "util/array.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -22,13 +22,19 @@
 
 /* ---- compiling: for the device, or for the CPU if that executes it ---- */
 
+/* What a program is compiled with besides */
+struct with {
+	const struct catalog_stored *in; /* what is stored in its regions, or NULL */
+	struct program_setting params[INFLUENCE_PARAMS];
+	unsigned n;
+};
+
 /* 0: o->program is that for @target; 1 and what is wrong with it; a negative errno, which has been logged */
-static int compile_for(struct offload *o, const struct program_setting *more, unsigned nmore,
-	const struct program_target *target, char **messages)
+static int compile_for(
+	struct offload *o, const struct with *with, const struct program_target *target, char **messages)
 {
 	struct program *program = NULL;
-	int r = catalog_compile(o->conf, o->found && !o->found->wrong ? &o->found->in : NULL, more, nmore,
-		target, &program, messages);
+	int r = catalog_compile(o->conf, with->in, with->params, with->n, target, &program, messages);
 
 	if (r < 0)
 		return offload_wrong(o, r, "it cannot be compiled: %s", strerror(-r));
@@ -42,26 +48,25 @@ static int compile_for(struct offload *o, const struct program_setting *more, un
 
 /* The program has mistakes for @target, the device. If it has none for a device that has more, it is the
  * device that lacks something, and o->program is the one for the other device: it has a name and regions */
-static int find_lack(struct offload *o, const struct program_setting *more, unsigned nmore,
-	const struct program_target *target)
+static int find_lack(struct offload *o, const struct with *with, const struct program_target *target)
 {
 	CLEANUP(cleanup_free) char *calc = NULL, *masked = NULL, *both = NULL, *all = NULL;
 	struct program_target t = *target;
 	int r;
 
 	t.calc = PROGRAM_CALC;
-	r = compile_for(o, more, nmore, &t, &calc);
+	r = compile_for(o, with, &t, &calc);
 	if (r <= 0)
 		return r < 0 ? r
 			     : offload_unfit(o, "its program calculates, and the device has neither CALC nor "
 						"masked atomics");
 	t.masked_atomics = true;
-	r = compile_for(o, more, nmore, &t, &masked);
+	r = compile_for(o, with, &t, &masked);
 	if (r <= 0)
 		return r < 0 ? r
 			     : offload_unfit(o, "its program needs masked atomics, which the device has not");
 	t.max_sge = 0;
-	r = compile_for(o, more, nmore, &t, &both);
+	r = compile_for(o, with, &t, &both);
 	if (r <= 0)
 		return r < 0 ? r
 			     : offload_unfit(o,
@@ -69,7 +74,7 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 				       "device has not",
 				       target->max_sge);
 	t.fetch_group = 0;
-	r = compile_for(o, more, nmore, &t, &all);
+	r = compile_for(o, with, &t, &all);
 	if (r <= 0)
 		return r < 0 ? r
 			     : offload_unfit(o,
@@ -79,10 +84,9 @@ static int find_lack(struct offload *o, const struct program_setting *more, unsi
 	return -EINVAL;
 }
 
-/* Sets o->program and o->img, with @nmore params that the catalog does not set. -EOPNOTSUPP: the device
- * lacks something (offload_unfit()), and o->program is for another one. Errors have been logged. */
-static int compile_offload(
-	struct offload *o, const struct program_setting *more, unsigned nmore, const struct rnic_caps *caps)
+/* Sets o->program and o->img. -EOPNOTSUPP: the device lacks something (offload_unfit()), and o->program is
+ * for another one. Errors have been logged. */
+static int compile_offload(struct offload *o, const struct with *with, const struct rnic_caps *caps)
 {
 	struct program_target target =
 		o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps, o->conf->recycled);
@@ -90,24 +94,16 @@ static int compile_offload(
 	int r;
 
 	target.overlap = target.overlap && !o->in_turn;
-	r = compile_for(o, more, nmore, &target, &messages);
+	r = compile_for(o, with, &target, &messages);
 	if (r <= 0)
 		return r;
-	r = find_lack(o, more, nmore, &target);
+	r = find_lack(o, with, &target);
 	if (r != -EINVAL)
 		return r;
 	offload_wrong(o, -EINVAL, "its program has mistakes");
 	if (messages)
 		offload_log_lines(messages);
 	return -EINVAL;
-}
-
-static bool has_param(const struct program *p, const char *name)
-{
-	for (unsigned i = 0; i < p->nparams; i++)
-		if (strcmp(p->params[i].name, name) == 0)
-			return true;
-	return false;
 }
 
 static const struct region *store_of(const struct offload *o)
@@ -118,22 +114,16 @@ static const struct region *store_of(const struct offload *o)
 	return NULL;
 }
 
-/* Compiles once more if the program has params that depend on the table; of a store also "most", the bytes of
- * a record that is put */
-static int compile_for_table(struct offload *o, const struct table_geometry *g, const struct rnic_caps *caps)
+/* Compiles once more with what depends on the regions. Without that a program may have mistakes: its params
+ * have to fit what others store there */
+static int compile_for_regions(struct offload *o, const struct rnic_caps *caps)
 {
-	const struct program_setting all[] = {
-		{"width", g->offset_len},
-		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
-		{"most", reddn_record_size(g->max_key, g->max_value)},
-	};
-	struct program_setting more[COUNT(all)];
-	unsigned n = 0, nall = store_of(o) ? COUNT(all) : COUNT(all) - 1;
+	struct with with = {.in = o->found && !o->found->wrong && o->found->in.n ? &o->found->in : NULL};
 
-	for (unsigned i = 0; i < nall; i++)
-		if (has_param(o->program, all[i].name))
-			more[n++] = all[i];
-	return n ? compile_offload(o, more, n, caps) : 0;
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].part == CATALOG_BUCKETS)
+			with.n = params_of_table(o->program, o->bound[i].region, with.params);
+	return with.in || with.n ? compile_offload(o, &with, caps) : 0;
 }
 
 static int check_store(struct offload *o)
@@ -230,8 +220,8 @@ static int compile_in_turn(struct offload *o, const struct rnic_caps *caps)
 	int r;
 
 	o->in_turn = true;
-	r = compile_offload(o, NULL, 0, caps);
-	return r == 0 && o->table ? compile_for_table(o, &o->table->geometry, caps) : r;
+	r = compile_offload(o, &(struct with){0}, caps);
+	return r == 0 ? compile_for_regions(o, caps) : r;
 }
 
 /* Compiles it again, with instances in turn, where those that overlap find no room */
@@ -251,8 +241,8 @@ static int open_regions(struct offload *o, struct rnic_pd *pd)
 	const struct rnic_device *dev = rnic_pd_device(pd);
 	int r = bindings_check_files(o);
 
-	if (r == 0 && o->table)
-		r = compile_for_table(o, &o->table->geometry, rnic_device_caps(dev));
+	if (r == 0)
+		r = compile_for_regions(o, rnic_device_caps(dev));
 	if (r == 0)
 		r = bindings_check_stored(o);
 	if (r == 0)
@@ -287,7 +277,7 @@ static int open_engine(
 	int r;
 
 	o->cq_alone = !o->cpu && !caps->observed.flushes_enabled_only;
-	r = compile_offload(o, NULL, 0, caps);
+	r = compile_offload(o, &(struct with){0}, caps);
 	if (r == 0 && !o->cpu && *caps->no_chains)
 		r = offload_unfit(o, "the device runs no chains: %s", caps->no_chains);
 	if (r == 0 || o->unfit) { /* mistakes of the configuration in any case */

@@ -2,6 +2,7 @@
 #include "reddnd/generation/stored.h"
 
 #include "reddnd/generation/generation.h"
+#include "reddnd/generation/params.h"
 #include "reddnd/generation/wrong.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -36,7 +37,7 @@ void stored_free(struct stored *s)
 
 /* ---- for the next daemon ---- */
 
-#define MAGIC 0x335244544e444452u /* also of the layout of what follows: struct stored_file */
+#define MAGIC 0x345244544e444452u /* also of the layout of what follows: struct stored_file */
 
 /* In front of the file: where the list is. A kill does not interrupt a write of so few bytes in one page */
 struct head {
@@ -127,15 +128,21 @@ bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bo
 	uint64_t off = region_part_off(r, part, writable), size = region_part_size(r, part);
 
 	if (!f)
-		return in->any.to == 0;
+		return in->any.to == 0 && in->located.to == 0;
 	return is_within(&in->any, off, size, &f->stored.any) &&
-	       is_within(&in->theirs, off, size, &f->stored.theirs);
+	       is_within(&in->theirs, off, size, &f->stored.theirs) &&
+	       is_within(&in->located, off, size, &f->stored.located) && in->longest <= f->stored.longest;
 }
 
 /* What @in has, and @before does not */
 static bool has_more(const struct chain_span *in, const struct chain_span *before)
 {
 	return in->to && !(before->to && before->from <= in->from && in->to <= before->to);
+}
+
+static bool is_there(const struct chain_span *in, const struct stored_place *at)
+{
+	return in->from < at->off + at->size && at->off < in->to;
 }
 
 bool stored_has_more(const struct stored *s, const struct stored *before, const struct stored_place *at)
@@ -146,9 +153,13 @@ bool stored_has_more(const struct stored *s, const struct stored *before, const 
 		const struct stored_file *f = &s->files[i], *was = find(before, &f->id);
 		const struct chain_stored *then = was ? &was->stored : &nothing;
 
-		if (f->id.dev == at->dev && f->id.ino == at->ino && f->stored.any.from < at->off + at->size &&
-			at->off < f->stored.any.to &&
+		if (f->id.dev != at->dev || f->id.ino != at->ino)
+			continue;
+		if (is_there(&f->stored.any, at) &&
 			(has_more(&f->stored.any, &then->any) || has_more(&f->stored.theirs, &then->theirs)))
+			return true;
+		if (is_there(&f->stored.located, at) &&
+			(has_more(&f->stored.located, &then->located) || f->stored.longest > then->longest))
 			return true;
 	}
 	return false;
@@ -208,6 +219,23 @@ static bool place(void *arg, const struct influence_offload *o, unsigned region,
 	return true;
 }
 
+static unsigned params(
+	void *arg, const struct influence_offload *o, const struct program *p, struct program_setting *params)
+{
+	struct region *const *regions = o->regions;
+	const struct region *table = NULL;
+	struct catalog_binding bound;
+	char why[200];
+
+	(void)arg;
+	for (unsigned i = 0; i < p->nregions; i++)
+		if (catalog_bind(o->catalog, o->conf, p->regions[i].name, false, &bound, why, sizeof(why)) ==
+				0 &&
+			bound.part == CATALOG_BUCKETS && !region_is_bad(regions[bound.region], NULL))
+			table = regions[bound.region];
+	return table ? params_of_table(p, table, params) : 0;
+}
+
 static void report(void *arg, const struct influence_offload *o, const char *messages)
 {
 	const struct settling *s = arg;
@@ -258,6 +286,7 @@ static void settle(struct settling *s, const struct stored *before)
 		.noffloads = s->n,
 		.files = s->stored,
 		.place = place,
+		.params = params,
 		.wrong = report,
 		.arg = s};
 
@@ -331,7 +360,7 @@ static void take_over(struct stored *s, struct settling *from)
 	for (unsigned i = 0; i < all->n; i++)
 		all->files[i].stored = from->stored[i];
 	for (unsigned i = 0; i < all->n; i++)
-		if (all->files[i].stored.any.to)
+		if (all->files[i].stored.any.to || all->files[i].stored.located.to)
 			all->files[n++] = all->files[i];
 	memcpy(s->files + s->n, all->files, n * sizeof(*s->files));
 	s->n += n;
