@@ -123,7 +123,7 @@ struct reddn_result {
 	/* of a get: as of which moment it is right at least, by what was known before it was sent. That is
 	 * not known of the first answer of a session */
 	struct reddn_as_of as_of;
-	uint64_t version; /* of a value of a store: another one than any before, and larger. Else 0 */
+	uint64_t version; /* of a value of a store: no other value has had it, or will. Else 0 */
 };
 
 /**
