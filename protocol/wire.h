@@ -268,7 +268,7 @@ struct reddn_wire_put {
 	 * REDDN_PUT_ABSENT: it did nothing, because the key is not in that bucket; another: another client
 	 * was first */
 	uint64_t was;
-	uint64_t moves; /* of the live line, little-endian, as it was before the bucket was read */
+	uint64_t moves; /* of the live line, little-endian, as it was after the bucket was read */
 	uint64_t state; /* the same */
 } __attribute__((packed));
 

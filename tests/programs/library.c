@@ -251,6 +251,30 @@ static void hash_request(struct run *r, uint8_t *slot)
 	memcpy(slot, r->region[2], 64);
 }
 
+/* A put of what its extent has, or of nothing, where the bucket is that of the key */
+static void put_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t at = run_random(r, BUCKETS) * BUCKET;
+	uint8_t *bucket = r->model[0] + at;
+	const uint64_t fp = run_random(r, 3) ? run_get_le(bucket + 8, 6)
+					     : run_number_near(r, run_get_le(bucket + 8, 6), 6);
+
+	run_arg(r, "fp", fp);
+	run_arg(r, "at", at);
+	r->payload_bytes = run_random(r, 4) ? (uint32_t)run_random(r, RUN_PAYLOAD + 1) : 0;
+	run_fill(r, r->payload, r->payload_bytes);
+	memcpy(r->model[1] + run_extent(r) + r->c.img->arg_len, r->payload, r->payload_bytes);
+	run_put_be(slot, 8, run_get_le(bucket, 8));
+	memset(slot + 8, 0xff, 8);
+	memcpy(slot + 16, r->model[2], 8);
+	memcpy(slot + 24, r->model[2] + 24, 8);
+	if (run_get_le(bucket + 8, 6) != fp || bucket[14] != REDDN_TABLE_TAG)
+		return;
+	memcpy(slot + 8, bucket, 8);
+	run_put_be(bucket, 3, r->c.img->arg_len + r->payload_bytes);
+	run_put_be(bucket + 3, 5, run_extent(r));
+}
+
 enum { MGET_RECORD = 384 };
 
 static void mget_request(struct run *r, uint8_t *slot)
@@ -746,6 +770,23 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
 		.setup = hash_setup,
 		.request = mget_request},
+	{.name = "store-put",
+		.file = "store-put.rdn",
+		.settings = {{"most", RUN_PAYLOAD}},
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = put_request},
+	{.name = "store-put, fenced enables",
+		.file = "store-put.rdn",
+		.settings = {{"most", RUN_PAYLOAD}, {"width", 3}},
+		.fenced = true,
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = put_request},
 	{.name = "cuckoo-get",
 		.file = "cuckoo-get.rdn",
 		.depth = 2,
