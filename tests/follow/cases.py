@@ -11,7 +11,7 @@ import subprocess
 import threading
 
 import reddn
-from source import FOLLOW, LIMIT, Client, Error, Follower, Redis, check, memory, ok, until, work
+from source import FOLLOW, LIMIT, Client, Error, Follower, Proxy, Redis, check, memory, ok, until, work
 
 
 class Writer(threading.Thread):
@@ -388,6 +388,18 @@ def notifies(source):
     ok("notifications")
 
 
+def unasked(source):
+    """Answers that come again"""
+    for kind in (b"subscribe", b"pong"):
+        proxy = Proxy(source)
+        proxy.change = lambda c, data, kind=kind: data * 2000 if c.invalidates and kind in data else data
+        with Follower(source.url(path=proxy.path), wait=False) as f:
+            until(lambda f=f: "no question" in (f.last.get("why") or ""), lambda f=f: f"{kind}: {f.last}")
+            proxy.change = lambda c, data: data
+            f.reaches("following")
+    ok("answers to no question")
+
+
 def command_line(source):
     for words, args in (
         ("a source is redis://", ["http://x", "t"]), ("is no number of a database", ["redis://h/x", "t"]), ("USER:PASSWORD", ["redis://u@h", "t"]),
@@ -428,7 +440,7 @@ def main():
     with Follower(source.url()) as follower:
         for case in (commands, databases, all_gone, expiry, eviction):
             case(source, follower)
-    for case in (limits, prefixes, rights, connections, restart, replica, notifies, doubts, removed, command_line):
+    for case in (limits, prefixes, rights, connections, restart, replica, notifies, doubts, removed, unasked, command_line):
         case(source)
 
 

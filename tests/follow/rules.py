@@ -167,6 +167,18 @@ def info():
     case(8, "SWAPDB", followers, lambda t: b"k" in t and b"other" not in t)
 
 
+def reset():
+    client("CONFIG", "RESETSTAT")  # no SWAPDB is counted
+    client("SET", "k", "v")
+    source.client(1)("SET", "other", "v")
+    followers = pair(17)
+    until(lambda: all(f.as_of().source for f in followers), "it states nothing")
+    client.many([("MULTI",), ("SWAPDB", 0, 1), ("CONFIG", "RESETSTAT"), ("EXEC",)])
+    followers[0].reaches("following", 2)
+    both_have_marker(followers)
+    case(17, "SWAPDB and CONFIG RESETSTAT", followers, lambda t: b"k" in t and b"other" not in t)
+
+
 def one_server():
     """The data are those of the second, which sends its messages to a client of its own that has the same number."""
     second = Redis()
@@ -403,5 +415,5 @@ def incomplete_first():
 
 
 for rule in (track_first, ask_again, errors_say_nothing, no_old_value, all_in_doubt, expiry, ping, info, one_server, pong, second_pong, apply, doubt, clock,
-             due, incomplete_first):
+             due, incomplete_first, reset):
     rule()

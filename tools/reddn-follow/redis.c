@@ -32,6 +32,7 @@ enum {
 };
 
 static const char channel[] = "__redis__:invalidate";
+static const char no_question[] = "an answer to no question";
 
 static void redis_set_state(struct redis *r, enum redis_state state)
 {
@@ -77,6 +78,7 @@ static void redis_lose(struct redis *r, const char *why)
 	r->scanning = false;
 	r->barrier.state = BARRIER_REST;
 	r->pings = r->pongs = 0;
+	r->infos = 0; /* all is asked for again anyway */
 	keys_forget_questions(&r->keys);
 	r->retry_at = r->now + r->pause;
 	r->pause = r->pause * 2 < PAUSE_MOST_MS ? r->pause * 2 : PAUSE_MOST_MS;
@@ -575,6 +577,7 @@ static void info_read(const char *text, const char *name, char *value, size_t si
 static void redis_informed(struct redis *r, const redisReply *reply)
 {
 	bool last = r->n == 0 || r->questions[r->first].what != ASK_INFO;
+	char infos[24] = "";
 
 	if (reply->type != REDIS_REPLY_STRING)
 		return redis_lose(r, "the answer to INFO is no string");
@@ -583,6 +586,11 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 	info_read(reply->str, "\nrole:", r->seen.role, sizeof(r->seen.role));
 	info_read(reply->str, "\ncmdstat_swapdb:calls=", r->seen.swaps, sizeof(r->seen.swaps));
 	info_read(reply->str, "\nloading:", r->seen.loading, sizeof(r->seen.loading));
+	info_read(reply->str, "\ncmdstat_info:calls=", infos, sizeof(infos));
+	if (*infos) {
+		r->reset = strtoull(infos, NULL, 10) < r->infos + COUNT(info_sections);
+		r->infos = strtoull(infos, NULL, 10);
+	}
 	if (!last)
 		return;
 	r->last = r->seen;
@@ -592,7 +600,8 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 		redis_lose(r, "the source loads its data");
 	else if (r->state == REDIS_ATTACHING)
 		redis_load(r);
-	else if (rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0)
+	else if ((rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0) ||
+		 (r->reset && rule_kept(RULE_RESET)))
 		redis_changed(r);
 	if (r->state != REDIS_APART)
 		barrier_informed(r);
@@ -631,8 +640,7 @@ static void redis_read_data(struct redis *r)
 		if (r->n)
 			redis_answer(r, reply);
 		else
-			redis_lose(r,
-				reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer to no question");
+			redis_lose(r, reply->type == REDIS_REPLY_ERROR ? reply->str : no_question);
 		freeReplyObject(reply);
 	}
 }
@@ -657,6 +665,8 @@ static void redis_message(struct redis *r, const redisReply *m)
 
 	if (strcmp(kind, "message") == 0 && m->elements == 3)
 		return redis_invalidate(r, m->element[2]);
+	if (!r->inval.awaited)
+		return redis_lose(r, m->type == REDIS_REPLY_ERROR ? m->str : no_question);
 	link_answered(r, &r->inval);
 	if (m->type == REDIS_REPLY_ERROR)
 		redis_lose(r, m->str);
@@ -664,7 +674,7 @@ static void redis_message(struct redis *r, const redisReply *m)
 		info_read(m->str, run_id_name, r->inval_run_id, sizeof(r->inval_run_id));
 	else if (m->type == REDIS_REPLY_INTEGER)
 		snprintf(r->inval_id, sizeof(r->inval_id), "%lld", m->integer);
-	else if (strcmp(kind, "subscribe") == 0)
+	else if (strcmp(kind, "subscribe") == 0 && r->state == REDIS_ATTACHING && !r->data.awaited)
 		redis_subscribed(r);
 	else if (strcmp(kind, "pong") == 0) {
 		r->pongs++;

@@ -90,6 +90,8 @@ struct redis {
 
 	struct redis_facts facts, seen,
 		last;                /* at the last load; of the INFO that comes; of the one before */
+	uint64_t infos;              /* calls of INFO that the source has counted; 0: not known */
+	bool reset;                  /* it has begun to count anew */
 	bool again;                  /* in doubt since the last load has begun */
 	uint64_t load_from, load_at; /* ms: when that was; the next one not before this */
 	bool grows;                  /* the table, as the source is read */

@@ -45,6 +45,9 @@ enum rule {
 	RULE_DUE,
 	/* The table is stated to be incomplete before a key is removed that the source has. */
 	RULE_INCOMPLETE_FIRST,
+	/* CONFIG RESETSTAT may hide a SWAPDB: INFO has counted fewer calls of INFO than this program has
+	   made. */
+	RULE_RESET,
 };
 
 #ifdef REDDN_FOLLOW_TEST
