@@ -94,6 +94,11 @@ int rnic_region_copy(struct rnic_region **out, const struct rnic_region *region)
 	return 0;
 }
 
+int rnic_region_again(struct rnic_region **out, const struct rnic_region *region)
+{
+	return map(out, file_reopen(region->fd, O_RDWR), true);
+}
+
 void rnic_region_close(struct rnic_region *region)
 {
 	if (region->mem)
@@ -138,6 +143,15 @@ bool rnic_region_is_locked(const struct rnic_region *region, off_t byte)
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 
 	return fcntl(region->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+int rnic_region_lock(const struct rnic_region *region, off_t byte)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	if (fcntl(region->fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
 }
 
 uid_t rnic_region_owner(const struct rnic_region *region)
@@ -256,6 +270,9 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 		[RNIC_REMOTE_READ] = IBV_ACCESS_REMOTE_READ,
 		[RNIC_REMOTE_CHANGE] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
 				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		[RNIC_LOCAL_WRITE] = IBV_ACCESS_LOCAL_WRITE,
+		[RNIC_REMOTE_ATOMIC] =
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t iova = ((uint64_t)number + 1) << RNIC_WINDOW_BITS | off % page;
@@ -278,7 +295,7 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	if (r < 0)
 		return r;
 	window->mr = ibv_reg_mr_iova(pd->pd, region->mem + off, size, iova, (unsigned)flags[access]);
-	if (!window->mr && errno == EFAULT && access != RNIC_REMOTE_CHANGE)
+	if (!window->mr && errno == EFAULT && access <= RNIC_REMOTE_READ)
 		window->mr = register_writable(region, pd, off, size, iova, (unsigned)flags[access]);
 	if (!window->mr) {
 		r = -errno;

@@ -31,6 +31,8 @@ int rnic_region_open_fd(struct rnic_region **region, int fd, bool writable);
 /** Another one for the same open file, without memory: for questions about the file while the first may be
  * closed. -errno. */
 int rnic_region_copy(struct rnic_region **copy, const struct rnic_region *region);
+/** Another one for the same file, opened once more and mapped so that it can be written. -errno. */
+int rnic_region_again(struct rnic_region **again, const struct rnic_region *region);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
 /** Its byte @off, for a CPU that executes chains: under bus-guard.h, for the reason above. */
@@ -45,6 +47,9 @@ bool rnic_region_is_whole(const struct rnic_region *region);
 /** True: another open file description holds a lock for writing on this byte of the file. False also if that
  * is unknown. */
 bool rnic_region_is_locked(const struct rnic_region *region, off_t byte);
+/** Locks this byte of the file for writing, for as long as the region is open. -EAGAIN: another open file
+ * description has it. */
+int rnic_region_lock(const struct rnic_region *region, off_t byte);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 /** Bytes of the file that have memory now, or swap: registering allocates the others of a file in memory. */
@@ -80,6 +85,8 @@ enum rnic_access {
 	RNIC_LOCAL_READ,    /* gathers from it */
 	RNIC_REMOTE_READ,   /* and loopback READs of it */
 	RNIC_REMOTE_CHANGE, /* and loopback WRITEs and atomics, and scatters to it */
+	RNIC_LOCAL_WRITE,   /* scatters to it, as of RECVs */
+	RNIC_REMOTE_ATOMIC, /* scatters to it, loopback READs of it, and atomics */
 };
 
 /**
