@@ -148,11 +148,15 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
 		place_cqes(&l->loop.credits, log_cqes(0), &at);
 	}
-	place_cqes(&l->queue[0], log_cqes(recv_cqes(img, l)), &at);
+	if (!img->payload.max)
+		place_cqes(&l->queue[0], log_cqes(recv_cqes(img, l)), &at);
 	place_all_doorbells(img, loop, l, &at);
 	/* In what is left of the page: work queues begin at pages */
 	l->scratch_off = l->code_off = line_up(at);
 	at = l->scratch_off + (uint64_t)slots * img->scratch_size;
+	/* The CQE of a slot is where the chain looks for it: there are as many as slots */
+	if (img->payload.max)
+		place_cqes(&l->queue[0], (unsigned)__builtin_ctz(slots), &at);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
 	if (recycled)

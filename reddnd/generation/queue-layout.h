@@ -5,6 +5,8 @@
  *   CQEs: code CQs, RECV CQ | doorbell records | scratch | work queues: reply QP (RQ, SQ), code QPs
  *                                               ^ from here on the chain has a memory key
  *
+ * The CQEs of the RECVs of a chain with a payload, of which it reads the lengths, are behind the scratch.
+ *
  * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its
  * lanes come last. A loop without a bound (chain/ring/endless.h) also has two CQs and QPs, one of
  * them for its credits; its lanes, its scratch, and the memory that it shares with the chain come last.

@@ -57,13 +57,18 @@ static void check_layout(
 		assert_int_equal(l.queue[q].ring_off, l.queue[q].wq_off + rq);
 		assert_true(l.queue[q].ring_wqebbs >= chain_pad_at(img, q, slots));
 		assert_int_equal(l.queue[q].cqes_off % 4096 + l.queue[q].wq_off % 4096, 0);
-		assert_true(l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size) <= l.code_off);
+		if (img->payload.max && q == 0)
+			assert_true(l.queue[q].cqes_off >= l.code_off);
+		else
+			assert_true(l.queue[q].cqes_off + (64ull << l.queue[q].cq_log_size) <= l.code_off);
 		assert_true(l.queue[q].wq_off >= l.code_off);
 		ranges[n++] = (struct range){
 			l.queue[q].wq_off, l.queue[q].ring_off + l.queue[q].ring_wqebbs * 64ull};
 	}
 	/* The daemon reads the RECV CQE of every instance */
 	assert_true(1u << l.queue[0].cq_log_size >= slots);
+	if (img->payload.max)
+		assert_int_equal(1u << l.queue[0].cq_log_size, slots);
 	assert_int_equal(l.scratch_off, l.code_off);
 	ranges[n++] = (struct range){l.scratch_off, l.scratch_off + (uint64_t)slots * img->scratch_size};
 	if (recycled) {
@@ -118,6 +123,9 @@ static void test_layouts(void **state)
 		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
 			for (unsigned l = 0; l < 2; l++)
 				check_layout(img, l ? &loop : NULL, true, slots);
+		img->payload.max = 100;
+		for (unsigned slots = 2; slots <= 2048; slots *= 2)
+			check_layout(img, NULL, false, slots);
 		chain_free(img);
 	}
 }
