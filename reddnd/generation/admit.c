@@ -132,6 +132,12 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 		return false;
 	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, from, conf, a, rej)))
 		return false;
+	if (a->offload->elsewhere) {
+		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+			"offload %s is served on device %s alone; connect to an address of that",
+			a->request.offload, rnic_device_name(g->served->device[0].dev));
+		return false;
+	}
 	if (offload_is_disabled(a->offload, NULL)) {
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			a->offload->unfit

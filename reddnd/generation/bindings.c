@@ -121,6 +121,26 @@ int bindings_check_windows(struct offload *o, struct rnic_pd *pd)
 	return 0;
 }
 
+/* The region that requests bring their payload to, or NULL */
+static struct region *payload_of(const struct offload *o)
+{
+	const struct chain_payload *p = &o->img->payload;
+
+	return p->max && !o->cpu ? o->bound[p->region].region : NULL;
+}
+
+static int register_extents(const struct offload *o, struct rnic_pd *pd, struct chain_env *env)
+{
+	struct rnic_window w;
+	int r = region_window(payload_of(o), pd, o->bound[o->img->payload.region].part, true, &w);
+
+	if (r < 0)
+		return r;
+	env->extents.iova = w.iova;
+	env->extents.lkey = w.lkey;
+	return 0;
+}
+
 int bindings_register(const struct offload *o, struct rnic_pd *pd, struct chain_env *env)
 {
 	struct rnic_window w;
@@ -134,7 +154,7 @@ int bindings_register(const struct offload *o, struct rnic_pd *pd, struct chain_
 		env->region[i].lkey = w.lkey;
 		env->region[i].rkey = w.rkey;
 	}
-	return r;
+	return r == 0 && payload_of(o) ? register_extents(o, pd, env) : r;
 }
 
 void bindings_slots(
@@ -155,5 +175,6 @@ bool bindings_are_registered(const struct offload *o, struct rnic_pd *pd)
 	for (unsigned i = 0; !o->cpu && i < o->program->nregions; i++)
 		if (!region_has_window(o->bound[i].region, pd, o->bound[i].part, o->bound[i].writable))
 			return false;
-	return true;
+	return !payload_of(o) ||
+	       region_has_window(payload_of(o), pd, o->bound[o->img->payload.region].part, true);
 }

@@ -331,7 +331,8 @@ static bool is_disabled(const struct generation *g, unsigned i, bool unfit)
 	for (unsigned k = 0; k < g->served->n; k++) {
 		const struct offload *o = &generation_offloads(g, k)[i];
 
-		if (!g->lost[k] && (unfit ? o->unfit : offload_is_disabled(o, NULL)))
+		if (!g->lost[k] && (!o->elsewhere || g->lost[0]) &&
+			(unfit ? o->unfit : offload_is_disabled(o, NULL)))
 			return true;
 	}
 	return false;

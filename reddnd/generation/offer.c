@@ -39,17 +39,14 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 	*rep = (struct reddn_wire_rep){
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
-		.shape = o->program->shape == PROGRAM_TABLE ? REDDN_SHAPE_TABLE : REDDN_SHAPE_OPAQUE,
+		.shape = shape_on_wire(o),
 		.request_len = htobe32(o->img->arg_len),
 		.reply_max = htobe32(o->slot_need),
 		.flags = offload_writes(o) ? 0 : REDDN_REP_READS,
 	};
-	if (o->program->shape == PROGRAM_TABLE) {
-		unsigned keys = shape_keys(o);
-
-		rep->shape = keys > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
-		table_describe(&o->table->geometry, keys > 1 ? keys : 0, &rep->table);
-	}
+	if (rep->shape != REDDN_SHAPE_OPAQUE)
+		table_describe(&o->table->geometry, rep->shape == REDDN_SHAPE_MGET ? shape_keys(o) : 0,
+			o->img->payload.max, &rep->table);
 	if (o->description)
 		rep->program = htobe64(XXH3_64bits(o->description, strlen(o->description)));
 	offer_describe_request(o->program, rep);

@@ -106,14 +106,6 @@ static int compile_offload(struct offload *o, const struct with *with, const str
 	return -EINVAL;
 }
 
-static const struct region *store_of(const struct offload *o)
-{
-	for (unsigned i = 0; i < o->program->nregions; i++)
-		if (o->bound[i].region->conf->store)
-			return o->bound[i].region;
-	return NULL;
-}
-
 /* Compiles once more with what depends on the regions. Without that a program may have mistakes: its params
  * have to fit what others store there */
 static int compile_for_regions(struct offload *o, const struct rnic_caps *caps)
@@ -126,17 +118,26 @@ static int compile_for_regions(struct offload *o, const struct rnic_caps *caps)
 	return with.in || with.n ? compile_offload(o, &with, caps) : 0;
 }
 
-static int check_store(struct offload *o)
+/* Which only the NIC does, and only one: atomics of two devices do not exclude each other */
+static bool publishes(const struct offload *o)
 {
+	return o->program && o->img->publish.there;
+}
+
+static int check_publish(struct offload *o, const struct rnic_device *dev)
+{
+	const struct rnic_device *home = o->generation->served->device[0].dev;
 	char why[OFFLOAD_WHY];
 	int r = catalog_check_publish(o->generation->catalog, o->conf, o->program, why, sizeof(why));
 
 	if (r < 0)
 		return offload_wrong(o, r, "%s", why);
-	if (!store_of(o))
+	if (!publishes(o) || dev == home)
 		return 0;
-	return offload_wrong(o, -EOPNOTSUPP, "its region \"%s\" is a store, and this version has no stores",
-		store_of(o)->conf->name);
+	snprintf(o->why, sizeof(o->why), "it publishes, which is done on the first device alone, %s",
+		rnic_device_name(home));
+	o->unfit = o->elsewhere = true;
+	return -EOPNOTSUPP;
 }
 
 static int check_budget(struct offload *o)
@@ -209,7 +210,7 @@ static int check_compiled(struct offload *o, const struct rnic_device *dev)
 	o->slot_need = (o->program->reply_max + 63) / 64 * 64;
 	o->max_message = longest_message(o->program->desc);
 	outcome_plan(&o->outcome, o->program);
-	r = check_store(o);
+	r = check_publish(o, dev);
 	if (r == 0)
 		r = check_budget(o);
 	return r == 0 ? check_device(o, dev) : r;
@@ -294,12 +295,6 @@ static int open_engine(
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Which only the NIC does */
-static bool publishes(const struct offload *o)
-{
-	return o->program && o->img->publish.there;
-}
-
 /* The device cannot run it, so the CPU does: what was found is the reason */
 static void turn_to_cpu(struct offload *o)
 {
@@ -333,7 +328,9 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	if (r < 0)
 		return r;
 	if (*o->why) {
-		log_error("%s: offload %s is disabled", rnic_device_name(rnic_pd_device(pd)), conf->name);
+		log_at(o->elsewhere ? LOG_INFO : LOG_ERR, 0, "%s: offload %s is disabled%s%s",
+			rnic_device_name(rnic_pd_device(pd)), conf->name, o->elsewhere ? ": " : "",
+			o->elsewhere ? o->why : "");
 		return 0;
 	}
 	o->description = program_describe(o->program);

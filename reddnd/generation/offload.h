@@ -45,6 +45,7 @@ struct offload {
 	struct chain_template **templates; /* by that, too; NULL: no session has needed it */
 	char why[OFFLOAD_WHY];             /* what was wrong when it was opened; "": nothing */
 	bool unfit;                        /* that is the device, so it stays wrong */
+	bool elsewhere;                    /* the same: it publishes, and the first device is another one */
 	bool cpu;                          /* this process executes it, not the NIC */
 	char why_cpu[OFFLOAD_WHY];         /* of that */
 	bool in_turn;                      /* its instances do not overlap, so that they fit a queue */

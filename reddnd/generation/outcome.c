@@ -33,7 +33,9 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 	const struct chain_image *img = p->image;
 	const struct chain_step *last = last_answer(p->desc);
 
-	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs, .wqes = program_wqes(p)};
+	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs,
+		.wqes = program_wqes(p),
+		.conditional = img->publish.there};
 	for (uint32_t w = 0; w < img->queue[0].wqebbs; w++) {
 		const struct chain_step *st;
 		bool conditional;

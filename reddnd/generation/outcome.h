@@ -6,7 +6,8 @@
  * The opcode stays in the ring until the instance is armed again, so the outcome is read without another work
  * request, and off the path of requests. An instance is a *hit* if a conditional WRITE to the reply slot was
  * executed, a *miss* if the program has such WRITEs and none was executed. The last answer of a program is
- * for the case that no condition holds; it does not count as such a WRITE.
+ * for the case that no condition holds; it does not count as such a WRITE. Of a program that publishes it is
+ * a hit if that took place (chain/ring/publish.h), and a miss if no condition for it held.
  */
 #ifndef GENERATION_OUTCOME_H
 #define GENERATION_OUTCOME_H
@@ -30,6 +31,7 @@ struct outcome_plan {
 
 struct outcome {
 	bool hit;
+	bool conflict;  /* neither: what the program was to replace had been replaced */
 	uint64_t bytes; /* written to the reply slot */
 };
 

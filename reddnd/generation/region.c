@@ -73,6 +73,12 @@ static void open_table(struct region *r)
 
 	if (table_open(&r->table, r->file, why, sizeof(why)) < 0) {
 		set_bad(r, "file %s: %s", r->conf->path, why);
+	} else if (r->conf->store && !g->header) {
+		set_bad(r, "file %s: it is a table, and no store; kind = \"table\" serves it", r->conf->path);
+	} else if (!r->conf->store && g->header) {
+		set_bad(r, "file %s: it is a store; kind = \"store\" serves it", r->conf->path);
+	} else if (r->conf->store && held_store_get(&r->store, r->file, why, sizeof(why)) < 0) {
+		set_bad(r, "file %s: %s", r->conf->path, why);
 	} else {
 		r->retired_us = table_is_retired(r->file) ? clock_us() : 0;
 		log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
@@ -146,10 +152,11 @@ static uint64_t end_of(const struct catalog_region *conf)
 static int open_file(struct region *r, int fd)
 {
 	const struct catalog_region *conf = r->conf;
+	const bool changes = conf->writable || conf->store;
 	int e = 0;
 
 	if (!conf->handover)
-		e = rnic_region_open(&r->file, conf->path, conf->writable);
+		e = rnic_region_open(&r->file, conf->path, changes);
 	else if (fd >= 0)
 		e = rnic_region_open_fd(&r->file, fd, conf->writable);
 	r->in_memory = r->file && rnic_region_in_memory(r->file);
@@ -165,7 +172,7 @@ static int open_file(struct region *r, int fd)
 			"file %s: it has %" PRIu64 " bytes, \"size_max\" of the region is %" PRIu64
 			"; hand a smaller one over, or raise \"size_max\"",
 			conf->path, rnic_region_size(r->file), conf->size_max);
-	else if (conf->writable && !r->in_memory)
+	else if (changes && !r->in_memory)
 		set_bad(r,
 			"file %s: a NIC can change files on tmpfs and hugetlbfs only, such as those in "
 			"/dev/shm",
@@ -228,6 +235,8 @@ void region_close(struct region *r)
 
 	if (r->memcached)
 		memcached_close(r->memcached);
+	if (r->store)
+		held_store_unref(r->store);
 	while ((k = SLIST_FIRST(&r->state->keys))) {
 		SLIST_REMOVE_HEAD(&r->state->keys, link);
 		for (unsigned w = 0; w < REGION_WINDOWS; w++)
@@ -251,7 +260,11 @@ bool region_is_bad(const struct region *r, char why[REGION_WHY])
 	if (why)
 		memcpy(why, r->state->bad, REGION_WHY);
 	pthread_mutex_unlock(&r->state->lock);
-	return bad;
+	if (bad || !r->store || !held_store_is_bad(r->store))
+		return bad;
+	if (why)
+		snprintf(why, REGION_WHY, "file %s has been cut off", r->conf->path);
+	return true;
 }
 
 bool region_is_file(const struct region *r, int fd)
@@ -390,15 +403,15 @@ static unsigned place(
 	switch (part) {
 	case CATALOG_BUCKETS:
 		*off = r->table.geometry.buckets_off;
-		*access = RNIC_REMOTE_READ;
-		return 0;
+		*access = writable ? RNIC_REMOTE_ATOMIC : RNIC_REMOTE_READ;
+		return writable ? 3 : 0;
 	case CATALOG_HEAP:
 		*off = r->table.geometry.heap_off;
-		*access = RNIC_LOCAL_READ;
-		return 1;
-	case CATALOG_LIVE:
+		*access = writable ? RNIC_LOCAL_WRITE : RNIC_LOCAL_READ;
+		return writable ? 4 : 1;
+	case CATALOG_LIVE: /* a put reads it before it answers */
 		*off = offsetof(struct reddn_table_header, live);
-		*access = RNIC_LOCAL_READ;
+		*access = r->store ? RNIC_REMOTE_READ : RNIC_LOCAL_READ;
 		return 2;
 	case CATALOG_CACHE_TABLES:
 		*off = memcached_header(r->memcached)->tables_off;

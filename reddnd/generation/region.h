@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.h - an open region of the catalog: a table or a memcached with its parts, or raw bytes. Programs get
- * windows on it; each PD has windows with keys of its own.
+ * region.h - an open region of the catalog: a table, a store or a memcached with its parts, or raw bytes.
+ * Programs get windows on it; each PD has windows with keys of its own.
  *
  * The file belongs to an application, and may be of any kind and content at any time. A region whose file
  * cannot be served is *bad*, now or from the moment when that is seen, and stays so.
@@ -13,15 +13,17 @@
 #define GENERATION_REGION_H
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/generation/held-store.h"
 #include "reddnd/generation/memcached.h"
 #include "reddnd/generation/table.h"
 
-enum { REGION_WINDOWS = 3, REGION_WHY = 240 }; /* windows of one PD; bytes of a reason */
+enum { REGION_WINDOWS = 5, REGION_WHY = 240 }; /* windows of one PD; bytes of a reason */
 
 struct region {
 	const struct catalog_region *conf;
 	struct rnic_region *file;    /* NULL: it could not be opened */
-	struct table table;          /* of kind "table" */
+	struct table table;          /* of kinds "table" and "store" */
+	struct held_store *store;    /* of kind "store"; NULL: it could not be opened */
 	struct memcached *memcached; /* of kind "memcached"; NULL: it could not be opened */
 	/* When its file was last looked at (struct region_look), and 0 if it is bad */
 	int moved; /* and 0 of a memcached, which replaces its own file (memcached.h) */

@@ -5,6 +5,7 @@
 #include "reddnd/generation/wrong.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -39,10 +40,53 @@ static bool has_room(const struct offload *o, uint64_t record)
 	return keys == 1 ? o->slot_need >= need : o->slot_need == need;
 }
 
+uint8_t shape_on_wire(const struct offload *o)
+{
+	switch (o->program->shape) {
+	case PROGRAM_TABLE:
+		return shape_keys(o) > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
+	case PROGRAM_PUT:
+		return REDDN_SHAPE_PUT;
+	default:
+		return REDDN_SHAPE_OPAQUE;
+	}
+}
+
+/* What is published counts the bytes of the request, and names an extent that begins with the header */
+static int check_extent(struct offload *o)
+{
+	const uint64_t most = le64toh(o->table->header.chunk) - REDDN_STORE_CHUNK_LINE;
+
+	if (o->img->arg_len + (uint64_t)o->img->payload.max > most)
+		return offload_wrong(o, -EINVAL,
+			"with its arguments its payload may have %" PRIu64 " bytes, and the extents of the "
+			"store have %" PRIu64 " at most; see its param \"most\"",
+			o->img->arg_len + (uint64_t)o->img->payload.max, most);
+	if (o->img->arg_len == o->table->geometry.header)
+		return 0;
+	return offload_wrong(o, -EINVAL,
+		"its requests have %u bytes of arguments, and the store has %u bytes in front of each "
+		"record; both must be equal: see its param \"width\"",
+		o->img->arg_len, o->table->geometry.header);
+}
+
+static int check_put(struct offload *o)
+{
+	if (o->program->reply_max >= sizeof(struct reddn_wire_put))
+		return 0;
+	return offload_wrong(o, -EINVAL,
+		"the answer to a put has %zu bytes, and its program replies with %" PRIu64,
+		sizeof(struct reddn_wire_put), (uint64_t)o->program->reply_max);
+}
+
 int shape_check(struct offload *o)
 {
 	uint64_t record;
 
+	if (o->img->publish.there && check_extent(o) < 0)
+		return -EINVAL;
+	if (o->program->shape == PROGRAM_PUT)
+		return check_put(o);
 	if (o->program->shape != PROGRAM_TABLE)
 		return 0;
 	assert(o->table); /* bindings_check() of the catalog */

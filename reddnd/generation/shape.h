@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * shape.h - programs of shape table: what libreddn sends to them for keys, and where it looks for records in
+ * shape.h - programs with a shape: what libreddn sends to them for keys, and where it looks for records in
  * their replies.
  *
  * Thread rules: any.
@@ -12,6 +12,9 @@
 
 /** Keys that a request of a program of shape table asks for. The offload is bound to the table. */
 unsigned shape_keys(const struct offload *o);
+
+/** enum reddn_wire_shape. The same. */
+uint8_t shape_on_wire(const struct offload *o);
 
 /** 0: the program has no shape, or libreddn can use it with the table. -EINVAL, logged. After it was compiled
  * for the table. */

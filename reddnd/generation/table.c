@@ -22,7 +22,7 @@ static int refuse(char *why, size_t size, const char *format, ...)
 
 uint64_t table_slot_need(const struct table_geometry *g)
 {
-	uint64_t record = reddn_record_padded(reddn_record_size(g->max_key, g->max_value));
+	uint64_t record = reddn_record_padded(g->header + reddn_record_size(g->max_key, g->max_value));
 
 	return (REDDN_SLOT_RECORD + record + 63) / 64 * 64;
 }
@@ -49,6 +49,7 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 		.heap_size = le64toh(h.heap_size),
 		.max_key = le32toh(h.max_key),
 		.max_value = le32toh(h.max_value),
+		.header = le32toh(h.header),
 	};
 	if (le64toh(h.file_size) > size)
 		return refuse(why, n, "its header has a size of %" PRIu64 " bytes, the file has %" PRIu64,
@@ -77,12 +78,21 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 			g->max_value, REDDN_RECORD_LIMIT);
 	while (g->offset_len < 8 && (bytes - 1) >> 8 * g->offset_len)
 		g->offset_len++;
+	if (g->header && (g->header < REDDN_STORE_HEADER_MIN || g->header > REDDN_STORE_HEADER_MAX ||
+				 g->header < sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len))
+		return refuse(why, n,
+			"it is a store with %u bytes in front of each record; there must be %d to %d, and as "
+			"many as a put has arguments",
+			g->header, REDDN_STORE_HEADER_MIN, REDDN_STORE_HEADER_MAX);
+	if (g->header)
+		g->offset_len = (uint8_t)(g->header - sizeof(((struct reddn_bucket *)0)->fp));
 	if (8u * g->offset_len > RNIC_WINDOW_BITS)
 		return refuse(why, n, "its bucket array of %" PRIu64 " bytes is larger than a window", bytes);
 	return 0;
 }
 
-void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_wire_table *wire)
+void table_describe(
+	const struct table_geometry *g, unsigned keys, uint32_t payload_max, struct reddn_wire_table *wire)
 {
 	*wire = (struct reddn_wire_table){
 		.hash_seed = htobe64(g->hash_seed),
@@ -92,6 +102,8 @@ void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_
 		.offset_len = g->offset_len,
 		.probes = 2,
 		.keys = (uint8_t)keys,
+		.header = (uint8_t)g->header,
+		.payload_max = htobe32(payload_max),
 	};
 }
 

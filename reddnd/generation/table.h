@@ -14,7 +14,8 @@
 struct table_geometry {
 	uint64_t hash_seed, buckets, buckets_off, heap_off, heap_size;
 	uint32_t max_key, max_value;
-	uint8_t offset_len; /* bytes that the offset of any bucket fits in */
+	uint32_t header;    /* bytes in front of a record: of a store; else 0 */
+	uint8_t offset_len; /* bytes that the offset of any bucket fits in; that of a request has */
 };
 
 /**
@@ -23,11 +24,12 @@ struct table_geometry {
  */
 int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g, char *why, size_t why_size);
 
-/** Bytes of a reply slot that holds any record of the table (wire.h). */
+/** Bytes of a reply slot that holds any record of the table, with what is in front of it (wire.h). */
 uint64_t table_slot_need(const struct table_geometry *g);
 
-/** @keys: of a request with several gets; else 0. */
-void table_describe(const struct table_geometry *g, unsigned keys, struct reddn_wire_table *wire);
+/** @keys: of a request with several gets; else 0. @payload_max: bytes of a payload; 0: there is none. */
+void table_describe(
+	const struct table_geometry *g, unsigned keys, uint32_t payload_max, struct reddn_wire_table *wire);
 
 struct table {
 	struct table_geometry geometry;

@@ -50,13 +50,37 @@ static void test_good(void **state)
 	assert_int_equal(parse(&h, SIZE, &g, why), 0);
 	assert_int_equal(g.offset_len, 2);
 	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 16 + 1100, up to 64 */
-	table_describe(&g, 0, &wire);
+	table_describe(&g, 0, 0, &wire);
 	assert_int_equal(be64toh(wire.hash_seed), 7);
 	assert_int_equal(be64toh(wire.buckets), BUCKETS);
 	assert_int_equal(be32toh(wire.max_key), 100);
 	assert_int_equal(be32toh(wire.max_value), 1000);
 	assert_int_equal(wire.offset_len, 2);
 	assert_int_equal(wire.probes, 2);
+	assert_int_equal(wire.header, 0);
+}
+
+/* A record has the header in front of it, and requests have offsets of the bytes that a put has */
+static void test_store(void **state)
+{
+	struct reddn_table_header h = good();
+	struct reddn_wire_table wire;
+	struct table_geometry g;
+	char why[200];
+
+	(void)state;
+	h.header = 9;
+	assert_int_equal(parse(&h, SIZE, &g, why), 0);
+	assert_int_equal(g.offset_len, 3);
+	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 9 + 16 + 1100, up to 64 */
+	table_describe(&g, 0, 77, &wire);
+	assert_int_equal(wire.header, 9);
+	assert_int_equal(wire.offset_len, 3);
+	assert_int_equal(be32toh(wire.payload_max), 77);
+	for (h.header = 1; h.header <= 14; h.header += h.header == 7 ? 7 : 1) {
+		assert_int_equal(parse(&h, SIZE, &g, why), -EINVAL);
+		assert_non_null(strstr(why, "bytes in front of each record"));
+	}
 }
 
 /* As many bytes as the offset of the last bucket takes, not more */
@@ -132,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_store),
 		cmocka_unit_test(test_offset_len),
 		cmocka_unit_test(test_refusals),
 	};

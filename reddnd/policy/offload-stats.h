@@ -16,6 +16,7 @@ struct offload_stats {
 	unsigned sessions; /* now */
 	uint64_t requests, failed;
 	uint64_t hits, misses;        /* of unrolled sessions (outcome.h) */
+	uint64_t conflicts;           /* publishes that found what they were to replace replaced */
 	uint64_t wqes;                /* of chains and loops, executed */
 	uint64_t iterations;          /* of loops without a bound */
 	uint64_t bytes_in, bytes_out; /* of requests; of replies, of unrolled sessions */

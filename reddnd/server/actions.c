@@ -15,11 +15,15 @@ enum { MS = 1000 };
 
 void actions_drop(struct dispatch *d, struct session *s)
 {
+	const bool holds = s->extents.at;
+
 	timers_end(s);
 	budgets_end(&d->budgets, s);
 	session_end(s);
 	pacer_forget(&d->shared->pacer, s);
 	live_remove(d, s);
+	if (holds)
+		stores_wake(&d->shared->stores);
 	TAILQ_INSERT_TAIL(&d->ended, s, link);
 }
 

@@ -94,6 +94,8 @@ static void rearm_finished(struct dispatch *d)
 		c->used = used > c->used ? used : c->used;
 		if (session_rearm(s, &v) > 0)
 			actions_judge(d, s, &v);
+		if (s->extents.at)
+			stores_wake(&d->shared->stores);
 		if (!session_is_over(s))
 			pacer_post(&d->shared->pacer, s);
 	}

@@ -607,6 +607,9 @@ static struct session *make_session(struct dispatch *d, const struct connect *v,
 	r = session_new(&s, *last, first, &d->parts, &v->admitted, &v->client, clock_us());
 	if (r == -ENOSPC || r == -ENOMEM)
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
+	else if (r == -EAGAIN)
+		request_refuse(
+			rej, REDDN_REJ_RESOURCES, 0, "the store has no room for what another client puts");
 	else if (r < 0)
 		request_refuse(
 			rej, REDDN_REJ_INTERNAL, 0, "the server could not make the queues: %s", strerror(-r));

@@ -269,6 +269,43 @@ static struct reddn_wire_rej refusal(void)
 	return rej;
 }
 
+/* It has memory that only those who publish have (generation/region.c) */
+static bool publishes(const struct ledger *ledger, const struct ledger_session *l)
+{
+	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
+		const struct ledger_slot *window = ledger_slot_of(ledger, l->windows[i]);
+
+		if (window && window->window.access == RNIC_REMOTE_ATOMIC)
+			return true;
+	}
+	return false;
+}
+
+static void end_publisher(struct dispatch *d, struct ledger_slot *slot)
+{
+	const struct ledger_session *l = &slot->session;
+	const struct reddn_wire_rej rej = refusal();
+	struct rnic_conn *conn = NULL;
+
+	if (rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &conn) == 0)
+		rnic_conn_refuse_inherited(conn, &rej, sizeof(rej));
+	end_in_words(d, slot, conn, "the server was restarted, which ends sessions that put");
+}
+
+void inheritance_end_publishers(struct inheritance *in, struct dispatch *d)
+{
+	struct ledger *ledger = rnic_device_ledger(d->dev);
+	struct ledger_slot *slot = NULL;
+
+	if (!in->view)
+		return;
+	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot)))
+		if (publishes(ledger, &slot->session)) {
+			end_publisher(d, slot);
+			in->ended++;
+		}
+}
+
 /* True: it goes on */
 static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
@@ -316,7 +353,7 @@ int inheritance_adopt(
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	const struct reddn_wire_rej rej = refusal();
-	unsigned adopted = 0, ended = 0, refused;
+	unsigned adopted = 0, ended = in->ended, refused;
 	int r;
 
 	if (!in->view)

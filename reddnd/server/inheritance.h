@@ -23,6 +23,7 @@ struct inheritance {
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
 	const struct served *served;
 	struct tenant **tenants; /* all of them */
+	unsigned ended;          /* sessions, by inheritance_end_publishers() */
 };
 
 /**
@@ -53,6 +54,12 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
 /** The record of clients that was left in @store, if the daemon goes on with a device, or an empty one, which
  * is kept for the next daemon. -errno, logged. */
 int inheritance_open_record(struct fd_store *store, bool goes_on, struct record **record);
+
+/**
+ * Ends the sessions that publish in stores: those are opened after that, since nobody can tell what of an
+ * extent that may be published yet. With the dispatch of the device.
+ */
+void inheritance_end_publishers(struct inheritance *in, struct dispatch *d);
 
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old

@@ -2,8 +2,11 @@
 #include "reddnd/server/server.h"
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/server/collect.h"
+#include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
 #include "reddnd/server/server-state.h"
+#include "reddnd/session/session.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -187,9 +190,65 @@ static int begin_dispatch(struct server *sv, struct device *device)
 	return dispatch_init(&device->dispatch, &parts);
 }
 
+/* ---- sessions of all devices, for stores ---- */
+
+static void drain(void *arg)
+{
+	struct server *sv = arg;
+
+	DEVICES_EACH (device, &sv->devices)
+		collect_drain(&device->dispatch);
+}
+
+static void each_session(void *arg, void (*visit)(void *to, struct session *s), void *to)
+{
+	struct server *sv = arg;
+	struct session *s, *next;
+
+	DEVICES_EACH (device, &sv->devices)
+		HASH_ITER (by_id, device->dispatch.sessions, s, next)
+			visit(to, s);
+}
+
+static struct session *find_session(void *arg, uint64_t id)
+{
+	struct server *sv = arg;
+	struct session *s = NULL;
+
+	DEVICES_EACH (device, &sv->devices)
+		if (!s)
+			s = live_find(&device->dispatch, id);
+	return s;
+}
+
+static void count_session(void *arg, struct session *s)
+{
+	struct server *sv = arg;
+
+	accounting_update(&sv->shared.accounting, s);
+}
+
+static void rearm_session(void *arg, struct session *s)
+{
+	struct server *sv = arg;
+
+	DEVICES_EACH (device, &sv->devices) {
+		if (live_find(&device->dispatch, s->id) != s)
+			continue;
+		collect_rearm_later(&device->dispatch, s);
+		collect_schedule(&device->dispatch);
+	}
+}
+
+static const struct stores_ops stores_ops = {.drain = drain,
+	.each = each_session,
+	.find = find_session,
+	.count = count_session,
+	.rearm = rearm_session};
+
 static int begin_dispatches(struct server *sv)
 {
-	int r = shared_init(&sv->shared, sv->event, sv->events, sv->record);
+	int r = shared_init(&sv->shared, sv->event, sv->events, sv->record, &stores_ops, sv);
 
 	DEVICES_EACH (device, &sv->devices)
 		if (r == 0)
@@ -242,6 +301,7 @@ static void replace(struct server *sv, struct generation *generation)
 	if (!first)
 		generation_unref(sv->generation);
 	sv->generation = generation;
+	stores_serve(&sv->shared.stores, generation);
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
 	if (!first)
@@ -290,8 +350,11 @@ static int serve(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(generation_unrefp) struct generation *first = NULL;
 	const struct generation_parts parts = generation_parts(sv);
-	int r = generation_new(&first, catalog, NULL, &parts);
+	int r;
 
+	DEVICES_EACH (device, &sv->devices)
+		inheritance_end_publishers(&device->inheritance, &device->dispatch);
+	r = generation_new(&first, catalog, NULL, &parts);
 	if (r == 0)
 		r = generation_open(first);
 	if (r < 0)
@@ -299,6 +362,7 @@ static int serve(struct server *sv, struct catalog *catalog)
 	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
 	r = adopt(sv);
+	stores_turn(&sv->shared.stores);
 	if (r == 0)
 		keep_stored(sv);
 	/* The last step: a client that is heard is served */
@@ -497,6 +561,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)usec;
 	inspect(sv);
+	stores_wake(&sv->shared.stores);
 	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
 		generation_bad_regions(sv->generation) > 0 || generation_succeeded(sv->generation) > 0)
 		renewal_retry(&sv->renewal);

@@ -40,7 +40,8 @@ static void on_pacer(void *arg, struct session *s)
 	accounting_update(&sh->accounting, s);
 }
 
-int shared_init(struct shared *sh, sd_event *event, struct events *events, struct record *record)
+int shared_init(struct shared *sh, sd_event *event, struct events *events, struct record *record,
+	const struct stores_ops *ops, void *arg)
 {
 	int r;
 
@@ -51,11 +52,14 @@ int shared_init(struct shared *sh, sd_event *event, struct events *events, struc
 		r = sd_event_source_set_enabled(sh->unlisted_timer, SD_EVENT_OFF);
 	if (r >= 0)
 		r = pacer_init(&sh->pacer, event, on_pacer, sh);
+	if (r >= 0)
+		r = stores_init(&sh->stores, event, ops, arg);
 	return r < 0 ? log_errno(r, "cannot make a timer") : 0;
 }
 
 void shared_deinit(struct shared *sh)
 {
+	stores_deinit(&sh->stores);
 	pacer_deinit(&sh->pacer);
 	sh->unlisted_timer = sd_event_source_disable_unref(sh->unlisted_timer);
 }

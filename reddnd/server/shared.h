@@ -13,6 +13,7 @@
 #include "reddnd/server/events.h"
 #include "reddnd/server/pacer.h"
 #include "reddnd/server/record.h"
+#include "reddnd/server/stores.h"
 
 struct shared {
 	struct events *events;
@@ -20,13 +21,15 @@ struct shared {
 	struct accounting accounting;
 	struct refusals refusals;
 	struct pacer pacer;
+	struct stores stores;
 	uint64_t last_session; /* number */
 	sd_event_source *unlisted_timer;
 	bool reports_unlisted; /* soon */
 };
 
-/** @sh: all zero. @events and @record are borrowed. -errno, logged. */
-int shared_init(struct shared *sh, sd_event *event, struct events *events, struct record *record);
+/** @sh: all zero. @events and @record are borrowed. @ops: of the sessions of all devices. -errno, logged. */
+int shared_init(struct shared *sh, sd_event *event, struct events *events, struct record *record,
+	const struct stores_ops *ops, void *arg);
 /** After all sessions. Fine on one that is all zero. */
 void shared_deinit(struct shared *sh);
 

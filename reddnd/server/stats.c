@@ -28,7 +28,7 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->wqes +=
 		s->progress.done * o->outcome.wqes + program_loop_wqes(o->program, s->counters.iterations);
 	to->iterations += s->counters.iterations;
-	to->bytes_in += s->progress.done * o->img->arg_len;
+	to->bytes_in += s->progress.done * o->img->arg_len + s->counters.payload;
 	to->bytes_out += s->counters.bytes_out;
 	for (unsigned i = 0; i < VERDICT_KINDS; i++)
 		to->verdicts[i] += s->counters.verdicts[i];
@@ -83,6 +83,8 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 		.requests = t->requests,
 		.hits = t->hits,
 		.misses = t->misses,
+		.publishes = o->img->publish.there,
+		.conflicts = t->conflicts,
 		.wqes = t->wqes,
 		.iterations = t->iterations,
 		.bytes_in = t->bytes_in,
@@ -126,6 +128,9 @@ static struct stats_region region_stats(struct region *r, const struct catalog_r
 	out.max_key = g->max_key;
 	out.max_value = g->max_value;
 	out.alive = region_live(r, &out.live);
+	out.store = conf->store;
+	if (r->store)
+		held_store_numbers(r->store, &out.numbers);
 	return out;
 }
 
@@ -160,8 +165,8 @@ static bool allocate(struct stats *st, const struct stats_source *source)
 	return st->sessions && st->offloads && st->regions && st->tenants;
 }
 
-/* Offload @i of the first device where clients cannot have it, or else the CPU executes it, or else of any
- * that is not lost; *@device: its name, "" if it is no worse than others */
+/* Offload @i of the first device where clients cannot have it, though they should, or else the CPU executes
+ * it, or else of any that is not lost; *@device: its name, "" if it is no worse than others */
 static const struct offload *worst(const struct generation *g, unsigned i, const char **device)
 {
 	const struct offload *found = NULL;
@@ -171,7 +176,7 @@ static const struct offload *worst(const struct generation *g, unsigned i, const
 		const struct offload *o = &generation_offloads(g, k)[i];
 		unsigned bad;
 
-		if (g->lost[k])
+		if (g->lost[k] || (o->elsewhere && !g->lost[0]))
 			continue;
 		bad = offload_is_disabled(o, NULL) ? 2 : o->cpu;
 		seen |= 1u << bad;

@@ -71,6 +71,8 @@ struct stats_offload {
 	uint64_t copies, atomics, waits_enables, wqes_per_request;
 	uint64_t sessions; /* now */
 	uint64_t failed, requests, hits, misses, wqes, iterations, bytes_in, bytes_out;
+	bool publishes;
+	uint64_t conflicts; /* of one that publishes */
 	uint64_t verdicts[VERDICT_KINDS];
 	struct service_times service; /* recycled: of some requests */
 };
@@ -91,6 +93,8 @@ struct stats_region {
 	uint64_t max_key, max_value;            /* bytes */
 	bool alive;                             /* it has this: */
 	struct reddn_table_live live;
+	bool store; /* of kind "store"; all zero if it is bad: */
+	struct store_numbers numbers;
 };
 
 /** A tenant that is configured, or has sessions from before. */

@@ -31,6 +31,11 @@ static unsigned rearmed; /* the session, so often */
 
 /* ---- in place of threads and sessions ---- */
 
+void stores_wake(struct stores *st)
+{
+	(void)st;
+}
+
 struct session *cpu_threads_next(struct cpu_threads *e)
 {
 	(void)e;

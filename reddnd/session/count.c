@@ -83,13 +83,15 @@ static void settle(struct session *s, uint64_t n, uint64_t bytes)
 static void count_outcome(struct session *s, uint64_t n, const struct outcome *out)
 {
 	const struct offload *o = s->offload;
-	bool miss = o->outcome.conditional && !out->hit;
+	bool miss = o->outcome.conditional && !out->hit && !out->conflict;
 
 	s->counters.hits += out->hit;
 	s->counters.misses += miss;
+	s->counters.conflicts += out->conflict;
 	s->counters.bytes_out += out->bytes;
 	o->stats->hits += out->hit;
 	o->stats->misses += miss;
+	o->stats->conflicts += out->conflict;
 	o->stats->bytes_out += out->bytes;
 	settle(s, n, out->bytes);
 }

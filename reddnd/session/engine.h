@@ -30,6 +30,7 @@ struct session_engine {
 
 	/** Makes what the session needs in its slot and in memory, and connects it; only RECVs are missing.
 	 * What was made before an error is destroyed by .free(). -ENOSPC, -ENOMEM or an error of the device;
+	 * -EAGAIN: a store has no extents for it;
 	 * errors of the device have been logged. */
 	int (*begin)(struct session *s, const struct session_parts *parts, const struct request *request);
 	/** From now on requests are executed, also those of a session that was taken over. -ENOMEM. */

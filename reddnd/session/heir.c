@@ -72,7 +72,7 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 		if (why)
 			return why;
 	}
-	if (l->depth >= l->slots)
+	if (l->depth >= l->slots || (o && o->img && o->img->publish.there))
 		return "the server was restarted, and the session is not sound";
 	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);
 }

@@ -100,6 +100,10 @@ static void fill_queues(struct session *s)
 
 	env->slots = l->slots;
 	env->recv_cqn = s->queues.cq[0].cqn;
+	if (s->offload->img->payload.max) {
+		env->recv_cq.iova = b->iova + l->queue[0].cqes_off - b->code_off;
+		env->recv_cq.rkey = b->rkey;
+	}
 	for (unsigned q = 0; q < s->offload->img->nqueues; q++) {
 		env->queue[q].qpn = s->queues.qp[q].qpn;
 		env->queue[q].cqn = q == 0 ? reply_cq(s)->cqn : s->queues.cq[q].cqn;
@@ -442,7 +446,7 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 			syndrome, cqe.vendor);
 	else if (cqe.receive && cqe.syndrome == CQE_SYND_LOCAL_LENGTH)
 		verdict_set(v, VERDICT_REQUEST, true, "a request was longer than %u bytes (%s, %#x)",
-			o->img->arg_len, syndrome, cqe.vendor);
+			o->img->arg_len + o->img->payload.max, syndrome, cqe.vendor);
 	else if (cqe.receive)
 		verdict_set(v, VERDICT_REQUEST, true, "receiving a request failed: %s (%#x)", syndrome,
 			cqe.vendor);

@@ -9,6 +9,7 @@
  *   count.h      counts what is over, has it made ready again, notes it in the ledger; finds what
  *                is silent
  *   limits.h     limits in force
+ *   extents.h    the extents of a store that its instances are armed with
  *   heir.h       takes over a session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
  *
@@ -96,11 +97,23 @@ struct session_progress {
 	uint64_t again;  /* instances from here on find one in their slot that this daemon has armed */
 };
 
+/** Of an offload that publishes (extents.h). */
+struct session_extents {
+	struct held_store *store;
+	uint64_t *at;       /* by slot; NULL: it has none */
+	uint64_t settled;   /* instances of which the store knows what became of their extents */
+	bool waits;         /* it has none for the next instance */
+	bool broken;        /* a payload is no record: */
+	uint64_t broken_by; /* that of this request */
+};
+
 struct session_counters {
 	uint64_t read; /* instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
 	uint64_t unseen;     /* instances that nobody looked at before they were armed again */
 	uint64_t iterations; /* of the loop without a bound */
+	uint64_t conflicts;  /* requests whose publish has found another word than they had read */
+	uint64_t payload;    /* bytes of requests behind their arguments */
 	uint64_t verdicts[VERDICT_KINDS];
 	unsigned false_alarms;
 	struct service_times service;
@@ -154,6 +167,7 @@ struct session_timer {
 
 struct session_cpu;
 struct cpu_threads;
+struct held_store;
 
 /** Where it is, if a thread serves it; private to cpu-threads.c. */
 struct session_executed {
@@ -185,6 +199,7 @@ struct session {
 	struct session_queues queues;
 	struct session_recycler recycler;
 	struct session_progress progress;
+	struct session_extents extents;
 	struct session_counters counters;
 	struct session *first, *further; /* connections of the session */
 	/* Only of the first one: */
@@ -248,7 +263,7 @@ enum {
  * until the NIC has begun (session_queues_started()), when the client has been answered. It is a session
  * of its own; or the next connection of @first if that is not NULL, whatever @id is, and has waited for the
  * NIC. On success the session owns the connection of @client and the charge of @a. -ENOSPC, -ENOMEM or an
- * error of the device; errors of the device have been logged.
+ * error of the device; errors of the device have been logged. -EAGAIN: a store has no extents for it.
  */
 int session_new(struct session **s, uint64_t id, struct session *first, const struct session_parts *parts,
 	const struct admit_result *a, const struct session_client *client, uint64_t now_us);

@@ -3,8 +3,10 @@
 
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"
+#include "reddnd/session/extents.h"
 #include "reddnd/session/queues.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 /* ---- beginning ---- */
@@ -25,20 +27,43 @@ static int charge_pool(struct session *s, const struct session_parts *parts)
 	return 0;
 }
 
-static int unrolled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+static bool takes_payload(const struct session *s)
+{
+	return s->offload->img->payload.max;
+}
+
+/* Arms the instances before number @to. The scatter list of an RQ entry stays, except for an extent */
+static void arm(struct session *s, uint64_t to)
 {
 	const struct chain_image *img = s->offload->img;
+	struct session_progress *p = &s->progress;
+	uint64_t first = p->armed;
+
+	while (p->armed < to && p->armed < p->again)
+		chain_arm(img, &s->queues.env, p->armed++);
+	if (p->armed < to)
+		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
+	p->armed = to;
+	for (; first < to && (takes_payload(s) || first < s->queues.layout.slots); first++)
+		chain_format_recv(img, &s->queues.env, (unsigned)(first % s->queues.layout.slots));
+}
+
+static int unrolled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
+{
 	int r = charge_pool(s, parts);
 
 	if (r == 0)
 		r = session_queues_make(s, parts->arena, request);
 	if (r < 0)
 		return r;
-	for (unsigned slot = 0; slot < s->queues.layout.slots; slot++)
-		chain_format_recv(img, &s->queues.env, slot);
-	while (s->progress.armed < s->queues.layout.slots)
-		chain_arm(img, &s->queues.env, s->progress.armed++);
-	s->progress.again = s->progress.armed;
+	r = session_extents_begin(s);
+	if (r < 0)
+		return r;
+	s->progress.again = s->queues.layout.slots;
+	arm(s, takes_payload(s) ? session_extents_take(s, 0, s->progress.again) : s->progress.again);
+	/* a RECV needs the next instance as well, and the NIC begins with the head of the first one */
+	if (s->progress.armed < 2)
+		return -EAGAIN;
 	return session_queues_start(s);
 }
 
@@ -120,29 +145,25 @@ static void unrolled_count(struct session *s)
 
 static bool unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
+	struct chain_outcome o;
+
 	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
+	if (!takes_payload(s))
+		return true;
+	o = session_extents_outcome(s, n);
+	out->hit = o.published;
+	out->conflict = o.tried && !o.published;
 	return true;
 }
 
-/* Arms the instances before number @to */
-static void arm(struct session *s, uint64_t to)
-{
-	struct session_progress *p = &s->progress;
-
-	while (p->armed < to && p->armed < p->again)
-		chain_arm(s->offload->img, &s->queues.env, p->armed++);
-	if (p->armed < to)
-		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
-	p->armed = to;
-}
-
-/* Whether the request of instance @n was as long as it must be */
+/* Whether the request of instance @n was as long as it must be: a longer one than its RECV takes has failed
+ */
 static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
 {
 	uint32_t len = s->offload->img->arg_len;
 	struct rnic_cqe cqe;
 
-	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length == len)
+	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length >= len)
 		return true;
 	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
 	return false;
@@ -151,15 +172,29 @@ static bool had_its_length(const struct session *s, uint64_t n, struct verdict *
 static int unrolled_rearm(struct session *s, struct verdict *v)
 {
 	uint64_t slots = s->queues.layout.slots, to = s->progress.armed;
+	bool broken;
 
 	while (to < s->progress.done + slots && had_its_length(s, to - slots, v))
 		to++;
+	broken = to < s->progress.done + slots;
+	if (takes_payload(s)) {
+		session_extents_settle(s);
+		broken = broken || session_extents_are_broken(s, v);
+		to = session_extents_take(s, s->progress.armed, to);
+	}
 	arm(s, to);
-	return to < s->progress.done + slots;
+	return broken;
+}
+
+static void unrolled_stop(struct session *s)
+{
+	session_queues_stop(s);
+	session_extents_end(s);
 }
 
 static void unrolled_free(struct session *s)
 {
+	unrolled_stop(s);
 	session_queues_destroy(s);
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 }
@@ -177,6 +212,6 @@ const struct session_engine engine_unrolled = {
 	.outcome = unrolled_outcome,
 	.rearm = unrolled_rearm,
 	.settle = session_queues_settle,
-	.stop = session_queues_stop,
+	.stop = unrolled_stop,
 	.free = unrolled_free,
 };

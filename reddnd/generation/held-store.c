@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/generation/held-store.h"
+
+#include "protocol/table-format.h"
+#include "reddnd/util/bus-guard.h"
+#include "reddnd/util/log.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+struct held_store {
+	struct rnic_file_id id;
+	struct rnic_region *file; /* a mapping of its own, and the lock of the writer */
+	struct store *store;
+	atomic_bool bad;
+	bool is_new;   /* no grace is over since it was opened */
+	unsigned refs; /* with the lock held */
+	uint64_t returned;
+	SLIST_ENTRY(held_store) link;
+};
+
+/* @opening: held while a store is opened, which may take seconds */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
+static SLIST_HEAD(, held_store) all = SLIST_HEAD_INITIALIZER(all);
+
+/* ---- under the guard --------------------------------------------------------------------------- */
+
+/* Arguments of a call of store.h, and what it returns */
+struct call {
+	struct held_store *h;
+	uint64_t at, place, old;
+	uint32_t bytes;
+	int error;
+	bool yes;
+	struct store_numbers *numbers;
+	char *why;
+	size_t why_size;
+};
+
+/* False: the file was cut off, now or before. What the store had begun to allocate may be lost */
+static bool guarded(struct held_store *h, void (*work)(void *call), struct call *c)
+{
+	c->h = h;
+	if (h->bad)
+		return false;
+	if (bus_guard(work, c) == 0)
+		return true;
+	h->bad = true;
+	log_error("the file of a store has been cut off: what is in it is served no more");
+	return false;
+}
+
+static void open_it(void *arg)
+{
+	struct call *c = arg;
+
+	c->error = store_open(&c->h->store, rnic_region_at(c->h->file, 0), rnic_region_size(c->h->file),
+		c->why, c->why_size);
+}
+
+static void take(void *arg)
+{
+	struct call *c = arg;
+
+	c->error = store_take(c->h->store, c->bytes, &c->at);
+}
+
+static void renew(void *arg)
+{
+	struct call *c = arg;
+
+	store_renew(c->h->store, c->at);
+}
+
+static void give(void *arg)
+{
+	struct call *c = arg;
+
+	store_give(c->h->store, c->at);
+}
+
+static void published(void *arg)
+{
+	struct call *c = arg;
+
+	c->yes = store_published(c->h->store, c->place, c->old, c->at);
+}
+
+static void unplaced(void *arg)
+{
+	struct call *c = arg;
+
+	c->yes = store_unplaced(c->h->store, c->at, c->bytes);
+}
+
+static void unfinished(void *arg)
+{
+	struct call *c = arg;
+
+	store_unfinished(c->h->store, c->place, c->old, c->at);
+}
+
+static void work(void *arg)
+{
+	struct call *c = arg;
+
+	c->yes = store_work(c->h->store);
+}
+
+static void grace_begins(void *arg)
+{
+	struct call *c = arg;
+
+	store_grace_begins(c->h->store);
+}
+
+static void grace_over(void *arg)
+{
+	struct call *c = arg;
+
+	store_grace_over(c->h->store);
+}
+
+static void count(void *arg)
+{
+	struct call *c = arg;
+
+	store_numbers(c->h->store, c->numbers);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static void held_store_close(struct held_store *h)
+{
+	if (h->store)
+		store_close(h->store);
+	if (h->file)
+		rnic_region_close(h->file);
+	free(h);
+}
+
+DEFINE_CLEANUP(struct held_store *, held_store_close)
+
+static struct held_store *find(const struct rnic_region *file)
+{
+	const struct rnic_file_id id = rnic_region_id(file);
+	struct held_store *h;
+
+	pthread_mutex_lock(&lock);
+	SLIST_FOREACH (h, &all, link)
+		if (h->id.dev == id.dev && h->id.ino == id.ino)
+			break;
+	if (h)
+		h->refs++;
+	pthread_mutex_unlock(&lock);
+	return h;
+}
+
+/* No other writer comes between looking and opening: the lock is taken before */
+static int open_new(struct held_store **out, const struct rnic_region *file, char *why, size_t n)
+{
+	CLEANUP(held_store_closep) struct held_store *h = calloc(1, sizeof(*h));
+	struct call c = {.why = why, .why_size = n};
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	h->id = rnic_region_id(file);
+	h->refs = 1;
+	h->is_new = true;
+	r = rnic_region_again(&h->file, file);
+	if (r == 0)
+		r = rnic_region_lock(h->file, REDDN_TABLE_LOCK_WRITER);
+	if (r == -EAGAIN)
+		snprintf(why, n, "another program writes it; only this daemon may");
+	else if (r < 0)
+		snprintf(why, n, "it cannot be opened for writing: %s", strerror(-r));
+	if (r < 0)
+		return r;
+	if (!guarded(h, open_it, &c)) {
+		snprintf(why, n, "it has been cut off");
+		return -EINVAL;
+	}
+	if (c.error < 0)
+		return c.error;
+	*out = steal_ptr(&h);
+	pthread_mutex_lock(&lock);
+	SLIST_INSERT_HEAD(&all, *out, link);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int held_store_get(struct held_store **h, const struct rnic_region *file, char *why, size_t n)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&opening);
+	*h = find(file);
+	if (!*h)
+		r = open_new(h, file, why, n);
+	pthread_mutex_unlock(&opening);
+	return r;
+}
+
+struct held_store *held_store_ref(struct held_store *h)
+{
+	pthread_mutex_lock(&lock);
+	h->refs++;
+	pthread_mutex_unlock(&lock);
+	return h;
+}
+
+void held_store_unref(struct held_store *h)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --h->refs == 0;
+	if (last)
+		SLIST_REMOVE(&all, h, held_store, link);
+	pthread_mutex_unlock(&lock);
+	if (last)
+		held_store_close(h);
+}
+
+bool held_store_is_shared(const struct held_store *h)
+{
+	bool shared;
+
+	pthread_mutex_lock(&lock);
+	shared = h->refs > 1;
+	pthread_mutex_unlock(&lock);
+	return shared;
+}
+
+bool held_store_is_bad(const struct held_store *h)
+{
+	return h->bad;
+}
+
+/* ---- extents ----------------------------------------------------------------------------------- */
+
+int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
+{
+	struct call c = {.bytes = bytes};
+
+	if (h->is_new)
+		return -ENOSPC;
+	if (!guarded(h, take, &c))
+		return -EIO;
+	*at = c.at;
+	return c.error;
+}
+
+void held_store_renew(struct held_store *h, uint64_t at)
+{
+	guarded(h, renew, &(struct call){.at = at});
+}
+
+void held_store_give(struct held_store *h, uint64_t at)
+{
+	h->returned++;
+	guarded(h, give, &(struct call){.at = at});
+}
+
+bool held_store_published(struct held_store *h, uint64_t place, uint64_t old, uint64_t now)
+{
+	struct call c = {.place = place, .old = old, .at = now};
+
+	return !guarded(h, published, &c) || c.yes;
+}
+
+bool held_store_unplaced(struct held_store *h, uint64_t at, uint32_t bytes)
+{
+	struct call c = {.at = at, .bytes = bytes};
+
+	return !guarded(h, unplaced, &c) || c.yes;
+}
+
+void held_store_unfinished(struct held_store *h, uint64_t place, uint64_t old, uint64_t now)
+{
+	guarded(h, unfinished, &(struct call){.place = place, .old = old, .at = now});
+}
+
+/* ---- turns ------------------------------------------------------------------------------------- */
+
+bool held_store_work(struct held_store *h)
+{
+	struct call c = {0};
+
+	return guarded(h, work, &c) && (c.yes || h->is_new);
+}
+
+void held_store_grace_begins(struct held_store *h)
+{
+	guarded(h, grace_begins, &(struct call){0});
+}
+
+void held_store_grace_over(struct held_store *h)
+{
+	h->is_new = false;
+	h->returned++;
+	guarded(h, grace_over, &(struct call){0});
+}
+
+uint64_t held_store_returned(const struct held_store *h)
+{
+	return h->returned;
+}
+
+void held_store_numbers(struct held_store *h, struct store_numbers *n)
+{
+	*n = (struct store_numbers){0};
+	guarded(h, count, &(struct call){.numbers = n});
+}

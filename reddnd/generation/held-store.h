@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * held-store.h - a store (reddnd/store) that this process has open and is the writer of. There is one for
+ * each file, shared by the regions of all generations: a reload finds it open. The file belongs to others: if
+ * it is cut off, the store is *bad* from then on, and does nothing more.
+ *
+ * Thread rules: held_store_get(), held_store_is_bad() and held_store_unref() may be called on any thread; the
+ * others on one, that of the event loop, once a region has it.
+ */
+#ifndef GENERATION_HELD_STORE_H
+#define GENERATION_HELD_STORE_H
+
+#include "reddnd/rnic/region.h"
+#include "reddnd/store/store.h"
+
+struct held_store;
+
+/**
+ * The store in @file: that which is open, or it is opened, and what its last writer left half done is
+ * completed. No chain may publish meanwhile. -EAGAIN: another program writes it; -EINVAL, -EBADMSG; @why in
+ * words of each. -ENOMEM.
+ */
+int held_store_get(struct held_store **h, const struct rnic_region *file, char *why, size_t size);
+struct held_store *held_store_ref(struct held_store *h);
+void held_store_unref(struct held_store *h); /* the last one gives the file back to other writers */
+/** True: there is another reference than that of the caller. */
+bool held_store_is_shared(const struct held_store *h);
+/** The file was cut off. */
+bool held_store_is_bad(const struct held_store *h);
+
+/* The calls of store.h. Of one that is bad there is no extent, nothing to do, and nothing wrong. There is no
+ * extent before the first grace is over either: chains that a daemon before this one left may read any */
+int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at);
+void held_store_renew(struct held_store *h, uint64_t at);
+void held_store_give(struct held_store *h, uint64_t at);
+bool held_store_published(struct held_store *h, uint64_t place, uint64_t old, uint64_t now);
+bool held_store_unplaced(struct held_store *h, uint64_t at, uint32_t bytes);
+void held_store_unfinished(struct held_store *h, uint64_t place, uint64_t old, uint64_t now);
+bool held_store_work(struct held_store *h);
+void held_store_grace_begins(struct held_store *h);
+void held_store_grace_over(struct held_store *h);
+void held_store_numbers(struct held_store *h, struct store_numbers *n);
+
+/** Grows whenever extents may have become free. */
+uint64_t held_store_returned(const struct held_store *h);
+
+#endif

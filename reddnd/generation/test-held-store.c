@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Stores that are open once, however many regions have them, and regions of the wrong kind; files that are
+ * cut off, and other writers. */
+#include "reddnd/generation/region.h"
+#include "reddnd/store/test-rig.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BYTES = 200 };
+
+static char path[64], where[] = "test:1";
+static struct catalog_region conf;
+
+static int setup(void **state)
+{
+	struct rig rig = {
+		.buckets = 64, .chunk = 65536, .chunks = 4, .header = 8, .max_key = 32, .max_value = 100};
+	int fd;
+
+	(void)state;
+	strcpy(path, "/dev/shm/held-store-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	rig_make(&rig);
+	assert_int_equal(write(fd, rig.file, rig.size), (ssize_t)rig.size);
+	close(fd);
+	free(rig.file);
+	conf = (struct catalog_region){.name = "users", .path = path, .where = where, .store = true};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static struct region *opened(const char *words)
+{
+	char why[REGION_WHY];
+	struct region *r;
+
+	assert_int_equal(region_open(&r, &conf, 0, -1), 0);
+	assert_int_equal(region_is_bad(r, why), words != NULL);
+	if (words && !strstr(why, words))
+		fail_msg("no \"%s\" in \"%s\"", words, why);
+	return r;
+}
+
+static void first_grace(struct held_store *h)
+{
+	assert_true(held_store_work(h));
+	held_store_grace_begins(h);
+	held_store_grace_over(h);
+}
+
+static uint64_t held(struct held_store *h)
+{
+	struct store_numbers n;
+	uint64_t sum = 0;
+
+	held_store_numbers(h, &n);
+	for (unsigned i = 0; i < n.classes; i++)
+		sum += n.extents[i].held;
+	return sum;
+}
+
+/* As after a reload: the second one has the extents that are held */
+static void test_once(void **state)
+{
+	struct region *a = opened(NULL), *b = opened(NULL);
+	struct held_store *h = a->store;
+	uint64_t at, before;
+
+	(void)state;
+	assert_ptr_equal(a->store, b->store);
+	/* what is left of a daemon before may read any extent */
+	assert_int_equal(held_store_take(h, BYTES, &at), -ENOSPC);
+	before = held_store_returned(h);
+	first_grace(h);
+	assert_true(held_store_returned(h) > before);
+	assert_int_equal(held_store_take(h, BYTES, &at), 0);
+	region_close(a);
+	assert_int_equal(held(h), 1);
+	assert_false(held_store_is_shared(h));
+	held_store_ref(h);
+	assert_true(held_store_is_shared(h));
+	region_close(b);
+	assert_int_equal(held(h), 1);
+	before = held_store_returned(h);
+	held_store_give(h, at);
+	assert_true(held_store_returned(h) > before);
+	held_store_unref(h);
+	/* it is another one now */
+	a = opened(NULL);
+	assert_int_equal(held(a->store), 0);
+	assert_int_equal(held_store_take(a->store, BYTES, &at), -ENOSPC);
+	region_close(a);
+}
+
+static void test_another_writer(void **state)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_WRITER, .l_len = 1};
+	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct region *r;
+
+	(void)state;
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	r = opened("another program writes it");
+	assert_null(r->store);
+	region_close(r);
+	lock.l_type = F_UNLCK;
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	r = opened(NULL);
+	lock.l_type = F_WRLCK;
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), -1);
+	region_close(r);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+}
+
+/* The process goes on, with a region that is bad */
+static void test_cut_off(void **state)
+{
+	struct region *r = opened(NULL);
+	char why[REGION_WHY];
+	uint64_t at;
+
+	(void)state;
+	first_grace(r->store);
+	assert_int_equal(held_store_take(r->store, BYTES, &at), 0);
+	assert_int_equal(truncate(path, REDDN_TABLE_PAGE), 0);
+	held_store_renew(r->store, at);
+	assert_true(held_store_is_bad(r->store));
+	assert_true(region_is_bad(r, why));
+	assert_non_null(strstr(why, "cut off"));
+	assert_int_equal(held_store_take(r->store, BYTES, &at), -EIO);
+	assert_false(held_store_work(r->store));
+	assert_true(held_store_published(r->store, 0, 0, 0));
+	region_close(r);
+	region_close(opened("the file has 4096"));
+}
+
+static void set_header(uint32_t header)
+{
+	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC);
+	const off_t at = offsetof(struct reddn_table_header, header);
+
+	assert_int_equal(pwrite(fd, &header, sizeof(header), at), sizeof(header));
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	conf.store = false;
+	region_close(opened("it is a store; kind = \"store\""));
+	set_header(0);
+	region_close(opened(NULL));
+	conf.store = true;
+	region_close(opened("it is a table, and no store; kind = \"table\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		/* the first one: cmocka takes SIGBUS for itself before each test, the guard only once */
+		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

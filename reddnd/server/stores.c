@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/server/stores.h"
+
+#include "reddnd/generation/held-store.h"
+#include "reddnd/session/count.h"
+#include "reddnd/session/extents.h"
+#include "reddnd/util/log.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one thread's time, turns take no more than one part of SHARE */
+enum { PAUSE_MIN_US = 20, PAUSE_MAX_US = 2000, SHARE = 8, GRACES_AT_ONCE = 8 };
+
+/* A connection whose requests are not over up to number @to */
+struct awaited {
+	uint64_t id, to;
+};
+
+struct served_store {
+	struct held_store *store;
+	char name[CATALOG_NAME_MAX + 1]; /* of a region that has it */
+	bool full;
+	uint64_t contradictions;
+	bool in_grace;
+	struct awaited *awaited;
+	size_t n, room;
+	bool failed;       /* there was no memory to count them */
+	uint64_t returned; /* as of held_store_returned(), when waiting sessions were armed last */
+	SLIST_ENTRY(served_store) link;
+};
+
+/* ---- graces ------------------------------------------------------------------------------------ */
+
+/* A session of an offload that this daemon does not have reads what the one before knew */
+static bool has_store(const struct session *s, const struct held_store *h)
+{
+	const struct offload *o = s->offload;
+
+	if (s->foreign)
+		return true;
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].region->store == h)
+			return true;
+	return false;
+}
+
+/* Requests that are over, and of which the store knows what came of them */
+static uint64_t over(struct session *s)
+{
+	if (!s->extents.at)
+		return s->progress.done;
+	session_extents_settle(s);
+	return s->extents.settled;
+}
+
+struct visit {
+	struct stores *stores;
+	struct served_store *of;
+};
+
+static void await(void *to, struct session *s)
+{
+	const struct visit *v = to;
+	struct served_store *t = v->of;
+	uint64_t received;
+
+	if (!has_store(s, t->store))
+		return;
+	v->stores->ops->count(v->stores->arg, s);
+	received = session_received(s);
+	if (received <= over(s))
+		return;
+	if (t->n == t->room) {
+		size_t room = t->room ? 2 * t->room : 64;
+		struct awaited *more = reallocarray(t->awaited, room, sizeof(*more));
+
+		t->failed |= !more;
+		if (!more)
+			return;
+		t->awaited = more;
+		t->room = room;
+	}
+	t->awaited[t->n++] = (struct awaited){s->id, received};
+}
+
+static void begin_grace(struct stores *st, struct served_store *t)
+{
+	t->n = 0;
+	t->failed = false;
+	held_store_grace_begins(t->store);
+	st->ops->each(st->arg, await, &(struct visit){st, t});
+	t->in_grace = true;
+}
+
+static bool is_over(struct stores *st, const struct awaited *a)
+{
+	struct session *s = st->ops->find(st->arg, a->id);
+
+	if (!s)
+		return true;
+	st->ops->count(st->arg, s);
+	return over(s) >= a->to;
+}
+
+/* Without memory to count them all again, it begins anew: nothing rests meanwhile but for longer */
+static void look(struct stores *st, struct served_store *t)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!is_over(st, &t->awaited[i]))
+			t->awaited[left++] = t->awaited[i];
+	t->n = left;
+	if (left)
+		return;
+	if (t->failed) {
+		begin_grace(st, t);
+		return;
+	}
+	t->in_grace = false;
+	held_store_grace_over(t->store);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------- */
+
+static void arm_waiting(void *to, struct session *s)
+{
+	const struct visit *v = to;
+
+	if (s->extents.waits && s->extents.store == v->of->store)
+		v->stores->ops->rearm(v->stores->arg, s);
+}
+
+/* Where no request is under way, a grace is over as soon as it begins */
+static void serve(struct stores *st, struct served_store *t)
+{
+	uint64_t returned;
+
+	for (unsigned n = 0; n < GRACES_AT_ONCE; n++) {
+		if (t->in_grace)
+			look(st, t);
+		if (t->in_grace || !held_store_work(t->store))
+			break;
+		begin_grace(st, t);
+	}
+	returned = held_store_returned(t->store);
+	if (returned == t->returned)
+		return;
+	t->returned = returned;
+	st->ops->each(st->arg, arm_waiting, &(struct visit){st, t});
+}
+
+static void forget(struct served_store *t)
+{
+	held_store_unref(t->store);
+	free(t->awaited);
+	free(t);
+}
+
+/* The last region that had it is closed */
+static void forget_unused(struct stores *st)
+{
+	struct served_store *t, *next;
+
+	for (t = SLIST_FIRST(&st->all); t; t = next) {
+		next = SLIST_NEXT(t, link);
+		if (held_store_is_shared(t->store))
+			continue;
+		SLIST_REMOVE(&st->all, t, served_store, link);
+		forget(t);
+	}
+}
+
+static void set_timer(struct stores *st, uint64_t at)
+{
+	st->due = sd_event_source_set_time(st->timer, at) >= 0 &&
+		  sd_event_source_set_enabled(st->timer, SD_EVENT_ONESHOT) >= 0;
+	if (!st->due)
+		log_error("the timer of stores cannot be set");
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void report(struct served_store *t)
+{
+	struct store_numbers n;
+
+	held_store_numbers(t->store, &n);
+	if (n.contradictions > t->contradictions)
+		log_error("region %s: what requests have done contradicts what the store has, %" PRIu64
+			  " times: another program writes it, or this is a fault of the daemon or the device",
+			t->name, n.contradictions);
+	t->contradictions = n.contradictions;
+	if (n.full == t->full)
+		return;
+	t->full = n.full;
+	if (n.full)
+		log_warning("region %s: the store is full: there is no room for a new key", t->name);
+	else
+		log_notice("region %s: the store has room for new keys again", t->name);
+}
+
+void stores_turn(struct stores *st)
+{
+	struct served_store *t;
+	uint64_t began = clock_us(), now;
+	bool waits = false;
+
+	st->due = false;
+	st->ops->drain(st->arg);
+	forget_unused(st);
+	SLIST_FOREACH (t, &st->all, link) {
+		serve(st, t);
+		report(t);
+		waits |= t->in_grace;
+	}
+	now = clock_us();
+	st->not_before = now + SHARE * (now - began);
+	st->pause_us = !waits ? PAUSE_MIN_US : st->pause_us < PAUSE_MAX_US ? 2 * st->pause_us : PAUSE_MAX_US;
+	if (waits)
+		set_timer(st, later(now + st->pause_us, st->not_before));
+}
+
+static int on_due(sd_event_source *source, uint64_t usec, void *arg)
+{
+	(void)source;
+	(void)usec;
+	stores_turn(arg);
+	return 0;
+}
+
+void stores_wake(struct stores *st)
+{
+	if (!st->due && !SLIST_EMPTY(&st->all))
+		set_timer(st, st->not_before);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static struct served_store *find(const struct stores *st, const struct held_store *h)
+{
+	struct served_store *t;
+
+	SLIST_FOREACH (t, &st->all, link)
+		if (t->store == h)
+			break;
+	return t;
+}
+
+void stores_serve(struct stores *st, const struct generation *g)
+{
+	for (unsigned i = 0; i < g->catalog->nregions; i++) {
+		struct held_store *h = g->regions[i]->store;
+		struct served_store *t;
+
+		if (!h || find(st, h))
+			continue;
+		t = calloc(1, sizeof(*t));
+		if (!t) {
+			log_errno(-ENOMEM, "the store of region %s has no turns: nothing is inserted there",
+				g->regions[i]->conf->name);
+			continue;
+		}
+		t->store = held_store_ref(h);
+		memcpy(t->name, g->regions[i]->conf->name, sizeof(t->name));
+		SLIST_INSERT_HEAD(&st->all, t, link);
+	}
+	stores_wake(st);
+}
+
+int stores_init(struct stores *st, sd_event *event, const struct stores_ops *ops, void *arg)
+{
+	int r;
+
+	*st = (struct stores){.ops = ops, .arg = arg, .pause_us = PAUSE_MIN_US};
+	SLIST_INIT(&st->all);
+	r = sd_event_add_time(event, &st->timer, CLOCK_MONOTONIC, 0, 1, on_due, st);
+	return r < 0 ? r : sd_event_source_set_enabled(st->timer, SD_EVENT_OFF);
+}
+
+void stores_deinit(struct stores *st)
+{
+	struct served_store *t;
+
+	while ((t = SLIST_FIRST(&st->all))) {
+		SLIST_REMOVE_HEAD(&st->all, link);
+		forget(t);
+	}
+	st->timer = sd_event_source_disable_unref(st->timer);
+}

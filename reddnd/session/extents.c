@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/extents.h"
+
+#include "reddnd/chain/ring/publish.h"
+#include "reddnd/generation/held-store.h"
+#include "reddnd/policy/offload-stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const uint64_t none = UINT64_MAX;
+
+static unsigned slot_of(const struct session *s, uint64_t n)
+{
+	return (unsigned)(n % s->queues.layout.slots);
+}
+
+int session_extents_begin(struct session *s)
+{
+	const unsigned slots = s->queues.layout.slots;
+	const struct chain_payload *p = &s->offload->img->payload;
+
+	if (!p->max)
+		return 0;
+	s->extents.at = malloc(slots * sizeof(*s->extents.at));
+	if (!s->extents.at)
+		return -ENOMEM;
+	for (unsigned i = 0; i < slots; i++)
+		s->extents.at[i] = none;
+	s->extents.store = s->offload->bound[p->region].region->store;
+	s->queues.env.extents.at = s->extents.at;
+	return 0;
+}
+
+/* An extent that was not published goes on with the next instance */
+uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
+{
+	const struct chain_image *img = s->offload->img;
+	struct session_extents *e = &s->extents;
+
+	for (; from < to; from++) {
+		uint64_t *at = &e->at[slot_of(s, from)];
+
+		if (*at != none)
+			held_store_renew(e->store, *at);
+		else if (held_store_take(e->store, img->arg_len + img->payload.max, at) < 0)
+			break;
+	}
+	e->waits = from < to;
+	return from;
+}
+
+/* ---- what became of them ---- */
+
+struct chain_outcome session_extents_outcome(const struct session *s, uint64_t n)
+{
+	const struct chain_image *img = s->offload->img;
+	const struct chain_env *env = &s->queues.env;
+	const unsigned q = img->publish.queue, slot = slot_of(s, n);
+
+	return chain_outcome(img, env->queue[q].ring + (size_t)slot * img->queue[q].wqebbs * CHAIN_WQEBB,
+		env->scratch.mem + (size_t)slot * img->scratch_size);
+}
+
+/* In the region */
+static uint64_t place_of(const struct session *s, const struct chain_outcome *o)
+{
+	return o->place - s->queues.env.region[s->offload->img->publish.region].iova;
+}
+
+/* Bytes behind the arguments of request @n, which is over */
+static uint32_t payload_of(const struct session *s, uint64_t n)
+{
+	const uint32_t args = s->offload->img->arg_len;
+	struct rnic_cqe cqe;
+
+	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length < args)
+		return 0;
+	return cqe.length - args;
+}
+
+/* Without a payload nothing is to be put, so no entry is missing */
+static void settle(struct session *s, uint64_t n)
+{
+	const struct chain_outcome o = session_extents_outcome(s, n);
+	const uint32_t payload = payload_of(s, n);
+	struct session_extents *e = &s->extents;
+	uint64_t *at = &e->at[slot_of(s, n)];
+	bool good = true;
+
+	s->counters.payload += payload;
+	s->offload->stats->bytes_in += payload;
+	if (o.published) {
+		good = held_store_published(e->store, place_of(s, &o), o.old, o.now);
+		*at = none;
+	} else if (!o.tried && payload) {
+		good = held_store_unplaced(e->store, *at, s->offload->img->arg_len + payload);
+	}
+	if (!good && !e->broken) {
+		e->broken = true;
+		e->broken_by = n;
+	}
+}
+
+void session_extents_settle(struct session *s)
+{
+	struct session_extents *e = &s->extents;
+
+	while (e->settled < s->progress.done)
+		settle(s, e->settled++);
+}
+
+bool session_extents_are_broken(const struct session *s, struct verdict *v)
+{
+	if (s->extents.broken)
+		verdict_set(v, VERDICT_REQUEST, true,
+			"request %" PRIu64 " had %u bytes of arguments and a payload that is no record",
+			s->extents.broken_by, s->offload->img->arg_len);
+	return s->extents.broken;
+}
+
+/* Of instance @n, in which the queues were stopped */
+static void leave(struct session *s, uint64_t n)
+{
+	const struct chain_outcome o = session_extents_outcome(s, n);
+	struct session_extents *e = &s->extents;
+	uint64_t *at = &e->at[slot_of(s, n)];
+
+	if (!o.tried)
+		return;
+	held_store_unfinished(e->store, place_of(s, &o), o.old, o.now);
+	*at = none;
+}
+
+void session_extents_end(struct session *s)
+{
+	struct session_extents *e = &s->extents;
+
+	if (!e->at)
+		return;
+	session_extents_settle(s);
+	for (uint64_t n = s->progress.done; n < s->progress.armed; n++)
+		leave(s, n);
+	for (unsigned i = 0; i < s->queues.layout.slots; i++)
+		if (e->at[i] != none)
+			held_store_give(e->store, e->at[i]);
+	free(e->at);
+	*e = (struct session_extents){0};
+}
