@@ -191,6 +191,97 @@ static void by_table(FILE *f, const struct stats *st)
 				(all[i].live.state & REDDN_TABLE_COMPLETE) != 0);
 }
 
+/* Of regions that are stores and can be served */
+static bool has_numbers(const struct stats_region *r)
+{
+	return r->store && !*r->bad;
+}
+
+static const struct {
+	const char *name, *type, *help;
+	struct {
+		const char *state; /* NULL: there is one number alone */
+		size_t at;
+	} numbers[3];
+} store_numbers_of[] = {
+	{"reddnd_store_buckets", "gauge",
+		"Buckets of the store: with a record, of a deleted one, of none yet.",
+		{{"used", offsetof(struct store_numbers, entries)},
+			{"deleted", offsetof(struct store_numbers, tombstones)},
+			{"fresh", offsetof(struct store_numbers, fresh)}}},
+	{"reddnd_store_moves", "counter", "Entries that were moved to their other bucket.",
+		{{NULL, offsetof(struct store_numbers, moves)}}},
+	{"reddnd_store_contradictions", "counter",
+		"Outcomes of requests that contradict what the store has: a fault of the daemon or the "
+		"device.",
+		{{NULL, offsetof(struct store_numbers, contradictions)}}},
+	{"reddnd_store_chunks", "gauge",
+		"Chunks of the heap of the store, and those of them without an extent.",
+		{{"all", offsetof(struct store_numbers, chunks)},
+			{"free", offsetof(struct store_numbers, chunks_free)}}},
+};
+
+static void store_number(FILE *f, const struct stats *st, size_t of)
+{
+	const char *const name = store_numbers_of[of].name, *const total = strcmp(store_numbers_of[of].type,
+										   "counter") == 0
+										   ? "_total"
+										   : "";
+
+	family(f, name, store_numbers_of[of].type, "", store_numbers_of[of].help);
+	for (unsigned i = 0; i < st->nregions; i++)
+		for (unsigned k = 0; has_numbers(&st->regions[i]) && k < COUNT(store_numbers_of[of].numbers);
+			k++) {
+			const char *state = store_numbers_of[of].numbers[k].state;
+			uint64_t n = value_at(&st->regions[i].numbers, store_numbers_of[of].numbers[k].at);
+
+			if (state)
+				fprintf(f, "%s%s{region=\"%s\",state=\"%s\"} %" PRIu64 "\n", name, total,
+					st->regions[i].name, state, n);
+			else if (k == 0)
+				fprintf(f, "%s%s{region=\"%s\"} %" PRIu64 "\n", name, total,
+					st->regions[i].name, n);
+		}
+}
+
+static void store_extents_of(FILE *f, const struct stats_region *r)
+{
+	for (unsigned i = 0; i < r->numbers.classes; i++) {
+		const struct store_extents *e = &r->numbers.extents[i];
+		const struct {
+			const char *state;
+			uint64_t n;
+		} all[] = {{"free", e->free}, {"held", e->held}, {"used", e->used}, {"resting", e->resting}};
+
+		for (size_t k = 0; k < COUNT(all); k++)
+			fprintf(f,
+				"reddnd_store_extents{region=\"%s\",bytes=\"%u\",state=\"%s\"} %" PRIu64 "\n",
+				r->name, e->bytes, all[k].state, all[k].n);
+	}
+}
+
+static void by_store(FILE *f, const struct stats *st)
+{
+	for (size_t of = 0; of < COUNT(store_numbers_of); of++)
+		store_number(f, st, of);
+	family(f, "reddnd_store_extents", "gauge", "",
+		"Extents of the store by size: free, held by sessions, used by entries, not free again yet.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (has_numbers(&st->regions[i]))
+			store_extents_of(f, &st->regions[i]);
+	family(f, "reddnd_store_full", "gauge", "", "1 if there was no room for the last new key.");
+	for (unsigned i = 0; i < st->nregions; i++)
+		if (has_numbers(&st->regions[i]))
+			fprintf(f, "reddnd_store_full{region=\"%s\"} %d\n", st->regions[i].name,
+				st->regions[i].numbers.full);
+	family(f, "reddnd_conflicts", "counter", "",
+		"Requests whose publish found that another client had replaced what they had read.");
+	for (unsigned i = 0; i < st->noffloads; i++)
+		if (st->offloads[i].publishes)
+			fprintf(f, "reddnd_conflicts_total{offload=\"%s\"} %" PRIu64 "\n",
+				st->offloads[i].name, st->offloads[i].conflicts);
+}
+
 static bool has_memcached(const struct stats *st)
 {
 	for (unsigned i = 0; i < st->nregions; i++)
@@ -283,6 +374,7 @@ char *metrics_text(const struct stats *stats)
 	by_offload(f, stats);
 	by_tenant(f, stats);
 	by_table(f, stats);
+	by_store(f, stats);
 	by_memcached(f, stats);
 	by_device(f, stats);
 	whole(f, &stats->status);

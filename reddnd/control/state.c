@@ -172,6 +172,8 @@ static void add_counters(struct json_object *o, const struct stats_offload *f)
 		json_add_count(o, "hits", f->hits);
 		json_add_count(o, "misses", f->misses);
 	}
+	if (f->publishes)
+		json_add_count(o, "conflicts", f->conflicts);
 	json_add_count(o, "wqes", f->wqes);
 	json_add_count(o, "iterations", f->iterations);
 	json_add_count(o, "bytes_in", f->bytes_in);
@@ -211,6 +213,8 @@ static void add_region_why(struct json_object *o, const struct stats_region *r)
 	CLEANUP(cleanup_free) char *text = NULL;
 	const char *why = r->bad;
 
+	if (!*why && r->numbers.full)
+		why = "full: there was no room for a new key";
 	if (!*why && r->cache.dead_us)
 		why = "memcached has ended; its items are served on";
 	if (!*why && r->moved)
@@ -250,12 +254,45 @@ static void add_as_of(struct json_object *o, const struct reddn_table_live *live
 	json_add_count(o, "age_us", (uint64_t)(clock_age_s(live->as_of_host) * 1e6));
 }
 
+static struct json_object *extents_json(const struct store_extents *e)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_count(o, "bytes", e->bytes);
+	json_add_count(o, "free", e->free);
+	json_add_count(o, "held", e->held);
+	json_add_count(o, "used", e->used);
+	json_add_count(o, "resting", e->resting);
+	return o;
+}
+
+static void add_store(struct json_object *o, const struct store_numbers *n)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; i < n->classes; i++)
+		json_object_array_add(list, extents_json(&n->extents[i]));
+	json_object_object_add(o, "full", json_object_new_boolean(n->full));
+	json_add_count(o, "deleted", n->tombstones);
+	json_add_count(o, "fresh", n->fresh);
+	json_add_count(o, "moves", n->moves);
+	json_add_count(o, "contradictions", n->contradictions);
+	json_add_count(o, "chunks", n->chunks);
+	json_add_count(o, "chunks_free", n->chunks_free);
+	json_object_object_add(o, "extents", list);
+}
+
+static const char *kind_of(const struct stats_region *r)
+{
+	return r->raw ? "raw" : r->memcached ? "memcached" : r->store ? "store" : "table";
+}
+
 static struct json_object *region_json(const struct stats_region *r)
 {
 	struct json_object *o = json_object_new_object();
 
 	json_add_text(o, "region", r->name);
-	json_add_text(o, "kind", r->raw ? "raw" : r->memcached ? "memcached" : "table");
+	json_add_text(o, "kind", kind_of(r));
 	json_add_text(o, "path", r->path);
 	json_add_count(o, "bytes", r->bytes);
 	json_add_text(o, "state", *r->bad ? "bad" : "serving");
@@ -274,8 +311,10 @@ static struct json_object *region_json(const struct stats_region *r)
 		json_add_count(o, "max_value", r->max_value);
 		if (r->alive)
 			json_add_count(o, "entries", r->live.entries);
-		if (r->alive)
+		if (r->alive && !r->store)
 			add_as_of(o, &r->live);
+		if (r->store)
+			add_store(o, &r->numbers);
 	}
 	json_add_text(o, "where", r->where);
 	return o;
