@@ -42,6 +42,9 @@ struct reddn_table_options {
 	uint32_t max_value; /* bytes. 0: 65536. 16 + max_key + max_value < 16 MiB - 7 */
 	int replace;        /* replace an existing table of that name; see reddn_table_create */
 	int grow;           /* puts make it larger when it is nearly full; see reddn_table_grow */
+	/* A store, which reddnd writes for its clients: the handle only reads. max_key 0: 256, max_value 0:
+	 * 1024, heap_size 0: room for the longest record of each expected entry */
+	int store;
 };
 
 /**
@@ -69,10 +72,11 @@ enum { REDDN_TABLE_WRITE = 1 };
 /**
  * Open a table; reddn_table_close frees the handle. Checks everything that readers rely on. Opening for
  * writing repairs what a killed writer left. -EBADMSG: the table is damaged; `err` names the place. -EBUSY:
- * REDDN_TABLE_WRITE, and another writer has the table open. The writer's lock belongs to the open file
- * description of `fd` (fcntl(2), open file description locks). -ESTALE: reddn_table_open_fd with
- * REDDN_TABLE_WRITE, and the table is marked as replaced. reddn_table_open finds the one that has the name;
- * if that is marked, who replaced it has died before it was, and it is used again.
+ * REDDN_TABLE_WRITE, and another writer has the table open. -EROFS: REDDN_TABLE_WRITE, and it is a store,
+ * which reddnd writes. The writer's lock belongs to the open file description of `fd` (fcntl(2), open file
+ * description locks). -ESTALE: reddn_table_open_fd with REDDN_TABLE_WRITE, and the table is marked as
+ * replaced. reddn_table_open finds the one that has the name; if that is marked, who replaced it has died
+ * before it was, and it is used again.
  */
 int reddn_table_open(struct reddn_table **out, const char *path, int flags, char *err, size_t errlen);
 int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char *err, size_t errlen);
@@ -173,6 +177,8 @@ struct reddn_table_stat {
 	uint32_t max_value;  /* bytes */
 	uint32_t max_record; /* bytes of the largest possible record */
 	int grow;            /* of the options it was made with */
+	uint32_t header;     /* a store: bytes before each record; 0: a table */
+	uint64_t idle;       /* of a store: buckets whose key has no record, when it was opened */
 	struct reddn_as_of as_of;
 };
 

@@ -48,7 +48,8 @@
  *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
  *     any chain ran that had begun before, and then looks at it again.
  *   - So a move takes long, many are under way together, and the journal has each of them. A put that reads a
- *     mark of 0 changes nothing, and its client asks again.
+ *     mark of 0 changes nothing, and its client asks again. A get that a move has overtaken may find the null
+ *     extent, or the record of another key: absence is certain by live.moves alone.
  *   - A message is as long as its client likes, and so is what it publishes. A client that keeps to this
  *     format pads a record until the length in the bucket is one that a table could have
  *     (reddn_store_payload()), or sends none. The writer takes an entry of another length out of the store:

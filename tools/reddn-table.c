@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn-table - makes, fills, dumps, describes, mends and enlarges tables; see reddn-table(1). */
 #include "libclient/reddn-table.h"
+#include "protocol/table-format.h"
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
 #include "tools/common/units.h"
@@ -44,6 +45,7 @@ static const char usage_text[] =
 	"  -s, --seed N          seed of the hash (random)\n"
 	"  -f, --replace         replace an existing table\n"
 	"  -g, --grow            let its writer make it larger when it is nearly full\n"
+	"  -S, --store           a store, which clients change through reddnd (max-key 256, max-value 1K)\n"
 	"load: read records from FILE or standard input, one per line: key TAB value\n"
 	"dump: print all records\n"
 	"stat: print size, usage and limits of the table\n"
@@ -79,6 +81,16 @@ struct arguments {
 	bool quiet;
 };
 
+/* How many of the largest records the heap of a store has room for, those included that sessions hold */
+static void print_extents(const struct reddn_table_stat *st)
+{
+	uint64_t extent = (st->header + reddn_store_payload(st->header, st->max_record) + 63) / 64 * 64;
+
+	printf("a store: %" PRIu64 " extents of %" PRIu64 " bytes, if all have room for the largest record; "
+	       "sessions that put hold as many as their depth\n",
+		st->heap_size / extent, extent);
+}
+
 static int cmd_create(struct arguments *a, char **args)
 {
 	struct reddn_table *t;
@@ -92,10 +104,13 @@ static int cmd_create(struct arguments *a, char **args)
 	if (r < 0)
 		return tool_complain("%s", err);
 	reddn_table_stat(t, &st);
-	if (!a->quiet)
-		printf("%s: %" PRIu64 " buckets, for about %" PRIu64 " entries; heap of %s\n", args[0],
-			st.buckets, st.buckets / 3, units_bytes(size, st.heap_size));
 	reddn_table_close(t);
+	if (a->quiet)
+		return 0;
+	printf("%s: %" PRIu64 " buckets, for about %" PRIu64 " entries; heap of %s\n", args[0], st.buckets,
+		st.buckets / 3, units_bytes(size, st.heap_size));
+	if (st.header)
+		print_extents(&st);
 	return 0;
 }
 
@@ -276,14 +291,14 @@ static int cmd_stat(struct arguments *a, char **args)
 		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
 		       ", \"file_size\": %" PRIu64 ", \"follows\": %s, \"complete\": %s"
 		       ", \"source_epoch\": %u, \"as_of_source\": %" PRIu64 ", \"as_of_host\": %" PRIu64
-		       "}\n",
+		       ", \"store\": %s, \"header\": %u, \"idle\": %" PRIu64 "}\n",
 			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
 			st.heap_used, st.max_key, st.max_value, st.max_record, st.grow ? "true" : "false",
 			st.moves / 2, st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off,
 			st.heap_off, st.live_off, st.file_size,
 			st.as_of.flags & REDDN_FOLLOWS ? "true" : "false",
 			st.as_of.flags & REDDN_COMPLETE ? "true" : "false", st.as_of.epoch, st.as_of.source,
-			st.as_of.host);
+			st.as_of.host, st.header ? "true" : "false", st.header, st.idle);
 	else
 		printf("entries    %" PRIu64 "\n"
 		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be%s)\n"
@@ -301,6 +316,9 @@ static int cmd_stat(struct arguments *a, char **args)
 			st.hash_seed, units_bytes(file, st.file_size), st.buckets_off, st.heap_off);
 	if (a->format != RECORDS_JSON)
 		print_as_of(&st.as_of);
+	if (a->format != RECORDS_JSON && st.header)
+		printf("store      %u bytes before each record, %" PRIu64 " buckets of keys without one\n",
+			st.header, st.idle);
 	return 0;
 }
 
@@ -372,7 +390,7 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
 } commands[] = {
-	{{{.name = "create"}, 1, 1, "cbHkvsfgq",
+	{{{.name = "create"}, 1, 1, "cbHkvsfgSq",
 		 "  reddn-table create --capacity 1M --heap 1G /dev/shm/reddn/users.table\n"},
 		cmd_create},
 	{{{.name = "load"}, 1, 2, "jq", "  reddn-table load /dev/shm/reddn/users.table users.tsv\n"},
@@ -395,6 +413,7 @@ static const struct option options[] = {
 	{"seed", required_argument, NULL, 's'},
 	{"replace", no_argument, NULL, 'f'},
 	{"grow", no_argument, NULL, 'g'},
+	{"store", no_argument, NULL, 'S'},
 	{"json", no_argument, NULL, 'j'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
@@ -435,6 +454,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'g':
 		a->create.grow = 1;
 		break;
+	case 'S':
+		a->create.store = 1;
+		break;
 	case 'j':
 		a->format = RECORDS_JSON;
 		break;
@@ -453,7 +475,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "c:b:H:k:v:s:fgjq",
+		.letters = "c:b:H:k:v:s:fgSjq",
 		.options = options,
 		.values = "; write it as in 4096, 64K or 1GiB",
 		.set = set_option};

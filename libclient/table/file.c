@@ -23,6 +23,9 @@
 enum { JOURNAL_OFF = 128 + sizeof(struct reddn_table_live) };
 _Static_assert(JOURNAL_OFF + sizeof(struct reddn_table_journal) <= REDDN_TABLE_PAGE, "fits the header page");
 
+/* Each record of a store has the room of the largest one. */
+enum { STORE_KEY = 256, STORE_VALUE = 1024 };
+
 static const uint64_t HUGE_PAGE = 2ull << 20;
 static const uint64_t MAX_BUCKETS = 1ull << 40;
 static const uint64_t MAX_HEAP = 1ull << 40; /* the locator has 5 bytes for the offset */
@@ -32,13 +35,22 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
+/* Bytes of the longest record, with its padding, and with the header of a store before it */
+static uint64_t longest(const struct reddn_table_header *h)
+{
+	return reddn_record_padded(h->header + reddn_record_size(h->max_key, h->max_value));
+}
+
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator)
 {
 	uint64_t off = reddn_locator_off(locator), len = reddn_locator_len(locator);
 
+	if (len > longest(&t->geo))
+		return false;
+	if (t->geo.header)
+		return locator == t->null_locator || reddn_store_extent_of(t, locator);
 	return off % REDDN_HEAP_GRANULE == 0 && off == reddn_untagged(off) &&
 	       len >= sizeof(struct reddn_record) && len == reddn_record_padded(len) &&
-	       len <= reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)) &&
 	       off <= t->geo.heap_size && len <= t->geo.heap_size - off;
 }
 
@@ -116,10 +128,12 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	}
 	t->live = &((struct reddn_table_header *)t->map)->live;
 	t->journal = (struct reddn_table_journal *)(t->map + JOURNAL_OFF);
+	t->store_journal = (const struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL);
 	t->words = (_Atomic uint64_t *)(t->map + t->geo.buckets_off);
 	t->heap = t->map + t->geo.heap_off;
-	t->null_locator = reddn_locator(t->geo.null_off, sizeof(struct reddn_record));
-	t->scratch = calloc(1, reddn_record_padded(reddn_record_size(t->geo.max_key, t->geo.max_value)));
+	t->null_locator =
+		reddn_locator(t->geo.null_off, t->geo.header ? t->geo.header : sizeof(struct reddn_record));
+	t->scratch = calloc(1, longest(&t->geo));
 	if (!t->scratch)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	if (t->writer) {
@@ -172,6 +186,8 @@ static int check_geometry(const struct reddn_table_header *h, uint64_t size, cha
 	if (h->heap_size > h->file_size - h->heap_off || h->heap_size > MAX_HEAP ||
 		h->heap_size % REDDN_HEAP_GRANULE)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: heap of %" PRIu64 " bytes", h->heap_size);
+	if (h->header)
+		return reddn_store_check(h, err, errlen);
 	if (h->null_off % REDDN_HEAP_GRANULE || h->null_off >= h->heap_size)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: null record at %" PRIu64, h->null_off);
 	return 0;
@@ -203,12 +219,51 @@ static int repair_move(struct reddn_table *t, char *err, size_t errlen)
 	return 0;
 }
 
+static int check_mark(uint64_t bucket, uint64_t mark, char *err, size_t errlen)
+{
+	if (mark && mark != reddn_mark(reddn_hash_fp(mark)))
+		return reddn_fail(-EBADMSG, err, errlen,
+			"damaged: bucket %" PRIu64 " has the impossible mark 0x%" PRIx64, bucket, mark);
+	return 0;
+}
+
+static int wild(const struct reddn_table *t, uint64_t bucket, uint64_t locator, char *err, size_t errlen)
+{
+	return reddn_fail(-EBADMSG, err, errlen,
+		"damaged: bucket %" PRIu64 " points at %u bytes at %" PRIu64 " of a heap of %" PRIu64, bucket,
+		reddn_locator_len(locator), reddn_locator_off(locator), t->geo.heap_size);
+}
+
+/* Check every bucket of a store, which may change meanwhile, its extents too. */
+static int scan_store(struct reddn_table *t, char *err, size_t errlen)
+{
+	for (uint64_t b = 0; b < t->geo.buckets; b++) {
+		uint64_t mark = reddn_store_mark(t, b), loc = reddn_word_get(reddn_table_locator(t, b));
+		uint64_t extent = reddn_store_extent_of(t, loc);
+		int r = check_mark(b, mark, err, errlen);
+
+		if (r < 0)
+			return r;
+		if (loc != t->null_locator && !extent) {
+			if (reddn_word_get(reddn_table_locator(t, b)) == loc)
+				return wild(t, b, loc, err, errlen);
+			b--;
+			continue;
+		}
+		t->heap_used += mark ? extent : 0;
+		t->idle += mark && !reddn_store_has_record(t, loc);
+	}
+	return 0;
+}
+
 /* Check every bucket. A writer also reserves the heap of each record, and clears incomplete entries. */
 static int scan(struct reddn_table *t, char *err, size_t errlen)
 {
 	const struct reddn_record *null = (const struct reddn_record *)(t->heap + t->geo.null_off);
 	uint64_t entries = 0;
 
+	if (t->geo.header)
+		return scan_store(t, err, errlen);
 	if (null->key_len != UINT32_MAX || null->val_len)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: the null record has been overwritten");
 	if (t->writer && reddn_heap_reserve(&t->space, t->geo.null_off, sizeof(*null)) < 0)
@@ -217,14 +272,12 @@ static int scan(struct reddn_table *t, char *err, size_t errlen)
 		uint64_t mark = reddn_word_get(reddn_table_mark(t, b));
 		uint64_t loc = reddn_word_get(reddn_table_locator(t, b));
 
-		if (mark && mark != reddn_mark(reddn_hash_fp(mark)))
-			return reddn_fail(-EBADMSG, err, errlen,
-				"damaged: bucket %" PRIu64 " has the impossible mark 0x%" PRIx64, b, mark);
+		int r = check_mark(b, mark, err, errlen);
+
+		if (r < 0)
+			return r;
 		if (!reddn_table_locator_ok(t, loc))
-			return reddn_fail(-EBADMSG, err, errlen,
-				"damaged: bucket %" PRIu64 " points at %u bytes at %" PRIu64
-				" of a heap of %" PRIu64,
-				b, reddn_locator_len(loc), reddn_locator_off(loc), t->geo.heap_size);
+			return wild(t, b, loc, err, errlen);
 		if (!mark) {
 			if (t->writer && loc != t->null_locator) {
 				reddn_word_set(reddn_table_locator(t, b), t->null_locator);
@@ -244,6 +297,14 @@ static int scan(struct reddn_table *t, char *err, size_t errlen)
 	return 0;
 }
 
+/* What else may be wrong with the file is looked at later. */
+static bool is_store(int fd)
+{
+	struct reddn_table_header h;
+
+	return pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.magic == REDDN_TABLE_MAGIC && h.header;
+}
+
 PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
@@ -252,6 +313,10 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 
 	if (flags & ~REDDN_TABLE_WRITE)
 		return reddn_fail(-EINVAL, err, errlen, "unknown flags 0x%x", (unsigned)flags);
+	if (flags & REDDN_TABLE_WRITE && is_store(fd))
+		return reddn_fail(-EROFS, err, errlen,
+			"it is a store, whose writer is reddnd: put and delete keys through that (reddn "
+			"put)");
 	r = handle_new(&t, fd, flags & REDDN_TABLE_WRITE, err, errlen);
 	if (r < 0)
 		return r;
@@ -348,8 +413,12 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 		.header_size = sizeof(*h),
 		.hash_seed = opt->seed,
 		.buckets = opt->buckets,
-		.max_key = opt->max_key ? opt->max_key : REDDN_KEY_LIMIT,
-		.max_value = opt->max_value ? opt->max_value : 65536,
+		.max_key = opt->max_key ? opt->max_key
+			   : opt->store ? STORE_KEY
+					: REDDN_KEY_LIMIT,
+		.max_value = opt->max_value ? opt->max_value
+			     : opt->store   ? STORE_VALUE
+					    : 65536,
 		.grow = opt->grow ? 1 : 0};
 	if (h->max_key > REDDN_KEY_LIMIT || reddn_record_size(h->max_key, h->max_value) > REDDN_RECORD_LIMIT)
 		return reddn_fail(-EINVAL, err, errlen,
@@ -362,6 +431,13 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
 		return reddn_fail(-EINVAL, err, errlen,
 			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);
+	if (opt->store) {
+		int r = opt->grow ? reddn_fail(-EINVAL, err, errlen, "a store does not grow")
+				  : reddn_store_plan(h, opt, capacity, &heap, err, errlen);
+
+		if (r < 0)
+			return r;
+	}
 	if (!heap) {
 		uint64_t floor =
 			4 * round_up(reddn_record_padded(reddn_record_size(h->max_key, h->max_value)),
@@ -374,9 +450,9 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 			-EINVAL, err, errlen, "a heap of %" PRIu64 " bytes: up to %" PRIu64, heap, MAX_HEAP);
 	h->buckets_off = part_off(REDDN_TABLE_PAGE, h->buckets * sizeof(struct reddn_bucket));
 	h->heap_off = part_off(h->buckets_off + h->buckets * sizeof(struct reddn_bucket), heap);
-	/* One more granule, for the null record. */
-	h->file_size = round_up(h->heap_off + heap + REDDN_HEAP_GRANULE, page);
-	h->heap_size = h->file_size - h->heap_off;
+	/* One more granule, for the null record; a store has its null extent elsewhere. */
+	h->file_size = round_up(h->heap_off + heap + (opt->store ? 0 : REDDN_HEAP_GRANULE), page);
+	h->heap_size = opt->store ? heap : h->file_size - h->heap_off;
 	if (h->heap_size > MAX_HEAP)
 		h->heap_size = MAX_HEAP;
 	if (!h->hash_seed && getrandom(&h->hash_seed, sizeof(h->hash_seed), 0) != sizeof(h->hash_seed))
@@ -384,11 +460,18 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	return 0;
 }
 
+static void make_null(struct reddn_table *t)
+{
+	struct reddn_record *null = (struct reddn_record *)(t->heap + t->geo.null_off);
+
+	*null = (struct reddn_record){.key_len = UINT32_MAX};
+	null->sum = XXH3_64bits_withSeed("", 0, (uint64_t)UINT32_MAX << 32);
+}
+
 PUBLIC int reddn_table_create_fd(
 	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
-	struct reddn_record *null;
 	struct statfs fs;
 	int r;
 
@@ -408,9 +491,8 @@ PUBLIC int reddn_table_create_fd(
 	r = handle_map(t, err, errlen);
 	if (r < 0)
 		return r;
-	null = (struct reddn_record *)(t->heap + t->geo.null_off);
-	*null = (struct reddn_record){.key_len = UINT32_MAX};
-	null->sum = XXH3_64bits_withSeed("", 0, (uint64_t)UINT32_MAX << 32);
+	if (!opt->store)
+		make_null(t);
 	for (uint64_t b = 0; b < t->geo.buckets; b++)
 		reddn_word_set(reddn_table_locator(t, b), t->null_locator);
 	t->geo.live.epoch = clock_read_ns(CLOCK_REALTIME);
@@ -421,6 +503,9 @@ PUBLIC int reddn_table_create_fd(
 	r = scan(t, err, errlen);
 	if (r < 0)
 		return r;
+	/* From here on it has another writer. */
+	if (opt->store)
+		t->writer = false;
 	*out = steal_ptr(&t);
 	return 0;
 }

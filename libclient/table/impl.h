@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * impl.h - a table handle. file.c makes, opens, checks and repairs tables; name.c gives them names, and opens
- * them by name; table.c reads and writes them, and lets them grow.
+ * them by name; table.c reads and writes them, and lets them grow; store.c has what differs in stores.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -44,14 +44,16 @@ struct reddn_table {
 	struct reddn_table_header geo;
 	struct reddn_table_live *live;
 	struct reddn_table_journal *journal;
-	_Atomic uint64_t *words; /* two per bucket: locator, mark */
+	const struct reddn_store_journal *store_journal; /* in its place, of a store */
+	_Atomic uint64_t *words;                         /* two per bucket: locator, mark */
 	uint8_t *heap;
 	uint64_t null_locator;
-	uint64_t heap_used;                 /* read-only handle: when it was opened */
-	struct reddn_heap space;            /* writer */
-	uint64_t *chains;                   /* writer: two of REDDN_TABLE_MAX_PATH */
-	struct reddn_record *scratch;       /* a copy of the record that get and next return */
-	struct reddn_record *before;        /* that of the table before it grew, which the caller may have */
+	uint64_t heap_used;           /* read-only handle: when it was opened */
+	uint64_t idle;                /* of a store: buckets in use without a record, when it was opened */
+	struct reddn_heap space;      /* writer */
+	uint64_t *chains;             /* writer: two of REDDN_TABLE_MAX_PATH */
+	struct reddn_record *scratch; /* a copy of the record that get and next return */
+	struct reddn_record *before;  /* that of the table before it grew, which the caller may have */
 	struct reddn_table_repair repaired; /* writer: when it was opened */
 	char *path;                         /* writer: absolute; NULL: it was opened by a descriptor */
 	struct reddn_table_growth *growth;  /* writer: NULL: it does not grow */
@@ -102,5 +104,20 @@ int reddn_table_succeed(const char *from, const char *path, const struct reddn_t
 
 /** True if the locator points into the heap, has the size of a possible record, and has no tag. */
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator);
+
+/** Bytes of an extent of the store that has room for any record. */
+uint64_t reddn_store_extent(const struct reddn_table_header *h);
+/** Makes the header of a table that of a store; *@heap: bytes of its heap. -EINVAL. */
+int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t capacity,
+	uint64_t *heap, char *err, size_t errlen);
+/** The same as of a table's header is right already. -EBADMSG */
+int reddn_store_check(const struct reddn_table_header *h, char *err, size_t errlen);
+/** Bytes of the extent that the locator names; 0: it names none. The null extent is none. */
+uint64_t reddn_store_extent_of(const struct reddn_table *t, uint64_t locator);
+/** True if there is a record in what the locator names, of a length that a client may publish. */
+bool reddn_store_has_record(const struct reddn_table *t, uint64_t locator);
+/** The mark of the bucket, or, if its entry is about to move or to leave, that which the entry has; 0: the
+ * bucket is empty. */
+uint64_t reddn_store_mark(const struct reddn_table *t, uint64_t bucket);
 
 #endif

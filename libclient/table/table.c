@@ -34,11 +34,11 @@ static struct reddn_place place_of(const struct reddn_table *t, const void *key,
 	return reddn_hash_key(t->geo.hash_seed, t->geo.buckets, key, len);
 }
 
-/* @len: of the locator, with the padding */
+/* @len: of the locator, with the padding, and the header of a store */
 static bool record_is_whole(const struct reddn_table *t, const struct reddn_record *r, uint32_t len)
 {
 	return r->key_len && r->key_len <= t->geo.max_key && r->val_len <= t->geo.max_value &&
-	       reddn_record_padded(reddn_record_size(r->key_len, r->val_len)) == len &&
+	       reddn_record_padded(t->geo.header + reddn_record_size(r->key_len, r->val_len)) == len &&
 	       reddn_record_sum(r) == r->sum;
 }
 
@@ -57,7 +57,15 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 	from = (const _Atomic uint64_t *)(t->heap + reddn_locator_off(locator));
 	for (uint32_t i = 0; i < (len + 7) / 8; i++)
 		((uint64_t *)r)[i] = atomic_load_explicit((_Atomic uint64_t *)&from[i], memory_order_relaxed);
+	if (t->geo.header)
+		memmove(r, (uint8_t *)r + t->geo.header, len - t->geo.header);
 	return record_is_whole(t, r, len) ? 0 : -EBADMSG;
+}
+
+/* Of a store: its key is absent. */
+static bool has_no_record(const struct reddn_table *t, uint64_t locator)
+{
+	return t->geo.header && !reddn_store_has_record(t, locator);
 }
 
 /* Search both buckets once. 0, REDDN_TABLE_MISS, or -EBADMSG: a record did not match its bucket. */
@@ -67,10 +75,14 @@ static int look(struct reddn_table *t, const struct reddn_place *p, const void *
 
 	for (int i = 0; i < 2; i++) {
 		struct reddn_place stored;
+		uint64_t locator;
 
-		if (reddn_word_get(reddn_table_mark(t, p->bucket[i])) != reddn_mark(p->fp))
+		if (reddn_store_mark(t, p->bucket[i]) != reddn_mark(p->fp))
 			continue;
-		if (read_record(t, reddn_word_get(reddn_table_locator(t, p->bucket[i]))) < 0) {
+		locator = reddn_word_get(reddn_table_locator(t, p->bucket[i]));
+		if (has_no_record(t, locator))
+			continue;
+		if (read_record(t, locator) < 0) {
 			result = -EBADMSG;
 			continue;
 		}
@@ -138,10 +150,13 @@ PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_t
 		struct seen last = {0};
 		int same = 0;
 
-		for (int try = 0; reddn_word_get(reddn_table_mark(t, b)); try++) {
+		for (int try = 0; reddn_store_mark(t, b); try++) {
+			uint64_t locator = reddn_word_get(reddn_table_locator(t, b));
 			const struct reddn_record *r = t->scratch;
 
-			if (read_record(t, reddn_word_get(reddn_table_locator(t, b))) == 0) {
+			if (has_no_record(t, locator))
+				break;
+			if (read_record(t, locator) == 0) {
 				*e = (struct reddn_table_entry){
 					r->bytes, r->key_len, r->bytes + r->key_len, r->val_len};
 				return 0;
@@ -600,6 +615,8 @@ PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
 		.max_value = t->geo.max_value,
 		.max_record = (uint32_t)reddn_record_size(t->geo.max_key, t->geo.max_value),
 		.grow = (int)t->geo.grow,
+		.header = t->geo.header,
+		.idle = t->idle,
 		.as_of = as_of_read(t->live),
 	};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/store/test-rig.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -79,4 +80,64 @@ uint32_t rig_record(const struct rig *rig, uint8_t *record, uint32_t key, uint64
 struct reddn_place rig_place(const struct rig *rig, uint32_t key)
 {
 	return reddn_hash_key(rig->h->hash_seed, rig->buckets, &key, sizeof(key));
+}
+
+void rig_settle(struct store *s)
+{
+	for (unsigned i = 0; store_work(s); i++) {
+		assert_true(i < 10000);
+		store_grace_begins(s);
+		store_grace_over(s);
+	}
+}
+
+int64_t rig_bucket(const struct rig *r, uint32_t key)
+{
+	struct reddn_place p = rig_place(r, key);
+
+	for (int i = 0; i < 2; i++)
+		if (r->words[2 * p.bucket[i] + 1] == reddn_mark(p.fp))
+			return (int64_t)p.bucket[i];
+	return -1;
+}
+
+bool rig_publish(struct store *s, const struct rig *r, uint64_t at, uint32_t key, uint32_t bytes)
+{
+	int64_t b = rig_bucket(r, key);
+	uint64_t old;
+
+	assert_true(b >= 0);
+	old = r->words[2 * b];
+	r->words[2 * b] = reddn_locator(at, bytes);
+	return store_published(s, 16 * (uint64_t)b, old, r->words[2 * b]);
+}
+
+int rig_put(struct store *s, const struct rig *r, uint32_t key, uint64_t val)
+{
+	uint64_t at;
+	uint32_t bytes;
+
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	bytes = rig_record(r, r->heap + at + r->header, key, val, 16);
+	for (unsigned i = 0; rig_bucket(r, key) < 0; i++) {
+		assert_true(store_unplaced(s, at, bytes));
+		rig_settle(s);
+		if (rig_bucket(r, key) < 0 && r->h->live.state & REDDN_TABLE_FULL) {
+			store_give(s, at);
+			return -ENOSPC;
+		}
+		assert_true(i < 10);
+	}
+	assert_true(rig_publish(s, r, at, key, bytes));
+	rig_settle(s);
+	return 0;
+}
+
+void rig_delete(struct store *s, const struct rig *r, uint32_t key)
+{
+	uint64_t at;
+
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	assert_true(rig_publish(s, r, at, key, r->header));
+	rig_settle(s);
 }

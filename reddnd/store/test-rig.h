@@ -29,5 +29,19 @@ struct store *rig_open(const struct rig *rig);
  * @record what follows the header. @val is repeated. */
 uint32_t rig_record(const struct rig *rig, uint8_t *record, uint32_t key, uint64_t val, uint32_t val_len);
 struct reddn_place rig_place(const struct rig *rig, uint32_t key);
+/** The bucket that has the key; -1: none has */
+int64_t rig_bucket(const struct rig *rig, uint32_t key);
+
+/** Work and graces until nothing is left to do. */
+void rig_settle(struct store *s);
+/** What a NIC does with a message of @bytes that has come into the extent of @at, whose key has a bucket; and
+ * what store_published() returns then. */
+bool rig_publish(struct store *s, const struct rig *rig, uint64_t at, uint32_t key, uint32_t bytes);
+
+enum { RIG_MESSAGE = 128 };
+
+/** A client puts, with a value of 16 bytes, until it is done; -ENOSPC: the store is full. */
+int rig_put(struct store *s, const struct rig *rig, uint32_t key, uint64_t val);
+void rig_delete(struct store *s, const struct rig *rig, uint32_t key);
 
 #endif

@@ -11,75 +11,8 @@
 
 #include <cmocka.h>
 
-enum { MESSAGE = 128 };
-
 static const struct rig small = {
 	.buckets = 64, .chunk = 4096, .chunks = 4, .header = 9, .max_key = 16, .max_value = 64};
-
-/* Work and graces until nothing is left to do. */
-static void settle(struct store *s)
-{
-	for (unsigned i = 0; store_work(s); i++) {
-		assert_true(i < 10000);
-		store_grace_begins(s);
-		store_grace_over(s);
-	}
-}
-
-/* The bucket that has the key; -1: none has */
-static int64_t bucket_of(const struct rig *r, uint32_t key)
-{
-	struct reddn_place p = rig_place(r, key);
-
-	for (int i = 0; i < 2; i++)
-		if (r->words[2 * p.bucket[i] + 1] == reddn_mark(p.fp))
-			return (int64_t)p.bucket[i];
-	return -1;
-}
-
-/* What a NIC does with a message of @bytes that has come into the extent: publishes it, if the key has a
- * bucket. */
-static bool publish(struct store *s, const struct rig *r, uint64_t at, uint32_t key, uint32_t bytes)
-{
-	int64_t b = bucket_of(r, key);
-	uint64_t old;
-
-	assert_true(b >= 0);
-	old = r->words[2 * b];
-	r->words[2 * b] = reddn_locator(at, bytes);
-	return store_published(s, 16 * (uint64_t)b, old, r->words[2 * b]);
-}
-
-/* A client puts until it is done; -ENOSPC: the store is full. */
-static int put(struct store *s, const struct rig *r, uint32_t key, uint64_t val)
-{
-	uint64_t at;
-	uint32_t bytes;
-
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
-	bytes = rig_record(r, r->heap + at + r->header, key, val, 16);
-	for (unsigned i = 0; bucket_of(r, key) < 0; i++) {
-		assert_true(store_unplaced(s, at, bytes));
-		settle(s);
-		if (bucket_of(r, key) < 0 && r->h->live.state & REDDN_TABLE_FULL) {
-			store_give(s, at);
-			return -ENOSPC;
-		}
-		assert_true(i < 10);
-	}
-	assert_true(publish(s, r, at, key, bytes));
-	settle(s);
-	return 0;
-}
-
-static void delete (struct store *s, const struct rig *r, uint32_t key)
-{
-	uint64_t at;
-
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
-	assert_true(publish(s, r, at, key, r->header));
-	settle(s);
-}
 
 static struct store_numbers numbers(const struct store *s)
 {
@@ -101,8 +34,8 @@ static void test_life_of_a_key(void **state)
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_false(store_work(s));
-	assert_int_equal(put(s, &r, 7, 1), 0);
-	loc = r.words[2 * bucket_of(&r, 7)];
+	assert_int_equal(rig_put(s, &r, 7, 1), 0);
+	loc = r.words[2 * rig_bucket(&r, 7)];
 	version = *(uint64_t *)(r.heap + reddn_locator_off(loc));
 	n = numbers(s);
 	assert_int_equal(n.entries, 1);
@@ -110,36 +43,36 @@ static void test_life_of_a_key(void **state)
 	assert_int_equal(n.fresh, 0);
 	assert_int_equal(n.extents[0].used, 1);
 	/* Another value, another version, and the old extent rests. */
-	assert_int_equal(put(s, &r, 7, 2), 0);
-	loc = r.words[2 * bucket_of(&r, 7)];
+	assert_int_equal(rig_put(s, &r, 7, 2), 0);
+	loc = r.words[2 * rig_bucket(&r, 7)];
 	assert_true(*(uint64_t *)(r.heap + reddn_locator_off(loc)) > version);
 	n = numbers(s);
 	assert_int_equal(n.entries, 1);
 	assert_int_equal(n.extents[0].used, 1);
 	assert_int_equal(n.extents[0].resting, 1);
 	/* An extent that is armed again, and one in which another record was */
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
 	version = *(uint64_t *)(r.heap + at);
 	store_renew(s, at);
 	assert_true(*(uint64_t *)(r.heap + at) > version);
-	memset(r.heap + at, 0xff, MESSAGE);
+	memset(r.heap + at, 0xff, RIG_MESSAGE);
 	store_give(s, at);
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
 	assert_int_equal(r.heap[at + 8], 0);
 	version = *(uint64_t *)(r.heap + at);
-	delete (s, &r, 7);
+	rig_delete(s, &r, 7);
 	n = numbers(s);
 	assert_int_equal(n.entries, 0);
 	assert_int_equal(n.tombstones, 1);
 	/* A delete of a key without a bucket leaves no trace. */
 	assert_true(store_unplaced(s, at, r.header));
-	settle(s);
+	rig_settle(s);
 	assert_int_equal(numbers(s).fresh, 0);
 	store_close(s);
 	/* It is a tombstone still, and versions go on. */
 	s = rig_open(&r);
 	assert_int_equal(numbers(s).tombstones, 1);
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
 	assert_true(*(uint64_t *)(r.heap + at) > version);
 	store_close(s);
 	free(r.file);
@@ -157,7 +90,7 @@ static void test_full_buckets(void **state)
 	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
-	while (put(s, &r, key, key) == 0)
+	while (rig_put(s, &r, key, key) == 0)
 		key++;
 	last = key;
 	n = numbers(s);
@@ -165,7 +98,7 @@ static void test_full_buckets(void **state)
 	print_message("%u keys in 4096 buckets, %" PRIu64 " moves\n", last, n.moves);
 	assert_true(n.full && n.entries > 4096 * 2 / 5 && n.moves > 200);
 	for (key = 0; key < last; key++) {
-		uint64_t loc = r.words[2 * bucket_of(&r, key)];
+		uint64_t loc = r.words[2 * rig_bucket(&r, key)];
 		uint32_t is;
 
 		memcpy(&is, r.heap + reddn_locator_off(loc) + r.header + 16, sizeof(is));
@@ -173,10 +106,10 @@ static void test_full_buckets(void **state)
 	}
 	/* What another key needs is there when keys are deleted. */
 	for (key = 0; key < last; key++)
-		delete (s, &r, key);
+		rig_delete(s, &r, key);
 	assert_false(numbers(s).full);
 	for (key = last; key < last + last / 2; key++)
-		assert_int_equal(put(s, &r, key, key), 0);
+		assert_int_equal(rig_put(s, &r, key, key), 0);
 	n = numbers(s);
 	assert_int_equal(n.entries, last / 2);
 	assert_true(n.tombstones <= 4096 / 8);
@@ -199,25 +132,25 @@ static void test_full_extents(void **state)
 	rig_make(&r);
 	s = rig_open(&r);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(store_take(s, MESSAGE, &held[i]), 0);
-	while (put(s, &r, key, key) == 0)
+		assert_int_equal(store_take(s, RIG_MESSAGE, &held[i]), 0);
+	while (rig_put(s, &r, key, key) == 0)
 		key++;
 	n = numbers(s);
 	/* 31 extents: 4 held, and of put() one more, and as many free */
 	assert_int_equal(n.entries, 31 - 2 * 5);
 	assert_int_equal(n.fresh, 0);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(put(s, &r, i % key, i), 0);
+		assert_int_equal(rig_put(s, &r, i % key, i), 0);
 	/* Room for one, and for no more */
-	delete (s, &r, 3);
-	assert_int_equal(put(s, &r, key, 1), 0);
-	assert_int_equal(put(s, &r, key + 1, 1), -ENOSPC);
+	rig_delete(s, &r, 3);
+	assert_int_equal(rig_put(s, &r, key, 1), 0);
+	assert_int_equal(rig_put(s, &r, key + 1, 1), -ENOSPC);
 	/* Fewer are held: there is room again, without any report. */
 	for (unsigned i = 0; i < 4; i++)
 		store_give(s, held[i]);
-	settle(s);
+	rig_settle(s);
 	assert_false(numbers(s).full);
-	for (other = key + 1; put(s, &r, other, 1) == 0;)
+	for (other = key + 1; rig_put(s, &r, other, 1) == 0;)
 		other++;
 	assert_int_equal(numbers(s).entries, 31 - 2);
 	store_close(s);
@@ -234,14 +167,14 @@ static void test_deserted(void **state)
 	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
 	for (uint32_t key = 0; key < 200; key++) {
 		uint32_t bytes = rig_record(&r, r.heap + at + r.header, key, 1, 16);
 
 		assert_true(store_unplaced(s, at, bytes));
-		settle(s);
+		rig_settle(s);
 		/* The last ones stay. */
-		assert_true(bucket_of(&r, key) >= 0);
+		assert_true(rig_bucket(&r, key) >= 0);
 		assert_true(numbers(s).fresh <= r.buckets / 8 + 1);
 	}
 	store_close(s);
@@ -259,11 +192,11 @@ static void test_wrong_messages(void **state)
 	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
-	assert_int_equal(put(s, &r, 1, 1), 0);
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
 	bytes = rig_record(&r, r.heap + at + r.header, 2, 1, 16);
 	memcpy(&head, r.heap + at + r.header, sizeof(head));
-	for (uint32_t wrong = 0; wrong < MESSAGE; wrong++)
+	for (uint32_t wrong = 0; wrong < RIG_MESSAGE; wrong++)
 		assert_int_equal(store_unplaced(s, at, wrong), wrong == bytes || wrong == r.header);
 	for (unsigned i = 0; i < 4; i++) {
 		static const uint32_t lengths[][2] = {{0, 16}, {17, 3}, {4, 65}, {UINT32_MAX, UINT32_MAX}};
@@ -272,20 +205,20 @@ static void test_wrong_messages(void **state)
 		memcpy(r.heap + at + r.header, &bad, sizeof(bad));
 		assert_false(store_unplaced(s, at, bytes));
 	}
-	settle(s);
+	rig_settle(s);
 	assert_int_equal(numbers(s).fresh, 1);
 	/* A client publishes what has the tag in its length: the entry goes. */
-	assert_false(publish(s, &r, at, 1, REDDN_TABLE_TAG));
+	assert_false(rig_publish(s, &r, at, 1, REDDN_TABLE_TAG));
 	assert_int_equal(r.h->live.entries, 0);
-	settle(s);
-	assert_int_equal(bucket_of(&r, 1), -1);
-	assert_int_equal(put(s, &r, 1, 2), 0);
+	rig_settle(s);
+	assert_int_equal(rig_bucket(&r, 1), -1);
+	assert_int_equal(rig_put(s, &r, 1, 2), 0);
 	/* or when the store is opened, if nobody has heard of it */
-	assert_int_equal(store_take(s, MESSAGE, &at), 0);
-	r.words[2 * bucket_of(&r, 1)] = reddn_locator(at, r.header + 7);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	r.words[2 * rig_bucket(&r, 1)] = reddn_locator(at, r.header + 7);
 	store_close(s);
 	s = rig_open(&r);
-	assert_int_equal(bucket_of(&r, 1), -1);
+	assert_int_equal(rig_bucket(&r, 1), -1);
 	assert_int_equal(numbers(s).entries, 0);
 	store_close(s);
 	free(r.file);
@@ -302,12 +235,12 @@ static void test_unfinished(void **state)
 	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
-	assert_int_equal(put(s, &r, 1, 1), 0);
-	place = 16 * (uint64_t)bucket_of(&r, 1);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	place = 16 * (uint64_t)rig_bucket(&r, 1);
 	old[0] = r.words[place / 8];
-	assert_int_equal(store_take(s, MESSAGE, &a), 0);
-	assert_int_equal(store_take(s, MESSAGE, &b), 0);
-	assert_int_equal(store_take(s, MESSAGE, &c), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &a), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &b), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &c), 0);
 	bytes = rig_record(&r, r.heap + a + r.header, 1, 2, 16);
 	/* a took place, b replaced it, and c did that to b, which is known of c alone, and late. */
 	old[1] = reddn_locator(a, bytes);
@@ -316,7 +249,7 @@ static void test_unfinished(void **state)
 	store_unfinished(s, place, old[0], old[1]);
 	store_unfinished(s, place, old[1], old[2]);
 	/* Another did not. */
-	assert_int_equal(store_take(s, MESSAGE, &b), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &b), 0);
 	store_unfinished(s, place, old[0], reddn_locator(b, bytes));
 	assert_true(store_work(s));
 	store_grace_begins(s);
@@ -324,16 +257,16 @@ static void test_unfinished(void **state)
 	assert_int_equal(numbers(s).extents[0].held, 3);
 	store_grace_over(s);
 	assert_int_equal(numbers(s).extents[0].held, 0);
-	settle(s);
+	rig_settle(s);
 	assert_int_equal(numbers(s).extents[0].used, 1);
 	assert_int_equal(numbers(s).extents[0].resting, 3);
 	assert_int_equal(numbers(s).entries, 1);
 	/* The bucket names it: it has taken place. */
-	assert_int_equal(store_take(s, MESSAGE, &a), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &a), 0);
 	r.words[place / 8] = reddn_locator(a, bytes);
 	store_unfinished(s, place, reddn_locator(c, bytes), reddn_locator(a, bytes));
 	assert_int_equal(numbers(s).extents[0].used, 1);
-	settle(s);
+	rig_settle(s);
 	store_close(s);
 	free(r.file);
 }
@@ -362,7 +295,7 @@ static void test_wrong_files(void **state)
 	rig_make(&r);
 	s = rig_open(&r);
 	for (uint32_t key = 0; key < 12; key++)
-		assert_int_equal(put(s, &r, key, key), 0);
+		assert_int_equal(rig_put(s, &r, key, key), 0);
 	store_close(s);
 	good = malloc(r.size);
 	memcpy(good, r.file, r.size);
@@ -370,12 +303,12 @@ static void test_wrong_files(void **state)
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "not a store"));
 	memcpy(r.file, good, r.size);
-	b = bucket_of(&r, 1);
-	r.words[2 * b] = r.words[2 * bucket_of(&r, 2)];
+	b = rig_bucket(&r, 1);
+	r.words[2 * b] = r.words[2 * rig_bucket(&r, 2)];
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "as another does"));
 	memcpy(r.file, good, r.size);
-	r.words[2 * b] = reddn_locator(64 + 8, MESSAGE);
+	r.words[2 * b] = reddn_locator(64 + 8, RIG_MESSAGE);
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "where no extent is"));
 	memcpy(r.file, good, r.size);

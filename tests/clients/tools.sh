@@ -47,6 +47,14 @@ expect "no size" 2 '"1GB" is no value for option -H, or out of range; write it a
 expect "no power of two" 2 "power of two" "$REDDN_TABLE" create -b 1000 "$table"
 expect "create" 0 "2048 buckets" "$REDDN_TABLE" create -b 2KiB -v 100 -k 50 "$table"
 expect "it exists" 2 "table: exists already; --replace replaces a table" "$REDDN_TABLE" create "$table"
+expect "create a store" 0 "a store: 3754 extents of 192 bytes" "$REDDN_TABLE" create --store -b 2KiB -v 100 -k 50 -H 700K "$work/store"
+expect "a store that grows" 2 "a store does not grow" "$REDDN_TABLE" create --store --grow "$work/none"
+expect "stat of a store" 0 "8 bytes before each record, 0 buckets of keys without one" "$REDDN_TABLE" stat "$work/store"
+"$REDDN_TABLE" stat --json "$work/store" | json 'o["store"] and o["header"] == 8 and o["idle"] == 0' || fail "stat --json of a store"
+expect "dump of a store" 0 "" "$REDDN_TABLE" dump "$work/store"
+for verb in load repair grow; do
+	expect "$verb of a store" 2 "store: it is a store, whose writer is reddnd" "$REDDN_TABLE" "$verb" "$work/store"
+done
 printf 'alice\tin wonderland\n' >"$work/users.tsv"
 expect "no table to replace" 2 "users.tsv: exists, and is not replaced" "$REDDN_TABLE" create --replace "$work/users.tsv"
 grep -q wonderland "$work/users.tsv" || fail "the file that is no table is gone"
