@@ -51,7 +51,7 @@ expect "create a store" 0 "a store: 3754 extents of 192 bytes" "$REDDN_TABLE" cr
 expect "a store that grows" 2 "a store does not grow" "$REDDN_TABLE" create --store --grow "$work/none"
 expect "stat of a store" 0 "8 bytes before each record, 0 buckets of keys without one" "$REDDN_TABLE" stat "$work/store"
 "$REDDN_TABLE" stat --json "$work/store" | json 'o["store"] and o["header"] == 8 and o["idle"] == 0' || fail "stat --json of a store"
-expect "dump of a store" 0 "" "$REDDN_TABLE" dump "$work/store"
+[[ $("$REDDN_TABLE" dump "$work/store"; echo $?) == 0 ]] || fail "dump of an empty store"
 for verb in load repair grow; do
 	expect "$verb of a store" 2 "store: it is a store, whose writer is reddnd" "$REDDN_TABLE" "$verb" "$work/store"
 done
