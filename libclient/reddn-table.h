@@ -50,7 +50,8 @@ struct reddn_table_options {
 /**
  * Make a table in a new file and open it for writing; reddn_table_close frees the handle. The file is
  * complete before it appears under `path`. -EEXIST: there is a file and `replace` is 0, or the file is
- * neither a table nor empty. -ENOSPC: its file system is full. -EINVAL: an option is out of range.
+ * neither a table nor empty. -ENOSPC: its file system is full. -EFBIG: the process may not make a file that
+ * large (RLIMIT_FSIZE). -EINVAL: an option is out of range.
  *
  * A table that is replaced is marked before: clients of reddnd get -ESTALE, and its writer does. Handles that
  * read it keep it. The caller needs write access to its file: -EACCES. -ELOOP: `path` is a symbolic link.

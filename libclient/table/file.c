@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -384,8 +385,16 @@ static bool has_room(int fd, uint64_t bytes)
 	return fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0 || fs.f_bavail >= bytes / fs.f_frsize;
 }
 
-/* Reserve the space of the header and of the parts now: a lack of it would be a SIGBUS later. What lies
- * between them is never touched. */
+/* True: the system would end this process with SIGXFSZ if it made a file of @bytes. */
+static bool is_above_limit(uint64_t bytes)
+{
+	struct rlimit most;
+
+	return getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur;
+}
+
+/* Give the file its size, and reserve the space of the header and of the parts now: a lack of it would be a
+ * SIGBUS later. What lies between them is never touched. */
 static int reserve(int fd, const struct reddn_table_header *h)
 {
 	const struct {
@@ -393,8 +402,14 @@ static int reserve(int fd, const struct reddn_table_header *h)
 	} parts[] = {{0, REDDN_TABLE_PAGE}, {h->buckets_off, h->buckets * sizeof(struct reddn_bucket)},
 		{h->heap_off, h->file_size - h->heap_off}};
 
+	if (is_above_limit(h->file_size))
+		return -EFBIG;
+	if (ftruncate(fd, 0) < 0)
+		return -errno;
 	if (!has_room(fd, parts[1].size + parts[2].size))
 		return -ENOSPC;
+	if (ftruncate(fd, (off_t)h->file_size) < 0)
+		return -errno;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (fallocate(fd, 0, (off_t)parts[i].off, (off_t)parts[i].size) < 0 && errno != EOPNOTSUPP)
 			return -errno;
@@ -484,10 +499,10 @@ PUBLIC int reddn_table_create_fd(
 		errlen);
 	if (r < 0)
 		return r;
-	if (ftruncate(t->fd, 0) < 0 || ftruncate(t->fd, (off_t)t->geo.file_size) < 0 ||
-		reserve(t->fd, &t->geo) < 0)
-		return reddn_fail(
-			-errno, err, errlen, "cannot allocate %" PRIu64 " bytes: %m", t->geo.file_size);
+	r = reserve(t->fd, &t->geo);
+	if (r < 0)
+		return reddn_fail(r, err, errlen, "cannot allocate %" PRIu64 " bytes: %s%s", t->geo.file_size,
+			strerror(-r), r == -EFBIG ? ": the process has a limit, RLIMIT_FSIZE" : "");
 	r = handle_map(t, err, errlen);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -297,6 +298,7 @@ static int create_beside(struct reddn_table **out, const char *path, const struc
 		unlink(tmp);
 		return reddn_fail(r, err, errlen, "%s: %s", path, why);
 	}
+	assert(t);
 	*out = steal_ptr(&t);
 	return 0;
 }

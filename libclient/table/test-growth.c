@@ -14,7 +14,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -438,6 +440,78 @@ static void test_damage(void **state)
 	close(fd);
 }
 
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static fsblkcnt_t most_free = UINT64_MAX; /* blocks of the file system */
+
+/* The name that 64-bit file offsets give it */
+int __real_fstatvfs64(int fd, struct statvfs *fs);
+int __wrap_fstatvfs64(int fd, struct statvfs *fs);
+
+int __wrap_fstatvfs64(int fd, struct statvfs *fs)
+{
+	int r = __real_fstatvfs64(fd, fs);
+
+	if (most_free < UINT64_MAX) {
+		fs->f_blocks = most_free + 1;
+		fs->f_bavail = most_free;
+	}
+	return r;
+}
+
+/* No larger table can be made: what there is stays, and the error is @error, whatever errno was before. */
+static void check_no_room(struct place *p, int error)
+{
+	const struct reddn_table_options twice = {0}, new = {.replace = 1};
+	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 4, .grow = 1}),
+			   *other = NULL;
+	const void *val;
+	char path[64];
+	uint32_t k;
+	size_t len;
+	int r = 0;
+
+	assert_int_equal(reddn_table_put(t, "key", 3, "value", 5), 0);
+	most_free = error == -ENOSPC ? 1 : UINT64_MAX;
+	if (error == -EFBIG)
+		limit_files(1 << 12);
+	errno = 0;
+	assert_int_equal(reddn_table_grow(t, &twice, table_why, sizeof(table_why)), error);
+	assert_non_null(strstr(table_why, strerror(-error)));
+	errno = 0;
+	for (k = 0; r == 0 && k < 100; k++)
+		r = reddn_table_put(t, &k, sizeof(k), "value", 5);
+	assert_int_equal(r, -ENOSPC);
+	assert_false(grows(p));
+	snprintf(path, sizeof(path), "%s/other", p->dir);
+	errno = 0;
+	assert_int_equal(reddn_table_create(&other, path, &new, table_why, sizeof(table_why)), error);
+	errno = 0;
+	assert_int_equal(reddn_table_create(&other, p->path, &new, table_why, sizeof(table_why)), error);
+	assert_null(other);
+	assert_int_equal(reddn_table_get(t, "key", 3, &val, &len), 0);
+	most_free = UINT64_MAX;
+	if (error == -EFBIG)
+		limit_files(RLIM_INFINITY);
+	/* The file has kept its name */
+	assert_int_equal(reddn_table_put(t, &k, sizeof(k), "value", 5), 0);
+	reddn_table_close(t);
+	assert_int_equal(unlink(p->path), 0);
+}
+
+static void test_no_room(void **state)
+{
+	check_no_room(*state, -ENOSPC);
+	check_no_room(*state, -EFBIG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +524,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_locked, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_own_values, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_damage, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_no_room, place_begin, place_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
