@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static int refuse(char *why, size_t size, const char *words)
 {
@@ -16,17 +14,14 @@ static int refuse(char *why, size_t size, const char *words)
 	return -EINVAL;
 }
 
-int reader_init(struct reader *r, int fd, char *why, size_t size)
+int reader_init(struct reader *r, int fd, uint64_t bytes, char *why, size_t size)
 {
 	struct reddn_cache_header *h = &r->header;
-	struct stat st;
 
 	r->fd = fd;
-	if (fstat(fd, &st) < 0)
-		return refuse(why, size, strerror(errno));
 	if (reader_read(r, REDDN_CACHE_NULL, h, sizeof(*h)) < 0 || h->magic != REDDN_CACHE_MAGIC)
 		return refuse(why, size, "it is no cache file of memcached; libreddn-memcached.so makes one");
-	if (!cache_layout_is_sound(h, (uint64_t)st.st_size))
+	if (!cache_layout_is_sound(h, bytes))
 		return refuse(why, size, "it is a cache file of another version, or damaged");
 	return 0;
 }

@@ -17,8 +17,9 @@ struct reader {
 	struct reddn_cache_header header; /* as it was when the file was opened */
 };
 
-/** Looks at the file of @fd, which stays the caller's. An error has its reason in @why, a clause. */
-int reader_init(struct reader *r, int fd, char *why, size_t size);
+/** Looks at the file of @fd, which stays the caller's, as one of @bytes: its owner may change its size at any
+ * time. An error has its reason in @why, a clause. */
+int reader_init(struct reader *r, int fd, uint64_t bytes, char *why, size_t size);
 
 /** -EIO: the file does not have these bytes any more. -errno. */
 int reader_read(const struct reader *r, uint64_t off, void *bytes, size_t size);

@@ -112,11 +112,14 @@ static int cmd_check(const struct arguments *a)
 	struct proof proof;
 	struct talk talk = {0};
 	char why[PROOF_WHY];
+	struct stat st;
 	int e = -EAGAIN;
 
 	if (fd < 0)
 		return tool_complain("%s: %s", a->file, file_error(fd));
-	if (reader_init(&reader, fd, why, sizeof(why)) < 0)
+	if (fstat(fd, &st) < 0)
+		return tool_complain("%s: %m", a->file);
+	if (reader_init(&reader, fd, (uint64_t)st.st_size, why, sizeof(why)) < 0)
 		return refuse(a, why);
 	e = talk_open(&talk, a->server, TIMEOUT_MS, why, sizeof(why));
 	talk_deinit(&talk);

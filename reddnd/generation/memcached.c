@@ -363,7 +363,7 @@ static int open_file(struct memcached *m, const struct rnic_region *region, char
 		snprintf(why, PROOF_WHY, "it was replaced meanwhile");
 		return -EINVAL;
 	}
-	return reader_init(&m->file, m->file.fd, why, PROOF_WHY);
+	return reader_init(&m->file, m->file.fd, rnic_region_size(region), why, PROOF_WHY);
 }
 
 static int first_proof(struct memcached *m, char why[PROOF_WHY])

@@ -532,5 +532,8 @@ uint8_t *region_memory(const struct region *r, uint8_t part, bool writable)
 	uint64_t off;
 
 	place(r, part, writable, &off, &access);
+	/* as rnic_region_window() does: clients would read what the daemon has behind it */
+	assert(off <= rnic_region_size(r->file) &&
+		region_part_size(r, part) <= rnic_region_size(r->file) - off);
 	return rnic_region_at(r->file, off);
 }
