@@ -161,6 +161,7 @@ static enum sema_constness compare(
 		*held = holds(syn->relation, a, b);
 		return SEMA_CONST;
 	}
+	s->decisions++;
 	*cond = c;
 	c->relation = syn->relation;
 	c->pos = syn->pos;

@@ -27,6 +27,7 @@ enum {
 	PROGRAM_MAX_VARS = 512,        /* every element and iteration counted */
 	PROGRAM_MAX_ITERATIONS = 512,  /* of one loop */
 	PROGRAM_MAX_STATEMENTS = 4096, /* after loops are unrolled */
+	PROGRAM_MAX_DECISIONS = 4096,  /* iterations and comparisons, after loops are unrolled */
 	PROGRAM_MAX_OFFSET = 5,        /* bytes of an offset in a region: those of variables that count */
 	PROGRAM_MAX_SLOT = 1 << 30,    /* offset in the reply slot, bytes */
 	PROGRAM_MAX_COMPARED = 32,     /* bytes of what == compares */

@@ -76,6 +76,7 @@ struct sema {
 	const struct ast_queue *queue;  /* of the `on` around it */
 	const char *suffix;             /* of names in the current iteration: "[1][0]" */
 	unsigned statements;            /* made so far */
+	unsigned decisions;             /* iterations and comparisons so far */
 	bool given_up;                  /* a limit of the whole program was passed */
 	const struct ast_verb *publish; /* the cas that puts a locator somewhere; or NULL */
 	struct sym **implied;           /* variables to be used at least once */

@@ -9,12 +9,19 @@ static void block(struct sema *s, const struct syn_block *syn, struct ast_block 
 
 static bool give_up(struct sema *s, struct diag_pos pos)
 {
-	if (!s->given_up && s->statements < PROGRAM_MAX_STATEMENTS && !pool_is_full(s->pool))
+	const bool statements = s->statements >= PROGRAM_MAX_STATEMENTS || pool_is_full(s->pool),
+		   decisions = s->decisions > PROGRAM_MAX_DECISIONS;
+
+	if (!s->given_up && !statements && !decisions)
 		return diag_is_full(s->d);
-	if (!s->given_up)
+	if (!s->given_up && statements)
 		sema_error(s, LIMIT, pos,
 			"the program has more than %d statements when its loops are unrolled",
 			PROGRAM_MAX_STATEMENTS);
+	else if (!s->given_up)
+		sema_error(s, LIMIT, pos,
+			"the program has more than %d iterations and comparisons when its loops are unrolled",
+			PROGRAM_MAX_DECISIONS);
 	s->given_up = true;
 	return true;
 }
@@ -107,6 +114,12 @@ static void branch(struct sema *s, const struct syn_stmt *st, struct ast_block *
 	made->otherwise = otherwise;
 }
 
+/* Comparisons in a condition */
+static unsigned terms(const struct ast_cond *c)
+{
+	return !c ? 0 : c->kind == AST_COMPARE ? 1 : terms(c->first) + terms(c->second);
+}
+
 /* One iteration: @counter is the for's variable, or NULL */
 static void iteration(struct sema *s, const struct syn_stmt *st, struct ast_loop *loop,
 	const struct syn_name *counter, uint64_t number)
@@ -115,6 +128,8 @@ static void iteration(struct sema *s, const struct syn_stmt *st, struct ast_loop
 	struct ast_block body = {0};
 	struct scope scope;
 
+	/* a loop's condition is looked at once, and decided in each */
+	s->decisions += 1 + terms(loop->cond);
 	scope_enter(s, &scope);
 	if (!loop->endless)
 		s->suffix = pool_printf(s->pool, "%s[%" PRIu64 "]", suffix, number);

@@ -11,60 +11,48 @@ static const struct ast_verb *answer(const struct op *op)
 	return op->verb && (op->verb->kind == AST_WRITE_IMM || op->verb->kind == AST_SEND) ? op->verb : NULL;
 }
 
-/* +1: @path implies that the test of @g came out as @g wants; -1: the other way; 0: @path does not decide it
- */
-static int implies(const struct guard *path, const struct guard *g)
-{
-	for (; path; path = path->up)
-		if (path->test == g->test)
-			return path->otherwise == g->otherwise ? 1 : -1;
-	return 0;
-}
-
-/* True if @g can hold where @path does. *open: the outermost condition that @path leaves open; NULL if there
- * is none, or if @g cannot hold */
-static bool possible(const struct guard *path, const struct guard *g, const struct guard **open)
+/* True if @g can hold with what is assumed. *open: the outermost condition that this leaves open; NULL if
+ * there is none, or if @g cannot hold */
+static bool possible(const struct guard *g, const struct guard **open)
 {
 	*open = NULL;
 	for (; g; g = g->up) {
-		int s = implies(path, g);
-
-		if (s < 0) {
+		if (g->test->assumed == (g->otherwise ? 1 : -1)) {
 			*open = NULL; /* a condition further in decides nothing here */
 			return false;
 		}
-		if (s == 0)
+		if (!g->test->assumed)
 			*open = g;
 	}
 	return true;
 }
 
-static bool answered(struct lower *l, const struct guard *path)
+/* @last: what was assumed last; NULL: nothing */
+static bool answered(struct lower *l, const struct test *last)
 {
 	const struct guard *open = NULL;
-	bool any = false;
+	bool any = false, both = true;
 
 	for (unsigned i = 0; i < l->nops && !open; i++)
-		if (answer(&l->op[i]) && possible(path, l->op[i].guard, &open)) {
+		if (answer(&l->op[i]) && possible(l->op[i].guard, &open)) {
 			if (!open)
 				return true;
 			any = true;
 		}
-	if (!any && !path)
+	if (!any && !last)
 		return lower_refuse(l, ANSWER, l->p->pos,
 			"this program never answers; end it with a `write_imm` to the slot");
 	if (!any)
-		return lower_refuse(l, ANSWER, path->test->cond->pos,
+		return lower_refuse(l, ANSWER, last->cond->pos,
 			"a request for which this %s is never answered; let it have a `write_imm` too, or "
 			"answer after the conditions",
-			path->otherwise ? "does not hold" : "holds");
-	for (unsigned side = 0; side < 2; side++) {
-		struct guard longer = {.test = open->test, .otherwise = side, .up = path};
-
-		if (!answered(l, &longer))
-			return false;
+			last->assumed < 0 ? "does not hold" : "holds");
+	for (int side = 0; side < 2 && both; side++) {
+		open->test->assumed = side ? -1 : 1;
+		both = answered(l, open->test);
 	}
-	return true;
+	open->test->assumed = 0;
+	return both;
 }
 
 static const struct ast_verb *slot_write(const struct op *op)

@@ -361,7 +361,7 @@ static void lower_test(struct lower *l, struct test *t)
 void lower_tests(struct lower *l)
 {
 	l->inserting = true;
-	for (unsigned i = l->ntests; i-- > 0;) {
+	for (unsigned i = l->ntests; i-- > 0 && !lower_is_too_long(l);) {
 		l->part = l->test[i]->op->part;
 		lower_test(l, l->test[i]);
 	}

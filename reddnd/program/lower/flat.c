@@ -13,27 +13,54 @@ struct flow {
 
 static struct flow flatten(struct lower *l, const struct ast_block *b, struct flow f);
 
-bool lower_dominates(const struct guard *a, const struct guard *b)
+static unsigned depth_of(const struct guard *g)
 {
-	while (b && b != a)
-		b = b->up;
-	return a == b;
+	return g ? g->depth : 0;
 }
 
+/* @g or the one above it that has this depth. A jump is as long as the two that follow it, or one up: E.
+ * Myers, "An applicative random-access stack", 1983 */
+static const struct guard *above(const struct guard *g, unsigned depth)
+{
+	while (depth_of(g) > depth)
+		g = depth_of(g->jump) >= depth ? g->jump : g->up;
+	return g;
+}
+
+bool lower_dominates(const struct guard *a, const struct guard *b)
+{
+	return above(b, depth_of(a)) == a;
+}
+
+/* They part at the two results of one test */
 bool lower_excludes(const struct guard *a, const struct guard *b)
 {
-	for (; a; a = a->up)
-		for (const struct guard *c = b; c; c = c->up)
-			if (a->test == c->test && a->otherwise != c->otherwise)
-				return true;
-	return false;
+	const unsigned depth = depth_of(a) < depth_of(b) ? depth_of(a) : depth_of(b);
+
+	a = above(a, depth);
+	b = above(b, depth);
+	if (a == b)
+		return false;
+	while (a->up != b->up) {
+		bool far = a->jump != b->jump;
+
+		a = far ? a->jump : a->up;
+		b = far ? b->jump : b->up;
+	}
+	return a->test == b->test && a->otherwise != b->otherwise;
 }
 
 static const struct guard *guard(struct lower *l, struct test *t, bool otherwise, const struct guard *up)
 {
 	struct guard *g = pool_alloc(l->pool, sizeof(*g));
+	const struct guard *jump = up ? up->jump : NULL;
+	const bool twice = jump && up->depth - jump->depth == jump->depth - depth_of(jump->jump);
 
-	*g = (struct guard){.test = t, .otherwise = otherwise, .up = up};
+	*g = (struct guard){.test = t,
+		.otherwise = otherwise,
+		.up = up,
+		.jump = twice ? jump->jump : up,
+		.depth = depth_of(up) + 1};
 	return g;
 }
 
@@ -132,8 +159,10 @@ static struct ast_var *add_var(struct lower *l, const char *name, uint32_t bytes
 {
 	struct ast_var *var = pool_alloc(l->pool, sizeof(*var));
 
-	*var = (struct ast_var){
-		.name = name, .type = {.kind = AST_UINT, .order = AST_LE, .bytes = bytes}, .pos = pos};
+	*var = (struct ast_var){.name = name,
+		.index = l->nvars++,
+		.type = {.kind = AST_UINT, .order = AST_LE, .bytes = bytes},
+		.pos = pos};
 	return var;
 }
 
@@ -296,8 +325,11 @@ static struct ast_var *add_flag(struct lower *l, const char *name, struct diag_p
 {
 	struct ast_var *var = pool_alloc(l->pool, sizeof(*var));
 
-	*var = (struct ast_var){
-		.name = name, .type = flag_type, .each_iteration = l->part == PART_LOOP, .pos = pos};
+	*var = (struct ast_var){.name = name,
+		.index = l->nvars++,
+		.type = flag_type,
+		.each_iteration = l->part == PART_LOOP,
+		.pos = pos};
 	return var;
 }
 
@@ -407,7 +439,7 @@ static struct flow flatten_loop(
 {
 	struct flow it = {.guard = f.guard, .left = add_flag(l, "left", pos)};
 
-	for (unsigned i = 0; i < loop->niters && !it.ends; i++) {
+	for (unsigned i = 0; i < loop->niters && !it.ends && !lower_is_full(l); i++) {
 		if (loop->kind == AST_WHILE)
 			it.guard = where(l, loop->cond, false, it.guard, true);
 		it = flatten(l, &loop->iter[i], it);
@@ -490,7 +522,7 @@ static void flatten_endless(struct lower *l, const struct ast_loop *loop, struct
 
 static struct flow flatten(struct lower *l, const struct ast_block *b, struct flow f)
 {
-	for (unsigned i = 0; i < b->n && !f.ends; i++) {
+	for (unsigned i = 0; i < b->n && !f.ends && !lower_is_full(l); i++) {
 		const struct ast_stmt *s = &b->stmt[i];
 
 		switch ((enum ast_stmt_kind)s->kind) {
@@ -571,7 +603,10 @@ static void check_labels(struct lower *l, const struct ast_verb *v)
 
 void lower_flatten(struct lower *l)
 {
+	l->nvars = l->p->nvars;
 	flatten(l, &l->p->body, (struct flow){0});
+	if (diag_errors(l->diag))
+		return;
 	for (unsigned i = 0; i < l->nops; i++)
 		if (l->op[i].test)
 			l->op[i].test->op = &l->op[i];

@@ -37,11 +37,14 @@ enum {
  * used, the description is refused */
 enum { LOWER_QUEUES = CHAIN_MAX_QUEUES + 1 };
 
-/** The condition under which a statement runs: the result of @test, and @up. NULL: always. */
+/** The condition under which a statement runs: the result of @test, and @up. NULL: always. A test has one
+ * guard for each result, both with the @up that is the guard of the test. */
 struct guard {
 	struct test *test;
 	bool otherwise; /* it did not hold */
 	const struct guard *up;
+	const struct guard *jump; /* one further up, so that any above is reached in logarithmic time */
+	unsigned depth;           /* conditions, with this one */
 };
 
 /** Bytes of scratch. */
@@ -94,6 +97,8 @@ struct var_access {
 	const void *key;
 	const struct ast_var *var;
 	bool use, def, term, tested;
+	unsigned op;               /* number of its statement */
+	struct var_access *before; /* the assignment of the same variable before it; or NULL */
 	struct web *web;
 };
 
@@ -161,6 +166,7 @@ struct test {
 	const struct ast_cond *cond;
 	struct op *op;
 	const struct guard *guard; /* it is itself under */
+	int8_t assumed;            /* answer.c, at work: 1: it holds, -1: not; 0: it is open */
 	bool loop;                 /* what it guards is the rest of a loop: worth to be skipped whole */
 	struct step *after;        /* its steps are put after this one */
 	struct step *load;         /* READ of an operand that lies in a region */
@@ -210,6 +216,7 @@ struct lower {
 	struct pool *pool;
 	struct op *op;
 	unsigned nops;
+	unsigned nvars; /* the program's, and those that lowering has made */
 	struct web **web;
 	unsigned nwebs;
 	struct test **test;
@@ -237,6 +244,14 @@ struct lower {
 	bool by_hand; /* the author gave an order somewhere */
 	bool used[LOWER_QUEUES];
 };
+
+/* lower.c */
+/** True, reported: half of the pool is used. Asked before each statement and each condition: what one of them
+ * takes has room in the other half. */
+bool lower_is_full(struct lower *l);
+/** True, reported: that, or there are too many steps. Nothing takes a step away again that a statement has:
+ * that is looked at before the rest, which takes time and memory with the square of their number. */
+bool lower_is_too_long(struct lower *l);
 
 /* flat.c */
 /** Refuses labels of statements that are never reached: each that an op names has an op. */

@@ -383,14 +383,20 @@ static bool answers(struct lower *l)
 		l, ANSWER, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
 }
 
-/* Nothing takes a step away again that a statement has: that is reported before the rest is looked at, which
- * takes time and memory with the square of their number */
-static bool is_too_long(struct lower *l)
+bool lower_is_full(struct lower *l)
 {
-	return l->nappended > 2 * CHAIN_MAX_STEPS &&
-	       !lower_refuse(l, LIMIT, l->p->pos,
-		       "more than %d work requests, and an instance has at most %d; do less in it",
-		       2 * CHAIN_MAX_STEPS, CHAIN_MAX_STEPS);
+	if (pool_is_full(l->pool) && !diag_errors(l->diag))
+		lower_refuse(l, LIMIT, l->p->pos, "the program is too large");
+	return pool_is_full(l->pool);
+}
+
+bool lower_is_too_long(struct lower *l)
+{
+	if (l->nappended > 2 * CHAIN_MAX_STEPS && !diag_errors(l->diag))
+		lower_refuse(l, LIMIT, l->p->pos,
+			"more than %d work requests, and an instance has at most %d; do less in it",
+			2 * CHAIN_MAX_STEPS, CHAIN_MAX_STEPS);
+	return l->nappended > 2 * CHAIN_MAX_STEPS || lower_is_full(l);
 }
 
 static void lower_all(struct lower *l)
@@ -403,6 +409,8 @@ static void lower_all(struct lower *l)
 		return;
 	l->by_hand |= l->endless != NULL; /* in the order of the text */
 	lower_webs(l);
+	if (diag_errors(l->diag))
+		return;
 	for (unsigned i = 0; i < l->nops; i++) {
 		struct op *op = &l->op[i];
 
@@ -419,7 +427,7 @@ static void lower_all(struct lower *l)
 			lower_verb(l, &l->op[i]);
 		else
 			lower_test_begin(l, &l->op[i]);
-		if (is_too_long(l))
+		if (lower_is_too_long(l))
 			return;
 	}
 	if (diag_errors(l->diag) || !answers(l))

@@ -123,53 +123,50 @@ static struct web *join(struct web *a, struct web *b)
 	return a;
 }
 
-/* Joins @use with the assignments by ops below @from, down to @to. True: one of them always comes before op
- * @at */
-static bool reach_back(struct lower *l, unsigned from, unsigned to, unsigned at, struct var_access *use)
-{
-	for (unsigned i = from; i-- > to;)
-		for (unsigned k = l->op[i].naccesses; k-- > 0;) {
-			struct var_access *a = &l->op[i].access[k];
+/* The statements of an endless loop: all from @begin to @end, without it */
+struct range {
+	unsigned begin, end;
+};
 
-			if (!a->def || a->var != use->var || lower_excludes(l->op[i].guard, l->op[at].guard))
-				continue;
-			join(use->web, a->web);
-			if (lower_dominates(l->op[i].guard, l->op[at].guard))
-				return true;
-		}
+/* Joins @use with the assignments by ops from @to on, below @from. True: one of them always comes before it
+ */
+static bool reach_back(struct lower *l, unsigned from, unsigned to, struct var_access *use)
+{
+	const struct guard *guard = l->op[use->op].guard;
+
+	for (struct var_access *a = use->before; a && a->op >= to; a = a->before) {
+		if (a->op >= from || lower_excludes(l->op[a->op].guard, guard))
+			continue;
+		join(use->web, a->web);
+		if (lower_dominates(l->op[a->op].guard, guard))
+			return true;
+	}
 	return false;
 }
 
-/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one
- */
-static void reach_loop(struct lower *l, unsigned from, unsigned to, struct var_access *use)
+/* The same with all assignments of an endless loop: what they did in an iteration before, or in the last one.
+ * @last: of them all */
+static void reach_loop(const struct range *loop, struct var_access *last, struct var_access *use)
 {
-	for (unsigned i = to; i < from; i++)
-		for (unsigned k = 0; k < l->op[i].naccesses; k++)
-			if (l->op[i].access[k].def && l->op[i].access[k].var == use->var)
-				join(use->web, l->op[i].access[k].web);
+	for (struct var_access *a = last; a && a->op >= loop->begin; a = a->before)
+		if (a->op < loop->end)
+			join(use->web, a->web);
 }
 
-/* The assignments that may be what a use at op @at sees; the value before the first statement if nothing
- * comes before */
-static void reach(struct lower *l, unsigned at, struct var_access *use)
+/* The assignments that may be what @use sees; the value before the first statement if nothing comes before.
+ * @last: of the variable, in all of the program */
+static void reach(struct lower *l, const struct range *loop, struct var_access *last, struct var_access *use)
 {
-	unsigned first = at, loop = 0, after;
-	uint8_t part = l->op[at].part;
+	const uint8_t part = l->op[use->op].part;
+	const unsigned first = part == PART_BEFORE ? 0 : part == PART_LOOP ? loop->begin : loop->end;
 
-	while (first > 0 && l->op[first - 1].part == part)
-		first--;
-	if (reach_back(l, at, first, at, use))
+	if (reach_back(l, use->op, first, use))
 		return;
-	while (loop < l->nops && l->op[loop].part < PART_LOOP)
-		loop++;
-	for (after = loop; after < l->nops && l->op[after].part == PART_LOOP;)
-		after++;
 	if (part != PART_BEFORE && !use->var->each_iteration) {
-		reach_loop(l, after, loop, use);
+		reach_loop(loop, last, use);
 		if (part == PART_LOOP)
 			find(use->web)->shared = true;
-		if (reach_back(l, loop, 0, at, use))
+		if (reach_back(l, loop->begin, 0, use))
 			return;
 	}
 	find(use->web)->from_init = true;
@@ -224,9 +221,10 @@ struct web *lower_web_of(const struct op *op, const void *key)
 	return NULL;
 }
 
-void lower_webs(struct lower *l)
+/* Each statement's accesses; in @last, by variable, the last assignment */
+static void note_all(struct lower *l, struct var_access **last)
 {
-	for (unsigned i = 0; i < l->nops; i++) {
+	for (unsigned i = 0; i < l->nops && !lower_is_full(l); i++) {
 		struct op *op = &l->op[i];
 
 		if (op->verb)
@@ -234,15 +232,45 @@ void lower_webs(struct lower *l)
 		else
 			note_test(l, op);
 		for (unsigned k = 0; k < op->naccesses; k++) {
-			op->access[k].web = pool_alloc(l->pool, sizeof(struct web));
-			op->access[k].web->var = op->access[k].var;
-			op->access[k].web->parts = (uint8_t)(1u << op->part);
+			struct var_access *a = &op->access[k];
+
+			a->web = pool_alloc(l->pool, sizeof(struct web));
+			a->web->var = a->var;
+			a->web->parts = (uint8_t)(1u << op->part);
+			a->op = i;
+			a->before = last[a->var->index];
+			if (a->def)
+				last[a->var->index] = a;
 		}
 	}
+}
+
+static struct range endless_loop(const struct lower *l)
+{
+	struct range r = {0};
+
+	while (r.begin < l->nops && l->op[r.begin].part < PART_LOOP)
+		r.begin++;
+	for (r.end = r.begin; r.end < l->nops && l->op[r.end].part == PART_LOOP;)
+		r.end++;
+	return r;
+}
+
+void lower_webs(struct lower *l)
+{
+	struct var_access **last = pool_alloc(l->pool, (l->nvars + 1) * sizeof(struct var_access *));
+	const struct range loop = endless_loop(l);
+
+	note_all(l, last);
+	if (diag_errors(l->diag))
+		return;
 	for (unsigned i = 0; i < l->nops; i++)
-		for (unsigned k = 0; k < l->op[i].naccesses; k++)
-			if (l->op[i].access[k].use)
-				reach(l, i, &l->op[i].access[k]);
+		for (unsigned k = 0; k < l->op[i].naccesses; k++) {
+			struct var_access *a = &l->op[i].access[k];
+
+			if (a->use)
+				reach(l, &loop, last[a->var->index], a);
+		}
 	for (unsigned i = 0; i < l->nops; i++)
 		for (unsigned k = 0; k < l->op[i].naccesses; k++) {
 			struct var_access *a = &l->op[i].access[k];
