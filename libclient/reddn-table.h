@@ -45,6 +45,7 @@ struct reddn_table_options {
 	/* A store, which reddnd writes for its clients: the handle only reads. max_key 0: 256, max_value 0:
 	 * 1024, heap_size 0: room for the longest record of each expected entry */
 	int store;
+	int evict; /* of a store: where there is no room for a key, entries go that were put long ago */
 };
 
 /**
@@ -180,6 +181,7 @@ struct reddn_table_stat {
 	int grow;            /* of the options it was made with */
 	uint32_t header;     /* a store: bytes before each record; 0: a table */
 	uint64_t idle;       /* of a store: buckets whose key has no record, when it was opened */
+	int evict;           /* of the options it was made with */
 	struct reddn_as_of as_of;
 };
 

@@ -111,7 +111,8 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t grow;     /* 1: its writer makes a larger one when it is nearly full */
 	uint32_t header;   /* bytes before each record, REDDN_STORE_HEADER_MIN to _MAX: a store; 0: a table */
 	uint64_t chunk;    /* bytes of a chunk of a store's heap, a power of two */
-	uint8_t pad[128 - 96];
+	uint32_t evict;    /* of a store. 1: where there is no room, entries go that were put long ago */
+	uint8_t pad[128 - 100];
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 
@@ -138,7 +139,7 @@ struct reddn_record {
 	uint8_t bytes[]; /* key, value */
 };
 
-/** A move of a store's entry, or with to == from the removal of one that has no record. */
+/** A move of a store's entry, or with to == from the removal of one that has no record, or is evicted. */
 struct reddn_store_move {
 	uint64_t from, to; /* buckets */
 	uint64_t mark;     /* of the entry; mark of `from` is 0 while it waits */

@@ -46,6 +46,7 @@ static const char usage_text[] =
 	"  -f, --replace         replace an existing table\n"
 	"  -g, --grow            let its writer make it larger when it is nearly full\n"
 	"  -S, --store           a store, which clients change through reddnd (max-key 256, max-value 1K)\n"
+	"  -e, --evict           of a store: where there is no room, remove what was put long ago\n"
 	"load: read records from FILE or standard input, one per line: key TAB value\n"
 	"dump: print all records\n"
 	"stat: print size, usage and limits of the table\n"
@@ -291,14 +292,15 @@ static int cmd_stat(struct arguments *a, char **args)
 		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
 		       ", \"file_size\": %" PRIu64 ", \"follows\": %s, \"complete\": %s"
 		       ", \"source_epoch\": %u, \"as_of_source\": %" PRIu64 ", \"as_of_host\": %" PRIu64
-		       ", \"store\": %s, \"header\": %u, \"idle\": %" PRIu64 "}\n",
+		       ", \"store\": %s, \"header\": %u, \"idle\": %" PRIu64 ", \"evict\": %s}\n",
 			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
 			st.heap_used, st.max_key, st.max_value, st.max_record, st.grow ? "true" : "false",
 			st.moves / 2, st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off,
 			st.heap_off, st.live_off, st.file_size,
 			st.as_of.flags & REDDN_FOLLOWS ? "true" : "false",
 			st.as_of.flags & REDDN_COMPLETE ? "true" : "false", st.as_of.epoch, st.as_of.source,
-			st.as_of.host, st.header ? "true" : "false", st.header, st.idle);
+			st.as_of.host, st.header ? "true" : "false", st.header, st.idle,
+			st.evict ? "true" : "false");
 	else
 		printf("entries    %" PRIu64 "\n"
 		       "buckets    %" PRIu64 " (%.1f%% used, up to about 48%% can be%s)\n"
@@ -317,8 +319,8 @@ static int cmd_stat(struct arguments *a, char **args)
 	if (a->format != RECORDS_JSON)
 		print_as_of(&st.as_of);
 	if (a->format != RECORDS_JSON && st.header)
-		printf("store      %u bytes before each record, %" PRIu64 " buckets of keys without one\n",
-			st.header, st.idle);
+		printf("store      %u bytes before each record, %" PRIu64 " buckets of keys without one%s\n",
+			st.header, st.idle, st.evict ? "; it evicts" : "");
 	return 0;
 }
 
@@ -390,7 +392,7 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
 } commands[] = {
-	{{{.name = "create"}, 1, 1, "cbHkvsfgSq",
+	{{{.name = "create"}, 1, 1, "cbHkvsfgSeq",
 		 "  reddn-table create --capacity 1M --heap 1G /dev/shm/reddn/users.table\n"},
 		cmd_create},
 	{{{.name = "load"}, 1, 2, "jq", "  reddn-table load /dev/shm/reddn/users.table users.tsv\n"},
@@ -414,6 +416,7 @@ static const struct option options[] = {
 	{"replace", no_argument, NULL, 'f'},
 	{"grow", no_argument, NULL, 'g'},
 	{"store", no_argument, NULL, 'S'},
+	{"evict", no_argument, NULL, 'e'},
 	{"json", no_argument, NULL, 'j'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
@@ -457,6 +460,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'S':
 		a->create.store = 1;
 		break;
+	case 'e':
+		a->create.evict = 1;
+		break;
 	case 'j':
 		a->format = RECORDS_JSON;
 		break;
@@ -475,7 +481,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "c:b:H:k:v:s:fgSjq",
+		.letters = "c:b:H:k:v:s:fgSejq",
 		.options = options,
 		.values = "; write it as in 4096, 64K or 1GiB",
 		.set = set_option};

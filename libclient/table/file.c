@@ -446,6 +446,8 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
 		return reddn_fail(-EINVAL, err, errlen,
 			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);
+	if (opt->evict && !opt->store)
+		return reddn_fail(-EINVAL, err, errlen, "only stores evict");
 	if (opt->store) {
 		int r = opt->grow ? reddn_fail(-EINVAL, err, errlen, "a store does not grow")
 				  : reddn_store_plan(h, opt, capacity, &heap, err, errlen);

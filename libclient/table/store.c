@@ -42,6 +42,7 @@ int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_opti
 
 	h->header = header_of(h->buckets);
 	h->null_off = NULL_OFF;
+	h->evict = opt->evict ? 1 : 0;
 	extent = reddn_store_extent(h);
 	/* Those that sessions hold, and those that rest */
 	size = opt->heap_size ? opt->heap_size : (capacity + capacity / 8 + 256) * extent;

@@ -617,6 +617,7 @@ PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
 		.grow = (int)t->geo.grow,
 		.header = t->geo.header,
 		.idle = t->idle,
+		.evict = (int)t->geo.evict,
 		.as_of = as_of_read(t->live),
 	};
 }

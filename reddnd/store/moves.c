@@ -128,11 +128,12 @@ enum moves_room moves_try(struct moves *m, const uint64_t at[2])
 	return r;
 }
 
-bool moves_remove(struct moves *m, uint64_t n)
+bool moves_remove(struct moves *m, uint64_t n, uint64_t record)
 {
 	assert(!m->begun);
 	if (m->n == REDDN_STORE_MOVES)
 		return false;
+	m->record[m->n] = record;
 	m->move[m->n++] = (struct reddn_store_move){n, n, word_get(bucket_mark(m->buckets, n))};
 	return true;
 }
@@ -157,9 +158,10 @@ void moves_begin(struct moves *m)
 }
 
 /* False: it has got a record, and stays. */
-static bool entry_remove(const struct buckets *b, const struct reddn_store_move *v, uint64_t locator)
+static bool entry_remove(
+	const struct buckets *b, const struct reddn_store_move *v, uint64_t locator, uint64_t record)
 {
-	if (bucket_kind(b, locator) == BUCKET_RECORD) {
+	if (bucket_kind(b, locator) == BUCKET_RECORD && locator != record) {
 		word_set(bucket_mark(b, v->from), v->mark);
 		return false;
 	}
@@ -179,7 +181,7 @@ void moves_end(struct moves *m, void (*ended)(void *arg, const struct moves_ende
 
 		if (!e.removed)
 			entry_move(m->buckets, &m->move[i]);
-		else if (!entry_remove(m->buckets, &m->move[i], e.locator))
+		else if (!entry_remove(m->buckets, &m->move[i], e.locator, m->record[i]))
 			continue;
 		done[n++] = e;
 	}

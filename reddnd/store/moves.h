@@ -29,6 +29,7 @@ struct moves {
 	unsigned n;
 	bool begun;
 	struct reddn_store_move move[REDDN_STORE_MOVES];
+	uint64_t record[REDDN_STORE_MOVES]; /* locators that may leave */
 	uint64_t path[2][MOVES_MAX_PATH];
 };
 
@@ -48,8 +49,9 @@ enum moves_room {
 enum moves_room moves_path(struct moves *m, const uint64_t at[2]);
 /** The same, but adds none. */
 enum moves_room moves_try(struct moves *m, const uint64_t at[2]);
-/** Adds the removal of the entry in bucket @n, which nothing uses. False: no room. They have not begun. */
-bool moves_remove(struct moves *m, uint64_t n);
+/** Adds the removal of the entry in bucket @n, which nothing uses, unless it has a record when the moves end;
+ * that of @record may leave, if it is not 0. False: no room. They have not begun. */
+bool moves_remove(struct moves *m, uint64_t n, uint64_t record);
 
 void moves_begin(struct moves *m);
 

@@ -272,8 +272,8 @@ static void slot_rest(struct pool *p, const struct slot *s)
 
 int pool_take(struct pool *p, uint32_t bytes, uint64_t *at)
 {
-	uint64_t size = ((uint64_t)bytes + LINE - 1) / LINE * LINE;
-	struct pool_class *class = size && size <= p->chunk - LINE ? class_of(p, (uint32_t)size) : NULL;
+	struct pool_class *class =
+		bytes && bytes <= p->chunk - LINE ? class_of(p, pool_class_bytes(bytes)) : NULL;
 	struct slot s;
 	int r;
 
@@ -456,18 +456,27 @@ uint32_t pool_bytes(const struct pool *p, uint64_t at)
 	return s.class->bytes;
 }
 
+bool pool_is_used(const struct pool *p, uint32_t bytes)
+{
+	for (unsigned i = 0; i < STORE_CLASSES; i++)
+		if (p->class[i].bytes == bytes)
+			return p->class[i].used;
+	return false;
+}
+
 bool pool_has_room(const struct pool *p, uint32_t bytes, uint64_t owed)
 {
-	uint64_t chunks = p->nunassigned, lacking = 0;
+	uint64_t chunks = p->nunassigned, lacking = 0, left, share, kept;
 	const struct pool_class *class = NULL;
 
 	for (const struct pool_class *o = p->class; o < p->class + STORE_CLASSES; o++) {
-		uint64_t left = o->free + o->resting, spare;
+		uint64_t spare;
 
 		if (o->bytes == bytes)
 			class = o;
 		if (o->bytes == bytes || !o->chunks)
 			continue;
+		left = o->free + o->resting;
 		if (left < o->held) {
 			lacking += (o->held - left + o->slots - 1) / o->slots;
 			continue;
@@ -478,5 +487,8 @@ bool pool_has_room(const struct pool *p, uint32_t bytes, uint64_t owed)
 	if (!class)
 		return false;
 	chunks = chunks > lacking ? chunks - lacking : 0;
-	return class->free + class->resting + chunks * class->slots > class->held + owed;
+	left = class->free + class->resting + chunks * class->slots;
+	share = (left + class->held + class->used) / 16;
+	kept = class->held > share / 2 ? class->held : share - class->held;
+	return left > kept + owed;
 }

@@ -67,11 +67,20 @@ void pool_grace_begins(struct pool *p);
 /** True if extents have become free. */
 bool pool_grace_over(struct pool *p);
 
-/** Bytes of the extent at @at, which is held. */
+/** Bytes of the extents that pool_take() takes for @bytes. */
+static inline uint32_t pool_class_bytes(uint32_t bytes)
+{
+	return (bytes + REDDN_STORE_CHUNK_LINE - 1) / REDDN_STORE_CHUNK_LINE * REDDN_STORE_CHUNK_LINE;
+}
+
+/** Bytes of the extent at @at. */
 uint32_t pool_bytes(const struct pool *p, uint64_t at);
+/** True if one of @bytes is in use. */
+bool pool_is_used(const struct pool *p, uint32_t bytes);
 /**
  * True if one more extent of @bytes can stay in use for ever, and @owed others. Then enough of them are left,
- * free or resting, for each that is held to be replaced once, and so of each other class.
+ * free or resting, for each that is held to be replaced once, and so of each other class; and a sixteenth of
+ * all is held or left, for who comes later.
  */
 bool pool_has_room(const struct pool *p, uint32_t bytes, uint64_t owed);
 

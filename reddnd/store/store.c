@@ -16,10 +16,13 @@
 #include <string.h>
 
 enum {
-	VERSIONS = 1 << 16, /* that are reserved in the file at a time */
-	WAITING = 256,      /* keys that wait for a bucket */
-	YOUNG = 64,         /* fresh entries that are left to their clients */
-	COLLECT_STEP = 1024 /* buckets between two looks at other things */
+	VERSIONS = 1 << 16,  /* that are reserved in the file at a time */
+	WAITING = 256,       /* keys that wait for a bucket */
+	YOUNG = 64,          /* fresh entries that are left to their clients */
+	COLLECT_STEP = 1024, /* buckets between two looks at other things */
+	EVICTIONS = 32,      /* in one grace */
+	SAMPLE = 16,         /* entries, of which the one that was put first is evicted */
+	SAMPLE_STEPS = 1024  /* buckets that are looked at for one */
 };
 
 /* An instance that will never be over, until it is known whether it has published */
@@ -58,6 +61,10 @@ struct store {
 
 	struct unfinished *unfinished;
 	size_t nunfinished;
+
+	bool evicts;
+	uint64_t evicted, random;
+	uint32_t short_bytes; /* extents of so many bytes are to become free; 0: none */
 };
 
 DEFINE_CLEANUP(struct store *, store_close)
@@ -180,6 +187,8 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	s->moves.buckets = &s->buckets;
 	s->moves.journal = s->journal;
 	s->moves.live = &s->live->moves;
+	s->evicts = h->evict;
+	s->random = h->live.epoch;
 	s->nyoung = h->buckets / 16 < YOUNG ? (unsigned)(h->buckets / 16) : YOUNG;
 	memset(s->young, 0xff, sizeof(s->young));
 	r = pool_init(&s->pool, s->heap, h->heap_size, h->chunk);
@@ -223,12 +232,22 @@ void store_renew(struct store *s, uint64_t at)
 	word_set((uint64_t *)(s->heap + at), ++s->version);
 }
 
+/* False: no extents of so many bytes will become free, unless entries without a record leave. */
+static bool want_extents(struct store *s, uint32_t bytes)
+{
+	collect_idle(s);
+	if (!s->evicts || !pool_is_used(&s->pool, bytes))
+		return false;
+	s->short_bytes = bytes;
+	return true;
+}
+
 int store_take(struct store *s, uint32_t bytes, uint64_t *at)
 {
 	int r = pool_take(&s->pool, bytes, at);
 
 	if (r == -ENOSPC)
-		collect_idle(s);
+		want_extents(s, pool_class_bytes(bytes));
 	if (r < 0)
 		return r;
 	/* What it held before is nobody's to see; behind the header it is overwritten by what comes */
@@ -355,13 +374,6 @@ static bool is_full(const struct store *s)
 	return word_get(&s->live->state) & REDDN_TABLE_FULL;
 }
 
-static void want_room(struct store *s)
-{
-	set_full(s, true);
-	s->changed = false;
-	collect_idle(s);
-}
-
 bool store_unplaced(struct store *s, uint64_t at, uint32_t bytes)
 {
 	const uint8_t *record = s->heap + at + s->buckets.header;
@@ -388,8 +400,11 @@ bool store_unplaced(struct store *s, uint64_t at, uint32_t bytes)
 		s->waiting[s->nwaiting++] = p;
 		return true;
 	}
-	s->full_bytes = pool_bytes(&s->pool, at);
-	want_room(s);
+	if (!want_extents(s, pool_bytes(&s->pool, at))) {
+		s->full_bytes = pool_bytes(&s->pool, at);
+		set_full(s, true);
+		s->changed = false;
+	}
 	return true;
 }
 
@@ -400,6 +415,75 @@ static void make_entry(struct store *s, uint64_t b, uint64_t fp)
 	if (s->nyoung)
 		s->young[s->next_young++ % s->nyoung] = b;
 	set_full(s, false);
+}
+
+/* ---- eviction ---- */
+
+/* Fresh entries are newer than all: their clients are about to put. */
+static uint64_t version_of(const struct store *s, uint64_t locator)
+{
+	if (locator == s->buckets.null)
+		return UINT64_MAX;
+	return word_get((const uint64_t *)(s->heap + reddn_locator_off(locator)));
+}
+
+/* The locator of the record in bucket @b, if that may leave; 0 */
+static uint64_t evictable(const struct store *s, uint64_t b)
+{
+	uint64_t locator = word_get(bucket_locator(&s->buckets, b));
+
+	if (bucket_is_empty(&s->buckets, b) || bucket_kind(&s->buckets, locator) != BUCKET_RECORD ||
+		moves_use(&s->moves, b))
+		return 0;
+	return locator;
+}
+
+/* Of both buckets, neither of which is one of a move: the entry that was put first. */
+static void evict_older(struct store *s, const uint64_t at[2])
+{
+	uint64_t old[2] = {
+		word_get(bucket_locator(&s->buckets, at[0])), word_get(bucket_locator(&s->buckets, at[1]))};
+	int i = version_of(s, old[1]) < version_of(s, old[0]);
+
+	moves_remove(&s->moves, at[i], old[i]);
+}
+
+static uint64_t next_random(struct store *s)
+{
+	s->random = s->random * 6364136223846793005ull + 1442695040888963407ull;
+	return s->random >> 20;
+}
+
+/* The first put of a sample of entries with extents of the wanted size. False: there are none. */
+static bool evict_one(struct store *s)
+{
+	uint64_t victim = 0, old = 0;
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < SAMPLE_STEPS && seen < SAMPLE; i++) {
+		uint64_t b = next_random(s) % s->buckets.n, locator = evictable(s, b);
+
+		if (!locator || pool_bytes(&s->pool, reddn_locator_off(locator)) != s->short_bytes)
+			continue;
+		if (!old || version_of(s, locator) < version_of(s, old)) {
+			victim = b;
+			old = locator;
+		}
+		seen++;
+	}
+	return old && moves_remove(&s->moves, victim, old);
+}
+
+/* A small part of all, so that those that stay are the later ones */
+static void evict_some(struct store *s)
+{
+	int64_t n = s->count[BUCKET_RECORD] / 64 + 1;
+
+	if (!s->short_bytes)
+		return;
+	while (n-- > 0 && s->moves.n < EVICTIONS && evict_one(s))
+		;
+	s->short_bytes = 0;
 }
 
 /* True if the key does not wait any longer. */
@@ -414,9 +498,15 @@ static bool place_key(struct store *s, const struct reddn_place *p)
 		}
 	if (s->moves.begun || moves_path(&s->moves, p->bucket) != MOVES_NONE)
 		return false;
+	if (s->evicts) {
+		evict_older(s, p->bucket);
+		return false;
+	}
+	collect_idle(s);
 	s->full_bytes = 0;
 	memcpy(s->full_at, p->bucket, sizeof(s->full_at));
-	want_room(s);
+	set_full(s, true);
+	s->changed = false;
 	return true;
 }
 
@@ -467,7 +557,7 @@ static void collect_some(struct store *s)
 	uint64_t step = s->collect_left < COLLECT_STEP ? s->collect_left : COLLECT_STEP;
 
 	for (; step > 0; step--) {
-		if (should_leave(s, s->collect_at) && !moves_remove(&s->moves, s->collect_at))
+		if (should_leave(s, s->collect_at) && !moves_remove(&s->moves, s->collect_at, 0))
 			return;
 		s->collect_at = (s->collect_at + 1) % s->buckets.n;
 		s->collect_left--;
@@ -485,18 +575,20 @@ bool store_work(struct store *s)
 	if (!s->collect_left && (idle > (int64_t)(s->buckets.n / 8) || s->count[BUCKET_WRONG] > 0))
 		collect(s, s->collect_at);
 	if (!s->moves.begun) {
+		evict_some(s);
 		collect_some(s);
 		if (s->moves.n)
 			moves_begin(&s->moves);
 	}
 	look_if_full(s);
-	return (s->moves.begun && !s->covers_moves) || s->collect_left || s->nunfinished ||
+	return (s->moves.begun && !s->covers_moves) || s->short_bytes || s->collect_left || s->nunfinished ||
 	       pool_wants_grace(&s->pool);
 }
 
 void store_grace_begins(struct store *s)
 {
-	assert(!s->grace);
+	if (s->grace)
+		return;
 	s->grace = true;
 	s->covers_moves = s->moves.begun;
 	pool_grace_begins(&s->pool);
@@ -515,7 +607,9 @@ static void entry_ended(void *arg, const struct moves_ended *e)
 				s->young[i] = e->move.to;
 		return;
 	}
+	s->evicted += bucket_kind(&s->buckets, e->locator) == BUCKET_RECORD;
 	s->count[bucket_kind(&s->buckets, e->locator)]--;
+	set_entries(s);
 	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(e->locator));
 	s->changed = true;
 }
@@ -547,6 +641,7 @@ void store_numbers(const struct store *s, struct store_numbers *n)
 		.tombstones = at_least_0(s->count[BUCKET_TOMBSTONE]),
 		.fresh = at_least_0(s->count[BUCKET_FRESH]),
 		.moves = s->moved,
+		.evicted = s->evicted,
 		.contradictions = s->contradictions,
 		.chunks = s->pool.nchunks,
 		.chunks_free = s->pool.nunassigned,

@@ -17,6 +17,9 @@
  * reads them. All of these come from chains that the caller has verified; the record in an extent comes from
  * a client, and is checked.
  *
+ * A store that evicts (its file has that) removes entries that were put long ago, where there is no room for
+ * another key.
+ *
  * Nothing here waits. Thread rules: one thread, that of the event loop.
  */
 #ifndef STORE_STORE_H
@@ -67,6 +70,7 @@ void store_unfinished(struct store *s, uint64_t place, uint64_t old, uint64_t no
 
 /** Does what can be done now. True: it wants another grace. To be called after reports and graces. */
 bool store_work(struct store *s);
+/** Again before it is over: it goes on. */
 void store_grace_begins(struct store *s);
 void store_grace_over(struct store *s);
 
@@ -78,6 +82,7 @@ struct store_numbers {
 	uint64_t tombstones; /* buckets of keys whose record was deleted, */
 	uint64_t fresh;      /* and of keys that have not had one yet */
 	uint64_t moves;      /* of entries, since it was opened */
+	uint64_t evicted;    /* entries, since it was opened */
 	/* Reports that cannot be: of a publish that was not armed, or replaced nothing: not zero after a
 	 * fault of the caller or the device */
 	uint64_t contradictions;

@@ -167,7 +167,8 @@ static void test_moving(void **state)
 static void test_options(void **state)
 {
 	static const struct reddn_table_options wrong[] = {{.store = 1, .grow = 1},
-		{.store = 1, .max_value = 1 << 23, .capacity = 1 << 20}, {.store = 1, .buckets = 1000}};
+		{.store = 1, .max_value = 1 << 23, .capacity = 1 << 20}, {.store = 1, .buckets = 1000},
+		{.evict = 1}};
 	struct reddn_table *t;
 	char why[200] = "";
 	int fd = memfd_create("store", MFD_CLOEXEC);

@@ -46,6 +46,7 @@ void rig_make(struct rig *rig)
 		.null_off = 32,
 		.header = rig->header,
 		.chunk = rig->chunk,
+		.evict = rig->evict,
 		.live = {.epoch = 1}};
 	rig_look(rig, rig, file);
 	for (uint64_t b = 0; b < rig->buckets; b++)

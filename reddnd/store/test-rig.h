@@ -11,6 +11,7 @@
 struct rig {
 	uint64_t size, buckets, chunk, chunks;
 	uint32_t header, max_key, max_value;
+	bool evict;
 	uint8_t *file;
 	struct reddn_table_header *h;
 	uint64_t *words; /* of the buckets */

@@ -333,6 +333,56 @@ static void test_wrong_files(void **state)
 	free(r.file);
 }
 
+/* Far more keys than there is room for, be it for want of buckets or of extents: none is refused, and those
+ * that are there are the later ones. */
+static void test_evict(void **state)
+{
+	static const struct rig sizes[] = {{.buckets = 64,
+						   .chunk = 65536,
+						   .chunks = 8,
+						   .header = 8,
+						   .max_key = 16,
+						   .max_value = 64,
+						   .evict = true},
+		{.buckets = 4096,
+			.chunk = 4096,
+			.chunks = 20,
+			.header = 8,
+			.max_key = 16,
+			.max_value = 64,
+			.evict = true}};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct rig r = sizes[i];
+		struct store_numbers n;
+		unsigned old = 0, recent = 0;
+		struct store *s;
+		uint64_t at;
+
+		rig_make(&r);
+		s = rig_open(&r);
+		for (uint32_t key = 0; key < 6000; key++)
+			assert_int_equal(rig_put(s, &r, key, key), 0);
+		n = numbers(s);
+		assert_false(n.full);
+		assert_true(n.entries > (i ? 500 : 26) && n.evicted + n.entries == 6000);
+		for (uint32_t key = 0; key < 6000; key++)
+			*(key < 4000 ? &old : &recent) += rig_bucket(&r, key) >= 0;
+		for (uint32_t key = 5990; key < 6000; key++)
+			assert_true(rig_bucket(&r, key) >= 0 || i == 0);
+		print_message("%" PRIu64 " of 6000 keys: %u of the first 4000\n", n.entries, old);
+		assert_true(old < recent / 5);
+		/* Sessions come, and need what entries have. */
+		for (unsigned k = 0; i && k < 100; k++) {
+			while (store_take(s, RIG_MESSAGE, &at) < 0)
+				rig_settle(s);
+		}
+		store_close(s);
+		free(r.file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_full_buckets),
 		cmocka_unit_test(test_full_extents),
 		cmocka_unit_test(test_deserted),
+		cmocka_unit_test(test_evict),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_wrong_files),
