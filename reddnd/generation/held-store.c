@@ -253,7 +253,8 @@ int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
 		return -ENOSPC;
 	if (!guarded(h, take, &c))
 		return -EIO;
-	*at = c.at;
+	if (c.error == 0)
+		*at = c.at;
 	return c.error;
 }
 

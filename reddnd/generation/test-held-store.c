@@ -106,6 +106,12 @@ static void test_once(void **state)
 	a = opened(NULL);
 	assert_int_equal(held(a->store), 0);
 	assert_int_equal(held_store_take(a->store, BYTES, &at), -ENOSPC);
+	first_grace(a->store);
+	/* what the caller had stays as it was when there is no other */
+	do
+		at = UINT64_MAX;
+	while (held_store_take(a->store, BYTES, &at) == 0);
+	assert_int_equal(at, UINT64_MAX);
 	region_close(a);
 }
 
