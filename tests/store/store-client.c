@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * store-client - puts, deletes and gets keys of a store at random, and records what became of that, for
+ * history.py:
+ *
+ *	store-client HOST PORT GETS PUTS FILE CLIENT SEED KEYS HOT OPS
+ *
+ * GETS and PUTS are offloads of the same store. CLIENT is a number of its own. Of KEYS keys the first HOT are
+ * asked for as often as all others. The file is mapped, so that it has what was done before the client was
+ * killed: an operation is in it before it is submitted, and its end when there is one. SIGTERM ends it early.
+ */
+#include "libclient/reddn.h"
+#include "tests/lib/arg.h"
+#include "tests/lib/die.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { DEPTH = 8, RESULTS = 16, VALUE_MOST = 900, PATIENCE_S = 100, RETRY_MS = 20000 };
+
+enum kind { NONE, PUT, DELETE, GET };
+
+/* What history.py reads. All zero: not used */
+struct record {
+	uint64_t start, end; /* ns, CLOCK_MONOTONIC; end 0: there was none */
+	uint64_t value;      /* that was put, or that a get has seen; 0: none, TORN: no value of any client */
+	uint64_t version;    /* of what a get has seen */
+	int32_t status;      /* of the result */
+	uint32_t key;
+	_Atomic uint8_t kind;
+	uint8_t reserved[7];
+};
+_Static_assert(sizeof(struct record) == 48, "as history.py has it");
+
+#define TORN UINT64_MAX
+
+static struct reddn *gets, *puts_;
+static struct record *records;
+static uint64_t rng, client, nkeys, hot, ops, used, ended;
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static uint32_t rnd(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 32);
+}
+
+static size_t key_of(uint32_t k, char key[32])
+{
+	return (size_t)snprintf(key, 32, "key-%u", k);
+}
+
+/* The bytes and the length of a value follow from its number. */
+static size_t value_of(uint64_t value, uint8_t bytes[VALUE_MOST])
+{
+	uint64_t mix = value * 0x9e3779b97f4a7c15ull;
+	size_t len = sizeof(value) + (mix >> 32) % (VALUE_MOST - sizeof(value));
+
+	memcpy(bytes, &value, sizeof(value));
+	for (size_t i = sizeof(value); i < len; i++)
+		bytes[i] = (uint8_t)((mix >> 40) + i * 7);
+	return len;
+}
+
+static uint64_t read_value(const void *bytes, size_t len)
+{
+	uint8_t want[VALUE_MOST];
+	uint64_t value = 0;
+
+	if (len < sizeof(value))
+		return TORN;
+	memcpy(&value, bytes, sizeof(value));
+	return value_of(value, want) == len && memcmp(want, bytes, len) == 0 ? value : TORN;
+}
+
+static int submit(const struct record *r, uint64_t cookie)
+{
+	uint8_t value[VALUE_MOST];
+	char key[32];
+	size_t key_len = key_of(r->key, key);
+
+	if (r->kind == GET)
+		return reddn_get_submit(gets, key, key_len, cookie);
+	if (r->kind == DELETE)
+		return reddn_delete_submit(puts_, key, key_len, cookie);
+	return reddn_put_submit(puts_, key, key_len, value, value_of(r->value, value), cookie);
+}
+
+/* False: it was not, for now. */
+static bool begin(enum kind kind)
+{
+	struct record *r = &records[used];
+
+	r->key = (uint32_t)(rnd() % 2 ? rnd() % hot : rnd() % nkeys);
+	r->value = kind == PUT ? client << 40 | (used + 1) : 0;
+	r->start = clock_ns();
+	atomic_store(&r->kind, (uint8_t)kind);
+	if (submit(r, used) == 0) {
+		used++;
+		return true;
+	}
+	atomic_store(&r->kind, (uint8_t)NONE);
+	return false;
+}
+
+static void take(const struct reddn_result *res)
+{
+	struct record *r = &records[res->cookie];
+
+	r->status = res->status;
+	if (r->kind == GET && res->status == 0) {
+		r->value = read_value(res->value, res->length);
+		r->version = res->version;
+	}
+	r->end = clock_ns();
+	ended++;
+}
+
+static unsigned collect(struct reddn *c)
+{
+	struct reddn_result res[RESULTS];
+	int n = reddn_poll(c, res, RESULTS);
+
+	for (int i = 0; i < n; i++)
+		take(&res[i]);
+	reddn_release(c);
+	return n > 0 ? (unsigned)n : 0;
+}
+
+static void run(void)
+{
+	static const enum kind kinds[] = {GET, GET, GET, GET, PUT, PUT, PUT, PUT, PUT, DELETE};
+	uint64_t last = clock_ns();
+
+	while (ended < used || (used < ops && !stopped)) {
+		bool any = used < ops && !stopped && begin(kinds[rnd() % (sizeof(kinds) / sizeof(*kinds))]);
+
+		any |= collect(gets) + collect(puts_);
+		if (any)
+			last = clock_ns();
+		else
+			sched_yield();
+		if (clock_ns() - last > PATIENCE_S * 1000000000ull)
+			die("%llu of %llu requests have no result", (unsigned long long)(used - ended),
+				(unsigned long long)used);
+	}
+}
+
+static struct reddn *connect_to(const char *host, uint16_t port, const char *offload)
+{
+	const struct reddn_options opt = {.host = host,
+		.port = port,
+		.offload = offload,
+		.depth = DEPTH,
+		.timeout_ms = PATIENCE_S * 1000,
+		.retry_ms = RETRY_MS};
+	char err[256];
+	struct reddn *c;
+
+	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)
+		die("%s", err);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	struct reddn_info info;
+	int fd;
+
+	if (argc != 11)
+		die("usage: store-client HOST PORT GETS PUTS FILE CLIENT SEED KEYS HOT OPS");
+	client = arg_number(argv[6], 1 << 20);
+	rng = (arg_number(argv[7], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
+	nkeys = arg_number(argv[8], UINT32_MAX);
+	hot = arg_number(argv[9], UINT32_MAX);
+	ops = arg_number(argv[10], UINT32_MAX);
+	fd = open(argv[5], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || ftruncate(fd, (off_t)(ops * sizeof(*records))) < 0)
+		die("%s: %s", argv[5], strerror(errno));
+	records = mmap(NULL, ops * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (records == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	signal(SIGTERM, on_signal);
+	gets = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
+	puts_ = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[4]);
+	run();
+	reddn_get_info(puts_, &info);
+	printf("%llu operations, %llu conflicts, %llu without an entry, %llu reconnects\n",
+		(unsigned long long)ended, (unsigned long long)info.retries_conflict,
+		(unsigned long long)info.retries_absent, (unsigned long long)info.reconnects);
+	reddn_close(gets);
+	reddn_close(puts_);
+	return 0;
+}
