@@ -14,12 +14,11 @@ static bool has_param(const struct program *p, const char *name)
 unsigned params_of_table(const struct program *p, const struct region *table, struct program_setting *params)
 {
 	const struct table_geometry *g = &table->table.geometry;
-	const uint32_t header = sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len; /* as of shape put */
 	const struct program_setting all[INFLUENCE_PARAMS] = {
 		{"width", g->offset_len},
 		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
 		{"most", table->conf->store
-				 ? reddn_store_payload(header, reddn_record_size(g->max_key, g->max_value))
+				 ? reddn_store_payload(g->header, reddn_record_size(g->max_key, g->max_value))
 				 : 0},
 	};
 	unsigned n = 0;
