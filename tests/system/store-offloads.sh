@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Offloads of a store: their params come from it, what a put publishes is what gets of the catalog are proved for, and a program that
+# relies on less is refused, as is one that changes a store by anything but a publish.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+: "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of reddn-table}"
+
+needs has.masked_atomics
+
+store() # NAME LONGEST-VALUE HEAP
+{
+	"$REDDN_TABLE" create --quiet --store --capacity 200 --heap "$3" --max-key 100 --max-value "$2" "$memory/$1" || fail "no store $1"
+}
+
+reddn() # LOG VERB OFFLOAD ARGUMENT...
+{
+	local log=$1 verb=$2
+	shift 2
+	on_nic "$log" "$REDDN" "$verb" --port "$port" "$address" "$@"
+}
+
+# Records are larger than the default of "most", and than that of "record"
+store large 100000 64M
+store small 500 4M
+cat >"$work/short.rdn" <<'END'
+program short
+region buckets, heap
+read buckets @ 0 as be24 -> hit.length
+hit: write heap -> slot @ 64, 1 to 300
+write_imm 0 as u8 -> slot
+END
+cat >"$work/counts.rdn" <<'END'
+program counts
+region words writable
+add words @ 8 as le64 by 1
+write_imm 0 as u8 -> slot
+END
+both()
+{
+	printf '{ name = "%s"; program = "hash-get"; region = "%s"; }, { name = "%s.put"; program = "store-put"; region = "%s"; }' \
+		"$1" "$1" "$1" "$1"
+}
+regions="regions = ( { name = \"large\"; kind = \"store\"; path = \"$memory/large\"; }, { name = \"small\"; kind = \"store\"; path = \"$memory/small\"; } );"
+
+start_nic
+start_reddnd "$regions offloads = ( $(both large), $(both small), { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
+  { name = \"again\"; program = \"hash-get\"; region = \"large\"; mode = \"recycled\"; } );
+tenants = ( { name = \"writers\"; }, { name = \"readers\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"large\" ]; } );"
+
+head -c 90000 /dev/zero | tr '\0' v >"$work/value"
+reddn put.log put large.put key "$(cat "$work/value")" || fail "no put of 90000 bytes" "$work/put.log" "$work/reddnd.log"
+for offload in large again; do
+	reddn get.log get "$offload" key || fail "no get" "$work/get.log" "$work/reddnd.log"
+	[[ $(cat "$work/get.log") = "$(cat "$work/value")" ]] || fail "$offload: another value" "$work/get.log"
+done
+ok "with the params of the store 90000 bytes are put, and read unrolled and recycled"
+
+{ reddn put.log put small.put key "$(head -c 400 "$work/value")" && reddn get.log get small key; } ||
+	fail "no put, or no get" "$work/put.log" "$work/get.log" "$work/reddnd.log"
+[[ $(wc -c <"$work/get.log") -eq 401 ]] || fail "another value of the small store" "$work/get.log"
+! reddn put.log put small.put key "$(head -c 600 "$work/value")" || fail "600 bytes are put into a store of 500" "$work/put.log"
+ok "another store has its own"
+
+{ grep -q 'offload short: .*with regions into which programs store' "$work/reddnd.log" &&
+	grep -q 'short.rdn:4:1: error: .* replaces a length by that of what a program publishes there, 1 to [0-9]* bytes, .* declared are 1 to 300' \
+		"$work/reddnd.log"; } || fail "a program that takes shorter lengths for granted is served" "$work/reddnd.log"
+! reddn get.log call short || fail "it answers" "$work/get.log"
+ok "a get that relies on shorter records is refused"
+stop_reddnd
+
+refused() # OFFLOAD WORDS
+{
+	configure_reddnd "$regions offloads = ( $1 );"
+	! on_nic check.log "$REDDND" --config "$work/reddnd.conf" || fail "it starts" "$work/check.log"
+	grep -q "$2" "$work/check.log" || fail "no reason: $2" "$work/check.log"
+}
+refused "{ name = \"o\"; program = \"$work/counts.rdn\"; regions = { words = \"small.buckets\"; }; }" 'only a publish changes something'
+refused '{ name = "o"; program = "store-put"; region = "small"; mode = "recycled"; }' 'no recycled one can'
+refused '{ name = "o"; program = "store-put"; region = "small"; engine = "cpu"; }' 'only a NIC can'
+ok "a store is changed by a publish alone, unrolled, by a NIC"
