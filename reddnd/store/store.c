@@ -189,7 +189,7 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	s->moves.live = &s->live->moves;
 	s->evicts = h->evict;
 	s->random = h->live.epoch;
-	s->nyoung = h->buckets / 16 < YOUNG ? (unsigned)(h->buckets / 16) : YOUNG;
+	s->nyoung = h->buckets < 32 ? 1 : h->buckets / 16 < YOUNG ? (unsigned)(h->buckets / 16) : YOUNG;
 	memset(s->young, 0xff, sizeof(s->young));
 	r = pool_init(&s->pool, s->heap, h->heap_size, h->chunk);
 	if (r == 0)
@@ -412,8 +412,7 @@ static void make_entry(struct store *s, uint64_t b, uint64_t fp)
 {
 	word_set(bucket_mark(&s->buckets, b), reddn_mark(fp));
 	s->count[BUCKET_FRESH]++;
-	if (s->nyoung)
-		s->young[s->next_young++ % s->nyoung] = b;
+	s->young[s->next_young++ % s->nyoung] = b;
 	set_full(s, false);
 }
 
@@ -572,7 +571,8 @@ bool store_work(struct store *s)
 
 	place_keys(s);
 	idle = s->count[BUCKET_TOMBSTONE] + s->count[BUCKET_FRESH];
-	if (!s->collect_left && (idle > (int64_t)(s->buckets.n / 8) || s->count[BUCKET_WRONG] > 0))
+	if (!s->collect_left &&
+		(idle > (int64_t)(s->buckets.n / 8 + s->nyoung) || s->count[BUCKET_WRONG] > 0))
 		collect(s, s->collect_at);
 	if (!s->moves.begun) {
 		evict_some(s);

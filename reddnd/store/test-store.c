@@ -175,10 +175,32 @@ static void test_deserted(void **state)
 		rig_settle(s);
 		/* The last ones stay. */
 		assert_true(rig_bucket(&r, key) >= 0);
-		assert_true(numbers(s).fresh <= r.buckets / 8 + 1);
+		assert_true(numbers(s).fresh <= r.buckets / 8 + r.buckets / 16 + 1);
 	}
 	store_close(s);
 	free(r.file);
+}
+
+/* So small that each entry is a large part of it */
+static void test_tiny(void **state)
+{
+	(void)state;
+	for (uint64_t buckets = 2; buckets <= 32; buckets *= 2) {
+		struct rig r = small;
+		struct store *s;
+
+		r.buckets = buckets;
+		rig_make(&r);
+		s = rig_open(&r);
+		assert_int_equal(rig_put(s, &r, 1, 1), 0);
+		assert_int_equal(rig_put(s, &r, 2, 1), 0);
+		rig_delete(s, &r, 1);
+		rig_delete(s, &r, 2);
+		assert_int_equal(rig_put(s, &r, 3, 1), 0);
+		assert_int_equal(numbers(s).entries, 1);
+		store_close(s);
+		free(r.file);
+	}
 }
 
 static void test_wrong_messages(void **state)
@@ -391,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_full_extents),
 		cmocka_unit_test(test_deserted),
 		cmocka_unit_test(test_evict),
+		cmocka_unit_test(test_tiny),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_wrong_files),
