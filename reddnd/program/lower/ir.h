@@ -245,14 +245,6 @@ struct lower {
 	bool used[LOWER_QUEUES];
 };
 
-/* lower.c */
-/** True, reported: half of the pool is used. Asked before each statement and each condition: what one of them
- * takes has room in the other half. */
-bool lower_is_full(struct lower *l);
-/** True, reported: that, or there are too many steps. Nothing takes a step away again that a statement has:
- * that is looked at before the rest, which takes time and memory with the square of their number. */
-bool lower_is_too_long(struct lower *l);
-
 /* flat.c */
 /** Refuses labels of statements that are never reached: each that an op names has an op. */
 void lower_flatten(struct lower *l);
@@ -300,6 +292,10 @@ struct place lower_calc_bytes(const struct op *op, unsigned i, uint32_t bytes);
 struct step *lower_step(struct lower *l, const struct op *op, enum chain_verb verb, const char *name);
 struct steps *lower_list(struct lower *l, bool in_loop);
 void lower_append(struct lower *l, struct step *s);
+/** True, reported: lower_is_full(), or there are too many steps. Nothing takes a step away again that a
+ * statement has: that is looked at before the rest, which takes time and memory with the square of their
+ * number. */
+bool lower_is_too_long(struct lower *l);
 unsigned lower_max_sge(const struct lower *l); /* data segments of a WQE */
 struct place *lower_local(struct lower *l, struct step *s);
 struct place lower_scratch(struct word *w, uint32_t from, uint32_t len);
@@ -316,6 +312,15 @@ struct step *lower_step_of(const struct lower *l, const struct ast_verb *v);
 		diag_error((l)->diag, kind, (at), __VA_ARGS__);                                              \
 		false;                                                                                       \
 	})
+
+/** True, reported: half of the pool is used. Asked before each statement and each condition: what one of them
+ * takes has room in the other half. */
+static inline bool lower_is_full(struct lower *l)
+{
+	if (pool_is_full(l->pool) && !diag_errors(l->diag))
+		lower_refuse(l, LIMIT, l->p->pos, "the program is too large");
+	return pool_is_full(l->pool);
+}
 
 /** Data segments that a place becomes, and 16-byte units of a step's WQE. */
 unsigned lower_segments(const struct place *p);

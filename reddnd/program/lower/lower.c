@@ -383,22 +383,6 @@ static bool answers(struct lower *l)
 		l, ANSWER, l->p->pos, "this program never answers; end it with a `write_imm` to the slot");
 }
 
-bool lower_is_full(struct lower *l)
-{
-	if (pool_is_full(l->pool) && !diag_errors(l->diag))
-		lower_refuse(l, LIMIT, l->p->pos, "the program is too large");
-	return pool_is_full(l->pool);
-}
-
-bool lower_is_too_long(struct lower *l)
-{
-	if (l->nappended > 2 * CHAIN_MAX_STEPS && !diag_errors(l->diag))
-		lower_refuse(l, LIMIT, l->p->pos,
-			"more than %d work requests, and an instance has at most %d; do less in it",
-			2 * CHAIN_MAX_STEPS, CHAIN_MAX_STEPS);
-	return l->nappended > 2 * CHAIN_MAX_STEPS || lower_is_full(l);
-}
-
 static void lower_all(struct lower *l)
 {
 	lower_flatten(l);

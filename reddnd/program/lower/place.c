@@ -150,6 +150,15 @@ void lower_append(struct lower *l, struct step *s)
 		l->used[s->queue] = true;
 }
 
+bool lower_is_too_long(struct lower *l)
+{
+	if (l->nappended > 2 * CHAIN_MAX_STEPS && !diag_errors(l->diag))
+		lower_refuse(l, LIMIT, l->p->pos,
+			"more than %d work requests, and an instance has at most %d; do less in it",
+			2 * CHAIN_MAX_STEPS, CHAIN_MAX_STEPS);
+	return l->nappended > 2 * CHAIN_MAX_STEPS || lower_is_full(l);
+}
+
 struct place *lower_local(struct lower *l, struct step *s)
 {
 	pool_grow(l->pool, s->local, s->nlocal);
