@@ -278,7 +278,8 @@ enum reddn_lock_step {
 	REDDN_UNLOCK = 2,
 };
 
-/** The lock is to be asked once more, at once: its word was another one than expected. */
+/** The lock is to be asked once more, at once: its word was another one than expected. That is normal once; a
+ * server may answer so for ever. */
 #define REDDN_AGAIN 2
 
 /**
@@ -301,7 +302,8 @@ int reddn_lock(struct reddn *c, struct reddn_lock *l, int timeout_ms);
 /**
  * Renew the lease of a lock: at least half of it is left then. Call it as often as is convenient; it asks the
  * server only when less than that is left. -EPERM: not the holder, or no longer: its lease was over, and
- * another client has taken the lock. Errors as for reddn_cas. -EINPROGRESS, -ETIMEDOUT: call it again.
+ * another client has taken the lock. Errors as for reddn_cas. -EINPROGRESS, -ETIMEDOUT, also after answers
+ * that were another word each time: call it again.
  */
 int reddn_lock_renew(struct reddn *c, struct reddn_lock *l);
 

@@ -29,8 +29,9 @@ static struct {
 	unsigned nargs;
 	uint32_t bytes;
 	enum reddn_arg_kind first;
-	enum { ANSWERED, LOST_BEFORE, LOST_AFTER } how;
+	enum { ANSWERED, LOST_BEFORE, LOST_AFTER, LIED } how;
 	unsigned calls;
+	uint64_t lie, lie_by; /* of LIED: the last answer, and what is added for the next */
 } server;
 
 static struct reddn_host hosts[2];
@@ -69,7 +70,9 @@ int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, vo
 	(void)c;
 	assert_int_equal(buf_len, sizeof(was));
 	server.calls++;
-	if (server.how != ANSWERED)
+	if (server.how == LIED)
+		was = server.lie += server.lie_by;
+	else if (server.how != ANSWERED)
 		return -EINPROGRESS;
 	memcpy(buf, &was, sizeof(was));
 	return 0;
@@ -279,6 +282,29 @@ static void waiter_asks_seldom(void **state)
 	assert_int_equal(ask_at(&l, REDDN_LOCK, now + lease), -EAGAIN);
 	assert_int_equal(ask_at(&l, REDDN_LOCK, now + lease + 1), 0);
 	assert_int_equal(l.token, 2);
+}
+
+/* A server that answers another word each time keeps nobody for longer than he wants to wait. */
+static void server_lies(void **state)
+{
+	struct reddn_lock l = {.lease_ms = 1}, holder = l;
+
+	(void)state;
+	client.connector.opt.timeout_ms = 3;
+	assert_int_equal(reddn_lock(&client, &holder, 0), 0);
+	server.how = LIED;
+	server.lie_by = 1 << REDDN_WORD_TOKEN_SHIFT; /* free, again and again */
+	assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
+	assert_int_equal(server.calls, 3);
+	assert_int_equal(reddn_lock(&client, &l, 3), -EAGAIN);
+	server.lie = HELD(1, 1); /* the holder's own, renewed again and again */
+	server.lie_by = 1;
+	holder.since -= 1000000;
+	assert_int_equal(reddn_lock_renew(&client, &holder), -ETIMEDOUT);
+	assert_int_equal(reddn_unlock(&client, &holder), -ETIMEDOUT);
+	server.how = ANSWERED;
+	assert_int_equal(reddn_unlock(&client, &holder), 0);
+	client.connector.opt.timeout_ms = 0;
 }
 
 /* A renewal that is not needed yet changes nothing, and learns that the lock has gone. */
@@ -624,6 +650,7 @@ int main(void)
 		cmocka_unit_test_setup(holder_dies, setup),
 		cmocka_unit_test_setup(waiter_asks_seldom, setup),
 		cmocka_unit_test_setup(renewed_early, setup),
+		cmocka_unit_test_setup(server_lies, setup),
 		cmocka_unit_test_setup(limits, setup),
 		cmocka_unit_test_setup(answers_are_lost, setup),
 		cmocka_unit_test_setup(unlock_twice, setup),

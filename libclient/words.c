@@ -185,33 +185,45 @@ PUBLIC int reddn_lock_result(struct reddn_lock *l, const struct reddn_result *re
 	return res->status < 0 ? res->status : reddn_lock_learn(l, reddn_word(res), clock_ns());
 }
 
-static int lock_step(struct reddn *c, struct reddn_lock *l, enum reddn_lock_step step)
+/* REDDN_AGAIN: it is @until_ns. The first one is normal, the next ones need somebody else who changes the
+ * word in between, or a server that answers what it likes. */
+static int lock_step(struct reddn *c, struct reddn_lock *l, enum reddn_lock_step step, uint64_t until_ns)
 {
+	bool first = true;
 	uint64_t was;
 	int r;
 
-	do {
+	for (;; first = false) {
 		r = reddn_lock_ask(l, step, clock_ns());
 		if (r == 0)
 			r = reddn_cas(c, l->word, l->seen, l->next, &was);
 		if (r == 0)
 			r = reddn_lock_learn(l, was, clock_ns());
-	} while (r == REDDN_AGAIN);
-	return r;
+		if (r != REDDN_AGAIN || (!first && clock_ns() >= until_ns))
+			return r;
+	}
+}
+
+/* As lock_step(), of one who has the lock, which takes as long as a call may. */
+static int lock_held_step(struct reddn *c, struct reddn_lock *l, enum reddn_lock_step step)
+{
+	int r = lock_step(c, l, step, clock_ns() + c->connector.opt.timeout_ms * 1000000ull);
+
+	return r == REDDN_AGAIN ? -ETIMEDOUT : r;
 }
 
 /* The pauses grow: a waiter is not to load the server's NIC, nor to be late by much of the lease. */
 PUBLIC int reddn_lock(struct reddn *c, struct reddn_lock *l, int timeout_ms)
 {
 	uint64_t start = clock_ns(), pause = PAUSE_NS;
+	uint64_t left = timeout_ms < 0 ? UINT64_MAX - start : timeout_ms * 1000000ull;
 	int r;
 
-	while ((r = lock_step(c, l, REDDN_LOCK)) == -EAGAIN) {
-		uint64_t left = timeout_ms < 0 ? UINT64_MAX : timeout_ms * 1000000ull;
+	while ((r = lock_step(c, l, REDDN_LOCK, start + left)) == -EAGAIN || r == REDDN_AGAIN) {
 		uint64_t waited = clock_ns() - start;
 
 		if (waited >= left)
-			return r;
+			return -EAGAIN;
 		pause = pause < left - waited ? pause : left - waited;
 		nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
 		pause = 2 * pause < PAUSE_MAX_NS ? 2 * pause : PAUSE_MAX_NS;
@@ -223,10 +235,10 @@ PUBLIC int reddn_lock_renew(struct reddn *c, struct reddn_lock *l)
 {
 	if (l->token && l->lease_ms && clock_ns() - l->since < lock_lease_ns(l) / 2)
 		return 0;
-	return lock_step(c, l, REDDN_RENEW);
+	return lock_held_step(c, l, REDDN_RENEW);
 }
 
 PUBLIC int reddn_unlock(struct reddn *c, struct reddn_lock *l)
 {
-	return lock_step(c, l, REDDN_UNLOCK);
+	return lock_held_step(c, l, REDDN_UNLOCK);
 }
