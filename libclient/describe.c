@@ -33,7 +33,7 @@ static int ask_part(struct reddn *c, uint64_t deadline, char *text, size_t *len,
 /* Of the program of the session in use, or of the last one: that of a table may have changed */
 static bool is_described(const struct reddn *c)
 {
-	return c->description.text && c->description.program == c->session.program;
+	return reddn_description_is_of(&c->description, c->session.program, c->session.info.reply_max);
 }
 
 PUBLIC int reddn_describe(struct reddn *c)
@@ -58,10 +58,10 @@ PUBLIC int reddn_describe(struct reddn *c)
 		else if (r)
 			return r == 1 ? -EBUSY : r;
 	} while (r || len < whole);
-	r = reddn_description_read(&c->description, steal_ptr(&text), c->session.info.reply_max);
+	r = reddn_description_read(
+		&c->description, steal_ptr(&text), c->session.program, c->session.info.reply_max);
 	if (r < 0)
 		return r;
-	c->description.program = c->session.program;
 	if (c->description.nargs == c->session.info.nargs || !c->session.info.nargs)
 		return 0;
 	reddn_description_deinit(&c->description);

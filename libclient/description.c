@@ -93,7 +93,7 @@ static bool read_statement(struct reddn_description *d, char *rest, uint32_t rep
 	return is_name(d->arg[d->nargs++]);
 }
 
-int reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max)
+int reddn_description_read(struct reddn_description *d, char *text, uint64_t program, uint32_t reply_max)
 {
 	size_t statements = 1;
 	int r = 0;
@@ -101,6 +101,8 @@ int reddn_description_read(struct reddn_description *d, char *text, uint32_t rep
 	for (const char *p = text; *p; p++)
 		statements += *p == ';';
 	*d = (struct reddn_description){.text = text,
+		.program = program,
+		.reply_max = reply_max,
 		.arg = calloc(statements, sizeof(*d->arg)),
 		.field = calloc(statements, sizeof(*d->field))};
 	if (!d->arg || !d->field)
@@ -114,4 +116,9 @@ int reddn_description_read(struct reddn_description *d, char *text, uint32_t rep
 	if (r < 0)
 		reddn_description_deinit(d);
 	return r;
+}
+
+bool reddn_description_is_of(const struct reddn_description *d, uint64_t program, uint32_t reply_max)
+{
+	return d->text && d->program == program && d->reply_max == reply_max;
 }

@@ -14,8 +14,10 @@
 
 /** All zero: none. */
 struct reddn_description {
-	char *text;       /* the names are in it */
-	uint64_t program; /* of the session that it is about */
+	char *text; /* the names are in it */
+	/* of the session that it is about */
+	uint64_t program;
+	uint32_t reply_max;
 	const char **arg;
 	struct reddn_reply_field *field;
 	unsigned nargs, nfields;
@@ -29,9 +31,13 @@ bool reddn_description_add(char *text, size_t *len, size_t whole, const char *pa
 
 /**
  * Takes over @text, which was allocated. It comes from outside: a field that does not lie within @reply_max
- * bytes, or has a name that no program can have, is wrong. 0; or -EPROTO or -ENOMEM, and *d is empty then.
+ * bytes, or has a name that no program can have, is wrong. @program: of the session. 0; or -EPROTO or
+ * -ENOMEM, and *d is empty then.
  */
-int reddn_description_read(struct reddn_description *d, char *text, uint32_t reply_max);
+int reddn_description_read(struct reddn_description *d, char *text, uint64_t program, uint32_t reply_max);
+/** True: it is about a session of @program with replies of @reply_max bytes. Servers may name the same
+ * program, and have replies of another length: fields would lie behind them. */
+bool reddn_description_is_of(const struct reddn_description *d, uint64_t program, uint32_t reply_max);
 void reddn_description_deinit(struct reddn_description *d);
 
 #endif

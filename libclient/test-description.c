@@ -11,7 +11,7 @@
 /* behind the bytes that it needs */
 #include <cmocka.h>
 
-enum { REPLY_MAX = 1024 };
+enum { PROGRAM = 7, REPLY_MAX = 1024 };
 
 static void test_read(void **state)
 {
@@ -25,7 +25,7 @@ static void test_read(void **state)
 		{"key", REDDN_REPLY_BYTES, 24, 12}, {"heap", REDDN_REPLY_UP_TO, 64, 960}};
 
 	(void)state;
-	assert_int_equal(reddn_description_read(&d, strdup(text), REPLY_MAX), 0);
+	assert_int_equal(reddn_description_read(&d, strdup(text), PROGRAM, REPLY_MAX), 0);
 	assert_int_equal(d.nargs, 2);
 	assert_string_equal(d.arg[0], "probe[1].at");
 	assert_string_equal(d.arg[1], "key");
@@ -37,9 +37,14 @@ static void test_read(void **state)
 		assert_int_equal(d.field[i].bytes, want[i].bytes);
 	}
 	reddn_description_deinit(&d);
-	assert_int_equal(reddn_description_read(&d, strdup(""), REPLY_MAX), 0);
+	assert_int_equal(reddn_description_read(&d, strdup(""), PROGRAM, REPLY_MAX), 0);
 	assert_true(d.text && !d.nargs && !d.nfields);
+	/* Another server of the program may have shorter replies, where its fields are not */
+	assert_true(reddn_description_is_of(&d, PROGRAM, REPLY_MAX));
+	assert_false(reddn_description_is_of(&d, PROGRAM + 1, REPLY_MAX));
+	assert_false(reddn_description_is_of(&d, PROGRAM, REPLY_MAX - 1));
 	reddn_description_deinit(&d);
+	assert_false(reddn_description_is_of(&d, PROGRAM, REPLY_MAX));
 }
 
 static void test_wrong(void **state)
@@ -55,7 +60,7 @@ static void test_wrong(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct reddn_description d;
 
-		if (reddn_description_read(&d, strdup(wrong[i]), REPLY_MAX) != -EPROTO)
+		if (reddn_description_read(&d, strdup(wrong[i]), PROGRAM, REPLY_MAX) != -EPROTO)
 			fail_msg("\"%s\" is accepted", wrong[i]);
 		assert_null(d.text);
 	}
