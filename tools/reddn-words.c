@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { MOST = 3 /* numbers */, TERMINATED = 128 };
+enum { MOST = 3 /* numbers */, TERMINATED = 128, PATIENCE_S = 10 };
 
 extern char **environ;
 
@@ -85,24 +85,32 @@ static int words_spawn(char **command, uint64_t token, const sigset_t *mask, pid
 	return -r;
 }
 
-/* Renews the lease until the command has ended; ends it if another client has taken the lock. Returns its
- * exit status, as shells have it. */
+/* Renews the lease until the command has ended; ends it if another client has taken the lock, by SIGKILL if
+ * it goes on for PATIENCE_S, or if this program is to end. Returns its exit status, as shells have it. */
 static int words_watch(struct reddn *c, struct reddn_lock *l, const sigset_t *signals, pid_t child)
 {
-	struct timespec pause = {l->lease_ms / 4 / 1000, l->lease_ms / 4 % 1000 * 1000000};
-	int status, sig, r = 0;
+	const uint64_t quarter_ns = l->lease_ms * 250000ull;
+	const struct timespec pause = {(time_t)(quarter_ns / 1000000000), (long)(quarter_ns % 1000000000)},
+			      patience = {.tv_sec = PATIENCE_S};
+	bool lost = false;
+	int status, sig;
 	pid_t ended;
 
-	while ((ended = waitpid(child, &status, r == -EPERM ? 0 : WNOHANG)) != child) {
+	while ((ended = waitpid(child, &status, WNOHANG)) != child) {
 		if (ended < 0)
 			return tool_complain("the exit status of the command is lost: %s", strerror(errno));
-		sig = sigtimedwait(signals, NULL, &pause);
+		sig = sigtimedwait(signals, NULL, lost ? &patience : &pause);
+		if (lost) {
+			if (sig != SIGCHLD)
+				kill(child, SIGKILL);
+			continue;
+		}
 
 		/* a terminal interrupts both */
 		if (sig > 0 && sig != SIGCHLD && sig != SIGINT)
 			kill(child, sig);
-		r = reddn_lock_renew(c, l);
-		if (r == -EPERM)
+		lost = reddn_lock_renew(c, l) == -EPERM;
+		if (lost)
 			kill(child, SIGTERM);
 	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : TERMINATED + WTERMSIG(status);

@@ -74,6 +74,18 @@ rc=0
 wait "$holder" || rc=$?
 [[ $rc -eq 2 ]] || fail "a command runs on when another client has the lock: $rc" "$work/held.log"
 grep -q 'was ended: the lease was over' "$work/held.log" || fail "no message" "$work/held.log"
+# A command that ignores SIGTERM, and has lost the lock, ends when the tool is to end
+background deaf.log "$REDDN" lock --port "$port" --lease 500 --timeout 100000 "$address" swaps 10 sh -c "trap 'echo asked' TERM; exec 3<>$work/hold; echo; while :; do read -r line <&3; done"
+holder=$child
+until_true test -s "$work/deaf.log" || fail "no lock" "$work/deaf.log" "$work/reddnd.log"
+stop_program "$(program_of "$holder")"
+reddn 0 REDDN_TOKEN=2 lock --lease 500 "$address" swaps 10 sh -c 'env | grep ^REDDN_TOKEN'
+kill -CONT "$(program_of "$holder")"
+until_true grep -q asked "$work/deaf.log" || fail "the lock is not lost" "$work/deaf.log" "$work/reddnd.log"
+kill -TERM "$(program_of "$holder")"
+rc=0
+wait "$holder" || rc=$?
+[[ $rc -eq 2 ]] || fail "a command that ignores SIGTERM: $rc" "$work/deaf.log"
 ok "reddn lock"
 
 rm "$memory/words"
