@@ -3,6 +3,7 @@
 
 import errno
 import functools
+import math
 import time
 from types import TracebackType
 from typing import Any, Iterator, Optional, Type
@@ -14,12 +15,22 @@ _PAUSES = 0.0001, 0.005
 """Seconds between two looks at a lock that another client has: the first, and at most"""
 
 
-def pauses(timeout: float) -> Iterator[float]:
+def end_of(timeout: float) -> float:
+    """By the monotonic clock; never if it is negative."""
+    return math.inf if timeout < 0 else time.monotonic() + timeout
+
+
+def pauses(until: float) -> Iterator[float]:
     """Seconds to wait between two attempts, until the time is over."""
-    until, pause = time.monotonic() + timeout, _PAUSES[0]
-    while timeout < 0 or time.monotonic() < until:
+    pause = _PAUSES[0]
+    while time.monotonic() < until:
         yield pause
         pause = min(2 * pause, _PAUSES[1])
+
+
+def is_over(surprises: int, until: float) -> bool:
+    """Of a step whose word was another one than expected, so often: once is normal, and a server may answer so for ever."""
+    return surprises > 1 and time.monotonic() >= until
 
 
 class LockWord(NoCopy):
@@ -40,12 +51,18 @@ class LockWord(NoCopy):
 
     @staticmethod
     def _judge(status: int) -> bool:
-        """False: another one holds it"""
+        """False: another one holds it, or its word was another one each time"""
         if status == -errno.EPERM:
             fail(status, "its lease was over, and another client has taken it")
         if status < 0 and status != -errno.EAGAIN:
             fail(status)
         return status == 0
+
+    @staticmethod
+    def _done(done: bool) -> None:
+        """Of a step of the holder"""
+        if not done:
+            fail(-errno.ETIMEDOUT, "its word was another one each time")
 
 
 class Lock(LockWord):
@@ -66,8 +83,9 @@ class Lock(LockWord):
 
     def acquire(self, timeout: float = -1) -> bool:
         """Takes it. False: another one held it all the time, of `timeout` seconds, without a limit if that is negative."""
-        waits = pauses(timeout)
-        while not self._step(lib.REDDN_LOCK):
+        until = end_of(timeout)
+        waits = pauses(until)
+        while not self._step(lib.REDDN_LOCK, until):
             pause = next(waits, None)
             if pause is None:
                 return False
@@ -76,15 +94,16 @@ class Lock(LockWord):
 
     def renew(self) -> None:
         """Begins a new lease."""
-        self._step(lib.REDDN_RENEW)
+        self._done(self._step(lib.REDDN_RENEW, end_of(self._connection.timeout)))
 
     def release(self) -> None:
         """Gives it back."""
-        self._step(lib.REDDN_UNLOCK)
+        self._done(self._step(lib.REDDN_UNLOCK, end_of(self._connection.timeout)))
 
-    def _step(self, step: int) -> bool:
-        status = lib.REDDN_AGAIN
-        while status == lib.REDDN_AGAIN:
+    def _step(self, step: int, until: float) -> bool:
+        status, surprises = lib.REDDN_AGAIN, 0
+        while status == lib.REDDN_AGAIN and not is_over(surprises, until):
+            surprises += 1
             submit = functools.partial(lib.reddn_lock_submit, self._connection._handle(), self._lock, step)
             status = self._connection._ask(submit, self._learn)
         return self._judge(status)

@@ -16,7 +16,7 @@ from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
 
 from ._connection import Connection, Reply, Value, take_done, take_word
 from ._lib import Key, NoCopy, ffi, lib, to_bytes
-from ._lock import LockWord, pauses
+from ._lock import LockWord, end_of, is_over, pauses
 
 
 class _Request(NamedTuple):
@@ -147,8 +147,11 @@ class AsyncConnection(NoCopy):
             return
         if result.status < 0:
             future.set_exception(self._error(result.status))
-        else:
+            return
+        try:
             future.set_result(request.take(result))
+        except OSError as error:
+            future.set_exception(error)
 
     def _collect(self) -> None:
         """Arm, take all results, and only then sleep: a result between the two wakes the loop again."""
@@ -217,8 +220,9 @@ class Lock(LockWord):
 
     async def acquire(self, timeout: float = -1) -> bool:
         """As Lock.acquire()."""
-        waits = pauses(timeout)
-        while not await self._step(lib.REDDN_LOCK):
+        until = end_of(timeout)
+        waits = pauses(until)
+        while not await self._step(lib.REDDN_LOCK, until):
             pause = next(waits, None)
             if pause is None:
                 return False
@@ -227,15 +231,16 @@ class Lock(LockWord):
 
     async def renew(self) -> None:
         """Begins a new lease."""
-        await self._step(lib.REDDN_RENEW)
+        self._done(await self._step(lib.REDDN_RENEW, end_of(self._connection._inner.timeout)))
 
     async def release(self) -> None:
         """Gives it back."""
-        await self._step(lib.REDDN_UNLOCK)
+        self._done(await self._step(lib.REDDN_UNLOCK, end_of(self._connection._inner.timeout)))
 
-    async def _step(self, step: int) -> bool:
-        status = lib.REDDN_AGAIN
-        while status == lib.REDDN_AGAIN:
+    async def _step(self, step: int, until: float) -> bool:
+        status, surprises = lib.REDDN_AGAIN, 0
+        while status == lib.REDDN_AGAIN and not is_over(surprises, until):
+            surprises += 1
             handle = await self._connection._handle()
             status = await self._connection._request(functools.partial(lib.reddn_lock_submit, handle, self._lock, step), self._learn)
         return self._judge(status)
