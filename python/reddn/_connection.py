@@ -116,7 +116,7 @@ class Connection(Handle):
     ...     users.get("alice")
     b'admin'
 
-    One thread at a time uses a Connection. Close it, or use it as a context manager. A child of fork() opens its own; close()
+    One thread at a time uses a Connection, and no handler of a signal that comes while it does: RuntimeError. Close it, or use it as a context manager. A child of fork() opens its own; close()
     of the parent's does nothing there.
 
     Errors are OSError with the errno that reddn.h documents, and the server's words if it had any: FileNotFoundError, the
@@ -172,6 +172,7 @@ class Connection(Handle):
             options.token_file = keep[2]
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
         self.close()
+        self._in_use = threading.Lock()
         self._timeout, self._reconnect = timeout, reconnect
         result = _connect(keep, out, options, err, ERR_BYTES)
         if result < 0:
@@ -186,6 +187,13 @@ class Connection(Handle):
         self._results = ffi.new("struct reddn_result[]", self._info.depth)
         self._cookie = 0  # of the next request: results with a smaller one are of calls that an exception ended
 
+    def _alone(self) -> Any:
+        """For a with statement around a call, whose results another one would take: a signal comes before it, or is refused."""
+        self._handle()
+        if self._in_use.locked():
+            raise RuntimeError("the connection is in use: another call of it has not returned, in this thread or another one")
+        return self._in_use
+
     # ---- gets -------------------------------------------------------------------------------------
 
     def get(self, key: Key) -> Optional[bytes]:
@@ -194,6 +202,10 @@ class Connection(Handle):
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """The values of many keys, in their order; None for each that is absent. As many as the offload takes go with one request."""
+        with self._alone():
+            return self._mget(keys)
+
+    def _mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         values: List[Optional[bytes]] = []
         errors: List[int] = []
         self._as_of = None
@@ -265,7 +277,7 @@ class Connection(Handle):
             if left <= 0:
                 words = self._words()
                 if not self._reconnect:  # who knows when the answers come
-                    self.close()
+                    super().close()
                 fail(-errno.ETIMEDOUT, words)
             n = lib.reddn_wait(self._handle(), self._results, len(self._results), min(_SLICE_MS, int(left * 1000) + 1))
         if n < 0:
@@ -277,13 +289,15 @@ class Connection(Handle):
     @property
     def arguments(self) -> List[Argument]:
         """What the offload takes. The first use asks the server for names."""
-        self._describe()
+        with self._alone():
+            self._describe()
         return self._arguments
 
     @property
     def fields(self) -> List[Field]:
         """What is in its reply. The first use asks the server."""
-        self._describe()
+        with self._alone():
+            self._describe()
         return self._fields
 
     def call(self, **arguments: Value) -> Reply:
@@ -296,17 +310,22 @@ class Connection(Handle):
         ...     seats.call(at=16)
         {'sold': 40, 'seats': 100}
         """
-        self._first_cookie()
-        until = time.monotonic() + self._timeout
-        # Only a session knows what it takes
-        while not self._is_described() and self._reconnect and self._words() and time.monotonic() < until:
-            time.sleep(0.005)
+        with self._alone():
             self._first_cookie()
-        reply: Reply = self._ask(functools.partial(self._submit_call, arguments), self._take_reply)
+            until = time.monotonic() + self._timeout
+            # Only a session knows what it takes
+            while not self._is_described() and self._reconnect and self._words() and time.monotonic() < until:
+                time.sleep(0.005)
+                self._first_cookie()
+            reply: Reply = self._answer(functools.partial(self._submit_call, arguments), self._take_reply)
         return reply
 
     def _ask(self, submit: Callable[[int], int], take: Callable[[Any], Any]) -> Any:
         """Submits a request, by a function of its cookie, and waits. Returns what `take` makes of its result."""
+        with self._alone():
+            return self._answer(submit, take)
+
+    def _answer(self, submit: Callable[[int], int], take: Callable[[Any], Any]) -> Any:
         taken: List[Any] = []
         cookie = self._first_cookie()
         self._cookie += 1
@@ -323,7 +342,7 @@ class Connection(Handle):
         return taken[0]
 
     def _take_reply(self, result: Any) -> Reply:
-        return self._decode(ffi.cast("uint8_t *", result.value))
+        return self._decode(ffi.buffer(result.value, result.length))
 
     # ---- stores -----------------------------------------------------------------------------------
 
@@ -383,7 +402,8 @@ class Connection(Handle):
 
     def _encode(self, given: Dict[str, Value]) -> Tuple[Any, List[Any]]:
         """The arguments as struct reddn_arg[], and what has to live as long"""
-        taken = self.arguments
+        self._describe()
+        taken = self._arguments
         unknown = set(given) - {argument.name for argument in taken}
         missing = [argument.name for argument in taken if argument.name not in given]
         if unknown or missing:
@@ -407,7 +427,9 @@ class Connection(Handle):
     def _decode(self, reply: Any) -> Reply:
         fields: Reply = {}
         for field in self._fields:
-            part = bytes(ffi.buffer(reply + field.offset, field.bytes))
+            part = reply[field.offset : field.offset + field.bytes]
+            if len(part) < field.bytes:  # of another session, whose program may be another one
+                fail(-errno.EPROTO, f"the reply has no {field.name!r}")
             if field.kind == "bytes":
                 fields[field.name] = part
             elif field.kind == "max":
@@ -471,6 +493,12 @@ class Connection(Handle):
         if result < 0:
             fail(result)
         return End(result) if result in End._value2member_map_ else result
+
+    def close(self) -> None:
+        """Closes it. More than once is fine."""
+        if self._pointer is not None and self._is_own():
+            self._alone()
+        super().close()
 
     def _free(self, pointer: Any) -> None:
         """In a child of fork(), reddn_close() would end the session of the parent."""

@@ -93,6 +93,25 @@ class Gets(unittest.TestCase):
                 self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])
                 self.assertEqual(ticket.call(at=40, limit=0)["next"], 0)
 
+    def test_in_use(self):
+        """A handler of a signal does not take the results of the call that it interrupts."""
+        real, refused = reddn._connection.lib, []
+        with connect("users") as c:
+            for use in (lambda: c.get("user 2"), lambda: c.mget(KEYS), lambda: c.fields, c.close):
+
+                def handle(*_, use=use):
+                    with self.assertRaisesRegex(RuntimeError, "in use"):
+                        use()
+                    refused.append(use)
+
+                signal.signal(signal.SIGALRM, handle)
+                with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
+                    lib.reddn_wait = lambda *arguments: signal.raise_signal(signal.SIGALRM) or real.reddn_wait(*arguments)
+                    self.assertEqual(c.mget(["user 1"] * 20), [b"value 1"] * 20)
+                self.assertIn(use, refused)
+            self.assertRaises(RuntimeError, lambda: c.mget(key for key in KEYS if c.get(key)))
+            self.assertEqual(c.get("user 1"), b"value 1")
+
     def test_interrupted_connect(self):
         closed, began, go, real = threading.Event(), threading.Event(), threading.Event(), reddn._connection.lib
 
@@ -191,6 +210,14 @@ class Calls(unittest.TestCase):
             self.assertEqual(c.call(at=1, key="!\"#$%&'()*+,-./0"), {"equal": 1, "seen": b"!\"#$%&'()*+,-./0"})
             self.assertEqual(c.call(at=1, key=b"short")["equal"], 0)
 
+    def test_short(self):
+        """The answer of another session, which has less than the description of this one"""
+        with connect("ticket") as c:
+            c._fields = [*c.fields, reddn.Field("more", "bytes", 8, 65536)]
+            with self.assertRaises(OSError) as short:
+                c.call(at=0, limit=0)
+            self.assertEqual(short.exception.errno, errno.EPROTO)
+
     def test_wrong(self):
         with connect("ticket") as c:
             for arguments, words in (({"at": 8}, "'limit' is missing"), ({"at": 8, "limt": 1, "limit": 1}, "no argument 'limt'")):
@@ -250,6 +277,17 @@ class Words(unittest.TestCase):
             last.release()
             self.assertRaises(ValueError, reddn.Lock, one, 0, lease=0)
 
+    def test_surprises(self):
+        """A server whose word is another one each time"""
+        with connect("swaps") as c, unittest.mock.patch.object(reddn._lock.LockWord, "_learn", return_value=2):
+            lock = reddn.Lock(c, 7, lease=60)
+            self.assertFalse(lock.acquire(timeout=0))
+            self.assertFalse(lock.acquire(timeout=0.01))
+            lock._lock.token = 1
+            c._timeout = 0.5
+            self.assertRaises(TimeoutError, lock.renew)
+            self.assertRaises(TimeoutError, lock.release)
+
 
 class Loop(unittest.IsolatedAsyncioTestCase):
     async def test_many(self):
@@ -298,6 +336,18 @@ class Loop(unittest.IsolatedAsyncioTestCase):
                     return lock.token
 
             self.assertEqual(sorted(await asyncio.gather(*(hold() for _ in range(5)))), [1, 2, 3, 4, 5])
+
+    async def test_surprises(self):
+        async with await reddn.aio.connect(SERVER, "swaps", timeout=60) as c:
+            with unittest.mock.patch.object(reddn._lock.LockWord, "_learn", return_value=2):
+                self.assertFalse(await reddn.aio.Lock(c, 7, lease=60).acquire(timeout=0))
+
+    async def test_short(self):
+        async with await reddn.aio.connect(SERVER, "ticket", timeout=60) as c:
+            await c.call(at=0, limit=0)
+            c._inner._fields.append(reddn.Field("more", "bytes", 8, 65536))
+            with self.assertRaisesRegex(OSError, "no 'more'"):
+                await c.call(at=0, limit=0)
 
     @contextlib.asynccontextmanager
     async def lose(self, c, go):
