@@ -481,7 +481,7 @@ static unsigned add(
 	unsigned added = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		if (!offloads[i].direct)
+		if (!offloads[i].direct && !offloads[i].unrolled)
 			tests[added++] = (struct CMUnitTest){.name = offloads[i].name,
 				.test_func = test,
 				.initial_state = (void *)(uintptr_t)&offloads[i]};
