@@ -409,9 +409,9 @@ static unsigned place(
 		*off = r->table.geometry.heap_off;
 		*access = writable ? RNIC_LOCAL_WRITE : RNIC_LOCAL_READ;
 		return writable ? 4 : 1;
-	case CATALOG_LIVE: /* a put reads it before it answers */
+	case CATALOG_LIVE:
 		*off = offsetof(struct reddn_table_header, live);
-		*access = r->store ? RNIC_REMOTE_READ : RNIC_LOCAL_READ;
+		*access = RNIC_LOCAL_READ;
 		return 2;
 	case CATALOG_CACHE_TABLES:
 		*off = memcached_header(r->memcached)->tables_off;

@@ -47,6 +47,7 @@ with open(sys.argv[1], "r+b") as f:
     f.write(struct.pack("<4Q", 1 | 2 | 5 << 32, 0, time.time_ns() // 1000, time.time_ns()))
 END
 head -c 4096 /dev/zero >"$work/array"
+"$REDDN_TABLE" create --quiet --store --buckets 64 "$memory/store" || fail "no store"
 printf 'alice\n' >"$work/keys"
 start_nic
 start_memcached -1 -m 8 -o hashpower=12
@@ -57,7 +58,7 @@ port=$listen
 settings="control = \"$control\"; metrics = \"127.0.0.1:$http\";
 regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; }, { name = \"a\"; kind = \"raw\"; path = \"$work/array\"; },
   { name = \"mc\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; },
-  { name = \"handed\"; kind = \"raw\"; handover = true; owner = $UID; } );
+  { name = \"s\"; kind = \"store\"; path = \"$memory/store\"; }, { name = \"handed\"; kind = \"raw\"; handover = true; owner = $UID; } );
 offloads = (
   { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
@@ -65,6 +66,7 @@ offloads = (
   { name = \"strict\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; },
   { name = \"slowed\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:1:2s\"; }; },
   { name = \"slow\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:20:1h\"; }; },
+  { name = \"put\"; program = \"store-put\"; region = \"s\"; },
   { name = \"loop\"; program = \"while-break\"; params = { n = 16; }; region = \"a\"; mode = \"$mode\"; depth_max = 16; time_budget = \"2s\"; },
   { name = \"guarded\"; program = \"hash-get\"; region = \"t\"; on_error = { step = \"ban:10s\"; queue = \"ban:10s\"; time = \"log\"; }; } );
 tenants = ( { name = \"all\"; }, { name = \"limited\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"get\" ]; sessions = 9; depth = 99;
@@ -340,6 +342,9 @@ on_nic refused.log "$REFUSED_CLIENTS" "$address" "$port" 30 || fail "not refused
 becomes audit "refusals that come too often are counted" '[e["peer"] for e in d if e.get("repeats", 0) > 1] == ["127.0.0.1"]'
 
 # ---- the documented members ----------------------------------------------------------------
+
+# a store has extents of a size when one was needed
+on_nic put.log "$REDDN" put --port "$port" "$address" put alice here || fail "no put" "$work/put.log" "$work/reddnd.log"
 
 background ping.log "$REDDN" ping --timeout 100000 --port "$port" --count 100000 --interval 20 "$address" get
 ping=$child
