@@ -46,6 +46,9 @@ struct reddn_table_options {
 	 * 1024, heap_size 0: room for the longest record of each expected entry */
 	int store;
 	int evict; /* of a store: where there is no room for a key, entries go that were put long ago */
+	/* Of a store: a table that is open for writing, whose entries, buckets and seed it gets; else NULL.
+	 * -ENOSPC: the heap is too small for them. -EMSGSIZE: one is too long. -EBADMSG: one is damaged */
+	struct reddn_table *from;
 };
 
 /**

@@ -46,6 +46,7 @@ static const char usage_text[] =
 	"  -f, --replace         replace an existing table\n"
 	"  -g, --grow            let its writer make it larger when it is nearly full\n"
 	"  -S, --store           a store, which clients change through reddnd (max-key 256, max-value 1K)\n"
+	"  -F, --from TABLE      of a store: with the entries, buckets and seed of a table\n"
 	"  -e, --evict           of a store: where there is no room, remove what was put long ago\n"
 	"load: read records from FILE or standard input, one per line: key TAB value\n"
 	"dump: print all records\n"
@@ -80,6 +81,7 @@ struct arguments {
 	struct reddn_table_options create;
 	enum records_format format;
 	bool quiet;
+	const char *from;
 };
 
 /* How many of the largest records the heap of a store has room for, those included that sessions hold */
@@ -94,12 +96,16 @@ static void print_extents(const struct reddn_table_stat *st)
 
 static int cmd_create(struct arguments *a, char **args)
 {
+	CLEANUP(reddn_table_closep) struct reddn_table *from = NULL;
 	struct reddn_table *t;
 	struct reddn_table_stat st;
 	char err[512], size[UNITS_TEXT];
 
-	int r = reddn_table_create(&t, args[0], &a->create, err, sizeof(err));
+	int r = a->from ? reddn_table_open(&from, a->from, REDDN_TABLE_WRITE, err, sizeof(err)) : 0;
 
+	a->create.from = from;
+	if (r == 0)
+		r = reddn_table_create(&t, args[0], &a->create, err, sizeof(err));
 	if (r == -EEXIST && !a->create.replace)
 		return tool_complain("%s; --replace replaces a table", err);
 	if (r < 0)
@@ -392,7 +398,7 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **args);
 } commands[] = {
-	{{{.name = "create"}, 1, 1, "cbHkvsfgSeq",
+	{{{.name = "create"}, 1, 1, "cbHkvsfgSeFq",
 		 "  reddn-table create --capacity 1M --heap 1G /dev/shm/reddn/users.table\n"},
 		cmd_create},
 	{{{.name = "load"}, 1, 2, "jq", "  reddn-table load /dev/shm/reddn/users.table users.tsv\n"},
@@ -416,6 +422,7 @@ static const struct option options[] = {
 	{"replace", no_argument, NULL, 'f'},
 	{"grow", no_argument, NULL, 'g'},
 	{"store", no_argument, NULL, 'S'},
+	{"from", required_argument, NULL, 'F'},
 	{"evict", no_argument, NULL, 'e'},
 	{"json", no_argument, NULL, 'j'},
 	{"quiet", no_argument, NULL, 'q'},
@@ -428,6 +435,10 @@ static bool set_option(void *arguments, int letter, const char *text)
 	struct arguments *a = arguments;
 	uint64_t v = 0;
 
+	if (letter == 'F') {
+		a->from = text;
+		return true;
+	}
 	/* the library takes 0 for the default */
 	if (text && (number_parse_size(text, letter == 'k' || letter == 'v' ? UINT32_MAX : UINT64_MAX, &v) ||
 			    v == 0))
@@ -481,7 +492,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "c:b:H:k:v:s:fgSejq",
+		.letters = "c:b:H:k:v:s:fgSeF:jq",
 		.options = options,
 		.values = "; write it as in 4096, 64K or 1GiB",
 		.set = set_option};

@@ -416,6 +416,24 @@ static int reserve(int fd, const struct reddn_table_header *h)
 	return 0;
 }
 
+/* A store from a table has its entries where they are there. */
+static struct reddn_table_options as_from(const struct reddn_table_options *opt)
+{
+	struct reddn_table_options o = *opt;
+
+	if (!o.from)
+		return o;
+	o.buckets = o.from->geo.buckets;
+	o.seed = o.from->geo.hash_seed;
+	if (!o.capacity)
+		o.capacity = o.from->live->entries;
+	if (!o.max_key)
+		o.max_key = o.from->geo.max_key;
+	if (!o.max_value)
+		o.max_value = o.from->geo.max_value;
+	return o;
+}
+
 /* Derive the header from the options, for a file system with pages of `page` bytes. */
 static int plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t page, char *err,
 	size_t errlen)
@@ -446,8 +464,8 @@ static int plan(struct reddn_table_header *h, const struct reddn_table_options *
 	if (h->buckets < 2 || h->buckets > MAX_BUCKETS || (h->buckets & (h->buckets - 1)))
 		return reddn_fail(-EINVAL, err, errlen,
 			"%" PRIu64 " buckets: must be a power of two, 2 or more", h->buckets);
-	if (opt->evict && !opt->store)
-		return reddn_fail(-EINVAL, err, errlen, "only stores evict");
+	if ((opt->evict || opt->from) && !opt->store)
+		return reddn_fail(-EINVAL, err, errlen, "only stores evict, and are made from tables");
 	if (opt->store) {
 		int r = opt->grow ? reddn_fail(-EINVAL, err, errlen, "a store does not grow")
 				  : reddn_store_plan(h, opt, capacity, &heap, err, errlen);
@@ -489,6 +507,7 @@ PUBLIC int reddn_table_create_fd(
 	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	const struct reddn_table_options all = as_from(opt);
 	struct statfs fs;
 	int r;
 
@@ -497,7 +516,7 @@ PUBLIC int reddn_table_create_fd(
 		return r;
 	if (fstatfs(t->fd, &fs) < 0)
 		return reddn_fail(-errno, err, errlen, "statfs: %m");
-	r = plan(&t->geo, opt, fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : REDDN_TABLE_PAGE, err,
+	r = plan(&t->geo, &all, fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : REDDN_TABLE_PAGE, err,
 		errlen);
 	if (r < 0)
 		return r;
@@ -512,6 +531,9 @@ PUBLIC int reddn_table_create_fd(
 		make_null(t);
 	for (uint64_t b = 0; b < t->geo.buckets; b++)
 		reddn_word_set(reddn_table_locator(t, b), t->null_locator);
+	r = opt->from ? reddn_store_fill(t, opt->from, err, errlen) : 0;
+	if (r < 0)
+		return r;
 	t->geo.live.epoch = clock_read_ns(CLOCK_REALTIME);
 	/* The magic comes last, so that an unfinished file is no table. */
 	memcpy(t->map + sizeof(t->geo.magic), (uint8_t *)&t->geo + sizeof(t->geo.magic),

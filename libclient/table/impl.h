@@ -112,6 +112,9 @@ int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_opti
 	uint64_t *heap, char *err, size_t errlen);
 /** The same as of a table's header is right already. -EBADMSG */
 int reddn_store_check(const struct reddn_table_header *h, char *err, size_t errlen);
+/** Fills the new store @t with the entries of the table @from, which has as many buckets and the same seed.
+ * -ENOSPC, -EMSGSIZE, -EBADMSG */
+int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err, size_t errlen);
 /** Bytes of the extent that the locator names; 0: it names none. The null extent is none. */
 uint64_t reddn_store_extent_of(const struct reddn_table *t, uint64_t locator);
 /** True if there is a record in what the locator names, of a length that a client may publish. */

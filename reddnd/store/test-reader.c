@@ -164,6 +164,36 @@ static void test_moving(void **state)
 	made_free(&m);
 }
 
+/* A store with the entries of a table, in place of which clients put others */
+static void test_from(void **state)
+{
+	int fd = memfd_create("table", MFD_CLOEXEC);
+	struct reddn_table *table = NULL;
+	struct reddn_table_options opt = {
+		.capacity = 4000, .max_key = 16, .max_value = 64, .heap_size = 4 << 20};
+	struct made m;
+
+	(void)state;
+	assert_int_equal(reddn_table_create_fd(&table, fd, &opt, NULL, 0), 0);
+	for (uint32_t key = 0; key < 4000; key++) {
+		const uint64_t val[2] = {key + 1, key + 1};
+
+		assert_int_equal(reddn_table_put(table, &key, sizeof(key), val, sizeof(val)), 0);
+	}
+	m = made_new(&(struct reddn_table_options){.store = 1, .from = table});
+	reddn_table_close(table);
+	close(fd);
+	for (uint32_t key = 0; key < 4000; key += 61)
+		assert_int_equal(look(&m, key), key + 1);
+	for (uint32_t key = 0; key < 4000; key++)
+		assert_int_equal(rig_put(m.store, &m.rig, key, key + 2), 0);
+	for (uint32_t key = 4000; key < 4100; key++)
+		assert_int_equal(rig_put(m.store, &m.rig, key, key + 2), 0);
+	for (uint32_t key = 0; key < 4100; key += 61)
+		assert_int_equal(look(&m, key), key + 2);
+	made_free(&m);
+}
+
 static void test_options(void **state)
 {
 	static const struct reddn_table_options wrong[] = {{.store = 1, .grow = 1},
@@ -185,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_larger),
 		cmocka_unit_test(test_moving),
+		cmocka_unit_test(test_from),
 		cmocka_unit_test(test_options),
 	};
 
