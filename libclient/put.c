@@ -34,8 +34,8 @@ uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsi
 
 /*
  * Not in this bucket. A delete has nothing to do if the key was in neither, and no entry moved meanwhile.
- * Both are known by three answers: `moves` was read before the bucket, so that of the first is from before
- * both buckets were read, and that of the third from after that.
+ * That is known by three answers in a row with the same even number of moves: both buckets were read between
+ * two readings of it, whether a server reads it before a bucket or after it.
  */
 static enum reddn_put_state absent(struct reddn_put *p, bool is_delete, const struct reddn_wire_put *now)
 {

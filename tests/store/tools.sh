@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# A store as people use it: reddn put, get, delete and bench, and the Python package.
+# shellcheck source=tests/lib/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+needs has.devx has.cross_channel
+: "${REDDN:?set REDDN to the path of the client tool}" "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}"
+store=$memory/users.store
+
+# expect WHAT STATUS WORDS CMD ARG...: of reddn CMD, with $work/in as its input
+expect()
+{
+	local what=$1 status=$2 words=$3 command=$4 rc=0
+	shift 4
+
+	"$SOFTCX" run "$REDDN" "$command" --port "$port" "$@" >"$work/out" 2>&1 <"$work/in" || rc=$?
+	[[ $rc -eq $status ]] || fail "$what: exit status $rc, not $status" "$work/out" "$work/reddnd.log"
+	[[ -z $words ]] || grep -qF -e "$words" "$work/out" || fail "$what: \"$words\" is missing" "$work/out"
+	ok "$what"
+}
+
+: >"$work/in"
+"$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
+start_nic
+start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
+offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"users\"; }, { name = \"users.put\"; program = \"store-put\"; region = \"users\"; } );"
+expect "a put of a new key" 0 "" put "$address" users.put alice admin
+expect "its value" 0 "admin" get "$address" users alice
+expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users.put alice guest
+expect "its value" 0 "guest" get "$address" users alice
+printf 'from\nstandard input' >"$work/in"
+expect "a value from standard input" 0 "" put "$address" users.put bob -
+expect "the same without a dash" 0 "" put "$address" users.put carol
+expect "it" 0 $'bob\tfrom\\nstandard input' get --escape "$address" users bob
+expect "it, too" 0 $'carol\tfrom\\nstandard input' get --escape "$address" users carol
+expect "an empty value" 0 "" put "$address" users.put dave ""
+expect "it" 0 '{"key": "dave", "value": ""}' get --json "$address" users dave
+expect "a delete" 0 '{"key": "bob", "deleted": true}' delete --json "$address" users.put bob
+expect "what is gone" 1 "bob: not found" get "$address" users bob
+expect "another delete" 1 "bob: not found" delete "$address" users.put bob
+expect "a delete of what never was" 1 '{"key": "eve", "deleted": false}' delete --json "$address" users.put eve
+expect "a long value" 2 "the key or the record is too long" put "$address" users.put alice "$(printf '%401s' x)"
+expect "an empty key" 2 "the key is empty" put "$address" users.put "" x
+expect "a put in what is no offload for it" 2 "an offload of store-put.rdn" put "$address" users alice x
+expect "what is offered" 0 "store: " ping "$address" users.put
+seq 50 | sed 's/.*/number &\tvalue &/' >"$work/keys.tsv"
+expect "a benchmark of puts" 0 "puts        500 in" bench --put --count 500 --keys "$work/keys.tsv" "$address" users.put
+expect "gets of what it has put" 0 "wrong       0" bench --verify --count 500 --keys "$work/keys.tsv" "$address" users
+expect "puts into what takes none" 2 "not an offload that puts" bench --put --count 5 --keys "$work/keys.tsv" "$address" users
+for ((i = 0; i < 3; i++)); do
+	seq $((i * 200)) $((i * 200 + 199)) | sed 's/.*/more &\tvalue &/' >"$work/more.tsv"
+	"$SOFTCX" run "$REDDN" bench --put --count 400 --port "$port" --keys "$work/more.tsv" "$address" users.put >"$work/out" 2>&1 && continue
+	grep -q "No space left" "$work/out" || fail "a store that is full" "$work/out"
+	break
+done
+((i < 3)) || fail "a store of 100 keys has taken 600" "$work/out"
+ok "a store that is full"
+
+[[ -z ${PYTHON-} ]] || {
+	"$SOFTCX" run "$PYTHON" - "$address:$port" >"$work/python" 2>&1 <<'END' || fail "Python" "$work/python" "$work/reddnd.log"
+import asyncio
+import sys
+
+import reddn
+
+with reddn.connect(sys.argv[1], "users") as users, reddn.connect(sys.argv[1], "users.put") as puts:
+    puts.put("alice", "by Python")
+    assert users.get("alice") == b"by Python"
+    puts.put(b"alice", bytes(300))
+    assert users.get("alice") == bytes(300)
+    assert puts.delete("alice") is True and puts.delete("alice") is False and users.get("alice") is None
+    assert users.is_table and not puts.is_table
+    for wrong in (lambda: puts.put("alice", "x" * 401), lambda: puts.delete("x" * 33)):
+        try:
+            wrong()
+        except OSError as error:
+            assert error.errno == 90, error
+        else:
+            sys.exit("what is too long is taken")
+
+
+async def main():
+    async with await reddn.aio.connect(sys.argv[1], "users") as users, await reddn.aio.connect(sys.argv[1], "users.put") as puts:
+        names = ["number %d" % n for n in range(1, 51)]
+        await asyncio.gather(*(puts.put(name, name.upper()) for name in names))
+        assert await asyncio.gather(*map(users.get, names)) == [name.upper().encode() for name in names]
+        assert await puts.delete(names[0]) is True and await puts.delete(names[0]) is False
+
+
+asyncio.run(main())
+END
+	ok "puts, gets and deletes of Python"
+}
+stop_reddnd
+done_testing
