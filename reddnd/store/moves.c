@@ -145,13 +145,14 @@ void moves_begin(struct moves *m)
 	struct reddn_store_journal *j = m->journal;
 
 	assert(!m->begun && m->n && m->n <= REDDN_STORE_MOVES);
+	/* Before the journal has them: from then on another writer may copy entries */
+	word_set(m->live, word_get(m->live) + 1);
 	for (unsigned i = 0; i < m->n; i++) {
 		word_set(&j->move[i].from, m->move[i].from);
 		word_set(&j->move[i].to, m->move[i].to);
 		word_set(&j->move[i].mark, m->move[i].mark);
 	}
 	word_set(&j->count, m->n);
-	word_set(m->live, word_get(m->live) + 1);
 	for (unsigned i = 0; i < m->n; i++)
 		word_set(bucket_mark(m->buckets, m->move[i].from), 0);
 	m->begun = true;

@@ -4,7 +4,7 @@
  * been 0 for a grace. So moves are collected, begin together, and end together one grace later:
  *
  *   moves_path(), moves_remove()   collect them; nothing is stored
- *   moves_begin()                  the journal has them, live.moves is odd, their marks are 0
+ *   moves_begin()                  live.moves is odd, the journal has them, their marks are 0
  *   a grace that begins after that
  *   moves_end()                    each entry is copied, locator before mark, and its old bucket cleared, or
  *                                  it has left, unless it has got a record meanwhile; live.moves is even

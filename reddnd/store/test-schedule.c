@@ -201,9 +201,14 @@ static void check_file(struct sim *m, uint8_t *file)
 
 static void die(struct sim *m)
 {
+	const struct reddn_store_journal *j =
+		(const struct reddn_store_journal *)(m->rig.file + REDDN_STORE_JOURNAL);
 	bool both = pick(m, 4) == 0;
 
 	dying = NULL;
+	/* The next writer copies entries while sessions that only get go on */
+	if (j->count && m->rig.h->live.moves % 2 == 0)
+		wrong(m, "the journal has moves, but the number of moves is even");
 	memcpy(again, m->rig.file, m->rig.size);
 	until_again = both ? 1 + pick(m, 12) : 0;
 	check_file(m, again);
