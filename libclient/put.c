@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/put.h"
 
-/* ABSENT_ENOUGH: answers before the second one for the second bucket. The server has seen the first put by
- * then.
+/*
+ * FULL_ENOUGH: so often in a row must the server have no room when the key is in neither bucket. It may have
+ * had none for another key, and not have seen this one yet, which takes it up to a few hundred us: the pauses
+ * between so many are 2 ms at least.
  */
-enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000, ABSENT_ENOUGH = 3 };
+enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000, FULL_ENOUGH = 8 };
+
+uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory)
+{
+	const struct reddn_record *r = reddn_put_record(memory);
+	uint64_t record = REDDN_PUT_RECORD + reddn_record_size(r->key_len, r->val_len),
+		 size = reddn_put_size(g, r->key_len, r->val_len);
+
+	memset(memory + record, 0, size - record);
+	return size;
+}
 
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
 	const void *value, size_t value_len)
 {
 	struct reddn_record *r = (struct reddn_record *)(memory + REDDN_PUT_RECORD);
-	uint8_t *end = memory + reddn_put_size(g, key_len, value_len);
 
 	r->key_len = (uint32_t)key_len;
 	r->val_len = (uint32_t)value_len;
 	memcpy(r->bytes, key, key_len);
 	if (value_len)
 		memcpy(r->bytes + key_len, value, value_len);
-	memset(r->bytes + key_len + value_len, 0, (size_t)(end - r->bytes) - key_len - value_len);
+	reddn_put_pad(g, memory);
 	r->sum = reddn_record_sum(r);
 }
 
@@ -50,7 +61,8 @@ static enum reddn_put_state absent(struct reddn_put *p, bool is_delete, const st
 		return REDDN_PUT_NOTHING;
 	if (n % 2 == 0 || (is_delete && n == 1))
 		return REDDN_PUT_OTHER;
-	return full && !is_delete && n >= ABSENT_ENOUGH ? REDDN_PUT_FULL : REDDN_PUT_NO_ENTRY;
+	p->full = full && !is_delete ? p->full + 1 : 0;
+	return p->full == FULL_ENOUGH ? REDDN_PUT_FULL : REDDN_PUT_NO_ENTRY;
 }
 
 enum reddn_put_state reddn_put_learn(
@@ -58,7 +70,7 @@ enum reddn_put_state reddn_put_learn(
 {
 	if (now->was == REDDN_PUT_ABSENT)
 		return absent(p, is_delete, now);
-	p->absent = 0;
+	p->absent = p->full = 0;
 	if (be64toh(now->expected) != le64toh(now->was))
 		return REDDN_PUT_CONFLICT;
 	/* What the bucket had was no record */

@@ -39,6 +39,10 @@ static inline bool reddn_put_fits(
 				     reddn_put_size(g, key_len, value_len) <= REDDN_PUT_RECORD + g->room));
 }
 
+/** Write the padding that the store wants behind the record in such memory. Returns the bytes that it has
+ * then. */
+uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory);
+
 /** Write the record of a key and a value with its padding, behind where the arguments are to be. @memory:
  * 8-byte aligned. */
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
@@ -52,6 +56,7 @@ struct reddn_put {
 	uint8_t probe;  /* the bucket that is asked */
 	uint8_t absent; /* answers in a row that the key was not in it; when they are many, only if they are
 			   odd */
+	uint8_t full;   /* how often in a row it was in neither, and the server had no room */
 	uint64_t moves[2]; /* of the last of them, one for each bucket */
 };
 

@@ -99,8 +99,12 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 	q->put = (struct reddn_put){0};
 	if (q->kind == REDDN_RAW)
 		return same ? 0 : -ESTALE;
-	if (reddn_request_is_put(q))
-		return reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD) ? 0 : -EMSGSIZE;
+	if (reddn_request_is_put(q)) {
+		if (!reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD))
+			return -EMSGSIZE;
+		q->len = (uint32_t)reddn_put_pad(g, q->key);
+		return 0;
+	}
 	q->kind = (uint16_t)reddn_kind_of_keys(g);
 	return q->len > g->max_key ? -EMSGSIZE : 0;
 }

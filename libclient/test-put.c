@@ -50,6 +50,26 @@ static void test_message(void **state)
 	}
 }
 
+/* What was padded for one store, for another: more and less, and not a byte of the value is another. */
+static void test_pad(void **state)
+{
+	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 64];
+	struct reddn_geometry other = geo;
+
+	(void)state;
+	for (other.header = 8; other.header <= 13; other.header++) {
+		uint64_t size = reddn_put_size(&other, 3, 5), end = REDDN_PUT_RECORD + 16 + 8;
+
+		reddn_put_compose(&geo, memory, "key", 3, "value", 5);
+		memset(memory + end, 1, sizeof(memory) - end);
+		assert_int_equal(reddn_put_pad(&other, memory), size);
+		assert_true(reddn_store_length_ok(other.header, other.header + size - REDDN_PUT_RECORD));
+		assert_memory_equal(reddn_put_record(memory)->bytes, "keyvalue", 8);
+		for (uint64_t i = end; i < sizeof(memory); i++)
+			assert_int_equal(memory[i], i >= size);
+	}
+}
+
 static void test_fits(void **state)
 {
 	(void)state;
@@ -102,20 +122,28 @@ static void test_answers(void **state)
 	assert_int_equal(learn(&p, false, answer(40, 0, MOVES, 0)), REDDN_PUT_NO_ENTRY);
 }
 
-/* A put needs an entry; full is what the server is that has made none since the last time. */
+static void in_neither(struct reddn_put *p, uint64_t state, enum reddn_put_state is)
+{
+	assert_int_equal(learn(p, false, answer(1, 0, MOVES, state)), REDDN_PUT_OTHER);
+	assert_int_equal(learn(p, false, answer(1, 0, MOVES, state)), is);
+}
+
+/* A put needs an entry. A server that was full for another key may be about to make it. */
 static void test_absent_put(void **state)
 {
 	struct reddn_put p = {0};
+	uint64_t ns = 0;
 
 	(void)state;
-	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_OTHER);
-	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_NO_ENTRY);
-	for (unsigned i = 0; i < 300; i++) {
-		assert_int_equal(learn(&p, false, answer(1, 0, MOVES, 0)), REDDN_PUT_OTHER);
-		assert_int_equal(learn(&p, false, answer(1, 0, MOVES, 0)), REDDN_PUT_NO_ENTRY);
+	for (unsigned i = 0; i < 300; i++)
+		in_neither(&p, i % 8 ? REDDN_TABLE_FULL : 0, REDDN_PUT_NO_ENTRY);
+	in_neither(&p, 0, REDDN_PUT_NO_ENTRY);
+	for (unsigned i = 0; i < 7; i++) {
+		in_neither(&p, REDDN_TABLE_FULL, REDDN_PUT_NO_ENTRY);
+		ns += reddn_put_pause(i);
 	}
-	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_OTHER);
-	assert_int_equal(learn(&p, false, answer(1, 0, MOVES, REDDN_TABLE_FULL)), REDDN_PUT_FULL);
+	assert_true(ns >= 2000000);
+	in_neither(&p, REDDN_TABLE_FULL, REDDN_PUT_FULL);
 }
 
 /* What answers in a row mean that the key of a delete is in no bucket, by the moves that came with them */
@@ -171,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_pad),
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_absent_put),

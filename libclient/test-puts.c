@@ -498,7 +498,14 @@ static void test_no_entry(void **state)
 	store.quiet = store.full = true;
 	assert_int_equal(submit(0, 3, false), 0);
 	assert_int_equal(serve_until(UINT64_MAX), -ENOSPC);
-	assert_int_equal(rig.end[0].arrived, 4);
+	assert_int_equal(rig.end[0].arrived, 16);
+	/* it had no room for another key, and finds some for this one */
+	assert_int_equal(submit(0, 3, false), 0);
+	assert_int_equal(serve_until(16 + 14), 1000);
+	make_entry(3);
+	assert_int_equal(serve_until(UINT64_MAX), 0);
+	publish((unsigned)find(3), null_extent());
+	store.bucket[find(3)].mark = 0;
 	/* a delete has nothing to do then */
 	assert_int_equal(submit(0, 3, true), 0);
 	assert_int_equal(serve_until(UINT64_MAX), REDDN_MISS);

@@ -927,6 +927,34 @@ static void test_puts(void **state)
 	}
 }
 
+/* What waits is sent with the padding of the store that it is sent to, and no longer than its requests. */
+static void test_puts_padded(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	for (uint8_t header = 8; header <= 13; header++) {
+		struct reddn_geometry *next;
+
+		start(1, 1, 2, RIG_PUTS);
+		assert_int_equal(put(0), 0);
+		for (unsigned k = 0; k < 2; k++) {
+			answer_put(true);
+			assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+		}
+		rig_lose(-ECONNRESET);
+		nothing_yet();
+		rig_next_session(1, 1, 2, RIG_PUTS);
+		next = &rig.c.connector.session.geo;
+		next->header = header;
+		nothing_yet();
+		assert_int_equal(rig.end[0].arrived, 1);
+		assert_true(reddn_store_length_ok(
+			header, header + rig.end[0].len[0] - rig.c.session.info.request_len));
+		rig_stop();
+	}
+}
+
 /* Without another session, all of them end with the reason. */
 static void test_puts_over(void **state)
 {
@@ -962,6 +990,7 @@ int main(void)
 		cmocka_unit_test(test_another_offload_of_two),
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_puts),
+		cmocka_unit_test(test_puts_padded),
 		cmocka_unit_test(test_puts_over),
 		cmocka_unit_test(test_over),
 		cmocka_unit_test(test_lost_by_posting),
