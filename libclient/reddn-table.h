@@ -60,8 +60,8 @@ struct reddn_table_options {
  * A table that is replaced is marked before: clients of reddnd get -ESTALE, and its writer does. Handles that
  * read it keep it. The caller needs write access to its file: -EACCES. -ELOOP: `path` is a symbolic link.
  * -EBUSY: another process, which may write the file, has its name locked for more than 5 seconds
- * (reddn-table-format(5)); replacing takes two system calls. The new file has the rights that any new file of
- * the caller's has there.
+ * (reddn-table-format(5)); replacing takes two system calls; or it is a store, and reddnd serves it. The new
+ * file has the rights that any new file of the caller's has there.
  */
 int reddn_table_create(struct reddn_table **out, const char *path, const struct reddn_table_options *opt,
 	char *err, size_t errlen);

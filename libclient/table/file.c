@@ -298,8 +298,7 @@ static int scan(struct reddn_table *t, char *err, size_t errlen)
 	return 0;
 }
 
-/* What else may be wrong with the file is looked at later. */
-static bool is_store(int fd)
+bool reddn_table_is_store(int fd)
 {
 	struct reddn_table_header h;
 
@@ -314,7 +313,7 @@ PUBLIC int reddn_table_open_fd(struct reddn_table **out, int fd, int flags, char
 
 	if (flags & ~REDDN_TABLE_WRITE)
 		return reddn_fail(-EINVAL, err, errlen, "unknown flags 0x%x", (unsigned)flags);
-	if (flags & REDDN_TABLE_WRITE && is_store(fd))
+	if (flags & REDDN_TABLE_WRITE && reddn_table_is_store(fd))
 		return reddn_fail(-EROFS, err, errlen,
 			"it is a store, whose writer is reddnd: put and delete keys through that (reddn "
 			"put)");

@@ -93,6 +93,9 @@ static inline _Atomic uint64_t *reddn_live_word(uint64_t *field)
  * has it, who may write the file. -errno */
 int reddn_table_lock(int fd, short type, off_t byte);
 
+/** True if the file is a store. What else may be wrong with it is looked at later. */
+bool reddn_table_is_store(int fd);
+
 /** Gives up a growth that was not published, and its file. NULL is allowed. */
 void reddn_table_growth_free(struct reddn_table_growth *g);
 /** Makes a table in a new file beside @path, whose name, the caller's to unlink, is @tmp then. @like, unless

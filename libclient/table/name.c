@@ -35,6 +35,7 @@ static void unlock(int *fd)
 	if (*fd < 0)
 		return;
 	reddn_table_lock(*fd, F_UNLCK, REDDN_TABLE_LOCK_NAME);
+	reddn_table_lock(*fd, F_UNLCK, REDDN_TABLE_LOCK_WRITER);
 	close(*fd);
 }
 
@@ -112,6 +113,20 @@ static int check_replaced(int fd, const char *path, char *err, size_t errlen)
 		"%s: exists, and is not replaced because it is not a reddn table", path);
 }
 
+/* Clients put in a store until its daemon ends: what they put after it was replaced would be lost. The lock
+ * of its writer stays until it is replaced. */
+static int lock_store(int fd, const char *path, char *err, size_t errlen)
+{
+	int r = reddn_table_is_store(fd) ? reddn_table_lock(fd, F_WRLCK, REDDN_TABLE_LOCK_WRITER) : 0;
+
+	if (r == -EAGAIN)
+		return reddn_fail(-EBUSY, err, errlen,
+			"%s: reddnd serves it and is its writer: stop reddnd, or take another name and "
+			"reload",
+			path);
+	return r < 0 ? reddn_fail(r, err, errlen, "%s: cannot lock: %s", path, strerror(-r)) : 0;
+}
+
 /* Open the table that is to be replaced, and lock its name. *@fd stays -1 if there is none. */
 static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
 {
@@ -124,7 +139,8 @@ static int lock_replaced(const char *path, int *fd, char *err, size_t errlen)
 		return reddn_fail(r, err, errlen, "%s: is a symbolic link: replace the file itself", path);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "%s: %s", path, lock_words(r));
-	return check_replaced(*fd, path, err, errlen);
+	r = check_replaced(*fd, path, err, errlen);
+	return r < 0 ? r : lock_store(*fd, path, err, errlen);
 }
 
 /* Look if take_name() would succeed now. */
@@ -343,6 +359,9 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 		return r;
 	if (keep_name(t, path) < 0)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
+	/* Its writer is another. Before, who replaces a table would have taken it for one that was left */
+	if (!t->writer)
+		reddn_table_lock(t->fd, F_UNLCK, REDDN_TABLE_LOCK_WRITER);
 	*out = steal_ptr(&t);
 	return 0;
 }

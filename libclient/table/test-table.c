@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/table/impl.h"
 #include "libclient/table/test-model.h"
 #include "protocol/table-hash.h"
 #include "util/array.h"
@@ -264,6 +265,41 @@ static void expect_replaced(const char *file)
 	assert_int_equal(unlink(file), 0);
 }
 
+/* Nobody takes the name of a store from its writer. */
+static void test_served_store(void **state)
+{
+	char path[] = "/dev/shm/test-table-XXXXXX", file[64];
+	struct reddn_table_options store = {.capacity = 100, .store = 1},
+				   table = {.capacity = 100, .replace = 1};
+	struct reddn_table_stat st;
+	struct reddn_table *t, *other;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(file, sizeof(file), "%s/t", path);
+	assert_int_equal(reddn_table_create(&t, file, &store, table_why, sizeof(table_why)), 0);
+	reddn_table_close(t);
+	fd = open(file, O_RDWR);
+	assert_int_equal(reddn_table_lock(fd, F_WRLCK, REDDN_TABLE_LOCK_WRITER), 0);
+	store.replace = 1;
+	assert_int_equal(reddn_table_create(&t, file, &store, table_why, sizeof(table_why)), -EBUSY);
+	assert_non_null(strstr(table_why, "reddnd serves it and is its writer"));
+	assert_int_equal(reddn_table_create(&t, file, &table, table_why, sizeof(table_why)), -EBUSY);
+	assert_int_equal(reddn_table_open(&t, file, 0, table_why, sizeof(table_why)), 0);
+	reddn_table_stat(t, &st);
+	assert_int_not_equal(st.epoch, 0);
+	reddn_table_close(t);
+	close(fd);
+	assert_int_equal(reddn_table_create(&t, file, &store, table_why, sizeof(table_why)), 0);
+	/* who made it only reads */
+	assert_int_equal(reddn_table_create(&other, file, &table, table_why, sizeof(table_why)), 0);
+	reddn_table_close(other);
+	reddn_table_close(t);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static void test_files(void **state)
 {
 	char path[] = "/dev/shm/test-table-XXXXXX", file[64];
@@ -487,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_alignment),
 		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_served_store),
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_concurrent),
 		cmocka_unit_test(test_as_of),
