@@ -391,6 +391,9 @@ bool store_unplaced(struct store *s, uint64_t at, uint32_t bytes)
 			bytes)
 		return false;
 	p = reddn_hash_key(s->seed, s->buckets.n, record + sizeof(head), head.key_len);
+	/* What a message of no bytes asks for: it would publish no locator */
+	if (!p.fp)
+		return true;
 	for (unsigned i = 0; i < s->nwaiting; i++)
 		if (reddn_place_same(&s->waiting[i], &p))
 			return true;

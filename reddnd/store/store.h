@@ -15,7 +15,7 @@
  *
  * Extents are offsets in the heap, places are offsets in the array of buckets, locators are words as a NIC
  * reads them. All of these come from chains that the caller has verified; the record in an extent comes from
- * a client, and is checked.
+ * a client, and is checked. A key with the fingerprint 0 gets no entry: a message of no bytes asks for that.
  *
  * A store that evicts (its file has that) removes entries that were put long ago, where there is no room for
  * another key.

@@ -293,6 +293,45 @@ static void test_unfinished(void **state)
 	free(r.file);
 }
 
+/* The key of 8 bytes whose hash is 0: XXH3 multiplies them, changed by its secret and the seed. */
+static uint64_t key_of_hash_0(uint32_t seed)
+{
+	const uint64_t secret = 0xdb979083e96dd4de ^ 0x1f67b3b7a4a44072;
+
+	return secret + (seed ^ (uint64_t)__builtin_bswap32(seed) << 32);
+}
+
+/* No message that came short of its arguments finds a key. */
+static void test_no_fingerprint(void **state)
+{
+	struct rig r = small;
+	uint64_t key = key_of_hash_0(5), at;
+	const struct reddn_place p = reddn_hash_key(5, r.buckets, &key, sizeof(key));
+	struct reddn_record head = {.key_len = sizeof(key)};
+	const uint32_t bytes = (uint32_t)reddn_record_padded(r.header + reddn_record_size(sizeof(key), 0));
+	struct store *s;
+
+	(void)state;
+	assert_int_equal(p.fp, 0);
+	assert_int_equal(p.bucket[0], 0);
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	memset(r.heap + at + r.header, 0, bytes - r.header);
+	memcpy(r.heap + at + r.header, &head, sizeof(head));
+	memcpy(r.heap + at + r.header + sizeof(head), &key, sizeof(key));
+	assert_true(store_unplaced(s, at, bytes));
+	rig_settle(s);
+	assert_int_equal(numbers(s).fresh, 0);
+	/* any other */
+	r.heap[at + r.header + sizeof(head)] ^= 1;
+	assert_true(store_unplaced(s, at, bytes));
+	rig_settle(s);
+	assert_int_equal(numbers(s).fresh, 1);
+	store_close(s);
+	free(r.file);
+}
+
 static int opens(const struct rig *r, char *why)
 {
 	struct store *s = NULL;
@@ -416,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_tiny),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_no_fingerprint),
 		cmocka_unit_test(test_wrong_files),
 	};
 
