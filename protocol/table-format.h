@@ -79,7 +79,8 @@ enum reddn_table_state {
 	REDDN_TABLE_CEASED = 1 << 2, /* bits 2 to 31 count how often it has ceased to be complete */
 	REDDN_TABLE_EPOCH = 32,      /* from this bit on: the epoch of the source */
 	/* Of a store, in place of the count, because its entries come from no source: there was no room for
-	 * the last key that had no bucket */
+	 * the last key that had no bucket and got none. Keys of other sizes, or other buckets, may find some
+	 */
 	REDDN_TABLE_FULL = 1 << 2,
 };
 
