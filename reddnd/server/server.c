@@ -221,6 +221,22 @@ static struct session *find_session(void *arg, uint64_t id)
 	return s;
 }
 
+static void late_session(void *arg, struct session *s, const char *region, uint64_t us)
+{
+	struct server *sv = arg;
+	struct verdict v;
+
+	verdict_set(&v, VERDICT_TIME, false,
+		"a request was taken more than %" PRIu64 " ms ago and is not answered; what is replaced in "
+		"the store of region %s cannot be used again before",
+		us / 1000, region);
+	DEVICES_EACH (device, &sv->devices)
+		if (live_find(&device->dispatch, s->id) == s) {
+			actions_judge(&device->dispatch, s, &v);
+			return;
+		}
+}
+
 static void count_session(void *arg, struct session *s)
 {
 	struct server *sv = arg;
@@ -243,6 +259,7 @@ static void rearm_session(void *arg, struct session *s)
 static const struct stores_ops stores_ops = {.drain = drain,
 	.each = each_session,
 	.find = find_session,
+	.late = late_session,
 	.count = count_session,
 	.rearm = rearm_session};
 

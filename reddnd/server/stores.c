@@ -9,15 +9,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Of one thread's time, turns take no more than one part of SHARE */
-enum { PAUSE_MIN_US = 20, PAUSE_MAX_US = 2000, SHARE = 8, GRACES_AT_ONCE = 8 };
+enum { PAUSE_MIN_US = 20, PAUSE_MAX_US = 2000, PATIENCE_US = 2000000, SHARE = 8, GRACES_AT_ONCE = 8 };
 
 /* A connection whose requests are not over up to number @to */
 struct awaited {
 	uint64_t id, to;
+	bool late;
 };
 
 struct served_store {
@@ -26,6 +28,7 @@ struct served_store {
 	bool full;
 	uint64_t contradictions;
 	bool in_grace;
+	uint64_t began_us; /* the grace */
 	struct awaited *awaited;
 	size_t n, room;
 	bool failed;       /* there was no memory to count them */
@@ -70,8 +73,11 @@ static void await(void *to, struct session *s)
 
 	if (!has_store(s, t->store))
 		return;
-	v->stores->ops->count(v->stores->arg, s);
-	received = session_received(s);
+	do {
+		v->stores->ops->count(v->stores->arg, s);
+		received = session_received(s);
+		v->stores->ops->count(v->stores->arg, s);
+	} while (received < s->progress.done);
 	if (received <= over(s))
 		return;
 	if (t->n == t->room) {
@@ -84,35 +90,51 @@ static void await(void *to, struct session *s)
 		t->awaited = more;
 		t->room = room;
 	}
-	t->awaited[t->n++] = (struct awaited){s->id, received};
+	t->awaited[t->n++] = (struct awaited){s->id, received, false};
 }
 
 static void begin_grace(struct stores *st, struct served_store *t)
 {
 	t->n = 0;
 	t->failed = false;
+	t->began_us = clock_us();
 	held_store_grace_begins(t->store);
+	/* Whoever reads a mark, or a locator, from before it was changed has a CQE that is seen now: a load
+	 * must not be done before these stores */
+	atomic_thread_fence(memory_order_seq_cst);
 	st->ops->each(st->arg, await, &(struct visit){st, t});
 	t->in_grace = true;
 }
 
-static bool is_over(struct stores *st, const struct awaited *a)
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static bool is_over(struct stores *st, struct served_store *t, struct awaited *a, uint64_t now)
 {
 	struct session *s = st->ops->find(st->arg, a->id);
 
 	if (!s)
 		return true;
 	st->ops->count(st->arg, s);
-	return over(s) >= a->to;
+	if (over(s) >= a->to)
+		return true;
+	if (!a->late && now - t->began_us > later(st->patience_us, s->offload->conf->time_budget)) {
+		a->late = true;
+		st->ops->late(st->arg, s, t->name, now - t->began_us);
+	}
+	return false;
 }
 
 /* Without memory to count them all again, it begins anew: nothing rests meanwhile but for longer */
 static void look(struct stores *st, struct served_store *t)
 {
+	uint64_t now = clock_us();
 	size_t left = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		if (!is_over(st, &t->awaited[i]))
+		if (!is_over(st, t, &t->awaited[i], now))
 			t->awaited[left++] = t->awaited[i];
 	t->n = left;
 	if (left)
@@ -181,11 +203,6 @@ static void set_timer(struct stores *st, uint64_t at)
 		  sd_event_source_set_enabled(st->timer, SD_EVENT_ONESHOT) >= 0;
 	if (!st->due)
 		log_error("the timer of stores cannot be set");
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 static void report(struct served_store *t)
@@ -279,7 +296,7 @@ int stores_init(struct stores *st, sd_event *event, const struct stores_ops *ops
 {
 	int r;
 
-	*st = (struct stores){.ops = ops, .arg = arg, .pause_us = PAUSE_MIN_US};
+	*st = (struct stores){.ops = ops, .arg = arg, .pause_us = PAUSE_MIN_US, .patience_us = PATIENCE_US};
 	SLIST_INIT(&st->all);
 	r = sd_event_add_time(event, &st->timer, CLOCK_MONOTONIC, 0, 1, on_due, st);
 	return r < 0 ? r : sd_event_source_set_enabled(st->timer, SD_EVENT_OFF);

@@ -5,8 +5,9 @@
  * session that has the store, whoever executes them, and gets as well, of all devices and generations. Then
  * nobody reads any more what nothing names since before.
  *
- * A request that is never over holds all graces of its store up, and with them what is replaced, deleted or
- * moved there. Sessions with "time_budget" end before that.
+ * A request that is not over holds all graces of its store up, and with them what is replaced, deleted or
+ * moved there. So a session for which a grace has waited two seconds, or its "time_budget" if that is longer,
+ * is judged as one that exceeds a time budget.
  *
  * A turn follows soon when a session has changed something. While a grace lasts, sessions that raise no
  * events are looked at in steps. If the steps take long, because there are many sessions, there are fewer of
@@ -31,6 +32,8 @@ struct stores_ops {
 	void (*each)(void *arg, void (*visit)(void *to, struct session *s), void *to);
 	/** The connection with that number; NULL: it is over. */
 	struct session *(*find)(void *arg, uint64_t id);
+	/** A request of @s has not ended since a grace of the store of region @region began, @us ago. */
+	void (*late)(void *arg, struct session *s, const char *region, uint64_t us);
 	/** Counts what is over of @s. */
 	void (*count)(void *arg, struct session *s);
 	/** @s waited for extents, and there may be some. */
@@ -41,6 +44,7 @@ struct stores {
 	sd_event_source *timer;
 	bool due; /* it is set */
 	uint64_t pause_us, not_before;
+	uint64_t patience_us; /* for which a grace waits for a session */
 	SLIST_HEAD(, served_store) all;
 	const struct stores_ops *ops;
 	void *arg;

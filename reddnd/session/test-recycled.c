@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which RECVs of a recycled session the daemon posts when a limit begins and ends. The NIC is two numbers. */
 #include "mlx5/wqe.h"
+#include "reddnd/session/count.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
 
@@ -159,9 +160,32 @@ static void the_next_is_armed(void **state)
 	assert_int_equal(s->engine->postable(s), 76);
 }
 
+static uint64_t received(const struct session *s, uint64_t to)
+{
+	(void)s;
+	return to;
+}
+
+/* Those that the NIC has posted count, which are far behind what the daemon has */
+static void requests_that_came(void **state)
+{
+	static const struct session_engine silent = {.is_silent = true, .received = received},
+					   other = {.received = received};
+	struct session *s = &session;
+
+	(void)state;
+	s->progress.posted = SLOTS - 1;
+	s->progress.done = 200;
+	s->engine = &silent;
+	assert_int_equal(session_received(s), 200 + SLOTS);
+	s->engine = &other;
+	assert_int_equal(session_received(s), SLOTS - 1);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(pacing_ends, setup),
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(requests_that_came, setup),
+		cmocka_unit_test_setup(pacing_ends, setup),
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
 		cmocka_unit_test_setup(the_next_is_armed, setup),
