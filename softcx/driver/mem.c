@@ -220,6 +220,22 @@ static bool fd_fits(int fd, const struct maps_entry *e, bool writable, bool by_p
 	return (mode & O_ACCMODE) == O_RDWR || ((mode & O_ACCMODE) == O_RDONLY && !writable);
 }
 
+/* What the NIC keeps must not keep a lock of the program alive (F_OFD_SETLK), as pinned pages do not: the
+ * file of @fd opened once more, if somebody has a lock on it; else -1 */
+static int reopen_locked(int fd, int flags)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char name[64];
+	int again;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	again = sys_open(name, flags);
+	if (again < 0 || (fcntl(again, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK))
+		return again;
+	sys_close(again);
+	return -1;
+}
+
 /** A descriptor of the file behind shared mapping @e, or -1. @owned: the caller closes it. */
 static int find_fd(const struct maps_entry *e, bool writable, bool *owned)
 {
@@ -241,9 +257,10 @@ static int find_fd(const struct maps_entry *e, bool writable, bool *owned)
 	}
 	if (dir >= 0)
 		sys_close(dir);
+	fd = found >= 0 ? reopen_locked(found, flags) : -1;
+	*owned = found < 0 || fd >= 0;
 	if (found >= 0)
-		return found;
-	*owned = true;
+		return fd >= 0 ? fd : found;
 	if (e->path[0] == '/') {
 		fd = sys_open(e->path, flags);
 		if (fd >= 0 && fd_fits(fd, e, writable, true))
