@@ -2,6 +2,7 @@
 #include "reddnd/server/server.h"
 
 #include "reddnd/catalog/catalog.h"
+#include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"
 #include "reddnd/server/live.h"
 #include "reddnd/server/report.h"
