@@ -258,6 +258,11 @@ int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
 	return c.error;
 }
 
+bool held_store_may_hold(const struct held_store *h, uint32_t bytes, unsigned n)
+{
+	return store_may_hold(h->store, bytes, n);
+}
+
 void held_store_renew(struct held_store *h, uint64_t at)
 {
 	guarded(h, renew, &(struct call){.at = at});

@@ -608,8 +608,9 @@ static struct session *make_session(struct dispatch *d, const struct connect *v,
 	if (r == -ENOSPC || r == -ENOMEM)
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
 	else if (r == -EAGAIN)
-		request_refuse(
-			rej, REDDN_REJ_RESOURCES, 0, "the store has no room for what another client puts");
+		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+			"the store has no room for what another client puts; one of a smaller depth takes "
+			"less");
 	else if (r < 0)
 		request_refuse(
 			rej, REDDN_REJ_INTERNAL, 0, "the server could not make the queues: %s", strerror(-r));

@@ -33,6 +33,14 @@ int session_extents_begin(struct session *s)
 	return 0;
 }
 
+bool session_extents_have_room(const struct session *s)
+{
+	const struct chain_image *img = s->offload->img;
+
+	return !s->extents.at ||
+	       held_store_may_hold(s->extents.store, img->arg_len + img->payload.max, s->queues.layout.slots);
+}
+
 /* An extent that was not published goes on with the next instance */
 uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
 {

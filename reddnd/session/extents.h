@@ -14,6 +14,8 @@
 
 /** Before the first instance is armed; does nothing for a program without a payload. -ENOMEM. */
 int session_extents_begin(struct session *s);
+/** True if the store has as many as its slots take, besides what others may hold. */
+bool session_extents_have_room(const struct session *s);
 /** Extents for the instances from @from up to @to, exclusive. Returns the first one for which there is none,
  * or @to. */
 uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to);

@@ -59,6 +59,8 @@ static int unrolled_begin(struct session *s, const struct session_parts *parts, 
 	r = session_extents_begin(s);
 	if (r < 0)
 		return r;
+	if (!session_extents_have_room(s))
+		return -EAGAIN;
 	s->progress.again = s->queues.layout.slots;
 	arm(s, takes_payload(s) ? session_extents_take(s, 0, s->progress.again) : s->progress.again);
 	/* a RECV needs the next instance as well, and the NIC begins with the head of the first one */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LINE = REDDN_STORE_CHUNK_LINE, NONE = UINT8_MAX, GRACE_EXTENTS = 64 };
+enum { LINE = REDDN_STORE_CHUNK_LINE, NONE = UINT8_MAX, GRACE_EXTENTS = 64, HELD_PART = 4 };
 
 /* Ends a list. Line 0 of the heap is that of a chunk, and chunks of a list are numbered from 1. */
 enum { END = 0 };
@@ -289,14 +289,22 @@ int pool_take(struct pool *p, uint32_t bytes, uint64_t *at)
 	return 0;
 }
 
-void pool_give(struct pool *p, uint64_t at)
+bool pool_give(struct pool *p, uint64_t at)
 {
 	struct slot s;
-	bool found = slot_find(p, at, &s);
 
-	assert(found && s.chunk->state[s.n] == HELD);
+	if (!slot_find(p, at, &s))
+		return false;
+	/* A bucket had it that no chain can have written: chains may still read it */
+	if (s.chunk->state[s.n] == REPLACED) {
+		pool_publish(p, at);
+		return false;
+	}
+	if (s.chunk->state[s.n] != HELD)
+		return false;
 	s.class->held--;
 	slot_free(p, &s);
+	return true;
 }
 
 bool pool_publish(struct pool *p, uint64_t at)
@@ -450,10 +458,17 @@ bool pool_grace_over(struct pool *p)
 uint32_t pool_bytes(const struct pool *p, uint64_t at)
 {
 	struct slot s;
-	bool found = slot_find(p, at, &s);
 
-	assert(found);
-	return s.class->bytes;
+	return slot_find(p, at, &s) ? s.class->bytes : 0;
+}
+
+bool pool_may_hold(const struct pool *p, uint32_t bytes, uint64_t n)
+{
+	uint64_t held = n * pool_class_bytes(bytes);
+
+	for (const struct pool_class *o = p->class; o < p->class + STORE_CLASSES; o++)
+		held += o->held * o->bytes;
+	return held <= p->nchunks * p->chunk / HELD_PART;
 }
 
 bool pool_is_used(const struct pool *p, uint32_t bytes)

@@ -53,7 +53,8 @@ void pool_claimed(struct pool *p);
 
 /** -ENOSPC: no extent is free. -EINVAL: a chunk has no room for one, or there are too many sizes. -ENOMEM. */
 int pool_take(struct pool *p, uint32_t bytes, uint64_t *at);
-void pool_give(struct pool *p, uint64_t at);
+/** False: it is not held. */
+bool pool_give(struct pool *p, uint64_t at);
 /** False: it is not held. */
 bool pool_publish(struct pool *p, uint64_t at);
 /** What is no extent, such as the null extent, does not rest. False: it is not in use. */
@@ -73,8 +74,10 @@ static inline uint32_t pool_class_bytes(uint32_t bytes)
 	return (bytes + REDDN_STORE_CHUNK_LINE - 1) / REDDN_STORE_CHUNK_LINE * REDDN_STORE_CHUNK_LINE;
 }
 
-/** Bytes of the extent at @at. */
+/** Bytes of the extent at @at; 0: there is none. */
 uint32_t pool_bytes(const struct pool *p, uint64_t at);
+/** True if @n more of @bytes may be held: all that are held are a part of the heap. */
+bool pool_may_hold(const struct pool *p, uint32_t bytes, uint64_t n);
 /** True if one of @bytes is in use. */
 bool pool_is_used(const struct pool *p, uint32_t bytes);
 /**

@@ -257,9 +257,14 @@ int store_take(struct store *s, uint32_t bytes, uint64_t *at)
 	return 0;
 }
 
+bool store_may_hold(const struct store *s, uint32_t bytes, unsigned n)
+{
+	return pool_may_hold(&s->pool, bytes, n);
+}
+
 void store_give(struct store *s, uint64_t at)
 {
-	pool_give(&s->pool, at);
+	s->contradictions += !pool_give(&s->pool, at);
 	s->changed = true;
 }
 

@@ -48,6 +48,9 @@ void store_close(struct store *s);
 int store_take(struct store *s, uint32_t bytes, uint64_t *at);
 /** The same extent for another instance, after one that has not published: it gets a new version. */
 void store_renew(struct store *s, uint64_t at);
+/** True if a session may hold @n extents of @bytes: all sessions together hold no more than a quarter of the
+ * heap, so that there is room for entries and for what rests. */
+bool store_may_hold(const struct store *s, uint32_t bytes, unsigned n);
 /** Gives a held extent back: no instance can publish it. */
 void store_give(struct store *s, uint64_t at);
 
