@@ -36,25 +36,6 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-/* Bytes of the longest record, with its padding, and with the header of a store before it */
-static uint64_t longest(const struct reddn_table_header *h)
-{
-	return reddn_record_padded(h->header + reddn_record_size(h->max_key, h->max_value));
-}
-
-bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator)
-{
-	uint64_t off = reddn_locator_off(locator), len = reddn_locator_len(locator);
-
-	if (len > longest(&t->geo))
-		return false;
-	if (t->geo.header)
-		return locator == t->null_locator || reddn_store_extent_of(t, locator);
-	return off % REDDN_HEAP_GRANULE == 0 && off == reddn_untagged(off) &&
-	       len >= sizeof(struct reddn_record) && len == reddn_record_padded(len) &&
-	       off <= t->geo.heap_size && len <= t->geo.heap_size - off;
-}
-
 void reddn_table_growth_free(struct reddn_table_growth *g)
 {
 	if (!g)
@@ -134,7 +115,7 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	t->heap = t->map + t->geo.heap_off;
 	t->null_locator =
 		reddn_locator(t->geo.null_off, t->geo.header ? t->geo.header : sizeof(struct reddn_record));
-	t->scratch = calloc(1, longest(&t->geo));
+	t->scratch = calloc(1, reddn_table_longest(&t->geo));
 	if (!t->scratch)
 		return reddn_fail(-ENOMEM, err, errlen, "out of memory");
 	if (t->writer) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * impl.h - a table handle. file.c makes, opens, checks and repairs tables; name.c gives them names, and opens
- * them by name; table.c reads and writes them, and lets them grow; store.c has what differs in stores.
+ * them by name; read.c reads them, table.c writes them and lets them grow; store.c has what differs in
+ * stores, fill.c makes one from a table.
  */
 #ifndef LIBCLIENT_TABLE_IMPL_H
 #define LIBCLIENT_TABLE_IMPL_H
@@ -9,6 +10,7 @@
 #include "libclient/reddn-table.h"
 #include "libclient/table/heap.h"
 #include "protocol/table-format.h"
+#include "protocol/table-hash.h"
 #include "util/cleanup.h"
 
 #include <limits.h>
@@ -73,6 +75,17 @@ static inline _Atomic uint64_t *reddn_table_mark(const struct reddn_table *t, ui
 	return &t->words[2 * bucket + 1];
 }
 
+/** Bytes of the longest record, with its padding, and with the header of a store before it. */
+static inline uint64_t reddn_table_longest(const struct reddn_table_header *h)
+{
+	return reddn_record_padded(h->header + reddn_record_size(h->max_key, h->max_value));
+}
+
+static inline struct reddn_place reddn_table_place(const struct reddn_table *t, const void *key, size_t len)
+{
+	return reddn_hash_key(t->geo.hash_seed, t->geo.buckets, key, len);
+}
+
 static inline uint64_t reddn_word_get(const _Atomic uint64_t *w)
 {
 	return atomic_load_explicit((_Atomic uint64_t *)w, memory_order_acquire);
@@ -105,6 +118,9 @@ int reddn_table_create_beside(struct reddn_table **out, const char *path, const 
 /** Marks @old as replaced and gives its name @path to the file @from. -ESTALE: it does not have that name. */
 int reddn_table_succeed(const char *from, const char *path, const struct reddn_table *old);
 
+/** True if the lengths of @r are possible, @len is that of its locator, and its checksum is right. @len has
+ * the padding, and the header of a store. */
+bool reddn_table_record_is_whole(const struct reddn_table *t, const struct reddn_record *r, uint32_t len);
 /** True if the locator points into the heap, has the size of a possible record, and has no tag. */
 bool reddn_table_locator_ok(const struct reddn_table *t, uint64_t locator);
 
