@@ -363,7 +363,8 @@ unsigned region_looked(struct region *r, const struct region_look *look)
 		set_bad(r, SPARSE, r->conf->path, rnic_region_allocated(r->file), look->pinned);
 	if (was_bad || look->is_cut || look->is_overwritten || look->is_sparse)
 		return is_new(r, 0, false);
-	r->replaced = look->is_table && look->moved == -ESTALE && !look->is_retired;
+	/* Who puts does not learn it from a store that is marked */
+	r->replaced = look->is_table && look->moved == -ESTALE && (!look->is_retired || r->store);
 	return is_new(r, r->conf->memcached && look->moved == -ESTALE ? 0 : look->moved, look->is_unfinished);
 }
 

@@ -125,10 +125,10 @@ static void test_punched(void **state)
 
 /* That another table has replaced it is seen without a look at the file, on a disk as in memory. Tests run in
  * the directory of the build, which is on a disk as a rule. */
-static void try_retired(char *path)
+static void try_retired(char *path, bool store)
 {
 	CLEANUP(cleanup_close) int fd = mkstemp(path);
-	struct catalog_region conf = {.name = "r", .path = path, .where = where};
+	struct catalog_region conf = {.name = "r", .path = path, .where = where, .store = store};
 	struct reddn_table_header h = {.magic = REDDN_TABLE_MAGIC,
 		.version = REDDN_TABLE_VERSION,
 		.header_size = sizeof(h),
@@ -141,28 +141,46 @@ static void try_retired(char *path)
 		.max_value = 16,
 		.live = {.epoch = 1}};
 	uint8_t file[12288] = {0};
+	struct region_look look;
 	struct region *r;
+	char other[64];
+
+	if (store) {
+		h.header = 8;
+		h.chunk = 4096;
+		h.null_off = 32;
+	}
 
 	assert_true(fd >= 0);
 	memcpy(file, &h, sizeof(h));
 	assert_int_equal(pwrite(fd, file, sizeof(file), 0), sizeof(file));
 	r = opened(&conf, -1);
-	unlink(path);
+	snprintf(other, sizeof(other), "%s.new", path);
+	assert_int_equal(close(open(other, O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
 	expect(r, NULL);
 	assert_false(region_is_retired(r));
 	h.live.epoch = 0;
 	assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
 	assert_true(region_is_retired(r));
+	/* Sessions that put in it do not learn that from it, and are ended: another file has its name */
+	assert_int_equal(rename(other, path), 0);
+	assert_int_equal(region_look_begin(&look, r), 0);
+	region_look(&look);
+	region_looked(r, &look);
+	assert_int_equal(r->replaced, store);
+	assert_int_equal(unlink(path), 0);
 	region_close(r);
 }
 
 static void test_retired(void **state)
 {
-	char on_disk[] = "test-region-XXXXXX", in_memory[] = "/dev/shm/test-region-XXXXXX";
+	char on_disk[] = "test-region-XXXXXX", in_memory[] = "/dev/shm/test-region-XXXXXX",
+	     of_store[] = "/dev/shm/test-region-XXXXXX";
 
 	(void)state;
-	try_retired(on_disk);
-	try_retired(in_memory);
+	try_retired(on_disk, false);
+	try_retired(in_memory, false);
+	try_retired(of_store, true);
 }
 
 int main(void)
