@@ -206,7 +206,8 @@ static void test_influence_of_files(void **state)
 	settle(&b, c);
 	assert_int_equal(b.wrong, 7);
 	assert_true(b.offloads[0].wrong && !b.offloads[3].wrong);
-	b = (struct bed){.places = apart, .files = {{.any = {0}}, {{4104, 4105}, {4104, 4105}}}};
+	b = (struct bed){
+		.places = apart, .files = {{.any = {0}}, {.any = {4104, 4105}, .theirs = {4104, 4105}}}};
 	settle(&b, c);
 	assert_int_equal(b.wrong, 7);
 	/* nobody vouches for a length that a program stores, though no client sends it */

@@ -446,8 +446,7 @@ bool pool_grace_over(struct pool *p)
 	bool any = p->resting != END;
 	struct slot s;
 
-	while (p->resting != END) {
-		slot_find(p, (uint64_t)p->resting * LINE, &s);
+	while (p->resting != END && slot_find(p, (uint64_t)p->resting * LINE, &s)) {
 		p->resting = s.chunk->after[s.n];
 		s.class->resting--;
 		slot_free(p, &s);

@@ -66,7 +66,7 @@ offloads = (
   { name = \"strict\"; program = \"hash-get\"; region = \"t\"; time_budget = \"100ms\"; },
   { name = \"slowed\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:1:2s\"; }; },
   { name = \"slow\"; program = \"hash-get\"; region = \"t\"; time_budget = \"1s\"; on_error = { time = \"throttle:20:1h\"; }; },
-  { name = \"put\"; program = \"store-put\"; region = \"s\"; },
+  { name = \"put\"; program = \"store-put\"; region = \"s\"; engine = \"nic\"; },
   { name = \"loop\"; program = \"while-break\"; params = { n = 16; }; region = \"a\"; mode = \"$mode\"; depth_max = 16; time_budget = \"2s\"; },
   { name = \"guarded\"; program = \"hash-get\"; region = \"t\"; on_error = { step = \"ban:10s\"; queue = \"ban:10s\"; time = \"log\"; }; } );
 tenants = ( { name = \"all\"; }, { name = \"limited\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"get\" ]; sessions = 9; depth = 99;

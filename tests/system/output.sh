@@ -93,10 +93,12 @@ full 74 "$REDDNC" draw "$programs/hash-get.rdn"
 
 free_port
 head -c 4096 /dev/zero >"$memory/words"
+"$REDDN_TABLE" create --quiet --store --buckets 64 --heap 256K "$memory/store" || fail "no store"
 configuration="control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; },
-	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
+	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; }, { name = \"s\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; },
-	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; } );"
+	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; },
+	{ name = \"put\"; program = \"store-put\"; region = \"s\"; } );"
 configure_reddnd "$configuration"
 full 74 "$REDDND" --check-config --config "$work/reddnd.conf"
 start_nic
@@ -123,6 +125,8 @@ for json in '' --json; do
 		full 125 "$SOFTCX" status $json
 	}
 done
+full 2 "$SOFTCX" run "$REDDN" put --json "${server[@]}" put alice here
+full 2 "$SOFTCX" run "$REDDN" delete --json "${server[@]}" put alice
 full 125 "$SOFTCX" status --objects
 full 74 "$REDDNCTL" --socket "$control" audit --follow
 full 74 "$REDDNCTL" --socket "$control" kick "$(value 'd[0]["session"]')"

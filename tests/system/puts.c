@@ -143,6 +143,18 @@ static bool put_key(const char *key, uint64_t number, bool *unknown)
 	return done;
 }
 
+/* What nobody knows the end of may still take place, while gets go on: until another session answers, which a
+ * daemon accepts when the queues of those before are stopped. Then it has, or never will */
+static void settle(void)
+{
+	bool unknown = true;
+	char key[32];
+
+	sprintf(key, "never %" PRIu64, seed);
+	while (unknown)
+		is_done("delete", key, reddn_delete(put, key, strlen(key)), &unknown);
+}
+
 /* ---- own keys ---- */
 
 static void name_own(const struct own *o, char key[32])
@@ -181,8 +193,10 @@ static void put_own(struct own *o)
 		o->had = o->has = number;
 	else if (unknown)
 		o->has = number;
-	if (unknown)
+	if (unknown) {
+		settle();
 		check_own(o);
+	}
 }
 
 static void delete_own(struct own *o)
@@ -200,15 +214,18 @@ static void delete_own(struct own *o)
 		o->had = 0;
 	did.deletes += r == 0;
 	o->has = 0;
-	if (unknown)
+	if (unknown) {
+		settle();
 		check_own(o);
+	}
 }
 
 static void other_key(struct own *o)
 {
+	const uint64_t number = o->number + KEYS;
+
 	delete_own(o);
-	o->number += KEYS;
-	o->version = 0;
+	*o = (struct own){.number = number};
 }
 
 /* ---- shared keys ---- */
