@@ -50,7 +50,7 @@ offloads = ( { name = "users"; program = "hash-get"; region = "users"; depth_max
 	{ name = "users.put"; program = "store-put"; region = "users"; depth_max = 16; } );
 END
 start_nic
-"$REDDN_TABLE" create --quiet --store --capacity "$keys" --max-key 32 --max-value 900 "$store" || fail "no store"
+"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 640) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
 serve_supervised
 running=() files=()
 for ((i = 0; i < 3; i++)); do
