@@ -2,6 +2,7 @@
 #include "util/text.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,4 +139,14 @@ char *text_clean(char *s)
 		i += bytes;
 	}
 	return s;
+}
+
+int text_why(int error, char *why, size_t size, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, size, format, ap);
+	va_end(ap);
+	return error;
 }

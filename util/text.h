@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - names, hexadecimal digits, UTF-8, words of peers, and suggestions for misspelt words.
+ * text.h - names, hexadecimal digits, UTF-8, words of peers, reasons in words, and suggestions for misspelt
+ * words.
  */
 #ifndef UTIL_TEXT_H
 #define UTIL_TEXT_H
@@ -34,6 +35,10 @@ char *text_as_utf8(const char *s);
 /** Puts '?' in the place of each control character, and of each byte that is not UTF-8. Words of a peer are
  * kept so: they are printed to terminals, and written to logs and JSON. Returns @s. */
 char *text_clean(char *s);
+
+/** Puts a reason in words into @why, of @size bytes; what does not fit is cut. Returns @error. */
+int text_why(int error, char *why, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /** Value of a hexadecimal digit, -1 for other characters. */
 static inline int text_hex_digit(char c)

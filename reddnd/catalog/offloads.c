@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -356,18 +355,6 @@ static void check_shape(struct settings *l, const config_setting_t *group, const
 			o->name);
 }
 
-static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int refuse(char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 /* Extents come from a store, and it has to learn what becomes of them: from the NIC, since the CPU's atomics
  * do not exclude those of a NIC, and of each instance before the next one is in its slot */
 static int check_published(const struct catalog *c, const struct catalog_offload *o, const struct program *p,
@@ -378,7 +365,7 @@ static int check_published(const struct catalog *c, const struct catalog_offload
 	const char *const name = p->regions[p->image->publish.region].name;
 
 	if (!p->payload.max)
-		return refuse(why, size,
+		return text_why(-EINVAL, why, size,
 			"its program publishes a constant locator in \"%s\", and a store keeps account of "
 			"its extents alone; a \"payload\" is published in one, also one of no bytes",
 			name);
@@ -386,22 +373,22 @@ static int check_published(const struct catalog *c, const struct catalog_offload
 	catalog_bind(c, o, p->regions[p->payload.region].name, false, &from, why, size);
 	store = &c->regions[to.region];
 	if (!store->store || to.part != CATALOG_BUCKETS)
-		return refuse(why, size,
+		return text_why(-EINVAL, why, size,
 			"its program publishes in \"%s\", so that must be the buckets of a region of kind "
 			"\"store\"; \"%s\" is of kind \"%s\"",
 			name, store->name, kind_of(store));
 	if (from.region != to.region || from.part != CATALOG_HEAP)
-		return refuse(why, size,
+		return text_why(-EINVAL, why, size,
 			"its program publishes in \"%s.buckets\", so \"%s\", which its payload is in, must "
 			"be "
 			"\"%s.heap\"",
 			store->name, p->regions[p->payload.region].name, store->name);
 	if (o->recycled)
-		return refuse(why, size,
+		return text_why(-EINVAL, why, size,
 			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\"");
 	if (o->engine == CATALOG_CPU)
-		return refuse(
-			why, size, "its program publishes, which only a NIC can; set \"engine\" to \"nic\"");
+		return text_why(-EINVAL, why, size,
+			"its program publishes, which only a NIC can; set \"engine\" to \"nic\"");
 	return 0;
 }
 
@@ -416,7 +403,7 @@ int catalog_check_publish(const struct catalog *c, const struct catalog_offload 
 			continue;
 		catalog_bind(c, o, p->regions[i].name, true, &bound, why, size);
 		if (c->regions[bound.region].store)
-			return refuse(why, size,
+			return text_why(-EINVAL, why, size,
 				"the program writes to region \"%s\", and in a store, as \"%s\" is, only a "
 				"publish changes something",
 				p->regions[i].name, c->regions[bound.region].name);

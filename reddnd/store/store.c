@@ -5,12 +5,12 @@
 #include "reddnd/store/moves.h"
 #include "reddnd/store/pool.h"
 #include "util/cleanup.h"
+#include "util/text.h"
 
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,42 +71,30 @@ DEFINE_CLEANUP(struct store *, store_close)
 
 /* ---- open ---- */
 
-static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int refuse(char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return -EBADMSG;
-}
-
 static int check_header(const struct reddn_table_header *h, uint64_t size, char *why, size_t n)
 {
 	if (size < REDDN_TABLE_PAGE || h->magic != REDDN_TABLE_MAGIC || h->version != REDDN_TABLE_VERSION ||
 		!h->header)
-		return refuse(why, n, "it is not a store; reddn-table create --store makes one");
+		return text_why(-EBADMSG, why, n, "it is not a store; reddn-table create --store makes one");
 	if (h->header < REDDN_STORE_HEADER_MIN || h->header > REDDN_STORE_HEADER_MAX)
-		return refuse(why, n, "damaged: %" PRIu32 " bytes before a record", h->header);
+		return text_why(-EBADMSG, why, n, "damaged: %" PRIu32 " bytes before a record", h->header);
 	if (h->file_size > size || h->buckets < 2 || h->buckets & (h->buckets - 1) ||
 		h->buckets > size / sizeof(struct reddn_bucket) || h->buckets_off % REDDN_TABLE_PAGE ||
 		h->buckets_off < REDDN_TABLE_PAGE ||
 		h->buckets_off > size - h->buckets * sizeof(struct reddn_bucket))
-		return refuse(why, n,
+		return text_why(-EBADMSG, why, n,
 			"damaged: %" PRIu64 " buckets at %" PRIu64 " of a file of %" PRIu64 " bytes",
 			h->buckets, h->buckets_off, size);
 	if (h->heap_off % REDDN_TABLE_PAGE ||
 		h->heap_off < h->buckets_off + h->buckets * sizeof(struct reddn_bucket) ||
 		h->heap_off > size || h->heap_size > size - h->heap_off || h->heap_size > POOL_HEAP_MAX)
-		return refuse(why, n, "damaged: a heap of %" PRIu64 " bytes at %" PRIu64, h->heap_size,
-			h->heap_off);
+		return text_why(-EBADMSG, why, n, "damaged: a heap of %" PRIu64 " bytes at %" PRIu64,
+			h->heap_size, h->heap_off);
 	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size)
-		return refuse(why, n, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
+		return text_why(-EBADMSG, why, n, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
 	if (h->null_off < sizeof(uint64_t) || h->null_off % sizeof(uint64_t) ||
 		h->null_off + h->header > REDDN_STORE_CHUNK_LINE)
-		return refuse(why, n, "damaged: the null extent is at %" PRIu64, h->null_off);
+		return text_why(-EBADMSG, why, n, "damaged: the null extent is at %" PRIu64, h->null_off);
 	return 0;
 }
 
@@ -119,7 +107,8 @@ static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 	int r;
 
 	if (mark && !bucket_is_mark(mark))
-		return refuse(why, n, "damaged: bucket %" PRIu64 " has the mark %#" PRIx64, b, mark);
+		return text_why(
+			-EBADMSG, why, n, "damaged: bucket %" PRIu64 " has the mark %#" PRIx64, b, mark);
 	if (!mark || kind == BUCKET_WRONG) {
 		if (mark)
 			word_set(bucket_mark(&s->buckets, b), 0);
@@ -133,7 +122,7 @@ static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 	r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator));
 	if (r == -ENOMEM)
 		return r;
-	return r < 0 ? refuse(why, n,
+	return r < 0 ? text_why(-EBADMSG, why, n,
 			       "damaged: bucket %" PRIu64 " names %u bytes at %" PRIu64 " of the heap, %s", b,
 			       reddn_locator_len(locator), reddn_locator_off(locator),
 			       r == -EEXIST ? "as another does" : "where no extent is")
@@ -152,7 +141,7 @@ static int recover(struct store *s, char *why, size_t n)
 	int r;
 
 	if (moves_recover(&s->moves) < 0)
-		return refuse(why, n, "damaged: its journal has moves that cannot be");
+		return text_why(-EBADMSG, why, n, "damaged: its journal has moves that cannot be");
 	for (uint64_t b = 0; b < s->buckets.n; b++) {
 		r = open_entry(s, b, why, n);
 		if (r < 0)
