@@ -5,7 +5,6 @@
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/generation/params.h"
 #include "reddnd/generation/shape.h"
 #include "reddnd/generation/stored.h"
 #include "reddnd/generation/table.h"
@@ -114,7 +113,7 @@ static int compile_for_regions(struct offload *o, const struct rnic_caps *caps)
 
 	for (unsigned i = 0; i < o->program->nregions; i++)
 		if (o->bound[i].part == CATALOG_BUCKETS)
-			with.n = params_of_table(o->program, o->bound[i].region, with.params);
+			with.n = table_params(&o->bound[i].region->table.geometry, o->program, with.params);
 	return with.in || with.n ? compile_offload(o, &with, caps) : 0;
 }
 

@@ -2,7 +2,6 @@
 #include "reddnd/generation/stored.h"
 
 #include "reddnd/generation/generation.h"
-#include "reddnd/generation/params.h"
 #include "reddnd/generation/wrong.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -233,7 +232,7 @@ static unsigned params(
 				0 &&
 			bound.part == CATALOG_BUCKETS && !region_is_bad(regions[bound.region], NULL))
 			table = regions[bound.region];
-	return table ? params_of_table(p, table, params) : 0;
+	return table ? table_params(&table->table.geometry, p, params) : 0;
 }
 
 static void report(void *arg, const struct influence_offload *o, const char *messages)

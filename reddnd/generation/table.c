@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/table.h"
+#include "util/text.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static int refuse(char *why, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int refuse(char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 uint64_t table_slot_need(const struct table_geometry *g)
 {
@@ -34,12 +22,13 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 	uint64_t bytes;
 
 	if (size < REDDN_TABLE_PAGE)
-		return refuse(why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
+		return text_why(
+			-EINVAL, why, n, "it has %" PRIu64 " bytes; a table has at least one page", size);
 	memcpy(&h, file, sizeof(h)); /* the writer may be at work, so read each value once */
 	if (le64toh(h.magic) != REDDN_TABLE_MAGIC)
-		return refuse(why, n, "it is not a reddnd table; reddn-table makes one");
+		return text_why(-EINVAL, why, n, "it is not a reddnd table; reddn-table makes one");
 	if (le32toh(h.version) != REDDN_TABLE_VERSION)
-		return refuse(why, n, "it is a table of version %u; this reddnd serves version %d",
+		return text_why(-EINVAL, why, n, "it is a table of version %u; this reddnd serves version %d",
 			le32toh(h.version), REDDN_TABLE_VERSION);
 	*g = (struct table_geometry){
 		.hash_seed = le64toh(h.hash_seed),
@@ -52,42 +41,44 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 		.header = le32toh(h.header),
 	};
 	if (le64toh(h.file_size) > size)
-		return refuse(why, n, "its header has a size of %" PRIu64 " bytes, the file has %" PRIu64,
+		return text_why(-EINVAL, why, n,
+			"its header has a size of %" PRIu64 " bytes, the file has %" PRIu64,
 			le64toh(h.file_size), size);
 	if (g->buckets < 2 || (g->buckets & (g->buckets - 1)) ||
 		g->buckets > UINT64_MAX / sizeof(struct reddn_bucket))
-		return refuse(why, n,
+		return text_why(-EINVAL, why, n,
 			"it has %" PRIu64 " buckets; their number must be a power of two, at least 2",
 			g->buckets);
 	bytes = g->buckets * sizeof(struct reddn_bucket);
 	if (g->buckets_off < REDDN_TABLE_PAGE || g->buckets_off % REDDN_TABLE_PAGE || g->buckets_off > size ||
 		bytes > size - g->buckets_off)
-		return refuse(why, n,
+		return text_why(-EINVAL, why, n,
 			"its buckets at %#" PRIx64 " are not page aligned or not inside the file",
 			g->buckets_off);
 	if (g->heap_off % REDDN_TABLE_PAGE || g->heap_off < g->buckets_off + bytes || g->heap_off >= size ||
 		g->heap_size == 0 || g->heap_size > size - g->heap_off || g->heap_size > heap_max)
-		return refuse(why, n,
+		return text_why(-EINVAL, why, n,
 			"its heap at %#" PRIx64
 			" is not page aligned, overlaps the buckets, or is not inside the "
 			"file",
 			g->heap_off);
 	if (g->max_key == 0 || reddn_record_size(g->max_key, g->max_value) > REDDN_RECORD_LIMIT)
-		return refuse(why, n,
+		return text_why(-EINVAL, why, n,
 			"keys of up to %u and values of up to %u bytes; a record has at most %d", g->max_key,
 			g->max_value, REDDN_RECORD_LIMIT);
 	while (g->offset_len < 8 && (bytes - 1) >> 8 * g->offset_len)
 		g->offset_len++;
 	if (g->header && (g->header < REDDN_STORE_HEADER_MIN || g->header > REDDN_STORE_HEADER_MAX ||
 				 g->header < sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len))
-		return refuse(why, n,
+		return text_why(-EINVAL, why, n,
 			"it is a store with %u bytes in front of each record; there must be %d to %d, and as "
 			"many as a put has arguments",
 			g->header, REDDN_STORE_HEADER_MIN, REDDN_STORE_HEADER_MAX);
 	if (g->header)
 		g->offset_len = (uint8_t)(g->header - sizeof(((struct reddn_bucket *)0)->fp));
 	if (8u * g->offset_len > RNIC_WINDOW_BITS)
-		return refuse(why, n, "its bucket array of %" PRIu64 " bytes is larger than a window", bytes);
+		return text_why(-EINVAL, why, n,
+			"its bucket array of %" PRIu64 " bytes is larger than a window", bytes);
 	return 0;
 }
 
@@ -105,6 +96,31 @@ void table_describe(
 		.header = (uint8_t)g->header,
 		.payload_max = htobe32(payload_max),
 	};
+}
+
+static bool has_param(const struct program *p, const char *name)
+{
+	for (unsigned i = 0; i < p->nparams; i++)
+		if (strcmp(p->params[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+unsigned table_params(const struct table_geometry *g, const struct program *p, struct program_setting *params)
+{
+	const struct program_setting all[INFLUENCE_PARAMS] = {
+		{"width", g->offset_len},
+		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
+		{"most", g->header
+				 ? reddn_store_payload(g->header, reddn_record_size(g->max_key, g->max_value))
+				 : 0},
+	};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < INFLUENCE_PARAMS; i++)
+		if (all[i].value && has_param(p, all[i].name))
+			params[n++] = all[i];
+	return n;
 }
 
 int table_open(struct table *t, const struct rnic_region *file, char *why, size_t n)

@@ -8,7 +8,7 @@
 
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
-#include "reddnd/catalog/catalog.h"
+#include "reddnd/catalog/influence.h"
 #include "reddnd/rnic/region.h"
 
 struct table_geometry {
@@ -30,6 +30,11 @@ uint64_t table_slot_need(const struct table_geometry *g);
 /** @keys: of a request with several gets; else 0. @payload_max: bytes of a payload; 0: there is none. */
 void table_describe(
 	const struct table_geometry *g, unsigned keys, uint32_t payload_max, struct reddn_wire_table *wire);
+
+/** The params of @program that the catalog may leave to a table or store: "width" and "record", and of a
+ * store "most"; up to INFLUENCE_PARAMS. Returns their number. */
+unsigned table_params(
+	const struct table_geometry *g, const struct program *program, struct program_setting *params);
 
 struct table {
 	struct table_geometry geometry;
