@@ -167,6 +167,7 @@ static int setup(void **state)
 	static struct program program = {.nregions = 2};
 	static struct offload of_one, of_two, unbound;
 	static const struct catalog_offload offload_conf;
+	static const struct session_engine silent = {.is_silent = true}, other;
 	static struct program none;
 	static uint64_t at;
 
@@ -184,7 +185,9 @@ static int setup(void **state)
 	store.returned = 0;
 	store.shared = true;
 	for (unsigned i = 0; i < SESSIONS; i++) {
-		sessions[i] = (struct session){.id = i + 1, .offload = i == OTHER ? &of_two : &of_one};
+		sessions[i] = (struct session){.id = i + 1,
+			.engine = i == READER ? &silent : &other,
+			.offload = i == OTHER ? &of_two : &of_one};
 		received[i] = armed[i] = late[i] = 0;
 		gone[i] = false;
 	}
