@@ -40,6 +40,7 @@ class History:
 
     def __init__(self):
         self.of = [[(0, 0, None)] for _ in range(KEYS)]
+        self.mortal = [deque(maxlen=200) for _ in range(KEYS)]  # (value, until when it may have been there)
         self.until = 0  # all is there that happened before
 
     def add(self, k, begin, end, value):
@@ -50,8 +51,10 @@ class History:
         if len(entries) > 4000:
             del entries[:2000]
 
-    def expires(self, k, begin, end, ms):
-        self.of[k].append((begin - 2000 + ms * 1000, end + 2000 + ms * 1000, None))
+    def expires(self, k, begin, end, ms, value):
+        by = end + 2000 + ms * 1000
+        self.of[k].append((begin - 2000 + ms * 1000, by, None))
+        self.mortal[k].append((value, by))
 
     def had(self, k, value, begin, end):
         """The key had the value at some moment between the two."""
@@ -104,13 +107,14 @@ def write():
             for k, value, ms in what:
                 history.add(k, begin, end, value)
                 if ms:
-                    history.expires(k, begin, end, ms)
+                    history.expires(k, begin, end, ms, value)
             history.until = end
         except (OSError, Error, ValueError):  # perhaps, at some time before what follows
             for k, value, ms in what:
                 history.add(k, sent, EVER, value)
                 if ms:
                     history.add(k, sent, EVER, None)
+                    history.mortal[k].append((value, clock() + 2000 + ms * 1000))
             client = restart()
         time.sleep(rng.choice((0, 0.001, 0.005)))
 
@@ -155,9 +159,13 @@ def learn(client, before):
     begin, end = us(answers[0]), us(answers[-1])
     for k in range(KEYS):
         value, ms = answers[1 + 2 * k], answers[2 + 2 * k]
+        if value is None:  # it may have been saved with a value that has expired since
+            for mortal, by in history.mortal[k]:
+                if by >= before:
+                    history.add(k, before, EVER, mortal)
         history.add(k, before, end, value)
         if ms >= 0:
-            history.expires(k, begin, end, ms)
+            history.expires(k, begin, end, ms, value)
     history.until = end
 
 
