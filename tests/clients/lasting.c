@@ -10,8 +10,8 @@
  *     replies           a call has an answer, the first of a session
  *     silent            nothing came for a while
  *     session N         the handle has its N-th session
- *     host NAME         of several hosts, this one is asked now
- *     standby NAME      and this is the one that is ready
+ *     host NAME         of several hosts, this one is asked now; "none"
+ *     standby NAME      and this is the one that is ready; "none"
  *     end N             results in all
  */
 #include "libclient/reddn.h"
@@ -29,12 +29,14 @@
 
 enum { TIMEOUT_MS = 100000, RESULTS = 16, SILENCE_MS = 200, VALUE = 1024 };
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, marked;
 
 static struct {
 	struct reddn *c;
 	const char *key;
 	uint64_t session, results;
+	uint64_t submitted, mark; /* the number of the next request; of the first one after a signal, or 0 */
+	uint64_t older;           /* requests without a result, of those before it */
 	int error;
 	bool replied;
 	unsigned host, standby; /* index + 1; 0: none */
@@ -47,12 +49,31 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
+static void on_mark(int sig)
+{
+	(void)sig;
+	marked = 1;
+}
+
 static int submit(void)
 {
 	static const struct reddn_arg args[] = {{.number = 0}, {.number = 1ull << 40}};
 
-	return client.key ? reddn_get_submit(client.c, client.key, strlen(client.key), 0)
-			  : reddn_call_submit(client.c, args, COUNT(args), 0);
+	return client.key ? reddn_get_submit(client.c, client.key, strlen(client.key), client.submitted)
+			  : reddn_call_submit(client.c, args, COUNT(args), client.submitted);
+}
+
+static void see_mark(void)
+{
+	if (marked) {
+		marked = 0;
+		client.mark = client.submitted;
+		client.older = client.submitted - client.results;
+	}
+	if (client.mark && !client.older) {
+		printf("mark\n");
+		client.mark = 0;
+	}
 }
 
 static void failed(int error)
@@ -67,6 +88,8 @@ static void report(const struct reddn_result *res)
 	char value[VALUE] = "absent";
 
 	client.results++;
+	if (client.mark && res->cookie < client.mark)
+		client.older--;
 	if (res->status < 0) {
 		failed(res->status);
 		return;
@@ -107,11 +130,13 @@ static void see_host(enum reddn_host_state state, const char *word, unsigned *la
 	for (unsigned i = 0; reddn_get_host(client.c, i, &info) == 0; i++)
 		if (info.state == state)
 			now = i + 1;
-	if (now == *last)
+	if (now == *last || reddn_get_host(client.c, 1, &info) < 0)
 		return;
 	*last = now;
-	if (now && reddn_get_host(client.c, 1, &info) == 0 && reddn_get_host(client.c, now - 1, &info) == 0)
+	if (now && reddn_get_host(client.c, now - 1, &info) == 0)
 		printf("%s %s\n", word, info.name);
+	else
+		printf("%s none\n", word);
 }
 
 /* Take what there is. False: nothing. */
@@ -120,9 +145,9 @@ static bool take(void)
 	struct reddn_result res[RESULTS];
 	int n, r;
 
-	do {
-		r = submit();
-	} while (r == 0);
+	see_mark();
+	while ((r = submit()) == 0)
+		client.submitted++;
 	if (r < 0 && r != -EAGAIN)
 		failed(r);
 	n = reddn_poll(client.c, res, RESULTS);
@@ -147,6 +172,7 @@ int main(int argc, char **argv)
 		errx(2, "usage: lasting HOST PORT OFFLOAD [KEY]");
 	setlinebuf(stdout);
 	signal(SIGINT, on_signal);
+	signal(SIGUSR1, on_mark);
 	opt.host = argv[1];
 	opt.port = (uint16_t)arg_number(argv[2], UINT16_MAX);
 	opt.offload = argv[3];

@@ -83,7 +83,8 @@ load_table "$table" <<<$'alice\tfourth'
 ctl reload || fail "reload" "$work/ctl.err"
 expect_line users "value fourth" "a table of longer records and more buckets"
 no_error users
-[[ $(grep -c '^value' "$work/users.log") -eq 4 ]] || fail "a value that was replaced" "$work/users.log"
+# A table is empty when it takes the name of the one before
+grep '^value' "$work/users.log" | grep -vx "value absent" | cmp - <(printf 'value %s\n' first second third fourth) || fail "a value that was replaced" "$work/users.log"
 ok "no get had an error, or an old value after a new one"
 
 # The tool compares the values, and reports how often it connected again

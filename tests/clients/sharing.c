@@ -33,9 +33,10 @@ enum { VALUE_BITS = 17 };
 static volatile sig_atomic_t stopped;
 static struct reddn *c;
 
-/* Of what was begun and is not done nobody knows whether it was executed. `token`: it has the lock */
+/* Of what was begun and is not done nobody knows whether it was executed: what the library has reported as
+ * -EINPROGRESS, and one more of a client that was killed. `token`: it has the lock */
 static volatile struct tally {
-	uint64_t begun, done, overtaken, taken, token;
+	uint64_t begun, done, unknown, overtaken, taken, token;
 } * tally;
 
 static void on_signal(int sig)
@@ -74,8 +75,10 @@ static int count_once(uint64_t *seen)
 	uint64_t was;
 
 	tally->begun++;
-	if (unknown(reddn_cas(c, COUNTED, *seen, *seen + 1, &was)))
+	if (unknown(reddn_cas(c, COUNTED, *seen, *seen + 1, &was))) {
+		tally->unknown++;
 		return -EINPROGRESS;
+	}
 	if (was != *seen) {
 		tally->begun--;
 		return -EPERM;
@@ -158,7 +161,10 @@ static void add(void)
 
 	while (!stopped) {
 		tally->begun++;
-		tally->done += !unknown(reddn_faa(c, ADDED, 1, &was));
+		if (unknown(reddn_faa(c, ADDED, 1, &was)))
+			tally->unknown++;
+		else
+			tally->done++;
 	}
 }
 
