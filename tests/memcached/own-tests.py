@@ -22,6 +22,7 @@ POOL = "pool/main/m/memcached/memcached_%s.orig.tar.xz"
 # not issue_42, which starts memcached with -o no_modern
 TESTS = "64bit bogus-commands cas evictions flags getandtouch getset incrdecr line-lengths multiversioning noreply slabs-reassign2 stats-conns stats-detail touch".split()
 JOBS = 4
+AGAIN = 3
 
 
 def skip(why):
@@ -61,7 +62,7 @@ def prepare(top, environment):
 
 def run(top, name):
     """The lines of its results, without what they measured."""
-    done = subprocess.run(["perl", "-I", "t/lib", f"t/{name}.t"], cwd=top, capture_output=True, text=True, timeout=stock.LIMIT, check=False)
+    done = subprocess.run(["perl", "-I", "t/lib", f"t/{name}.t"], cwd=top, capture_output=True, text=True, timeout=3 * stock.LIMIT, check=False)
     results = [line.split(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("ok", "not ok", "1.."))]
     return done.returncode, results, done.stdout + done.stderr
 
@@ -84,6 +85,10 @@ def main():
             ends = [list(pool.map(lambda name, top=top: run(top, name), names)) for top in tops]
         checks = 0
         for name, without, with_ in zip(names, *ends):
+            for _ in range(AGAIN):  # some of them measure time
+                if without[:2] != with_[:2]:
+                    print(f"once more: {name}: without the library {without}, with it {with_}")
+                    without, with_ = (run(top, name) for top in tops)
             check(without[:2] == with_[:2], f"{name}: without the library {without}, with it {with_}")
             checks += len(without[1])
         check(checks > 500, f"only {checks} results of {names}")
