@@ -38,7 +38,7 @@ struct receive_read {
 };
 
 struct receive {
-	struct receive_move moves[CHAIN_MAX_ARG]; /* first four bytes each, then one each */
+	struct receive_move *moves; /* first four bytes each, then one each */
 	unsigned nfours, nmoves;
 	struct receive_read reads[EXECUTOR_READS];
 	unsigned nreads;
@@ -505,9 +505,10 @@ int executor_new(struct executor **out, const struct program *p, const struct ex
 	x->c.s.data_size = parts->data_size;
 	x->c.s.max_messages = executor_max_messages(p);
 	lay_out(x, &at);
+	x->receive.moves = calloc(p->image->arg_len + 1, sizeof(*x->receive.moves));
 	x->c.s.messages = calloc(x->c.s.max_messages, sizeof(*x->c.s.messages));
 	x->fresh = aligned_alloc(CHAIN_WQEBB, x->own_size);
-	r = x->c.s.messages && x->fresh ? make_queues(x, &at) : -ENOMEM;
+	r = x->receive.moves && x->c.s.messages && x->fresh ? make_queues(x, &at) : -ENOMEM;
 	if (r == 0) {
 		memset(x->fresh, 0, x->own_size);
 		fill_memory(x, parts);
@@ -531,6 +532,7 @@ void executor_free(struct executor *x)
 {
 	if (!x)
 		return;
+	free(x->receive.moves);
 	free(x->c.s.messages);
 	free(x->c.s.own);
 	free(x->c.s.marks);

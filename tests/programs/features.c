@@ -566,6 +566,114 @@ static void uses_request(struct run *r, uint8_t *slot)
 	run_put_le(slot, 8, n);
 }
 
+/* More arguments than a request has places for: in operands, in addresses, of one use and of several */
+static const char many_text[] = "program p\n"
+				"region data\n"
+				"arg k[13] : u32\n"
+				"arg at[6] : offset(2) in data\n"
+				"arg key : u48\n"
+				"arg wide : bytes 24\n"
+				"arg last : le64\n"
+				"var n : le64\n"
+				"for i in 0..13 {\n"
+				"  var x : le32\n"
+				"  read data @ 4 * i -> x\n"
+				"  if x == k[i] {\n    add n by 1\n  }\n"
+				"}\n"
+				"for i in 0..6 {\n"
+				"  var x : le48\n"
+				"  var w : bytes 24\n"
+				"  read data @ at[i] -> x, w\n"
+				"  if x < key {\n    add n by 100\n  }\n"
+				"  if x == key {\n    add n by 10000\n  }\n"
+				"  if w == wide {\n    add n by 1000000\n  }\n"
+				"}\n"
+				"write_imm n, last -> slot @ 0\n";
+
+enum { MANY_ROWS = 8 };
+
+static void many_setup(struct run *r)
+{
+	for (unsigned i = 0; i < 13; i++)
+		run_put_le(r->region[0] + i * 4, 4, run_random(r, 2));
+	for (unsigned i = 0; i < MANY_ROWS; i++) {
+		run_put_le(r->region[0] + 64 + i * 30, 6, run_random(r, 5));
+		memset(r->region[0] + 64 + i * 30 + 6, (int)run_random(r, 3), 24);
+	}
+}
+
+static void many_request(struct run *r, uint8_t *slot)
+{
+	uint64_t key = run_random(r, 5), n = 0, last = run_number(r, 8);
+	uint8_t wide[24];
+	char name[16];
+
+	memset(wide, (int)run_random(r, 3), sizeof(wide));
+	wide[run_random(r, sizeof(wide))] ^= (uint8_t)(run_random(r, 3) == 0);
+	run_arg(r, "key", key);
+	run_arg_bytes(r, "wide", wide);
+	run_arg(r, "last", last);
+	for (unsigned i = 0; i < 13; i++) {
+		const uint64_t k = run_random(r, 2);
+
+		snprintf(name, sizeof(name), "k[%u]", i);
+		run_arg(r, name, k);
+		n += run_get_le(r->region[0] + i * 4, 4) == k;
+	}
+	for (unsigned i = 0; i < 6; i++) {
+		const uint64_t at = 64 + run_random(r, MANY_ROWS) * 30;
+		const uint8_t *row = r->region[0] + at;
+
+		snprintf(name, sizeof(name), "at[%u]", i);
+		run_arg(r, name, at);
+		n += run_get_le(row, 6) < key ? 100 : run_get_le(row, 6) == key ? 10000 : 0;
+		n += memcmp(row + 6, wide, 24) == 0 ? 1000000 : 0;
+	}
+	run_put_le(slot, 8, n);
+	run_put_le(slot + 8, 8, last);
+}
+
+/* Such that go to nothing but the reply, whose words are one data segment */
+static const char parts_of_reply_text[] =
+	"program p\n"
+	"region data\n"
+	"arg at[40] : offset(2) in data\n"
+	"arg tag[20] : u8\n"
+	"var seen[40] : bytes 3\n"
+	"for i in 0..40 {\n"
+	"  read data @ at[i] -> seen[i]\n"
+	"}\n"
+	"write seen[0], seen[1], seen[2], seen[3], tag[19], seen[3] -> slot @ 200\n"
+	"write_imm seen[0], seen[39], seen[1], data @ 7 as u8, tag[0], tag[7] -> slot @ 0\n";
+
+static void parts_of_reply_request(struct run *r, uint8_t *slot)
+{
+	const uint8_t *seen[40], tags[3] = {(uint8_t)run_random(r, 256), (uint8_t)run_random(r, 256),
+					 (uint8_t)run_random(r, 256)};
+	char name[16];
+
+	for (unsigned i = 0; i < 40; i++) {
+		const uint64_t at = run_random(r, WORDS * 8 - 3);
+
+		snprintf(name, sizeof(name), "at[%u]", i);
+		run_arg(r, name, at);
+		seen[i] = r->region[0] + at;
+	}
+	run_arg(r, "tag[0]", tags[0]);
+	run_arg(r, "tag[7]", tags[1]);
+	run_arg(r, "tag[19]", tags[2]);
+	memcpy(slot, seen[0], 3);
+	memcpy(slot + 3, seen[39], 3);
+	memcpy(slot + 6, seen[1], 3);
+	slot[9] = r->region[0][7];
+	slot[10] = tags[0];
+	slot[11] = tags[1];
+	for (unsigned i = 0; i < 4; i++)
+		memcpy(slot + 200 + 3ul * i, seen[i], 3);
+	slot[212] = tags[2];
+	memcpy(slot + 213, seen[3], 3);
+}
+
 /* ---- loops that answer ------------------------------------------------------------------------ */
 
 /* An answer of two WRs in each iteration, reads before it is known whether they are needed, and another
@@ -813,6 +921,13 @@ const struct run_offload features[] = {
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
 	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
 	{FEATURE("uses", uses), .depth = 2, .region_bytes = {360}, .setup = uses_setup},
+	{FEATURE("more arguments than places", many), .depth = 2, .region_bytes = {320}, .setup = many_setup},
+	{FEATURE("more arguments than places, direct", many), .direct = true, .depth = 2,
+		.region_bytes = {320}, .setup = many_setup},
+	{FEATURE("many arguments, and a reply of many parts", parts_of_reply), .depth = 3,
+		.region_bytes = {WORDS * 8}, .setup = words_setup},
+	{FEATURE("many arguments, and a reply of many parts, no masks", parts_of_reply), .no_masks = true,
+		.depth = 3, .region_bytes = {WORDS * 8}, .setup = words_setup},
 	{FEATURE("answers in a loop", early), .depth = 1, .region_bytes = {WORDS * 8}, .setup = few_setup},
 	{FEATURE("answers in a loop, no masks", early), .no_masks = true, .depth = 4,
 		.region_bytes = {WORDS * 8}, .setup = few_setup},

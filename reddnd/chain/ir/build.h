@@ -32,7 +32,7 @@
 enum {
 	CHAIN_MAX_STEPS = 512,
 	CHAIN_MAX_SGE = 30, /* max_send_sge of ConnectX NICs */
-	CHAIN_MAX_WORDS = 256,
+	CHAIN_MAX_WORDS = 512,
 	CHAIN_MAX_SCRATCH = 32768, /* bytes per instance */
 	CHAIN_MAX_GROUP = 16,      /* WQEBBs that are fetched together */
 };

@@ -53,7 +53,7 @@ enum {
 	CHAIN_MAX_QUEUES = 8,
 	CHAIN_MAX_RECV_SGE = 16,
 	CHAIN_MAX_WINDOWS = 8,
-	CHAIN_MAX_ARG = 256,          /* bytes of a request, without its payload */
+	CHAIN_MAX_ARG = 2048,         /* bytes of a request, without its payload */
 	CHAIN_MAX_LOCATED = 0xffffff, /* bytes that a locator can name */
 	CHAIN_WQEBB = 64,             /* bytes */
 };

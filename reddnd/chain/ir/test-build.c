@@ -807,7 +807,7 @@ static void wrong_shapes(void **state)
 	assert_refused(&k, WRONG(SCRATCH_BYTES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);
 	for (unsigned i = 0; i < 16; i++)
-		k.args[i] = (struct chain_place)WORD("c", 0, 17);
+		k.args[i] = (struct chain_place)WORD("c", 0, CHAIN_MAX_ARG / 16 + 1);
 	k.d.nargs = 16;
 	assert_refused(&k, WRONG(REQUEST_BYTES, NO_STEP, NO_STEP));
 	sketch(&k, NULL, 0);

@@ -18,12 +18,12 @@ enum {
 	PROGRAM_MAX_PARAMS = 16,
 	PROGRAM_MAX_REGIONS = CHAIN_MAX_WINDOWS,   /* windows of one region count as bindings of their own */
 	PROGRAM_MAX_QUEUES = CHAIN_MAX_QUEUES - 1, /* that a program names; the reply queue is always there */
-	PROGRAM_MAX_FIELDS = 64,   /* of a structure, every element of an array field counted */
+	PROGRAM_MAX_FIELDS = 256,  /* of a structure, every element of an array field counted */
 	PROGRAM_MAX_BYTES = 32768, /* of a `bytes N` */
-	PROGRAM_MAX_ARGS = 64,     /* every element and field counted */
+	PROGRAM_MAX_ARGS = 256,    /* every element and field counted */
 	PROGRAM_MAX_ARG_BYTES = CHAIN_MAX_ARG,
 	PROGRAM_MAX_PAYLOAD = CHAIN_MAX_LOCATED - CHAIN_MAX_ARG,
-	PROGRAM_MAX_REPLIES = 64,      /* fields of the reply */
+	PROGRAM_MAX_REPLIES = 256,     /* fields of the reply */
 	PROGRAM_MAX_VARS = 512,        /* every element and iteration counted */
 	PROGRAM_MAX_ITERATIONS = 512,  /* of one loop */
 	PROGRAM_MAX_STATEMENTS = 4096, /* after loops are unrolled */

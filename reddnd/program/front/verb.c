@@ -28,12 +28,6 @@ static bool patches(struct sema *s, struct ast_place *place, uint64_t bytes)
 	return keeps_region(s, place, place->one_byte ? place->byte == 0 : bytes == 8);
 }
 
-static bool too_many(struct sema *s, struct diag_pos pos, unsigned n)
-{
-	return n > PROGRAM_MAX_SEGMENTS &&
-	       !sema_error(s, LIMIT, pos, "%u data segments; a WQE has room for %d", n, PROGRAM_MAX_SEGMENTS);
-}
-
 static bool writable(struct sema *s, const struct ast_place *place)
 {
 	return place->kind != AST_AT_REGION || place->region->writable ||
@@ -54,7 +48,9 @@ static bool add_piece(struct sema *s, struct ast_verb *v, struct ast_place *to, 
 	v->piece[v->npieces++] = (struct ast_piece){to, *type};
 	if (to && !patches(s, to, type->bytes))
 		return false;
-	return !too_many(s, v->pos, v->npieces);
+	return v->npieces <= PROGRAM_MAX_SEGMENTS ||
+	       sema_error(s, LIMIT, v->pos, "%u data segments; a WQE has room for %d", v->npieces,
+		       PROGRAM_MAX_SEGMENTS);
 }
 
 static bool is_target(struct sema *s, const struct ast_place *to)
@@ -239,7 +235,7 @@ static bool sources(struct sema *s, const struct syn_verb *syn, struct ast_verb 
 		if (!add_source(s, v, &op))
 			return false;
 	}
-	return !too_many(s, v->pos, v->nsources);
+	return true;
 }
 
 static bool immediate(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)

@@ -5,6 +5,9 @@
  * brings the copies of all arguments to their places, from a word in which a WRITE has put them beside each
  * other. Only a program that tests nothing, changes no region and patches no length gets a copy for each use
  * from the client: it reads at places that a client may pick one by one.
+ *
+ * A RECV has few places. Where there are more arguments than these, all arrive beside each other in a block,
+ * which is one place, and are copied from there.
  */
 #include "reddnd/program/lower/ir.h"
 
@@ -46,8 +49,9 @@ static bool is_shared(struct lower *l, const struct ast_arg *arg)
 
 /* What is copied before the steps of the program */
 struct copies {
-	struct op op;      /* the queue in which it is copied */
-	struct step *last; /* of the steps so far, which come first of all */
+	struct op op;       /* the queue in which it is copied */
+	struct step *last;  /* of the steps so far, which come first of all */
+	struct word *block; /* in which all arguments arrive; NULL: each where it is used */
 	struct copy {
 		const struct ast_arg *arg;
 		struct place from, to;
@@ -123,8 +127,28 @@ static bool can_arrive(const struct arg_use *u)
 	       u->len == u->arg->type.bytes && !u->reversed && !u->to.reversed;
 }
 
-/* Where it arrives: where it is used first, if it can be, so that this use waits for no copy; or in a word of
- * its own. Takes its uses off the list, but for that one */
+/* The next @bytes of the block; or a word. What a request lacks is zero, in the form in which it arrives */
+static struct place arrive(
+	struct lower *l, struct copies *c, const struct ast_arg *arg, uint32_t bytes, bool inverted)
+{
+	struct word *word = c->block ? c->block : lower_word(l, arg->name, (uint16_t)bytes);
+	const uint32_t at = c->block ? word->size : 0;
+
+	word->size = (uint16_t)(at + bytes);
+	memset(word->init + at, inverted ? 0xff : 0, bytes);
+	return lower_scratch(word, at, bytes);
+}
+
+static struct copy *add_copy(
+	struct lower *l, struct copies *c, const struct ast_arg *arg, struct place from, struct place to)
+{
+	pool_grow(l->pool, c->copy, c->n);
+	c->copy[c->n] = (struct copy){.arg = arg, .from = from, .to = to};
+	return &c->copy[c->n++];
+}
+
+/* Where it arrives: where it is used first, if it can be, so that this use waits for no copy; in the block;
+ * or in a word of its own. Takes its uses off the list, but for that one */
 static void share(struct lower *l, struct copies *c, const struct ast_arg *arg)
 {
 	const bool plain = find_use(l, arg, false), both = plain && find_use(l, arg, true);
@@ -133,16 +157,9 @@ static void share(struct lower *l, struct copies *c, const struct ast_arg *arg)
 
 	if (!c->op.queue)
 		c->op.queue = queue_for(l, arrival);
-	while (arrival && !(can_arrive(arrival) && arrival->inverted == !plain))
+	while (arrival && (c->block || !can_arrive(arrival) || arrival->inverted != !plain))
 		arrival = next_use(arrival->next, arg);
-	if (arrival) {
-		from = arrival->to;
-	} else {
-		struct word *word = lower_word(l, arg->name, (uint16_t)arg->type.bytes);
-
-		memset(word->init, plain ? 0 : 0xff, word->size); /* what a request lacks is zero */
-		from = lower_scratch(word, 0, word->size);
-	}
+	from = arrival ? arrival->to : arrive(l, c, arg, arg->type.bytes, !plain);
 	complement = from;
 	if (both) {
 		struct word *inverted = invert(l, c, arg, &from);
@@ -158,9 +175,7 @@ static void share(struct lower *l, struct copies *c, const struct ast_arg *arg)
 			u = &(*u)->next;
 			continue;
 		}
-		pool_grow(l->pool, c->copy, c->n);
-		copy = &c->copy[c->n++];
-		*copy = (struct copy){.arg = arg, .from = (*u)->inverted ? complement : from, .to = (*u)->to};
+		copy = add_copy(l, c, arg, (*u)->inverted ? complement : from, (*u)->to);
 		copy->from.from += (*u)->first;
 		copy->from.len = (*u)->len;
 		copy->to.reversed ^= (*u)->reversed;
@@ -169,6 +184,19 @@ static void share(struct lower *l, struct copies *c, const struct ast_arg *arg)
 	l->last_use = u;
 	if (!arrival)
 		lower_use_arg(l, arg, from, 0, (uint16_t)from.len, false, !plain);
+}
+
+/* They lie beside each other as it is */
+static bool is_range(const struct copy *copy, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++) {
+		const struct place *a = &copy[i - 1].from, *b = &copy[i].from;
+
+		if (a->kind != CHAIN_AT_SCRATCH || b->kind != CHAIN_AT_SCRATCH || a->word != b->word ||
+			a->from + a->len != b->from)
+			return false;
+	}
+	return true;
 }
 
 /* As many of the @n copies from @c on as one READ can bring: how many these are */
@@ -183,7 +211,7 @@ static unsigned copy_some(struct lower *l, struct copies *c, const struct copy *
 		segments += lower_segments(&copy[k].to);
 		bytes += copy[k].to.len;
 	}
-	if (k > 1) {
+	if (!is_range(copy, k)) {
 		from = lower_scratch(lower_word(l, "copies", (uint16_t)bytes), 0, bytes);
 		s = add_step(l, c, copy->arg, CHAIN_WRITE, from);
 		for (unsigned i = 0; i < k; i++)
@@ -244,6 +272,45 @@ static const struct ast_arg *most_places(const struct lower *l)
 	return most;
 }
 
+/* All but the first ones, which have places of their own, in the block: each byte in the form in which it is
+ * used */
+static void gather(struct lower *l, struct copies *c)
+{
+	unsigned left = lower_max_places(l) - 1;
+
+	for (unsigned a = 0; a < l->p->nargs; a++) {
+		const struct ast_arg *arg = l->p->arg[a];
+
+		if (!c->block && !is_shared(l, arg) && count_places(l, arg) <= left) {
+			left -= count_places(l, arg);
+			continue;
+		}
+		if (!c->block) {
+			c->block = lower_word(l, "arguments", (uint16_t)l->p->arg_bytes);
+			c->block->size = 0;
+		}
+		if (is_shared(l, arg)) {
+			share(l, c, arg);
+			continue;
+		}
+		for (struct arg_use *u = next_use(l->uses, arg); u; u = next_use(u->next, arg)) {
+			if (!c->op.queue)
+				c->op.queue = queue_for(l, u);
+			u->to = add_copy(l, c, arg, arrive(l, c, arg, u->len, u->inverted), u->to)->from;
+		}
+	}
+}
+
+/* Each takes one place at least */
+static unsigned count_used(const struct lower *l)
+{
+	unsigned n = 0;
+
+	for (unsigned a = 0; a < l->p->nargs; a++)
+		n += next_use(l->uses, l->p->arg[a]) != NULL;
+	return n;
+}
+
 void lower_share_args(struct lower *l)
 {
 	struct copies c = {0};
@@ -251,11 +318,13 @@ void lower_share_args(struct lower *l)
 
 	if (!relies_on_args(l) && fits_request(l))
 		return;
-	for (unsigned a = 0; a < l->p->nargs; a++)
+	if (count_used(l) > lower_max_places(l))
+		gather(l, &c);
+	for (unsigned a = 0; a < l->p->nargs && !c.block; a++)
 		if (is_shared(l, l->p->arg[a]))
 			share(l, &c, l->p->arg[a]);
 	/* what is compared in parts goes to a place for each */
-	while (!diag_errors(l->diag) && count_places(l, NULL) > lower_max_places(l) &&
+	while (!diag_errors(l->diag) && !c.block && count_places(l, NULL) > lower_max_places(l) &&
 		(most = most_places(l)))
 		share(l, &c, most);
 	for (unsigned i = 0; i < c.n;)

@@ -124,10 +124,9 @@ struct place {
 	struct step *step; /* FIELD */
 	uint8_t field, sge;
 	bool reversed;
+	bool joins; /* a source: it goes on where the one before it ends, in its data segment */
 	uint32_t from, len, max, least;
 };
-
-enum { MAX_LOCAL = PROGRAM_MAX_SEGMENTS };
 
 /** A work request. */
 struct step {

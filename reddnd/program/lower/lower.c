@@ -74,7 +74,9 @@ static struct chain_place plain(const struct lower *l, const struct place *p)
 
 static void add_segment(struct out *o, const struct place *p)
 {
-	if (o->n == CHAIN_MAX_SGE)
+	if (p->joins)
+		o->to->local[o->n - 1].len += p->len;
+	else if (o->n == CHAIN_MAX_SGE)
 		o->full = true;
 	else
 		o->to->local[o->n++] = plain(o->l, p);
@@ -96,6 +98,7 @@ static void each_part(struct out *o, const struct place *p, void (*f)(struct out
 		if (from < end) {
 			struct place bytes = lower_part(part, from, end - from);
 
+			bytes.joins = p->joins;
 			f(o, &bytes);
 		}
 	}
@@ -312,14 +315,24 @@ static void add_regions(struct out *o)
 	o->result->desc.nregions = o->result->loop.nregions = n;
 }
 
+/* @next is what follows @p in a word */
+static bool goes_on(const struct chain_place *p, const struct chain_place *next)
+{
+	return p->kind == CHAIN_AT_SCRATCH && next->kind == CHAIN_AT_SCRATCH && p->name == next->name &&
+	       p->from + p->len == next->from;
+}
+
 /* The next bytes of the request: of @u's those that go to @to, which begin @from bytes into its place */
 static void add_arg(struct out *o, const struct arg_use *u, const struct place *to, uint32_t from)
 {
-	struct chain_place *p = &o->places[o->nplaces++];
+	struct chain_place p = plain(o->l, to), *last = o->nplaces ? &o->places[o->nplaces - 1] : NULL;
 	struct lowered *r = o->result;
 
-	*p = plain(o->l, to);
-	p->line = u->arg->pos.line;
+	p.line = u->arg->pos.line;
+	if (last && goes_on(last, &p))
+		last->len += p.len;
+	else
+		o->places[o->nplaces++] = p;
 	r->pieces[r->npieces++] = (struct program_piece){.arg = (uint16_t)u->arg->index,
 		.first = (uint16_t)(u->reversed ? u->first + u->len - from - to->len : u->first + from),
 		.len = (uint16_t)to->len,
@@ -361,10 +374,7 @@ static void add_args(struct out *o)
 		for (struct arg_use *u = l->uses; u; u = u->next)
 			if (u->arg == l->p->arg[a])
 				add_use(o, u);
-	if (o->nplaces > lower_max_places(l))
-		lower_refuse(l, LIMIT, l->p->pos,
-			"the arguments go to %u places, and a request fills at most %u; use fewer of them",
-			o->nplaces, lower_max_places(l));
+	assert(o->nplaces <= lower_max_places(l) && "lower_share_args() has seen to it");
 	assert(o->arg_bytes <= CHAIN_MAX_ARG && "the front end has counted them");
 	o->result->desc.args = o->places;
 	o->result->desc.nargs = o->nplaces;

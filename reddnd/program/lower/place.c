@@ -185,6 +185,8 @@ unsigned lower_segments(const struct place *p)
 {
 	unsigned n = 0;
 
+	if (p->joins)
+		return 0;
 	if (p->reversed)
 		return p->len;
 	if (p->kind != CHAIN_AT_SCRATCH || p->word)

@@ -104,6 +104,63 @@ static void immediate(struct lower *l, const struct op *op, struct step *s, cons
 		lower_field(s, CHAIN_F_IMM, 0, 4 - bytes, bytes), "immediate");
 }
 
+/* The word that @p is all of, if it may lie anywhere; else NULL */
+static struct word *whole_word(const struct place *p)
+{
+	const struct part *part = NULL;
+	struct word *w = p->word;
+
+	if (p->kind != CHAIN_AT_SCRATCH || p->reversed)
+		return NULL;
+	if (!w && p->web->kind == WEB_MEMORY && p->web->nparts == 1 && !p->web->atomic)
+		part = &p->web->part[0];
+	if (part && part->at == 0)
+		w = part->word;
+	return w && !w->in && !w->shared && p->from == 0 && p->len == w->size ? w : NULL;
+}
+
+/* Words from the @i-th source on that can follow each other: how many, and their bytes */
+static unsigned count_whole(const struct step *s, unsigned i, uint32_t *bytes)
+{
+	const struct word *first = whole_word(&s->local[i]), *w = first;
+	unsigned n = 0;
+
+	*bytes = 0;
+	while (w && w->in_loop == first->in_loop && !(w->size >= WORD && *bytes % WORD)) {
+		for (unsigned k = i; k < i + n; k++)
+			if (whole_word(&s->local[k]) == w)
+				return n;
+		*bytes += w->size;
+		n++;
+		w = i + n < s->nlocal ? whole_word(&s->local[i + n]) : NULL;
+	}
+	return n;
+}
+
+/* What is written together lies together, so that it is one data segment */
+static void join_sources(struct lower *l, struct step *s)
+{
+	uint32_t bytes;
+
+	for (unsigned i = 0, n; i < s->nlocal; i += n ? n : 1) {
+		struct word *all;
+
+		n = count_whole(s, i, &bytes);
+		if (n < 2)
+			continue;
+		all = lower_word(l, "sources", (uint16_t)bytes);
+		all->in_loop = whole_word(&s->local[i])->in_loop;
+		for (unsigned k = 0, at = 0; k < n; k++) {
+			struct word *w = whole_word(&s->local[i + k]);
+
+			s->local[i + k].joins = k > 0;
+			w->in = all;
+			w->at = at;
+			at += w->size;
+		}
+	}
+}
+
 static void lower_write(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
@@ -119,6 +176,8 @@ static void lower_write(struct lower *l, struct op *op)
 		}
 		*lower_local(l, s) = p;
 	}
+	if (!(v->patched & (1u << CHAIN_F_LOCAL_ADDR | 1u << CHAIN_F_LOCAL_LEN)))
+		join_sources(l, s);
 	if (v->kind != AST_SEND) {
 		if (v->place->kind == AST_AT_SLOT)
 			s->remote = (struct place){.kind = CHAIN_AT_SLOT, .from = (uint32_t)v->place->at};
