@@ -118,6 +118,7 @@ enum reddn_wire_shape {
 	REDDN_SHAPE_TABLE = 1,  /* key-value get on a table: struct reddn_wire_table is valid */
 	REDDN_SHAPE_MGET = 2,   /* the same of up to reddn_wire_table.keys keys in one request */
 	REDDN_SHAPE_PUT = 3,    /* put and delete in a store: struct reddn_wire_table is valid */
+	REDDN_SHAPE_EXISTS = 4, /* which of up to reddn_wire_table.keys keys there are: the same */
 };
 
 /** Geometry of the table or store that an offload searches; the client hashes with it (table-format.h). */
@@ -128,7 +129,7 @@ struct reddn_wire_table {
 	uint32_t max_value; /* bytes */
 	uint8_t offset_len; /* bytes of a bucket offset in the request */
 	uint8_t probes;     /* buckets a key may be in: 2 */
-	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET; else 0 */
+	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET and _EXISTS; else 0 */
 	uint8_t header;     /* of a store: bytes of the server's in front of each record; 0: it is a table */
 	/* Bytes that a request may have behind its request_len, with REDDN_SHAPE_PUT; else 0 */
 	uint32_t payload_max;
@@ -273,5 +274,26 @@ struct reddn_wire_put {
 } __attribute__((packed));
 
 #define REDDN_PUT_ABSENT UINT64_MAX
+
+/*
+ * The request of an EXISTS offload has for each key, and for each of its two candidate buckets b in probe
+ * order, offset_len bytes: the offset in the bucket array, big-endian, of the part of b that is asked for.
+ * That part is REDDN_PART_TABLE or, of a store, REDDN_PART_STORE bytes, which end with the first two of the
+ * mark. What is of fewer keys is zero.
+ *
+ * The slot has the live line, which the NIC reads after all buckets, and from REDDN_SLOT_RECORD on the parts
+ * in the order of the request. A key exists if one of its parts ends with the two lowest bytes of its
+ * fingerprint, and, in a store, begins with a length other than `header`. If none does it is absent, on the
+ * same condition as a miss of a get. Another key may have the same two bytes, and so has an empty bucket if
+ * they are 0: of absent keys, each probe makes one in 2^16 exist by that, or 1.016, because a byte of a
+ * fingerprint that would be the tag is another one (258^2 / 2^32).
+ */
+enum { REDDN_PART_END = 10, REDDN_PART_TABLE = 2, REDDN_PART_STORE = REDDN_PART_END };
+
+/** Bytes of the part, for a table with this `header`. */
+static inline unsigned reddn_wire_part(unsigned header)
+{
+	return header ? REDDN_PART_STORE : REDDN_PART_TABLE;
+}
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "reddnd/catalog/catalog.h"
 
-enum { INFLUENCE_PARAMS = 3 };
+enum { INFLUENCE_PARAMS = 4 };
 
 /** Bytes @off to @off + @size - 1 of a file; @size may be more than it has. */
 struct influence_place {

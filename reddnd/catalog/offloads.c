@@ -312,10 +312,8 @@ static void check_shape(struct settings *l, const config_setting_t *group, const
 	const struct program *p, const struct catalog_binding *bound)
 {
 	const struct catalog_region *table = NULL, *r;
-	const char *const shape = p->shape == PROGRAM_PUT ? "put" : "table", *const kind =
-										     p->shape == PROGRAM_PUT
-											     ? "store"
-											     : "table";
+	const char *const shape = program_shape_name(p->shape);
+	const char *const kind = p->shape == PROGRAM_PUT ? "store" : "table";
 	bool has_buckets = false;
 	uint8_t part;
 

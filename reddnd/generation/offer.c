@@ -36,17 +36,20 @@ void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep)
 
 void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 {
+	const uint8_t shape = shape_on_wire(o);
+	const bool several = shape == REDDN_SHAPE_MGET || shape == REDDN_SHAPE_EXISTS;
+
 	*rep = (struct reddn_wire_rep){
 		.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
-		.shape = shape_on_wire(o),
+		.shape = shape,
 		.request_len = htobe32(o->img->arg_len),
 		.reply_max = htobe32(o->slot_need),
 		.flags = offload_writes(o) ? 0 : REDDN_REP_READS,
 	};
-	if (rep->shape != REDDN_SHAPE_OPAQUE)
-		table_describe(&o->table->geometry, rep->shape == REDDN_SHAPE_MGET ? shape_keys(o) : 0,
-			o->img->payload.max, &rep->table);
+	if (shape != REDDN_SHAPE_OPAQUE)
+		table_describe(
+			&o->table->geometry, several ? shape_keys(o) : 0, o->img->payload.max, &rep->table);
 	if (o->description)
 		rep->program = htobe64(XXH3_64bits(o->description, strlen(o->description)));
 	offer_describe_request(o->program, rep);

@@ -11,15 +11,16 @@
 
 enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
 
-/* Bytes of the request for a key: two candidates, each a fingerprint and an offset, in this order */
-static unsigned bytes_of_key(const struct table_geometry *g)
+/* Bytes of the request for a key: two candidates, each a fingerprint, but for shape exists, and an offset, in
+ * this order */
+static unsigned bytes_of_key(const struct offload *o)
 {
-	return 2u * (FP + g->offset_len);
+	return 2u * ((o->program->shape == PROGRAM_EXISTS ? 0 : FP) + o->table->geometry.offset_len);
 }
 
 unsigned shape_keys(const struct offload *o)
 {
-	return o->img->arg_len / bytes_of_key(&o->table->geometry);
+	return o->img->arg_len / bytes_of_key(o);
 }
 
 /* What libreddn asks for, with one key or several */
@@ -27,7 +28,7 @@ static bool takes_keys(const struct offload *o)
 {
 	unsigned keys = shape_keys(o);
 
-	return o->img->arg_len % bytes_of_key(&o->table->geometry) == 0 && keys && keys <= REDDN_WIRE_KEYS;
+	return o->img->arg_len % bytes_of_key(o) == 0 && keys && keys <= REDDN_WIRE_KEYS;
 }
 
 /* It fits the slot, which ends where that of the next request begins. libreddn looks for those of several
@@ -47,6 +48,8 @@ uint8_t shape_on_wire(const struct offload *o)
 		return shape_keys(o) > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
 	case PROGRAM_PUT:
 		return REDDN_SHAPE_PUT;
+	case PROGRAM_EXISTS:
+		return REDDN_SHAPE_EXISTS;
 	default:
 		return REDDN_SHAPE_OPAQUE;
 	}
@@ -79,17 +82,30 @@ static int check_put(struct offload *o)
 		sizeof(struct reddn_wire_put), (uint64_t)o->program->reply_max);
 }
 
-int shape_check(struct offload *o)
+/* libreddn looks for the parts of the buckets one after the other */
+static int check_exists(struct offload *o)
+{
+	const unsigned part = reddn_wire_part(o->table->geometry.header);
+	const uint64_t need = REDDN_SLOT_RECORD + 2ull * part * shape_keys(o);
+
+	if (!takes_keys(o))
+		return offload_wrong(o, -EINVAL,
+			"a program of shape exists reads in two buckets of a table for each key; its request "
+			"must be two times an offset of %u bytes, up to %d times",
+			o->table->geometry.offset_len, REDDN_WIRE_KEYS);
+	if (o->program->reply_max == need)
+		return 0;
+	return offload_wrong(o, -EINVAL,
+		"a program of shape exists replies with parts of buckets one after the other from byte %d of "
+		"the slot; for %u keys, with parts of %u bytes, the reply must have %" PRIu64
+		" bytes, not %" PRIu64 ": see its param \"part\"",
+		REDDN_SLOT_RECORD, shape_keys(o), part, need, (uint64_t)o->program->reply_max);
+}
+
+static int check_table(struct offload *o)
 {
 	uint64_t record;
 
-	if (o->img->publish.there && check_extent(o) < 0)
-		return -EINVAL;
-	if (o->program->shape == PROGRAM_PUT)
-		return check_put(o);
-	if (o->program->shape != PROGRAM_TABLE)
-		return 0;
-	assert(o->table); /* bindings_check() of the catalog */
 	if (!takes_keys(o))
 		return offload_wrong(o, -EINVAL,
 			"a program of shape table reads two buckets of a table for each key; its request "
@@ -104,4 +120,21 @@ int shape_check(struct offload *o)
 		"param \"record\"",
 		REDDN_SLOT_RECORD, shape_keys(o), record, shape_keys(o) == 1 ? "at least " : "",
 		REDDN_SLOT_RECORD + shape_keys(o) * record, o->slot_need);
+}
+
+int shape_check(struct offload *o)
+{
+	if (o->img->publish.there && check_extent(o) < 0)
+		return -EINVAL;
+	if (o->program->shape == PROGRAM_OPAQUE)
+		return 0;
+	assert(o->table); /* bindings_check() of the catalog */
+	switch (o->program->shape) {
+	case PROGRAM_PUT:
+		return check_put(o);
+	case PROGRAM_EXISTS:
+		return check_exists(o);
+	default:
+		return check_table(o);
+	}
 }

@@ -10,7 +10,7 @@
 
 #include "reddnd/generation/offload.h"
 
-/** Keys that a request of a program of shape table asks for. The offload is bound to the table. */
+/** Keys that a request of a program of shape table or exists asks for. The offload is bound to the table. */
 unsigned shape_keys(const struct offload *o);
 
 /** enum reddn_wire_shape. The same. */

@@ -111,6 +111,7 @@ unsigned table_params(const struct table_geometry *g, const struct program *p, s
 	const struct program_setting all[INFLUENCE_PARAMS] = {
 		{"width", g->offset_len},
 		{"record", table_slot_need(g) - REDDN_SLOT_RECORD},
+		{"part", reddn_wire_part(g->header)},
 		{"most", g->header
 				 ? reddn_store_payload(g->header, reddn_record_size(g->max_key, g->max_value))
 				 : 0},

@@ -31,8 +31,8 @@ uint64_t table_slot_need(const struct table_geometry *g);
 void table_describe(
 	const struct table_geometry *g, unsigned keys, uint32_t payload_max, struct reddn_wire_table *wire);
 
-/** The params of @program that the catalog may leave to a table or store: "width" and "record", and of a
- * store "most"; up to INFLUENCE_PARAMS. Returns their number. */
+/** The params of @program that the catalog may leave to a table or store: "width", "record" and "part", and
+ * of a store "most"; up to INFLUENCE_PARAMS. Returns their number. */
 unsigned table_params(
 	const struct table_geometry *g, const struct program *program, struct program_setting *params);
 

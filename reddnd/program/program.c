@@ -34,6 +34,16 @@ static void free_diag(struct diag **d)
 	diag_free(*d);
 }
 
+const char *program_shape_name(enum program_shape shape)
+{
+	static const char *const names[] = {[PROGRAM_OPAQUE] = "opaque",
+		[PROGRAM_TABLE] = "table",
+		[PROGRAM_PUT] = "put",
+		[PROGRAM_EXISTS] = "exists"};
+
+	return names[shape];
+}
+
 void program_free(struct program *p)
 {
 	struct compiled *c = (struct compiled *)p;
@@ -222,8 +232,10 @@ static int lower_and_make(struct compiled *c, const struct ast_program *ast,
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
-	static const uint8_t shapes[] = {
-		[AST_OPAQUE] = PROGRAM_OPAQUE, [AST_TABLE] = PROGRAM_TABLE, [AST_PUT] = PROGRAM_PUT};
+	static const uint8_t shapes[] = {[AST_OPAQUE] = PROGRAM_OPAQUE,
+		[AST_TABLE] = PROGRAM_TABLE,
+		[AST_PUT] = PROGRAM_PUT,
+		[AST_EXISTS] = PROGRAM_EXISTS};
 	CLEANUP(free_ast) struct ast_program *ast = NULL;
 	struct chain_bounds bounds;
 	struct chain_error err;

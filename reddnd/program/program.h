@@ -21,7 +21,11 @@ enum program_shape {
 	PROGRAM_OPAQUE, /* reddn_call() */
 	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are those of protocol/wire.h */
 	PROGRAM_PUT,    /* reddn_put() and reddn_delete(), the same of a store */
+	PROGRAM_EXISTS, /* reddn_exists(), the same of a table or a store */
 };
+
+/** As the text of a program has it. */
+const char *program_shape_name(enum program_shape shape);
 
 struct program_param {
 	char name[PROGRAM_MAX_NAME + 1];

@@ -275,6 +275,28 @@ static void put_request(struct run *r, uint8_t *slot)
 	run_put_be(bucket + 3, 5, run_extent(r));
 }
 
+static void exists_setup(struct run *r)
+{
+	run_fill(r, r->region[0], BUCKETS * BUCKET);
+	run_fill(r, r->region[1], 64);
+}
+
+/* Where the parts begin, which need not be that of one */
+static void exists_request(struct run *r, uint8_t *slot)
+{
+	const unsigned part = (unsigned)r->p->params[2].value;
+
+	memcpy(slot, r->region[1], 64);
+	for (unsigned p = 0; p < r->p->nargs; p++) {
+		const uint64_t at = run_random(r, BUCKETS * BUCKET - part + 1);
+		char name[24];
+
+		snprintf(name, sizeof(name), "at[%u]", p);
+		run_arg(r, name, at);
+		memcpy(slot + 64 + p * part, r->region[0] + at, part);
+	}
+}
+
 enum { MGET_RECORD = 384 };
 
 static void mget_request(struct run *r, uint8_t *slot)
@@ -770,6 +792,26 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
 		.setup = hash_setup,
 		.request = mget_request},
+	{.name = "hash-exists, a key",
+		.file = "hash-exists.rdn",
+		.settings = {{"keys", 1}},
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exists_setup,
+		.request = exists_request},
+	{.name = "hash-exists, 8 keys",
+		.file = "hash-exists.rdn",
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exists_setup,
+		.request = exists_request},
+	{.name = "hash-exists, 8 keys of a store",
+		.file = "hash-exists.rdn",
+		.settings = {{"part", 10}, {"width", 2}},
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exists_setup,
+		.request = exists_request},
 	{.name = "store-put",
 		.file = "store-put.rdn",
 		.settings = {{"most", RUN_PAYLOAD}},

@@ -56,8 +56,10 @@ static void shape(struct parser *p, struct syn_stmt *s)
 		s->shape = AST_OPAQUE;
 	else if (parse_take_word(p, "put"))
 		s->shape = AST_PUT;
+	else if (parse_take_word(p, "exists"))
+		s->shape = AST_EXISTS;
 	else
-		parse_expected(p, "\"table\", \"put\" or \"opaque\"");
+		parse_expected(p, "\"table\", \"exists\", \"put\" or \"opaque\"");
 }
 
 static void param(struct parser *p, struct syn_stmt *s)

@@ -465,8 +465,6 @@ static struct json_object *calc_json(const struct explain_calc *calc)
 
 int explain_json(FILE *f, const struct program *p, const struct explain_calc *calc)
 {
-	static const char *const shapes[] = {
-		[PROGRAM_OPAQUE] = "opaque", [PROGRAM_TABLE] = "table", [PROGRAM_PUT] = "put"};
 	uint64_t whole = 0;
 	CLEANUP(cleanup_free) struct path_time *t = model(p, &whole);
 	struct json_object *o = t ? json_object_new_object() : NULL;
@@ -474,7 +472,7 @@ int explain_json(FILE *f, const struct program *p, const struct explain_calc *ca
 	if (!o)
 		return -ENOMEM;
 	json_add_text(o, "program", p->name);
-	json_add_text(o, "shape", shapes[p->shape]);
+	json_add_text(o, "shape", program_shape_name(p->shape));
 	add_counts(o, p);
 	if (calc)
 		json_object_object_add(o, calc->without ? "without_calc" : "with_calc", calc_json(calc));
