@@ -25,8 +25,9 @@
 #include <stdint.h>
 
 enum reddn_request_kind {
-	REDDN_ONE_KEY,  /* the only one of its number */
-	REDDN_SOME_KEY, /* of an offload whose numbers have several, or whose records have a header */
+	REDDN_ONE_KEY,    /* the only one of its number */
+	REDDN_SOME_KEY,   /* of an offload whose numbers have several, or whose records have a header */
+	REDDN_KEY_EXISTS, /* if it does */
 	REDDN_RAW,
 	REDDN_RECORD,    /* a put: put.h */
 	REDDN_NO_RECORD, /* a delete */
@@ -43,6 +44,7 @@ struct reddn_request {
 	uint16_t kind;    /* enum reddn_request_kind */
 	uint16_t retries; /* how often it was repeated; no further than matters */
 	uint16_t losses;  /* sessions that were lost before its reply */
+	uint16_t mark;    /* of REDDN_KEY_EXISTS: see reddn_exists_build() */
 	int status;       /* of one that has ended */
 	struct reddn_put put;
 	uint64_t due; /* ns, CLOCK_MONOTONIC; of one that pauses */
@@ -56,6 +58,8 @@ static inline bool reddn_request_is_put(const struct reddn_request *q)
 /** A get of a table's key, as it is sent in the usual way, is a kind of its own. */
 static inline enum reddn_request_kind reddn_kind_of_keys(const struct reddn_geometry *g)
 {
+	if (g->part)
+		return REDDN_KEY_EXISTS;
 	return g->keys == 1 && !g->header ? REDDN_ONE_KEY : REDDN_SOME_KEY;
 }
 

@@ -70,6 +70,7 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 		.offset_len = t->offset_len,
 		.keys = (uint8_t)keys,
 		.header = t->header,
+		.part = s->info.shape == REDDN_EXISTS ? (uint8_t)reddn_wire_part(t->header) : 0,
 		.room = room};
 	s->info.keys = keys;
 	s->info.hash_seed = s->geo.seed;
@@ -80,6 +81,12 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 	if (!wrong && t->probes != 2)
 		wrong = "a key is in one of two buckets";
 	return wrong ? VIOLATED("%s", wrong) : 0;
+}
+
+/* Of a key, or a raw request */
+static size_t key_room(const struct reddn_session *s)
+{
+	return s->geo.max_key > REDDN_REQUEST_MAX ? s->geo.max_key : REDDN_REQUEST_MAX;
 }
 
 static int read_table(
@@ -96,7 +103,21 @@ static int read_table(
 		return VIOLATED("replies of %u bytes", s->info.reply_max);
 	s->info.shape = REDDN_TABLE;
 	r = read_geometry(s, t, 2, keys, (slot - REDDN_SLOT_RECORD) / keys - t->header, err, errlen);
-	s->key_room = s->geo.max_key > REDDN_REQUEST_MAX ? s->geo.max_key : REDDN_REQUEST_MAX;
+	s->key_room = key_room(s);
+	return r;
+}
+
+static int read_exists(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
+{
+	int r;
+
+	if (!t->keys || t->keys > REDDN_WIRE_KEYS)
+		return VIOLATED("requests for %u keys", t->keys);
+	if (s->info.reply_max < REDDN_SLOT_RECORD + 2 * t->keys * reddn_wire_part(t->header))
+		return VIOLATED("replies of %u bytes", s->info.reply_max);
+	s->info.shape = REDDN_EXISTS;
+	r = read_geometry(s, t, 2, t->keys, 0, err, errlen);
+	s->key_room = key_room(s);
 	return r;
 }
 
@@ -180,6 +201,8 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
 		return read_table(
 			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
+	if (rep.shape == REDDN_SHAPE_EXISTS)
+		return read_exists(s, &rep.table, err, errlen);
 	if (rep.shape == REDDN_SHAPE_PUT)
 		return read_put(s, &rep.table, err, errlen);
 	if (rep.shape != REDDN_SHAPE_OPAQUE)

@@ -135,7 +135,7 @@ static bool session_has_answered(const struct reddn_session *s)
 	for (uint32_t i = 0; i < s->info.connections; i++)
 		arrived += s->connection[i].arrived;
 	/* One of a table that has been replaced answers, too. */
-	return arrived && (s->info.shape != REDDN_TABLE || s->seen.epoch != UINT64_MAX);
+	return arrived && (!reddn_session_sees_table(s) || s->seen.epoch != UINT64_MAX);
 }
 
 static void pause_for(struct reddn *c, uint64_t ms)

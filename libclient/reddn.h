@@ -395,11 +395,50 @@ struct reddn_mget {
  */
 int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n);
 
+/**
+ * Submit the question which of up to reddn_info.keys keys of a table or a store exist, in one request. The
+ * offload is one of hash-exists.rdn. Copies the keys, which may be the same. Each has a result of its own, as
+ * of reddn_mget_submit: status 0: it exists; REDDN_MISS: it does not; no value. Errors as for
+ * reddn_mget_submit and its results; -EINVAL: the offload does not tell that.
+ *
+ * A key that is there from the submission to the result is never reported as missing. A key that is not there
+ * may be reported as existing, because the server compares nothing: the library compares 16 bits of a hash
+ * with those in two places of the table. For each place that has a key, chance makes one of 64,524 absent
+ * keys exist (2^-16 times 1.016), so one of 32,262 in a full table, and the same keys again while the table
+ * stays the same. The get that follows knows. Who is to learn no more than that must get: the server's
+ * answers tell more (reddnd-security(7)).
+ */
+int reddn_exists_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
+
+/** A key of reddn_exists, and what becomes of it. */
+struct reddn_exists {
+	const void *key;
+	size_t key_len;
+	int status; /* result: that of reddn_exists_submit's. -EINVAL: empty; -EMSGSIZE: too long */
+	struct reddn_as_of as_of; /* result: as in struct reddn_result */
+};
+
+/**
+ * Ask which keys exist, any number of them, and wait for all; see reddn_exists_submit. Asks for as many keys
+ * in one request as the offload takes, and sends as many requests at a time as the depth allows. 0: each key
+ * has its status. Otherwise as of reddn_mget; -EINVAL: the offload does not tell that.
+ */
+int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n);
+
+/**
+ * Ask for the first key that is missing: the same, but no more keys are asked for than those that are sent
+ * already when one is found. 0: `*first` is its index, or `n` if all exist; those before it exist, and of
+ * those behind it no status has a meaning. A key that is too long for the table is missing. Negative: as of
+ * reddn_exists, or the status of key `*first`, before which all exist.
+ */
+int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, size_t *first);
+
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
 	REDDN_TABLE = 1,  /* a table, or a store: reddn_get and reddn_get_submit as well */
 	REDDN_PUT = 2,    /* a store: reddn_put, reddn_delete and their submit forms as well */
+	REDDN_EXISTS = 3, /* a table, or a store: reddn_exists and reddn_exists_submit as well */
 };
 
 struct reddn_info {
@@ -411,8 +450,8 @@ struct reddn_info {
 	uint32_t reply_max;   /* largest reply, bytes */
 	uint64_t session;     /* number of the session in the server's log */
 	uint32_t nargs;       /* arguments of reddn_call */
-	uint32_t keys;        /* REDDN_TABLE: of a request, see reddn_mget_submit */
-	/* REDDN_TABLE and REDDN_PUT only */
+	uint32_t keys;        /* REDDN_TABLE and REDDN_EXISTS: of a request, see reddn_mget_submit */
+	/* not of REDDN_OPAQUE */
 	uint64_t hash_seed;
 	uint64_t buckets;
 	uint32_t max_key;   /* bytes */
@@ -428,7 +467,7 @@ struct reddn_info {
 	uint64_t retries_conflict;  /* puts and deletes repeated because another client was first */
 	uint64_t retries_absent;    /* and because the key had no entry */
 	uint64_t reconnects;        /* how often another session took the place of the one in use */
-	struct reddn_as_of as_of;   /* REDDN_TABLE: of the latest reply of the session in use */
+	struct reddn_as_of as_of;   /* REDDN_TABLE, _EXISTS: of the latest reply of the session in use */
 };
 
 /** Properties of the session, or of the last one, and counters of the handle. A new session may have other

@@ -19,7 +19,7 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes
 				   : "the length of requests does not fit a lookup in two buckets";
 	if (g->header && g->header < sizeof(uint64_t))
 		return "there is no room for the version of a record";
-	if (g->room < sizeof(struct reddn_record))
+	if (!g->part && g->room < sizeof(struct reddn_record))
 		return "there is no room for records";
 	return NULL;
 }
@@ -29,6 +29,39 @@ void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t
 	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
 
 	reddn_request_write(g, &p, request);
+}
+
+void reddn_exists_build(
+	const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request, uint16_t *mark)
+{
+	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = p.bucket[i] * sizeof(struct reddn_bucket) + REDDN_PART_END - g->part;
+
+		for (unsigned byte = g->offset_len; byte--; at >>= 8)
+			request[byte] = (uint8_t)at;
+		request += g->offset_len;
+	}
+	*mark = (uint16_t)p.fp;
+}
+
+/* That of no record in a store, whose parts begin with the length */
+static bool part_is_empty(const struct reddn_geometry *g, const uint8_t *part)
+{
+	return g->header && !part[0] && !part[1] && part[2] == g->header;
+}
+
+bool reddn_parts_show(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts)
+{
+	bool shown = false;
+
+	for (int i = 0; i < 2; i++, parts += g->part) {
+		const uint8_t *low = parts + g->part - sizeof(mark);
+
+		shown |= (low[0] | low[1] << 8) == mark && !part_is_empty(g, parts);
+	}
+	return shown;
 }
 
 /* Without a record */
@@ -65,4 +98,12 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 		!reddn_head_is_right(&h, bytes) || (h.key_len == key_len && memcmp(bytes, key, key_len) == 0))
 		return REDDN_REPLY_OVERTAKEN;
 	return check_other(g, key, key_len, bytes, h.key_len);
+}
+
+enum reddn_reply_state reddn_reply_parts(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts,
+	const struct reddn_seen *now, const struct reddn_seen *before)
+{
+	if (!reddn_seen_current(now, before))
+		return REDDN_REPLY_STALE;
+	return reddn_parts_show(g, mark, parts) ? REDDN_REPLY_EXISTS : check_none(now, before);
 }

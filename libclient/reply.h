@@ -24,6 +24,7 @@ struct reddn_geometry {
 	uint8_t offset_len; /* bytes of a bucket offset in a request */
 	uint8_t keys;       /* of a request, >= 1 */
 	uint8_t header;     /* bytes of the server's in front of each record: of a store; 0: of a table */
+	uint8_t part;       /* bytes of a bucket that answer if a key exists (wire.h); 0: its record does */
 	uint32_t room;      /* bytes for the record of a key in a slot, behind its header */
 };
 
@@ -40,7 +41,7 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes
 /** Bytes of the part of a request that asks a bucket. */
 static inline uint32_t reddn_probe_len(const struct reddn_geometry *g)
 {
-	return (uint32_t)sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len;
+	return (g->part ? 0 : (uint32_t)sizeof(((struct reddn_bucket *)0)->fp)) + g->offset_len;
 }
 
 /** Bytes of the request for a key. */
@@ -73,6 +74,19 @@ static inline void reddn_request_write(
 
 /** The same for a key. */
 void reddn_request_build(const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request);
+
+/** Write the request that asks if a key exists, and keep in @mark what shows that. */
+void reddn_exists_build(
+	const struct reddn_geometry *g, const void *key, size_t key_len, uint8_t *request, uint16_t *mark);
+
+/** Where the parts of the buckets of key @k are in a slot. */
+static inline size_t reddn_parts_at(const struct reddn_geometry *g, uint32_t k)
+{
+	return REDDN_SLOT_RECORD + (size_t)k * 2 * g->part;
+}
+
+/** True if the @parts of its buckets in a slot show that the key exists, or one with the same mark. */
+bool reddn_parts_show(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts);
 
 /** What a client has seen in the live line of a reply. */
 struct reddn_seen {
@@ -193,6 +207,7 @@ enum reddn_reply_state {
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
 	REDDN_REPLY_STALE,     /* another table has replaced the one of this connection */
 	REDDN_REPLY_OLD,       /* by reddn_seen_as_of(), for this caller: not of reddn_reply_without() */
+	REDDN_REPLY_EXISTS,    /* of reddn_reply_parts() */
 };
 
 /**
@@ -201,5 +216,9 @@ enum reddn_reply_state {
  */
 enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before);
+
+/** What a reply with @parts is to the question if a key exists. The same. */
+enum reddn_reply_state reddn_reply_parts(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts,
+	const struct reddn_seen *now, const struct reddn_seen *before);
 
 #endif

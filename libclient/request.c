@@ -47,6 +47,13 @@ static void encode_raw(const struct reddn *c, const struct reddn_request *q, str
 	memset(s->mem, 0, c->session.info.reply_max);
 }
 
+/* Every reply has all parts. */
+static void encode_exists(const struct reddn *c, struct reddn_request *q, uint8_t *encoded)
+{
+	reddn_exists_build(&c->session.geo, q->key, q->len, encoded, &q->mark);
+	q->before = c->session.seen;
+}
+
 static void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
 {
 	const struct reddn_geometry *g = &c->session.geo;
@@ -54,7 +61,10 @@ static void encode_keys(const struct reddn *c, struct reddn_request *q, struct r
 	unsigned k = 0;
 
 	for (; q; q = q->next, k++) {
-		encode_key(c, q, encoded, s->mem + reddn_record_at(g, k));
+		if (q->kind == REDDN_KEY_EXISTS)
+			encode_exists(c, q, encoded);
+		else
+			encode_key(c, q, encoded, s->mem + reddn_record_at(g, k));
 		encoded += reddn_request_len(g);
 	}
 	memset(encoded, 0, (g->keys - k) * reddn_request_len(g));
@@ -121,13 +131,19 @@ static void send_request(struct reddn *c, struct reddn_connection *k, struct red
 		post_failed(c, -r);
 }
 
+/* It can have a number together with others of its kind. */
+static bool is_of_several(const struct reddn_request *q)
+{
+	return q->kind == REDDN_SOME_KEY || q->kind == REDDN_KEY_EXISTS;
+}
+
 /* Take as many requests from the retry queue as one number has. Returns the first. */
 static struct reddn_request *take_retries(struct reddn *c)
 {
 	struct reddn_request *first = reddn_queue_take(&c->retry), *last = first;
 
-	for (unsigned n = 1; n < c->session.info.keys && first->kind == REDDN_SOME_KEY && c->retry.first &&
-			     c->retry.first->kind == REDDN_SOME_KEY;
+	for (unsigned n = 1; n < c->session.info.keys && is_of_several(first) && c->retry.first &&
+			     c->retry.first->kind == first->kind;
 		n++)
 		last = last->next = reddn_queue_take(&c->retry);
 	return first;
@@ -206,16 +222,16 @@ static int submit(
 	return 0;
 }
 
-static int check_key(const struct reddn *c, size_t key_len)
+static int check_key(const struct reddn *c, enum reddn_shape shape, size_t key_len)
 {
-	if (!key_len || c->session.info.shape != REDDN_TABLE)
+	if (!key_len || c->session.info.shape != shape)
 		return -EINVAL;
 	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;
 }
 
 static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	int r = check_key(c, key_len);
+	int r = check_key(c, REDDN_TABLE, key_len);
 
 	return r < 0 ? r : submit(c, key, key_len, cookie, reddn_kind_of_keys(&c->session.geo));
 }
@@ -294,14 +310,15 @@ static bool has_free(const struct reddn *c, unsigned n)
 	return !n;
 }
 
-PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+static int submit_keys(
+	struct reddn *c, enum reddn_shape shape, const struct reddn_key *keys, unsigned n, uint64_t cookie)
 {
 	struct reddn_queue all = {0};
 	struct reddn_connection *k;
 	int r = n && n <= c->most_keys ? 0 : -EINVAL;
 
 	for (unsigned i = 0; i < n && r == 0; i++)
-		r = check_key(c, keys[i].key_len);
+		r = check_key(c, shape, keys[i].key_len);
 	if (r < 0)
 		return r;
 	k = begin(c, &r);
@@ -326,6 +343,16 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 	if (c->standby.unwatched)
 		reddn_standby_watch(c);
 	return 0;
+}
+
+PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	return submit_keys(c, REDDN_TABLE, keys, n, cookie);
+}
+
+PUBLIC int reddn_exists_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	return submit_keys(c, REDDN_EXISTS, keys, n, cookie);
 }
 
 PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)

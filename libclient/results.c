@@ -107,10 +107,13 @@ static int old(struct reddn *c, struct reddn_request *q, const struct reddn_seen
 	return retry(c, q, REDDN_REPLY_OLD);
 }
 
+/* 0: it goes on; DONE, or another status of its result */
 static int status_of(
 	struct reddn *c, struct reddn_request *q, enum reddn_reply_state state, const struct reddn_seen *now)
 {
 	switch (state) {
+	case REDDN_REPLY_EXISTS:
+		return DONE;
 	case REDDN_REPLY_MISS:
 		return REDDN_MISS;
 	case REDDN_REPLY_STALE:
@@ -155,14 +158,16 @@ static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_
 	return true;
 }
 
-/* Process any other reply, as it is now. */
+/* Process any other reply, as it is now; @found: the record, or the parts of buckets. */
 static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct reddn_slot *s,
-	struct reddn_request *q, const uint8_t *record, struct reddn_result *at)
+	struct reddn_request *q, const uint8_t *found, struct reddn_result *at)
 {
 	const struct reddn_seen before = {.moves = q->before.moves, .epoch = c->session.seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
-	enum reddn_reply_state state =
-		reddn_reply_without(&c->session.geo, q->key, q->len, record, &now, &before);
+	const struct reddn_geometry *g = &c->session.geo;
+	enum reddn_reply_state state = q->kind == REDDN_KEY_EXISTS
+					       ? reddn_reply_parts(g, q->mark, found, &now, &before)
+					       : reddn_reply_without(g, q->key, q->len, found, &now, &before);
 	struct reddn_as_of as_of = reddn_seen_as_of(&now, &q->before);
 	int status;
 
@@ -170,7 +175,7 @@ static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct
 		state = REDDN_REPLY_OLD;
 	status = status_of(c, q, state, &now);
 	see(c, &now);
-	return status ? finish(c, q, at, status, NULL, 0, as_of) : at;
+	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, as_of) : at;
 }
 
 static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
@@ -197,13 +202,17 @@ static struct reddn_result *reply_to_keys(
 	bool held = false;
 
 	while (q && at < end) {
-		const uint8_t *record = s->mem + reddn_record_at(&c->session.geo, c->arrived_key++);
+		const struct reddn_geometry *g = &c->session.geo;
+		const uint8_t *record = s->mem + reddn_record_at(g, c->arrived_key);
+		const uint8_t *parts = s->mem + reddn_parts_at(g, c->arrived_key++);
 		struct reddn_request *next = q->next;
 
 		q->next = NULL;
-		if (reply_hit(c, s, q, record, at)) {
+		if (q->kind == REDDN_KEY_EXISTS) {
+			at = reply_without(c, s, q, parts, at);
+		} else if (reply_hit(c, s, q, record, at)) {
 			held = true;
-			at++->version = reddn_reply_version(&c->session.geo, record);
+			at++->version = reddn_reply_version(g, record);
 		} else {
 			at = reply_without(c, s, q, record, at);
 		}

@@ -83,7 +83,7 @@ static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geo
 {
 	return a->seed == b->seed && a->buckets == b->buckets && a->max_key == b->max_key &&
 	       a->max_value == b->max_value && a->offset_len == b->offset_len && a->keys == b->keys &&
-	       a->header == b->header && a->room == b->room;
+	       a->header == b->header && a->part == b->part && a->room == b->room;
 }
 
 /* Neither arguments nor fields have bytes between their members. */

@@ -122,6 +122,12 @@ bool reddn_session_is_same(const struct reddn_session *a, const struct reddn_ses
 /** Requests of @a can be sent with @b: it is the same, or both get of tables, or put in stores. */
 bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_session *b);
 
+/** Its replies have the live line of a table: of gets, and of what exists. */
+static inline bool reddn_session_sees_table(const struct reddn_session *s)
+{
+	return s->info.shape == REDDN_TABLE || s->info.shape == REDDN_EXISTS;
+}
+
 /** Requests that it may have outstanding. */
 static inline uint32_t reddn_session_requests(const struct reddn_session *s)
 {

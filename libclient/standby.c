@@ -78,7 +78,7 @@ static uint64_t watch_limit(const struct reddn_standby *y)
 /* Only what may be executed twice can be sent again while it may still be executed. */
 static bool watch_is_useful(const struct reddn *c)
 {
-	return c->session.info.shape == REDDN_TABLE || c->session.repeatable ||
+	return reddn_session_sees_table(&c->session) || c->session.repeatable ||
 	       (c->connector.opt.flags & REDDN_REPEATABLE);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 
 /* Empty polls of reddn_wait before it yields the CPU, which takes a system call. */
-enum { YIELD_EVERY = 4, MGET_RESULTS = 64 };
+enum { YIELD_EVERY = 4, MANY_RESULTS = 64 };
 
 PUBLIC int reddn_fd(struct reddn *c)
 {
@@ -138,36 +138,25 @@ PUBLIC int reddn_get(struct reddn *c, const void *key, size_t key_len, void *buf
 	return 0;
 }
 
-/* Submit keys from @next on until there is no room. One that no request can have gets its status. */
-static int submit_keys(struct reddn *c, struct reddn_mget *keys, size_t n, size_t *next, size_t *done)
+/* A call that asks for many keys, and how far it is */
+struct many {
+	union {
+		struct reddn_mget *get;
+		struct reddn_exists *exists;
+	};
+	enum reddn_shape shape;
+	bool to_first;             /* no key is asked for behind one that is missing: that is `n` */
+	size_t n, next, submitted; /* keys; the next one; those without a result */
+};
+
+static struct reddn_key many_key(const struct many *m, size_t i)
 {
-	struct reddn_key some[REDDN_WIRE_KEYS];
-	int r = 0;
-
-	while (*next < n && r == 0) {
-		unsigned k = 0;
-
-		for (; k < c->session.info.keys && *next + k < n; k++) {
-			const struct reddn_mget *key = &keys[*next + k];
-
-			if (!key->key_len || key->key_len > c->session.geo.max_key)
-				break;
-			some[k] = (struct reddn_key){key->key, key->key_len};
-		}
-		if (k) {
-			r = reddn_mget_submit(c, some, k, *next);
-		} else {
-			keys[*next].status = keys[*next].key_len ? -EMSGSIZE : -EINVAL;
-			(*done)++;
-			k = 1;
-		}
-		if (r == 0)
-			*next += k;
-	}
-	return r == -EAGAIN ? 0 : r;
+	if (m->shape == REDDN_TABLE)
+		return (struct reddn_key){m->get[i].key, m->get[i].key_len};
+	return (struct reddn_key){m->exists[i].key, m->exists[i].key_len};
 }
 
-static void copy_result(struct reddn_mget *key, const struct reddn_result *res)
+static void take_value(struct reddn_mget *key, const struct reddn_result *res)
 {
 	key->status = res->status;
 	key->len = res->length;
@@ -178,37 +167,98 @@ static void copy_result(struct reddn_mget *key, const struct reddn_result *res)
 		memcpy(key->buf, res->value, res->length);
 }
 
-static int get_keys(struct reddn *c, struct reddn_mget *keys, size_t n)
+static void many_take(struct many *m, const struct reddn_result *res)
 {
-	struct reddn_result res[MGET_RESULTS];
-	size_t next = 0, done = 0;
+	size_t i = res->cookie;
+
+	if (m->shape == REDDN_TABLE) {
+		take_value(&m->get[i], res);
+		return;
+	}
+	m->exists[i].status = res->status;
+	m->exists[i].as_of = res->as_of;
+	if (m->to_first && res->status && i < m->n)
+		m->n = i;
+}
+
+/* Submit keys until there is no room. One that no request can have gets its status. */
+static int many_submit(struct reddn *c, struct many *m)
+{
+	struct reddn_key some[REDDN_WIRE_KEYS];
 	int r = 0;
 
-	while (r == 0 && done < n) {
-		r = submit_keys(c, keys, n, &next, &done);
-		if (r < 0 || done == n)
-			break;
-		r = wait_for_some(c, res, MGET_RESULTS);
-		for (int i = 0; i < r && !c->broken; i++, done++)
-			copy_result(&keys[res[i].cookie], &res[i]);
+	while (m->next < m->n && r == 0) {
+		struct reddn_result none = {.cookie = m->next};
+		unsigned k = 0;
+
+		for (; k < c->session.info.keys && m->next + k < m->n; k++) {
+			some[k] = many_key(m, m->next + k);
+			none.status = some[k].key_len ? -EMSGSIZE : -EINVAL;
+			if (!some[k].key_len || some[k].key_len > c->session.geo.max_key)
+				break;
+		}
+		if (!k) {
+			many_take(m, &none);
+			m->next++;
+			continue;
+		}
+		r = m->shape == REDDN_TABLE ? reddn_mget_submit(c, some, k, m->next)
+					    : reddn_exists_submit(c, some, k, m->next);
+		m->next += r == 0 ? k : 0;
+		m->submitted += r == 0 ? k : 0;
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+static int many_ask(struct reddn *c, struct many *m)
+{
+	struct reddn_result res[MANY_RESULTS];
+	int r = many_submit(c, m);
+
+	while (r == 0 && m->submitted) {
+		r = wait_for_some(c, res, MANY_RESULTS);
+		for (int i = 0; i < r && !c->broken; i++, m->submitted--)
+			many_take(m, &res[i]);
 		reddn_release(c);
 		r = c->broken ? c->broken : c->give_up;
+		if (r == 0)
+			r = many_submit(c, m);
 	}
 	/* Results of keys that the caller never submitted are not for its next reddn_poll(). */
 	while (r < 0 && c->busy)
-		reddn_poll(c, res, MGET_RESULTS);
+		reddn_poll(c, res, MANY_RESULTS);
 	return r;
+}
+
+static int many_run(struct reddn *c, struct many *m)
+{
+	int r = c->session.info.shape == m->shape ? begin(c) : -EINVAL;
+
+	return end(c, r == 0 ? many_ask(c, m) : r);
 }
 
 PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
 {
-	int r = c->session.info.shape == REDDN_TABLE ? begin(c) : -EINVAL;
-
 	for (size_t i = 0; i < n; i++)
 		keys[i].len = 0;
-	if (r == 0)
-		r = get_keys(c, keys, n);
-	return end(c, r);
+	return many_run(c, &(struct many){.get = keys, .shape = REDDN_TABLE, .n = n});
+}
+
+PUBLIC int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n)
+{
+	return many_run(c, &(struct many){.exists = keys, .shape = REDDN_EXISTS, .n = n});
+}
+
+PUBLIC int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, size_t *first)
+{
+	struct many m = {.exists = keys, .shape = REDDN_EXISTS, .to_first = true, .n = n};
+	int r = many_run(c, &m);
+
+	*first = m.n;
+	/* a key that is too long for the table is not in it */
+	if (r == 0 && m.n < n && keys[m.n].status < 0 && keys[m.n].status != -EMSGSIZE)
+		r = keys[m.n].status;
+	return r;
 }
 
 /* With the result @r of the submission */

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * exists - asks which keys exist while it changes them, and judges each answer by what was there from the
+ * question to the answer.
+ *   exists table HOST PORT OFFLOAD FILE QUESTIONS SEED      makes the table FILE anew, as its writer
+ *   exists store HOST PORT OFFLOAD PUTS QUESTIONS SEED      puts and deletes by the offload PUTS
+ * Part of exists.sh.
+ */
+#include "libclient/reddn-table.h"
+#include "libclient/reddn.h"
+#include "protocol/table-hash.h"
+#include "tests/lib/die.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first STABLE keys are always there, but while a table is replaced by an empty one. Others are those of
+ * numbers above KEYS, which are never there. */
+enum { STABLE = 60, KEYS = 240, KEY_MAX = 32, DEPTH = 8, KEYS_MOST = 256, MANY = 40, WAIT_MS = 60000 };
+
+static uint64_t rng;
+
+static uint32_t rnd(uint32_t below)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 32) % below;
+}
+
+struct asked {
+	bool busy;
+	uint32_t key;
+	uint64_t clock;
+};
+
+static struct {
+	struct reddn *c;
+	const char *file;      /* of a table, */
+	struct reddn_table *t; /* which this process writes; NULL: it is a store, */
+	struct reddn *puts;    /* which is changed by this */
+	struct {
+		bool there;
+		uint64_t since; /* clock */
+	} key[KEYS];
+	uint64_t clock; /* changes */
+	uint32_t fresh; /* the next key that is never there */
+	struct asked asked[KEYS_MOST];
+	unsigned busy;
+	/* by which the answers since the last one may have been judged by the library */
+	struct reddn_info info, before;
+	unsigned long exist, missing, never, chance, replaced;
+} test;
+
+static size_t key_of(uint32_t k, char key[KEY_MAX])
+{
+	return (size_t)snprintf(key, KEY_MAX, "%*u", (int)(1 + k % 24), k);
+}
+
+static uint32_t choose(void)
+{
+	if (rnd(2))
+		return rnd(KEYS);
+	return KEYS + test.fresh++;
+}
+
+/* ---- the judge ---------------------------------------------------------------------------------- */
+
+static struct reddn_place place_of(uint32_t k, const struct reddn_info *info)
+{
+	char key[KEY_MAX];
+	size_t len = key_of(k, key);
+
+	return reddn_hash_key(info->hash_seed, info->buckets, key, len);
+}
+
+/* Two bytes of its fingerprint are those of a key that was in one of its buckets, or of an empty one. */
+static bool is_chance(const struct asked *a, const struct reddn_info *info)
+{
+	const struct reddn_place p = place_of(a->key, info);
+
+	if (test.t && !(p.fp & 0xffff))
+		return true;
+	for (uint32_t k = 0; k < KEYS; k++) {
+		const struct reddn_place o = place_of(k, info);
+
+		if ((o.fp ^ p.fp) & 0xffff || (!test.key[k].there && test.key[k].since <= a->clock))
+			continue;
+		for (int i = 0; i < 4; i++)
+			if (o.bucket[i / 2] == p.bucket[i % 2])
+				return true;
+	}
+	return false;
+}
+
+static void judge(const struct asked *a, int status)
+{
+	const bool never = a->key >= KEYS, same = never || test.key[a->key].since <= a->clock;
+	const bool there = !never && test.key[a->key].there;
+
+	if (status < 0)
+		die("key %u: %s; %s", a->key, strerror(-status), reddn_errmsg(test.c));
+	if (status != 0 && status != REDDN_MISS)
+		die("key %u: status %d", a->key, status);
+	test.exist += !status;
+	test.missing += status == REDDN_MISS;
+	test.never += never;
+	if (same && there && status)
+		die("key %u is missing, and was there since change %lu of %lu", a->key,
+			(unsigned long)test.key[a->key].since, (unsigned long)test.clock);
+	if (!same || there || status)
+		return;
+	if (!is_chance(a, &test.info) && !is_chance(a, &test.before))
+		die("key %u exists, and was not there, at change %lu", a->key, (unsigned long)test.clock);
+	test.chance += never;
+}
+
+/* Answers that have just come were judged with this geometry, or the one before. */
+static void look(void)
+{
+	struct reddn_info now;
+
+	reddn_get_info(test.c, &now);
+	if (now.hash_seed != test.info.hash_seed || now.buckets != test.info.buckets)
+		test.before = test.info;
+	test.info = now;
+}
+
+/* ---- questions ---------------------------------------------------------------------------------- */
+
+static void collect(bool wait)
+{
+	struct reddn_result res[1 + MANY];
+	int n = wait ? reddn_wait(test.c, res, 1 + (int)rnd(MANY), WAIT_MS)
+		     : reddn_poll(test.c, res, 1 + (int)rnd(MANY));
+
+	if (n < 0 || (wait && n == 0))
+		die("no answer: %s; %s", strerror(-n), reddn_errmsg(test.c));
+	look();
+	for (int i = 0; i < n; i++) {
+		struct asked *a = &test.asked[res[i].cookie];
+
+		if (!a->busy || res[i].value || res[i].length || res[i].version)
+			die("a result that is none of a question");
+		judge(a, res[i].status);
+		a->busy = false;
+		test.busy--;
+	}
+}
+
+static void submit(void)
+{
+	char bytes[KEYS_MOST][KEY_MAX];
+	struct reddn_key keys[KEYS_MOST];
+	const unsigned most = 1 + rnd(test.info.keys);
+	unsigned first = rnd(KEYS_MOST), n = 0;
+	int r;
+
+	for (; n < most && first + n < KEYS_MOST && !test.asked[first + n].busy; n++) {
+		uint32_t k = n && rnd(8) == 0 ? test.asked[first + n - 1].key : choose();
+
+		test.asked[first + n] = (struct asked){.key = k, .clock = test.clock};
+		keys[n] = (struct reddn_key){bytes[n], key_of(k, bytes[n])};
+	}
+	if (!n)
+		return;
+	r = reddn_exists_submit(test.c, keys, n, first);
+	if (r < 0 && r != -EAGAIN)
+		die("submit: %s; %s", strerror(-r), reddn_errmsg(test.c));
+	for (unsigned i = 0; i < n && r == 0; i++, test.busy++)
+		test.asked[first + i].busy = true;
+}
+
+/* As many as no request takes, or none; among them some that no table has */
+static void ask_many(void)
+{
+	struct reddn_exists keys[MANY];
+	struct asked asked[MANY];
+	char bytes[MANY][KEY_MAX];
+	size_t n = rnd(MANY + 1), first = n;
+	const bool to_first = rnd(2);
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		/* most of a prefix are there */
+		uint32_t k = to_first && rnd(8) ? rnd(STABLE) : choose();
+
+		asked[i] = (struct asked){.key = k, .clock = test.clock};
+		keys[i] = (struct reddn_exists){.key = bytes[i], .key_len = key_of(k, bytes[i])};
+		if (rnd(64) == 0)
+			keys[i].key_len = test.info.max_key + 1;
+	}
+	r = to_first ? reddn_first_missing(test.c, keys, n, &first) : reddn_exists(test.c, keys, n);
+	if (r < 0)
+		die("%zu keys: %s; %s", n, strerror(-r), reddn_errmsg(test.c));
+	look();
+	if (first < n && !keys[first].status)
+		die("key %zu is the first that is missing, and exists", first);
+	for (size_t i = 0; i < n && i <= first; i++) {
+		bool too_long = keys[i].key_len > KEY_MAX;
+
+		if (too_long && keys[i].status != -EMSGSIZE)
+			die("a key that is too long has status %d", keys[i].status);
+		if (i < first && to_first && keys[i].status)
+			die("key %zu is missing, and not the first one", i);
+		if (!too_long)
+			judge(&asked[i], keys[i].status);
+	}
+}
+
+/* ---- changes ------------------------------------------------------------------------------------ */
+
+static void set(uint32_t k, bool there)
+{
+	test.clock++;
+	test.key[k].since = test.clock;
+	test.key[k].there = there;
+}
+
+static int write_key(uint32_t k, bool there)
+{
+	char key[KEY_MAX], value[64] = "";
+	size_t len = key_of(k, key), value_len = rnd(sizeof(value));
+
+	if (test.t)
+		return there ? reddn_table_put(test.t, key, len, value, value_len)
+			     : reddn_table_delete(test.t, key, len);
+	return there ? reddn_put(test.puts, key, len, value, value_len) : reddn_delete(test.puts, key, len);
+}
+
+static void change(uint32_t k, bool there)
+{
+	int r = write_key(k, there);
+
+	if (r < 0 && r != -ENOSPC)
+		die("key %u cannot be changed: %s", k, strerror(-r));
+	if (r == 0 && test.key[k].there != there)
+		set(k, there);
+	if (r == -ENOSPC && k < STABLE)
+		die("no room for key %u", k);
+}
+
+/* What another process has left in a store */
+static void clear(void)
+{
+	for (uint32_t k = 0; k < KEYS; k++)
+		change(k, false);
+}
+
+static void fill(void)
+{
+	for (uint32_t k = 0; k < KEYS; k++)
+		if (k < STABLE || rnd(2))
+			change(k, true);
+}
+
+static void create(int replace)
+{
+	const struct reddn_table_options opt = {.buckets = 512,
+		.max_key = KEY_MAX,
+		.max_value = 64,
+		.heap_size = 1 << 17,
+		.replace = replace};
+	char err[256];
+
+	reddn_table_close(test.t);
+	if (reddn_table_create(&test.t, test.file, &opt, err, sizeof(err)) < 0)
+		die("%s", err);
+	for (uint32_t k = 0; k < KEYS; k++)
+		if (test.key[k].there)
+			set(k, false);
+}
+
+/* By an empty one, or by one that has the same keys in other buckets */
+static void replace(void)
+{
+	const struct reddn_table_options opt = {
+		.buckets = rnd(2) ? 512 : 1024, .max_key = KEY_MAX, .max_value = 64, .heap_size = 1 << 17};
+	char err[256];
+	int r;
+
+	test.replaced++;
+	if (rnd(2)) {
+		create(1);
+		return;
+	}
+	if (reddn_table_grow(test.t, &opt, err, sizeof(err)) < 0)
+		die("%s", err);
+	do {
+		collect(false);
+		r = reddn_table_grow_step(test.t, 64, err, sizeof(err));
+	} while (r == 0);
+	if (r != REDDN_TABLE_END)
+		die("%s", err);
+}
+
+static void step(void)
+{
+	switch (rnd(8)) {
+	case 0:
+	case 1:
+	case 2:
+		submit();
+		break;
+	case 3:
+	case 4:
+		for (unsigned n = rnd(4); n; n--) {
+			uint32_t k = rnd(KEYS);
+
+			change(k, k < STABLE || rnd(2));
+		}
+		break;
+	case 5:
+		if (test.t && rnd(200) == 0) {
+			replace();
+			fill();
+		}
+		break;
+	case 6:
+		if (!test.busy)
+			ask_many();
+		break;
+	default:
+		collect(test.busy && rnd(2));
+	}
+}
+
+static struct reddn *connect_to(const char *host, const char *port, const char *offload)
+{
+	const struct reddn_options opt = {.host = host,
+		.port = (uint16_t)atoi(port),
+		.offload = offload,
+		.depth = DEPTH,
+		.timeout_ms = WAIT_MS,
+		.retry_ms = WAIT_MS};
+	struct reddn *c;
+	char err[256];
+
+	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)
+		die("cannot connect to %s: %s", offload, err);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long questions;
+	double mean, limit;
+
+	if (argc != 8 || (strcmp(argv[1], "table") != 0 && strcmp(argv[1], "store") != 0))
+		die("usage: exists table HOST PORT OFFLOAD FILE QUESTIONS SEED | exists store HOST PORT "
+		    "OFFLOAD PUTS QUESTIONS SEED");
+	questions = strtoul(argv[6], NULL, 10);
+	rng = strtoull(argv[7], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+	if (argv[1][0] == 't') {
+		test.file = argv[5];
+		create(1);
+	} else {
+		test.puts = connect_to(argv[2], argv[3], argv[5]);
+		clear();
+	}
+	fill();
+	test.c = connect_to(argv[2], argv[3], argv[4]);
+	look();
+	while (test.exist + test.missing < questions)
+		step();
+	while (test.busy)
+		collect(true);
+	look();
+	/* of each probe, see libclient/reddn.h; far beyond what chance does */
+	mean = (double)test.never * 2 * 258 * 258 / 65536 / 65536;
+	limit = 2 * mean + 16;
+	printf("%s: %lu exist, %lu are missing, in %lu requests with %lu changes and %lu replacements; by "
+	       "chance %lu of %lu that never were, about %.1f or less may\n",
+		argv[4], test.exist, test.missing, (unsigned long)test.info.sent, (unsigned long)test.clock,
+		test.replaced, test.chance, test.never, mean);
+	if (!test.exist || !test.missing || !test.clock)
+		die("that tests nothing");
+	if ((double)test.chance > limit)
+		die("too many exist by chance");
+	reddn_close(test.c);
+	reddn_close(test.puts);
+	reddn_table_close(test.t);
+	return 0;
+}

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Which keys exist, while a writer inserts, deletes and moves them and replaces the table, or clients put and delete in a store: a key
+# that is there is never missing, and one that is not exists only by the chance of two bytes. By the NIC, unrolled and recycled, and by
+# the CPU.
+# shellcheck source=tests/lib/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/control.sh"
+needs "${recycling[@]}" has.devx has.cross_channel
+: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${EXISTS:?set EXISTS to the path of the test client}"
+seed=${TEST_SEED:-1} questions=${TEST_QUESTIONS:-4000}
+
+"$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 64 "$memory/table" || fail "no table"
+"$REDDN_TABLE" create --quiet --store --capacity 400 --heap 1M --max-key 32 --max-value 64 "$memory/store" || fail "no store"
+declare -A how=([unrolled]='mode = "unrolled"' [recycled]='mode = "recycled"' [cpu]='engine = "cpu"')
+offloads='{ name = "store.put"; program = "store-put"; region = "store"; }'
+for kind in table store; do
+	for way in "${!how[@]}"; do
+		offloads+=", { name = \"$kind.$way\"; program = \"hash-exists\"; region = \"$kind\"; ${how[$way]}; }"
+	done
+done
+
+nic_options=(--seed "$seed")
+start_nic
+start_reddnd "control = \"$control\"; connect_timeout = \"1000s\"; refusal_rate = 1000;
+regions = ( { name = \"table\"; kind = \"table\"; path = \"$memory/table\"; }, { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
+offloads = ( $offloads,
+  { name = \"one\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 1; }; },
+  { name = \"short\"; program = \"hash-exists\"; region = \"store\"; params = { part = 2; }; } );"
+becomes offloads "the parts of a store have its lengths" \
+	'[(o["state"], "see its param \"part\"" in o["why"]) for o in d if o["offload"] == "short"] == [("disabled", True)]'
+
+asked=0
+ask() # KIND OFFLOAD OF
+{
+	asked=$((asked + 1))
+	on_nic ask.log "$EXISTS" "$1" "$address" "$port" "$2" "$3" "$questions" $((seed + asked)) ||
+		fail "$2, seed $((seed + asked))" "$work/ask.log" "$work/reddnd.log"
+	ok "$(tail -n 1 "$work/ask.log")"
+}
+for way in unrolled recycled cpu; do
+	ask table "table.$way" "$memory/table"
+	ask store "store.$way" store.put
+done
+ask table one "$memory/table"
+stop_reddnd
+done_testing
