@@ -77,6 +77,10 @@ enum reddn_wire_req_flag {
 
 enum { REDDN_WIRE_CONNECTIONS = 16 };
 
+/* An offload that gets from a store may have a part for puts and deletes: an offload with its name and this.
+ */
+#define REDDN_WIRE_PUTS ".put"
+
 struct reddn_wire_join {
 	uint64_t session; /* from the REP of the first connection */
 	uint64_t secret;  /* the same */

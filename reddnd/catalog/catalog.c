@@ -172,7 +172,7 @@ static const struct settings_rule top_rules[] = {
 	{"tenants", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
 };
 
-/* The list of that name, or NULL if there is none. @entries gets room for one entry more */
+/* The list of that name, or NULL if there is none. @entries gets room for two of each, and one more */
 static const config_setting_t *prepare_list(
 	const config_t *config, const char *name, void **entries, size_t size, int *error)
 {
@@ -180,7 +180,7 @@ static const config_setting_t *prepare_list(
 
 	if (list && !config_setting_is_list(list))
 		list = NULL;
-	*entries = calloc((list ? (size_t)config_setting_length(list) : 0) + 1, size);
+	*entries = calloc((list ? 2 * (size_t)config_setting_length(list) : 0) + 1, size);
 	if (!*entries)
 		*error = -ENOMEM;
 	return list;
@@ -212,9 +212,8 @@ static bool place_in_path(void *arg, const struct influence_offload *o, unsigned
 static void report_influenced(void *arg, const struct influence_offload *o, const char *messages)
 {
 	struct offload_list *of = arg;
-	unsigned i = (unsigned)(o->conf - o->catalog->offloads);
 
-	settings_wrong(of->l, config_setting_get_elem(of->list, i),
+	settings_wrong(of->l, config_setting_get_elem(of->list, o->conf->entry),
 		"offload \"%s\": its program has mistakes, with regions into which programs of the catalog "
 		"store something",
 		o->conf->name);

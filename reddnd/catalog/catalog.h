@@ -92,8 +92,9 @@ enum catalog_engine {
 
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
-	char *path; /* of the program */
-	char *text; /* contents of that file */
+	unsigned entry; /* index in the list of the configuration */
+	char *path;     /* of the program */
+	char *text;     /* contents of that file */
 	size_t text_len;
 	struct catalog_setting params[CATALOG_PARAMS_MAX];
 	unsigned nparams;

@@ -38,12 +38,13 @@ static int read_program(
 	return 0;
 }
 
-static void restore_program(struct settings *l, const config_setting_t *s, struct catalog_offload *o)
+static void restore_program(
+	struct settings *l, const config_setting_t *s, const char *name, struct catalog_offload *o)
 {
 	const struct kept_program *p = l->kept->programs + l->catalog->noffloads;
 
 	if (l->catalog->noffloads >= l->kept->nprograms || p->path.len == 0) {
-		settings_wrong(l, s, "program %s was not kept", config_setting_get_string(s));
+		settings_wrong(l, s, "program %s was not kept", name);
 		return;
 	}
 	o->path = strndup((const char *)p->path.at, p->path.len);
@@ -54,36 +55,41 @@ static void restore_program(struct settings *l, const config_setting_t *s, struc
 	o->text_len = p->text.len;
 }
 
-/* The setting "program" of @offload: reads the file. "/x/y.rdn" is that file; "y" is y.rdn in the first of
- * the directories "programs" that has it. */
-static void programs_parse(struct settings *l, const config_setting_t *s, void *offload)
+/* That is @name.rdn in the first of the directories "programs" that has it */
+static void find_program(
+	struct settings *l, const config_setting_t *s, const char *name, struct catalog_offload *o)
 {
-	const char *name = config_setting_get_string(s);
 	const struct catalog *c = l->catalog;
 
 	if (l->kept) {
-		restore_program(l, s, offload);
-		return;
-	}
-	if (name[0] == '/') {
-		if (read_program(l, s, name, offload) == -ENOENT)
-			settings_wrong(l, s, "there is no program %s", name);
-		return;
-	}
-	if (!text_is_name(name, CATALOG_NAME_MAX)) {
-		settings_wrong_value(l, s,
-			"the name of a program in the directories of \"programs\", or an absolute path");
+		restore_program(l, s, name, o);
 		return;
 	}
 	for (unsigned i = 0; i < c->nprograms; i++) {
 		CLEANUP(cleanup_free) char *path = NULL;
 
 		if (asprintf(&path, "%s/%s.rdn", c->programs[i], name) < 0 ||
-			read_program(l, s, path, offload) != -ENOENT)
+			read_program(l, s, path, o) != -ENOENT)
 			return;
 	}
 	settings_wrong(l, s, "there is no program %s.rdn in %s%s; see \"programs\"", name, c->programs[0],
 		c->nprograms > 1 ? ", nor in the other directories" : "");
+}
+
+/* The setting "program" of @offload: reads the file. "/x/y.rdn" is that file; "y" is one to be found */
+static void programs_parse(struct settings *l, const config_setting_t *s, void *offload)
+{
+	const char *name = config_setting_get_string(s);
+
+	if (name[0] != '/' && !text_is_name(name, CATALOG_NAME_MAX))
+		settings_wrong_value(l, s,
+			"the name of a program in the directories of \"programs\", or an absolute path");
+	else if (name[0] != '/')
+		find_program(l, s, name, offload);
+	else if (l->kept)
+		restore_program(l, s, name, offload);
+	else if (read_program(l, s, name, offload) == -ENOENT)
+		settings_wrong(l, s, "there is no program %s", name);
 }
 
 /* That holds @s; "name" may stand behind it */
@@ -110,7 +116,7 @@ static void programs_parse_params(struct settings *l, const config_setting_t *s,
 		else if (strlen(name) > CATALOG_NAME_MAX || !settings_amount(p, &set->value))
 			settings_wrong(l, p,
 				"offload \"%s\": param \"%s\" must be set to a number, as in 4 or \"64K\"",
-				name_of(s), name);
+				*o->name ? o->name : name_of(s), name);
 		else
 			strcpy(o->params[o->nparams++].name, name);
 	}
@@ -525,25 +531,38 @@ enum { LOOP_RATE_MIN = 1000, LOOP_RATE_DEFAULT = 1000000, LOOP_RATE_MAX = 100000
 
 #define OFFLOAD(member) SETTINGS_FIELD(struct catalog_offload, member)
 
+#define A_PROGRAM "the name of a program"
+
+/* Is read when the offload is known */
+static void parse_put(struct settings *l, const config_setting_t *s, void *object)
+{
+	(void)l;
+	(void)s;
+	(void)object;
+}
+
+/* Parts of an offload have the last ones of their own */
+enum { RULES_OF_WHOLES = 9 };
+
 static const struct settings_rule offload_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, OFFLOAD(name), .required = true},
-	{"program", "the name of a program", SETTINGS_PARSE(SETTINGS_STRING, programs_parse),
-		.required = true},
-	{"params", "a group: { probes = 2; }", SETTINGS_PARSE(SETTINGS_GROUP, programs_parse_params)},
+	{"program", A_PROGRAM, SETTINGS_PARSE(SETTINGS_STRING, programs_parse)},
 	{"region", "the name of a region", SETTINGS_PARSE(SETTINGS_STRING, bindings_parse_region)},
 	{"regions", "a group: { nodes = \"users\"; }", SETTINGS_PARSE(SETTINGS_GROUP, bindings_parse)},
 	{"mode", "\"unrolled\" or \"recycled\"", SETTINGS_CHOICE, OFFLOAD(recycled),
 		.words = {"unrolled", "recycled"}},
 	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
+	{"loop_budget", "a number of iterations from 1 to \"1024G\", as in 10000 or \"1M\"", SETTINGS_SIZE,
+		OFFLOAD(loop_budget), 1, LOOP_BUDGET_MAX},
+	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
+		LOOP_RATE_MAX},
+	{"put", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_put)},
+	{"params", "a group: { probes = 2; }", SETTINGS_PARSE(SETTINGS_GROUP, programs_parse_params)},
 	{"depth_max", "a number of requests", SETTINGS_NUMBER, OFFLOAD(depth_max), 1, REDDN_WIRE_MAX_DEPTH},
 	{"instances", "a power of two, or 0", SETTINGS_PARSE(SETTINGS_INT, parse_instances)},
 	{"wqe_budget", "a number of WQEs", SETTINGS_NUMBER, OFFLOAD(wqe_budget), 1, UINT16_MAX},
 	{"time_budget", "a time of at least 10 ms, as in \"250ms\" or \"2s\"", SETTINGS_TIME,
 		OFFLOAD(time_budget), BUDGET_MIN_US},
-	{"loop_budget", "a number of iterations from 1 to \"1024G\", as in 10000 or \"1M\"", SETTINGS_SIZE,
-		OFFLOAD(loop_budget), 1, LOOP_BUDGET_MAX},
-	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
-		LOOP_RATE_MAX},
 	{"on_error", "\"terminate\", or a group: { time = \"log\"; }",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_GROUP, parse_on_error)},
 };
@@ -619,27 +638,84 @@ static void check_program(struct settings *l, const config_setting_t *group, con
 	bindings_check(l, group, o, p);
 }
 
-void entries_parse_offload(struct settings *l, const config_setting_t *group)
+/* Its settings have been read, without a mistake if there were @before: it is the next one of the catalog */
+static void add(struct settings *l, const config_setting_t *group, struct catalog_offload *o, unsigned before)
 {
 	struct catalog *c = l->catalog;
-	struct catalog_offload *o = &c->offloads[c->noffloads];
-	unsigned before = l->nerrors, other;
+	unsigned other = settings_index(c->offloads, c->noffloads, sizeof(*o), o->name);
 
-	o->where = settings_where(l, group);
-	o->engine = c->engine;
-	o->depth_max = DEPTH_DEFAULT;
-	o->loop_rate = LOOP_RATE_DEFAULT;
-	for (unsigned k = 0; k < VERDICT_KINDS; k++)
-		o->on_error[k].action = VERDICT_TERMINATE;
-	settings_group(l, group, "in an offload", offload_rules, COUNT(offload_rules), o);
 	if (o->instances && o->instances < 2u * o->depth_max)
 		settings_wrong(l, group, "\"instances\" is %u; it must be at least twice \"depth_max\" (%u)",
 			o->instances, o->depth_max);
-	other = settings_index(c->offloads, c->noffloads, sizeof(*o), o->name);
 	if (*o->name && other < c->noffloads)
 		settings_wrong(l, group, "offload \"%s\" is already declared at %s; names must differ",
 			o->name, c->offloads[other].where);
 	if (l->nerrors == before)
 		check_program(l, group, o);
 	c->noffloads++;
+}
+
+static bool is_of_store(const struct catalog *c, const struct catalog_offload *o)
+{
+	return o->has_region && c->regions[o->region].store;
+}
+
+/* The puts into the store of @whole are an offload of its name and ".put" */
+static void add_put(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole)
+{
+	const config_setting_t *own = config_setting_get_member(group, "put");
+	struct catalog_offload *o = &l->catalog->offloads[l->catalog->noffloads];
+	unsigned before = l->nerrors;
+	int len = snprintf(o->name, sizeof(o->name), "%s" REDDN_WIRE_PUTS, whole->name);
+
+	if (len > CATALOG_NAME_MAX) {
+		settings_wrong(l, group,
+			"offload \"%s\": \"%s" REDDN_WIRE_PUTS "\" must be a name, too: its own "
+			"has at most %zu characters",
+			whole->name, whole->name, CATALOG_NAME_MAX + 1 - sizeof(REDDN_WIRE_PUTS));
+		*o->name = '\0';
+		return;
+	}
+	o->where = settings_where(l, group);
+	o->entry = whole->entry;
+	o->has_region = true;
+	o->region = whole->region;
+	o->engine = CATALOG_NIC;
+	o->depth_max = whole->depth_max;
+	o->loop_rate = LOOP_RATE_DEFAULT;
+	o->time_budget = whole->time_budget;
+	memcpy(o->on_error, whole->on_error, sizeof(o->on_error));
+	find_program(l, group, "store-put", o);
+	if (own)
+		settings_group(l, own, "in the puts of an offload", offload_rules + RULES_OF_WHOLES,
+			COUNT(offload_rules) - RULES_OF_WHOLES, o);
+	add(l, group, o, before);
+}
+
+void entries_parse_offload(struct settings *l, const config_setting_t *group)
+{
+	struct catalog *c = l->catalog;
+	struct catalog_offload *o = &c->offloads[c->noffloads];
+	bool has_program = config_setting_get_member(group, "program");
+	unsigned before = l->nerrors;
+
+	o->where = settings_where(l, group);
+	o->entry = (unsigned)config_setting_index(group);
+	o->engine = c->engine;
+	o->depth_max = DEPTH_DEFAULT;
+	o->loop_rate = LOOP_RATE_DEFAULT;
+	for (unsigned k = 0; k < VERDICT_KINDS; k++)
+		o->on_error[k].action = VERDICT_TERMINATE;
+	settings_group(l, group, "in an offload", offload_rules, COUNT(offload_rules), o);
+	if (!has_program && is_of_store(c, o))
+		find_program(l, group, "hash-get", o);
+	else if (!has_program)
+		settings_wrong(l, group,
+			"\"program\" is missing in an offload; set it to " A_PROGRAM
+			", or \"region\" to that of a store");
+	else if (config_setting_get_member(group, "put"))
+		settings_wrong(l, group, "offload \"%s\": \"put\" means nothing beside \"program\"", o->name);
+	add(l, group, o, before);
+	if (!has_program && is_of_store(c, o))
+		add_put(l, group, o);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/catalog.h"
+
+#include "reddnd/catalog/kept.h"
 #include "reddnd/catalog/test-conf.h"
 #include "util/array.h"
 
@@ -402,8 +404,9 @@ static void expect_offloads(const struct conf_mistake *m, size_t n)
 }
 
 static const struct conf_mistake offload_mistakes[] = {
-	{"name = \"get\"; region = \"users\";",
-		"\"program\" is missing in an offload; set it to the name of a program"},
+	{"name = \"get\"; region = \"users\";", "\"program\" is missing in an offload; set it to the name of "
+						"a program, or \"region\" to that "
+						"of a store"},
 	{"name = \"get\"; program = \"get\"; region = \"user\";",
 		"no region \"user\"; did you mean \"users\"?"},
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
@@ -650,6 +653,82 @@ static void test_stores(void **state)
 	catalog_free(c);
 }
 
+/* An offload of a store has a part for its puts, which has what it does not share with the gets */
+static void test_puts(void **state)
+{
+	static const struct conf_mistake m[] = {
+		{"name = \"t\"; region = \"t\";", "\"program\" is missing in an offload; set it to the name "
+						  "of a program, or \"region\" to "
+						  "that of a store"},
+		{"name = \"s\"; program = \"hash-get\"; region = \"s\"; put = { depth_max = 4; };",
+			"offload \"s\": \"put\" means nothing beside \"program\""},
+		{"name = \"s\"; region = \"s\"; put = { mode = \"recycled\"; };",
+			"unknown setting \"mode\" in the puts of an offload; known are params, depth_max, "
+			"instances, "
+			"wqe_budget, time_budget, on_error"},
+		{"name = \"s\"; region = \"s\"; put = { params = { most = \"x\"; }; };",
+			"offload \"s.put\": param \"most\" must be set to a number, as in 4 or \"64K\""},
+		{"name = \"twenty-characters-20\"; region = \"s\";",
+			"offload \"twenty-characters-20\": \"twenty-characters-20.put\" must be a name, too: "
+			"its "
+			"own has at most 19 characters"},
+		{"name = \"s\"; region = \"s\"; }, { name = \"s.put\"; program = \"store-put\"; region = "
+		 "\"s\";",
+			"offload \"s.put\" is already declared at c:3; names must differ"},
+	};
+	struct catalog *c, *again;
+	char text[800], *errors;
+	int fd;
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		"%soffloads = ( { name = \"s\"; region = \"s\"; mode = \"recycled\"; engine = \"cpu\"; "
+		"depth_max = 8; instances = 32;\n"
+		"time_budget = \"1s\"; on_error = \"log\"; params = { probes = 1; }; put = { depth_max = 4; "
+		"params = { most = 128; }; }; },\n"
+		"{ name = \"u\"; region = \"u\"; } );\n"
+		"tenants = ( { name = \"all\"; }, { name = \"readers\"; networks = [ \"192.0.2.0/24\" ]; "
+		"offloads = [ \"s\", \"u.put\" ]; } );\n",
+		publishing_regions);
+	c = conf_load(text);
+	assert_int_equal(c->noffloads, 4);
+	assert_string_equal(c->offloads[0].name, "s");
+	assert_true(strstr(c->offloads[0].path, "/hash-get.rdn") && c->offloads[0].recycled);
+	assert_string_equal(c->offloads[1].name, "s.put");
+	assert_true(strstr(c->offloads[1].path, "/store-put.rdn") && !c->offloads[1].recycled);
+	assert_int_equal(c->offloads[1].engine, CATALOG_NIC);
+	assert_int_equal(c->offloads[1].depth_max, 4);
+	assert_int_equal(c->offloads[1].instances, 0);
+	assert_int_equal(c->offloads[1].time_budget, 1000000);
+	assert_int_equal(c->offloads[1].on_error[0].action, VERDICT_LOG);
+	assert_int_equal(c->offloads[1].nparams, 1);
+	assert_int_equal(c->offloads[1].params[0].value, 128);
+	assert_string_equal(c->offloads[2].name, "u");
+	assert_int_equal(c->offloads[2].entry, 1);
+	assert_string_equal(c->offloads[3].name, "u.put");
+	assert_int_equal(c->offloads[3].entry, 1);
+	assert_int_equal(c->offloads[3].depth_max, 64);
+	assert_true(catalog_allows(&c->tenants[0], 1) && catalog_allows(&c->tenants[1], 0));
+	assert_false(catalog_allows(&c->tenants[1], 1) || catalog_allows(&c->tenants[1], 2));
+	assert_true(catalog_allows(&c->tenants[1], 3));
+	assert_int_equal(catalog_keep(c, &fd), 0);
+	catalog_free(c);
+	assert_int_equal(catalog_restore(fd, &again, &errors), 0);
+	free(errors);
+	close(fd);
+	assert_int_equal(again->noffloads, 4);
+	assert_true(strstr(again->offloads[1].path, "/store-put.rdn") &&
+		    strstr(again->offloads[2].path, "/hash-get.rdn"));
+	catalog_free(again);
+	for (size_t i = 0; i < COUNT(m); i++) {
+		char message[600];
+
+		snprintf(text, sizeof(text), "%soffloads = (\n{ %s } );\n", publishing_regions, m[i].text);
+		snprintf(message, sizeof(message), "c:3: %s\n", m[i].errors);
+		conf_expect(text, message);
+	}
+}
+
 static void test_raw(void **state)
 {
 	struct catalog_binding b;
@@ -777,6 +856,7 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_publishing_programs),
 		cmocka_unit_test(test_stores),
+		cmocka_unit_test(test_puts),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_memcached),

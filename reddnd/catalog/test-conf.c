@@ -17,7 +17,8 @@
 char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
 static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
-	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn"};
+	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn",
+	"hash-get.rdn", "store-put.rdn", "change.rdn", "put.rdn", "no-put.rdn", "nowhere.rdn"};
 
 void conf_put(const char *name, const char *text)
 {
@@ -42,6 +43,15 @@ int conf_enter(void **state)
 			    "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
 			    "hit: write heap -> slot @ 64, max 64\n"
 			    "write_imm 0 as u8 -> slot @ 0\n");
+	conf_put("hash-get.rdn",
+		"program hash_get\nshape table\nparam probes = 2 from 1 to 2\n"
+		"region buckets, heap, live\narg probe[probes] { fp : u48, at : offset(4) in buckets "
+		"}\nwrite_imm live -> slot @ 0, 64 bytes\n");
+	conf_put("store-put.rdn",
+		"program store_put\nshape put\nparam most = 1K from 64 to 1M\nregion buckets writable\n"
+		"region heap\npayload record : max most in heap\nvar was : le64\n"
+		"read buckets as le64 -> pub.compare\npub: cas buckets as le64 : 0 -> record, was -> was\n"
+		"write_imm was -> slot\n");
 	conf_put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");
 	conf_put("raw.rdn", "program raw\nregion nodes writable\nregion values\n"
 			    "write_imm values @ 0 -> slot @ 0, 8 bytes\n");

@@ -88,10 +88,12 @@ static void test_influence(void **state)
 		"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; },\n"
 		" { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; },\n"
 		" { name = \"again\"; kind = \"raw\"; path = \"/b\"; },\n"
-		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; } );\noffloads = (\n";
+		" { name = \"data\"; kind = \"raw\"; path = \"/d\"; }, { name = \"s\"; kind = \"store\"; "
+		"path = "
+		"\"/s\"; } );\noffloads = (\n";
 	struct bed b = {0};
 	struct catalog *catalog;
-	char text[2000], *errors;
+	char text[2000], after[4000], *errors;
 
 	(void)state;
 	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
@@ -114,6 +116,13 @@ static void test_influence(void **state)
 		strstr(errors, "c:6: offload \"use\": its program has mistakes, with regions into which "
 			       "programs of the catalog store something\n"));
 	assert_non_null(strstr(errors, "use.rdn:4:1: error: "));
+	free(errors);
+	/* behind an offload with a part, it is the same entry */
+	snprintf(after, sizeof(after), "%s{ name = \"s\"; region = \"s\"; },\n%s", regions,
+		text + strlen(regions));
+	conf_put("c", after);
+	assert_int_equal(catalog_load("c", &catalog, &errors), -EINVAL);
+	assert_non_null(strstr(errors, "c:7: offload \"use\": its program has mistakes"));
 	free(errors);
 	/* other bytes of the same region */
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"

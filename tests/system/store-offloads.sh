@@ -37,31 +37,34 @@ region words writable
 add words @ 8 as le64 by 1
 write_imm 0 as u8 -> slot
 END
-both()
-{
-	printf '{ name = "%s"; program = "hash-get"; region = "%s"; }, { name = "%s.put"; program = "store-put"; region = "%s"; }' \
-		"$1" "$1" "$1" "$1"
-}
 regions="regions = ( { name = \"large\"; kind = \"store\"; path = \"$memory/large\"; }, { name = \"small\"; kind = \"store\"; path = \"$memory/small\"; } );"
 
+(umask 077 && head -c 32 /dev/urandom >"$work/readers.key")
+
 start_nic
-start_reddnd "$regions offloads = ( $(both large), $(both small), { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
+start_reddnd "$regions offloads = ( { name = \"large\"; region = \"large\"; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
   { name = \"again\"; program = \"hash-get\"; region = \"large\"; mode = \"recycled\"; } );
-tenants = ( { name = \"writers\"; }, { name = \"readers\"; networks = [ \"192.0.2.0/24\" ]; offloads = [ \"large\" ]; } );"
+tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\" ]; } );"
 
 head -c 90000 /dev/zero | tr '\0' v >"$work/value"
-reddn put.log put large.put key "$(cat "$work/value")" || fail "no put of 90000 bytes" "$work/put.log" "$work/reddnd.log"
+reddn put.log put large key "$(cat "$work/value")" || fail "no put of 90000 bytes" "$work/put.log" "$work/reddnd.log"
 for offload in large again; do
 	reddn get.log get "$offload" key || fail "no get" "$work/get.log" "$work/reddnd.log"
 	[[ $(cat "$work/get.log") = "$(cat "$work/value")" ]] || fail "$offload: another value" "$work/get.log"
 done
 ok "with the params of the store 90000 bytes are put, and read unrolled and recycled"
 
-{ reddn put.log put small.put key "$(head -c 400 "$work/value")" && reddn get.log get small key; } ||
+{ reddn put.log put small key "$(head -c 400 "$work/value")" && reddn get.log get small key; } ||
 	fail "no put, or no get" "$work/put.log" "$work/get.log" "$work/reddnd.log"
 [[ $(wc -c <"$work/get.log") -eq 401 ]] || fail "another value of the small store" "$work/get.log"
-! reddn put.log put small.put key "$(head -c 600 "$work/value")" || fail "600 bytes are put into a store of 500" "$work/put.log"
+! reddn put.log put small key "$(head -c 600 "$work/value")" || fail "600 bytes are put into a store of 500" "$work/put.log"
 ok "another store has its own"
+
+reader=(--port "$port" --token-file "$work/readers.key" "$address" large key)
+on_nic get.log "$REDDN" get "${reader[@]}" || fail "no get of a reader" "$work/get.log" "$work/reddnd.log"
+! on_nic put.log "$REDDN" put "${reader[@]}" value || fail "a reader puts"
+grep -q 'tenant readers may not use offload large.put' "$work/put.log" || fail "no reason" "$work/put.log"
+ok "a tenant that is not allowed the puts gets"
 
 { grep -q 'offload short: .*with regions into which programs store' "$work/reddnd.log" &&
 	grep -q 'short.rdn:4:1: error: .* replaces a length by that of what a program publishes there, 1 to [0-9]* bytes, .* declared are 1 to 300' \
