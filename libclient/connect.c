@@ -357,7 +357,7 @@ static bool attempt_fits(struct reddn_connector *a, int error)
 		a->sized = true;
 		return true;
 	}
-	if (a->opt.depth || !a->depth_allowed || a->depth_allowed >= a->depth)
+	if ((a->opt.depth && !a->yields) || !a->depth_allowed || a->depth_allowed >= a->depth)
 		return false;
 	a->depth = a->depth_allowed;
 	a->sized = false;
@@ -575,6 +575,29 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 		return r;
 	r = reddn_hosts_look_up(&a->hosts, clock_ms() + o->timeout_ms, a->words, sizeof(a->words));
 	return r < 0 ? r : make_descriptors(a);
+}
+
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload)
+{
+	struct reddn_options *o = &a->opt;
+	int r;
+
+	a->epoll = a->timer = -1;
+	a->yields = true;
+	a->key = of->key;
+	*o = of->opt;
+	o->slot_size = 0;
+	o->offload = strdup(offload);
+	o->token_file = of->opt.token_file ? strdup(of->opt.token_file) : NULL;
+	if (!o->offload || (of->opt.token_file && !o->token_file))
+		return -ENOMEM;
+	r = reddn_hosts_copy(&a->hosts, &of->hosts);
+	if (r < 0)
+		return r;
+	/* What is found at once can be taken by the first attempt */
+	reddn_hosts_look_up_again(&a->hosts);
+	a->begun = 1;
+	return make_descriptors(a);
 }
 
 void reddn_connector_deinit(struct reddn_connector *a)

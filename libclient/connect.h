@@ -52,6 +52,7 @@ struct reddn_connector {
 	struct reddn_connection *k;   /* and the connection of it */
 	unsigned depth;               /* that is asked for */
 	uint32_t slot_size;
+	bool yields;            /* opt.depth to the most that the server allows */
 	bool sized;             /* the server asked for this slot_size */
 	bool asked;             /* a REQ was sent to this address */
 	bool answered;          /* by a REP or a reddnd's REJ: no other address of the host is tried */
@@ -72,6 +73,12 @@ struct reddn_connector {
  * descriptors. 0, or -errno and the reason in @words. deinit frees it in any case; all zero is allowed there.
  */
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
+
+/**
+ * One for another offload of the hosts of @of, for a part: its names are looked up without waiting, and a
+ * depth that the server does not allow gives way to the most that it does. Errors and deinit as of init.
+ */
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload);
 
 void reddn_connector_deinit(struct reddn_connector *a);
 

@@ -86,7 +86,7 @@ int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 
 	if (r == 0 && s->info.keys > c->most_keys)
 		c->most_keys = s->info.keys;
-	return r < 0 || s->info.shape != REDDN_PUT
+	return r < 0 || s->info.shape != REDDN_PUT || !s->connection
 		       ? r
 		       : reddn_queues_register(s, c->keys, c->nrequests * c->key_room);
 }
@@ -118,7 +118,8 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	c->pause_until = UINT64_MAX;
 	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
 	c->standby.credit = c->session.info.depth;
-	if (a->opt.flags & REDDN_NO_RECONNECT)
+	/* A store has a part to come */
+	if ((a->opt.flags & REDDN_NO_RECONNECT) && !c->session.geo.header)
 		token_key_wipe(&a->key);
 	r = reddn_requests_grow(c, &c->session);
 	if (r < 0)
@@ -133,6 +134,7 @@ PUBLIC void reddn_close(struct reddn *c)
 {
 	if (!c)
 		return;
+	reddn_close(c->part);
 	reddn_standby_drop(c);
 	reddn_queues_deinit(&c->session);
 	reddn_session_deinit(&c->session);
@@ -150,6 +152,7 @@ void reddn_break(struct reddn *c, int error, const char *fmt, ...)
 		return;
 	reddn_set_state(c, REDDN_LOST);
 	c->loss = error;
+	c->lost_at = clock_ms();
 	c->broken = c->connector.opt.flags & REDDN_NO_RECONNECT ? error : 0;
 	c->lost = reddn_subject_of(&c->session);
 	c->end_asked = false;
@@ -177,15 +180,27 @@ PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind 
 
 PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
+	const struct reddn *puts = c->part ? c->part : c;
+
 	*info = c->session.info;
 	info->retries_moved = c->retries_moved;
 	info->retries_overtaken = c->retries_overtaken;
 	info->retries_old = c->retries_old;
-	info->retries_conflict = c->retries_conflict;
-	info->retries_absent = c->retries_absent;
+	info->retries_conflict = puts->retries_conflict;
+	info->retries_absent = puts->retries_absent;
 	info->as_of = reddn_seen_as_of(&c->session.seen, &c->session.seen);
 	info->reconnects = c->reconnects;
 	info->sent = reddn_sent(c);
+	if (info->shape == REDDN_TABLE && c->session.geo.header)
+		info->record_max = reddn_put_record_most(&c->session.geo);
+	if (!c->part)
+		return;
+	info->reconnects += c->part->reconnects;
+	info->sent += reddn_sent(c->part);
+	info->record_max = c->part->session.geo.room;
+	if (c->part->state == REDDN_UP)
+		info->put_session = c->part->session.info.session;
+	info->put_depth = c->part->session.info.depth;
 }
 
 PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
@@ -203,6 +218,11 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 		.sessions = host->sessions,
 		.sent = host->sent + (second ? reddn_session_sent(&c->standby.session) : 0),
 		.late = host->late};
+	if (c->part) {
+		info->sessions += c->part->connector.hosts.host[i].sessions;
+		info->sent += c->part->connector.hosts.host[i].sent;
+		info->sent += c->part->session.host == i ? reddn_session_sent(&c->part->session) : 0;
+	}
 	if (c->session.host != i)
 		return 0;
 	info->sent += reddn_session_sent(&c->session);
@@ -213,5 +233,5 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)
 {
-	return c->errmsg;
+	return *c->errmsg || !c->part ? c->errmsg : c->part->errmsg;
 }

@@ -3,8 +3,9 @@
  * connection.h - a handle of libreddn: its state and its memory. It has a session (session.h), which
  * connect.c makes (options.c: of what the caller wants, hosts.c: at one of the addresses of its hosts).
  * When it is lost, reconnect.c puts another one in its place; of several hosts that is ready before
- * (standby.c). request.c submits requests, poll.c polls for CQEs, results.c makes results of replies, wait.c
- * waits for them, end-reason.c asks why it ended, describe.c what the offload takes and answers.
+ * (standby.c). A part of the offload has a handle of its own (part.c). request.c submits requests, poll.c
+ * polls for CQEs, results.c makes results of replies, wait.c waits for them, end-reason.c asks why it ended,
+ * describe.c what the offload takes and answers.
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. Requests need not complete in order: those of other
@@ -109,6 +110,9 @@ struct reddn {
 	/* There is more to do than to send and to take replies: requests to repeat or to report, or the end
 	 * of the session. reddn_poll() takes it back */
 	bool exceptional;
+	bool is_part;       /* of another handle (part.h): it connects only while it has requests */
+	bool part_is_next;  /* to be polled */
+	struct reddn *part; /* for puts; NULL until one is submitted */
 	enum reddn_state state;
 	struct reddn_session session;
 
@@ -134,7 +138,8 @@ struct reddn {
 	struct reddn_standby standby;
 	uint64_t connect_at; /* ms; AWAY */
 	uint64_t up_since;   /* ms */
-	uint64_t lost_at;    /* ms; AWAY */
+	uint64_t lost_at;    /* ms: the last session */
+	uint64_t used_at;    /* ms; of one for puts: by the last request */
 	/* the table was replaced, and its successor is at the same host: until that refuses, or a session
 	 * with it is lost */
 	bool go_back;
@@ -160,6 +165,12 @@ void reddn_requests_deinit(struct reddn *c);
 
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
+
+/** Of the handle and its part. */
+static inline bool reddn_is_busy(const struct reddn *c)
+{
+	return c->busy || (c->part && c->part->busy);
+}
 
 /** A request that may have been executed is not sent again, and all go to one machine. */
 static inline bool reddn_is_sent_once(const struct reddn *c)

@@ -34,7 +34,7 @@ static int answer(struct reddn *c, const struct reddn_wire_rej *rej)
 	return (int)end;
 }
 
-PUBLIC int reddn_end_reason(struct reddn *c)
+static int ask(struct reddn *c)
 {
 	uint64_t now = clock_ms(), patience = now + PATIENCE_MS, deadline = now + c->connector.opt.timeout_ms;
 	struct reddn_wire_rej rej;
@@ -56,4 +56,11 @@ PUBLIC int reddn_end_reason(struct reddn *c)
 	c->end_asked = true;
 	c->end_outcome = r < 0 ? r : answer(c, &rej);
 	return c->end_outcome;
+}
+
+PUBLIC int reddn_end_reason(struct reddn *c)
+{
+	struct reddn *part = c->part && c->part->loss ? c->part : NULL;
+
+	return ask(part && (!c->loss || part->lost_at > c->lost_at) ? part : c);
 }

@@ -125,7 +125,6 @@ static int read_exists(struct reddn_session *s, const struct reddn_wire_table *t
 static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
 {
 	uint32_t room = be32toh(t->payload_max);
-	uint64_t most;
 	int r;
 
 	if (room > REDDN_RECORD_LIMIT || !t->header)
@@ -135,11 +134,7 @@ static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, c
 	s->info.shape = REDDN_PUT;
 	s->info.record_max = room;
 	r = read_geometry(s, t, 1, 1, room, err, errlen);
-	/* of a record, of the key of a delete, or of a raw request */
-	most = reddn_put_size(&s->geo, s->geo.max_key, 0);
-	if (most < REDDN_PUT_RECORD + room)
-		most = REDDN_PUT_RECORD + room;
-	s->key_room = most > REDDN_REQUEST_MAX ? (most + 7) & ~(uint64_t)7 : REDDN_REQUEST_MAX;
+	s->key_room = reddn_put_room(&s->geo);
 	return r;
 }
 

@@ -71,6 +71,18 @@ int reddn_hosts_read(
 	return 0;
 }
 
+int reddn_hosts_copy(struct reddn_hosts *h, const struct reddn_hosts *of)
+{
+	h->host = calloc(of->n, sizeof(*h->host));
+	if (!h->host)
+		return -ENOMEM;
+	for (h->n = 0; h->n < of->n; h->n++) {
+		h->host[h->n].port = of->host[h->n].port;
+		memcpy(h->host[h->n].name, of->host[h->n].name, sizeof(h->host->name));
+	}
+	return 0;
+}
+
 static void host_set_list(struct reddn_host *host, struct addrinfo *list)
 {
 	if (host->list)

@@ -51,6 +51,9 @@ enum reddn_choice {
 int reddn_hosts_read(
 	struct reddn_hosts *h, const char *text, uint16_t port, bool spread, char *err, size_t errlen);
 
+/** The same hosts, without addresses. -ENOMEM; deinit as of read. */
+int reddn_hosts_copy(struct reddn_hosts *h, const struct reddn_hosts *of);
+
 void reddn_hosts_deinit(struct reddn_hosts *h);
 
 /** What they have is that of one machine, as far as anybody knows. It may have an address of each family;

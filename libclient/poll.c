@@ -174,10 +174,33 @@ static NOINLINE int poll_nic(struct reddn *c, struct reddn_result *res, const st
 	return reddn_report_rest(c, res, res, end);
 }
 
+static int poll_one(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
+{
+	return c->arrived ? reddn_report_arrived(c, res, end) : poll_nic(c, res, end);
+}
+
+/* Both have their turn, also if the caller has room for the results of one. A part that is refused has
+ * reported that with its requests */
+static NOINLINE int poll_both(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
+{
+	struct reddn *first = c->part_is_next ? c->part : c, *second = c->part_is_next ? c : c->part;
+	int n, more = 0;
+
+	c->part_is_next = !c->part_is_next;
+	n = poll_one(first, res, end);
+	if (n < end - res)
+		more = poll_one(second, n > 0 ? res + n : res, end);
+	if (n > 0 || more > 0)
+		return (n > 0 ? n : 0) + (more > 0 ? more : 0);
+	return c->part->busy ? 0 : first == c ? n : more;
+}
+
 PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 {
 	reddn_release_held(c);
 	if (max <= 0)
 		return max ? -EINVAL : 0;
-	return c->arrived ? reddn_report_arrived(c, res, res + max) : poll_nic(c, res, res + max);
+	if (!LIKELY(!c->part))
+		return poll_both(c, res, res + max);
+	return poll_one(c, res, res + max);
 }

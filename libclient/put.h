@@ -30,6 +30,22 @@ static inline uint64_t reddn_put_size(const struct reddn_geometry *g, uint64_t k
 	return REDDN_PUT_RECORD + reddn_store_payload(g->header, reddn_record_size(key_len, value_len));
 }
 
+/** Bytes of the longest record of a store, by the lengths of its keys and values, with its padding. */
+static inline uint32_t reddn_put_record_most(const struct reddn_geometry *g)
+{
+	return (uint32_t)(reddn_put_size(g, g->max_key, g->max_value) - REDDN_PUT_RECORD);
+}
+
+/** Bytes of memory that any put has room in: of a record, of the key of a delete, or of a raw request. */
+static inline uint64_t reddn_put_room(const struct reddn_geometry *g)
+{
+	uint64_t most = reddn_put_size(g, g->max_key, 0);
+
+	if (most < REDDN_PUT_RECORD + g->room)
+		most = REDDN_PUT_RECORD + g->room;
+	return most > REDDN_REQUEST_MAX ? (most + 7) & ~(uint64_t)7 : REDDN_REQUEST_MAX;
+}
+
 /** False: the key is too long for the store, or the record for the store or a request. */
 static inline bool reddn_put_fits(
 	const struct reddn_geometry *g, size_t key_len, size_t value_len, bool is_delete)

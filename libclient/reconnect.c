@@ -173,7 +173,7 @@ static void session_begin(struct reddn *c, bool same)
 	c->errmsg[0] = '\0';
 	c->loss_len = 0;
 	c->broken = 0;
-	c->reconnects++;
+	c->reconnects += c->up_since > 0;
 	c->up_since = clock_ms();
 	c->standby.marked = false;
 	c->standby.instead = false;
@@ -230,7 +230,6 @@ static void lost(struct reddn *c)
 		return;
 	}
 	reddn_set_state(c, REDDN_AWAY);
-	c->lost_at = clock_ms();
 	decide_where(c, answered);
 	if (c->standby.state == REDDN_STANDBY_WARM && !c->go_back && take_standby(c))
 		return;
@@ -336,7 +335,7 @@ static void failed(struct reddn *c)
 			a->opt.slot_size, a->words);
 
 		refused(c, r, words);
-	} else if (is_final(a)) {
+	} else if (is_final(a) || (a->opt.flags & REDDN_NO_RECONNECT)) {
 		refused(c, a->error, a->words);
 	} else {
 		report_attempt(c, a->words);
@@ -345,6 +344,26 @@ static void failed(struct reddn *c)
 		else
 			pause_of_outage(c);
 	}
+}
+
+/* A part that nobody asks for. One that was refused goes on to ask, as it promises */
+static bool is_unused(const struct reddn *c)
+{
+	return c->is_part && !c->busy && !c->broken;
+}
+
+/* Nobody asks why it ended, and that is no reason for what a caller asks about */
+static void forget_loss(struct reddn *c)
+{
+	c->errmsg[0] = '\0';
+	c->loss_len = 0;
+	c->loss = 0;
+}
+
+static void rest(struct reddn *c)
+{
+	if (c->connector.alarm != UINT64_MAX)
+		reddn_connector_alarm(&c->connector, UINT64_MAX);
 }
 
 static void connect_again(struct reddn *c)
@@ -356,6 +375,10 @@ static void connect_again(struct reddn *c)
 	if (c->standby.state == REDDN_STANDBY_WARM && !c->go_back && take_standby(c))
 		return;
 	if (a->state == REDDN_CONNECT_IDLE) {
+		if (is_unused(c)) {
+			rest(c);
+			return;
+		}
 		if (clock_ms() < c->connect_at)
 			return;
 		connect_begin(c);
@@ -371,9 +394,14 @@ static void connect_again(struct reddn *c)
 
 void reddn_recover(struct reddn *c)
 {
+	bool unused = is_unused(c);
+
 	assert(!c->arrived && !c->held);
-	if (c->state == REDDN_LOST)
+	if (c->state == REDDN_LOST) {
 		lost(c);
+		if (unused)
+			forget_loss(c);
+	}
 	if (c->give_up) {
 		end_requests(c, c->give_up);
 		c->give_up = 0;

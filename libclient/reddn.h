@@ -163,13 +163,14 @@ int reddn_get_submit(struct reddn *c, const void *key, size_t key_len, uint64_t 
 int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie);
 
 /**
- * Submit a put of a key and its value in a store: the NIC of the server replaces what the key had. The
- * offload is one of store-put.rdn. Copies key and value. The result has status 0, and no value: every get
+ * Submit a put of a key and its value in a store: the NIC of the server replaces what the key had. Puts and
+ * deletes have a session of their own, with the offload of the store's name and ".put", which the first of
+ * them makes, in steps of reddn_poll. Copies key and value. The result has status 0, and no value: every get
  * that is submitted after that finds this value or a later one. Errors as for reddn_get_submit and its
- * results; -EINVAL: the key is empty, the offload takes no puts, the handle has REDDN_REPEATABLE, or it names
- * several hosts, or one by a name with several addresses of one family: each machine has a store of its own.
- * -EMSGSIZE: the key is longer than max_key, the value longer than max_value, or the record
- * longer than record_max.
+ * results, -ENOENT, the server offers no puts, and -EACCES, not to this client; -EINVAL: the key is empty,
+ * the offload is that of no store, the handle has REDDN_REPEATABLE, or it names several hosts, or one by a
+ * name with several addresses of one family: each machine has a store of its own. -EMSGSIZE: the key is
+ * longer than max_key, the value longer than max_value, or the record longer than record_max.
  *
  * The library repeats a put of which the server has reported that it did nothing: because another client's
  * put of that key came first, or while the key is a new one for which the server makes an entry. It pauses in
@@ -436,8 +437,9 @@ int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, si
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
-	REDDN_TABLE = 1,  /* a table, or a store: reddn_get and reddn_get_submit as well */
-	REDDN_PUT = 2,    /* a store: reddn_put, reddn_delete and their submit forms as well */
+	/* a table: reddn_get and reddn_get_submit as well; a store: reddn_put and reddn_delete, too */
+	REDDN_TABLE = 1,
+	REDDN_PUT = 2,    /* the part of a store that puts: those alone */
 	REDDN_EXISTS = 3, /* a table, or a store: reddn_exists and reddn_exists_submit as well */
 };
 
@@ -456,9 +458,14 @@ struct reddn_info {
 	uint64_t buckets;
 	uint32_t max_key;   /* bytes */
 	uint32_t max_value; /* bytes */
-	/* REDDN_PUT only: bytes of the longest record, which are 16, those of key and value, and a padding,
-	 * mostly of up to 7 */
+	/* of a store: bytes of the longest record, which are 16, those of key and value, and a padding,
+	 * mostly of up to 7. 0: it takes no puts */
 	uint32_t record_max;
+	/* of a store: number of the session of puts in the server's log, 0: there is none now; most of its
+	 * outstanding requests, 0: there was no put yet */
+	uint64_t put_session;
+	uint32_t put_depth;
+	uint32_t reserved; /* 0 */
 	/* counted since reddn_connect, over all sessions */
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */

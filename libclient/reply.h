@@ -53,6 +53,8 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 /** Room for the longest request, which reddn_request_build() may write whatever the length is. */
 enum { REDDN_REQUEST_ROOM = 28 };
 
+enum { REDDN_REQUEST_MAX = 256 }; /* bytes of any request */
+
 /** Write the request for a key at @p, reddn_request_len() bytes, and nothing of meaning behind it. */
 static inline void reddn_request_write(
 	const struct reddn_geometry *g, const struct reddn_place *p, uint8_t *request)

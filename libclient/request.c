@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
+#include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/put.h"
 #include "libclient/queues.h"
@@ -372,16 +373,18 @@ PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64
 
 /* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into
  * memory that the NIC reads, and stays there until the put has its result. */
-static int submit_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
-	uint64_t cookie, enum reddn_request_kind kind)
+static int submit_put(struct reddn *whole, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t cookie, enum reddn_request_kind kind)
 {
-	const struct reddn_geometry *g = &c->session.geo;
+	const struct reddn_geometry *g;
 	struct reddn_connection *k;
 	struct reddn_request *q;
-	int r;
+	struct reddn *c;
+	int r = key_len ? reddn_part_of_puts(whole, &c) : -EINVAL;
 
-	if (!key_len || c->session.info.shape != REDDN_PUT || !reddn_is_sent_once(c))
-		return -EINVAL;
+	if (r < 0)
+		return r;
+	g = &c->session.geo;
 	if (!reddn_put_fits(g, key_len, value_len, kind == REDDN_NO_RECORD))
 		return -EMSGSIZE;
 	k = begin(c, &r);

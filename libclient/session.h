@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 enum {
-	REDDN_REQUEST_MAX = 256, /* bytes of a request */
 	/* for an encoded one: bytes of no meaning may follow it, see reddn_request_write() */
 	REDDN_REQUEST_BYTES = REDDN_REQUEST_MAX + 64,
 	REDDN_NUMBER_BYTES = 4,

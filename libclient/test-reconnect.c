@@ -72,6 +72,12 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	return -ENOSYS;
 }
 
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload)
+{
+	(void)a, (void)of, (void)offload;
+	return -ENOSYS;
+}
+
 void reddn_connector_wait(struct reddn_connector *a)
 {
 	(void)a;

@@ -563,6 +563,7 @@ void rig_start_several(
 	}
 	c->connector.opt.retry_ms = 600000;
 	c->pause_until = UINT64_MAX;
+	c->up_since = 1;
 	nic.puts.lkey = 7;
 	c->connector.opt.flags = REDDN_NO_RECONNECT;
 	assert_int_equal(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
+#include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
 #include "protocol/wire.h"
@@ -18,7 +19,7 @@ PUBLIC int reddn_fd(struct reddn *c)
 	return c->connector.epoll;
 }
 
-PUBLIC int reddn_arm(struct reddn *c)
+static int arm(struct reddn *c)
 {
 	if (c->state != REDDN_UP)
 		return 0;
@@ -28,6 +29,22 @@ PUBLIC int reddn_arm(struct reddn *c)
 	else if (c->standby.wanted)
 		reddn_standby_watch(c);
 	return reddn_queues_arm(&c->session);
+}
+
+PUBLIC int reddn_arm(struct reddn *c)
+{
+	int r = arm(c);
+
+	return r < 0 || !c->part ? r : arm(c->part);
+}
+
+/* Events of the connection manager have come, perhaps */
+static void wake(struct reddn *c)
+{
+	if (c->state == REDDN_UP)
+		reddn_check_events(c);
+	if (c->part)
+		wake(c->part);
 }
 
 PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms)
@@ -40,7 +57,7 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		int n = reddn_poll(c, res, max);
 
 		/* Without room for a result it would wait for none. */
-		if (n || !c->busy || !max)
+		if (n || !reddn_is_busy(c) || !max)
 			return n;
 		if (now - start < c->connector.opt.spin_us * 1000ull) {
 			if (polls % YIELD_EVERY == 0)
@@ -61,8 +78,7 @@ PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int ti
 		}
 		if (epoll_wait(c->connector.epoll, &ev, 1, (int)left) < 0 && errno != EINTR)
 			return -errno;
-		if (c->state == REDDN_UP)
-			reddn_check_events(c);
+		wake(c);
 	}
 }
 
@@ -73,7 +89,7 @@ static int begin(struct reddn *c)
 
 	int r;
 
-	if (c->busy)
+	if (reddn_is_busy(c))
 		return c->broken ? c->broken : -EBUSY;
 	r = reddn_poll(c, &res, 1);
 	/* The server refused before, and is being asked again: this caller has the time to wait */
@@ -261,6 +277,15 @@ PUBLIC int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_
 	return r;
 }
 
+/* As begin(), of the handle that puts */
+static int begin_put(struct reddn *c, struct reddn **puts)
+{
+	int r = reddn_is_busy(c) ? -EBUSY : reddn_part_of_puts(c, puts);
+
+	reddn_release(c);
+	return r < 0 ? r : begin(*puts);
+}
+
 /* With the result @r of the submission */
 static int finish_put(struct reddn *c, int r)
 {
@@ -271,16 +296,18 @@ static int finish_put(struct reddn *c, int r)
 
 PUBLIC int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len)
 {
-	int r = begin(c);
+	struct reddn *puts = c;
+	int r = begin_put(c, &puts);
 
-	return finish_put(c, r == 0 ? reddn_put_submit(c, key, key_len, value, value_len, 0) : r);
+	return finish_put(puts, r == 0 ? reddn_put_submit(puts, key, key_len, value, value_len, 0) : r);
 }
 
 PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
 {
-	int r = begin(c);
+	struct reddn *puts = c;
+	int r = begin_put(c, &puts);
 
-	return finish_put(c, r == 0 ? reddn_delete_submit(c, key, key_len, 0) : r);
+	return finish_put(puts, r == 0 ? reddn_delete_submit(puts, key, key_len, 0) : r);
 }
 
 PUBLIC int reddn_call(

@@ -17,7 +17,7 @@ static int store_failed(struct reddn *c, const char *key, int error)
 	switch (error) {
 	case -EINVAL:
 		return tool_complain(
-			"%s", *key ? "it takes the address of one host, and an offload of store-put.rdn"
+			"%s", *key ? "it takes the address of one host, and an offload of a store"
 				   : "the key is empty; a key has at least one byte");
 	case -EMSGSIZE:
 		return tool_complain("%s: the key or the record is too long for the store", key);

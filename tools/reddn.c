@@ -104,9 +104,9 @@ static struct reddn *open_connection(const struct arguments *a)
 	return c;
 }
 
-static const char *shape_name(enum reddn_shape shape)
+static const char *shape_name(const struct reddn_info *i)
 {
-	return shape == REDDN_TABLE ? "table" : shape == REDDN_PUT ? "put" : "opaque";
+	return i->shape == REDDN_OPAQUE ? "opaque" : i->record_max ? "store" : "table";
 }
 
 static void print_info(const struct arguments *a, const struct reddn_info *i, double connect_us)
@@ -117,8 +117,8 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 		printf("{\"session\": %" PRIu64
 		       ", \"shape\": \"%s\", \"depth\": %u, \"slot_size\": %u, \"request_len\": %u"
 		       ", \"reply_max\": %u, \"connect_us\": %.1f",
-			i->session, shape_name(i->shape), i->depth, i->slot_size, i->request_len,
-			i->reply_max, connect_us);
+			i->session, shape_name(i), i->depth, i->slot_size, i->request_len, i->reply_max,
+			connect_us);
 		if (i->shape != REDDN_OPAQUE)
 			printf(", \"buckets\": %" PRIu64 ", \"max_key\": %u, \"max_value\": %u", i->buckets,
 				i->max_key, i->max_value);
@@ -129,9 +129,8 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 		a->b.connect.offload, i->session, units_time(one, (uint64_t)(connect_us * 1000)), i->depth,
 		i->request_len, units_bytes(two, i->slot_size));
 	if (i->shape != REDDN_OPAQUE)
-		printf("%s: %" PRIu64 " buckets, keys up to %s, values up to %s\n",
-			i->shape == REDDN_PUT ? "store" : "table", i->buckets, units_bytes(one, i->max_key),
-			units_bytes(two, i->max_value));
+		printf("%s: %" PRIu64 " buckets, keys up to %s, values up to %s\n", shape_name(i), i->buckets,
+			units_bytes(one, i->max_key), units_bytes(two, i->max_value));
 }
 
 static void print_as_of(const struct arguments *a, struct reddn *c)
@@ -324,8 +323,8 @@ static const struct command {
 } commands[] = {
 	{{{.name = "ping"}, 2, 2, "pLPKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
 	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
-	{{{.name = "put"}, 3, 4, "pLKtj", "  reddn put storage1 users.put alice admin\n"}, cmd_put},
-	{{{.name = "delete"}, 3, INT32_MAX, "pLKtj", "  reddn delete storage1 users.put alice bob\n"},
+	{{{.name = "put"}, 3, 4, "pLKtj", "  reddn put storage1 users alice admin\n"}, cmd_put},
+	{{{.name = "delete"}, 3, INT32_MAX, "pLKtj", "  reddn delete storage1 users alice bob\n"},
 		cmd_delete},
 	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"

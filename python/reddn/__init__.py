@@ -6,8 +6,6 @@
     with reddn.connect("storage1", "users") as users:
         users.get("alice")              # b"admin", or None
         users.mget(["alice", "bob"])    # many at once
-
-    with reddn.connect("storage1", "users.put") as users:
         users.put("carol", "guest")     # in a store, by the NIC
         users.delete("bob")             # True, or False: it was absent
 

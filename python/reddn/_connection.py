@@ -347,7 +347,7 @@ class Connection(Handle):
     # ---- stores -----------------------------------------------------------------------------------
 
     def put(self, key: Key, value: Key) -> None:
-        """Puts a key and its value in a store, by an offload of store-put: the server's NIC replaces what the key had.
+        """Puts a key and its value in a store: the server's NIC replaces what the key had.
 
         Errors after which nothing has changed: OSError (ENOSPC), the store is full; (EMSGSIZE), key and value are too long for it;
         BlockingIOError (EAGAIN), other clients were first all the time, or the server made no entry for a new key. After
@@ -484,7 +484,7 @@ class Connection(Handle):
 
     @property
     def is_table(self) -> bool:
-        """True: get() and mget() are possible."""
+        """True: get() and mget() are possible, of a table or a store."""
         return bool(self._info.shape == lib.REDDN_TABLE)
 
     def end_reason(self) -> int:

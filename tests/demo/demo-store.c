@@ -2,7 +2,7 @@
 /*
  * demo-store - puts known records in a store, changes some, and reads them back:
  *
- *	demo-store HOST PORT GETS PUTS FILE PART PARTS put|change|check
+ *	demo-store HOST PORT OFFLOAD FILE PART PARTS put|change|check
  *
  * FILE has records as reddn-table(1) loads them. Of PARTS clients this one writes the records of number PART,
  * and is their only writer; it reads those of all. "put" puts them. "change" puts each 20th with a line more,
@@ -32,7 +32,7 @@ static const char more[] = "Changed: yes\n";
 enum fate { STAYS, CHANGED, DELETED };
 
 static struct keyset set;
-static struct reddn *gets, *puts_;
+static struct reddn *store;
 static unsigned part, parts;
 static struct {
 	uint64_t done, puts, deletes, gets, unknown, wrong;
@@ -54,13 +54,13 @@ static int submit_put(size_t i, bool change)
 	size_t len = k->val_len;
 
 	if (change && fate_of(i) == DELETED)
-		return reddn_delete_submit(puts_, keyset_key(&set, i), k->key_len, i);
+		return reddn_delete_submit(store, keyset_key(&set, i), k->key_len, set.count + i);
 	memcpy(value, keyset_value(&set, i), len);
 	if (change) {
 		memcpy(value + len, more, sizeof(more) - 1);
 		len += sizeof(more) - 1;
 	}
-	return reddn_put_submit(puts_, keyset_key(&set, i), k->key_len, value, len, i);
+	return reddn_put_submit(store, keyset_key(&set, i), k->key_len, value, len, set.count + i);
 }
 
 static void done(void)
@@ -101,13 +101,14 @@ static bool is_right(const struct reddn_result *res, bool may, bool must)
 	       memcmp((const uint8_t *)res->value + k->val_len, more, sizeof(more) - 1) == 0;
 }
 
-static unsigned collect(struct reddn *c, bool checks)
+static unsigned collect(bool checks)
 {
 	struct reddn_result res[RESULTS];
-	int r = reddn_poll(c, res, RESULTS);
+	int r = reddn_poll(store, res, RESULTS);
 
 	for (int i = 0; i < r; i++) {
-		if (c == puts_) {
+		if (res[i].cookie >= set.count) {
+			res[i].cookie -= set.count;
 			take_put(&res[i]);
 			continue;
 		}
@@ -122,7 +123,7 @@ static unsigned collect(struct reddn *c, bool checks)
 		if (checks)
 			done();
 	}
-	reddn_release(c);
+	reddn_release(store);
 	return r > 0 ? (unsigned)r : 0;
 }
 
@@ -136,7 +137,7 @@ static size_t next(size_t i, bool change)
 
 static int submit_get(size_t i)
 {
-	return reddn_get_submit(gets, keyset_key(&set, i), set.keys[i].key_len, i);
+	return reddn_get_submit(store, keyset_key(&set, i), set.keys[i].key_len, i);
 }
 
 static bool submit_next(size_t *at, bool change, bool checks)
@@ -172,7 +173,7 @@ static void run(bool change, bool checks)
 		/* as many gets as it can besides */
 		if (change && n.done < total && submit_get((size_t)random() % set.count) == 0)
 			asked++;
-		any |= collect(gets, checks) + (checks ? 0 : collect(puts_, false));
+		any |= collect(checks);
 		if (any)
 			last = clock_ns();
 		else
@@ -202,25 +203,23 @@ int main(int argc, char **argv)
 {
 	uint16_t port;
 
-	if (argc != 9)
-		die("usage: demo-store HOST PORT GETS PUTS FILE PART PARTS put|change|check");
+	if (argc != 8)
+		die("usage: demo-store HOST PORT OFFLOAD FILE PART PARTS put|change|check");
 	port = (uint16_t)arg_number(argv[2], UINT16_MAX);
-	part = (unsigned)arg_number(argv[6], UINT16_MAX);
-	parts = (unsigned)arg_number(argv[7], UINT16_MAX);
-	if (keyset_load_text(&set, argv[5], true))
+	part = (unsigned)arg_number(argv[5], UINT16_MAX);
+	parts = (unsigned)arg_number(argv[6], UINT16_MAX);
+	if (keyset_load_text(&set, argv[4], true))
 		return 2;
 	again = calloc(set.count + 1, sizeof(*again));
 	if (!again)
 		die("out of memory");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	gets = connect_to(argv[1], port, argv[3]);
-	puts_ = connect_to(argv[1], port, argv[4]);
-	run(strcmp(argv[8], "change") == 0, strcmp(argv[8], "check") == 0);
+	store = connect_to(argv[1], port, argv[3]);
+	run(strcmp(argv[7], "change") == 0, strcmp(argv[7], "check") == 0);
 	printf("puts %llu\ndeletes %llu\ngets %llu\nunknown %llu\nwrong %llu\n%llu\n",
 		(unsigned long long)n.puts, (unsigned long long)n.deletes, (unsigned long long)n.gets,
 		(unsigned long long)n.unknown, (unsigned long long)n.wrong, (unsigned long long)n.done);
-	reddn_close(gets);
-	reddn_close(puts_);
+	reddn_close(store);
 	keyset_deinit(&set);
 	free(again);
 	return n.wrong > 0;

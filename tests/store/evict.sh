@@ -14,14 +14,13 @@ start_nic
 # 341 extents of 192 bytes
 "$REDDN_TABLE" create --quiet --store --evict --buckets 1024 --max-key 32 --max-value 100 --heap 64K "$store" || fail "no store"
 start_reddnd "regions = ( { name = \"cache\"; kind = \"store\"; path = \"$store\"; } );
-offloads = ( { name = \"cache\"; program = \"hash-get\"; region = \"cache\"; },
-	{ name = \"cache.put\"; program = \"store-put\"; region = \"cache\"; depth_max = 8; } );"
+offloads = ( { name = \"cache\"; region = \"cache\"; put = { depth_max = 8; }; } );"
 seq 1000 | sed 's/.*/key &\tvalue of &/' >"$work/keys.tsv"
-on_nic put.log "$REDDN" bench --put --count 5000 --depth 8 --keys "$work/keys.tsv" --port "$port" "$address" cache.put ||
+on_nic put.log "$REDDN" bench --put --count 5000 --depth 8 --keys "$work/keys.tsv" --port "$port" "$address" cache ||
 	fail "puts" "$work/put.log" "$work/reddnd.log"
 grep -q '^errors  *0$' "$work/put.log" || fail "puts end with errors" "$work/put.log"
 ok "no put ends with an error"
-on_nic put.log "$REDDN" put --port "$port" "$address" cache.put last one || fail "put" "$work/put.log"
+on_nic put.log "$REDDN" put --port "$port" "$address" cache last one || fail "put" "$work/put.log"
 on_nic get.log "$REDDN" get --port "$port" "$address" cache last || fail "the last key was evicted" "$work/get.log"
 stop_reddnd
 "$REDDN_TABLE" dump "$store" >"$work/dump.tsv" || fail "dump" "$work/dump.tsv"

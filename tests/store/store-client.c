@@ -3,9 +3,9 @@
  * store-client - puts, deletes and gets keys of a store at random, and records what became of that, for
  * history.py:
  *
- *	store-client HOST PORT GETS PUTS FILE CLIENT SEED KEYS HOT OPS
+ *	store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS
  *
- * GETS and PUTS are offloads of the same store. CLIENT is a number of its own. Of KEYS keys the first HOT are
+ * CLIENT is a number of its own. Of KEYS keys the first HOT are
  * asked for as often as all others. The file is mapped, so that it has what was done before the client was
  * killed: an operation is in it before it is submitted, and its end when there is one. SIGTERM ends it early.
  */
@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct record) == 48, "as history.py has it");
 
 #define TORN UINT64_MAX
 
-static struct reddn *gets, *puts_;
+static struct reddn *store;
 static struct record *records;
 static uint64_t rng, client, nkeys, hot, ops, used, ended;
 static volatile sig_atomic_t stopped;
@@ -98,10 +98,10 @@ static int submit(const struct record *r, uint64_t cookie)
 	size_t key_len = key_of(r->key, key);
 
 	if (r->kind == GET)
-		return reddn_get_submit(gets, key, key_len, cookie);
+		return reddn_get_submit(store, key, key_len, cookie);
 	if (r->kind == DELETE)
-		return reddn_delete_submit(puts_, key, key_len, cookie);
-	return reddn_put_submit(puts_, key, key_len, value, value_of(r->value, value), cookie);
+		return reddn_delete_submit(store, key, key_len, cookie);
+	return reddn_put_submit(store, key, key_len, value, value_of(r->value, value), cookie);
 }
 
 /* False: it was not, for now. */
@@ -134,14 +134,14 @@ static void take(const struct reddn_result *res)
 	ended++;
 }
 
-static unsigned collect(struct reddn *c)
+static unsigned collect(void)
 {
 	struct reddn_result res[RESULTS];
-	int n = reddn_poll(c, res, RESULTS);
+	int n = reddn_poll(store, res, RESULTS);
 
 	for (int i = 0; i < n; i++)
 		take(&res[i]);
-	reddn_release(c);
+	reddn_release(store);
 	return n > 0 ? (unsigned)n : 0;
 }
 
@@ -153,7 +153,7 @@ static void run(void)
 	while (ended < used || (used < ops && !stopped)) {
 		bool any = used < ops && !stopped && begin(kinds[rnd() % (sizeof(kinds) / sizeof(*kinds))]);
 
-		any |= collect(gets) + collect(puts_);
+		any |= collect();
 		if (any)
 			last = clock_ns();
 		else
@@ -185,28 +185,26 @@ int main(int argc, char **argv)
 	struct reddn_info info;
 	int fd;
 
-	if (argc != 11)
-		die("usage: store-client HOST PORT GETS PUTS FILE CLIENT SEED KEYS HOT OPS");
-	client = arg_number(argv[6], 1 << 20);
-	rng = (arg_number(argv[7], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
-	nkeys = arg_number(argv[8], UINT32_MAX);
-	hot = arg_number(argv[9], UINT32_MAX);
-	ops = arg_number(argv[10], UINT32_MAX);
-	fd = open(argv[5], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (argc != 10)
+		die("usage: store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS");
+	client = arg_number(argv[5], 1 << 20);
+	rng = (arg_number(argv[6], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
+	nkeys = arg_number(argv[7], UINT32_MAX);
+	hot = arg_number(argv[8], UINT32_MAX);
+	ops = arg_number(argv[9], UINT32_MAX);
+	fd = open(argv[4], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || ftruncate(fd, (off_t)(ops * sizeof(*records))) < 0)
-		die("%s: %s", argv[5], strerror(errno));
+		die("%s: %s", argv[4], strerror(errno));
 	records = mmap(NULL, ops * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (records == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	signal(SIGTERM, on_signal);
-	gets = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
-	puts_ = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[4]);
+	store = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
 	run();
-	reddn_get_info(puts_, &info);
+	reddn_get_info(store, &info);
 	printf("%llu operations, %llu conflicts, %llu without an entry, %llu reconnects\n",
 		(unsigned long long)ended, (unsigned long long)info.retries_conflict,
 		(unsigned long long)info.retries_absent, (unsigned long long)info.reconnects);
-	reddn_close(gets);
-	reddn_close(puts_);
+	reddn_close(store);
 	return 0;
 }

@@ -22,7 +22,7 @@ start_client()
 {
 	n=$((n + 1))
 	file=$work/history.$n
-	background "client.$n" "$STORE_CLIENT" "$address" "$port" users users.put "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
+	background "client.$n" "$STORE_CLIENT" "$address" "$port" users "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
 	client=$child
 }
 
@@ -46,8 +46,7 @@ wait_clients() # PID:N...
 configure_reddnd <<END
 control = "$work/control";
 regions = ( { name = "users"; kind = "store"; path = "$store"; } );
-offloads = ( { name = "users"; program = "hash-get"; region = "users"; depth_max = 16; },
-	{ name = "users.put"; program = "store-put"; region = "users"; depth_max = 16; } );
+offloads = ( { name = "users"; region = "users"; depth_max = 16; } );
 END
 start_nic
 "$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 640) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"

@@ -26,33 +26,33 @@ expect()
 "$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
 start_nic
 start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
-offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"users\"; }, { name = \"users.put\"; program = \"store-put\"; region = \"users\"; } );"
-expect "a put of a new key" 0 "" put "$address" users.put alice admin
+offloads = ( { name = \"users\"; region = \"users\"; }, { name = \"reads\"; program = \"hash-get\"; region = \"users\"; } );"
+expect "a put of a new key" 0 "" put "$address" users alice admin
 expect "its value" 0 "admin" get "$address" users alice
-expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users.put alice guest
+expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users alice guest
 expect "its value" 0 "guest" get "$address" users alice
 printf 'from\nstandard input' >"$work/in"
-expect "a value from standard input" 0 "" put "$address" users.put bob -
-expect "the same without a dash" 0 "" put "$address" users.put carol
+expect "a value from standard input" 0 "" put "$address" users bob -
+expect "the same without a dash" 0 "" put "$address" users carol
 expect "it" 0 $'bob\tfrom\\nstandard input' get --escape "$address" users bob
 expect "it, too" 0 $'carol\tfrom\\nstandard input' get --escape "$address" users carol
-expect "an empty value" 0 "" put "$address" users.put dave ""
+expect "an empty value" 0 "" put "$address" users dave ""
 expect "it" 0 '{"key": "dave", "value": ""}' get --json "$address" users dave
-expect "a delete" 0 '{"key": "bob", "deleted": true}' delete --json "$address" users.put bob
+expect "a delete" 0 '{"key": "bob", "deleted": true}' delete --json "$address" users bob
 expect "what is gone" 1 "bob: not found" get "$address" users bob
-expect "another delete" 1 "bob: not found" delete "$address" users.put bob
-expect "a delete of what never was" 1 '{"key": "eve", "deleted": false}' delete --json "$address" users.put eve
-expect "a long value" 2 "the key or the record is too long" put "$address" users.put alice "$(printf '%401s' x)"
-expect "an empty key" 2 "the key is empty" put "$address" users.put "" x
-expect "a put in what is no offload for it" 2 "an offload of store-put.rdn" put "$address" users alice x
-expect "what is offered" 0 "store: " ping "$address" users.put
+expect "another delete" 1 "bob: not found" delete "$address" users bob
+expect "a delete of what never was" 1 '{"key": "eve", "deleted": false}' delete --json "$address" users eve
+expect "a long value" 2 "the key or the record is too long" put "$address" users alice "$(printf '%401s' x)"
+expect "an empty key" 2 "the key is empty" put "$address" users "" x
+expect "a put where gets alone are offered" 2 "no offload" put "$address" reads alice x
+expect "what is offered" 0 "store: " ping "$address" users
 seq 50 | sed 's/.*/number &\tvalue &/' >"$work/keys.tsv"
-expect "a benchmark of puts" 0 "puts        500 in" bench --put --count 500 --keys "$work/keys.tsv" "$address" users.put
+expect "a benchmark of puts" 0 "puts        500 in" bench --put --count 500 --keys "$work/keys.tsv" "$address" users
 expect "gets of what it has put" 0 "wrong       0" bench --verify --count 500 --keys "$work/keys.tsv" "$address" users
-expect "puts into what takes none" 2 "not an offload that puts" bench --put --count 5 --keys "$work/keys.tsv" "$address" users
+expect "puts into what takes none" 1 "No such file" bench --put --count 5 --keys "$work/keys.tsv" "$address" reads
 for ((i = 0; i < 3; i++)); do
 	seq $((i * 200)) $((i * 200 + 199)) | sed 's/.*/more &\tvalue &/' >"$work/more.tsv"
-	"$SOFTCX" run "$REDDN" bench --put --count 400 --port "$port" --keys "$work/more.tsv" "$address" users.put >"$work/out" 2>&1 && continue
+	"$SOFTCX" run "$REDDN" bench --put --count 400 --port "$port" --keys "$work/more.tsv" "$address" users >"$work/out" 2>&1 && continue
 	grep -q "No space left" "$work/out" || fail "a store that is full" "$work/out"
 	break
 done
@@ -66,14 +66,14 @@ import sys
 
 import reddn
 
-with reddn.connect(sys.argv[1], "users") as users, reddn.connect(sys.argv[1], "users.put") as puts:
-    puts.put("alice", "by Python")
+with reddn.connect(sys.argv[1], "users") as users:
+    users.put("alice", "by Python")
     assert users.get("alice") == b"by Python"
-    puts.put(b"alice", bytes(300))
+    users.put(b"alice", bytes(300))
     assert users.get("alice") == bytes(300)
-    assert puts.delete("alice") is True and puts.delete("alice") is False and users.get("alice") is None
-    assert users.is_table and not puts.is_table
-    for wrong in (lambda: puts.put("alice", "x" * 401), lambda: puts.delete("x" * 33)):
+    assert users.delete("alice") is True and users.delete("alice") is False and users.get("alice") is None
+    assert users.is_table
+    for wrong in (lambda: users.put("alice", "x" * 401), lambda: users.delete("x" * 33)):
         try:
             wrong()
         except OSError as error:
@@ -83,11 +83,11 @@ with reddn.connect(sys.argv[1], "users") as users, reddn.connect(sys.argv[1], "u
 
 
 async def main():
-    async with await reddn.aio.connect(sys.argv[1], "users") as users, await reddn.aio.connect(sys.argv[1], "users.put") as puts:
+    async with await reddn.aio.connect(sys.argv[1], "users") as users:
         names = ["number %d" % n for n in range(1, 51)]
-        await asyncio.gather(*(puts.put(name, name.upper()) for name in names))
+        await asyncio.gather(*(users.put(name, name.upper()) for name in names))
         assert await asyncio.gather(*map(users.get, names)) == [name.upper().encode() for name in names]
-        assert await puts.delete(names[0]) is True and await puts.delete(names[0]) is False
+        assert await users.delete(names[0]) is True and await users.delete(names[0]) is False
 
 
 asyncio.run(main())
@@ -95,4 +95,30 @@ END
 	ok "puts, gets and deletes of Python"
 }
 stop_reddnd
+
+[[ -z ${PYTHON-} ]] || {
+	start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
+offloads = ( { name = \"users\"; region = \"users\"; } ); tenants = ( { name = \"idle\"; idle_timeout = \"2s\"; } );"
+	"$SOFTCX" run "$PYTHON" - "$address:$port" >"$work/python" 2>&1 <<'END' || fail "idle" "$work/python" "$work/reddnd.log"
+import sys
+import time
+
+import reddn
+from reddn._lib import lib
+
+with reddn.connect(sys.argv[1], "users") as users:
+    for n in range(3):
+        users.put("carol", "number %d" % n)
+        until = time.monotonic() + 60
+        while True:
+            assert users.get("carol") == b"number %d" % n
+            lib.reddn_get_info(users._handle(), users._info)
+            if users._info.put_session == 0:
+                break
+            assert time.monotonic() < until
+        assert users._words() == ""
+END
+	ok "a session of puts is there when it is needed, and may end when nobody puts"
+	stop_reddnd
+}
 done_testing

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * puts ADDRESS PORT SEED [more]: puts, deletes and gets of the offloads "put" and "get", one at a
- * time, of keys that it alone changes and of keys that all clients change. Each value describes itself. What
- * is compared:
+ * puts ADDRESS PORT SEED [more]: puts, deletes and gets of the offload "users", one at a time, of keys that
+ * it alone changes and of keys that all clients change. Each value describes itself. What is compared:
  *
  *   - of its own keys a get finds what was put last, or nothing after a delete; if it does not know whether
  *     the last one took place, because a session was lost, what was there before or that. Versions grow.
@@ -31,7 +30,7 @@ struct own {
 	uint64_t version;
 };
 
-static struct reddn *put, *get;
+static struct reddn *store;
 static uint64_t seed, next = 1;
 static struct own own[KEYS];
 static uint64_t latest[SHARED][CLIENTS]; /* values seen, by client */
@@ -109,10 +108,10 @@ static struct reddn *connect_to(const char *address, const char *port, const cha
 static struct reddn_result get_key(const char *key)
 {
 	struct reddn_result r;
-	int n = reddn_get_submit(get, key, strlen(key), 0);
+	int n = reddn_get_submit(store, key, strlen(key), 0);
 
 	if (n == 0)
-		n = reddn_wait(get, &r, 1, PATIENCE_MS);
+		n = reddn_wait(store, &r, 1, PATIENCE_MS);
 	if (n != 1)
 		die("get %s: %s", key, n < 0 ? strerror(-n) : "no result");
 	if (r.status < 0)
@@ -137,7 +136,7 @@ static bool put_key(const char *key, uint64_t number, bool *unknown)
 {
 	char value[LONGEST + 1];
 	const size_t len = make_value(value, seed, number);
-	const bool done = is_done("put", key, reddn_put(put, key, strlen(key), value, len), unknown);
+	const bool done = is_done("put", key, reddn_put(store, key, strlen(key), value, len), unknown);
 
 	did.puts += done;
 	return done;
@@ -152,7 +151,7 @@ static void settle(void)
 
 	sprintf(key, "never %" PRIu64, seed);
 	while (unknown)
-		is_done("delete", key, reddn_delete(put, key, strlen(key)), &unknown);
+		is_done("delete", key, reddn_delete(store, key, strlen(key)), &unknown);
 }
 
 /* ---- own keys ---- */
@@ -206,7 +205,7 @@ static void delete_own(struct own *o)
 	int r;
 
 	name_own(o, key);
-	r = reddn_delete(put, key, strlen(key));
+	r = reddn_delete(store, key, strlen(key));
 	if (r == REDDN_MISS && o->has && o->had)
 		die("%s is absent, and had %" PRIu64, key, o->has);
 	did.none += r == REDDN_MISS;
@@ -267,7 +266,7 @@ static void delete_shared(unsigned k)
 	int r;
 
 	sprintf(key, "shared %u", k);
-	r = reddn_delete(put, key, strlen(key));
+	r = reddn_delete(store, key, strlen(key));
 	is_done("delete", key, r, &unknown);
 	did.deletes += r == 0;
 	did.none += r == REDDN_MISS;
@@ -320,8 +319,7 @@ int main(int argc, char **argv)
 		die("usage: puts ADDRESS PORT SEED [more]");
 	seed = strtoull(argv[3], NULL, 10);
 	signal(SIGTERM, on_term);
-	put = connect_to(argv[1], argv[2], "put");
-	get = connect_to(argv[1], argv[2], "get");
+	store = connect_to(argv[1], argv[2], "users");
 	for (unsigned i = 0; i < KEYS; i++)
 		own[i].number = i;
 	while (!stopped)
@@ -330,7 +328,6 @@ int main(int argc, char **argv)
 		check_own(&own[i]);
 	printf("%u puts, %u deletes, %u of nothing, %u hits, %u misses, %u unknown, %u full\n", did.puts,
 		did.deletes, did.none, did.hits, did.misses, did.unknown, did.full);
-	reddn_close(put);
-	reddn_close(get);
+	reddn_close(store);
 	return 0;
 }

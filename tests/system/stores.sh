@@ -32,11 +32,9 @@ metrics = "127.0.0.1:$metrics";
 programs = "$programs";
 regions = ( { name = "users"; kind = "store"; path = "$data/users"; }, { name = "small"; kind = "store"; path = "$data/small"; } );
 offloads = (
-  { name = "get"; program = "hash-get"; region = "users"; },
-  { name = "put"; program = "store-put"; region = "users"; },
+  { name = "users"; region = "users"; },
   { name = "recycled"; program = "hash-get"; region = "users"; mode = "recycled"; },
-  { name = "small"; program = "hash-get"; region = "small"; },
-  { name = "small.put"; program = "store-put"; region = "small"; } );
+  { name = "small"; region = "small"; } );
 END
 
 puts() # LOG SEED [more]: until end_puts
@@ -101,9 +99,9 @@ puts b.log 2
 b=$child
 puts c.log 3 more
 third=$child
-until_true more_requests put "$operations" || fail "the clients get no answers" "$work/a.log" "$work/run.log"
+until_true more_requests users.put "$operations" || fail "the clients get no answers" "$work/a.log" "$work/run.log"
 "$REDDNCTL" --socket "$work/control" reload >"$work/reload" 2>&1 || fail "no reload" "$work/reload" "$work/run.log"
-until_true more_requests put $((2 * operations)) || fail "the clients do not go on" "$work/a.log" "$work/run.log"
+until_true more_requests users.put $((2 * operations)) || fail "the clients do not go on" "$work/a.log" "$work/run.log"
 end_puts "$a" "$b" "$third"
 wait_puts "several clients" "$a" a.log
 wait_puts "several clients" "$b" b.log
@@ -111,7 +109,7 @@ wait_puts "several clients" "$third" c.log
 ok "several clients get what was put, and a reload disturbs nobody"
 expect_accounted "several clients"
 [[ $(asked offloads '[o["hits"] > 0 and o["misses"] > 0 and o["bytes_in"] > o["requests"] * o["request_bytes"] and o["conflicts"] >= 0
-	for o in d if o["offload"] == "put"]') == '[True]' ]] || fail "what was put is not counted"
+	for o in d if o["offload"] == "users.put"]') == '[True]' ]] || fail "what was put is not counted"
 ok "puts are counted"
 
 # ---- daemons that die under puts ----------------------------------------------------------
@@ -122,7 +120,7 @@ puts e.log 5 more
 e=$child
 on_second() # NUMBER OF A DAEMON
 {
-	until_true more_requests put $((100 * $1)) || fail "the clients get no answers" "$work/d.log" "$work/e.log" "$work/run.log"
+	until_true more_requests users.put $((100 * $1)) || fail "the clients get no answers" "$work/d.log" "$work/e.log" "$work/run.log"
 }
 for n in 1 2 3; do
 	on_second "$n"
@@ -140,7 +138,7 @@ expect_accounted "killed daemons"
 
 put() # KEY [ADDRESS]
 {
-	on_nic put.log --host a "$REDDN" put --port "$port" "${2:-$first}" small.put "$1" "value of $1"
+	on_nic put.log --host a "$REDDN" put --port "$port" "${2:-$first}" small "$1" "value of $1"
 }
 
 filled=0
@@ -159,7 +157,7 @@ grep -q 'region small: the store is full' "$work/run.log" || fail "the log does 
 put "key 1" || fail "a key that is there cannot be put" "$work/put.log"
 ok "a full store takes no new key, after $filled of them, and goes on with those that are there"
 for ((i = 0; i < filled; i += 2)); do
-	on_nic put.log --host a "$REDDN" delete --port "$port" "$first" small.put "key $i" || fail "no delete" "$work/put.log"
+	on_nic put.log --host a "$REDDN" delete --port "$port" "$first" small "key $i" || fail "no delete" "$work/put.log"
 done
 until_true put "key new" || fail "there is no room for a new key" "$work/put.log" "$work/run.log"
 until_true is_full False || fail "it is still full"
@@ -182,7 +180,7 @@ put "key 1" && fail "a put into a file that is cut off succeeds"
 until_true asked regions '[r["state"] for r in d] == ["serving", "bad"] or 1 / 0' || fail "no region is bad" "$work/run.log"
 puts a.log 6
 a=$child
-until_true more_requests put 20 || fail "a store beside it does not serve" "$work/a.log" "$work/run.log"
+until_true more_requests users.put 20 || fail "a store beside it does not serve" "$work/a.log" "$work/run.log"
 end_puts "$a"
 wait_puts "beside a file that is cut off" "$a" a.log
 ok "a store that is cut off is bad, and others go on"

@@ -64,8 +64,7 @@ int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 	return 0;
 }
 
-static int open_shape(
-	struct load_way *way, const struct reddn_options *opt, enum reddn_shape shape, const char *what)
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
 {
 	struct reddn_info info;
 	int r = load_reddn_connect(way, opt);
@@ -73,15 +72,16 @@ static int open_shape(
 	if (r)
 		return r;
 	reddn_get_info(way->conn, &info);
-	return info.shape == shape ? 0 : tool_complain("%s: not %s", opt->offload, what);
-}
-
-int load_reddn_open(struct load_way *way, const struct reddn_options *opt)
-{
-	return open_shape(way, opt, REDDN_TABLE, "a table");
+	return info.shape == REDDN_TABLE ? 0 : tool_complain("%s: not a table", opt->offload);
 }
 
 int load_reddn_open_put(struct load_way *way, const struct reddn_options *opt)
 {
-	return open_shape(way, opt, REDDN_PUT, "an offload that puts");
+	struct reddn_info info;
+	int r = load_reddn_connect(way, opt);
+
+	if (r)
+		return r;
+	reddn_get_info(way->conn, &info);
+	return info.record_max ? 0 : tool_complain("%s: not a store", opt->offload);
 }
