@@ -252,7 +252,9 @@ static int make_queues(struct bench *b)
 	b->env.scratch.mem = b->block.mem + b->layout.scratch_off;
 	b->env.rq = b->qp[0].rq;
 	b->env.rq_stride = b->layout.rq_stride;
-	return r == 0 && b->loop ? session_loop_write(b->loop, &b->env) : r;
+	if (r == 0 && b->loop)
+		session_loop_write(b->loop, &b->env);
+	return r;
 }
 
 static int start(struct bench *b)

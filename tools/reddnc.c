@@ -165,16 +165,37 @@ static const char *loop_step(const struct program *p, uint32_t w)
 				       : chain_verb_info(p->loop->steps[s].verb)->name;
 }
 
+/* Keys from 1 on, and addresses that are no pointers */
+static void number_symbols(struct ring_values *v, unsigned nregions)
+{
+	static const unsigned own[] = {RING_SELF, RING_LANES, RING_SCRATCH};
+
+	for (uint32_t key = 1; key <= COUNT(own) + nregions; key++) {
+		unsigned s = key <= COUNT(own) ? own[key - 1] : RING_REGION + key - 1 - (unsigned)COUNT(own);
+
+		v->of[s].iova = (uint64_t)key << 57;
+		v->of[s].lkey = v->of[s].rkey = key;
+	}
+	v->of[RING_SELF].qpn = 1;
+	v->of[RING_SELF].cqn = 2;
+	v->of[CHAIN_LOOP_CALLER].qpn = 3;
+	v->of[CHAIN_LOOP_CALLER].cqn = 4;
+	v->of[CHAIN_LOOP_CREDITS].cqn = 5;
+}
+
 static int dump_loop(FILE *out, const struct program *p)
 {
-	CLEANUP(cleanup_free) uint8_t *ring = NULL;
-	struct chain_loop_info info = p->loop_info;
-	struct chain_error err;
+	CLEANUP(cleanup_free) uint8_t *ring = malloc((size_t)p->loop_ring * CHAIN_WQEBB);
+	const struct chain_loop_info *info = &p->loop_info;
+	struct ring_values v = {0};
 
-	if (chain_loop_image(p->loop, p->loop_ring, &info, &ring, &err))
+	if (!ring)
 		return TOOL_FAIL(EX_OSERR, "out of memory");
+	number_symbols(&v, p->loop->nregions);
+	v.of[RING_SELF].mem = ring;
+	ring_fill(p->loop_image, &v);
 	fprintf(out, "loop: a ring of %u WQEBBs, %u iterations, %u CQEs a lap; started through WQEBB %u\n",
-		p->loop_ring, info.iterations, info.lap.cqes, info.start);
+		p->loop_ring, info->iterations, info->lap.cqes, info->start);
 	for (uint32_t w = 0; w < p->loop_ring;)
 		w += dump_wqe(out, ring, w, p->loop_ring, loop_step(p, w));
 	return 0;

@@ -3,9 +3,11 @@
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/executor/schedule.h"
 #include "reddnd/executor/trace-step.h"
 #include "reddnd/executor/trace.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 
 #include <assert.h>
@@ -262,39 +264,32 @@ static void fill_env(struct executor *x, const struct places *at, struct chain_e
 	env->region[img->nregions - 1].lkey = env->region[img->nregions - 1].rkey = key;
 }
 
-/* The ring was sized with WAITs for credits (chain/ring/endless.h), so it has them */
-static int write_loop(struct executor *x, const struct places *at, const struct chain_env *chain)
+static void write_loop(struct executor *x, const struct places *at, const struct chain_env *chain)
 {
-	CLEANUP(cleanup_free) struct chain_env *env = calloc(1, sizeof(*env));
+	const struct {
+		uint64_t at;
+		unsigned symbol;
+	} own[] = {{at->queue[EXECUTOR_LOOP], RING_SELF}, {at->lanes, RING_LANES},
+		{at->loop_scratch, RING_SCRATCH}};
 	const struct program *p = x->p;
-	struct chain_loop_info info = p->loop_info;
-	const unsigned q = info.queue, call = p->image->nqueues - 1;
-	const uint64_t own = memory_address(MEMORY_OWN);
-	const uint32_t key = memory_key(MEMORY_OWN);
-	struct chain_error err;
-	int r;
+	struct ring_values v = {0};
 
-	if (!env)
-		return -ENOMEM;
 	memcpy(x->fresh + at->shared, p->shared_init, p->shared_bytes);
-	memcpy(env->region, chain->region, sizeof(env->region));
-	env->call.gate_cqn = env->call.exit_qpn = call;
-	env->call.credit_cqn = SCHEDULE_CREDITS;
-	env->queue[q].qpn = env->queue[q].cqn = EXECUTOR_LOOP;
-	env->queue[q].iova = own + at->queue[EXECUTOR_LOOP];
-	env->queue[q].lkey = env->queue[q].rkey = key;
-	env->queue[q].ring = x->fresh + at->queue[EXECUTOR_LOOP];
-	env->queue[q].ring_wqebbs = p->loop_ring;
-	env->lanes.iova = own + at->lanes;
-	env->lanes.lkey = env->lanes.rkey = key;
-	env->lanes.mem = x->fresh + at->lanes;
-	env->lanes.size = info.lanes;
-	env->scratch.iova = own + at->loop_scratch;
-	env->scratch.lkey = env->scratch.rkey = key;
-	env->scratch.mem = x->fresh + at->loop_scratch;
-	r = chain_loop(p->loop, env, &info, &err);
-	x->c.loop_start = info.start;
-	return r > 0 ? -EINVAL : r;
+	for (unsigned i = 0; i < p->image->nregions; i++) {
+		v.of[RING_REGION + i].iova = chain->region[i].iova;
+		v.of[RING_REGION + i].lkey = chain->region[i].lkey;
+		v.of[RING_REGION + i].rkey = chain->region[i].rkey;
+	}
+	for (unsigned i = 0; i < COUNT(own); i++) {
+		v.of[own[i].symbol].iova = memory_address(MEMORY_OWN) + own[i].at;
+		v.of[own[i].symbol].lkey = v.of[own[i].symbol].rkey = memory_key(MEMORY_OWN);
+		v.of[own[i].symbol].mem = x->fresh + own[i].at;
+	}
+	v.of[RING_SELF].qpn = v.of[RING_SELF].cqn = EXECUTOR_LOOP;
+	v.of[CHAIN_LOOP_CALLER].qpn = v.of[CHAIN_LOOP_CALLER].cqn = p->image->nqueues - 1;
+	v.of[CHAIN_LOOP_CREDITS].cqn = SCHEDULE_CREDITS;
+	chain_loop_write(p->loop_image, p->loop, &p->loop_info, &v);
+	x->c.loop_start = p->loop_info.start;
 }
 
 static int write_image(struct executor *x, const struct places *at)
@@ -305,7 +300,9 @@ static int write_image(struct executor *x, const struct places *at)
 		return -ENOMEM;
 	fill_env(x, at, env);
 	chain_arm(x->p->image, env, 0);
-	return x->p->loop ? write_loop(x, at, env) : 0;
+	if (x->p->loop)
+		write_loop(x, at, env);
+	return 0;
 }
 
 static void fill_memory(struct executor *x, const struct executor_parts *parts)

@@ -146,14 +146,14 @@ static unsigned log_slots(const struct offload *o, unsigned depth)
 
 void layouts_forget(struct offload *o)
 {
-	for (unsigned i = 0; o->templates && i < LAYOUTS; i++)
-		chain_template_free(o->templates[i]);
-	free(o->templates);
+	for (unsigned i = 0; o->recyclers && i < LAYOUTS; i++)
+		ring_free(o->recyclers[i]);
+	free(o->recyclers);
 	free(o->layouts);
 	free(o->images);
 	chain_again_free(o->again);
 	o->again = NULL;
-	o->templates = NULL;
+	o->recyclers = NULL;
 	o->layouts = NULL;
 	o->images = NULL;
 }
@@ -172,8 +172,8 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	struct loop_size size, *loop = loop_size_of(o->program, o->conf->loop_rate, &size) ? &size : NULL;
 	int r = allocate(o);
 
-	o->templates = calloc(LAYOUTS, sizeof(*o->templates));
-	if (r < 0 || !o->templates)
+	o->recyclers = calloc(LAYOUTS, sizeof(*o->recyclers));
+	if (r < 0 || !o->recyclers)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
@@ -293,17 +293,17 @@ uint64_t layouts_image(const struct offload *o, const struct queue_layout *l)
 	return o->images[__builtin_ctz(l->slots)];
 }
 
-int layouts_template(const struct offload *o, const struct queue_layout *l, const struct chain_template **out)
+int layouts_recycler(const struct offload *o, const struct queue_layout *l, const struct ring_image **out)
 {
-	struct chain_template **t = &o->templates[__builtin_ctz(l->slots)];
+	struct ring_image **made = &o->recyclers[__builtin_ctz(l->slots)];
 	struct chain_env sizes = {.slots = l->slots};
 	int r = 0;
 
 	for (unsigned q = 0; q < o->img->nqueues; q++)
 		sizes.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
-	if (!*t)
-		r = chain_template_new(t, o->img, &sizes, &l->recycling);
-	*out = *t;
+	if (!*made)
+		r = chain_recycle_new(made, o->img, &sizes, &l->recycling);
+	*out = *made;
 	return r;
 }
 

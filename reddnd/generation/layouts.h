@@ -4,7 +4,7 @@
  * queues, CQEs, bytes. And what its instances are written from. Made with the offload, for each depth that a
  * client may ask for.
  *
- * Thread rules: one thread makes them; then, but for layouts_template(), any.
+ * Thread rules: one thread makes them; then, but for layouts_recycler(), any.
  */
 #ifndef GENERATION_LAYOUTS_H
 #define GENERATION_LAYOUTS_H
@@ -28,8 +28,8 @@ const struct queue_layout *layouts_of_slots(const struct offload *o, unsigned sl
 uint64_t layouts_image(const struct offload *o, const struct queue_layout *layout);
 /** Of a recycled offload: what the recyclers of its sessions with that layout are written from. Made when
  * the first of them begins, which takes milliseconds; only on the thread of sessions. -ENOMEM. */
-int layouts_template(
-	const struct offload *o, const struct queue_layout *layout, const struct chain_template **t);
+int layouts_recycler(
+	const struct offload *o, const struct queue_layout *layout, const struct ring_image **recycler);
 /** CQEs of its replies that may be unread; of a recycled offload, which has a CQ of its own, 0. */
 uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots);
 /** True if a shared CQ has room for them, or each session has one alone. */

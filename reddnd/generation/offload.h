@@ -11,7 +11,7 @@
 
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/chain/ring/again.h"
-#include "reddnd/chain/ring/recycle-template.h"
+#include "reddnd/chain/ring/ring.h"
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/region.h"
@@ -36,20 +36,20 @@ struct offload {
 		bool writable;
 	} bound[CHAIN_MAX_WINDOWS];
 	struct outcome_plan outcome;
-	const struct table *table;         /* of a program of shape table */
-	uint32_t slot_need;                /* bytes of a reply slot */
-	uint32_t max_message;              /* bytes of the longest message to the client */
-	struct queue_layout *layouts;      /* by the logarithm of the number of slots */
-	uint64_t *images;                  /* the same: layouts_image() */
-	struct chain_again *again;         /* for instances of its sessions; NULL if they are recycled */
-	struct chain_template **templates; /* by that, too; NULL: no session has needed it */
-	char why[OFFLOAD_WHY];             /* what was wrong when it was opened; "": nothing */
-	bool unfit;                        /* that is the device, so it stays wrong */
-	bool elsewhere;                    /* the same: it publishes, and the first device is another one */
-	bool cpu;                          /* this process executes it, not the NIC */
-	char why_cpu[OFFLOAD_WHY];         /* of that */
-	bool in_turn;                      /* its instances do not overlap, so that they fit a queue */
-	bool cq_alone;                     /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
+	const struct table *table;     /* of a program of shape table */
+	uint32_t slot_need;            /* bytes of a reply slot */
+	uint32_t max_message;          /* bytes of the longest message to the client */
+	struct queue_layout *layouts;  /* by the logarithm of the number of slots */
+	uint64_t *images;              /* the same: layouts_image() */
+	struct chain_again *again;     /* for instances of its sessions; NULL if they are recycled */
+	struct ring_image **recyclers; /* by that, too; NULL: no session has needed it */
+	char why[OFFLOAD_WHY];         /* what was wrong when it was opened; "": nothing */
+	bool unfit;                    /* that is the device, so it stays wrong */
+	bool elsewhere;                /* the same: it publishes, and the first device is another one */
+	bool cpu;                      /* this process executes it, not the NIC */
+	char why_cpu[OFFLOAD_WHY];     /* of that */
+	bool in_turn;                  /* its instances do not overlap, so that they fit a queue */
+	bool cq_alone;                 /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };
 
 /**

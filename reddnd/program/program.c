@@ -51,6 +51,7 @@ void program_free(struct program *p)
 	if (!c)
 		return;
 	chain_free(c->program.image);
+	ring_free(c->program.loop_image);
 	chain_derive_free(c->desc);
 	chain_loop_order_free(c->loop);
 	lower_free(c->lowered);
@@ -186,6 +187,17 @@ static int too_long(struct diag *d, const struct ast_program *ast, const struct 
 	return PROGRAM_REFUSED;
 }
 
+static int make_loop(struct compiled *c, struct chain_error *err)
+{
+	struct program *p = &c->program;
+	int r = chain_loop_size(c->loop, CHAIN_MAX_RING, &p->loop_ring, &p->loop_info, err);
+
+	if (r)
+		return r;
+	return chain_loop_new(
+		&p->loop_image, c->loop, p->loop_ring, c->lowered->desc.shared, &p->loop_info, err);
+}
+
 /* Orders, proves and builds what lowering made. 0, CHAIN_REFUSED, -E2BIG: the loop is too long; -ENOMEM */
 static int make_chain(struct compiled *c, struct chain_bounds *bounds, struct chain_error *err)
 {
@@ -194,7 +206,7 @@ static int make_chain(struct compiled *c, struct chain_bounds *bounds, struct ch
 	if (c->lowered->endless) {
 		r = chain_loop_order(&c->lowered->loop, &c->loop, err);
 		if (r == 0)
-			r = chain_loop_prove(c->loop, &c->program.loop_ring, &c->program.loop_info, err);
+			r = make_loop(c, err);
 		c->lowered->desc.loop = c->loop;
 	}
 	if (r == 0)

@@ -99,12 +99,13 @@ struct program {
 	uint32_t reply_max;            /* bytes of the reply slot, up to the highest that it may write */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
 	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
-	/* NULL without an endless loop. Else an iteration for chain_loop(), with the size of its ring. The
-	 * image's last region is then not in `regions`: it is memory of the session that chain and loop
-	 * share, with shared_init as its first content */
+	/* NULL without an endless loop. Else an iteration of it, with the size of its ring and the image of
+	 * that (chain_loop_write()). The last region of the chain's image is then not in `regions`: it is
+	 * memory of the session that chain and loop share, with shared_init as its first content */
 	const struct chain_desc *loop;
 	uint32_t loop_ring; /* WQEBBs */
 	struct chain_loop_info loop_info;
+	struct ring_image *loop_image;
 	const uint8_t *shared_init;
 	uint32_t shared_bytes;
 };

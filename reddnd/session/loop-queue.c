@@ -2,7 +2,6 @@
 #include "reddnd/session/loop-queue.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/util/log.h"
 #include "util/clock.h"
 
 #include <assert.h>
@@ -20,8 +19,7 @@ struct session_loop {
 	struct rnic_cq cq, credit_cq;
 	struct rnic_qp qp, credit_qp;
 	struct loop_pace pace;
-	uint64_t credits; /* given */
-	uint16_t start;
+	uint64_t credits;         /* given */
 	const uint64_t *progress; /* little-endian */
 };
 
@@ -81,6 +79,14 @@ static uint64_t iova(const struct session_loop *l, uint64_t off)
 	return l->block->iova + off - l->block->code_off;
 }
 
+static void fill_in(struct ring_values *v, unsigned symbol, const struct session_loop *l, uint64_t off)
+{
+	v->of[symbol].iova = iova(l, off);
+	v->of[symbol].lkey = l->block->lkey;
+	v->of[symbol].rkey = l->block->rkey;
+	v->of[symbol].mem = l->block->mem + off;
+}
+
 /* The memory that chain and loop share is the last region of the chain */
 static void share(struct session_loop *l, struct chain_env *env)
 {
@@ -93,54 +99,31 @@ static void share(struct session_loop *l, struct chain_env *env)
 		(const uint64_t *)(l->block->mem + l->layout.lanes_off + l->program->loop_info.progress);
 }
 
-int session_loop_write(struct session_loop *l, struct chain_env *env)
+void session_loop_write(struct session_loop *l, struct chain_env *env)
 {
 	const struct program *p = l->program;
-	const struct rnic_block *b = l->block;
 	const unsigned call = p->image->nqueues - 1, shared = p->image->nregions - 1;
-	struct chain_loop_info info = p->loop_info;
-	struct chain_env *own;
-	struct chain_error err;
-	char text[CHAIN_ERROR_TEXT];
-	int r;
+	struct ring_values v = {0};
 
 	/* A request wakes the loop by the first CQE of its last queue, and is woken by being enabled through
 	 * the second */
 	assert(p->image->queue[call].cqes == 2 && p->image->region_bits[shared] == 0);
-	own = calloc(1, sizeof(*own));
-	if (!own)
-		return -ENOMEM;
 	share(l, env);
-	memcpy(b->mem + l->layout.shared_off, p->shared_init, p->shared_bytes);
-	memcpy(own->region, env->region, sizeof(own->region));
-	own->call.gate_cqn = env->queue[call].cqn;
-	own->call.exit_qpn = env->queue[call].qpn;
-	own->call.credit_cqn = l->credit_cq.cqn;
-	own->queue[info.queue].qpn = l->qp.qpn;
-	own->queue[info.queue].cqn = l->cq.cqn;
-	own->queue[info.queue].iova = iova(l, l->layout.queue.ring_off);
-	own->queue[info.queue].lkey = b->lkey;
-	own->queue[info.queue].rkey = b->rkey;
-	own->queue[info.queue].ring = l->qp.sq;
-	own->queue[info.queue].ring_wqebbs = l->layout.queue.ring_wqebbs;
-	own->lanes.iova = iova(l, l->layout.lanes_off);
-	own->lanes.lkey = b->lkey;
-	own->lanes.rkey = b->rkey;
-	own->lanes.mem = b->mem + l->layout.lanes_off;
-	own->lanes.size = info.lanes;
-	own->scratch.iova = iova(l, l->layout.scratch_off);
-	own->scratch.lkey = b->lkey;
-	own->scratch.rkey = b->rkey;
-	own->scratch.mem = b->mem + l->layout.scratch_off;
-	r = chain_loop(p->loop, own, &info, &err);
-	free(own);
-	l->start = info.start;
-	if (r > 0) {
-		log_error("program %s: its loop is refused: %s", p->name,
-			chain_error_text(&err, text, sizeof(text)));
-		return -EINVAL;
+	memcpy(l->block->mem + l->layout.shared_off, p->shared_init, p->shared_bytes);
+	for (unsigned i = 0; i < p->image->nregions; i++) {
+		v.of[RING_REGION + i].iova = env->region[i].iova;
+		v.of[RING_REGION + i].lkey = env->region[i].lkey;
+		v.of[RING_REGION + i].rkey = env->region[i].rkey;
 	}
-	return r;
+	fill_in(&v, RING_SELF, l, l->layout.queue.ring_off);
+	fill_in(&v, RING_LANES, l, l->layout.lanes_off);
+	fill_in(&v, RING_SCRATCH, l, l->layout.scratch_off);
+	v.of[RING_SELF].qpn = l->qp.qpn;
+	v.of[RING_SELF].cqn = l->cq.cqn;
+	v.of[CHAIN_LOOP_CALLER].qpn = env->queue[call].qpn;
+	v.of[CHAIN_LOOP_CALLER].cqn = env->queue[call].cqn;
+	v.of[CHAIN_LOOP_CREDITS].cqn = l->credit_cq.cqn;
+	chain_loop_write(p->loop_image, p->loop, &p->loop_info, &v);
 }
 
 int session_loop_start(
@@ -154,7 +137,7 @@ int session_loop_start(
 		return r;
 	rnic_cq_arm(&l->cq, true);
 	session_loop_feed(l, shared, connections, clock_us());
-	return master_qp_enable(master, l->qp.qpn, l->start);
+	return master_qp_enable(master, l->qp.qpn, l->program->loop_info.start);
 }
 
 /* Credits that were used up: one for each half of a lap */

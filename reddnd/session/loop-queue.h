@@ -38,9 +38,9 @@ int session_loop_new(struct session_loop **loop, struct session_loops *own, cons
 	uint64_t cq_cookie, uint64_t qp_cookie);
 /**
  * Writes the ring for the chain in @env, whose queues and regions are known, and makes the memory that they
- * share the last region of the chain. Call it before the chain is armed. Errors have been logged.
+ * share the last region of the chain. Call it before the chain is armed.
  */
-int session_loop_write(struct session_loop *l, struct chain_env *env);
+void session_loop_write(struct session_loop *l, struct chain_env *env);
 /**
  * Goes on with the queues of a daemon before this one, in a block that was adopted, for the chain in @env: in
  * place of session_loop_write() and session_loop_start(). -EBADMSG: they have credits that nobody can have

@@ -161,7 +161,9 @@ static int fill_env(struct session *s, const struct request *request)
 
 	fill_chain(s, request);
 	r = bindings_register(s->offload, s->domain->pd, env);
-	return r == 0 && s->queues.loop ? session_loop_write(s->queues.loop, env) : r;
+	if (r == 0 && s->queues.loop)
+		session_loop_write(s->queues.loop, env);
+	return r;
 }
 
 /* WQEBBs from the start of the last WQE of a reply to the end of it */

@@ -140,14 +140,14 @@ static void record(struct session *s)
 static int recycled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
 	struct queue_layout *l = &s->queues.layout;
-	const struct chain_template *t;
+	const struct ring_image *recycler;
 	int r = session_queues_make(s, parts->arena, request);
 
 	if (r == 0)
-		r = layouts_template(s->offload, l, &t);
+		r = layouts_recycler(s->offload, l, &recycler);
 	if (r < 0)
 		return r;
-	chain_template_write(t, s->offload->img, &s->queues.env, &l->recycling);
+	chain_recycle_write(recycler, s->offload->img, &s->queues.env);
 	if (session_is_paced(s))
 		recycled_pace(s, true);
 	record(s);

@@ -2,7 +2,6 @@
 #include "tests/chain/chain-rig.h"
 
 #include "reddnd/chain/ring/decode.h"
-#include "reddnd/chain/ring/recycle-template.h"
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
 #include "softcx/hw/qp.h"
@@ -86,60 +85,60 @@ void chain_rig_first(struct chain_rig *c, uint64_t first)
 	c->env.first = first;
 }
 
-static void give_memory(
-	struct chain_rig *c, uint8_t **mem, uint64_t bytes, uint64_t iova, uint32_t *lkey, uint32_t *rkey)
+/* @mem: NULL, or it has that already */
+static void give_memory(struct chain_rig *c, unsigned symbol, uint8_t *mem, uint64_t bytes, uint64_t iova)
 {
-	if (!*mem)
-		*mem = rig_alloc(&c->rig, bytes);
-	*lkey = *rkey = chain_rig_key(c, *mem, bytes, iova, CHAIN_RIG_ALL_RIGHTS);
+	struct ring_values *v = &c->loop_values;
+
+	v->of[symbol].mem = mem ? mem : rig_alloc(&c->rig, bytes);
+	v->of[symbol].iova = iova;
+	v->of[symbol].lkey = v->of[symbol].rkey =
+		chain_rig_key(c, v->of[symbol].mem, bytes, iova, CHAIN_RIG_ALL_RIGHTS);
 }
 
-void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
+void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, const struct ring_image *image,
 	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared)
 {
-	struct chain_env *env = &c->loop_env;
-	unsigned r = c->img->nregions - 1;
-	uint8_t *mem = NULL;
+	struct ring_values *v = &c->loop_values;
+	unsigned last = c->img->nregions - 1;
 
 	c->loop = loop;
-	c->loop_info = *info;
+	c->loop_info = info;
+	c->loop_image = image;
 	rig_cq_new_attr(&c->rig, &c->loop_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
 	rig_qp_new_with(&c->rig, &c->loop_qp, &c->loop_cq, &c->loop_cq,
-		(struct rig_opt){.managed = true, .wqebbs = ring});
+		(struct rig_opt){.managed = true, .wqebbs = image->wqebbs});
 	rig_connect(&c->loop_qp, &c->loop_qp);
-	c->env.region[r].iova = 0x7000000000;
-	give_memory(c, &mem, shared, c->env.region[r].iova, &c->env.region[r].lkey, &c->env.region[r].rkey);
-	memcpy(mem, init, shared);
-	memcpy(env->region, c->env.region, sizeof(env->region));
-	env->queue[0].ring_wqebbs = ring;
-	env->queue[0].qpn = hw_qpn(c->loop_qp.qp);
-	env->queue[0].cqn = hw_cqn(c->loop_cq.cq);
-	env->queue[0].ring = c->loop_qp.sq;
-	env->queue[0].iova = 0x8000000000;
-	give_memory(c, &env->queue[0].ring, (uint64_t)ring * CHAIN_WQEBB, env->queue[0].iova,
-		&env->queue[0].lkey, &env->queue[0].rkey);
-	env->lanes.iova = 0x9000000000;
-	env->lanes.size = c->loop_info.lanes;
-	give_memory(c, &env->lanes.mem, env->lanes.size, env->lanes.iova, &env->lanes.lkey, &env->lanes.rkey);
-	env->scratch.iova = 0xa000000000;
-	give_memory(c, &env->scratch.mem, c->loop_info.scratch + 8u, env->scratch.iova, &env->scratch.lkey,
-		&env->scratch.rkey);
+	for (unsigned r = 0; r < last; r++) {
+		v->of[RING_REGION + r].iova = c->env.region[r].iova;
+		v->of[RING_REGION + r].lkey = c->env.region[r].lkey;
+		v->of[RING_REGION + r].rkey = c->env.region[r].rkey;
+	}
+	give_memory(c, RING_REGION + last, NULL, shared, 0x7000000000);
+	memcpy(v->of[RING_REGION + last].mem, init, shared);
+	c->env.region[last].iova = v->of[RING_REGION + last].iova;
+	c->env.region[last].lkey = v->of[RING_REGION + last].lkey;
+	c->env.region[last].rkey = v->of[RING_REGION + last].rkey;
+	give_memory(c, RING_SELF, c->loop_qp.sq, (uint64_t)image->wqebbs * CHAIN_WQEBB, 0x8000000000);
+	v->of[RING_SELF].qpn = hw_qpn(c->loop_qp.qp);
+	v->of[RING_SELF].cqn = hw_cqn(c->loop_cq.cq);
+	give_memory(c, RING_LANES, NULL, info->lanes, 0x9000000000);
+	give_memory(c, RING_SCRATCH, NULL, info->scratch + 8u, 0xa000000000);
 }
 
 static void make_loop(struct chain_rig *c)
 {
-	struct chain_error err;
+	struct ring_values *v = &c->loop_values;
 	unsigned last = c->img->nqueues - 1;
 
 	/* It has all the credits that it may want */
 	rig_cq_new_attr(&c->rig, &c->credit_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
 	c->credit_cq.cq->producer = 1u << 22;
-	c->loop_env.call.credit_cqn = hw_cqn(c->credit_cq.cq);
-	c->loop_env.call.gate_cqn = c->env.queue[last].cqn;
-	c->loop_env.call.exit_qpn = c->env.queue[last].qpn;
+	v->of[CHAIN_LOOP_CREDITS].cqn = hw_cqn(c->credit_cq.cq);
+	v->of[CHAIN_LOOP_CALLER].cqn = c->env.queue[last].cqn;
+	v->of[CHAIN_LOOP_CALLER].qpn = c->env.queue[last].qpn;
 	assert_int_equal(c->img->queue[last].cqes, 2);
-	if (chain_loop(c->loop, &c->loop_env, &c->loop_info, &err))
-		fail_msg("%s", chain_error_name(err.code));
+	chain_loop_write(c->loop_image, c->loop, c->loop_info, v);
 }
 
 static uint32_t ring_of(const struct chain_rig *c, unsigned q)
@@ -250,18 +249,13 @@ static void begin_at_first(struct chain_rig *c)
 	client_side->rq_ci = client_side->rq_fetched = client_side->rq_enabled = (uint16_t)c->env.first;
 }
 
-/* As the daemon does; a template begins with instance 0 */
 static void write_recycler(struct chain_rig *c)
 {
-	struct chain_template *t;
+	struct ring_image *recycler;
 
-	if (c->env.first) {
-		assert_int_equal(chain_recycle(c->img, &c->env, &c->recycling), 0);
-		return;
-	}
-	assert_int_equal(chain_template_new(&t, c->img, &c->env, &c->recycling), 0);
-	chain_template_write(t, c->img, &c->env, &c->recycling);
-	chain_template_free(t);
+	assert_int_equal(chain_recycle_new(&recycler, c->img, &c->env, &c->recycling), 0);
+	chain_recycle_write(recycler, c->img, &c->env);
+	ring_free(recycler);
 }
 
 void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)
@@ -297,7 +291,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.recycler.qpn, c->recycling.start, 0);
 	}
 	if (c->loop)
-		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->loop_env.queue[0].qpn, c->loop_info.start, 0);
+		wqe_enable(
+			&c->boot, WQE_OP_SEND_EN, c->loop_values.of[RING_SELF].qpn, c->loop_info->start, 0);
 	wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.queue[start].qpn,
 		(uint16_t)(c->queue[start].qp->sq_pi + chain_start_index(c->img)), 0);
 	rig_ring(&c->boot);

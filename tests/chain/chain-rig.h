@@ -39,8 +39,9 @@ struct chain_rig {
 	struct rig_cq recycler_cq;
 	struct rig_qp recycler;
 	const struct chain_desc *loop; /* that the chain calls */
-	struct chain_env loop_env;
-	struct chain_loop_info loop_info;
+	const struct chain_loop_info *loop_info;
+	const struct ring_image *loop_image;
+	struct ring_values loop_values;
 	struct rig_cq loop_cq, credit_cq;
 	struct rig_qp loop_qp;
 	/* Of a chain with a payload: the extents of the slots, and what is called when an instance is over,
@@ -61,10 +62,10 @@ void chain_rig_recycle(struct chain_rig *c, unsigned slots);
 /** As if @first requests, a multiple of the slots, had been answered already. */
 void chain_rig_first(struct chain_rig *c, uint64_t first);
 /**
- * Before chain_rig_start(): what it calls is @loop, in a @ring for which @info is known. The last region, of
- * the @shared bytes at @init, is the rig's; the others have their addresses and keys by now.
+ * Before chain_rig_start(): what it calls is @loop, whose ring is @image. The last region, of the @shared
+ * bytes at @init, is the rig's; the others have their addresses and keys by now.
  */
-void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, uint32_t ring,
+void chain_rig_loop(struct chain_rig *c, const struct chain_desc *loop, const struct ring_image *image,
 	const struct chain_loop_info *info, const uint8_t *init, uint32_t shared);
 /** Before chain_rig_start(), of a chain with a payload: the region of its extents, which is @len bytes at @p.
  */

@@ -283,16 +283,15 @@ static void refuses_a_wrong_loop(void **state)
 		"loop {\n  read data @ 8 as be64 -> v\n  w: write v -> out @ 64\n  add n by 1\n"
 		"  if n >= 2 {\n    break\n  }\n}\nwrite_imm n -> slot @ 0\n";
 	struct program *p = compiled(loop);
-	struct chain_step *steps;
-	unsigned at = 0;
+	const struct ring_reloc *r;
 
 	(void)state;
 	if (!image_check(p, &target, why, sizeof(why)))
 		fail_msg("%s", why);
-	steps = (struct chain_step *)p->loop->steps;
-	while (steps[at].verb != CHAIN_WRITE)
-		at++;
-	steps[at].remote.from = 4096;
+	r = p->loop_image->relocs;
+	while (r->field != RING_REMOTE || r->symbol != RING_REGION + 1)
+		r++;
+	wqe_put64(p->loop_image->ring + r->at, 4096);
 	assert_false(image_check(p, &target, why, sizeof(why)));
 	print_message("%s\n", why);
 	program_free(p);

@@ -407,7 +407,7 @@ static void count_loop(struct run *r, const struct hw_trace *t)
 {
 	const struct chain_verb_info *v = chain_verb_info(chain_verb_of(t->opcode, t->opmod));
 
-	if ((t->idx & (r->c.loop_env.queue[0].ring_wqebbs - 1)) == 0) {
+	if ((t->idx & (r->c.loop_image->wqebbs - 1)) == 0) {
 		if (r->n.laps++ == 0)
 			memcpy(r->first_lap, r->n.loop, sizeof(r->first_lap));
 		for (unsigned k = 0; k <= RUN_NOPS; k++)
@@ -420,7 +420,8 @@ static void count(void *arg, const struct hw_trace *t)
 {
 	struct run *r = arg;
 
-	if (r->p->loop && t->kind == HW_TRACE_WQE && t->qpn == r->c.loop_env.queue[0].qpn && !t->syndrome) {
+	if (r->p->loop && t->kind == HW_TRACE_WQE && t->qpn == r->c.loop_values.of[RING_SELF].qpn &&
+		!t->syndrome) {
 		count_loop(r, t);
 		return;
 	}
@@ -490,7 +491,7 @@ struct run *run_begin(
 	make_memory(r);
 	make_executor(r);
 	if (p->loop)
-		chain_rig_loop(&r->c, p->loop, p->loop_ring, &p->loop_info, p->shared_init, p->shared_bytes);
+		chain_rig_loop(&r->c, p->loop, p->loop_image, &p->loop_info, p->shared_init, p->shared_bytes);
 	hw_set_trace(r->c.rig.dev, count, r);
 	chain_rig_start(&r->c, r->slots, RUN_SLOT, o->depth);
 	return r;

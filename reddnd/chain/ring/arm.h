@@ -47,17 +47,13 @@ struct chain_env {
 	struct {
 		uint64_t iova; /* multiple of 64 */
 		uint32_t lkey, rkey;
-		uint8_t *mem; /* size bytes; of loops and recycled chains: lap.h */
+		uint8_t *mem; /* size bytes; of recycled chains: lap.h */
 		uint32_t size;
 	} lanes;
 	struct {
 		uint64_t iova; /* multiple of 2^region_bits */
 		uint32_t lkey, rkey;
 	} region[CHAIN_MAX_WINDOWS];
-	struct { /* of a loop that a chain calls (endless.h): the CQ that starts it, the queue that it wakes
-		    when it ends, the CQ whose CQEs let it go on, 0: it goes on by itself */
-		uint32_t gate_cqn, exit_qpn, credit_cqn;
-	} call;
 	struct { /* the CQEs of recv_cqn, of a chain with a payload: as many as slots, so that the CQE of a
 		    RECV stays until its slot is armed again */
 		uint64_t iova;

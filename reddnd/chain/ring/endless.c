@@ -2,7 +2,6 @@
 #include "reddnd/chain/ring/endless.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/lap-check.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -224,7 +223,8 @@ static int loop_form_read(struct loop_form *f, const struct chain_desc *d, struc
 
 struct loop {
 	struct loop_form form;
-	const struct chain_env *env;
+	uint32_t ring; /* WQEBBs */
+	unsigned shared;
 	struct lap *lap;
 	unsigned n, *ids;      /* iterations; WQE of step s in iteration i: ids[i * nsteps + s] */
 	unsigned first_enable; /* step through which the ring is started: what is after it, that enables */
@@ -241,38 +241,32 @@ static unsigned next_of(const struct loop *o, unsigned iteration, unsigned from,
 	return id_of(o, step > from ? iteration : iteration + 1, step);
 }
 
-struct target {
-	uint64_t addr;
-	uint32_t lkey, rkey;
-};
-
-static struct target resolve(const struct loop *o, const struct chain_place *p)
+/* Step @s of iteration @i names @p in its WQE: @field at @at */
+static void name(struct loop *o, unsigned i, unsigned s, unsigned at, enum ring_field field,
+	const struct chain_place *p)
 {
-	const struct chain_env *env = o->env;
-	unsigned w = 0;
+	const unsigned id = id_of(o, i, s);
+	unsigned w = 0, to, size;
 
-	if (p->kind == CHAIN_AT_REGION)
-		return (struct target){env->region[p->index].iova + p->from, env->region[p->index].lkey,
-			env->region[p->index].rkey};
-	if (p->kind == CHAIN_AT_FIELD) /* the address follows when the ring is laid out */
-		return (struct target){0, env->queue[o->form.queue].lkey, env->queue[o->form.queue].rkey};
-	while (p->kind == CHAIN_AT_SCRATCH && strcmp(o->form.d->words[w].name, p->name) != 0)
-		w++;
-	return (struct target){env->scratch.iova + (p->kind == CHAIN_AT_SCRATCH ? o->form.word_at[w] + p->from
-										: o->form.scratch - 8),
-		env->scratch.lkey, env->scratch.rkey};
-}
-
-static void point(struct loop *o, unsigned i, unsigned s, unsigned at, const struct chain_place *p)
-{
-	unsigned to, size;
-	int field;
-
-	if (p->kind != CHAIN_AT_FIELD)
+	switch ((enum chain_place_kind)p->kind) {
+	case CHAIN_AT_REGION:
+		lap_name(o->lap, id, at, field, ring_at(RING_REGION + p->index, p->from));
 		return;
-	to = loop_form_step(&o->form, p->name);
-	field = chain_field_at(o->form.d->steps[to].verb, p->field, p->sge, &size);
-	lap_point(o->lap, id_of(o, i, s), at, next_of(o, i, s, to), (unsigned)field + p->from);
+	case CHAIN_AT_FIELD:
+		to = loop_form_step(&o->form, p->name);
+		lap_point(o->lap, id, at, field, next_of(o, i, s, to),
+			(unsigned)chain_field_at(o->form.d->steps[to].verb, p->field, p->sge, &size) +
+				p->from);
+		return;
+	case CHAIN_AT_SCRATCH:
+		while (strcmp(o->form.d->words[w].name, p->name) != 0)
+			w++;
+		lap_name(o->lap, id, at, field, ring_at(RING_SCRATCH, o->form.word_at[w] + p->from));
+		return;
+	default: /* an old value that nobody wants */
+		lap_name(o->lap, id, at, field, ring_at(RING_SCRATCH, o->form.scratch - 8));
+		return;
+	}
 }
 
 static void fill_operands(uint8_t *seg, const struct chain_step *st)
@@ -296,32 +290,24 @@ static void fill(struct loop *o, unsigned i, unsigned s)
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 	unsigned id = id_of(o, i, s), at = v->sge_at, n = loop_form_segments(st);
 	uint8_t *w = lap_bytes(o->lap, id);
-	struct target t;
 
 	if (st->flags & CHAIN_DORMANT &&
 		!(st->verb == CHAIN_WAIT && i == 0)) /* it begins with being called */
 		w[WQE_OPCODE] = WQE_OP_NOP;
 	if (loop_form_is_outward(&o->form, st))
-		wqe_put32(w + WQE_SYNC_OBJECT,
-			st->verb == CHAIN_WAIT ? o->env->call.gate_cqn : o->env->call.exit_qpn);
+		lap_name(o->lap, id, WQE_SYNC_OBJECT, st->verb == CHAIN_WAIT ? RING_CQN : RING_QPN,
+			ring_at(CHAIN_LOOP_CALLER, 0));
 	else if (st->verb == CHAIN_WAIT)
 		lap_await(o->lap, id, id_of(o, i, o->form.until[s]));
 	else if (st->verb == CHAIN_SEND_EN)
 		lap_enable(o->lap, id, next_of(o, i, s, o->form.through[s]));
-	if (v->remote) {
-		t = resolve(o, &st->remote);
-		wqe_put64(w + WQE_RADDR, t.addr);
-		wqe_put32(w + WQE_RKEY, t.rkey);
-		point(o, i, s, WQE_RADDR, &st->remote);
-	}
+	if (v->remote)
+		name(o, i, s, WQE_RADDR, RING_REMOTE, &st->remote);
 	if (v->atomic_bytes)
 		fill_operands(w + WQE_ATOMIC, st);
 	for (unsigned k = 0; k < n; k++, at += WQE_DS) {
-		t = resolve(o, &st->local[k]);
 		wqe_put32(w + at + WQE_SGE_LEN, v->atomic_bytes ? 8 : st->local[k].len);
-		wqe_put32(w + at + WQE_SGE_LKEY, t.lkey);
-		wqe_put64(w + at + WQE_SGE_ADDR, t.addr);
-		point(o, i, s, at + WQE_SGE_ADDR, &st->local[k]);
+		name(o, i, s, at, RING_SEGMENT, &st->local[k]);
 	}
 }
 
@@ -331,18 +317,6 @@ static uint8_t flags_of(const struct chain_step *st)
 			 (st->flags & CHAIN_SIGNALLED ? WQE_SIGNALLED : 0));
 }
 
-static void count(struct loop *o, unsigned iterations)
-{
-	uint8_t *w = lap_bytes(o->lap, lap_add(o->lap, CHAIN_FETCH_ADD, 1, 0)), *old = w + WQE_ATOMIC + 16;
-
-	wqe_put64(w + WQE_RADDR, o->env->lanes.iova);
-	wqe_put32(w + WQE_RKEY, o->env->lanes.rkey);
-	wqe_put64(w + WQE_ATOMIC, iterations);
-	wqe_put32(old + WQE_SGE_LEN, 8);
-	wqe_put32(old + WQE_SGE_LKEY, o->env->lanes.lkey);
-	wqe_put64(old + WQE_SGE_ADDR, o->env->lanes.iova + 8);
-}
-
 /* A CQE for each half of a lap. It is waited for in front of what the iteration waits for last: all of the
  * iteration has started, and the next one has not been enabled. */
 static void await_credit(struct loop *o, unsigned half)
@@ -350,7 +324,7 @@ static void await_credit(struct loop *o, unsigned half)
 	unsigned id = lap_add(o->lap, CHAIN_WAIT, 0, 0);
 
 	lap_number(o->lap, id, WQE_SYNC_INDEX + 1, 3, half, SECTIONS);
-	wqe_put32(lap_bytes(o->lap, id) + WQE_SYNC_OBJECT, o->env->call.credit_cqn);
+	lap_name(o->lap, id, WQE_SYNC_OBJECT, RING_CQN, ring_at(CHAIN_LOOP_CREDITS, 0));
 }
 
 static void add_wqes(struct loop *o)
@@ -366,9 +340,8 @@ static void add_wqes(struct loop *o)
 			const struct chain_step *st = &o->form.d->steps[s];
 
 			if (renew && s == o->form.renew) {
-				if (o->env->call.credit_cqn)
-					await_credit(o, i >= half);
-				count(o, half);
+				await_credit(o, i >= half);
+				lap_count(o->lap, half);
 				lap_renew(o->lap);
 				if (i == o->n - 1)
 					lap_advance(o->lap);
@@ -385,11 +358,14 @@ static void add_wqes(struct loop *o)
 		}
 }
 
-/* What has been written is proven, whoever wrote it */
-static int check_lap(struct loop *o, const struct lap_env *ring, const struct chain_loop_info *info)
+static int prove(
+	const struct loop *o, const struct lap_env *env, const struct ring_image *image, uint16_t start)
 {
-	struct lap_env lap = *ring;
-	uint8_t *verbs = calloc(ring->wqebbs, 1);
+	uint8_t *verbs = calloc(o->ring, 1);
+	const struct lap_proof proof = {.start = start,
+		.verbs = verbs,
+		.discard = o->form.discards ? ring_at(RING_SCRATCH, o->form.scratch - 8) : 0,
+		.shared = o->shared};
 	int r;
 
 	if (!verbs)
@@ -397,10 +373,7 @@ static int check_lap(struct loop *o, const struct lap_env *ring, const struct ch
 	for (unsigned i = 0; i < o->n; i++)
 		for (unsigned s = 0; s < o->form.d->nsteps; s++)
 			verbs[lap_index_of(o->lap, id_of(o, i, s))] = (uint8_t)(1 + o->form.d->steps[s].verb);
-	lap.discard = o->form.discards ? o->env->scratch.iova + o->form.scratch - 8 : 0;
-	lap.lanes_size = info->lap.lanes;
-	lap.verbs = verbs;
-	r = lap_check(&lap, info->start, o->form.err);
+	r = lap_prove(image, env, &proof, o->form.err);
 	free(verbs);
 	return r;
 }
@@ -464,40 +437,30 @@ static void measure(const struct loop *o, struct chain_loop_info *info)
 	}
 }
 
-/* Tries @n iterations: 0, or -E2BIG when they do not fit */
-static int try(struct loop *o, unsigned n, bool dry, struct chain_loop_info *info)
+/* Tries @n iterations: 0, or -E2BIG when they do not fit. With @image they are proven, too */
+static int try(struct loop *o, unsigned n, struct chain_loop_info *info, struct ring_image **image)
 {
-	const struct chain_env *env = o->env;
-	const struct lap_env ring = {
-		.qpn = env->queue[o->form.queue].qpn,
-		.cqn = env->queue[o->form.queue].cqn,
-		.wqebbs = env->queue[o->form.queue].ring_wqebbs,
+	const struct lap_env env = {
+		.wqebbs = o->ring,
+		.lanes_at = LAP_HEAD,
 		.ignores_index = o->form.d->ignores_index,
 		.group = o->form.d->fetch_group,
-		.lkey = env->queue[o->form.queue].lkey,
-		.lanes_lkey = env->lanes.lkey,
-		.lanes_rkey = env->lanes.rkey,
-		.ring = dry ? NULL : env->queue[o->form.queue].ring,
-		.iova = env->queue[o->form.queue].iova,
-		.lanes = dry ? NULL : env->lanes.mem + 64,
-		.lanes_iova = env->lanes.iova + 64,
-		.lanes_size = env->lanes.size - 64,
 	};
-	int r = lap_new(&o->lap, &ring, SECTIONS);
+	int r = lap_new(&o->lap, &env, SECTIONS);
 
 	o->n = n;
 	o->ids = calloc((size_t)n * o->form.d->nsteps, sizeof(*o->ids));
 	if (r == 0 && o->ids) {
 		add_wqes(o);
-		r = lap_finish(o->lap, &info->lap);
+		r = lap_finish(o->lap, &info->lap, image);
 	}
 	if (r == 0 && !o->ids)
 		r = -ENOMEM;
 	if (r == 0) {
 		info->start = lap_index_after(o->lap, id_of(o, 0, o->first_enable));
 		info->iterations = n;
-		if (!dry)
-			r = check_lap(o, &ring, info);
+		if (image)
+			r = prove(o, &env, *image, info->start);
 		measure(o, info);
 	}
 	lap_free(o->lap);
@@ -528,47 +491,46 @@ unsigned chain_loop_step(
 	return d->nsteps;
 }
 
-int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
+static int begin(struct loop *o, const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info,
 	struct chain_error *err)
 {
-	struct loop o = {.env = env};
-	unsigned low = info->iterations, high;
-	bool known = low > 0;
-	int r;
-
+	*o = (struct loop){.ring = ring};
 	*info = (struct chain_loop_info){0};
 	*err = (struct chain_error){0};
-	if (loop_form_read(&o.form, d, err))
+	if (loop_form_read(&o->form, d, err))
 		return CHAIN_REFUSED;
-	o.first_enable = first_enable(d);
-	info->queue = o.form.queue;
-	info->scratch = o.form.scratch;
-	high = env->queue[o.form.queue].ring_wqebbs / d->nsteps / 2 * 2 + 2;
-	while (!known && high - low > 2) {
+	o->first_enable = first_enable(d);
+	info->scratch = o->form.scratch;
+	return 0;
+}
+
+/* ---- size ---- */
+
+/* As many iterations as fit a ring of @wqebbs */
+static int size_of(
+	const struct chain_desc *d, uint32_t wqebbs, struct chain_loop_info *info, struct chain_error *err)
+{
+	struct loop o;
+	unsigned low = 0, high;
+	int r = begin(&o, d, wqebbs, info, err);
+
+	if (r)
+		return r;
+	high = wqebbs / d->nsteps / 2 * 2 + 2;
+	while (high - low > 2) {
 		unsigned mid = low + (high - low) / 4 * 2;
 
-		r = try(&o, mid, true, info);
+		r = try(&o, mid, info, NULL);
 		if (r < 0 && r != -E2BIG)
 			return r;
 		*(r ? &high : &low) = mid;
 	}
 	if (!low)
 		return -E2BIG;
-	r = try(&o, low, env->queue[o.form.queue].ring == NULL, info);
-	info->lanes = info->lap.lanes + 64;
-	if (r == 0 && env->queue[o.form.queue].ring)
-		memset(env->lanes.mem, 0, 64);
-	if (r == 0 && env->queue[o.form.queue].ring && o.form.scratch) {
-		memset(env->scratch.mem, 0, o.form.scratch);
-		for (unsigned w = 0; w < d->nwords; w++)
-			if (d->words[w].init)
-				memcpy(env->scratch.mem + o.form.word_at[w], d->words[w].init,
-					d->words[w].size);
-	}
+	r = try(&o, low, info, NULL);
+	info->lanes = info->lap.lanes + LAP_HEAD;
 	return r;
 }
-
-/* ---- size ---- */
 
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, struct chain_error *err)
@@ -576,9 +538,8 @@ int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *r
 	int r = -E2BIG;
 
 	for (uint32_t wqebbs = LAP_MIN_RING; wqebbs <= max_wqebbs && wqebbs <= CHAIN_MAX_RING; wqebbs *= 2) {
-		struct chain_env env = {.queue[0].ring_wqebbs = wqebbs, .call.credit_cqn = 1};
-		struct chain_loop_info tried = {0};
-		int t = chain_loop(d, &env, &tried, err);
+		struct chain_loop_info tried;
+		int t = size_of(d, wqebbs, &tried, err);
 
 		if (t && t != -E2BIG)
 			return t;
@@ -593,59 +554,37 @@ int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *r
 	return r;
 }
 
-/* Addresses that are no pointers, and a key for each thing */
-static void place_nowhere(
-	struct chain_env *env, const struct chain_desc *d, const struct chain_loop_info *info)
+/* ---- image ---- */
+
+int chain_loop_new(struct ring_image **image, const struct chain_desc *d, uint32_t ring, unsigned shared,
+	const struct chain_loop_info *info, struct chain_error *err)
 {
-	uint32_t key = 1;
+	struct ring_image *made = NULL;
+	struct chain_loop_info same;
+	struct loop o;
+	int r = begin(&o, d, ring, &same, err);
 
-	env->queue[0].qpn = 1;
-	env->queue[0].cqn = 2;
-	env->call.exit_qpn = 3;
-	env->call.gate_cqn = 4;
-	env->call.credit_cqn = 5;
-	env->queue[0].iova = 1ull << 57;
-	env->queue[0].lkey = env->queue[0].rkey = key++;
-	env->lanes.iova = 2ull << 57;
-	env->lanes.lkey = env->lanes.rkey = key++;
-	env->lanes.size = info->lanes;
-	env->scratch.iova = 3ull << 57;
-	env->scratch.lkey = env->scratch.rkey = key++;
-	for (unsigned i = 0; i < d->nregions; i++) {
-		env->region[i].iova = (uint64_t)(i + 4) << 57;
-		env->region[i].lkey = env->region[i].rkey = key++;
-	}
-}
-
-int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
-	struct chain_error *err)
-{
-	struct chain_env env = {0};
-	int r = -ENOMEM;
-
-	place_nowhere(&env, d, info);
-	env.queue[0].ring_wqebbs = ring;
-	env.queue[0].ring = malloc((size_t)ring * CHAIN_WQEBB);
-	env.lanes.mem = malloc(info->lanes);
-	env.scratch.mem = malloc(info->scratch + 1);
-	if (env.queue[0].ring && env.lanes.mem && env.scratch.mem)
-		r = chain_loop(d, &env, info, err);
-	*bytes = r == 0 ? env.queue[0].ring : NULL;
-	if (r)
-		free(env.queue[0].ring);
-	free(env.lanes.mem);
-	free(env.scratch.mem);
-	return r;
-}
-
-int chain_loop_prove(
-	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, struct chain_error *err)
-{
-	uint8_t *bytes = NULL;
-	int r = chain_loop_size(d, CHAIN_MAX_RING, ring, info, err);
-
+	o.shared = shared;
 	if (r == 0)
-		r = chain_loop_image(d, *ring, info, &bytes, err);
-	free(bytes);
+		r = try(&o, info->iterations, &same, &made);
+	if (r)
+		ring_free(made);
+	else
+		*image = made;
 	return r;
+}
+
+void chain_loop_write(const struct ring_image *image, const struct chain_desc *d,
+	const struct chain_loop_info *info, const struct ring_values *v)
+{
+	uint8_t *word = v->of[RING_SCRATCH].mem;
+
+	ring_fill(image, v);
+	if (info->scratch)
+		memset(word, 0, info->scratch);
+	for (unsigned w = 0; w < d->nwords; w++) {
+		if (d->words[w].init)
+			memcpy(word, d->words[w].init, d->words[w].size);
+		word += (d->words[w].size + 7u) & ~7u;
+	}
 }

@@ -9,14 +9,14 @@
  * iteration: make one dormant, or patch its opcode.
  *
  * Another chain may call it. Then its first step is a dormant WAIT for nothing (until NULL), and its last one
- * a dormant SEND_EN of another queue. The WAIT is for a CQE of env->call.gate_cqn; in the very first
- * iteration it is awake, and waits for the first CQE of all. Later iterations begin at once, unless the one
- * before has woken it and the SEND_EN, which then starts queue env->call.exit_qpn. The loop patches their
- * indices into them, since the number of calls is unknown when the ring is made. Everything that the loop did
- * has landed when it is left.
+ * a dormant SEND_EN of another queue. The WAIT is for a CQE of the queue that calls (CHAIN_LOOP_CALLER); in
+ * the very first iteration it is awake, and waits for the first CQE of all. Later iterations begin at once,
+ * unless the one before has woken it and the SEND_EN, which then starts the queue that calls. The loop
+ * patches their indices into them, since the number of calls is unknown when the ring is made. Everything
+ * that the loop did has landed when it is left.
  *
- * With env->call.credit_cqn each half of a lap waits for a CQE of that CQ, the first half for the first one.
- * So who causes these CQEs decides how fast the loop runs, and it comes to rest when nobody does.
+ * Each half of a lap waits for a CQE of another CQ (CHAIN_LOOP_CREDITS), the first half for the first one. So
+ * who causes these CQEs decides how fast the loop runs, and it comes to rest when nobody does.
  *
  * Refuses what cannot be resolved, and a description in which nothing waits for a READ or an atomic of the
  * iteration before the next one is enabled: there the ring refreshes itself.
@@ -25,11 +25,9 @@
 #define CHAIN_RING_ENDLESS_H
 
 #include "reddnd/chain/ir/build.h"
-#include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/lap.h"
 
 struct chain_loop_info {
-	unsigned queue;          /* of the loop */
 	unsigned iterations;     /* per lap of the ring */
 	uint16_t start;          /* producer index that starts it */
 	struct lap_size lap;     /* per lap */
@@ -48,34 +46,26 @@ struct chain_loop_info {
 unsigned chain_loop_step(
 	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
 
-/**
- * Lays out @d in the ring env->queue[q] of its queue q, with lanes at env->lanes, words at env->scratch, and
- * the bindings of regions. With env->queue[q].ring == NULL nothing is written: sizes only (ring_wqebbs is
- * looked at). Only the code queue of @env is used. @info all zero, or what it was for the same loop and ring,
- * which saves a search. 0, CHAIN_REFUSED with the reason in @err, -E2BIG: not two iterations fit; -ENOMEM.
- */
-int chain_loop(const struct chain_desc *d, const struct chain_env *env, struct chain_loop_info *info,
-	struct chain_error *err);
+/** Symbols (ring.h) of the image of a loop, beside RING_SELF, RING_SCRATCH, RING_LANES and regions. */
+enum { CHAIN_LOOP_CALLER = RING_QUEUE, CHAIN_LOOP_CREDITS };
 
 /**
- * Sizes the ring for a loop that a chain calls: the shortest one in which the READs that refresh it serve
- * many iterations, of at most @max_wqebbs. 0 and its WQEBBs in @ring, the rest in @info; otherwise as
- * chain_loop().
+ * Finds the ring for @d: the shortest one, of at most @max_wqebbs, in which the READs that refresh it serve
+ * many iterations. 0 and its WQEBBs in @ring, the rest in @info; CHAIN_REFUSED with the reason in @err;
+ * -E2BIG: not two iterations fit; -ENOMEM.
  */
 int chain_loop_size(const struct chain_desc *d, uint32_t max_wqebbs, uint32_t *ring,
 	struct chain_loop_info *info, struct chain_error *err);
 
 /**
- * Lays it out in a ring of @ring WQEBBs that is never run, to do all proofs of chain_loop(). The
- * bytes of the ring are in *bytes, to be freed with free(): queue pair 1 and CQ 2, called by CQ 4 and queue
- * pair 3, credits of CQ 5; key 1 is that of the ring, 2 of its lanes, 3 of its scratch, 4 of the first
- * region.
+ * Lays @d out in a ring of that size and proves it. @info: of chain_loop_size(). @shared: the region that is
+ * in the block of the session; d->nregions: none. Otherwise as chain_loop_size().
  */
-int chain_loop_image(const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info, uint8_t **bytes,
-	struct chain_error *err);
+int chain_loop_new(struct ring_image **image, const struct chain_desc *d, uint32_t ring, unsigned shared,
+	const struct chain_loop_info *info, struct chain_error *err);
 
-/** Finds such a ring of any size, and proves it as chain_loop_image() does. */
-int chain_loop_prove(
-	const struct chain_desc *d, uint32_t *ring, struct chain_loop_info *info, struct chain_error *err);
+/** Writes it, its lanes and its scratch memory. */
+void chain_loop_write(const struct ring_image *image, const struct chain_desc *d,
+	const struct chain_loop_info *info, const struct ring_values *v);
 
 #endif

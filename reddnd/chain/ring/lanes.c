@@ -52,28 +52,12 @@ struct plan {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-void *lanes_more(bool *nomem, void *array, unsigned n, unsigned *room, size_t size)
-{
-	unsigned want = *room ? 2 * *room : 64;
-	void *a;
-
-	if (n < *room)
-		return array;
-	a = realloc(array, want * size);
-	if (!a) {
-		*nomem = true;
-		return array;
-	}
-	*room = want;
-	return a;
-}
-
 static uint32_t put_bytes(struct plan *p, struct bytes *to, uint64_t value, unsigned n)
 {
 	uint32_t at = to->n;
 
 	for (unsigned i = 0; i < n; i++) {
-		to->v = lanes_more(&p->nomem, to->v, to->n, &to->room, 1);
+		to->v = ring_more(&p->nomem, to->v, to->n, &to->room, 1);
 		if (!p->nomem)
 			to->v[to->n++] = (uint8_t)(value >> 8 * i);
 	}
@@ -96,11 +80,22 @@ static unsigned lane_of(struct plan *p, const struct lane_field *f)
 	for (unsigned i = p->nlanes; i-- > 0;)
 		if (is_lane_of(&p->lanes[i], &want))
 			return i;
-	p->lanes = lanes_more(&p->nomem, p->lanes, p->nlanes, &p->lanes_room, sizeof(*p->lanes));
+	p->lanes = ring_more(&p->nomem, p->lanes, p->nlanes, &p->lanes_room, sizeof(*p->lanes));
 	if (p->nomem)
 		return 0;
 	p->lanes[p->nlanes] = want;
 	return p->nlanes++;
+}
+
+static uint32_t put_fixed(struct plan *p, const struct lane_field *f)
+{
+	struct lanes *l = p->l;
+
+	if (f->tag)
+		l->backs = ring_more(&p->nomem, l->backs, l->nbacks, &l->backs_room, sizeof(*l->backs));
+	if (f->tag && !p->nomem)
+		l->backs[l->nbacks++] = (struct ring_copy){p->fixed.n, f->bytes, f->addr};
+	return put_bytes(p, &p->fixed, f->value, f->bytes);
 }
 
 /* Where a READ finds the bytes of @f */
@@ -109,9 +104,9 @@ static uint32_t put_copy(struct plan *p, const struct lane_field *f)
 	struct copy copy = {.from = f->above, .bytes = f->bytes};
 
 	if (f->fixed)
-		return put_bytes(p, &p->fixed, f->value, f->bytes);
+		return put_fixed(p, f);
 	copy.lane = lane_of(p, f);
-	p->copies = lanes_more(&p->nomem, p->copies, p->ncopies, &p->copies_room, sizeof(*p->copies));
+	p->copies = ring_more(&p->nomem, p->copies, p->ncopies, &p->copies_room, sizeof(*p->copies));
 	if (!p->nomem)
 		p->copies[p->ncopies++] = copy;
 	return put_bytes(p, &p->copied, f->value >> 8 * f->above, f->bytes);
@@ -122,7 +117,7 @@ static struct lane_move *new_move(struct plan *p, unsigned section, uint32_t at)
 	struct lane_moves *m = &p->l->moves[section];
 	struct lane_sge *sge = calloc(p->max_sge, sizeof(*sge));
 
-	m->v = lanes_more(&p->nomem, m->v, m->n, &m->room, sizeof(*m->v));
+	m->v = ring_more(&p->nomem, m->v, m->n, &m->room, sizeof(*m->v));
 	p->nomem |= !sge;
 	if (p->nomem) {
 		free(sge);
@@ -141,11 +136,11 @@ static unsigned segments(const struct lane_field *f)
 static void add_segments(struct lane_move *read, const struct lane_field *f)
 {
 	if (f->fixed) {
-		read->sge[read->nsge++] = (struct lane_sge){f->addr, f->key, f->bytes};
+		read->sge[read->nsge++] = (struct lane_sge){f->addr, f->bytes};
 		return;
 	}
 	for (unsigned i = 0; i < f->bytes; i++)
-		read->sge[read->nsge++] = (struct lane_sge){f->addr + f->bytes - 1 - i, f->key, 1};
+		read->sge[read->nsge++] = (struct lane_sge){f->addr + f->bytes - 1 - i, 1};
 }
 
 static struct lane_move *new_read(struct plan *p, const struct lane_field *f, uint32_t at)
@@ -238,7 +233,7 @@ static const struct block *block_of(struct plan *p, const struct lane_field *f)
 	for (unsigned i = 0; i < p->nblocks; i++)
 		if (is_same(&p->blocks[i].like, f))
 			return &p->blocks[i];
-	p->blocks = lanes_more(&p->nomem, p->blocks, p->nblocks, &p->blocks_room, sizeof(*p->blocks));
+	p->blocks = ring_more(&p->nomem, p->blocks, p->nblocks, &p->blocks_room, sizeof(*p->blocks));
 	if (p->nomem)
 		return NULL;
 	b = &p->blocks[p->nblocks++];
@@ -362,6 +357,8 @@ static void place_reads(struct plan *p)
 
 			read->at += p->l->nwords * WORD + (read->fixed ? p->copied.n : 0);
 		}
+	for (unsigned i = 0; i < p->l->nbacks; i++)
+		p->l->backs[i].to += p->l->nwords * WORD + p->copied.n;
 }
 
 static void place(struct plan *p)
@@ -421,6 +418,7 @@ void lanes_free(struct lanes *l)
 			free(l->moves[s].v[i].sge);
 		free(l->moves[s].v);
 	}
+	free(l->backs);
 	free(l->init);
 	free(l->add);
 	free(l->bound);

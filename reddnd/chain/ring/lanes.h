@@ -19,18 +19,17 @@
 
 struct lane_field {
 	uint64_t addr; /* of a big-endian number, or of fixed bytes */
-	uint32_t key;
 	uint8_t section;
 	uint8_t bytes;        /* 1 to 4; fixed: 1 to 8 */
 	uint8_t above;        /* bytes of the number below these, which are another field */
 	bool fixed;           /* @value has the bytes in memory order, first byte lowest */
 	uint64_t value, step; /* in lap n: value + n * step */
-	uint32_t tag;         /* not 0: equal to those with the same tag, whatever @value is */
+	uint32_t tag;         /* not 0: equal to those with the same tag, and what is at @addr */
 };
 
 struct lane_sge {
-	uint64_t addr; /* key 0: offset in the lanes */
-	uint32_t key, len;
+	uint64_t addr; /* of a WRITE: offset in the lanes */
+	uint32_t len;
 };
 
 /** A READ of copies, or the WRITE of some. */
@@ -55,13 +54,12 @@ struct lanes {
 	uint64_t *add, *bound; /* by word: what a lap adds; the last bit of each lane */
 	unsigned nwords;
 	struct lane_moves moves[LAP_MAX_SECTIONS + 1]; /* by section, and WRITEs */
+	struct ring_copy *backs;                       /* fixed bytes that have a tag */
+	unsigned nbacks, backs_room;
 };
 
 /** Plans for @n fields, at most @max_sge data segments per READ or WRITE. 0 or -ENOMEM. */
 int lanes_plan(struct lanes *l, const struct lane_field *fields, unsigned n, unsigned max_sge);
 void lanes_free(struct lanes *l);
-
-/** Room for one more of @n elements of @size: the array, which may have moved. Without memory sets @nomem. */
-void *lanes_more(bool *nomem, void *array, unsigned n, unsigned *room, size_t size);
 
 #endif

@@ -30,7 +30,7 @@ struct wqe {
 };
 
 struct check {
-	const struct lap_env *env;
+	const struct lap_made *env;
 	struct wqe *w;
 	int n, cqes;
 	int *at;     /* WQE by WQEBB */
@@ -358,18 +358,18 @@ static int check_all(struct check *c, uint16_t start)
 	return check_data(c);
 }
 
-int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err)
+int lap_check(const struct lap_made *made, uint16_t start, struct chain_error *err)
 {
-	struct check c = {.env = env, .err = err};
+	struct check c = {.env = made, .err = err};
 	int r = -ENOMEM;
 
-	assert(env->lanes_lkey == env->lanes_rkey); /* touches of the same bytes have one key */
+	assert(made->lanes_lkey == made->lanes_rkey); /* touches of the same bytes have one key */
 	*err = (struct chain_error){0};
-	c.w = calloc(env->wqebbs, sizeof(*c.w));
-	c.at = calloc(env->wqebbs, sizeof(*c.at));
-	c.landed = calloc(env->wqebbs, sizeof(*c.landed));
-	c.fetch = calloc(env->wqebbs, sizeof(*c.fetch));
-	c.patched = calloc(env->wqebbs, WQEBB);
+	c.w = calloc(made->wqebbs, sizeof(*c.w));
+	c.at = calloc(made->wqebbs, sizeof(*c.at));
+	c.landed = calloc(made->wqebbs, sizeof(*c.landed));
+	c.fetch = calloc(made->wqebbs, sizeof(*c.fetch));
+	c.patched = calloc(made->wqebbs, WQEBB);
 	if (c.w && c.at && c.landed && c.fetch && c.patched)
 		r = check_all(&c, start);
 	free(c.w);

@@ -22,7 +22,20 @@
 #include "reddnd/chain/ir/build.h"
 #include "reddnd/chain/ring/lap.h"
 
+/** The ring and its lanes. */
+struct lap_made {
+	const uint8_t *ring;
+	uint32_t wqebbs, qpn, cqn, lkey, lanes_lkey, lanes_rkey;
+	uint64_t iova, lanes_iova;
+	uint32_t lanes_size;
+	uint32_t first_cqe; /* as of struct lap_env */
+	unsigned group;
+	uint64_t discard;     /* 8 bytes for unused old values, written in any order; 0: none */
+	const uint8_t *verbs; /* by WQEBB, 1 + what the WQE that begins there may become; 0: what it is. Or
+				 NULL */
+};
+
 /** @start: producer index that starts the ring. 0; CHAIN_REFUSED with the reason in @err; -ENOMEM. */
-int lap_check(const struct lap_env *env, uint16_t start, struct chain_error *err);
+int lap_check(const struct lap_made *made, uint16_t start, struct chain_error *err);
 
 #endif

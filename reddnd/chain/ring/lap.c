@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * WQEs of the caller are entries. Everything gets its place in the ring as an item, and lanes are planned for
- * the numbers that follow from it; again, if there were too few places for what moves lanes. Then ring and
- * lanes are written. After an allocation has failed (nomem) the object can only be freed.
+ * the numbers that follow from it; again, if there were too few places for what moves lanes. Then the image
+ * is made. After an allocation has failed (nomem) the object can only be freed.
  */
 #include "reddnd/chain/ring/lap.h"
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/lanes.h"
+#include "reddnd/chain/ring/lap-check.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,7 @@ enum {
 	LAP_WQEBB = 64, /* bytes */
 	PAD_WQEBBS = 8,
 	CQES_ROUND = 256,
-	LAP_POINTS = LAP_MAX_SGE + 1,
+	LAP_NAMES = LAP_MAX_SGE + 1,
 	LAP_NUMBERS = 2,
 	LAP_NONE = 0xffffffff,
 };
@@ -30,11 +31,13 @@ struct lap_entry {
 	enum { LAP_GIVEN, LAP_RENEW, LAP_ADVANCE } kind;
 	bool fills;               /* the group that it ends in has nothing else */
 	unsigned for_id, through; /* LAP_NONE, or: WAIT for that, SEND_EN through that */
-	unsigned npoints, nnumbers;
+	unsigned nnames, nnumbers;
 	struct {
-		uint16_t at, offset;
-		unsigned target;
-	} point[LAP_POINTS];
+		uint16_t at;
+		uint8_t field;
+		unsigned target; /* LAP_NONE, or: @addr is an offset in that WQE */
+		uint64_t addr;
+	} name[LAP_NAMES];
 	struct {
 		uint8_t at, bytes;
 		uint64_t value, step;
@@ -123,7 +126,7 @@ static struct lap_entry *new_entry(struct lap *l, unsigned kind)
 	static struct lap_entry lost;
 	struct lap_entry *e;
 
-	l->entries = lanes_more(&l->nomem, l->entries, l->nentries, &l->entries_room, sizeof(*l->entries));
+	l->entries = ring_more(&l->nomem, l->entries, l->nentries, &l->entries_room, sizeof(*l->entries));
 	e = l->nomem ? &lost : &l->entries[l->nentries++];
 	*e = (struct lap_entry){
 		.kind = kind, .section = (uint8_t)l->section, .for_id = LAP_NONE, .through = LAP_NONE};
@@ -156,16 +159,25 @@ uint8_t *lap_bytes(struct lap *l, unsigned id)
 	return entry_of(l, id)->wqe;
 }
 
-void lap_point(struct lap *l, unsigned id, unsigned at, unsigned target, unsigned offset)
+void lap_point(
+	struct lap *l, unsigned id, unsigned at, enum ring_field field, unsigned target, unsigned offset)
+{
+	lap_name(l, id, at, field, offset);
+	if (!l->nomem)
+		l->entries[id].name[l->entries[id].nnames - 1].target = target;
+}
+
+void lap_name(struct lap *l, unsigned id, unsigned at, enum ring_field field, uint64_t addr)
 {
 	struct lap_entry *e = entry_of(l, id);
 
-	assert(e->npoints < LAP_POINTS || l->nomem);
+	assert(e->nnames < LAP_NAMES || l->nomem);
 	if (l->nomem)
 		return;
-	e->point[e->npoints].at = (uint16_t)at;
-	e->point[e->npoints].target = target;
-	e->point[e->npoints++].offset = (uint16_t)offset;
+	e->name[e->nnames].at = (uint16_t)at;
+	e->name[e->nnames].field = (uint8_t)field;
+	e->name[e->nnames].target = LAP_NONE;
+	e->name[e->nnames++].addr = addr;
 }
 
 void lap_number(struct lap *l, unsigned id, unsigned at, unsigned bytes, uint64_t value, uint64_t step)
@@ -198,24 +210,35 @@ void lap_fill_group(struct lap *l, unsigned id)
 	entry_of(l, id)->fills = true;
 }
 
+/* One 64-bit word, so that who looks at it sees a number that was there */
+void lap_count(struct lap *l, unsigned n)
+{
+	unsigned id = lap_add(l, CHAIN_FETCH_ADD, 1, 0);
+	uint8_t *w = lap_bytes(l, id);
+
+	wqe_put64(w + WQE_ATOMIC, n);
+	wqe_put32(w + WQE_ATOMIC + 16 + WQE_SGE_LEN, 8);
+	lap_name(l, id, WQE_RADDR, RING_REMOTE, ring_at(RING_LANES, 0));
+	lap_name(l, id, WQE_ATOMIC + 16, RING_SEGMENT, ring_at(RING_LANES, 8));
+}
+
 static void outside(struct lap *l, struct lane_field f)
 {
-	l->outside = lanes_more(&l->nomem, l->outside, l->noutside, &l->outside_room, sizeof(*l->outside));
+	l->outside = ring_more(&l->nomem, l->outside, l->noutside, &l->outside_room, sizeof(*l->outside));
 	f.section = (uint8_t)l->section;
 	if (!l->nomem)
 		l->outside[l->noutside++] = f;
 }
 
-void lap_refresh(struct lap *l, uint64_t addr, uint32_t key, unsigned bytes, uint64_t value, uint64_t step)
+void lap_refresh(struct lap *l, uint64_t addr, unsigned bytes, uint64_t value, uint64_t step)
 {
 	assert(bytes >= 1 && bytes <= 4);
-	outside(l, (struct lane_field){
-			   .addr = addr, .key = key, .bytes = (uint8_t)bytes, .value = value, .step = step});
+	outside(l, (struct lane_field){.addr = addr, .bytes = (uint8_t)bytes, .value = value, .step = step});
 }
 
-void lap_restore(struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len, uint32_t tag)
+void lap_restore(struct lap *l, uint64_t addr, const uint8_t *bytes, unsigned len, uint32_t tag)
 {
-	struct lane_field f = {.addr = addr, .key = key, .fixed = true, .bytes = (uint8_t)len, .tag = tag};
+	struct lane_field f = {.addr = addr, .fixed = true, .bytes = (uint8_t)len, .tag = tag};
 
 	assert(len >= 1 && len <= 8);
 	for (unsigned i = len; i-- > 0;)
@@ -247,7 +270,7 @@ static struct lap_item *new_item(
 	static struct lap_item lost;
 	struct lap_item *it;
 
-	l->items = lanes_more(&l->nomem, l->items, l->nitems, &l->items_room, sizeof(*l->items));
+	l->items = ring_more(&l->nomem, l->items, l->nitems, &l->items_room, sizeof(*l->items));
 	it = l->nomem ? &lost : &l->items[l->nitems++];
 	*it = (struct lap_item){.kind = kind,
 		.at = l->used,
@@ -350,12 +373,11 @@ static void own_field(
 {
 	unsigned by = (it->section + l->sections / 2) % l->sections;
 
-	l->fields = lanes_more(&l->nomem, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
+	l->fields = ring_more(&l->nomem, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
 	if (l->nomem)
 		return;
 	l->fields[l->nfields++] = (struct lane_field){
-		.addr = l->env.iova + (uint64_t)it->at * LAP_WQEBB + at,
-		.key = l->env.lkey,
+		.addr = ring_at(RING_SELF, (uint64_t)it->at * LAP_WQEBB + at),
 		.section = (uint8_t)by,
 		.bytes = (uint8_t)bytes,
 		.value = value + (by < it->section ? 0 : step),
@@ -368,7 +390,7 @@ static void lap_collect(struct lap *l)
 {
 	l->nfields = 0;
 	for (unsigned i = 0; i < l->noutside; i++) {
-		l->fields = lanes_more(&l->nomem, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
+		l->fields = ring_more(&l->nomem, l->fields, l->nfields, &l->fields_room, sizeof(*l->fields));
 		if (!l->nomem)
 			l->fields[l->nfields++] = l->outside[i];
 	}
@@ -401,114 +423,151 @@ static void put_number(uint8_t *p, unsigned bytes, uint64_t value)
 	}
 }
 
-static void emit_entry(const struct lap *l, const struct lap_item *it, uint8_t *w)
+/* What is written for the items of a lap, as lanes have been planned */
+struct emission {
+	const struct lap *lap;
+	const struct lanes *lanes;
+	struct ring_image *to;
+	uint32_t at; /* in the ring: the item's */
+	uint8_t *wqe;
+};
+
+static void emit_name(const struct emission *e, unsigned at, enum ring_field field, uint64_t addr)
 {
+	ring_name(e->to, e->at + at, field, addr);
+}
+
+static void emit_entry(const struct emission *m, const struct lap_item *it)
+{
+	const struct lap *l = m->lap;
 	const struct lap_entry *e = &l->entries[it->index];
+	uint8_t *w = m->wqe;
 
 	memcpy(w, e->wqe, (size_t)e->wqe[WQE_DSCOUNT] * WQE_DS);
 	if (e->for_id != LAP_NONE) {
 		put_number(w + WQE_SYNC_INDEX + 1, 3, lap_wait_value(l, it, e->for_id));
-		wqe_put32(w + WQE_SYNC_OBJECT, l->env.cqn);
+		emit_name(m, WQE_SYNC_OBJECT, RING_CQN, ring_at(RING_SELF, 0));
 	}
 	if (e->through != LAP_NONE) {
 		put_number(w + WQE_SYNC_INDEX + 2, 2, lap_enable_value(l, it, e->through));
-		wqe_put32(w + WQE_SYNC_OBJECT, l->env.qpn);
+		emit_name(m, WQE_SYNC_OBJECT, RING_QPN, ring_at(RING_SELF, 0));
 	}
 	for (unsigned n = 0; n < e->nnumbers; n++)
 		put_number(w + e->number[n].at, e->number[n].bytes, e->number[n].value);
-	for (unsigned p = 0; p < e->npoints; p++)
-		wqe_put64(w + e->point[p].at,
-			l->env.iova + (uint64_t)lap_item_of(l, e->point[p].target)->at * LAP_WQEBB +
-				e->point[p].offset);
+	for (unsigned n = 0; n < e->nnames; n++) {
+		uint64_t addr = e->name[n].addr;
+
+		if (e->name[n].target != LAP_NONE)
+			addr = ring_at(RING_SELF,
+				(uint64_t)lap_item_of(l, e->name[n].target)->at * LAP_WQEBB + addr);
+		emit_name(m, e->name[n].at, e->name[n].field, addr);
+	}
+}
+
+static uint64_t lane_addr(const struct emission *e, uint64_t at)
+{
+	return ring_at(RING_LANES, e->lap->env.lanes_at + at);
+}
+
+static void emit_segment(const struct emission *e, unsigned at, uint32_t len, uint64_t addr)
+{
+	wqe_put32(e->wqe + at + WQE_SGE_LEN, len);
+	emit_name(e, at, RING_SEGMENT, addr);
 }
 
 /* Bytes that nobody wants go behind the lanes */
-static uint64_t nowhere(const struct lap *l, const struct lanes *lanes)
+static void emit_nowhere(const struct emission *e, unsigned at, uint32_t len)
 {
-	return l->env.lanes_iova + lanes->size;
+	emit_segment(e, at, len, lane_addr(e, e->lanes->size));
 }
 
-static void emit_remote(const struct lap *l, uint8_t *w, uint64_t from)
-{
-	wqe_put64(w + WQE_RADDR, l->env.lanes_iova + from);
-	wqe_put32(w + WQE_RKEY, l->env.lanes_rkey);
-}
-
-/* One in a place that was made for a longer one takes some bytes too many from nowhere, or puts them there */
-static void emit_move(const struct lap *l, const struct lanes *lanes, const struct lane_move *m,
-	uint8_t opcode, unsigned wqebbs, bool fence, uint8_t *w)
+/* One in a place that was made for a longer one takes some bytes too many from nowhere, or puts them there.
+ * A WRITE gathers from the lanes */
+static void emit_move(
+	const struct emission *e, const struct lane_move *m, uint8_t opcode, unsigned wqebbs, bool fence)
 {
 	unsigned s = 0;
 
-	w[WQE_OPCODE] = opcode;
-	w[WQE_FLAGS] = fence ? WQE_FENCE : 0;
-	emit_remote(l, w, m->at);
-	for (; s < m->nsge; s++) {
-		const struct lane_sge *sge = &m->sge[s];
-
-		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, sge->len, sge->key ? sge->key : l->env.lanes_lkey,
-			sge->key ? sge->addr : l->env.lanes_iova + sge->addr);
-	}
+	e->wqe[WQE_OPCODE] = opcode;
+	e->wqe[WQE_FLAGS] = fence ? WQE_FENCE : 0;
+	emit_name(e, WQE_RADDR, RING_REMOTE, lane_addr(e, m->at));
+	for (; s < m->nsge; s++)
+		emit_segment(e, WQE_RDMA_SGE + s * WQE_DS, m->sge[s].len,
+			opcode == WQE_OP_WRITE ? lane_addr(e, m->sge[s].addr) : m->sge[s].addr);
 	for (; lap_wqebbs(chain_wqe_ds(CHAIN_READ, s)) < wqebbs; s++)
-		wqe_put_sge(w + WQE_RDMA_SGE + s * WQE_DS, 1, l->env.lanes_lkey, nowhere(l, lanes));
-	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_READ, s);
+		emit_nowhere(e, WQE_RDMA_SGE + s * WQE_DS, 1);
+	e->wqe[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_READ, s);
 }
 
-static void emit_add(const struct lap *l, const struct lanes *lanes, unsigned word, uint8_t *w)
+static void emit_add(const struct emission *e, unsigned word)
 {
+	uint8_t *w = e->wqe;
+
 	w[WQE_OPMOD] = WQE_OPMOD_MASKED_8B;
 	w[WQE_OPCODE] = WQE_OP_MASKED_FETCH_ADD;
-	emit_remote(l, w, (uint64_t)word * 8);
-	wqe_put64(w + WQE_ATOMIC, lanes->add[word]);
-	wqe_put64(w + WQE_ATOMIC + 8, lanes->bound[word]);
-	wqe_put_sge(w + WQE_ATOMIC + 16, 8, l->env.lanes_lkey, nowhere(l, lanes));
+	emit_name(e, WQE_RADDR, RING_REMOTE, lane_addr(e, (uint64_t)word * 8));
+	wqe_put64(w + WQE_ATOMIC, e->lanes->add[word]);
+	wqe_put64(w + WQE_ATOMIC + 8, e->lanes->bound[word]);
+	emit_nowhere(e, WQE_ATOMIC + 16, 8);
 	w[WQE_DSCOUNT] = (uint8_t)chain_wqe_ds(CHAIN_MASKED_FETCH_ADD, 1);
 }
 
 /* What nothing is left for stays a NOP. The first WRITE waits for the FETCH_ADDs, and for READs that still
  * want the old copies */
-static void emit_item(const struct lap *l, const struct lanes *lanes, const struct lap_item *it, uint8_t *w)
+static void emit_item(const struct emission *e, const struct lap_item *it)
 {
 	const unsigned of = it->kind == LAP_ITEM_WRITE ? LANE_WRITES : it->section;
-	const struct lane_moves *m = &lanes->moves[of];
+	const struct lane_moves *m = &e->lanes->moves[of];
 
 	switch (it->kind) {
 	case LAP_ITEM_ENTRY:
-		emit_entry(l, it, w);
+		emit_entry(e, it);
 		break;
 	case LAP_ITEM_READ:
 	case LAP_ITEM_WRITE:
 		if (it->index < m->n)
-			emit_move(l, lanes, &m->v[it->index],
-				it->kind == LAP_ITEM_READ ? WQE_OP_READ : WQE_OP_WRITE, it->wqebbs,
-				it->index == 0, w);
+			emit_move(e, &m->v[it->index], it->kind == LAP_ITEM_READ ? WQE_OP_READ : WQE_OP_WRITE,
+				it->wqebbs, it->index == 0);
 		break;
 	case LAP_ITEM_ADD:
-		if (it->index < lanes->nwords)
-			emit_add(l, lanes, it->index, w);
+		if (it->index < e->lanes->nwords)
+			emit_add(e, it->index);
 		break;
 	case LAP_ITEM_NOP:
 		break;
 	}
 }
 
-/* As @lanes have been planned. Spare places for READs and FETCH_ADDs are NOPs */
-static void lap_emit(const struct lap *l, const struct lanes *lanes)
+/* Spare places for READs and FETCH_ADDs are NOPs */
+static int lap_emit(const struct lap *l, const struct lanes *lanes, struct ring_image **image)
 {
-	memset(l->env.ring, 0, (size_t)l->env.wqebbs * LAP_WQEBB);
-	for (unsigned i = 0; i < l->nitems; i++) {
-		const struct lap_item *it = &l->items[i];
-		uint8_t *w = l->env.ring + (size_t)it->at * LAP_WQEBB;
+	struct emission e = {.lap = l, .lanes = lanes};
+	int r;
 
-		w[WQE_DSCOUNT] = (uint8_t)(it->wqebbs * (LAP_WQEBB / WQE_DS));
-		emit_item(l, lanes, it, w);
+	e.to = ring_new(l->env.wqebbs, l->env.lanes_at, lanes->size + LAP_NOWHERE);
+	if (!e.to)
+		return -ENOMEM;
+	for (unsigned i = 0; i < l->nitems && !e.to->nomem; i++) {
+		const struct lap_item *it = &l->items[i];
+
+		e.at = it->at * LAP_WQEBB;
+		e.wqe = e.to->ring + e.at;
+		e.wqe[WQE_DSCOUNT] = (uint8_t)(it->wqebbs * (LAP_WQEBB / WQE_DS));
+		emit_item(&e, it);
 		if (it->signalled)
-			w[WQE_FLAGS] |= WQE_SIGNALLED;
-		wqe_put16(w + WQE_INDEX, (uint16_t)it->at);
-		wqe_put32(w + WQE_QPN_DS, l->env.qpn << 8 | w[WQE_DSCOUNT]);
+			e.wqe[WQE_FLAGS] |= WQE_SIGNALLED;
+		wqe_put16(e.wqe + WQE_INDEX, (uint16_t)it->at);
+		emit_name(&e, WQE_QPN_DS, RING_QPN24, ring_at(RING_SELF, 0));
 	}
-	memcpy(l->env.lanes, lanes->init, lanes->size);
-	memset(l->env.lanes + lanes->size, 0, LAP_NOWHERE);
+	if (!e.to->nomem)
+		memcpy(e.to->lanes, lanes->init, lanes->size);
+	ring_copies(e.to, lanes->backs, lanes->nbacks);
+	r = ring_done(e.to);
+	if (r < 0)
+		ring_free(e.to);
+	else
+		*image = e.to;
+	return r;
 }
 
 /* ---- the lap ---- */
@@ -535,7 +594,7 @@ static bool make_room(struct lap *l, const struct lanes *lanes)
 		for (unsigned i = 0; i < lanes->moves[s].n; i++) {
 			unsigned need = lap_wqebbs(chain_wqe_ds(CHAIN_READ, lanes->moves[s].v[i].nsge));
 
-			l->moves[s].wqebbs = lanes_more(
+			l->moves[s].wqebbs = ring_more(
 				&l->nomem, l->moves[s].wqebbs, i, &l->moves[s].room, sizeof(uint8_t));
 			if (l->nomem)
 				return false;
@@ -550,7 +609,7 @@ static bool make_room(struct lap *l, const struct lanes *lanes)
 }
 
 /* One try; 1 when there were too few places, and now are more */
-static int lay_out(struct lap *l, struct lap_size *size)
+static int lay_out(struct lap *l, struct lap_size *size, struct ring_image **image)
 {
 	struct lanes lanes = {0};
 	bool again = false;
@@ -576,16 +635,14 @@ static int lay_out(struct lap *l, struct lap_size *size)
 		r = -ENOMEM;
 	if (!again && !r) {
 		measure(l, &lanes, used, size);
-		if (l->env.ring && size->lanes > l->env.lanes_size)
-			r = -E2BIG;
-		else if (l->env.ring)
-			lap_emit(l, &lanes);
+		if (image)
+			r = lap_emit(l, &lanes, image);
 	}
 	lanes_free(&lanes);
 	return r ? r : again;
 }
 
-int lap_finish(struct lap *l, struct lap_size *size)
+int lap_finish(struct lap *l, struct lap_size *size, struct ring_image **image)
 {
 	int r;
 
@@ -595,10 +652,61 @@ int lap_finish(struct lap *l, struct lap_size *size)
 	if (l->nomem || !l->item_of)
 		return -ENOMEM;
 	do
-		r = lay_out(l, size);
+		r = lay_out(l, size, image);
 	while (r > 0);
 	return r;
 }
+
+/* ---- proof ---- */
+
+/* One key for all that has one in a session: with two, conflicts between accesses by one and the other would
+ * not be found */
+static void stand_in(struct ring_values *v, unsigned shared)
+{
+	enum { KEY = 0x100, QPN = 0x200, CQN = 0x300 };
+
+	for (unsigned s = 0; s < RING_SYMBOLS; s++) {
+		v->of[s].iova = ring_at(s + 1, 0);
+		v->of[s].lkey = v->of[s].rkey = s < RING_REGION || s == RING_REGION + shared ? KEY : KEY + s;
+		v->of[s].qpn = QPN + s;
+		v->of[s].cqn = CQN + s;
+	}
+}
+
+int lap_prove(const struct ring_image *image, const struct lap_env *env, const struct lap_proof *proof,
+	struct chain_error *err)
+{
+	struct ring_values v = {0};
+	struct lap_made made;
+	int r;
+
+	stand_in(&v, proof->shared);
+	v.of[RING_SELF].mem = malloc((size_t)image->wqebbs * LAP_WQEBB);
+	if (!v.of[RING_SELF].mem)
+		return -ENOMEM;
+	ring_fill(image, &v);
+	made = (struct lap_made){
+		.ring = v.of[RING_SELF].mem,
+		.wqebbs = image->wqebbs,
+		.qpn = v.of[RING_SELF].qpn,
+		.cqn = v.of[RING_SELF].cqn,
+		.iova = v.of[RING_SELF].iova,
+		.lkey = v.of[RING_SELF].lkey,
+		.lanes_iova = v.of[RING_LANES].iova + image->lanes_at,
+		.lanes_lkey = v.of[RING_LANES].lkey,
+		.lanes_rkey = v.of[RING_LANES].rkey,
+		.lanes_size = image->lanes_bytes,
+		.first_cqe = env->first_cqe,
+		.group = env->group,
+		.discard = proof->discard ? ring_at(1, proof->discard) : 0,
+		.verbs = proof->verbs,
+	};
+	r = lap_check(&made, proof->start, err);
+	free(v.of[RING_SELF].mem);
+	return r;
+}
+
+/* ---- what is where ---- */
 
 uint16_t lap_index_of(const struct lap *l, unsigned id)
 {

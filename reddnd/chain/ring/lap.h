@@ -20,17 +20,22 @@
  * bytes that must be restored. recycle.h renews whole chains in this way.
  *
  * Use: lap_new(); WQEs in order, with lap_renew() where the READs of a section go and lap_advance() where
- * FETCH_ADDs and WRITEs go; lap_finish() lays it out. Sections: WQEs of section s are refreshed in section s
+ * FETCH_ADDs and WRITEs go; lap_finish() lays it out as an image (ring.h). Sections: WQEs of section s are
+ * refreshed in section s
  * + n / 2 (mod n). The caller's part, proven by lap-check.h from the ring itself: a section is enabled, WQE
  * by WQE or whole, only after a WAIT for a CQE later than the READs that refreshed it, and lap_advance()
  * comes in the last section, after its lap_renew().
  *
- * Needs masked FETCH_ADD of 8 bytes. Writes memory only; the object owns all of its allocations.
+ * In front of the lanes is a word that counts (lap_count()), and its old value.
+ *
+ * Needs masked FETCH_ADD of 8 bytes. The object owns all of its allocations.
  */
 #ifndef CHAIN_RING_LAP_H
 #define CHAIN_RING_LAP_H
 
+#include "reddnd/chain/ir/build.h"
 #include "reddnd/chain/ir/verbs.h"
+#include "reddnd/chain/ring/ring.h"
 
 #include <stddef.h>
 
@@ -39,26 +44,18 @@ enum {
 	LAP_MAX_SGE = 30, /* of a READ or WRITE of its own: 512 bytes, what every ConnectX takes */
 	LAP_WQE_BYTES = 512,
 	LAP_MIN_RING = 256,
+	LAP_HEAD =
+		64, /* bytes before the lanes: what lap_count() adds to, little-endian, and its old value */
 	LAP_NOWHERE = 64, /* bytes at the end of the lanes that take unused data */
 };
 
-/** Where the ring and its lanes are. Addresses named iova are the NIC's. */
 struct lap_env {
-	uint32_t qpn, cqn;
-	uint32_t wqebbs; /* of the ring: a power of two, LAP_MIN_RING to 32768 */
-	uint32_t lkey;   /* of the ring */
-	uint32_t lanes_lkey, lanes_rkey;
-	uint8_t *ring, *lanes;
-	uint64_t iova, lanes_iova; /* multiples of 64 */
-	uint32_t lanes_size;
-	uint32_t first_cqe;   /* number of the first CQE this queue will cause */
-	bool ignores_index;   /* the NIC does not look at the index in a control segment: it need not be
-				 refreshed */
-	unsigned group;       /* WQEBBs that the NIC fetches together (chain_desc.fetch_group) */
-	uint64_t discard;     /* lap_check(): 8 bytes for unused old values, written in any order; 0:
-				 none */
-	const uint8_t *verbs; /* lap_check(): by WQEBB, 1 + what the WQE that begins there may become; 0: what
-				 it is. Or NULL */
+	uint32_t wqebbs;    /* of the ring: a power of two, LAP_MIN_RING to 32768 */
+	uint32_t lanes_at;  /* where lanes begin in their memory: a multiple of 64, LAP_HEAD or more */
+	uint32_t first_cqe; /* number of the first CQE this queue will cause */
+	bool ignores_index; /* the NIC does not look at the index in a control segment: it need not be
+			       refreshed */
+	unsigned group;     /* WQEBBs that the NIC fetches together (chain_desc.fetch_group) */
 };
 
 struct lap;
@@ -66,11 +63,15 @@ struct lap;
 int lap_new(struct lap **l, const struct lap_env *env, unsigned sections); /* -ENOMEM */
 void lap_free(struct lap *l);                                              /* NULL is fine */
 
-/** A WQE at the end of the current section; returns its id. Fill the rest in at lap_bytes(). */
+/** A WQE at the end of the current section; returns its id. Fill the rest in at lap_bytes(), but what depends
+ * on a symbol: that has no bytes there. */
 unsigned lap_add(struct lap *l, enum chain_verb verb, unsigned nsge, uint8_t flags);
 uint8_t *lap_bytes(struct lap *l, unsigned id); /* until the next lap_add() */
-/** The BE64 at @at of WQE @id: address of byte @offset of WQE @target, which may be added later. */
-void lap_point(struct lap *l, unsigned id, unsigned at, unsigned target, unsigned offset);
+/** At @at of WQE @id is @field, with address @addr, or of the symbol of it. */
+void lap_name(struct lap *l, unsigned id, unsigned at, enum ring_field field, uint64_t addr);
+/** The same with the address of byte @offset of WQE @target, which may be added later. */
+void lap_point(
+	struct lap *l, unsigned id, unsigned at, enum ring_field field, unsigned target, unsigned offset);
 /** The big-endian number of @bytes bytes at @at of WQE @id: @value in lap 0, @step more in each that follows.
  */
 void lap_number(struct lap *l, unsigned id, unsigned at, unsigned bytes, uint64_t value, uint64_t step);
@@ -83,15 +84,17 @@ void lap_enable(struct lap *l, unsigned id, unsigned through);
  * names; the caller does the same for those through which the ring is started. */
 void lap_fill_group(struct lap *l, unsigned id);
 
+/** A FETCH_ADD of @n to the word in front of the lanes. */
+void lap_count(struct lap *l, unsigned n);
+
 /** Bytes elsewhere, refreshed in the current section: in lap n of this ring they become @value + n * @step.
  */
-void lap_refresh(struct lap *l, uint64_t addr, uint32_t key, unsigned bytes, uint64_t value, uint64_t step);
+void lap_refresh(struct lap *l, uint64_t addr, unsigned bytes, uint64_t value, uint64_t step);
 /**
- * Up to 8 bytes elsewhere that the current section puts back. @tag: 0; or a number for bytes that may be
- * unknown yet: those with the same one are equal, so that the layout does not depend on what they are.
+ * Up to 8 bytes elsewhere that the current section puts back. @tag: 0; or a number for bytes that depend on a
+ * symbol: those with the same one are equal, and they are what is there when the ring is filled in.
  */
-void lap_restore(
-	struct lap *l, uint64_t addr, uint32_t key, const uint8_t *bytes, unsigned len, uint32_t tag);
+void lap_restore(struct lap *l, uint64_t addr, const uint8_t *bytes, unsigned len, uint32_t tag);
 
 void lap_renew(struct lap *l);   /* the section's READs go here */
 void lap_advance(struct lap *l); /* and FETCH_ADDs and WRITEs */
@@ -105,11 +108,23 @@ struct lap_size {
 };
 
 /**
- * Lays the lap out and, unless env->ring is NULL, writes ring and lanes. 0; -E2BIG when the ring or the
- * memory for the lanes is too small; -ENOMEM. @size is filled in whenever the result is 0, or -E2BIG for the
- * ring.
+ * Lays the lap out and, unless @image is NULL, makes the image of it. 0; -E2BIG when the ring is too small;
+ * -ENOMEM. @size is filled in whenever the result is 0 or -E2BIG.
  */
-int lap_finish(struct lap *l, struct lap_size *size);
+int lap_finish(struct lap *l, struct lap_size *size, struct ring_image **image);
+/** What the proof of an image looks at, beside it. */
+struct lap_proof {
+	uint16_t start;       /* producer index that starts the ring */
+	const uint8_t *verbs; /* as of struct lap_made */
+	uint64_t discard;     /* the same, of the image */
+	unsigned shared;      /* a region that is in the block of the session, as rings, lanes and scratch */
+};
+
+/** lap_check() of what ring_fill() writes: with one key for the block of a session and one for each region
+ * that is elsewhere. @env: of the lap. CHAIN_REFUSED with the reason in @err; -ENOMEM. */
+int lap_prove(const struct ring_image *image, const struct lap_env *env, const struct lap_proof *proof,
+	struct chain_error *err);
+
 /** After lap_finish(): index of WQE @id in lap 0. */
 uint16_t lap_index_of(const struct lap *l, unsigned id);
 /** After lap_finish(): the producer index that enables the ring through WQE @id in lap 0. */

@@ -3,7 +3,6 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/instance.h"
-#include "reddnd/chain/ring/lap-check.h"
 #include "reddnd/chain/ring/lap-end.h"
 
 #include <assert.h>
@@ -14,15 +13,13 @@
 enum {
 	MAX_SECTIONS = CHAIN_RECYCLE_MAX_SECTIONS,
 	MIN_SECTIONS = 4,
-	SECTION_SLOTS = 16, /* or more, where there are more sections than MIN_SECTIONS */
-	HEAD = 64           /* bytes before log and lanes: progress, and its old value */
+	SECTION_SLOTS = 16 /* or more, where there are more sections than MIN_SECTIONS */
 };
 
 struct recycler {
 	const struct chain_image *img;
-	const struct chain_env *env;
+	struct chain_env env; /* sizes, and addresses of the image */
 	struct lap *lap;
-	bool dry; /* no addresses, no memory */
 	/* Per byte of a queue's image: 1 + the relocation that fills it in; 0: none does */
 	uint16_t *filled[CHAIN_MAX_QUEUES];
 };
@@ -55,27 +52,26 @@ uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned 
 static void refresh_reloc(struct recycler *k, const struct chain_reloc *r, const struct chain_instance *in)
 {
 	const struct chain_image *img = k->img;
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 	uint64_t addr = in->queue[r->where].addr + r->offset, cqes;
-	uint32_t key = chain_lkey(in, CHAIN_SYM_QUEUE, r->where);
 
 	switch ((enum chain_reloc_kind)r->kind) {
 	case CHAIN_REL_INDEX16:
-		lap_refresh(k->lap, addr, key, 2,
+		lap_refresh(k->lap, addr, 2,
 			chain_enable_index(img, env, r->where, in->seq, r->offset / CHAIN_WQEBB),
 			env->queue[r->where].ring_wqebbs);
 		return;
 	case CHAIN_REL_ENABLE:
-		lap_refresh(k->lap, addr + 2, key, 2, chain_recycled_index(img, env, r, in->seq),
+		lap_refresh(k->lap, addr + 2, 2, chain_recycled_index(img, env, r, in->seq),
 			env->queue[r->index].ring_wqebbs);
 		return;
 	case CHAIN_REL_WAIT:
 		cqes = r->index == CHAIN_CQ_RECV ? 1 : img->queue[r->index].cqes;
-		lap_refresh(k->lap, addr + 1, key, 3, chain_cqe_number(in, r->index) + (uint64_t)r->addend,
+		lap_refresh(k->lap, addr + 1, 3, chain_cqe_number(in, r->index) + (uint64_t)r->addend,
 			env->slots * cqes);
 		return;
 	case CHAIN_REL_SEQ32:
-		lap_refresh(k->lap, addr, key, 4, in->seq + (uint64_t)r->addend, env->slots);
+		lap_refresh(k->lap, addr, 4, in->seq + (uint64_t)r->addend, env->slots);
 		return;
 	case CHAIN_REL_ADDR64:
 	case CHAIN_REL_LKEY32:
@@ -112,13 +108,12 @@ static int note_relocs(struct recycler *k)
 /* A byte of a number that is renewed from lap to lap; its low bytes may be the same in all of them */
 static bool is_renewed(const struct recycler *k, const struct chain_reloc *r, uint32_t byte)
 {
-	return r && r->kind == CHAIN_REL_SEQ32 && k->env->slots % (1ull << 8 * (r->offset + 4 - byte));
+	return r && r->kind == CHAIN_REL_SEQ32 && k->env.slots % (1ull << 8 * (r->offset + 4 - byte));
 }
 
 /*
- * What relocations fill in is not known yet when the size is asked for (dry). The layout must be the same
- * when it is: so such bytes have a tag. Low bytes of a region's address are known, those that a client or the
- * chain chooses: its IOVA has zeros there.
+ * What relocations fill in differs from session to session: such bytes have a tag. Low bytes of a region's
+ * address are known, those that a client or the chain chooses: its IOVA has zeros there.
  */
 static uint32_t tag_of(const struct recycler *k, const struct chain_reloc *r, uint32_t at, unsigned slot)
 {
@@ -152,9 +147,7 @@ static uint32_t tag_of(const struct recycler *k, const struct chain_reloc *r, ui
 static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n, unsigned from,
 	const struct chain_instance *in)
 {
-	const struct chain_queue *queue = &k->img->queue[q];
 	const struct chain_reloc *r = from ? &k->img->relocs[from - 1] : NULL;
-	const uint8_t *bytes = queue->wqes + at;
 	uint8_t low[8];
 
 	for (; n && is_renewed(k, r, at); n--)
@@ -163,11 +156,7 @@ static void restore_run(struct recycler *k, unsigned q, uint32_t at, unsigned n,
 		return;
 	for (unsigned i = 0; r && i < n; i++)
 		low[i] = (uint8_t)((uint64_t)r->addend >> 8 * ((r->offset + 7 - at - i) & 7));
-	if (!k->dry)
-		bytes = in->queue[q].wqes + at;
-	else if (r)
-		bytes = low;
-	lap_restore(k->lap, in->queue[q].addr + at, chain_lkey(in, CHAIN_SYM_QUEUE, q), bytes, n,
+	lap_restore(k->lap, in->queue[q].addr + at, r ? low : k->img->queue[q].wqes + at, n,
 		r ? tag_of(k, r, at, in->slot) : 0);
 }
 
@@ -190,7 +179,7 @@ static void restore(struct recycler *k, const struct chain_restore *r, const str
 		return;
 	}
 	for (uint32_t at = r->offset; at < r->offset + r->len; at += 8)
-		lap_restore(k->lap, in->scratch + at, k->env->scratch.lkey, k->img->scratch_init + at,
+		lap_restore(k->lap, in->scratch + at, k->img->scratch_init + at,
 			r->offset + r->len - at < 8 ? r->offset + r->len - at : 8, 0);
 }
 
@@ -198,7 +187,7 @@ static void refresh_slot(struct recycler *k, unsigned slot)
 {
 	struct chain_instance in;
 
-	chain_locate(&in, k->img, k->env, k->env->first + slot + k->env->slots);
+	chain_locate(&in, k->img, &k->env, k->env.first + slot + k->env.slots);
 	for (unsigned i = 0; i < k->img->nrelocs; i++)
 		refresh_reloc(k, &k->img->relocs[i], &in);
 	for (unsigned i = 0; i < k->img->nrestores; i++)
@@ -207,21 +196,21 @@ static void refresh_slot(struct recycler *k, unsigned slot)
 
 static void refresh_pad_index(struct recycler *k, unsigned q, uint32_t w)
 {
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 	uint32_t ring = env->queue[q].ring_wqebbs;
 
-	lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, env->queue[q].lkey, 2,
+	lap_refresh(k->lap, env->queue[q].iova + (uint64_t)w * CHAIN_WQEBB + WQE_INDEX, 2,
 		env->first / env->slots * ring + w, ring);
 }
 
 /* What it has beside a pad: the number of its SEND_EN, and the index of the NOP behind it */
 static void refresh_lap_end(struct recycler *k)
 {
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 	const uint32_t at = chain_lap_end_at(k->img, env);
 
-	lap_refresh(k->lap, env->queue[0].iova + (uint64_t)at * CHAIN_WQEBB + WQE_SYNC_INDEX + 2,
-		env->queue[0].lkey, 2, chain_lap_end_index(k->img, env, env->first / env->slots),
+	lap_refresh(k->lap, env->queue[0].iova + (uint64_t)at * CHAIN_WQEBB + WQE_SYNC_INDEX + 2, 2,
+		chain_lap_end_index(k->img, env, env->first / env->slots),
 		env->queue[chain_start_queue(k->img)].ring_wqebbs);
 	if (at + 1 < env->queue[0].ring_wqebbs)
 		refresh_pad_index(k, 0, at + 1);
@@ -230,7 +219,7 @@ static void refresh_lap_end(struct recycler *k)
 /* The pad at the end of a lap has run when the first instance of the next lap is over */
 static void refresh_pads(struct recycler *k)
 {
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 
 	for (unsigned q = 0; q < k->img->nqueues; q++) {
 		uint32_t ring = env->queue[q].ring_wqebbs, w = chain_pad_at(k->img, q, env->slots);
@@ -244,38 +233,21 @@ static void refresh_pads(struct recycler *k)
 
 /* ---- the recycler's lap ------------------------------------------------------------------------------ */
 
-/* One 64-bit word, so that who looks at it sees a number that was there */
-static void count(struct recycler *k, unsigned requests)
-{
-	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_FETCH_ADD, 1, 0));
-	uint8_t *old = w + WQE_ATOMIC + 16;
-
-	wqe_put64(w + WQE_RADDR, k->env->lanes.iova);
-	wqe_put32(w + WQE_RKEY, k->env->lanes.rkey);
-	wqe_put64(w + WQE_ATOMIC, requests);
-	wqe_put32(old + WQE_SGE_LEN, 8);
-	wqe_put32(old + WQE_SGE_LKEY, k->env->lanes.lkey);
-	wqe_put64(old + WQE_SGE_ADDR, k->env->lanes.iova + 8);
-}
-
 /* Of the slots of a section. What restores them comes later in the same queue: the responder reads for one
  * READ before it answers the next, so nothing is restored before it is copied. */
 static uint32_t log_bytes(const struct recycler *k)
 {
-	return chain_recycle_together(k->env->slots) * k->img->queue[0].wqebbs * CHAIN_WQEBB;
+	return chain_recycle_together(k->env.slots) * k->img->queue[0].wqebbs * CHAIN_WQEBB;
 }
 
 static void log_replies(struct recycler *k, unsigned g)
 {
-	uint32_t len = log_bytes(k);
-	uint64_t from = k->env->queue[0].iova + (uint64_t)g * len;
-	uint8_t *w = lap_bytes(k->lap, lap_add(k->lap, CHAIN_READ, 1, 0));
+	const uint32_t len = log_bytes(k), at = g * len;
+	unsigned id = lap_add(k->lap, CHAIN_READ, 1, 0);
 
-	wqe_put64(w + WQE_RADDR, from);
-	wqe_put32(w + WQE_RKEY, k->env->queue[0].rkey);
-	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, len);
-	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, k->env->lanes.lkey);
-	wqe_put64(w + WQE_RDMA_SGE + WQE_SGE_ADDR, k->env->lanes.iova + HEAD + (uint64_t)g * len);
+	wqe_put32(lap_bytes(k->lap, id) + WQE_RDMA_SGE + WQE_SGE_LEN, len);
+	lap_name(k->lap, id, WQE_RADDR, RING_REMOTE, ring_at(RING_QUEUE, at));
+	lap_name(k->lap, id, WQE_RDMA_SGE, RING_SEGMENT, ring_at(RING_LANES, LAP_HEAD + at));
 }
 
 /*
@@ -285,7 +257,7 @@ static void log_replies(struct recycler *k, unsigned g)
  */
 static void await_instances(struct recycler *k, unsigned end)
 {
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 
 	for (unsigned q = k->img->nqueues; q-- > 0;) {
 		uint64_t cqes = k->img->queue[q].cqes;
@@ -296,15 +268,15 @@ static void await_instances(struct recycler *k, unsigned end)
 		wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 		lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, (env->first + end) * cqes - 1,
 			env->slots * cqes);
-		wqe_put32(lap_bytes(k->lap, wait) + WQE_SYNC_OBJECT, env->queue[q].cqn);
+		lap_name(k->lap, wait, WQE_SYNC_OBJECT, RING_CQN, ring_at(RING_QUEUE + q, 0));
 	}
 }
 
 static void add_section(
 	struct recycler *k, unsigned g, unsigned enables[MAX_SECTIONS], unsigned recv_en[MAX_SECTIONS])
 {
-	const struct chain_env *env = k->env;
-	unsigned slots = chain_recycle_together(k->env->slots), end = (g + 1) * slots;
+	const struct chain_env *env = &k->env;
+	unsigned slots = chain_recycle_together(k->env.slots), end = (g + 1) * slots;
 	bool last = end == env->slots;
 	uint64_t after = env->first + end;
 	unsigned mark, landed, recvs;
@@ -321,32 +293,22 @@ static void add_section(
 	mark = lap_add(k->lap, CHAIN_NOP, 0, WQE_SIGNALLED);
 	landed = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 	lap_await(k->lap, landed, mark);
-	count(k, slots);
+	lap_count(k->lap, slots);
 	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
 	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
-	wqe_put32(lap_bytes(k->lap, recvs) + WQE_SYNC_OBJECT, env->queue[0].qpn);
+	lap_name(k->lap, recvs, WQE_SYNC_OBJECT, RING_QPN, ring_at(RING_QUEUE, 0));
 	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
 	if (!last)
 		lap_next_section(k->lap);
 }
 
-static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
+static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size, struct ring_image **image)
 {
-	const struct chain_env *env = k->env;
+	const struct chain_env *env = &k->env;
 	const unsigned sections = chain_recycle_sections(env->slots);
-	const uint32_t head = HEAD + sections * log_bytes(k);
 	const struct lap_env lap = {
-		.qpn = env->recycler.qpn,
-		.cqn = env->recycler.cqn,
 		.wqebbs = ring,
-		.lkey = env->recycler.lkey,
-		.lanes_lkey = env->lanes.lkey,
-		.lanes_rkey = env->lanes.rkey,
-		.ring = k->dry ? NULL : env->recycler.ring,
-		.iova = env->recycler.iova,
-		.lanes = k->dry ? NULL : env->lanes.mem + head,
-		.lanes_iova = env->lanes.iova + head,
-		.lanes_size = env->lanes.size - head,
+		.lanes_at = LAP_HEAD + sections * log_bytes(k),
 		.first_cqe = (uint32_t)env->first,
 		.group = k->img->fetch_group,
 	};
@@ -359,24 +321,23 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size)
 		add_section(k, g, enables, recv_en);
 	for (unsigned g = 0; g < sections; g++)
 		lap_enable(k->lap, enables[g], enables[(g + 1) % sections]);
-	r = lap_finish(k->lap, &size->lap);
+	r = lap_finish(k->lap, &size->lap, image);
 	if (r == 0) {
 		size->ring_wqebbs = ring;
-		size->lanes = size->lap.lanes + head;
+		size->lanes = size->lap.lanes + lap.lanes_at;
 		size->start = lap_index_after(k->lap, enables[0]);
 		size->recvs = (uint16_t)(env->first + env->slots - 1);
 		size->progress = 0;
-		size->log = HEAD;
+		size->log = LAP_HEAD;
 		for (unsigned g = 0; g < sections; g++)
 			size->recv_en[g] = (uint16_t)(lap_index_of(k->lap, recv_en[g]) & (ring - 1));
 	}
 	lap_free(k->lap);
-	if (r == 0 && !k->dry) {
-		struct lap_env made = lap;
+	if (r == 0 && image) {
+		const struct lap_proof proof = {.start = size->start, .shared = CHAIN_MAX_WINDOWS};
 		struct chain_error err;
 
-		made.lanes_size = size->lap.lanes;
-		r = lap_check(&made, size->start, &err);
+		r = lap_prove(*image, &lap, &proof, &err);
 		assert(r <= 0 && "the recycler is not in order");
 	}
 	return r;
@@ -406,24 +367,56 @@ static bool counts_code(const struct chain_image *img)
 	return true;
 }
 
+static int begin(struct recycler *k, const struct chain_image *img, const struct chain_env *sizes)
+{
+	*k = (struct recycler){.img = img, .env.slots = sizes->slots, .env.first = sizes->first};
+	for (unsigned q = 0; q < img->nqueues; q++) {
+		k->env.queue[q].ring_wqebbs = sizes->queue[q].ring_wqebbs;
+		k->env.queue[q].iova = ring_at(RING_QUEUE + q, 0);
+	}
+	k->env.scratch.iova = ring_at(RING_SCRATCH, 0);
+	return note_relocs(k);
+}
+
 int chain_recycle_size(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size)
 {
-	struct recycler k = {.img = img, .env = env, .dry = true};
-	int r = -E2BIG;
+	struct recycler k;
+	int r;
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
 	if (img->publish.there || changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
 		return -EOPNOTSUPP;
-	if (note_relocs(&k) < 0)
-		r = -ENOMEM;
+	r = begin(&k, img, env) < 0 ? -ENOMEM : -E2BIG;
 	for (uint32_t ring = LAP_MIN_RING; r == -E2BIG && ring <= CHAIN_MAX_RING; ring *= 2)
-		r = make(&k, ring, size);
+		r = make(&k, ring, size, NULL);
 	forget_relocs(&k);
 	return r;
 }
 
-void chain_recycle_arm(const struct chain_image *img, const struct chain_env *env)
+int chain_recycle_new(struct ring_image **recycler, const struct chain_image *img,
+	const struct chain_env *env, const struct chain_recycle *size)
+{
+	struct ring_image *image = NULL;
+	struct chain_recycle made = {0};
+	struct recycler k;
+	int r = begin(&k, img, env);
+
+	if (r == 0)
+		r = make(&k, size->ring_wqebbs, &made, &image);
+	forget_relocs(&k);
+	if (r < 0) {
+		ring_free(image);
+		return r;
+	}
+	assert(memcmp(&made, size, sizeof(made)) == 0);
+	*recycler = image;
+	return 0;
+}
+
+/* ---- a session's ---- */
+
+static void arm(const struct chain_image *img, const struct chain_env *env)
 {
 	for (unsigned slot = 0; slot < env->slots; slot++) {
 		chain_arm(img, env, env->first + slot);
@@ -435,17 +428,38 @@ void chain_recycle_arm(const struct chain_image *img, const struct chain_env *en
 		chain_write_lap_end(img, env, env->first / env->slots);
 }
 
-int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made)
+static void find_values(const struct chain_env *env, struct ring_values *v)
 {
-	struct recycler k = {.img = img, .env = env};
-	int r;
+	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++) {
+		v->of[RING_QUEUE + q].iova = env->queue[q].iova;
+		v->of[RING_QUEUE + q].lkey = env->queue[q].lkey;
+		v->of[RING_QUEUE + q].rkey = env->queue[q].rkey;
+		v->of[RING_QUEUE + q].qpn = env->queue[q].qpn;
+		v->of[RING_QUEUE + q].cqn = env->queue[q].cqn;
+		v->of[RING_QUEUE + q].mem = env->queue[q].ring;
+	}
+	v->of[RING_SELF].iova = env->recycler.iova;
+	v->of[RING_SELF].lkey = v->of[RING_SELF].rkey = env->recycler.lkey;
+	v->of[RING_SELF].qpn = env->recycler.qpn;
+	v->of[RING_SELF].cqn = env->recycler.cqn;
+	v->of[RING_SELF].mem = env->recycler.ring;
+	v->of[RING_SCRATCH].iova = env->scratch.iova;
+	v->of[RING_SCRATCH].lkey = env->scratch.lkey;
+	v->of[RING_SCRATCH].rkey = env->scratch.rkey;
+	v->of[RING_LANES].iova = env->lanes.iova;
+	v->of[RING_LANES].lkey = env->lanes.lkey;
+	v->of[RING_LANES].rkey = env->lanes.rkey;
+	v->of[RING_LANES].mem = env->lanes.mem;
+}
 
-	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == made->ring_wqebbs);
-	chain_recycle_arm(img, env);
-	memset(env->lanes.mem, 0, HEAD);
-	r = note_relocs(&k);
-	if (r == 0)
-		r = make(&k, made->ring_wqebbs, made);
-	forget_relocs(&k);
-	return r;
+void chain_recycle_write(
+	const struct ring_image *recycler, const struct chain_image *img, const struct chain_env *env)
+{
+	struct ring_values v = {0};
+
+	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == recycler->wqebbs);
+	assert(env->lanes.size >= recycler->lanes_at + recycler->lanes_bytes);
+	arm(img, env);
+	find_values(env, &v);
+	ring_fill(recycler, &v);
 }

@@ -62,7 +62,7 @@ unsigned chain_recycle_sections(unsigned slots);
 unsigned chain_recycle_together(unsigned slots);
 
 /**
- * What the recycler of @img needs with env->slots (a power of two) and env->queue[].ring_wqebbs
+ * What the recycler of @img needs with env->slots (a power of two), env->first and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
  * the chain changes control segments, as the direct form of conditions does, or its instances overlap and a
  * code queue has no CQE, by which the recycler sees that it is through with one; or it publishes, and no NIC
@@ -74,15 +74,17 @@ int chain_recycle_size(
 /** WQEBBs of the ring of queue @q of a recycled chain; 0 if no ring can be that large. */
 uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots);
 
+/** Lays the recycler out for the same @env, and proves it. @size as chain_recycle_size() gave it. -ENOMEM. */
+int chain_recycle_new(struct ring_image **recycler, const struct chain_image *img,
+	const struct chain_env *env, const struct chain_recycle *size);
+
 /**
  * Arms every slot and writes RQ, pads, the recycler's ring (env->recycler) and its lanes (env->lanes): once,
  * before anything is started. The CQ of queue 0 must be the session's own and ignore overrun, its RQ be
  * managed, and env->slots a multiple of env->slot_count, so that a slot always answers to the same place.
- * @made as chain_recycle_size() gave it; what is smaller in the end is updated.
+ * @recycler: of @img and the sizes in @env.
  */
-int chain_recycle(const struct chain_image *img, const struct chain_env *env, struct chain_recycle *made);
-
-/** The part of it that is not the recycler: arms every slot, and writes RQ and pads. */
-void chain_recycle_arm(const struct chain_image *img, const struct chain_env *env);
+void chain_recycle_write(
+	const struct ring_image *recycler, const struct chain_image *img, const struct chain_env *env);
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ enum {
 	RING = 1024,
 	LANES = 8192,
 	OUTSIDE = 4096,
+	OUTSIDE_SYMBOL = RING_SCRATCH,
 	RING_KEY = 1,
 	LANES_KEY,
 	OUTSIDE_KEY,
@@ -92,7 +94,7 @@ static void add_outside(struct world *w, unsigned section)
 			.at = w->nouter * 4, .bytes = (uint8_t)bytes, .section = (uint8_t)section};
 		o->value = value & ((1ull << 8 * bytes) - 1);
 		o->step = step;
-		lap_refresh(w->lap, (uint64_t)OUTSIDE_KEY << 32 | o->at, OUTSIDE_KEY, bytes, o->value, step);
+		lap_refresh(w->lap, ring_at(OUTSIDE_SYMBOL, o->at), bytes, o->value, step);
 		/* Bytes that never change are not refreshed: they are right from the start */
 		for (unsigned i = 0; i < bytes; i++)
 			w->outside[o->at + i] = (uint8_t)(o->value >> 8 * (bytes - 1 - i));
@@ -101,16 +103,21 @@ static void add_outside(struct world *w, unsigned section)
 
 static void add_fixed(struct world *w)
 {
+	static const uint8_t unknown[8] = {0xdd, 0xdd, 0xdd, 0xdd, 0xdd, 0xdd, 0xdd, 0xdd};
 	unsigned f = w->nfixed++;
 
 	w->fixed[f].at = 2048 + f * 16;
 	w->fixed[f].len = 1 + (unsigned)rnd(w, 16);
 	for (unsigned i = 0; i < 16; i++)
 		w->fixed[f].bytes[i] = (uint8_t)rnd(w, rnd(w, 2) ? 2 : 256);
-	for (unsigned at = 0; at < w->fixed[f].len; at += 8)
-		lap_restore(w->lap, ((uint64_t)OUTSIDE_KEY << 32 | w->fixed[f].at) + at, OUTSIDE_KEY,
-			w->fixed[f].bytes + at, w->fixed[f].len - at < 8 ? w->fixed[f].len - at : 8,
-			rnd(w, 2) ? 0 : 1 + 2 * f + at / 8);
+	memcpy(w->outside + w->fixed[f].at, w->fixed[f].bytes, w->fixed[f].len);
+	for (unsigned at = 0; at < w->fixed[f].len; at += 8) {
+		bool known = rnd(w, 2);
+
+		lap_restore(w->lap, ring_at(OUTSIDE_SYMBOL, w->fixed[f].at + at),
+			known ? w->fixed[f].bytes + at : unknown,
+			w->fixed[f].len - at < 8 ? w->fixed[f].len - at : 8, known ? 0 : 1 + 2 * f + at / 8);
+	}
 }
 
 static void add_wqes(struct world *w, unsigned section)
@@ -149,21 +156,32 @@ static void add_wqes(struct world *w, unsigned section)
 	}
 }
 
+static void give(struct ring_values *v, unsigned symbol, uint32_t key, uint8_t *mem)
+{
+	v->of[symbol].iova = (uint64_t)key << 32;
+	v->of[symbol].lkey = v->of[symbol].rkey = key;
+	v->of[symbol].mem = mem;
+}
+
+static void fill(struct world *w, struct ring_image *image)
+{
+	struct ring_values v = {0};
+
+	assert_true(image->lanes_at + image->lanes_bytes <= LANES);
+	give(&v, RING_SELF, RING_KEY, w->ring);
+	give(&v, RING_LANES, LANES_KEY, w->lanes);
+	give(&v, OUTSIDE_SYMBOL, OUTSIDE_KEY, w->outside);
+	v.of[RING_SELF].qpn = QPN;
+	v.of[RING_SELF].cqn = CQN;
+	ring_fill(image, &v);
+	ring_free(image);
+}
+
 static int make(struct world *w, uint64_t seed)
 {
-	const struct lap_env env = {
-		.qpn = QPN,
-		.cqn = CQN,
-		.wqebbs = RING,
-		.lkey = RING_KEY,
-		.lanes_lkey = LANES_KEY,
-		.lanes_rkey = LANES_KEY,
-		.ring = w->ring,
-		.lanes = w->lanes,
-		.iova = (uint64_t)RING_KEY << 32,
-		.lanes_iova = (uint64_t)LANES_KEY << 32,
-		.lanes_size = LANES,
-	};
+	const struct lap_env env = {.wqebbs = RING, .lanes_at = LAP_HEAD};
+	struct ring_image *image;
+	int r;
 
 	w->rng = (seed + 1) * 0x9e3779b97f4a7c15;
 	w->sections = 2 + 2 * (unsigned)rnd(w, 3);
@@ -180,7 +198,10 @@ static int make(struct world *w, uint64_t seed)
 		else
 			lap_next_section(w->lap);
 	}
-	return lap_finish(w->lap, &w->size);
+	r = lap_finish(w->lap, &w->size, &image);
+	if (r == 0)
+		fill(w, image);
+	return r;
 }
 
 /* ---- running it ------------------------------------------------------------------------------------ */
@@ -289,7 +310,7 @@ static void any_lap_renews_itself(void **state)
 
 static void what_does_not_fit(void **state)
 {
-	const struct lap_env env = {.wqebbs = LAP_MIN_RING};
+	const struct lap_env env = {.wqebbs = LAP_MIN_RING, .lanes_at = LAP_HEAD};
 	struct lap_size size;
 	struct lap *l;
 
@@ -301,7 +322,7 @@ static void what_does_not_fit(void **state)
 	lap_next_section(l);
 	lap_renew(l);
 	lap_advance(l);
-	assert_int_equal(lap_finish(l, &size), -E2BIG);
+	assert_int_equal(lap_finish(l, &size, NULL), -E2BIG);
 	assert_true(size.wqebbs > LAP_MIN_RING);
 	lap_free(l);
 }

@@ -20,8 +20,8 @@
 
 /**
  * Orders @d: 0 and a description that the caller frees with chain_loop_order_free(), and that refers to
- * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err; -ENOMEM. chain_loop() takes the
- * result and proves the order from the ring.
+ * strings, words and regions of @d; CHAIN_REFUSED and the reason in @err; -ENOMEM. chain_loop_size() takes
+ * the result and proves the order from the ring.
  */
 int chain_loop_order(const struct chain_desc *d, struct chain_desc **out, struct chain_error *err);
 

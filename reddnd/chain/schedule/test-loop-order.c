@@ -65,7 +65,8 @@ static void expect(const struct chain_step *steps, unsigned n, const char *wante
 		.nregions = 2,
 		.steps = steps,
 		.nsteps = n};
-	struct chain_loop_info info = {0};
+	struct ring_image *image = NULL;
+	struct chain_loop_info info;
 	struct chain_desc *out = NULL;
 	struct chain_error err;
 	char text[64];
@@ -77,8 +78,10 @@ static void expect(const struct chain_step *steps, unsigned n, const char *wante
 	assert_string_equal(text, wanted);
 	for (unsigned s = 1; s + 1 < out->nsteps; s++)
 		assert_true(out->steps[s].why || out->steps[s].label);
-	if (chain_loop_prove(out, &ring, &info, &err))
+	if (chain_loop_size(out, CHAIN_MAX_RING, &ring, &info, &err) ||
+		chain_loop_new(&image, out, ring, out->nregions, &info, &err))
 		fail_msg("not proven: %s", chain_error_name(err.code));
+	ring_free(image);
 	chain_loop_order_free(out);
 }
 
