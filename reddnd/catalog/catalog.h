@@ -122,7 +122,7 @@ struct catalog_network {
 /** Limits of a tenant; 0: none. */
 struct catalog_limits {
 	uint32_t sessions, depth;
-	uint64_t queue_bytes, slot_bytes;
+	uint64_t queue_bytes, slot_bytes, extent_bytes;
 	uint64_t rate, burst; /* requests per second; requests. burst 0: the rate of a tenth of a second */
 	uint64_t session_rate, session_burst;
 	uint64_t bytes_rate, session_bytes_rate; /* of replies, bytes per second */

@@ -152,6 +152,7 @@ static const struct settings_rule tenant_rules[] = {
 	{"depth", "a number of requests", SETTINGS_NUMBER, TENANT(limits.depth), 1, INT32_MAX},
 	{"queue_bytes", a_size, BYTES(queue_bytes)},
 	{"slot_bytes", a_size, BYTES(slot_bytes)},
+	{"extent_bytes", a_size, BYTES(extent_bytes)},
 	{"rate", "a number of requests per second", PER_SECOND(rate)},
 	{"burst", "a number of requests", PER_SECOND(burst)},
 	{"session_rate", "a number of requests per second", PER_SECOND(session_rate)},

@@ -63,7 +63,7 @@ static void test_limits(void **state)
 		"offloads = ( { " CONF_OFFLOAD
 		"}, { name = \"b\"; program = \"get\"; region = \"users\"; } );\n"
 		"tenants = ( { name = \"one\"; offloads = [ \"b\" ]; sessions = 3; depth = 70000;\n"
-		" queue_bytes = \"1M\"; slot_bytes = \"3K\"; rate = 5000; burst = 5;\n"
+		" queue_bytes = \"1M\"; slot_bytes = \"3K\"; extent_bytes = \"5M\"; rate = 5000; burst = 5;\n"
 		" session_rate = 7; session_burst = 2; connect_rate = 20; connect_burst = 300;\n"
 		" idle_timeout = \"5m\"; bytes_rate = \"1G\"; session_bytes_rate = \"2K\"; },\n"
 		" { name = \"two\"; networks = [ \"::1\" ]; } );\n");
@@ -77,6 +77,7 @@ static void test_limits(void **state)
 	assert_int_equal(l->depth, 70000);
 	assert_int_equal(l->queue_bytes, 1 << 20);
 	assert_int_equal(l->slot_bytes, 3 << 10);
+	assert_int_equal(l->extent_bytes, 5 << 20);
 	assert_int_equal(l->rate, 5000);
 	assert_int_equal(l->burst, 5);
 	assert_int_equal(l->session_rate, 7);

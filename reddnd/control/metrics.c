@@ -114,7 +114,7 @@ static const struct {
 };
 
 /* What a tenant uses of something, and its quota. Its address and key are not shown here. */
-enum { SESSIONS, DEPTH, QUEUE_BYTES, SLOT_BYTES, USES };
+enum { SESSIONS, DEPTH, QUEUE_BYTES, SLOT_BYTES, EXTENT_BYTES, USES };
 
 static const struct {
 	const char *name, *unit, *help;
@@ -124,11 +124,14 @@ static const struct {
 	[QUEUE_BYTES] = {"queue_bytes", "bytes", "Memory for queues of the tenant."},
 	[SLOT_BYTES] = {"slot_bytes", "bytes",
 		"Memory that clients of the tenant have registered for replies."},
+	[EXTENT_BYTES] = {"extent_bytes", "bytes",
+		"Memory of stores that sessions of the tenant hold for what their clients put."},
 };
 
 static uint64_t used(const struct stats_tenant *t, unsigned use)
 {
-	return (const uint64_t[USES]){t->sessions, t->depth, t->queue_bytes, t->slot_bytes}[use];
+	return (const uint64_t[USES]){
+		t->sessions, t->depth, t->queue_bytes, t->slot_bytes, t->extent_bytes}[use];
 }
 
 /* 0: none */
@@ -136,7 +139,8 @@ static uint64_t quota(const struct stats_tenant *t, unsigned use)
 {
 	const struct catalog_limits *l = &t->limits;
 
-	return (const uint64_t[USES]){l->sessions, l->depth, l->queue_bytes, l->slot_bytes}[use];
+	return (const uint64_t[USES]){
+		l->sessions, l->depth, l->queue_bytes, l->slot_bytes, l->extent_bytes}[use];
 }
 
 static void tenant_use(FILE *f, const struct stats *st, unsigned use)

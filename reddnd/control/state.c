@@ -333,6 +333,8 @@ static struct json_object *tenant_json(const struct stats_tenant *t)
 	json_add_count(o, "queue_bytes_max", t->limits.queue_bytes);
 	json_add_count(o, "slot_bytes", t->slot_bytes);
 	json_add_count(o, "slot_bytes_max", t->limits.slot_bytes);
+	json_add_count(o, "extent_bytes", t->extent_bytes);
+	json_add_count(o, "extent_bytes_max", t->limits.extent_bytes);
 	json_add_count(o, "rate", t->limits.rate);
 	json_add_count(o, "burst", t->limits.burst);
 	json_add_count(o, "session_rate", t->limits.session_rate);

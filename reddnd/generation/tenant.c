@@ -127,7 +127,8 @@ void tenant_unref(struct tenant *t)
 {
 	if (!t || --t->refs > 0)
 		return;
-	assert(t->sessions == 0 && t->depth == 0 && t->queue_bytes == 0 && t->slot_bytes == 0);
+	assert(t->sessions == 0 && t->depth == 0 && t->queue_bytes == 0 && t->slot_bytes == 0 &&
+		t->extent_bytes == 0);
 	HASH_DEL(*t->all, t);
 	tenant_free(t);
 }
@@ -238,6 +239,7 @@ void tenant_charge_heir(struct tenant *t, const struct tenant_charge *c)
 	t->depth += c->depth;
 	t->queue_bytes += c->queue_bytes;
 	t->slot_bytes += c->slot_bytes;
+	t->extent_bytes += c->extent_bytes;
 }
 
 bool tenant_charge(
@@ -270,6 +272,13 @@ bool tenant_charge(
 			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
 		return false;
 	}
+	if (l->extent_bytes && c->extent_bytes > left(l->extent_bytes, t->extent_bytes)) {
+		request_refuse(rej, REDDN_REJ_QUOTA, 0,
+			"extents of %" PRIu64 " bytes; tenant %s has %" PRIu64
+			" left of its quota \"extent_bytes\" of %" PRIu64,
+			c->extent_bytes, t->name, left(l->extent_bytes, t->extent_bytes), l->extent_bytes);
+		return false;
+	}
 	if (rate_available(&t->connects, now_us) == 0) {
 		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connect_rate,
 			"tenant %s has used up its quota \"connect_rate\" of %" PRIu64
@@ -285,11 +294,12 @@ bool tenant_charge(
 void tenant_refund(struct tenant *t, const struct tenant_charge *c)
 {
 	assert(t->sessions >= c->sessions && t->depth >= c->depth && t->queue_bytes >= c->queue_bytes &&
-		t->slot_bytes >= c->slot_bytes);
+		t->slot_bytes >= c->slot_bytes && t->extent_bytes >= c->extent_bytes);
 	t->sessions -= c->sessions;
 	t->depth -= c->depth;
 	t->queue_bytes -= c->queue_bytes;
 	t->slot_bytes -= c->slot_bytes;
+	t->extent_bytes -= c->extent_bytes;
 }
 
 void tenant_uncharge(struct tenant *t, const struct tenant_charge *c)

@@ -25,7 +25,8 @@ struct tenant_charge {
 	uint32_t sessions; /* 1; 0 for a further connection of one */
 	uint32_t depth;
 	uint64_t queue_bytes;
-	uint64_t slot_bytes; /* memory of the client's reply slots */
+	uint64_t slot_bytes;   /* memory of the client's reply slots */
+	uint64_t extent_bytes; /* of a store, for what its client puts */
 };
 
 /** What a tenant has in one device. */
@@ -48,7 +49,7 @@ struct tenant {
 	struct rate_sharers sharers; /* sessions */
 	/* in use */
 	unsigned sessions;
-	uint64_t depth, queue_bytes, slot_bytes;
+	uint64_t depth, queue_bytes, slot_bytes, extent_bytes;
 	/* since it was first configured */
 	uint64_t requests, accepted, refused, failed;
 	struct service_times service;

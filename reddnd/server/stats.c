@@ -143,6 +143,7 @@ static struct stats_tenant tenant_stats(const struct tenant *t)
 		.depth = t->depth,
 		.queue_bytes = t->queue_bytes,
 		.slot_bytes = t->slot_bytes,
+		.extent_bytes = t->extent_bytes,
 		.accepted = t->accepted,
 		.refused = t->refused,
 		.failed = t->failed,

@@ -101,8 +101,8 @@ struct stats_region {
 struct stats_tenant {
 	const char *name;
 	struct catalog_limits limits;
-	uint64_t sessions, depth, queue_bytes, slot_bytes; /* in use */
-	uint64_t accepted, refused, failed, requests;      /* since it was first configured */
+	uint64_t sessions, depth, queue_bytes, slot_bytes, extent_bytes; /* in use */
+	uint64_t accepted, refused, failed, requests;                    /* since it was first configured */
 	struct service_times service;
 };
 

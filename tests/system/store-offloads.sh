@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 : "${REDDN:?set REDDN to the path of the client tool}"
+: "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of reddn-table}"
 
 needs has.masked_atomics
@@ -39,12 +40,15 @@ write_imm 0 as u8 -> slot
 END
 regions="regions = ( { name = \"large\"; kind = \"store\"; path = \"$memory/large\"; }, { name = \"small\"; kind = \"store\"; path = \"$memory/small\"; } );"
 
-(umask 077 && head -c 32 /dev/urandom >"$work/readers.key")
+for tenant in readers sparing; do
+	(umask 077 && head -c 32 /dev/urandom >"$work/$tenant.key")
+done
 
 start_nic
-start_reddnd "$regions offloads = ( { name = \"large\"; region = \"large\"; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
+start_reddnd "control = \"$work/control\"; $regions offloads = ( { name = \"large\"; region = \"large\"; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
   { name = \"again\"; program = \"hash-get\"; region = \"large\"; mode = \"recycled\"; } );
-tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\" ]; } );"
+tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\" ]; },
+  { name = \"sparing\"; key = \"$work/sparing.key\"; extent_bytes = \"64K\"; } );"
 
 head -c 90000 /dev/zero | tr '\0' v >"$work/value"
 reddn put.log put large key "$(cat "$work/value")" || fail "no put of 90000 bytes" "$work/put.log" "$work/reddnd.log"
@@ -65,6 +69,19 @@ on_nic get.log "$REDDN" get "${reader[@]}" || fail "no get of a reader" "$work/g
 ! on_nic put.log "$REDDN" put "${reader[@]}" value || fail "a reader puts"
 grep -q 'tenant readers may not use offload large.put' "$work/put.log" || fail "no reason" "$work/put.log"
 ok "a tenant that is not allowed the puts gets"
+
+sparing=(--port "$port" --token-file "$work/sparing.key" "$address")
+! on_nic put.log "$REDDN" put "${sparing[@]}" large key value || fail "extents beyond the quota"
+grep -qE 'extents of [0-9]{7} bytes; tenant sparing has 65536 left of its quota "extent_bytes" of 65536' "$work/put.log" ||
+	fail "no reason" "$work/put.log"
+on_nic put.log "$REDDN" put "${sparing[@]}" small key value || fail "no put below the quota" "$work/put.log" "$work/reddnd.log"
+refunded()
+{
+	"$REDDNCTL" --socket "$work/control" --json tenants >"$work/tenants" &&
+		python3 -c 'import json, sys; t = json.load(open(sys.argv[1]))[2]; sys.exit(t["extent_bytes"] != 0 or t["extent_bytes_max"] != 65536)' "$work/tenants"
+}
+until_true refunded || fail "extents stay charged" "$work/tenants"
+ok "a tenant holds no more extents than its quota"
 
 { grep -q 'offload short: .*with regions into which programs store' "$work/reddnd.log" &&
 	grep -q 'short.rdn:4:1: error: .* replaces a length by that of what a program publishes there, 1 to [0-9]* bytes, .* declared are 1 to 300' \

@@ -99,6 +99,8 @@ static const struct table_column tenant_columns[] = {
 	{"queue_bytes_max", "OF", TABLE_LIMIT_BYTES},
 	{"slot_bytes", "SLOTS", TABLE_BYTES},
 	{"slot_bytes_max", "OF", TABLE_LIMIT_BYTES},
+	{"extent_bytes", "EXTENTS", TABLE_BYTES},
+	{"extent_bytes_max", "OF", TABLE_LIMIT_BYTES},
 	{"rate", "RATE", TABLE_LIMIT},
 	{"session_rate", "OF SESSION", TABLE_LIMIT},
 	{"connect_rate", "CONNECTS", TABLE_LIMIT},
