@@ -67,7 +67,7 @@ static void test_text(void **state)
 }
 
 /* A REP of an offload that puts, and the session that it makes; @change it before. Returns the result. */
-static int read_put(struct reddn_session *s, void (*change)(struct reddn_wire_rep *))
+static int read_rep(struct reddn_session *s, void (*change)(struct reddn_wire_rep *))
 {
 	struct reddn_wire_rep rep = {.magic = htobe32(REDDN_WIRE_MAGIC),
 		.version = REDDN_WIRE_VERSION,
@@ -85,7 +85,7 @@ static int read_put(struct reddn_session *s, void (*change)(struct reddn_wire_re
 	const struct rdma_conn_param p = {.private_data = &rep, .private_data_len = sizeof(rep)};
 	char err[128];
 
-	*s = (struct reddn_session){.depth = 4, .info.slot_size = 64};
+	*s = (struct reddn_session){.depth = 4, .info.slot_size = 256};
 	change(&rep);
 	return reddn_read_rep(s, &p, err, sizeof(err));
 }
@@ -137,23 +137,81 @@ static void test_put(void **state)
 	struct reddn_session s;
 
 	(void)state;
-	assert_int_equal(read_put(&s, as_it_is), 0);
+	assert_int_equal(read_rep(&s, as_it_is), 0);
 	assert_int_equal(s.info.shape, REDDN_PUT);
 	assert_int_equal(s.info.record_max, 1000);
 	assert_int_equal(s.info.max_key, 100);
 	assert_int_equal(s.geo.room, 1000);
 	assert_int_equal(s.key_room, REDDN_PUT_RECORD + 1000);
 	/* for a raw request, and for the key of a delete */
-	assert_int_equal(read_put(&s, short_records), 0);
+	assert_int_equal(read_rep(&s, short_records), 0);
 	assert_int_equal(s.key_room, REDDN_REQUEST_MAX);
 	for (unsigned i = 0; i < COUNT(wrong); i++)
-		assert_int_equal(read_put(&s, wrong[i]), -EPROTO);
+		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
+}
+
+static void exists(struct reddn_wire_rep *rep)
+{
+	rep->shape = REDDN_SHAPE_EXISTS;
+	rep->request_len = htobe32(8 * 2 * 3);
+	rep->reply_max = htobe32(64 + 8 * 20);
+	rep->table.keys = 8;
+}
+
+static void exists_in_a_table(struct reddn_wire_rep *rep)
+{
+	exists(rep);
+	rep->table.header = 0;
+	rep->reply_max = htobe32(64 + 8 * 4);
+}
+
+static void exists_too_short(struct reddn_wire_rep *rep)
+{
+	exists(rep);
+	rep->reply_max = htobe32(64 + 8 * 20 - 1);
+}
+
+static void exists_no_keys(struct reddn_wire_rep *rep)
+{
+	exists(rep);
+	rep->table.keys = 0;
+	rep->request_len = 0;
+}
+
+static void exists_many_keys(struct reddn_wire_rep *rep)
+{
+	exists(rep);
+	rep->table.keys = REDDN_WIRE_KEYS + 1;
+}
+
+static void exists_other_request(struct reddn_wire_rep *rep)
+{
+	exists(rep);
+	rep->request_len = htobe32(8 * 2 * 9);
+}
+
+static void test_exists(void **state)
+{
+	static void (*const wrong[])(struct reddn_wire_rep *) = {
+		exists_too_short, exists_no_keys, exists_many_keys, exists_other_request};
+	struct reddn_session s;
+
+	(void)state;
+	assert_int_equal(read_rep(&s, exists), 0);
+	assert_int_equal(s.info.shape, REDDN_EXISTS);
+	assert_int_equal(s.info.keys, 8);
+	assert_int_equal(s.geo.part, 10);
+	assert_int_equal(s.key_room, REDDN_REQUEST_MAX);
+	assert_int_equal(read_rep(&s, exists_in_a_table), 0);
+	assert_int_equal(s.geo.part, 2);
+	for (unsigned i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors), cmocka_unit_test(test_text), cmocka_unit_test(test_put)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_text),
+		cmocka_unit_test(test_put), cmocka_unit_test(test_exists)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,6 +262,95 @@ static void test_request(void **state)
 	}
 }
 
+/* ---- which keys exist ---- */
+
+/* The parts of the buckets of a key, as a table or a store has them; @at: the one that has its mark, of a
+ * record of @len bytes */
+static void parts_of(const struct reddn_geometry *g, const char *key, int at, uint32_t len, uint8_t *parts)
+{
+	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, strlen(key));
+	union {
+		struct reddn_bucket bucket;
+		uint64_t word[2];
+		uint8_t byte[16];
+	} b;
+
+	for (int i = 0; i < 2; i++, parts += g->part) {
+		/* the other one differs in the highest bit that is looked at */
+		b.word[0] = reddn_locator(4096, i == at ? len : 64);
+		b.word[1] = reddn_mark(i == at ? p.fp : p.fp ^ 0x8000);
+		memcpy(parts, b.byte + REDDN_PART_END - g->part, g->part);
+	}
+}
+
+static enum reddn_reply_state judge_parts(
+	const struct reddn_geometry *g, const char *key, const uint8_t *parts, uint64_t moves, uint64_t epoch)
+{
+	const struct reddn_seen now = {.moves = 10, .epoch = 5}, before = {.moves = moves, .epoch = epoch};
+	uint8_t request[REDDN_REQUEST_ROOM];
+	uint16_t mark;
+
+	reddn_exists_build(g, key, strlen(key), request, &mark);
+	return reddn_reply_parts(g, mark, parts, &now, &before);
+}
+
+static void test_parts(void **state)
+{
+	static const uint32_t lengths[] = {0, 8, 10, 64, 256 + 9, 65536 + 9, 0xfffff8};
+	struct reddn_geometry g = geo;
+	uint8_t parts[2 * REDDN_PART_STORE];
+
+	(void)state;
+	for (int store = 0; store < 2; store++) {
+		g.header = store ? 9 : 0;
+		g.part = (uint8_t)reddn_wire_part(g.header);
+		for (int at = 0; at < 2; at++) {
+			/* the key of an entry without a record is absent in a store */
+			parts_of(&g, "key", at, 9, parts);
+			assert_int_equal(judge_parts(&g, "key", parts, 10, 5),
+				store ? REDDN_REPLY_MISS : REDDN_REPLY_EXISTS);
+			for (unsigned i = 0; i < COUNT(lengths); i++) {
+				parts_of(&g, "key", at, lengths[i], parts);
+				/* moves do not matter, another table does */
+				assert_int_equal(judge_parts(&g, "key", parts, 8, 5), REDDN_REPLY_EXISTS);
+				assert_int_equal(judge_parts(&g, "key", parts, 10, 6), REDDN_REPLY_STALE);
+			}
+		}
+		parts_of(&g, "key", 2, 64, parts);
+		assert_int_equal(judge_parts(&g, "key", parts, 10, 5), REDDN_REPLY_MISS);
+		assert_int_equal(judge_parts(&g, "key", parts, 8, 5), REDDN_REPLY_MOVED);
+		assert_int_equal(judge_parts(&g, "key", parts, 1, UINT64_MAX), REDDN_REPLY_MOVED);
+		assert_int_equal(judge_parts(&g, "key", parts, 10, 6), REDDN_REPLY_STALE);
+	}
+}
+
+static void test_exists_request(void **state)
+{
+	struct reddn_geometry g = geo;
+	uint8_t arg[8];
+	uint16_t mark;
+
+	(void)state;
+	for (int k = 0; k < 1000; k++) {
+		struct reddn_place p;
+		char key[12];
+
+		g.header = k % 2 ? 9 : 0;
+		g.part = (uint8_t)reddn_wire_part(g.header);
+		snprintf(key, sizeof(key), "%d", k);
+		p = reddn_hash_key(g.seed, g.buckets, key, strlen(key));
+		memset(arg, 0xaa, sizeof(arg));
+		reddn_exists_build(&g, key, strlen(key), arg, &mark);
+		assert_int_equal(mark, p.fp & 0xffff);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(arg[3 * i] << 16 | arg[3 * i + 1] << 8 | arg[3 * i + 2],
+				p.bucket[i] * 16 + (k % 2 ? 0 : 8));
+		assert_int_equal(arg[6], 0xaa);
+	}
+	assert_null(reddn_geometry_error(&g, 2, 6));
+	assert_non_null(reddn_geometry_error(&g, 2, 18));
+}
+
 /* No byte of a fingerprint is the tag, and those of the hash that are not stay as they are. */
 static void test_fingerprint(void **state)
 {
@@ -351,6 +440,8 @@ int main(void)
 		cmocka_unit_test(test_written_again),
 		cmocka_unit_test(test_same_place),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_exists_request),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_geometry),
 	};

@@ -20,13 +20,28 @@ static uint64_t first_id(void)
 	return (uintptr_t)rig.c.session.connection;
 }
 
+/* What the offload of the rig is for */
+static int submit_keys(const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	if (rig.c.session.info.shape == REDDN_EXISTS)
+		return reddn_exists_submit(&rig.c, keys, n, cookie);
+	return n == 1 ? reddn_get_submit(&rig.c, keys->key, keys->key_len, cookie)
+		      : reddn_mget_submit(&rig.c, keys, n, cookie);
+}
+
 static int submit_get(uint32_t k, uint64_t cookie)
 {
 	uint8_t key[RIG_KEY_MAX];
-	size_t len = rig_key_of(k, key);
+	const struct reddn_key one = {key, rig_key_of(k, key)};
 
-	return reddn_get_submit(&rig.c, key, len, cookie);
+	return submit_keys(&one, 1, cookie);
 }
+
+/* Gets, and questions what exists, of one key in a request and of several */
+static const struct {
+	unsigned keys;
+	enum rig_offload of;
+} forms[] = {{1, RIG_GETS}, {4, RIG_GETS}, {1, RIG_EXISTS}, {4, RIG_EXISTS}};
 
 static unsigned long sent(void)
 {
@@ -37,7 +52,7 @@ static unsigned long sent(void)
 }
 
 struct asked {
-	bool busy;
+	bool busy, present;
 	uint32_t key;
 	uint32_t version;
 	uint64_t clock;
@@ -49,8 +64,11 @@ static void judge(const struct reddn_result *res, const struct asked *a)
 	uint32_t k = a->key;
 
 	assert_true(a->busy);
-	assert_int_equal(res->version != 0, rig_store && res->status == 0);
-	if (res->status == 0) {
+	assert_int_equal(res->version != 0, rig_store && res->status == 0 && res->value);
+	if (res->status == 0 && rig.c.session.info.shape == REDDN_EXISTS) {
+		assert_null(res->value);
+		assert_true(a->present || rig.key[k].version > a->version);
+	} else if (res->status == 0) {
 		uint32_t want[64], version;
 		size_t len;
 
@@ -80,14 +98,14 @@ static int ask(struct asked *asked, unsigned i, unsigned all)
 	for (; n < most && i + n < all && !asked[i + n].busy; n++) {
 		struct asked *a = &asked[i + n];
 
-		*a = (struct asked){false, rig_rnd() % RIG_KEYS, 0, rig.clock};
+		*a = (struct asked){.key = rig_rnd() % RIG_KEYS, .clock = rig.clock};
 		a->version = rig.key[a->key].version;
+		a->present = rig.key[a->key].present;
 		keys[n] = (struct reddn_key){bytes[n], rig_key_of(a->key, bytes[n])};
 	}
 	if (!n)
 		return 0;
-	r = n == 1 ? reddn_get_submit(&rig.c, keys[0].key, keys[0].key_len, i)
-		   : reddn_mget_submit(&rig.c, keys, n, i);
+	r = submit_keys(keys, n, i);
 	if (r == -EAGAIN)
 		return 0;
 	assert_int_equal(r, 0);
@@ -97,7 +115,8 @@ static int ask(struct asked *asked, unsigned i, unsigned all)
 }
 
 /* Gets at random moments, a writer at random moments, and the NIC at random moments between. */
-static void property(unsigned seed, unsigned keys, uint16_t connections, unsigned depth, unsigned gets)
+static void property_of(enum rig_offload of, unsigned seed, unsigned keys, uint16_t connections,
+	unsigned depth, unsigned gets)
 {
 	static _Thread_local struct asked asked[RIG_CONNECTIONS * RIG_MAX_DEPTH * RIG_MOST_KEYS];
 	unsigned all = connections * depth * keys;
@@ -105,7 +124,7 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 	unsigned done = 0, hits = 0, busy = 0, refusals = 0, most = 0;
 
 	/* A heap so small that freed memory comes back within the life of a request. */
-	rig_start_several(keys, connections, depth, false, 24000 + 80 * RIG_KEYS);
+	rig_start_several(keys, connections, depth, of, 24000 + 80 * RIG_KEYS);
 	memset(asked, 0, sizeof(asked));
 	rig_seed(seed);
 	rig.writing = true;
@@ -155,10 +174,15 @@ static void property(unsigned seed, unsigned keys, uint16_t connections, unsigne
 		(unsigned long)rig.c.retries_overtaken, refusals, (unsigned long)rig.st.moves / 2);
 	assert_int_equal(most, keys);
 	assert_true(rig.c.retries_moved > 0);
-	assert_true(rig.c.retries_overtaken > 0);
+	assert_int_equal(rig.c.retries_overtaken > 0, of == RIG_GETS);
 	for (unsigned i = 0; i < connections; i++)
 		assert_true(rig.end[i].served > gets / (2 * connections * keys));
 	rig_stop();
+}
+
+static void property(unsigned seed, unsigned keys, uint16_t connections, unsigned depth, unsigned gets)
+{
+	property_of(RIG_GETS, seed, keys, connections, depth, gets);
 }
 
 static void test_property(void **state)
@@ -193,6 +217,16 @@ static void test_store(void **state)
 	rig_store = true;
 	property(41, 1, 1, 16, 20000);
 	property(42, RIG_MOST_KEYS, 2, 4, 20000);
+	rig_store = false;
+}
+
+static void test_exists(void **state)
+{
+	(void)state;
+	property_of(RIG_EXISTS, 51, 1, 1, 16, 20000);
+	property_of(RIG_EXISTS, 52, RIG_MOST_KEYS, RIG_CONNECTIONS, 4, 20000);
+	rig_store = true;
+	property_of(RIG_EXISTS, 53, 3, 1, 2, 20000);
 	rig_store = false;
 }
 
@@ -398,7 +432,7 @@ static void expect_broken(int error, unsigned outstanding)
 	assert_int_equal(seen, outstanding);
 	assert_int_equal(__builtin_popcountll(cookies), outstanding);
 	assert_int_equal(n, error);
-	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 1), error);
+	assert_int_equal(submit_get(1, 1), error);
 	assert_true(strlen(reddn_errmsg(&rig.c)) > 5);
 }
 
@@ -452,17 +486,17 @@ static void test_broken(void **state)
 }
 
 /* A table is retired while gets of a key that is there and of one that is not are on their way: the NIC has
- * read the buckets of the first, if any has been answered before or not. Slots of several keys, and one. */
+ * read the buckets of the first, if any has been answered before or not. In all forms. */
 static void test_stale(void **state)
 {
 	(void)state;
-	for (unsigned n = 0; n < 8; n++) {
-		const bool several = n & 1, hit = n & 2, later = n & 4;
+	for (unsigned n = 0; n < 4 * COUNT(forms); n++) {
+		const bool hit = n & 1, later = n & 2;
 		const uint32_t ask[2] = {hit ? 3 : RIG_KEYS - 1, hit ? RIG_KEYS - 1 : 3};
 		struct reddn_result res;
 		uint8_t *map;
 
-		rig_start_several(several ? 4 : 1, 1, 4, false, 100000);
+		rig_start_several(forms[n / 4].keys, 1, 4, forms[n / 4].of, 100000);
 		map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
 		if (later) {
 			assert_int_equal(submit_get(3, 0), 0);
@@ -571,16 +605,16 @@ static int ask_within(uint32_t k, unsigned repeats)
 	return res.status;
 }
 
-/* Hits and misses, one key to a request or several */
+/* Hits and misses, in all forms */
 static void test_max_age(void **unused)
 {
 	(void)unused;
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 2 * COUNT(forms); i++) {
 		const uint32_t k = i & 1 ? 3 : RIG_KEYS - 1;
 		const int good = i & 1 ? 0 : REDDN_MISS;
 		struct reddn_result res;
 
-		rig_start_several(i & 2 ? 4 : 1, 1, 4, false, 100000);
+		rig_start_several(forms[i / 2].keys, 1, 4, forms[i / 2].of, 100000);
 		rig.c.connector.opt.max_age_ms = 100000;
 		/* its own source */
 		assert_int_equal(ask_within(3, 0), 0);
@@ -784,6 +818,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_several_connections),
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_store),
+		cmocka_unit_test(test_exists),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_depth_and_held),
 		cmocka_unit_test(test_late_sends),

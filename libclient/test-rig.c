@@ -16,7 +16,8 @@
 enum {
 	BUCKETS = 512,
 	RECORD = RIG_SLOT - REDDN_SLOT_RECORD, /* and its header */
-	KEY_BYTES = 18,                        /* of a request */
+	KEY_BYTES = 18,                        /* of a request, */
+	OFFSETS_BYTES = 6,                     /* without fingerprints */
 	MAX_VALUE = 256,
 	CQES = 8 * RIG_MAX_DEPTH * RIG_CONNECTIONS
 };
@@ -353,6 +354,32 @@ static const uint8_t *serve_key(const uint8_t *arg, uint8_t *record)
 	return arg;
 }
 
+/* The NIC reads the parts of the buckets of a key. Returns the rest of the request. */
+static const uint8_t *serve_parts(const uint8_t *arg, uint8_t *parts)
+{
+	const struct reddn_geometry *g = &rig.c.session.geo;
+	uint64_t words[2];
+
+	for (int p = 0; p < 2; p++, parts += g->part) {
+		int first = rig_rnd() % 2;
+		uint64_t at = 0;
+
+		for (int i = 0; i < g->offset_len; i++)
+			at = at << 8 | *arg++;
+		/* 0: of a key that the request does not have */
+		assert_true(at <= (uint64_t)BUCKETS * 16 - g->part &&
+			    (!at || at % 16 == REDDN_PART_END - g->part));
+		for (int i = 0; i < 2; i++) {
+			int w = i ^ first;
+
+			rig_maybe_write();
+			words[w] = ((uint64_t *)(nic.map + rig.st.buckets_off + at / 16 * 16))[w];
+		}
+		memcpy(parts, (uint8_t *)words + at % 16, g->part);
+	}
+	return arg;
+}
+
 static uint8_t *slot_of(const struct rig_end *e)
 {
 	return e->slots + e->served % e->depth * e->slot_size;
@@ -360,13 +387,15 @@ static uint8_t *slot_of(const struct rig_end *e)
 
 void rig_serve_half(struct rig_end *e)
 {
+	const struct reddn_geometry *g = &rig.c.session.geo;
 	const uint8_t *arg = e->wire[e->served % RIG_MAX_DEPTH];
 
 	if (e->halfway)
 		return;
 	e->halfway = true;
-	for (unsigned k = 0; k < rig.c.session.geo.keys; k++)
-		arg = serve_key(arg, slot_of(e) + reddn_record_at(&rig.c.session.geo, k));
+	for (unsigned k = 0; k < g->keys; k++)
+		arg = g->part ? serve_parts(arg, slot_of(e) + reddn_parts_at(g, k))
+			      : serve_key(arg, slot_of(e) + reddn_record_at(g, k));
 }
 
 void rig_serve_of(struct rig_end *e)
@@ -392,10 +421,14 @@ void rig_serve(void)
 static void start_session(struct reddn_session *s, unsigned host, unsigned keys, uint16_t connections,
 	unsigned depth, enum rig_offload of)
 {
-	static const enum reddn_shape shape[] = {
-		[RIG_GETS] = REDDN_TABLE, [RIG_RAW] = REDDN_OPAQUE, [RIG_PUTS] = REDDN_PUT};
-	const uint32_t request_len[] = {
-		[RIG_GETS] = keys * KEY_BYTES, [RIG_RAW] = 100, [RIG_PUTS] = RIG_HEADER};
+	static const enum reddn_shape shape[] = {[RIG_GETS] = REDDN_TABLE,
+		[RIG_RAW] = REDDN_OPAQUE,
+		[RIG_PUTS] = REDDN_PUT,
+		[RIG_EXISTS] = REDDN_EXISTS};
+	const uint32_t request_len[] = {[RIG_GETS] = keys * KEY_BYTES,
+		[RIG_RAW] = 100,
+		[RIG_PUTS] = RIG_HEADER,
+		[RIG_EXISTS] = keys * OFFSETS_BYTES};
 	const uint8_t header = rig_store || of == RIG_PUTS ? RIG_HEADER : 0;
 	struct fake_cq *q = &nic.cq[host];
 
@@ -415,6 +448,7 @@ static void start_session(struct reddn_session *s, unsigned host, unsigned keys,
 			.offset_len = 3,
 			.keys = (uint8_t)keys,
 			.header = header,
+			.part = of == RIG_EXISTS ? (uint8_t)reddn_wire_part(header) : 0,
 			.room = RECORD - header},
 		.key_room = of == RIG_PUTS ? RIG_WIRE : 256,
 		.events = &nic.events,

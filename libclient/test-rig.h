@@ -85,6 +85,7 @@ enum rig_offload {
 	RIG_GETS = false,
 	RIG_RAW = true, /* the test serves it itself, as it does the next one */
 	RIG_PUTS,       /* in a store, with the geometry of the table */
+	RIG_EXISTS,     /* which keys there are */
 };
 
 /** Gets are of a store from now on: RIG_HEADER bytes are in front of what a NIC finds, or of nothing. */
