@@ -368,7 +368,7 @@ static const uint8_t *serve_parts(const uint8_t *arg, uint8_t *parts)
 			at = at << 8 | *arg++;
 		/* 0: of a key that the request does not have */
 		assert_true(at <= (uint64_t)BUCKETS * 16 - g->part &&
-			    (!at || at % 16 == REDDN_PART_END - g->part));
+			    (!at || at % 16 + g->part == REDDN_PART_END));
 		for (int i = 0; i < 2; i++) {
 			int w = i ^ first;
 
