@@ -28,6 +28,7 @@
 static const char usage_text[] =
 	"usage: reddn ping  [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn get   [OPTIONS] HOST[:PORT][,...] OFFLOAD KEY...\n"
+	"       reddn exists [OPTIONS] HOST[:PORT][,...] OFFLOAD KEY...\n"
 	"       reddn put   [OPTIONS] HOST[:PORT] OFFLOAD KEY [VALUE|-]\n"
 	"       reddn delete [OPTIONS] HOST[:PORT] OFFLOAD KEY...\n"
 	"       reddn call  [OPTIONS] HOST[:PORT][,...] OFFLOAD [ARGUMENT...]\n"
@@ -42,7 +43,7 @@ static const char usage_text[] =
 	"  -p, --port N        port of the server (7471)\n"
 	"  -t, --timeout MS    limit for connecting and for one request (5000)\n"
 	"  -L, --lasting       when the session is lost, ask again with another one\n"
-	"  -A, --max-age MS    ping, get, bench: no older answers of a table that follows a source\n"
+	"  -A, --max-age MS    ping, get, exists, bench: no older answers of a table with a source\n"
 	"  -P, --policy P      which of several hosts first: first of the list (first), or any (spread)\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
@@ -53,6 +54,8 @@ static const char usage_text[] =
 	"  -i, --interval MS   time between two gets (1000)\n"
 	"get: print the value of each key on a line\n"
 	"  -e, --escape        print key TAB value with escapes, as reddn-table dump does\n"
+	"exists: print those of the keys that exist, each on a line\n"
+	"  -f, --first         stop at the first that is missing\n"
 	"put: put a key in a store; without VALUE, or with -, standard input is the value\n"
 	"delete: delete keys of a store\n"
 	"call: call any program; an argument is VALUE or NAME=VALUE, a value a number, text, or "
@@ -84,7 +87,7 @@ static const char usage_text[] =
 struct arguments {
 	struct load_options b;
 	uint64_t interval_ms;
-	bool escape;
+	bool escape, first;
 	enum call_output output;
 	uint32_t lease_ms;
 	int wait_ms;
@@ -106,6 +109,8 @@ static struct reddn *open_connection(const struct arguments *a)
 
 static const char *shape_name(const struct reddn_info *i)
 {
+	if (i->shape == REDDN_EXISTS)
+		return "exists";
 	return i->shape == REDDN_OPAQUE ? "opaque" : i->record_max ? "store" : "table";
 }
 
@@ -262,6 +267,61 @@ static int cmd_get(struct arguments *a, char **keys)
 	return ret;
 }
 
+/* 0, 1 if it is missing, 2 if it cannot be known */
+static int print_exists(const struct arguments *a, struct reddn *c, const struct reddn_exists *e)
+{
+	const char *key = e->key;
+	/* one that is too long for the table is not in it */
+	const bool missing = e->status == REDDN_MISS || e->status == -EMSGSIZE;
+
+	if (e->status && !missing)
+		return tool_complain("%s: %s", key, call_error(c, e->status));
+	if (a->b.json) {
+		fputs("{", stdout);
+		records_write_member(stdout, "key", e->key, e->key_len);
+		printf(", \"exists\": %s}\n", missing ? "false" : "true");
+	} else if (!missing) {
+		puts(key);
+	}
+	if (missing)
+		fprintf(stderr, "reddn: %s: not found\n", key);
+	return missing;
+}
+
+static int cmd_exists(struct arguments *a, char **keys)
+{
+	CLEANUP(cleanup_free) struct reddn_exists *all = NULL;
+	CLEANUP(reddn_closep) struct reddn *c = NULL;
+	struct reddn_info info;
+	size_t n = 0, first;
+	int ret = 0, r;
+
+	while (keys[n])
+		if (!*keys[n++])
+			return tool_complain("key %zu is empty; a key has at least one byte", n);
+	all = calloc(n, sizeof(*all));
+	if (!all)
+		return tool_complain("%s", strerror(ENOMEM));
+	for (size_t i = 0; i < n; i++)
+		all[i] = (struct reddn_exists){.key = keys[i], .key_len = strlen(keys[i])};
+	c = open_connection(a);
+	if (!c)
+		return 2;
+	reddn_get_info(c, &info);
+	if (info.shape != REDDN_EXISTS)
+		return tool_complain("%s: an offload of hash-exists.rdn has to be asked which keys exist",
+			a->b.connect.offload);
+	first = n;
+	r = a->first ? reddn_first_missing(c, all, n, &first) : reddn_exists(c, all, n);
+	if (r < 0)
+		return tool_complain("%s", call_error(c, r));
+	for (size_t i = 0; i < n && i <= first && ret < 2; i++) {
+		r = print_exists(a, c, &all[i]);
+		ret = r > ret ? r : ret;
+	}
+	return ret;
+}
+
 static int cmd_put(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
@@ -323,6 +383,8 @@ static const struct command {
 } commands[] = {
 	{{{.name = "ping"}, 2, 2, "pLPKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
 	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "exists"}, 3, INT32_MAX, "pLPKtjAf", "  reddn exists storage1 users.exists alice bob\n"},
+		cmd_exists},
 	{{{.name = "put"}, 3, 4, "pLKtj", "  reddn put storage1 users alice admin\n"}, cmd_put},
 	{{{.name = "delete"}, 3, INT32_MAX, "pLKtj", "  reddn delete storage1 users alice bob\n"},
 		cmd_delete},
@@ -349,6 +411,7 @@ static const struct option options[] = {
 	{"policy", required_argument, NULL, 'P'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
+	{"first", no_argument, NULL, 'f'},
 	{"raw", no_argument, NULL, 'r'},
 	{"hex", no_argument, NULL, 'x'},
 	{"lease", required_argument, NULL, 'l'},
@@ -402,6 +465,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'e':
 		a->escape = true;
 		return true;
+	case 'f':
+		a->first = true;
+		return true;
 	case 'r':
 		a->output = CALL_RAW;
 		return true;
@@ -433,7 +499,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:erxl:w:T:a:u",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:u",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};

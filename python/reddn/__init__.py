@@ -9,6 +9,10 @@
         users.put("carol", "guest")     # in a store, by the NIC
         users.delete("bob")             # True, or False: it was absent
 
+    with reddn.connect("storage1", "users.exists") as users:
+        users.exists_many(["alice", "bob"])    # [True, False]
+        users.first_missing(["alice", "bob"])  # 1
+
     with reddn.connect("storage1", "seats") as seats:
         seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
 

@@ -8,9 +8,9 @@ import os
 import threading
 import time
 from enum import IntEnum
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Union
 
-from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_name, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_keys, to_name, to_str
 from ._table import AsOf, to_as_of
 
 Value = Union[int, Key]
@@ -102,6 +102,14 @@ def _connect(keep: List[Any], *arguments: Any) -> int:
 
 def take_word(result: Any) -> int:
     return int(lib.reddn_word(ffi.addressof(result)))
+
+
+def take_value(result: Any) -> Optional[bytes]:
+    return bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None
+
+
+def take_exists(result: Any) -> bool:
+    return bool(result.status == 0)
 
 
 def take_done(_result: Any) -> bool:
@@ -206,7 +214,11 @@ class Connection(Handle):
             return self._mget(keys)
 
     def _mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
-        values: List[Optional[bytes]] = []
+        return self._many(keys, self._submit_gets, take_value)
+
+    def _many(self, keys: Iterable[Key], submit: Callable[[List[bytes], int], int], take: Callable[[Any], Any]) -> List[Any]:
+        """What `take` makes of the result of each key. As many as a request has are submitted, and their cookies count from one on."""
+        values: List[Any] = []
         errors: List[int] = []
         self._as_of = None
         waiting, base = 0, self._first_cookie()
@@ -214,11 +226,11 @@ class Connection(Handle):
         while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
             values += [None] * len(part)
             self._cookie += len(part)
-            while not self._submit_gets(part, self._cookie - len(part)):
-                waiting -= self._take(base, values, errors)
+            while not self._has_room(submit(part, self._cookie - len(part))):
+                waiting -= self._take(base, values, errors, take)
             waiting += len(part)
         while waiting:
-            waiting -= self._take(base, values, errors)
+            waiting -= self._take(base, values, errors, take)
         if errors:
             self._lost(errors[0])
         return values
@@ -230,26 +242,27 @@ class Connection(Handle):
         lib.reddn_get_info(self._handle(), self._info)
         return self._cookie
 
-    def _submit_gets(self, keys: List[bytes], cookie: int) -> bool:
-        """As _submit_get(), of several keys with one request; their cookies count from `cookie` on."""
+    def _submit_gets(self, keys: List[bytes], cookie: int) -> int:
         if len(keys) == 1:
-            return self._submit_get(keys[0], cookie)
-        keep = [ffi.new("char[]", key) for key in keys]
-        several = ffi.new("struct reddn_key[]", [{"key": k, "key_len": len(key)} for k, key in zip(keep, keys)])
-        result = lib.reddn_mget_submit(self._handle(), several, len(keys), cookie)
+            return int(lib.reddn_get_submit(self._handle(), keys[0], len(keys[0]), cookie))
+        several, keep = to_keys(keys)
+        result = int(lib.reddn_mget_submit(self._handle(), several, len(keys), cookie))
+        del keep
+        return result
+
+    def _submit_exists(self, keys: List[bytes], cookie: int) -> int:
+        several, keep = to_keys(keys)
+        result = int(lib.reddn_exists_submit(self._handle(), several, len(keys), cookie))
+        del keep
+        return result
+
+    def _has_room(self, result: int) -> bool:
+        """Of a request that was submitted. False: collect results first."""
         if result < 0 and result != -errno.EAGAIN:
             self._lost(result)
         return bool(result != -errno.EAGAIN)
 
-    def _submit_get(self, key: Key, cookie: int) -> bool:
-        """False: there is no room; collect results first."""
-        k = to_bytes(key)
-        result = lib.reddn_get_submit(self._handle(), k, len(k), cookie)
-        if result < 0 and result != -errno.EAGAIN:
-            self._lost(result)
-        return bool(result != -errno.EAGAIN)
-
-    def _take(self, base: int, values: List[Optional[bytes]], errors: List[int]) -> int:
+    def _take(self, base: int, values: List[Any], errors: List[int], take: Callable[[Any], Any] = take_value) -> int:
         """Waits for results. Returns how many have cookies from base on."""
         taken = 0
         for result in self._results[0 : self._wait()]:
@@ -264,8 +277,7 @@ class Connection(Handle):
                 older = min(self._as_of, as_of, key=lambda one: one.host)
                 as_of = older._replace(complete=as_of.complete and self._as_of.complete)
             self._as_of = as_of
-            if result.status == 0:
-                values[result.cookie - base] = bytes(ffi.buffer(result.value, result.length))
+            values[result.cookie - base] = take(result)
         lib.reddn_release(self._handle())
         return taken
 
@@ -283,6 +295,29 @@ class Connection(Handle):
         if n < 0:
             self._lost(n)
         return int(n)
+
+    # ---- which keys exist -------------------------------------------------------------------------
+
+    def exists_many(self, keys: Iterable[Key]) -> List[bool]:
+        """Which of the keys exist, in their order, of an offload of hash-exists. A key that is there is never reported as missing; of 32,262
+        that are not, one may be reported as existing: get() knows."""
+        with self._alone():
+            return self._many(keys, self._submit_exists, take_exists)
+
+    def first_missing(self, keys: Iterable[Key]) -> int:
+        """The index of the first key that does not exist, or their number, as exists_many() knows it. Once there is one no more keys are
+        asked for, or taken from an iterator. A key that is too long for the table does not exist."""
+        answers: Set[bool] = set()
+
+        def take(result: Any) -> bool:
+            answers.add(take_exists(result))
+            return take_exists(result)
+
+        with self._alone():
+            lib.reddn_get_info(self._handle(), self._info)
+            wanted = itertools.takewhile(lambda key: False not in answers and len(key) <= self._info.max_key, map(to_bytes, keys))
+            there = self._many(wanted, self._submit_exists, take)
+        return there.index(False) if False in there else len(there)
 
     # ---- calls ------------------------------------------------------------------------------------
 

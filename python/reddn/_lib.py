@@ -3,7 +3,7 @@
 
 import os
 from types import TracebackType
-from typing import Any, NoReturn, Optional, Type, TypeVar, Union
+from typing import Any, List, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
 from . import _ffi
 
@@ -23,6 +23,12 @@ def to_bytes(text: Key) -> bytes:
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
     raise TypeError(f"{text!r}: a key or a value is str or bytes, not {type(text).__name__}")
+
+
+def to_keys(keys: List[bytes]) -> Tuple[Any, Any]:
+    """The keys as struct reddn_key[], and what has to live as long"""
+    keep = [ffi.new("char[]", key) for key in keys]
+    return ffi.new("struct reddn_key[]", [{"key": k, "key_len": len(key)} for k, key in zip(keep, keys)]), keep
 
 
 def to_name(what: str, text: Union[str, bytes]) -> Any:

@@ -12,22 +12,20 @@ import functools
 import os
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ._connection import Connection, Reply, Value, take_done, take_word
-from ._lib import Key, NoCopy, ffi, lib, to_bytes
+from ._connection import Connection, Reply, Value, take_done, take_exists, take_value, take_word
+from ._lib import Key, NoCopy, lib, to_bytes, to_keys
 from ._lock import LockWord, end_of, is_over, pauses
 
 
 class _Request(NamedTuple):
     submit: Callable[[], int]  # as the functions of reddn.h
-    cookie: int
+    cookie: int  # of its first result
     take: Callable[[Any], Any]  # of a result that is no error
-    future: "asyncio.Future[Any]"
-
-
-def _take_value(result: Any) -> Optional[bytes]:
-    return bytes(ffi.buffer(result.value, result.length)) if result.status == 0 else None
+    future: "asyncio.Future[List[Any]]"
+    values: List[Any]  # of the results, as many as it has
+    left: List[int]  # how many have not come: one number
 
 
 def _take_deleted(result: Any) -> bool:
@@ -59,8 +57,42 @@ class AsyncConnection(NoCopy):
     async def get(self, key: Key) -> Optional[bytes]:
         """As Connection.get()."""
         k, handle = to_bytes(key), await self._handle()
-        value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), _take_value)
+        value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), take_value)
         return value
+
+    async def exists_many(self, keys: Iterable[Key]) -> List[bool]:
+        """As Connection.exists_many()."""
+        asked = [to_bytes(key) for key in keys]
+        return await self._exist(asked, range(0, len(asked), self._keys()))
+
+    async def first_missing(self, keys: Iterable[Key]) -> int:
+        """As Connection.first_missing(): asks for as many keys at a time as `depth` requests have."""
+        asked = [to_bytes(key) for key in keys]
+        await self._handle()
+        lib.reddn_get_info(self._inner._handle(), self._inner._info)
+        fits = next((i for i, key in enumerate(asked) if len(key) > self._inner._info.max_key), len(asked))
+        step = self._inner.depth * self._keys()
+        for first in range(0, fits, step):
+            there = await self._exist(asked[:fits], range(first, min(first + step, fits), self._keys()))
+            if False in there:
+                return first + there.index(False)
+        return fits
+
+    def _keys(self) -> int:
+        return max(1, int(self._inner._info.keys))
+
+    async def _exist(self, keys: List[bytes], firsts: Sequence[int]) -> List[bool]:
+        """Whether those from each of `firsts` on exist, as many as a request has"""
+        parts = [keys[first : first + self._keys()] for first in firsts]
+        answers = await asyncio.gather(*(self._exist_of(part) for part in parts))
+        return [there for answer in answers for there in answer]
+
+    async def _exist_of(self, keys: List[bytes]) -> List[bool]:
+        several, keep = to_keys(keys)
+        submit = functools.partial(lib.reddn_exists_submit, await self._handle(), several, len(keys))
+        there: List[bool] = await self._request_many(submit, take_exists, len(keys))
+        del keep
+        return there
 
     async def call(self, **arguments: Value) -> Reply:
         """As Connection.call(). The first one asks the server for names, which other tasks wait for."""
@@ -101,9 +133,13 @@ class AsyncConnection(NoCopy):
         return self._inner._handle()
 
     async def _request(self, submit: Any, take: Callable[[Any], Any]) -> Any:
-        self._cookie += 1
-        future: "asyncio.Future[Any]" = self._loop.create_future()
-        self._waiting.append(_Request(functools.partial(submit, self._cookie), self._cookie, take, future))
+        return (await self._request_many(submit, take, 1))[0]
+
+    async def _request_many(self, submit: Any, take: Callable[[Any], Any], n: int) -> List[Any]:
+        """Of a request that has several results, whose cookies follow each other"""
+        first, self._cookie = self._cookie + 1, self._cookie + n
+        future: "asyncio.Future[List[Any]]" = self._loop.create_future()
+        self._waiting.append(_Request(functools.partial(submit, first), first, take, future, [None] * n, [n]))
         self._send()
         timer = self._loop.call_later(self._inner.timeout, self._expire, future)
         try:
@@ -129,7 +165,8 @@ class AsyncConnection(NoCopy):
             if result < 0:
                 request.future.set_exception(self._error(result))
             elif not request.future.done():
-                self._due[request.cookie] = request
+                for i in range(len(request.values)):
+                    self._due[request.cookie + i] = request
 
     def _is_over(self) -> bool:
         """True: the session is lost, and there will be no other."""
@@ -149,9 +186,13 @@ class AsyncConnection(NoCopy):
             future.set_exception(self._error(result.status))
             return
         try:
-            future.set_result(request.take(result))
+            request.values[result.cookie - request.cookie] = request.take(result)
         except OSError as error:
             future.set_exception(error)
+            return
+        request.left[0] -= 1
+        if not request.left[0]:
+            future.set_result(request.values)
 
     def _collect(self) -> None:
         """Arm, take all results, and only then sleep: a result between the two wakes the loop again."""

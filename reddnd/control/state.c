@@ -189,6 +189,7 @@ static struct json_object *offload_json(const struct stats_offload *f)
 
 	json_add_text(o, "offload", f->name);
 	json_add_text(o, "program", f->program);
+	json_add_text(o, "shape", f->shape);
 	json_add_text(o, "file", f->path);
 	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
 	json_add_text(o, "engine", f->cpu ? "cpu" : "nic");

@@ -65,6 +65,7 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 		.name = o->conf->name,
 		.device = device,
 		.program = o->program->name,
+		.shape = program_shape_name(o->program->shape),
 		.path = o->conf->path,
 		.where = o->conf->where,
 		.recycled = o->conf->recycled && !o->cpu,

@@ -57,7 +57,7 @@ struct stats_session {
 
 /** An offload of the configuration in force, and its counters, which outlive reloads. */
 struct stats_offload {
-	const char *name, *program, *path, *where;
+	const char *name, *program, *shape, *path, *where;
 	/* It is as follows on this device, and perhaps not on the others; "": on all of them */
 	const char *device;
 	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */

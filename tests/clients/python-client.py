@@ -186,6 +186,31 @@ class Gets(unittest.TestCase):
             self.assertGreater(lib.reddn_mget_submit.call_count, 70)
             self.assertEqual(c.get("user 7"), b"value 7")
 
+    def test_exists(self):
+        there = [*KEYS, "absent", KEYS[0], "nobody", KEYS[0]]
+        with connect("exists", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+            self.assertEqual(c.exists_many(there), [*[True] * 300, False, True, False, True])
+            self.assertEqual(c.exists_many([]), [])
+            self.assertEqual(c.first_missing(there), 300)
+            self.assertEqual(c.first_missing(KEYS), 300)
+            self.assertEqual(c.first_missing(["user 1", "k" * 51, "user 2"]), 1)
+            self.assertEqual((c.first_missing([]), c.first_missing(["nobody"])), (0, 0))
+            lib.reddn_exists_submit.reset_mock()
+            self.assertEqual(c.first_missing(iter(["nobody", *KEYS])), 0)
+            # those that were under way, of nearly forty
+            self.assertLess(lib.reddn_exists_submit.call_count, 16)
+            with self.assertRaises(OSError):
+                c.exists_many(["user 1", "k" * 51])
+            with self.assertRaises(OSError):
+                c.exists_many(["user 1", ""])
+            with self.assertRaisesRegex(TypeError, "str or bytes"):
+                c.first_missing(["user 7", 7])
+            with self.assertRaises(OSError):
+                c.get("user 7")
+            self.assertFalse(c.is_table)
+        with connect("users") as c, self.assertRaises(OSError):
+            c.exists_many(["user 1"])
+
     def test_connections(self):
         with connect("users", connections=4, depth=8) as c:
             self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])
@@ -298,6 +323,19 @@ class Loop(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0)
             dropped.cancel()
             self.assertEqual(await c.get("user 2"), b"value 2")
+
+    async def test_exists(self):
+        there = [*KEYS, "absent", KEYS[0]]
+        async with await reddn.aio.connect(SERVER, "exists", timeout=60, depth=4) as c:
+            got = await asyncio.gather(*(c.exists_many(there) for _ in range(5)), c.first_missing(there), c.first_missing(KEYS))
+            self.assertEqual(got, [[*[True] * 300, False, True]] * 5 + [300, 300])
+            self.assertEqual((await c.exists_many([]), await c.first_missing([]), await c.first_missing(["user 1", "k" * 51])), ([], 0, 1))
+            dropped = asyncio.create_task(c.exists_many(there))
+            await asyncio.sleep(0)
+            dropped.cancel()
+            self.assertEqual(await c.exists_many(["user 2", "user 2", "absent"]), [True, True, False])
+            with self.assertRaises(OSError):
+                await c.exists_many(["k" * 51])
 
     async def test_fork(self):
         async with await reddn.aio.connect(SERVER, "users", timeout=60) as c:

@@ -26,6 +26,7 @@ regions = (
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
   { name = \"several\"; program = \"hash-mget\"; region = \"users\"; },
+  { name = \"exists\"; program = \"hash-exists\"; region = \"users\"; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
   { name = \"swaps\"; program = \"compare-and-swap\"; region = \"shared\"; },
   { name = \"adds\"; program = \"fetch-and-add\"; region = \"shared\"; },

@@ -98,7 +98,7 @@ configuration="control = \"$control\"; regions = ( { name = \"t\"; kind = \"tabl
 	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; }, { name = \"s\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; },
 	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; },
-	{ name = \"put\"; program = \"store-put\"; region = \"s\"; } );"
+	{ name = \"exists\"; program = \"hash-exists\"; region = \"t\"; }, { name = \"put\"; program = \"store-put\"; region = \"s\"; } );"
 configure_reddnd "$configuration"
 full 74 "$REDDND" --check-config --config "$work/reddnd.conf"
 start_nic
@@ -115,6 +115,7 @@ for json in '' --json; do
 	{
 		full 2 "$SOFTCX" run "$REDDN" ping $json --count 2 "${server[@]}" users
 		full 2 "$SOFTCX" run "$REDDN" get $json "${server[@]}" users alice
+		full 2 "$SOFTCX" run "$REDDN" exists $json "${server[@]}" exists alice
 		full 2 "$SOFTCX" run "$REDDN" call $json "${server[@]}" count 0 100
 		full 2 "$SOFTCX" run "$REDDN" cas $json "${server[@]}" swap 1 0 0
 		full 2 "$SOFTCX" run "$REDDN" faa $json "${server[@]}" add 1 0

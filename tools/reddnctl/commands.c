@@ -60,6 +60,7 @@ static const struct table_column session_columns[] = {
 static const struct table_column offload_columns[] = {
 	{"offload", "OFFLOAD", TABLE_TEXT},
 	{"program", "PROGRAM", TABLE_TEXT},
+	{"shape", "SHAPE", TABLE_TEXT},
 	{"mode", "MODE", TABLE_TEXT},
 	{"engine", "ENGINE", TABLE_TEXT},
 	{"state", "STATE", TABLE_TEXT},
