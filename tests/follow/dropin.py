@@ -1,24 +1,90 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""dropin.py TABLE HOST:PORT OFFLOAD PID: reddn.redis.Redis beside redis.Redis, whose answers it must have, while the source
-changes, the follower dies, and the daemon PID ends (dropin.sh)."""
+"""dropin.py TABLE HOST:PORT OFFLOAD PID COMMANDS: reddn.redis.Redis, and the C library by the program COMMANDS, beside redis.Redis, whose
+answers they must have, while the source changes, the follower dies, and the daemon PID ends (dropin.sh)."""
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 
+environment = dict(os.environ)
 os.environ.pop("LD_PRELOAD")  # for this process only
 import redis  # noqa: E402
 import reddn  # noqa: E402
 import reddn.redis  # noqa: E402
 from source import Follower, Redis, check, ok, until  # noqa: E402
 
-TABLE, SERVER, OFFLOAD, PID = sys.argv[1:]
+TABLE, SERVER, OFFLOAD, PID, COMMANDS = sys.argv[1:]
 source = Redis()
 SOCKET = source.path + "/socket"
 plain = redis.Redis(unix_socket_path=SOCKET)
 follower = Follower(source.url(), table=TABLE)
 r = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
+
+
+class Hiredis:
+    """An application of libreddn-redis (commands.c), as far as this needs a client of redis-py"""
+
+    def __init__(self, *prefixes):
+        self._lock, self.nic_answers, self.source_answers = threading.Lock(), 0, 0
+        self._process = subprocess.Popen([COMMANDS, SOCKET, *SERVER.rsplit(":", 1), OFFLOAD, *prefixes], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, *words):
+        with self._lock:
+            words = [str(w).encode() if not isinstance(w, bytes) else w for w in words]
+            self._process.stdin.write(b" ".join(w.hex().encode() or b"-" for w in words) + b"\n")
+            self._process.stdin.flush()
+            nic, of_source, *reply = self._process.stdout.readline().decode().split()
+            self.nic_answers, self.source_answers = int(nic), int(of_source)
+        return self._take(reply)
+
+    def _take(self, reply):
+        kind, text = reply[0][0], reply.pop(0)[1:]
+        if kind == "*":
+            return [self._take(reply) for _ in range(int(text))]
+        if kind == "-":
+            raise redis.ResponseError(bytes.fromhex(text).decode().removeprefix("ERR "))
+        return {"$": bytes.fromhex, ":": int, "+": lambda t: bytes.fromhex(t) == b"OK" or bytes.fromhex(t), "_": lambda t: None}[kind](text)
+
+    def __getattr__(self, name):
+        return lambda *words: self({"delete": "DEL"}.get(name, name), *(w for word in words for w in (word if isinstance(word, list) else [word])))
+
+    def wrote(self):
+        self("")
+
+    def pipeline(self, transaction):
+        return Beside(self)
+
+    def transaction(self, function, key):
+        self("MULTI")
+        function(self)
+        check(len(self("EXEC")) == 2, f"a read and a write of {key} in a transaction")
+
+    def multi(self):
+        pass
+
+
+class Beside:
+    """Changes that do not go through the handle"""
+
+    def __init__(self, of):
+        self._of = of
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def set(self, *words):
+        plain.set(*words)
+
+    def execute(self):
+        self._of.wrote()
+
+
+c = Hiredis()
 
 
 def same(name, *words, of=r):
@@ -45,23 +111,46 @@ def by_nic(name, *words, of=r):
 r.mset({f"k{i}": i for i in range(200)})
 r.rpush("list", "a")
 r.set("empty", "")
-for name, words in (("get", ["k1"]), ("get", ["none"]), ("get", ["empty"]), ("mget", ["k1", "none", "k2"]), ("exists", ["k1", "k1"]),
-                    ("strlen", ["k199"]), ("strlen", ["empty"])):
-    same(name, *words)
-    by_nic(name, *words)
-    same(name, *words)
+for of in (r, c):
+    for name, words in (("get", ["k1"]), ("get", ["none"]), ("get", ["empty"]), ("mget", ["k1", "none", "k2"]), ("exists", ["k1", "k1"]),
+                        ("strlen", ["k199"]), ("strlen", ["empty"])):
+        same(name, *words, of=of)
+        by_nic(name, *words, of=of)
+        same(name, *words, of=of)
 r.set("long", "x" * 1000)  # the table is not complete from now on
-for name, words in (("exists", ["list"]), ("exists", ["k1", "list", "none"]), ("strlen", ["list"]), ("strlen", ["none"]), ("get", ["long"]),
-                    ("get", [""]), ("mget", [["k1", "long"]]), ("get", [b"k3"]), ("get", [7])):
-    for _ in range(3):
-        same(name, *words)
+for of in (r, c):
+    for name, words in (("exists", ["list"]), ("exists", ["k1", "list", "none"]), ("strlen", ["list"]), ("strlen", ["none"]), ("get", ["long"]),
+                        ("get", [""]), ("mget", [["k1", "long"]]), ("get", [b"k3"]), ("get", [7])):
+        for _ in range(3):
+            same(name, *words, of=of)
 text = reddn.redis.Redis.from_url(f"unix://{SOCKET}", decode_responses=True, reddn=SERVER, offload=OFFLOAD)
 by_nic("get", "k5", of=text)
 check(text.get("k5") == "5" and text.client().get("k5") == "5", "not decoded")
 check(reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD, prefixes=("a",)).get("k5") == b"5", "another prefix")
+other = Hiredis("a")
+check(other.get("k5") == b"5" and other.get("k5") == b"5" and not other.nic_answers, "another prefix")
 r.delete("long")
-by_nic("get", "none")
+c.wrote()
+for of in (r, c):
+    by_nic("get", "none", of=of)
 ok("answers are those of Redis: hits, misses, other types, what is too long")
+
+for of in (r, c):
+    by_nic("get", "none", of=of)
+    by_nic("get", "k2", of=of)
+follower.send(signal.SIGSTOP)
+for turn, of in enumerate((r, c)):
+    before = of.nic_answers
+    check(of.get("k2") == b"2" and of.nic_answers > before, "a table whose follower is stopped")
+    plain.set(f"new{turn}", 1)
+    check(of.exists(f"new{turn}") == 1 and of.get(f"new{turn}") == b"1", "a key has gone back")
+    of.set("k1", f"own {turn}")
+    of.get("k2")
+    check(of.get("k1") == b"own %d" % turn, "the own write is missing")
+follower.send(signal.SIGCONT)
+r.set("k1", 1)
+c.wrote()
+ok("while the table stands still, too")
 
 
 def own(of, name, turns):
@@ -118,10 +207,10 @@ def count(ended):
 
 
 ended = threading.Event()
-others = [threading.Thread(target=run, args=[forward, r, ended]) for _ in range(2)] + [threading.Thread(target=run, args=[count, ended])]
+others = [threading.Thread(target=run, args=[forward, of, ended]) for of in (r, r, c)] + [threading.Thread(target=run, args=[count, ended])]
 another = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
-writers = [threading.Thread(target=run, args=[own, of, name, 100]) for of, name in ((r, "a"), (r, "b"), (another, "c"))]
-before = r.nic_answers
+writers = [threading.Thread(target=run, args=[own, of, name, 100]) for of, name in ((r, "a"), (r, "b"), (another, "c"), (Hiredis(), "d"))]
+before = r.nic_answers + c.nic_answers
 for t in others + writers:
     t.start()
 follower.end(9)
@@ -132,13 +221,15 @@ ended.set()
 for t in others:
     t.join()
 check(not failures, f"{failures}")
-by_nic("get", "k1")
-ok(f"own writes are read, and no key goes back: {r.nic_answers - before} answers by the NIC, {r.source_answers} by Redis")
+for of in (r, c):
+    by_nic("get", "k1", of=of)
+ok(f"own writes are read, and no key goes back: {r.nic_answers + c.nic_answers - before} answers by the NIC, {r.source_answers + c.source_answers} by Redis")
 
 asked = plain.info("commandstats").get("cmdstat_get", {}).get("calls", 0)
 for i in range(500):
-    check(r.get(f"k{i % 200}") == b"%d" % (i % 200), f"{i}")
-check(plain.info("commandstats")["cmdstat_get"]["calls"] < asked + 250, "Redis was asked")
+    for of in (r, c):
+        check(of.get(f"k{i % 200}") == b"%d" % (i % 200), f"{i}")
+check(plain.info("commandstats")["cmdstat_get"]["calls"] < asked + 500, "Redis was asked")
 ok("nobody asks Redis while nobody writes")
 
 pid = os.fork()
@@ -147,9 +238,12 @@ if not pid:
 check(os.waitpid(pid, 0)[1] == 0, "a child of fork")
 follower.end(9)
 os.kill(int(PID), signal.SIGTERM)
-for i in range(50):
-    same("get", f"k{i}")
-same("set", "k1", "new")
-same("get", "k1")
+for of in (r, c):
+    for i in range(50):
+        same("get", f"k{i}", of=of)
+    same("set", "k1", "new", of=of)
+    same("get", "k1", of=of)
 ok("without reddnd Redis answers")
+other("SELECT", 0)
+check(other.get("k5") == b"5", "after SELECT")
 r.close()

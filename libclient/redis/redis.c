@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/public.h"
+#include "libclient/reddn-redis.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+enum {
+	NIC_MS = 100,
+	PAUSE_MS = 1000, /* in which a NIC is not asked that could not answer */
+	NOTES = 16384,
+};
+
+/* Of keys with this hash: from when on, by the clock of Redis, a table has the last answer of Redis */
+struct note {
+	uint64_t key, answer, us;
+};
+
+struct reddn_redis {
+	redisContext *source;
+	struct reddn_redis_options own;
+	struct reddn_options nic_options;
+	struct reddn *nic;     /* NULL: none */
+	uint64_t silent_until; /* ms of CLOCK_MONOTONIC */
+	uint8_t *values;
+	size_t values_size, value_max;
+	bool in_transaction, elsewhere; /* in another database, perhaps */
+	/* Commands that may have changed something; those of them that are before `since` */
+	uint64_t written, known, since;
+	struct note note[NOTES];
+	struct reddn_redis_info info;
+	char error[300];
+};
+
+struct command {
+	const char *text; /* as it is sent */
+	size_t size;
+	size_t n;
+	struct reddn_key *word;
+};
+
+/* ---- commands ---------------------------------------------------------------------------------- */
+
+enum what { IS_WRITE, IS_READ, IS_GET, IS_MGET, IS_EXISTS, IS_STRLEN, BEGINS, ENDS, LEAVES };
+
+/* What is not here may change a key. */
+static const struct {
+	const char *name;
+	enum what what;
+} commands[] = {
+	{"GET", IS_GET},
+	{"MGET", IS_MGET},
+	{"EXISTS", IS_EXISTS},
+	{"STRLEN", IS_STRLEN},
+	{"MULTI", BEGINS},
+	{"EXEC", ENDS},
+	{"DISCARD", ENDS},
+	{"SELECT", LEAVES},
+	{"RESET", LEAVES},
+	{"BITCOUNT", IS_READ},
+	{"BITPOS", IS_READ},
+	{"DBSIZE", IS_READ},
+	{"DUMP", IS_READ},
+	{"ECHO", IS_READ},
+	{"EXPIRETIME", IS_READ},
+	{"GETBIT", IS_READ},
+	{"GETRANGE", IS_READ},
+	{"HEXISTS", IS_READ},
+	{"HGET", IS_READ},
+	{"HGETALL", IS_READ},
+	{"HKEYS", IS_READ},
+	{"HLEN", IS_READ},
+	{"HMGET", IS_READ},
+	{"HSCAN", IS_READ},
+	{"HVALS", IS_READ},
+	{"INFO", IS_READ},
+	{"KEYS", IS_READ},
+	{"LINDEX", IS_READ},
+	{"LLEN", IS_READ},
+	{"LPOS", IS_READ},
+	{"LRANGE", IS_READ},
+	{"PEXPIRETIME", IS_READ},
+	{"PING", IS_READ},
+	{"PTTL", IS_READ},
+	{"PUBLISH", IS_READ},
+	{"RANDOMKEY", IS_READ},
+	{"SCAN", IS_READ},
+	{"SCARD", IS_READ},
+	{"SISMEMBER", IS_READ},
+	{"SMEMBERS", IS_READ},
+	{"SMISMEMBER", IS_READ},
+	{"SRANDMEMBER", IS_READ},
+	{"SSCAN", IS_READ},
+	{"SUBSTR", IS_READ},
+	{"TIME", IS_READ},
+	{"TTL", IS_READ},
+	{"TYPE", IS_READ},
+	{"XLEN", IS_READ},
+	{"XRANGE", IS_READ},
+	{"ZCARD", IS_READ},
+	{"ZCOUNT", IS_READ},
+	{"ZMSCORE", IS_READ},
+	{"ZRANGE", IS_READ},
+	{"ZRANK", IS_READ},
+	{"ZSCAN", IS_READ},
+	{"ZSCORE", IS_READ},
+};
+
+static enum what command_what(const struct command *c)
+{
+	for (size_t i = 0; c->n && i < COUNT(commands); i++)
+		if (c->word[0].key_len == strlen(commands[i].name) &&
+			strncasecmp(c->word[0].key, commands[i].name, c->word[0].key_len) == 0)
+			return commands[i].what;
+	return IS_WRITE;
+}
+
+/* hiredis has made @text: "*", the number of words, and of each "$", its length, and its bytes. */
+static int command_split(struct command *c)
+{
+	char *at;
+
+	c->n = strtoul(c->text + 1, &at, 10);
+	c->word = calloc(c->n, sizeof(*c->word));
+	if (!c->word)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++) {
+		c->word[i].key_len = strtoul(at + 3, &at, 10);
+		c->word[i].key = at + 2;
+		at += 2 + c->word[i].key_len;
+	}
+	return 0;
+}
+
+/* ---- Redis ------------------------------------------------------------------------------------- */
+
+static uint64_t reply_hash(const redisReply *reply, uint64_t seed)
+{
+	uint64_t h = XXH3_64bits_withSeed(&reply->type, sizeof(reply->type), seed);
+
+	h = XXH3_64bits_withSeed(&reply->integer, sizeof(reply->integer), h);
+	if (reply->str)
+		h = XXH3_64bits_withSeed(reply->str, reply->len, h);
+	for (size_t i = 0; i < reply->elements; i++)
+		h = reply_hash(reply->element[i], h);
+	return h;
+}
+
+static struct note *note_of(struct reddn_redis *r, const struct reddn_key *key, uint64_t *hash)
+{
+	*hash = XXH3_64bits(key->key, key->key_len);
+	return &r->note[*hash % NOTES];
+}
+
+/* An answer that is known already needs no newer table: else a key that is always read would be of none. */
+static void redis_note(struct reddn_redis *r, const struct command *c, const redisReply *reply, uint64_t us)
+{
+	uint64_t hash, answer = reply_hash(reply, c->word[0].key_len);
+
+	if (r->known != r->written && us > r->since)
+		r->since = us;
+	r->known = r->written;
+	for (size_t i = 1; i < c->n; i++) {
+		struct note *n = note_of(r, &c->word[i], &hash);
+
+		if (n->key != hash || n->answer != answer)
+			*n = (struct note){hash, answer, us > n->us ? us : n->us};
+	}
+}
+
+static bool reply_is_time(const redisReply *reply, uint64_t *us)
+{
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+		reply->element[0]->type != REDIS_REPLY_STRING ||
+		reply->element[1]->type != REDIS_REPLY_STRING)
+		return false;
+	*us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+	      strtoull(reply->element[1]->str, NULL, 10);
+	return true;
+}
+
+static redisReply *redis_send(struct reddn_redis *r, const struct command *c)
+{
+	void *reply = NULL;
+
+	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
+		redisGetReply(r->source, &reply) != REDIS_OK)
+		return NULL;
+	return reply;
+}
+
+/* And learns from when on a table has what this answer has. */
+static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
+{
+	void *reply = NULL, *when = NULL;
+	uint64_t us;
+
+	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
+		redisAppendCommand(r->source, "TIME") != REDIS_OK ||
+		redisGetReply(r->source, &reply) != REDIS_OK)
+		return NULL;
+	r->info.source_answers++;
+	if (redisGetReply(r->source, &when) != REDIS_OK)
+		return reply;
+	if (((redisReply *)reply)->type != REDIS_REPLY_ERROR && reply_is_time(when, &us))
+		redis_note(r, c, reply, us);
+	freeReplyObject(when);
+	return reply;
+}
+
+static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, enum what what)
+{
+	redisReply *reply;
+
+	if (what == IS_WRITE || what == ENDS)
+		r->written++;
+	if (what == LEAVES)
+		r->elsewhere = true;
+	reply = redis_send(r, c);
+	if (what == BEGINS && reply && reply->type == REDIS_REPLY_STATUS)
+		r->in_transaction = true;
+	if (what == ENDS || what == LEAVES)
+		r->in_transaction = false;
+	return reply;
+}
+
+/* ---- the NIC ----------------------------------------------------------------------------------- */
+
+static void nic_failed(struct reddn_redis *r, const char *why)
+{
+	r->silent_until = clock_ms() + PAUSE_MS;
+	snprintf(r->error, sizeof(r->error), "%s", why);
+}
+
+static bool nic_connect(struct reddn_redis *r)
+{
+	struct reddn_info info;
+	char why[sizeof(r->error)];
+
+	if (r->nic)
+		return clock_ms() >= r->silent_until;
+	if (clock_ms() < r->silent_until)
+		return false;
+	if (reddn_connect(&r->nic, &r->nic_options, why, sizeof(why))) {
+		nic_failed(r, why);
+		return false;
+	}
+	reddn_get_info(r->nic, &info);
+	if (info.shape != REDDN_TABLE) {
+		reddn_close(r->nic);
+		r->nic = NULL;
+		nic_failed(r, "the offload has no gets of a table");
+		return false;
+	}
+	return true;
+}
+
+static bool has_prefix(const struct reddn_redis *r, const struct reddn_key *key)
+{
+	for (size_t i = 0; i < r->own.nprefixes; i++) {
+		size_t n = strlen(r->own.prefixes[i]);
+
+		if (key->key_len >= n && memcmp(key->key, r->own.prefixes[i], n) == 0)
+			return true;
+	}
+	return r->own.nprefixes == 0;
+}
+
+static bool nic_may_know(const struct reddn_redis *r, const struct command *c)
+{
+	if (c->n < 2 || r->known != r->written || r->in_transaction || r->elsewhere)
+		return false;
+	for (size_t i = 1; i < c->n; i++)
+		if (!c->word[i].key_len || !has_prefix(r, &c->word[i]))
+			return false;
+	return true;
+}
+
+/* Room for the values of @n keys: pages that no value comes to are never touched. */
+static int nic_make_room(struct reddn_redis *r, size_t n)
+{
+	struct reddn_info info;
+	size_t size;
+	void *values;
+
+	reddn_get_info(r->nic, &info); /* another session may have a table of longer values */
+	r->value_max = info.max_value ? info.max_value : 1;
+	if (__builtin_mul_overflow(n, r->value_max, &size))
+		return -ENOMEM;
+	if (size <= r->values_size)
+		return 0;
+	values = realloc(r->values, size);
+	if (!values)
+		return -ENOMEM;
+	r->values = values;
+	r->values_size = size;
+	return 0;
+}
+
+/* True: each answer has what the handle has seen of its key, and @complete: a miss is one of Redis'. */
+static bool is_proof(struct reddn_redis *r, const struct reddn_mget *got, size_t n, bool *complete)
+{
+	*complete = true;
+	for (size_t i = 0; i < n; i++) {
+		const struct reddn_key key = {got[i].key, got[i].key_len};
+		uint64_t hash, after = note_of(r, &key, &hash)->us;
+
+		if (got[i].status < 0 || !(got[i].as_of.flags & REDDN_FOLLOWS) ||
+			got[i].as_of.source <= after || got[i].as_of.source <= r->since)
+			return false;
+		*complete &= (got[i].as_of.flags & REDDN_COMPLETE) != 0;
+	}
+	return true;
+}
+
+/* Of a key that it cannot have, or an answer that is too old: the next key may have one */
+static bool is_unanswered(int status)
+{
+	return status == -ESTALE || status == -EMSGSIZE || status == -EINVAL;
+}
+
+static bool nic_get(struct reddn_redis *r, struct reddn_mget *got, size_t n)
+{
+	int status;
+
+	if (!nic_connect(r) || nic_make_room(r, n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		got[i].buf = r->values + i * r->value_max;
+		got[i].buf_len = r->value_max;
+	}
+	status = reddn_mget(r->nic, got, n);
+	for (size_t i = 0; i < n && status == 0; i++)
+		if (got[i].status < 0 && !is_unanswered(got[i].status))
+			status = got[i].status;
+	if (status < 0)
+		nic_failed(r, *reddn_errmsg(r->nic) ? reddn_errmsg(r->nic) : strerror(-status));
+	else
+		*r->error = '\0';
+	return status == 0;
+}
+
+/* ---- replies ----------------------------------------------------------------------------------- */
+
+static void reader_feed_value(redisReader *reader, const struct reddn_mget *got)
+{
+	char head[32];
+
+	snprintf(head, sizeof(head), "$%zu\r\n", got->len);
+	redisReaderFeed(reader, got->status ? "$-1" : head, got->status ? 3 : strlen(head));
+	if (got->status == 0)
+		redisReaderFeed(reader, got->buf, got->len);
+	redisReaderFeed(reader, "\r\n", 2);
+}
+
+static void reader_feed_number(redisReader *reader, char type, size_t number)
+{
+	char text[32];
+
+	redisReaderFeed(reader, text, (size_t)snprintf(text, sizeof(text), "%c%zu\r\n", type, number));
+}
+
+/* As hiredis makes it of the bytes that Redis would send, so that it can be freed by any version of hiredis.
+ * NULL: no memory */
+static redisReply *reply_of(enum what what, const struct reddn_mget *got, size_t n)
+{
+	redisReader *reader = redisReaderCreate();
+	void *reply = NULL;
+
+	if (!reader)
+		return NULL;
+	if (what == IS_EXISTS)
+		reader_feed_number(reader, ':', n);
+	else if (what == IS_STRLEN)
+		reader_feed_number(reader, ':', got->len);
+	else if (what == IS_MGET)
+		reader_feed_number(reader, '*', n);
+	for (size_t i = 0; i < n && (what == IS_GET || what == IS_MGET); i++)
+		reader_feed_value(reader, &got[i]);
+	redisReaderGetReply(reader, &reply);
+	redisReaderFree(reader);
+	return reply;
+}
+
+/* A key that is missing in the table may be one of another type: GET and MGET take that for missing, others
+ * do not. */
+static bool is_answer(enum what what, const struct reddn_mget *got, size_t n, bool complete)
+{
+	for (size_t i = 0; i < n; i++)
+		if (got[i].status && (!complete || what == IS_EXISTS || what == IS_STRLEN))
+			return false;
+	return true;
+}
+
+static redisReply *nic_read(struct reddn_redis *r, const struct command *c, enum what what)
+{
+	CLEANUP(cleanup_free) struct reddn_mget *got = NULL;
+	redisReply *reply;
+	bool complete;
+
+	if (!nic_may_know(r, c) || ((what == IS_GET || what == IS_STRLEN) && c->n != 2))
+		return NULL;
+	got = calloc(c->n - 1, sizeof(*got));
+	for (size_t i = 1; got && i < c->n; i++)
+		got[i - 1] = (struct reddn_mget){.key = c->word[i].key, .key_len = c->word[i].key_len};
+	if (!got || !nic_get(r, got, c->n - 1) || !is_proof(r, got, c->n - 1, &complete) ||
+		!is_answer(what, got, c->n - 1, complete))
+		return NULL;
+	reply = reply_of(what, got, c->n - 1);
+	r->info.nic_answers += reply != NULL;
+	return reply;
+}
+
+/* ---- what applications call -------------------------------------------------------------------- */
+
+PUBLIC int reddn_redis_new(
+	struct reddn_redis **out, redisContext *source, const struct reddn_redis_options *options)
+{
+	struct reddn_redis *r;
+
+	if (!source || !(source->flags & REDIS_BLOCK) || !options || !options->nic || !options->nic->host ||
+		!options->nic->offload)
+		return -EINVAL;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->source = source;
+	r->own = *options;
+	r->nic_options = *options->nic;
+	if (!r->nic_options.timeout_ms)
+		r->nic_options.timeout_ms = NIC_MS;
+	*out = r;
+	return 0;
+}
+
+PUBLIC void reddn_redis_free(struct reddn_redis *r)
+{
+	if (!r)
+		return;
+	reddn_close(r->nic);
+	free(r->values);
+	free(r);
+}
+
+/* @text is hiredis' memory, and freed; its @size is negative if there is none. */
+static redisReply *redis_run(struct reddn_redis *r, char *text, long long size)
+{
+	struct command c = {.text = text, .size = (size_t)size};
+	redisReply *reply = NULL;
+	enum what what;
+
+	if (size < 0 || command_split(&c) < 0) {
+		r->source->err = size == -2 ? REDIS_ERR_OTHER : REDIS_ERR_OOM;
+		snprintf(r->source->errstr, sizeof(r->source->errstr), "%s",
+			size == -2 ? "Invalid format string" : "Out of memory");
+	} else {
+		what = command_what(&c);
+		if (r->in_transaction || what < IS_GET || what > IS_STRLEN)
+			reply = redis_pass(r, &c, what);
+		else if (!(reply = nic_read(r, &c, what)))
+			reply = redis_read(r, &c);
+	}
+	free(c.word);
+	if (size >= 0)
+		redisFreeCommand(text);
+	return reply;
+}
+
+PUBLIC redisReply *reddn_redis_vcommand(struct reddn_redis *r, const char *format, va_list args)
+{
+	char *text;
+	int size = redisvFormatCommand(&text, format, args);
+
+	return redis_run(r, text, size);
+}
+
+PUBLIC redisReply *reddn_redis_command(struct reddn_redis *r, const char *format, ...)
+{
+	redisReply *reply;
+	va_list args;
+
+	va_start(args, format);
+	reply = reddn_redis_vcommand(r, format, args);
+	va_end(args);
+	return reply;
+}
+
+PUBLIC redisReply *reddn_redis_command_argv(
+	struct reddn_redis *r, int argc, const char *const *argv, const size_t *lengths)
+{
+	char *text;
+	long long size = redisFormatCommandArgv(&text, argc, (const char **)(uintptr_t)argv, lengths);
+
+	return redis_run(r, text, size);
+}
+
+PUBLIC void reddn_redis_wrote(struct reddn_redis *r)
+{
+	r->written++;
+}
+
+PUBLIC void reddn_redis_get_info(const struct reddn_redis *r, struct reddn_redis_info *info)
+{
+	*info = r->info;
+	info->error = r->error;
+}
