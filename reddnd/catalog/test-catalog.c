@@ -773,6 +773,12 @@ static void test_shape(void **state)
 		{"region = \"t\"; regions = { counts = \"r\"; heap = \"u.heap\"; };",
 			"its program has shape table, so its region \"heap\" must be \"t.heap\"; it is "
 			"\"u.heap\""},
+		{"program = \"which\"; region = \"r\";",
+			"its program has shape exists and needs a region of kind \"table\"; \"r\" is of "
+			"kind \"raw\""},
+		{"program = \"which\"; regions = { buckets = \"t.buckets\"; live = \"u.live\"; };",
+			"its program has shape exists, so its region \"live\" must be \"t.live\"; it is "
+			"\"u.live\""},
 		{"program = \"use\"; regions = { a = \"t.heap\"; };",
 			"its program has shape table, and none of its regions is the buckets of a table"},
 	};
@@ -786,6 +792,8 @@ static void test_shape(void **state)
 	(void)state;
 	conf_put("look.rdn", "program look\nshape table\nregion buckets, heap, live\nregion counts\n"
 			     "write_imm live -> slot @ 0, 64 bytes\n");
+	conf_put("which.rdn", "program which\nshape exists\nregion buckets, live\n"
+			      "write_imm live -> slot @ 0, 64 bytes\n");
 	conf_put("use.rdn", "program use\nshape table\nregion a\nwrite_imm a -> slot @ 0, 64 bytes\n");
 	for (size_t i = 0; i < COUNT(m); i++) {
 		bool other = strstr(m[i].text, "program");
