@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/dev.h"
 
-#include "util/array.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +11,13 @@ struct hw_devs hw_devs = LIST_HEAD_INITIALIZER(hw_devs);
 
 void hw_table_init(struct hw_table *t, uint32_t first, uint32_t span)
 {
-	memset(t, 0, sizeof(*t));
 	t->first = first;
 	t->span = span;
 }
 
 void hw_table_deinit(struct hw_table *t)
 {
-	for (size_t i = 0; i < COUNT(t->page); i++)
+	for (uint32_t i = t->first >> 12; i <= (t->first + t->span - 1) >> 12; i++)
 		free(t->page[i]);
 }
 
