@@ -577,7 +577,8 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	return r < 0 ? r : make_descriptors(a);
 }
 
-int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload)
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload,
+	unsigned host, const struct sockaddr *known)
 {
 	struct reddn_options *o = &a->opt;
 	int r;
@@ -591,11 +592,10 @@ int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector
 	o->token_file = of->opt.token_file ? strdup(of->opt.token_file) : NULL;
 	if (!o->offload || (of->opt.token_file && !o->token_file))
 		return -ENOMEM;
-	r = reddn_hosts_copy(&a->hosts, &of->hosts);
+	r = reddn_hosts_copy(&a->hosts, &of->hosts, host, known);
 	if (r < 0)
 		return r;
-	/* What is found at once can be taken by the first attempt */
-	reddn_hosts_look_up_again(&a->hosts);
+	/* So the first attempt takes what was found */
 	a->begun = 1;
 	return make_descriptors(a);
 }

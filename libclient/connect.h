@@ -75,10 +75,12 @@ struct reddn_connector {
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
 
 /**
- * One for another offload of the hosts of @of, for a part: its names are looked up without waiting, and a
- * depth that the server does not allow gives way to the most that it does. Errors and deinit as of init.
+ * One for another offload of the hosts of @of, for a part: waits for no names (@host, @known: as of
+ * reddn_hosts_copy()), and a depth that the server does not allow gives way to the most that it does. Errors
+ * and deinit as of init.
  */
-int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload);
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload,
+	unsigned host, const struct sockaddr *known);
 
 void reddn_connector_deinit(struct reddn_connector *a);
 

@@ -71,18 +71,6 @@ int reddn_hosts_read(
 	return 0;
 }
 
-int reddn_hosts_copy(struct reddn_hosts *h, const struct reddn_hosts *of)
-{
-	h->host = calloc(of->n, sizeof(*h->host));
-	if (!h->host)
-		return -ENOMEM;
-	for (h->n = 0; h->n < of->n; h->n++) {
-		h->host[h->n].port = of->host[h->n].port;
-		memcpy(h->host[h->n].name, of->host[h->n].name, sizeof(h->host->name));
-	}
-	return 0;
-}
-
 static void host_set_list(struct reddn_host *host, struct addrinfo *list)
 {
 	if (host->list)
@@ -126,6 +114,11 @@ static const char *host_end_lookup(struct reddn_host *host)
 	}
 	host_set_list(host, list);
 	return NULL;
+}
+
+static socklen_t address_len(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
 static int host_find(struct reddn_host *host, uint64_t deadline, char *err, size_t errlen)
@@ -174,6 +167,29 @@ void reddn_hosts_look_up_again(struct reddn_hosts *h)
 		if (lookup_begin(&host->lookup, host->name, host->port) < 0)
 			host->lookup = NULL;
 	}
+}
+
+int reddn_hosts_copy(
+	struct reddn_hosts *h, const struct reddn_hosts *of, unsigned host, const struct sockaddr *known)
+{
+	char text[REDDN_HOST_NAME];
+
+	h->host = calloc(of->n, sizeof(*h->host));
+	if (!h->host)
+		return -ENOMEM;
+	for (h->n = 0; h->n < of->n; h->n++) {
+		h->host[h->n].port = of->host[h->n].port;
+		memcpy(h->host[h->n].name, of->host[h->n].name, sizeof(h->host->name));
+	}
+	if (known &&
+		getnameinfo(known, address_len(known), text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
+		lookup_begin(&h->host[host].lookup, text, h->host[host].port) < 0)
+		h->host[host].lookup = NULL;
+	for (unsigned i = 0; i < h->n; i++)
+		if (!h->host[i].lookup &&
+			lookup_begin(&h->host[i].lookup, h->host[i].name, h->host[i].port) < 0)
+			h->host[i].lookup = NULL;
+	return 0;
 }
 
 /* ---- which of them ---- */

@@ -51,8 +51,12 @@ enum reddn_choice {
 int reddn_hosts_read(
 	struct reddn_hosts *h, const char *text, uint16_t port, bool spread, char *err, size_t errlen);
 
-/** The same hosts, without addresses. -ENOMEM; deinit as of read. */
-int reddn_hosts_copy(struct reddn_hosts *h, const struct reddn_hosts *of);
+/**
+ * The same hosts, which are looked up without waiting: what is found is for reddn_hosts_look_up_again(). Of
+ * @host, @known is an address, which is found at once; NULL: none is known. -ENOMEM; deinit as of read.
+ */
+int reddn_hosts_copy(
+	struct reddn_hosts *h, const struct reddn_hosts *of, unsigned host, const struct sockaddr *known);
 
 void reddn_hosts_deinit(struct reddn_hosts *h);
 

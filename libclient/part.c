@@ -32,8 +32,11 @@ static struct reddn_session expected_of_puts(const struct reddn_session *gets)
 static int part_init(
 	struct reddn *part, const struct reddn *whole, const struct reddn_session *expected, const char *name)
 {
+	/* The address of the session in use is that of the machine that has the store */
+	struct sockaddr *known =
+		whole->state == REDDN_UP ? rdma_get_peer_addr(whole->session.connection->id) : NULL;
 	struct epoll_event ev = {.events = EPOLLIN};
-	int r = reddn_connector_copy(&part->connector, &whole->connector, name);
+	int r = reddn_connector_copy(&part->connector, &whole->connector, name, whole->session.host, known);
 
 	if (r < 0)
 		return r;
@@ -48,8 +51,9 @@ static int part_init(
 	return reddn_requests_grow(part, &part->session);
 }
 
-static int part_make(struct reddn *whole, const struct reddn_session *expected, const char *suffix)
+static int part_make_puts(struct reddn *whole)
 {
+	const struct reddn_session expected = expected_of_puts(&whole->session);
 	CLEANUP(reddn_closep) struct reddn *part = calloc(1, sizeof(*part));
 	char name[sizeof(((struct reddn_wire_req *)0)->offload)];
 	int r;
@@ -57,9 +61,10 @@ static int part_make(struct reddn *whole, const struct reddn_session *expected, 
 	if (!part)
 		return -ENOMEM;
 	part->connector.epoll = part->connector.timer = -1;
-	if (snprintf(name, sizeof(name), "%s%s", whole->connector.opt.offload, suffix) >= (int)sizeof(name))
-		return -EINVAL;
-	r = part_init(part, whole, expected, name);
+	if (snprintf(name, sizeof(name), "%s" REDDN_WIRE_PUTS, whole->connector.opt.offload) >=
+		(int)sizeof(name))
+		return -ENOENT;
+	r = part_init(part, whole, &expected, name);
 	if (r == 0)
 		whole->part = steal_ptr(&part);
 	return r;
@@ -84,13 +89,12 @@ static void look_first(struct reddn *part)
 int reddn_part_of_puts(struct reddn *c, struct reddn **puts)
 {
 	const bool is_store = c->session.info.shape == REDDN_TABLE && c->session.geo.header;
-	const struct reddn_session expected = expected_of_puts(&c->session);
 	int r = 0;
 
 	if (!reddn_is_sent_once(c) || (!is_store && c->session.info.shape != REDDN_PUT))
 		return -EINVAL;
 	if (is_store && !c->part)
-		r = part_make(c, &expected, REDDN_WIRE_PUTS);
+		r = part_make_puts(c);
 	if (r < 0)
 		return r;
 	*puts = is_store ? c->part : c;

@@ -259,7 +259,8 @@ static void connect_begin(struct reddn *c)
 /* The words of the loss stay, and behind them is what came of the last attempt. */
 static void report_attempt(struct reddn *c, const char *words)
 {
-	snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len, "; connecting again: %s", words);
+	snprintf(c->errmsg + c->loss_len, sizeof(c->errmsg) - c->loss_len, "%s%s",
+		c->loss_len ? "; connecting again: " : "", words);
 	c->go_back = false;
 }
 

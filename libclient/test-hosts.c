@@ -162,6 +162,41 @@ static void test_addresses(void **state)
 	reddn_hosts_deinit(&hosts);
 }
 
+static uint32_t address_of(const struct reddn_host *host)
+{
+	assert_non_null(host->list);
+	return ntohl(((const struct sockaddr_in *)(const void *)host->list->ai_addr)->sin_addr.s_addr);
+}
+
+/* A copy begins with the address that is known, and goes on with those of the names */
+static void test_copy(void **state)
+{
+	const struct sockaddr_in known = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 4), .sin_port = htons(9)};
+	struct reddn_hosts h = {0}, copy;
+
+	(void)state;
+	assert_int_equal(reddn_hosts_read(&h, "127.0.0.2:71,127.0.0.3", 7471, false, NULL, 0), 0);
+	copy = (struct reddn_hosts){0};
+	assert_int_equal(reddn_hosts_copy(&copy, &h, 1, (const struct sockaddr *)&known), 0);
+	assert_int_equal(copy.n, 2);
+	assert_string_equal(copy.host[1].name, "127.0.0.3");
+	assert_int_equal(copy.host[0].port, 71);
+	reddn_hosts_look_up_again(&copy);
+	assert_int_equal(address_of(&copy.host[0]), INADDR_LOOPBACK + 1);
+	assert_int_equal(address_of(&copy.host[1]), INADDR_LOOPBACK + 4);
+	assert_int_equal(((struct sockaddr_in *)(void *)copy.host[1].list->ai_addr)->sin_port, htons(7471));
+	reddn_hosts_look_up_again(&copy);
+	assert_int_equal(address_of(&copy.host[1]), INADDR_LOOPBACK + 2);
+	reddn_hosts_deinit(&copy);
+	copy = (struct reddn_hosts){0};
+	assert_int_equal(reddn_hosts_copy(&copy, &h, 1, NULL), 0);
+	reddn_hosts_look_up_again(&copy);
+	assert_int_equal(address_of(&copy.host[1]), INADDR_LOOPBACK + 2);
+	reddn_hosts_deinit(&copy);
+	reddn_hosts_deinit(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +205,7 @@ int main(void)
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

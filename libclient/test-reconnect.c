@@ -72,9 +72,10 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	return -ENOSYS;
 }
 
-int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload)
+int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload,
+	unsigned host, const struct sockaddr *known)
 {
-	(void)a, (void)of, (void)offload;
+	(void)a, (void)of, (void)offload, (void)host, (void)known;
 	return -ENOSYS;
 }
 

@@ -26,7 +26,8 @@ expect()
 "$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
 start_nic
 start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
-offloads = ( { name = \"users\"; region = \"users\"; }, { name = \"reads\"; program = \"hash-get\"; region = \"users\"; },
+offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; },
+  { name = \"reads\"; program = \"hash-get\"; region = \"users\"; },
   { name = \"exists\"; program = \"hash-exists\"; region = \"users\"; } );"
 expect "a put of a new key" 0 "" put "$address" users alice admin
 expect "its value" 0 "admin" get "$address" users alice
@@ -90,6 +91,10 @@ with reddn.connect(sys.argv[1], "users") as users:
         else:
             sys.exit("what is too long is taken")
 
+
+with reddn.connect(sys.argv[1], "users", reconnect=False, depth=200) as once:
+    once.put("alice", "once")
+    assert once.get("alice") == b"once" and once.delete("alice") is True
 
 async def main():
     async with await reddn.aio.connect(sys.argv[1], "users") as users:
