@@ -29,6 +29,7 @@ const char *reddn_format_read(
 		return "a request has more arguments or fields than a reply can describe";
 	f->nargs = rep->nargs;
 	f->nfields = rep->nfields;
+	f->keys = rep->table.keys ? rep->table.keys : 1;
 	memcpy(f->arg, rep->arg, sizeof(f->arg));
 	memcpy(f->field, rep->field, sizeof(f->field));
 	for (unsigned i = 0; i < f->nargs; i++)
@@ -39,8 +40,9 @@ const char *reddn_format_read(
 			return "a field of a request does not fit its argument";
 		sum += f->field[i].len;
 	}
-	return sum == request_len || !f->nfields ? NULL
-						 : "the fields of a request do not add up to its length";
+	return sum * f->keys == request_len || !f->nfields
+		       ? NULL
+		       : "the fields of a request do not add up to its length";
 }
 
 static void put_field(uint8_t *out, const struct reddn_wire_field *p, const struct reddn_wire_arg *a,
@@ -65,19 +67,22 @@ static void put_field(uint8_t *out, const struct reddn_wire_field *p, const stru
 int reddn_format_encode(const struct reddn_request_format *f, const struct reddn_arg *args, unsigned nargs,
 	uint32_t request_len, uint8_t *request)
 {
-	if (nargs != f->nargs || !f->nfields != !request_len)
+	if (nargs != f->nargs * f->keys || !f->nfields != !request_len)
 		return -EINVAL;
 	for (unsigned i = 0; i < nargs; i++) {
-		const struct reddn_wire_arg *a = &f->arg[i];
+		const struct reddn_wire_arg *a = &f->arg[i % f->nargs];
 
 		if ((a->kind == REDDN_ARG_BYTES) != (args[i].bytes != NULL))
 			return -ERANGE;
 		if (a->kind != REDDN_ARG_BYTES && a->bytes < 8 && args[i].number >> 8 * a->bytes)
 			return -ERANGE;
 	}
-	for (unsigned i = 0; i < f->nfields; i++) {
-		put_field(request, &f->field[i], &f->arg[f->field[i].arg], &args[f->field[i].arg]);
-		request += f->field[i].len;
-	}
+	for (const struct reddn_arg *key = args; key < args + nargs; key += f->nargs)
+		for (unsigned i = 0; i < f->nfields; i++) {
+			const struct reddn_wire_field *p = &f->field[i];
+
+			put_field(request, p, &f->arg[p->arg], &key[p->arg]);
+			request += p->len;
+		}
 	return 0;
 }

@@ -8,9 +8,11 @@
 #include "libclient/reddn.h"
 #include "protocol/wire.h"
 
-/** Request format of an offload: its arguments, and the fields of a request. */
+/** Request format of an offload: its arguments, and the fields of a request, which are there once for each
+ * key. */
 struct reddn_request_format {
-	unsigned nargs, nfields;
+	unsigned nargs, nfields; /* of one key */
+	unsigned keys;           /* 1: also of a request for none */
 	struct reddn_wire_arg arg[REDDN_WIRE_ARGS];
 	struct reddn_wire_field field[REDDN_WIRE_FIELDS];
 };

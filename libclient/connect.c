@@ -28,7 +28,7 @@
 enum {
 	DEPTH_DEFAULT = 16,
 	SLOT_GUESS = 4096,
-	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_KEYS * (16 << 20),
+	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_RECORDS * (16 << 20),
 };
 
 #define FAIL(a, code, ...) reddn_fail(code, (a)->err, sizeof((a)->err), __VA_ARGS__)

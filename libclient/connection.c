@@ -171,10 +171,12 @@ void reddn_check_events(struct reddn *c)
 
 PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
 {
-	if (i >= c->session.format.nargs)
+	const struct reddn_request_format *f = &c->session.format;
+
+	if (i >= f->nargs * f->keys)
 		return -EINVAL;
-	*kind = (enum reddn_arg_kind)c->session.format.arg[i].kind;
-	*bytes = c->session.format.arg[i].bytes;
+	*kind = (enum reddn_arg_kind)f->arg[i % f->nargs].kind;
+	*bytes = f->arg[i % f->nargs].bytes;
 	return 0;
 }
 

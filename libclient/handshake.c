@@ -83,10 +83,12 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 	return wrong ? VIOLATED("%s", wrong) : 0;
 }
 
-/* Of a key, or a raw request */
-static size_t key_room(const struct reddn_session *s)
+/* Bytes for what a request is about: a key, what is put, up to @most, or a raw request */
+static size_t key_room(const struct reddn_session *s, uint64_t most)
 {
-	return s->geo.max_key > REDDN_REQUEST_MAX ? s->geo.max_key : REDDN_REQUEST_MAX;
+	if (most < s->info.request_len)
+		most = s->info.request_len;
+	return most > REDDN_KEY_ROOM ? (most + 7) & ~(uint64_t)7 : REDDN_KEY_ROOM;
 }
 
 static int read_table(
@@ -95,7 +97,7 @@ static int read_table(
 	uint32_t slot = keys > 1 ? s->info.reply_max : s->info.slot_size;
 	int r;
 
-	if (!keys || keys > REDDN_WIRE_KEYS)
+	if (!keys || keys > REDDN_WIRE_RECORDS)
 		return VIOLATED("requests for %u keys", keys);
 	if (s->info.slot_size < REDDN_SLOT_RECORD + t->header + sizeof(struct reddn_record))
 		return VIOLATED("slots of %u bytes", s->info.slot_size);
@@ -103,7 +105,7 @@ static int read_table(
 		return VIOLATED("replies of %u bytes", s->info.reply_max);
 	s->info.shape = REDDN_TABLE;
 	r = read_geometry(s, t, 2, keys, (slot - REDDN_SLOT_RECORD) / keys - t->header, err, errlen);
-	s->key_room = key_room(s);
+	s->key_room = key_room(s, s->geo.max_key);
 	return r;
 }
 
@@ -117,7 +119,7 @@ static int read_exists(struct reddn_session *s, const struct reddn_wire_table *t
 		return VIOLATED("replies of %u bytes", s->info.reply_max);
 	s->info.shape = REDDN_EXISTS;
 	r = read_geometry(s, t, 2, t->keys, 0, err, errlen);
-	s->key_room = key_room(s);
+	s->key_room = key_room(s, s->geo.max_key);
 	return r;
 }
 
@@ -192,7 +194,7 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	wrong = reddn_format_read(&s->format, &rep, s->info.request_len);
 	if (wrong)
 		return VIOLATED("%s", wrong);
-	s->info.nargs = s->format.nargs;
+	s->info.nargs = s->format.nargs * s->format.keys;
 	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
 		return read_table(
 			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
@@ -204,6 +206,6 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
 			"this library does not know offloads of kind %u", rep.shape);
 	s->info.shape = REDDN_OPAQUE;
-	s->key_room = REDDN_REQUEST_MAX;
+	s->key_room = key_room(s, 0);
 	return 0;
 }

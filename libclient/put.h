@@ -43,7 +43,7 @@ static inline uint64_t reddn_put_room(const struct reddn_geometry *g)
 
 	if (most < REDDN_PUT_RECORD + g->room)
 		most = REDDN_PUT_RECORD + g->room;
-	return most > REDDN_REQUEST_MAX ? (most + 7) & ~(uint64_t)7 : REDDN_REQUEST_MAX;
+	return most > REDDN_KEY_ROOM ? (most + 7) & ~(uint64_t)7 : REDDN_KEY_ROOM;
 }
 
 /** False: the key is too long for the store, or the record for the store or a request. */

@@ -53,7 +53,10 @@ static inline uint32_t reddn_request_len(const struct reddn_geometry *g)
 /** Room for the longest request, which reddn_request_build() may write whatever the length is. */
 enum { REDDN_REQUEST_ROOM = 28 };
 
-enum { REDDN_REQUEST_MAX = 256 }; /* bytes of any request */
+enum {
+	REDDN_REQUEST_MAX = 2048, /* bytes of any request */
+	REDDN_KEY_ROOM = 256,     /* that each keeps for its key, at least */
+};
 
 /** Write the request for a key at @p, reddn_request_len() bytes, and nothing of meaning behind it. */
 static inline void reddn_request_write(

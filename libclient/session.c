@@ -89,7 +89,7 @@ static bool is_same_table(const struct reddn_geometry *a, const struct reddn_geo
 /* Neither arguments nor fields have bytes between their members. */
 static bool is_same_format(const struct reddn_request_format *a, const struct reddn_request_format *b)
 {
-	return a->nargs == b->nargs && a->nfields == b->nfields &&
+	return a->nargs == b->nargs && a->nfields == b->nfields && a->keys == b->keys &&
 	       memcmp(a->arg, b->arg, a->nargs * sizeof(*a->arg)) == 0 &&
 	       memcmp(a->field, b->field, a->nfields * sizeof(*a->field)) == 0;
 }

@@ -87,6 +87,34 @@ static void test_eight_bytes(void **state)
 	assert_int_equal(out[7], 0);
 }
 
+/* What is for one key is there once for each */
+static void test_several_keys(void **state)
+{
+	static const uint8_t expected[] = {0, 1, 0x34, 0x12, 0, 2, 0x78, 0x56, 0, 3, 0xbc, 0x9a};
+	const struct reddn_arg args[] = {{.number = 1}, {.number = 0x1234}, {.number = 2}, {.number = 0x5678},
+		{.number = 3}, {.number = 0x9abc}};
+	struct reddn_arg bad[6];
+	struct reddn_wire_rep rep = {.table.keys = 3,
+		.nargs = 2,
+		.nfields = 2,
+		.arg = {{REDDN_ARG_OFFSET, 2}, {REDDN_ARG_NUMBER, 2}},
+		.field = {{.arg = 0, .len = 2}, {.arg = 1, .flags = REDDN_FIELD_REVERSED, .len = 2}}};
+	struct reddn_request_format f;
+	uint8_t out[sizeof(expected)];
+
+	(void)state;
+	assert_null(reddn_format_read(&f, &rep, sizeof(out)));
+	assert_int_equal(reddn_format_encode(&f, args, 6, sizeof(out), out), 0);
+	assert_memory_equal(out, expected, sizeof(out));
+	assert_int_equal(reddn_format_encode(&f, args, 2, sizeof(out), out), -EINVAL);
+	memcpy(bad, args, sizeof(bad));
+	bad[5].number = 0x10000;
+	assert_int_equal(reddn_format_encode(&f, bad, 6, sizeof(out), out), -ERANGE);
+	assert_non_null(reddn_format_read(&f, &rep, 4));
+	rep.table.keys = 2;
+	assert_non_null(reddn_format_read(&f, &rep, sizeof(out)));
+}
+
 /* A request may be empty, or one that the server does not explain */
 static void test_no_fields(void **state)
 {
@@ -137,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_wrong_values),
 		cmocka_unit_test(test_eight_bytes),
+		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_no_fields),
 		cmocka_unit_test(test_wrong_forms),
 	};

@@ -145,7 +145,7 @@ static void test_put(void **state)
 	assert_int_equal(s.key_room, REDDN_PUT_RECORD + 1000);
 	/* for a raw request, and for the key of a delete */
 	assert_int_equal(read_rep(&s, short_records), 0);
-	assert_int_equal(s.key_room, REDDN_REQUEST_MAX);
+	assert_int_equal(s.key_room, REDDN_KEY_ROOM);
 	for (unsigned i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
 }
@@ -201,7 +201,7 @@ static void test_exists(void **state)
 	assert_int_equal(s.info.shape, REDDN_EXISTS);
 	assert_int_equal(s.info.keys, 8);
 	assert_int_equal(s.geo.part, 10);
-	assert_int_equal(s.key_room, REDDN_REQUEST_MAX);
+	assert_int_equal(s.key_room, REDDN_KEY_ROOM);
 	assert_int_equal(read_rep(&s, exists_in_a_table), 0);
 	assert_int_equal(s.geo.part, 2);
 	for (unsigned i = 0; i < COUNT(wrong); i++)

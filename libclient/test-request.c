@@ -742,17 +742,17 @@ static void test_left_for_the_next_poll(void **state)
 	rig_stop();
 }
 
-/* The longest request has as many keys as fit. It leaves that of the next slot as it is. */
+/* The longest request has the most keys. It leaves that of the next slot as it is. */
 static void test_longest_request(void **state)
 {
-	enum { KEYS = 14 };
+	enum { KEYS = REDDN_WIRE_RECORDS };
 	uint8_t bytes[KEYS][RIG_KEY_MAX], before[REDDN_REQUEST_MAX];
 	struct reddn_result res[2 * KEYS];
 	struct reddn_key keys[KEYS];
 
 	(void)state;
 	rig_start_several(KEYS, 1, 2, false, 100000);
-	assert_int_equal(rig.c.session.info.request_len, 252);
+	assert_int_equal(rig.c.session.info.request_len, 2 * 9 * KEYS);
 	for (uint32_t k = 0; k < KEYS; k++)
 		keys[k] = (struct reddn_key){bytes[k], rig_key_of(k, bytes[k])};
 	for (unsigned i = 0; i < 2; i++)

@@ -139,7 +139,8 @@ struct reddn_wire_table {
 	uint32_t payload_max;
 } __attribute__((packed));
 
-enum { REDDN_WIRE_KEYS = 16 };
+/* Of a request, at most; and of one that is answered by records */
+enum { REDDN_WIRE_KEYS = 64, REDDN_WIRE_RECORDS = 16 };
 
 /** One argument of an offload, in the order of its program's text. */
 struct reddn_wire_arg {
@@ -152,6 +153,11 @@ enum reddn_wire_kind {
 	REDDN_ARG_BYTES = 1,
 	REDDN_ARG_OFFSET = 2, /* unsigned: offset of a byte in a region */
 };
+
+/*
+ * With REDDN_SHAPE_MGET and _EXISTS arguments and fields are those of one key: a request has them table.keys
+ * times, one after the other.
+ */
 
 /**
  * One field of a request: `len` bytes of an argument, from byte `first` on. A number is encoded big-endian in
@@ -178,7 +184,8 @@ struct reddn_wire_rep {
 	uint32_t reply_max;   /* bytes of a slot that a reply may use */
 	uint64_t session;     /* number of the session in the daemon's log */
 	struct reddn_wire_table table;
-	/* How to encode arguments as a request: the lengths of the fields add up to request_len */
+	/* How to encode arguments as a request: the lengths of the fields, for each key, add up to
+	 * request_len */
 	uint8_t nargs, nfields;
 	uint8_t flags; /* enum reddn_wire_rep_flag */
 	uint8_t reserved;

@@ -233,7 +233,7 @@ static int cmd_get(struct arguments *a, char **keys)
 {
 	CLEANUP(reddn_closep) struct reddn *c = NULL;
 	CLEANUP(cleanup_free) uint8_t *buf = NULL;
-	struct reddn_mget m[REDDN_WIRE_KEYS];
+	struct reddn_mget m[REDDN_WIRE_RECORDS];
 	struct reddn_info info;
 	int ret = 0;
 

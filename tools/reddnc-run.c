@@ -293,7 +293,7 @@ static int compose(struct bench *b, uint8_t *request)
 		n++;
 	if (n != p->nargs)
 		return TOOL_FAIL(EX_USAGE, "%s takes %u arguments, not %u", p->name, p->nargs, n);
-	offer_describe_request(p, &rep);
+	offer_describe_request(p, 1, &rep);
 	if (rep.nargs != n || reddn_format_read(&form, &rep, b->img->arg_len))
 		return TOOL_FAIL(EX_DATAERR, "the request has more parts than reddnc run can fill");
 	for (unsigned i = 0; i < n; i++) {

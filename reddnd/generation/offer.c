@@ -8,23 +8,25 @@
 #include <string.h>
 #include <xxhash.h>
 
-void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep)
+void offer_describe_request(const struct program *p, unsigned keys, struct reddn_wire_rep *rep)
 {
-	if (p->nargs > REDDN_WIRE_ARGS || p->npieces > REDDN_WIRE_FIELDS)
+	const unsigned nargs = p->nargs / keys, nfields = p->npieces / keys;
+
+	if (nargs > REDDN_WIRE_ARGS || nfields > REDDN_WIRE_FIELDS)
 		return;
-	for (unsigned i = 0; i < p->nargs; i++)
+	for (unsigned i = 0; i < nargs; i++)
 		if (p->args[i].bytes > UINT8_MAX)
 			return;
-	rep->nargs = (uint8_t)p->nargs;
-	rep->nfields = (uint8_t)p->npieces;
-	for (unsigned i = 0; i < p->nargs; i++)
+	rep->nargs = (uint8_t)nargs;
+	rep->nfields = (uint8_t)nfields;
+	for (unsigned i = 0; i < nargs; i++)
 		rep->arg[i] = (struct reddn_wire_arg){
 			.kind = p->args[i].kind == PROGRAM_STRING   ? REDDN_ARG_BYTES
 				: p->args[i].kind == PROGRAM_WINDOW ? REDDN_ARG_OFFSET
 								    : REDDN_ARG_NUMBER,
 			.bytes = (uint8_t)p->args[i].bytes,
 		};
-	for (unsigned i = 0; i < p->npieces; i++)
+	for (unsigned i = 0; i < nfields; i++)
 		rep->field[i] = (struct reddn_wire_field){
 			.arg = (uint8_t)p->pieces[i].arg,
 			.flags = (uint8_t)((p->pieces[i].reversed ? REDDN_FIELD_REVERSED : 0) |
@@ -52,5 +54,5 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 			&o->table->geometry, several ? shape_keys(o) : 0, o->img->payload.max, &rep->table);
 	if (o->description)
 		rep->program = htobe64(XXH3_64bits(o->description, strlen(o->description)));
-	offer_describe_request(o->program, rep);
+	offer_describe_request(o->program, rep->table.keys ? rep->table.keys : 1, rep);
 }

@@ -12,8 +12,8 @@
 /** Fills in shape, lengths, arguments and pieces of requests, the table, and the hash of the description. */
 void offer_describe(const struct offload *o, struct reddn_wire_rep *rep);
 
-/** Fills in only the arguments and pieces. None if @rep has no room for all: applications must compose such
- * requests themselves. */
-void offer_describe_request(const struct program *p, struct reddn_wire_rep *rep);
+/** Fills in only the arguments and pieces: of one of @keys keys, whose are alike (shape.h). None if @rep has
+ * no room for all: applications must compose such requests themselves. */
+void offer_describe_request(const struct program *p, unsigned keys, struct reddn_wire_rep *rep);
 
 #endif

@@ -24,11 +24,32 @@ unsigned shape_keys(const struct offload *o)
 }
 
 /* What libreddn asks for, with one key or several */
-static bool takes_keys(const struct offload *o)
+static bool takes_keys(const struct offload *o, unsigned most)
 {
 	unsigned keys = shape_keys(o);
 
-	return o->img->arg_len % bytes_of_key(o) == 0 && keys && keys <= REDDN_WIRE_KEYS;
+	return o->img->arg_len % bytes_of_key(o) == 0 && keys && keys <= most;
+}
+
+/* A client encodes each of @keys keys as the first one (wire.h) */
+static bool are_alike(const struct program *p, unsigned keys)
+{
+	const unsigned nargs = p->nargs / keys, npieces = p->npieces / keys;
+
+	for (unsigned i = nargs; i < p->nargs; i++) {
+		const struct program_arg *a = &p->args[i - nargs], *b = &p->args[i];
+
+		if (a->kind != b->kind || a->bytes != b->bytes)
+			return false;
+	}
+	for (unsigned i = npieces; i < p->npieces; i++) {
+		const struct program_piece *a = &p->pieces[i - npieces], *b = &p->pieces[i];
+
+		if (a->arg + nargs != b->arg || a->first != b->first || a->len != b->len ||
+			a->reversed != b->reversed || a->inverted != b->inverted)
+			return false;
+	}
+	return p->nargs % keys == 0 && p->npieces % keys == 0;
 }
 
 /* It fits the slot, which ends where that of the next request begins. libreddn looks for those of several
@@ -88,7 +109,7 @@ static int check_exists(struct offload *o)
 	const unsigned part = reddn_wire_part(o->table->geometry.header);
 	const uint64_t need = REDDN_SLOT_RECORD + 2ull * part * shape_keys(o);
 
-	if (!takes_keys(o))
+	if (!takes_keys(o, REDDN_WIRE_KEYS))
 		return offload_wrong(o, -EINVAL,
 			"a program of shape exists reads in two buckets of a table for each key; its request "
 			"must be two times an offset of %u bytes, up to %d times",
@@ -106,11 +127,11 @@ static int check_table(struct offload *o)
 {
 	uint64_t record;
 
-	if (!takes_keys(o))
+	if (!takes_keys(o, REDDN_WIRE_RECORDS))
 		return offload_wrong(o, -EINVAL,
 			"a program of shape table reads two buckets of a table for each key; its request "
 			"must be two times a fingerprint of %d bytes and a bucket's offset, up to %d times",
-			FP, REDDN_WIRE_KEYS);
+			FP, REDDN_WIRE_RECORDS);
 	record = table_slot_need(&o->table->geometry) - REDDN_SLOT_RECORD;
 	if (has_room(o, record))
 		return 0;
@@ -122,6 +143,19 @@ static int check_table(struct offload *o)
 		REDDN_SLOT_RECORD + shape_keys(o) * record, o->slot_need);
 }
 
+static int check_keys(struct offload *o)
+{
+	const int r = o->program->shape == PROGRAM_EXISTS ? check_exists(o) : check_table(o);
+
+	if (r < 0 || are_alike(o->program, shape_keys(o)))
+		return r;
+	return offload_wrong(o, -EINVAL,
+		"a client asks for each of its %u keys in the same form; their arguments must have the same "
+		"types "
+		"in the same order, and be used alike",
+		shape_keys(o));
+}
+
 int shape_check(struct offload *o)
 {
 	if (o->img->publish.there && check_extent(o) < 0)
@@ -129,12 +163,5 @@ int shape_check(struct offload *o)
 	if (o->program->shape == PROGRAM_OPAQUE)
 		return 0;
 	assert(o->table); /* bindings_check() of the catalog */
-	switch (o->program->shape) {
-	case PROGRAM_PUT:
-		return check_put(o);
-	case PROGRAM_EXISTS:
-		return check_exists(o);
-	default:
-		return check_table(o);
-	}
+	return o->program->shape == PROGRAM_PUT ? check_put(o) : check_keys(o);
 }
