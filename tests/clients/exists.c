@@ -19,7 +19,7 @@
 
 /* The first STABLE keys are always there, but while a table is replaced by an empty one. Others are those of
  * numbers above KEYS, which are never there. */
-enum { STABLE = 60, KEYS = 240, KEY_MAX = 32, DEPTH = 8, KEYS_MOST = 256, MANY = 40, WAIT_MS = 60000 };
+enum { STABLE = 60, KEYS = 240, KEY_MAX = 32, DEPTH = 8, KEYS_MOST = 256, MANY = 100, WAIT_MS = 60000 };
 
 static uint64_t rng;
 

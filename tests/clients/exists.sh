@@ -24,15 +24,50 @@ for kind in table store; do
 	done
 done
 
+# Its second key has the arguments in another order
+mkdir "$work/programs"
+cp "$programs"/*.rdn "$work/programs"
+programs=$work/programs
+cat >"$work/programs/unlike.rdn" <<'END'
+program unlike
+shape   table
+param width  = 4 from 1 to 7
+param record = 64K from 64 to 4M
+const tag    = 0xa5 << 48
+region buckets, heap, live
+struct bucket { len : be24, off : be40, mark : le56, _ : u8 }
+arg    a[2] { fp : u48, at : offset(width) in buckets }
+arg    b[2] { at : offset(width) in buckets, fp : u48 }
+for p in 0..2 {
+  one: read buckets @ a[p].at as bucket { len -> hit.length, off -> hit.addr, mark -> seen }
+  if seen == a[p].fp + tag {
+    hit: write heap -> slot @ 64, 1 to record
+  }
+}
+for p in 0..2 {
+  two: read buckets @ b[p].at as bucket { len -> more.length, off -> more.addr, mark -> seen }
+  if seen == b[p].fp + tag {
+    more: write heap -> slot @ 64 + record, 1 to record
+  }
+}
+write_imm live -> slot @ 0, 64 bytes
+END
+
 nic_options=(--seed "$seed")
 start_nic
 start_reddnd "control = \"$control\"; connect_timeout = \"1000s\"; refusal_rate = 1000;
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$memory/table\"; }, { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( $offloads,
   { name = \"one\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 1; }; },
+  { name = \"sixteen\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 16; }; mode = \"unrolled\"; },
+  { name = \"all\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 64; }; mode = \"recycled\"; },
+  { name = \"store.all\"; program = \"hash-exists\"; region = \"store\"; params = { keys = 64; }; },
+  { name = \"unlike\"; program = \"unlike\"; region = \"table\"; },
   { name = \"short\"; program = \"hash-exists\"; region = \"store\"; params = { part = 2; }; } );"
 becomes offloads "the parts of a store have its lengths" \
 	'[(o["state"], "see its param \"part\"" in o["why"]) for o in d if o["offload"] == "short"] == [("disabled", True)]'
+becomes offloads "a client asks for each key in the same form" \
+	'[(o["state"], "each of its 2 keys in the same form" in o["why"]) for o in d if o["offload"] == "unlike"] == [("disabled", True)]'
 
 asked=0
 ask() # KIND OFFLOAD OF
@@ -46,6 +81,9 @@ for way in unrolled recycled cpu; do
 	ask table "table.$way" "$memory/table"
 	ask store "store.$way" store.put
 done
-ask table one "$memory/table"
+for offload in one sixteen all; do
+	ask table "$offload" "$memory/table"
+done
+ask store store.all store.put
 stop_reddnd
 done_testing

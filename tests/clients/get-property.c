@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 65536, RESULTS = 7 };
+enum { KEY_MAX = 65536, RESULTS = 7, MANY = 40 };
 
 static uint64_t rng;
 
@@ -215,12 +215,12 @@ static void ask_one(struct ask *a, uint8_t *buf)
 	free(k.bytes);
 }
 
-/* Some keys at once, more than a request takes */
+/* Some keys at once, also more than a request takes */
 static void ask_several(struct ask *a)
 {
-	struct reddn_mget keys[20];
-	struct key k[20];
-	unsigned n = 1 + (unsigned)rnd(20);
+	struct reddn_mget keys[MANY];
+	struct key k[MANY];
+	unsigned n = 1 + (unsigned)rnd(MANY);
 	int r;
 
 	for (unsigned i = 0; i < n; i++) {

@@ -10,7 +10,7 @@
 #include "reddnd/program/program.h"
 #include "tests/chain/chain-rig.h"
 
-enum { RUN_SETTINGS = 4, RUN_SLOT = 4096, RUN_PAYLOAD = 256 };
+enum { RUN_SETTINGS = 4, RUN_SLOT = 8192, RUN_PAYLOAD = 256 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { RUN_SEEDS = 60 };
 #else

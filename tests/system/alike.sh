@@ -21,6 +21,7 @@ offloads() # ENGINE
 	cat <<-END
 		{ name = "get.$1"; program = "hash-get"; region = "t"; engine = "$1"; depth_max = 32; },
 		{ name = "mget.$1"; program = "hash-mget"; region = "t"; engine = "$1"; },
+		{ name = "many.$1"; program = "hash-mget"; region = "t"; engine = "$1"; mode = "recycled"; params = { keys = 16; }; },
 		{ name = "both.$1"; program = "hash-get-parallel"; region = "t"; engine = "$1"; mode = "recycled"; },
 		{ name = "sold.$1"; program = "counter"; region = "$1"; engine = "$1"; },
 		{ name = "loop.$1"; program = "while-recycled"; region = "a"; engine = "$1"; loop_budget = 5000; },
@@ -88,6 +89,7 @@ scenario() # ENGINE
 	reddn "$1" get "$address" "get.$1" 'key 1' 'key 60' absent 'key 30'
 	reddn "$1" get "$address" "get.$1" 'a key that is longer than any of the table'
 	reddn "$1" get "$address" "mget.$1" 'key 1' 'key 2' absent 'key 3' 'key 4' 'key 5' none
+	reddn "$1" get "$address" "many.$1" 'key 1' absent 'key '{20..50} none
 	reddn "$1" get "$address" "both.$1" 'key 7' absent
 	reddn "$1" call "$address" "sold.$1" at=8 limit=2
 	reddn "$1" call "$address" "sold.$1" at=8 limit=2
@@ -100,6 +102,8 @@ scenario() # ENGINE
 	reddn "$1" call "$address" "sold.$1" 1 2 3
 	reddn "$1" call "$address" "sold.$1" at=many
 	reddn "$1" call "$address" "get.$1" 1
+	reddn "$1" call "$address" "mget.$1" {1..16} # fingerprints and offsets of four keys
+	reddn "$1" call "$address" "mget.$1" {1..4}
 	reddn "$1" get "$address" "sold.$1" 'key 1'
 	reddn "$1" bench --depth 64 --count 10 --keys "$work/data.tsv" "$address" "get.$1"
 	reddn "$1" bench --depth 12 --count 10 --keys "$work/data.tsv" "$address" "both.$1"

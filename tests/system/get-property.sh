@@ -17,6 +17,7 @@ for kind in "${kinds[@]}"; do
 	offloads+="  { name = \"$kind-sequential\"; program = \"hash-get\"; region = \"$kind\"; },"$'\n'
 	offloads+="  { name = \"$kind-parallel\"; program = \"hash-get-parallel\"; region = \"$kind\"; },"$'\n'
 	offloads+="  { name = \"$kind-several\"; program = \"hash-mget\"; region = \"$kind\"; },"$'\n'
+	offloads+="  { name = \"$kind-many\"; program = \"hash-mget\"; region = \"$kind\"; params = { keys = 16; }; },"$'\n'
 done
 
 nic_options=(--seed "$seed")
@@ -28,9 +29,10 @@ offloads = (
 ${offloads%,*} );"
 
 for kind in "${kinds[@]}"; do
-	for mode in sequential parallel several; do
+	for mode in sequential parallel several many; do
 		for depth in 1 2 16 64; do
 			[[ $mode != several || $depth -le 2 ]] || continue
+			[[ $mode != many || $depth -eq 2 ]] || continue
 			gets=2000
 			# at least 64 KB each
 			[[ $kind != sizes && $kind != long-keys ]] || gets=500

@@ -119,14 +119,15 @@ static struct word *whole_word(const struct place *p)
 	return w && !w->in && !w->shared && p->from == 0 && p->len == w->size ? w : NULL;
 }
 
-/* Words from the @i-th source on that can follow each other: how many, and their bytes */
+/* Words from the @i-th source on that can follow each other: how many, and their bytes. An atomic may leave
+ * its eight bytes in one, aligned */
 static unsigned count_whole(const struct step *s, unsigned i, uint32_t *bytes)
 {
 	const struct word *first = whole_word(&s->local[i]), *w = first;
 	unsigned n = 0;
 
 	*bytes = 0;
-	while (w && w->in_loop == first->in_loop && !(w->size >= WORD && *bytes % WORD)) {
+	while (w && w->in_loop == first->in_loop && !(w->size == WORD && *bytes % WORD)) {
 		for (unsigned k = i; k < i + n; k++)
 			if (whole_word(&s->local[k]) == w)
 				return n;
