@@ -261,10 +261,9 @@ static int start(struct bench *b)
 {
 	int r;
 
-	for (unsigned slot = 0; slot < SLOTS; slot++) {
+	for (unsigned slot = 0; slot < SLOTS; slot++)
 		chain_format_recv(b->img, &b->env, slot);
-		chain_arm(b->img, &b->env, slot);
-	}
+	chain_arm(b->run->program->writer, &b->env, 0, SLOTS);
 	rnic_qp_post_recvs(&b->qp[0], 1);
 	rnic_qp_post_recvs(&b->client_qp, 4);
 	r = rnic_qp_connect_local(&b->qp[0], b->client_qp.qpn, 1);

@@ -3,7 +3,6 @@
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/arm.h"
 #include "reddnd/executor/schedule.h"
 #include "reddnd/executor/trace-step.h"
 #include "reddnd/executor/trace.h"
@@ -299,7 +298,7 @@ static int write_image(struct executor *x, const struct places *at)
 	if (!env)
 		return -ENOMEM;
 	fill_env(x, at, env);
-	chain_arm(x->p->image, env, 0);
+	chain_arm(x->p->writer, env, 0, 1);
 	if (x->p->loop)
 		write_loop(x, at, env);
 	return 0;

@@ -82,6 +82,8 @@ static void begin(struct rig *r)
 		.data_size = DATA,
 	};
 
+	chain_writer_free(r->p->writer);
+	assert_int_equal(chain_writer_new(&r->p->writer, r->p->image), 0); /* of the image as it is now */
 	assert_int_equal(executor_new(&r->x, r->p, &parts), 0);
 }
 

@@ -151,8 +151,6 @@ void layouts_forget(struct offload *o)
 	free(o->recyclers);
 	free(o->layouts);
 	free(o->images);
-	chain_again_free(o->again);
-	o->again = NULL;
 	o->recyclers = NULL;
 	o->layouts = NULL;
 	o->images = NULL;
@@ -186,7 +184,7 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 		if (queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
 			break;
 	}
-	return r == 0 && !o->conf->recycled ? chain_again_new(&o->again, o->img) : r;
+	return r;
 }
 
 static uint64_t between(uint64_t n, uint64_t least, uint64_t most)

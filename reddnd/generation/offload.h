@@ -10,7 +10,6 @@
 #define GENERATION_OFFLOAD_H
 
 #include "reddnd/catalog/catalog.h"
-#include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/ring.h"
 #include "reddnd/generation/outcome.h"
 #include "reddnd/generation/queue-layout.h"
@@ -41,7 +40,6 @@ struct offload {
 	uint32_t max_message;          /* bytes of the longest message to the client */
 	struct queue_layout *layouts;  /* by the logarithm of the number of slots */
 	uint64_t *images;              /* the same: layouts_image() */
-	struct chain_again *again;     /* for instances of its sessions; NULL if they are recycled */
 	struct ring_image **recyclers; /* by that, too; NULL: no session has needed it */
 	char why[OFFLOAD_WHY];         /* what was wrong when it was opened; "": nothing */
 	bool unfit;                    /* that is the device, so it stays wrong */

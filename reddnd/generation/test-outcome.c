@@ -23,16 +23,17 @@ static struct program *compile(const char *text)
 }
 
 /* Armed rings, with keys and addresses of no memory */
-static void arm(struct chain_env *env, const struct chain_image *img)
+static void arm(struct chain_env *env, const struct program *p)
 {
+	const struct chain_image *img = p->image;
+
 	*env = (struct chain_env){.slots = SLOTS, .slot_count = 1, .slot_size = 64};
 	for (unsigned q = 0; q < img->nqueues; q++) {
 		env->queue[q].ring_wqebbs = chain_ring_wqebbs(&img->queue[q], SLOTS);
 		env->queue[q].ring = calloc(env->queue[q].ring_wqebbs, CHAIN_WQEBB);
 	}
 	env->scratch.mem = calloc(SLOTS, img->scratch_size + 8);
-	for (unsigned seq = 0; seq < SLOTS; seq++)
-		chain_arm(img, env, seq);
+	chain_arm(p->writer, env, 0, SLOTS);
 }
 
 static void disarm(struct chain_env *env, const struct chain_image *img)
@@ -64,7 +65,7 @@ static void test_conditional(void **state)
 	assert_int_equal(plan.wqes, p->desc->nsteps);
 	assert_true(plan.conditional);
 	assert_int_equal(plan.nwrites, 2);
-	arm(&env, p->image);
+	arm(&env, p);
 	o = outcome_read(&plan, env.queue[0].ring, 2);
 	assert_false(o.hit);
 	assert_int_equal(o.bytes, 8);
@@ -90,7 +91,7 @@ static void test_unconditional(void **state)
 	(void)state;
 	outcome_plan(&plan, p);
 	assert_false(plan.conditional);
-	arm(&env, p->image);
+	arm(&env, p);
 	assert_false(outcome_read(&plan, env.queue[0].ring, 0).hit);
 	assert_int_equal(outcome_read(&plan, env.queue[0].ring, 0).bytes, 8);
 	disarm(&env, p->image);
@@ -117,7 +118,7 @@ static void test_answers(void **state)
 	assert_int_equal(plan.nwrites, 2);
 	assert_true(plan.writes[0].conditional);
 	assert_false(plan.writes[1].conditional);
-	arm(&env, p->image);
+	arm(&env, p);
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t *opcode = env.queue[0].ring + plan.writes[i].wqebb * CHAIN_WQEBB + WQE_OPCODE;
 

@@ -50,6 +50,7 @@ void program_free(struct program *p)
 
 	if (!c)
 		return;
+	chain_writer_free(c->program.writer);
 	chain_free(c->program.image);
 	ring_free(c->program.loop_image);
 	chain_derive_free(c->desc);
@@ -215,6 +216,8 @@ static int make_chain(struct compiled *c, struct chain_bounds *bounds, struct ch
 		r = chain_check_bounds(c->desc, bounds, err);
 	if (r == 0)
 		r = chain_build(c->desc, &c->program.image, err);
+	if (r == 0)
+		r = chain_writer_new(&c->program.writer, c->program.image);
 	return r;
 }
 

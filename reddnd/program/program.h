@@ -8,6 +8,7 @@
 #ifndef PROGRAM_PROGRAM_H
 #define PROGRAM_PROGRAM_H
 
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/endless.h"
 #include "reddnd/program/front/limits.h"
 #include "reddnd/program/front/source.h"
@@ -85,6 +86,7 @@ struct program {
 	char name[PROGRAM_MAX_NAME + 1];
 	uint8_t shape; /* enum program_shape */
 	struct chain_image *image;
+	struct chain_writer *writer; /* of it */
 	struct program_param *params;
 	unsigned nparams;
 	struct program_region *regions;

@@ -147,7 +147,7 @@ static int recycled_begin(struct session *s, const struct session_parts *parts, 
 		r = layouts_recycler(s->offload, l, &recycler);
 	if (r < 0)
 		return r;
-	chain_recycle_write(recycler, s->offload->img, &s->queues.env);
+	chain_recycle_write(recycler, s->offload->img, s->offload->program->writer, &s->queues.env);
 	if (session_is_paced(s))
 		recycled_pace(s, true);
 	record(s);

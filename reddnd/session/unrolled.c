@@ -39,10 +39,14 @@ static void arm(struct session *s, uint64_t to)
 	struct session_progress *p = &s->progress;
 	uint64_t first = p->armed;
 
-	while (p->armed < to && p->armed < p->again)
-		chain_arm(img, &s->queues.env, p->armed++);
+	const struct chain_writer *writer = s->offload->program->writer;
+
+	if (p->armed < to && p->armed < p->again) {
+		chain_arm(writer, &s->queues.env, p->armed, p->again < to ? p->again : to);
+		p->armed = p->again < to ? p->again : to;
+	}
 	if (p->armed < to)
-		chain_arm_again(s->offload->again, &s->queues.env, p->armed, to);
+		chain_arm_again(writer, &s->queues.env, p->armed, to);
 	p->armed = to;
 	for (; first < to && (takes_payload(s) || first < s->queues.layout.slots); first++)
 		chain_format_recv(img, &s->queues.env, (unsigned)(first % s->queues.layout.slots));

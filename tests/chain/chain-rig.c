@@ -29,7 +29,7 @@ void chain_rig_open(struct chain_rig *c, const struct hw_config *cfg, struct cha
 {
 	memset(c, 0, sizeof(*c));
 	c->img = img;
-	assert_int_equal(chain_again_new(&c->again, img), 0);
+	assert_int_equal(chain_writer_new(&c->writer, img), 0);
 	for (c->env.slots = 2; c->env.slots < depth + 1;)
 		c->env.slots *= 2;
 	rig_open(&c->rig, cfg);
@@ -254,7 +254,7 @@ static void write_recycler(struct chain_rig *c)
 	struct ring_image *recycler;
 
 	assert_int_equal(chain_recycle_new(&recycler, c->img, &c->env, &c->recycling), 0);
-	chain_recycle_write(recycler, c->img, &c->env);
+	chain_recycle_write(recycler, c->img, c->writer, &c->env);
 	ring_free(recycler);
 }
 
@@ -275,8 +275,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 		make_recycler(c);
 		write_recycler(c);
 	} else {
-		for (; c->armed < c->env.first + c->env.slots; c->armed++)
-			chain_arm(c->img, &c->env, c->armed);
+		chain_arm(c->writer, &c->env, c->armed, c->armed + c->env.slots);
+		c->armed += c->env.slots;
 		for (unsigned s = 0; s < c->env.slots; s++)
 			chain_format_recv(c->img, &c->env, s);
 		post_receives(c);
@@ -365,7 +365,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 		c->completed++;
 		if (c->over)
 			c->over(c->over_arg, c->armed - c->env.slots);
-		chain_arm_again(c->again, &c->env, c->armed, c->armed + 1);
+		chain_arm_again(c->writer, &c->env, c->armed, c->armed + 1);
 		if (c->img->payload.max)
 			chain_format_recv(c->img, &c->env, (unsigned)c->armed & (c->env.slots - 1));
 		c->armed++;
@@ -405,6 +405,6 @@ void chain_rig_close(struct chain_rig *c)
 	for (unsigned k = 0; k < c->nkeys; k++)
 		assert_int_equal(hw_mkey_destroy(c->rig.dev, c->key[k]), 0);
 	rig_close(&c->rig);
-	chain_again_free(c->again);
+	chain_writer_free(c->writer);
 	chain_free(c->img);
 }

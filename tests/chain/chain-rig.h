@@ -6,7 +6,7 @@
 #ifndef TESTS_CHAIN_CHAIN_RIG_H
 #define TESTS_CHAIN_CHAIN_RIG_H
 
-#include "reddnd/chain/ring/again.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/endless.h"
 #include "reddnd/chain/ring/publish.h"
 #include "reddnd/chain/ring/recycle.h"
@@ -24,7 +24,7 @@ enum { CHAIN_RIG_SEEDS = 1000, CHAIN_RIG_LONG = 150000 /* requests, so that numb
 struct chain_rig {
 	struct rig rig;
 	struct chain_image *img;
-	struct chain_again *again;
+	struct chain_writer *writer;
 	struct chain_env env;
 	struct rig_cq request_cq, cq[CHAIN_MAX_QUEUES], client_scq, client_rcq, boot_cq;
 	struct rig_qp queue[CHAIN_MAX_QUEUES], client, boot;

@@ -28,6 +28,7 @@ static unsigned long accepted, refused, runs, answered_early;
 struct model {
 	const struct chain_desc *d;
 	const struct chain_image *img;
+	const struct chain_writer *writer;
 	struct chain_env env;
 	uint32_t at[CHAIN_MAX_STEPS]; /* first byte of a step in its queue's image */
 	uint8_t *region[RANDOM_REGIONS], *slot;
@@ -171,7 +172,7 @@ static void model_step(struct model *m, unsigned s, uint64_t seq)
 
 static void model_request(struct model *m, const uint8_t *arg, uint64_t seq)
 {
-	chain_arm(m->img, &m->env, seq);
+	chain_arm(m->writer, &m->env, seq, seq + 1);
 	for (unsigned i = 0; i < m->img->nrecv; i++) {
 		const struct chain_recv_sge *r = &m->img->recv[i];
 		uint64_t slot = seq % m->env.slots;
@@ -208,6 +209,7 @@ static void model_open(
 	memset(m, 0, sizeof(*m));
 	m->d = d;
 	m->img = c->img;
+	m->writer = c->writer;
 	m->env = c->env;
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		unsigned q = d->steps[s].queue, i = 0, k = next[q]++;

@@ -160,7 +160,7 @@ static const char *ask(struct random *r, const struct program *p, const struct e
 	return in_parts_differs(t, x, result, number, request, more, extent, WQES, data);
 }
 
-static const char *execute(struct random *r, const struct program *p)
+static const char *execute(struct random *r, struct program *p)
 {
 	uint8_t *mem = calloc(1, CHAIN_MAX_WINDOWS * (REGION + 8u)), *data;
 	struct executor_parts parts = {.slot_size = 1 + random_below(r, SLOT), .data_size = 65536};
@@ -180,6 +180,8 @@ static const char *execute(struct random *r, const struct program *p)
 			(struct executor_region){mem + i * (REGION + 8u), REGION, p->regions[i].writable};
 		fill(r, parts.region[i].mem, REGION);
 	}
+	chain_writer_free(p->writer);
+	assert_int_equal(chain_writer_new(&p->writer, p->image), 0); /* of the image as it is now */
 	assert_int_equal(executor_new(&x, p, &parts), 0);
 	t = in_parts_new(p, &parts);
 	for (unsigned i = 0; i < REQUESTS && !differs; i++)

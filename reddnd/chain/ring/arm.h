@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * arm.h - puts instances of a chain into the rings of one session. Memory writes only: no allocation, no
- * system call, no doorbell.
+ * arm.h - puts instances of a chain into the rings of one session. Memory writes only: no allocation, but of
+ * a writer, no system call, no doorbell.
  *
  * Instance number seq lives in slot seq % slots of every ring; its lap is seq / slots. The ring index of
  * WQEBB w of slot k in lap l is l * ring_wqebbs + k * wqebbs + w, mod 2^16 (a WQE index counts WQEBBs
@@ -12,7 +12,7 @@
  * RECV of seq be posted? When both seq and seq + 1 are armed. The caller issues the barrier between arming
  * and the doorbell.
  *
- * Not locked: one thread at a time per session.
+ * Not locked: one thread at a time per session. A writer is only read: any.
  */
 #ifndef CHAIN_RING_ARM_H
 #define CHAIN_RING_ARM_H
@@ -73,11 +73,29 @@ struct chain_env {
 };
 
 /**
- * Writes instance @seq into its slot of every ring and into its scratch. Slot 0 of lap l > 0 also brings
- * the pad that precedes it, at the end of lap l - 1: the NOPs of the lap before that have been executed by
- * then, whereas the last slot may be armed again while the pad after it still waits to be executed.
+ * What instances are written from: tables that a tight loop goes through. They have fields that are a base
+ * plus a constant, and words of eight bytes of which some are restored. The bases (index of an instance in
+ * each ring, CQE numbers, its reply slot) are few, and most go on by a constant from one instance to the
+ * next.
  */
-void chain_arm(const struct chain_image *img, const struct chain_env *env, uint64_t seq);
+struct chain_writer;
+
+/** @img must outlive it. -ENOMEM. */
+int chain_writer_new(struct chain_writer **writer, const struct chain_image *img);
+void chain_writer_free(struct chain_writer *writer); /* NULL is fine */
+
+/**
+ * Writes the instances from @from up to @to, exclusive, into their slots of every ring and into their
+ * scratch. Slot 0 of lap l > 0 also brings the pad that precedes it, at the end of lap l - 1: the NOPs of the
+ * lap before that have been executed by then, whereas the last slot may be armed again while the pad after it
+ * still waits to be executed.
+ */
+void chain_arm(const struct chain_writer *writer, const struct chain_env *env, uint64_t from, uint64_t to);
+
+/** The same where this memory has instance seq - slots of the same image and environment in the slot of each:
+ * only what that has changed, and the numbers that go on. Not for the first lap. */
+void chain_arm_again(
+	const struct chain_writer *writer, const struct chain_env *env, uint64_t from, uint64_t to);
 
 /** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
  */

@@ -92,16 +92,6 @@ uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned inde
 	return 0;
 }
 
-uint32_t chain_qpn(const struct chain_instance *in, unsigned index)
-{
-	return in->env->queue[index].qpn;
-}
-
-uint32_t chain_cqn(const struct chain_instance *in, unsigned index)
-{
-	return index == CHAIN_CQ_RECV ? in->env->recv_cqn : in->env->queue[index].cqn;
-}
-
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
 {
 	return index == CHAIN_CQ_RECV ? in->seq : in->seq * in->img->queue[index].cqes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * instance.h - where an instance of a chain lies, and what its relocations are made from: worked out once for
- * all of them. For arm.h and again.h.
+ * all of them. For arm.h.
  *
  * Thread rules: any.
  */
@@ -35,12 +35,9 @@ void chain_locate(
 uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned index);
 uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned index);
 uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned index);
-/** Of queue @index. */
-uint32_t chain_qpn(const struct chain_instance *in, unsigned index);
 
-/** CQ of a WAIT of instance in->seq, and the CQE number, not reduced, that it waits for with addend 0.
- * @index: as of CQN32. */
-uint32_t chain_cqn(const struct chain_instance *in, unsigned index);
+/** The CQE number, not reduced, that a WAIT of instance in->seq waits for with addend 0. @index: as of CQN32.
+ */
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
 
 /** Puts the locator of the extent of in->slot, with length 0, where the instance publishes it; if it does. */

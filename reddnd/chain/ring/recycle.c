@@ -416,12 +416,11 @@ int chain_recycle_new(struct ring_image **recycler, const struct chain_image *im
 
 /* ---- a session's ---- */
 
-static void arm(const struct chain_image *img, const struct chain_env *env)
+static void arm(const struct chain_image *img, const struct chain_writer *writer, const struct chain_env *env)
 {
-	for (unsigned slot = 0; slot < env->slots; slot++) {
-		chain_arm(img, env, env->first + slot);
+	chain_arm(writer, env, env->first, env->first + env->slots);
+	for (unsigned slot = 0; slot < env->slots; slot++)
 		chain_format_recv(img, env, slot);
-	}
 	for (unsigned q = 0; q < img->nqueues; q++)
 		chain_write_pad(img, env, q, env->first / env->slots);
 	if (chain_has_lap_end(img))
@@ -452,14 +451,14 @@ static void find_values(const struct chain_env *env, struct ring_values *v)
 	v->of[RING_LANES].mem = env->lanes.mem;
 }
 
-void chain_recycle_write(
-	const struct ring_image *recycler, const struct chain_image *img, const struct chain_env *env)
+void chain_recycle_write(const struct ring_image *recycler, const struct chain_image *img,
+	const struct chain_writer *writer, const struct chain_env *env)
 {
 	struct ring_values v = {0};
 
 	assert(env->slots % env->slot_count == 0 && env->recycler.ring_wqebbs == recycler->wqebbs);
 	assert(env->lanes.size >= recycler->lanes_at + recycler->lanes_bytes);
-	arm(img, env);
+	arm(img, writer, env);
 	find_values(env, &v);
 	ring_fill(recycler, &v);
 }

@@ -82,9 +82,9 @@ int chain_recycle_new(struct ring_image **recycler, const struct chain_image *im
  * Arms every slot and writes RQ, pads, the recycler's ring (env->recycler) and its lanes (env->lanes): once,
  * before anything is started. The CQ of queue 0 must be the session's own and ignore overrun, its RQ be
  * managed, and env->slots a multiple of env->slot_count, so that a slot always answers to the same place.
- * @recycler: of @img and the sizes in @env.
+ * @recycler: of @img and the sizes in @env. @writer: of @img.
  */
-void chain_recycle_write(
-	const struct ring_image *recycler, const struct chain_image *img, const struct chain_env *env);
+void chain_recycle_write(const struct ring_image *recycler, const struct chain_image *img,
+	const struct chain_writer *writer, const struct chain_env *env);
 
 #endif

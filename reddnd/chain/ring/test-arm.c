@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ring/again.h"
 #include "reddnd/chain/ring/lap-end.h"
 #include "reddnd/chain/ring/publish.h"
 
@@ -118,6 +117,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void arm(const struct fixture *f, uint64_t from, uint64_t to)
+{
+	struct chain_writer *writer;
+
+	assert_int_equal(chain_writer_new(&writer, f->img), 0);
+	chain_arm(writer, &f->env, from, to);
+	chain_writer_free(writer);
+}
+
 static void sizes(void **state)
 {
 	struct chain_queue q = {.wqebbs = 3};
@@ -148,7 +156,7 @@ static void relocations(void **state)
 	uint64_t seq = 2 * SLOTS + 1;
 	const uint8_t *w = f->ring[1] + 1 * WQEBBS * CHAIN_WQEBB;
 
-	chain_arm(f->img, &f->env, seq);
+	arm(f, seq, seq + 1);
 	assert_int_equal(wqe_get(w + 1, 2), 2 * RING + WQEBBS);
 	assert_int_equal(wqe_get(w + 4, 4), 0x123401a1); /* the byte below the QPN is the image's */
 	assert_int_equal(wqe_get(w + 12, 4), seq + 2);
@@ -186,7 +194,7 @@ static void the_last_slot_enables_across_the_pad(void **state)
 	struct fixture *f = *state;
 	const uint8_t *w = f->ring[1] + 3 * WQEBBS * CHAIN_WQEBB;
 
-	chain_arm(f->img, &f->env, 3);
+	arm(f, 3, 4);
 	assert_int_equal(wqe_get(w + 48, 4), RING + 1);
 	assert_int_equal(wqe_get(w + 56, 4), SLOTS * WQEBBS);
 	assert_int_equal(chain_enable_index(f->img, &f->env, 1, 3, WQEBBS + 1), RING + 1);
@@ -225,8 +233,7 @@ static void a_lap_of_a_recycled_chain_ends(void **state)
 	f->img->queue[0].head_wqebbs = 0;
 	f->img->queue[1].head_wqebbs = 1;
 	assert_true(chain_has_lap_end(f->img));
-	for (unsigned seq = 0; seq < SLOTS; seq++)
-		chain_arm(f->img, &f->env, seq);
+	arm(f, 0, SLOTS);
 	chain_write_pad(f->img, &f->env, 0, 0);
 	chain_write_lap_end(f->img, &f->env, 0);
 	assert_int_equal(wqe_get(last - WQEBBS * CHAIN_WQEBB + 48, 4), 3 * WQEBBS + 1);
@@ -254,18 +261,18 @@ static void counters_wrap(void **state)
 	uint64_t lap = 65536 / RING, seq = lap * SLOTS - 1; /* last instance before the WQE index wraps */
 	const uint8_t *w = f->ring[1];
 
-	chain_arm(f->img, &f->env, seq);
+	arm(f, seq, seq + 1);
 	assert_int_equal(wqe_get(w + 3 * WQEBBS * 64 + 1, 2), 65536 - RING + 3 * WQEBBS);
 	assert_int_equal(wqe_get(w + 3 * WQEBBS * 64 + 48, 4), 1);
-	chain_arm(f->img, &f->env, seq + 1);
+	arm(f, seq + 1, seq + 2);
 	assert_int_equal(wqe_get(w + 1, 2), 0);
 
 	seq = (1u << 23); /* 2 CQEs each: CQE numbers wrap at 24 bits, the RECV CQ's do not yet */
-	chain_arm(f->img, &f->env, seq);
+	arm(f, seq, seq + 1);
 	assert_int_equal(wqe_get(w + 52, 4), 1);
 	assert_int_equal(wqe_get(w + 60, 4), seq);
 	seq = (1ull << 32) + 4;
-	chain_arm(f->img, &f->env, seq);
+	arm(f, seq, seq + 1);
 	assert_int_equal(wqe_get(w + 12, 4), 6);
 	assert_int_equal(wqe_get(w + 60, 4), 4);
 }
@@ -287,17 +294,16 @@ static void the_pad_comes_with_slot_0_of_the_next_lap(void **state)
 	struct fixture *f = *state;
 	const uint8_t *pad = f->ring[1] + SLOTS * WQEBBS * CHAIN_WQEBB;
 
-	for (uint64_t seq = 0; seq < SLOTS; seq++)
-		chain_arm(f->img, &f->env, seq);
+	arm(f, 0, SLOTS);
 	assert_int_equal(wqe_get(pad, 8), 0);
-	chain_arm(f->img, &f->env, SLOTS);
+	arm(f, SLOTS, SLOTS + 1);
 	assert_pad(f, 0, 0);
 	assert_pad(f, 1, 0);
 	/* re-arming the last slot leaves alone a pad that is still to be executed */
 	for (uint64_t seq = SLOTS + 1; seq < 2 * SLOTS; seq++)
-		chain_arm(f->img, &f->env, seq);
+		arm(f, seq, seq + 1);
 	assert_pad(f, 1, 0);
-	chain_arm(f->img, &f->env, 2 * SLOTS);
+	arm(f, 2 * SLOTS, 2 * SLOTS + 1);
 	assert_pad(f, 1, 1);
 }
 
@@ -305,11 +311,10 @@ static void the_pad_comes_with_slot_0_of_the_next_lap(void **state)
  * they may */
 static void arm_laps(struct fixture *f, uint64_t count, unsigned batch)
 {
-	struct chain_again *again;
+	struct chain_writer *writer;
 
-	assert_int_equal(chain_again_new(&again, f->img), 0);
-	for (uint64_t seq = 0; seq < SLOTS; seq++)
-		chain_arm(f->img, &f->env, seq);
+	assert_int_equal(chain_writer_new(&writer, f->img), 0);
+	arm(f, 0, SLOTS);
 	for (uint64_t seq = SLOTS; seq < count; seq += batch) {
 		unsigned n = seq + batch < count ? batch : (unsigned)(count - seq);
 
@@ -317,11 +322,11 @@ static void arm_laps(struct fixture *f, uint64_t count, unsigned batch)
 			memset(f->ring[1] + i % SLOTS * WQEBBS * CHAIN_WQEBB + 70, 0x77, 20);
 			memset(f->scratch + i % SLOTS * 16 + 3, 0x77, 9);
 		}
-		chain_arm_again(again, &f->env, seq, seq + n);
+		chain_arm_again(writer, &f->env, seq, seq + n);
 		if (seq == SLOTS) /* the pad is there from now on */
 			assert_pad(f, 1, 0);
 	}
-	chain_again_free(again);
+	chain_writer_free(writer);
 }
 
 static void arming_again_does_the_same(void **state)
@@ -337,7 +342,7 @@ static void arming_again_does_the_same(void **state)
 	for (unsigned i = 0; i < COUNT(slot_counts); i++) {
 		f->env.slot_count = slot_counts[i];
 		for (uint64_t seq = 0; seq < 3 * SLOTS + 1; seq++)
-			chain_arm(f->img, &f->env, seq);
+			arm(f, seq, seq + 1);
 		memcpy(whole, f->ring, sizeof(whole));
 		memcpy(scratch, f->scratch, sizeof(scratch));
 		for (unsigned batch = 1; batch <= SLOTS; batch++) {
@@ -364,7 +369,7 @@ static void a_long_pad_is_several_nops(void **state)
 		f->env.queue[q].ring = ring[q];
 		f->env.queue[q].ring_wqebbs = 64;
 	}
-	chain_arm(f->img, &f->env, 2);
+	arm(f, 2, 3);
 	for (unsigned i = 0; i < COUNT(expect); at += expect[i++]) {
 		const uint8_t *w = ring[1] + (size_t)at * CHAIN_WQEBB;
 
@@ -446,7 +451,7 @@ static void extents(void **state)
 	uint64_t at[SLOTS] = {0x100, 0x200, 0x9876543210, 0x400};
 	const uint8_t *cas = f->ring[1] + 2 * WQEBBS * CHAIN_WQEBB + 64;
 	const uint8_t located[] = {0, 0, 0, 0x98, 0x76, 0x54, 0x32, 0x10};
-	struct chain_again *again;
+	struct chain_writer *writer;
 
 	f->img->payload = (struct chain_payload){.max = 4096, .region = 1};
 	f->img->publish = (struct chain_publish){.there = true, .extent = true, .queue = 1, .offset = 64};
@@ -454,7 +459,7 @@ static void extents(void **state)
 	f->env.extents.iova = 0x600000000000;
 	f->env.extents.lkey = 0x4400;
 	f->env.extents.at = at;
-	chain_arm(f->img, &f->env, 2);
+	arm(f, 2, 3);
 	chain_format_recv(f->img, &f->env, 2);
 	for (unsigned k = 0; k < sizeof(located);
 		k++) /* a byte in memory is at the other end of an operand */
@@ -463,13 +468,13 @@ static void extents(void **state)
 	assert_int_equal(be32toh(seg[3].lkey), 0x4400);
 	assert_int_equal(be64toh(seg[3].addr), 0x600000000000 + 0x9876543210 + 18);
 	at[2] = 0x300;
-	assert_int_equal(chain_again_new(&again, f->img), 0);
-	chain_arm_again(again, &f->env, SLOTS, SLOTS + 4);
+	assert_int_equal(chain_writer_new(&writer, f->img), 0);
+	chain_arm_again(writer, &f->env, SLOTS, SLOTS + 4);
 	chain_format_recv(f->img, &f->env, 2);
 	assert_int_equal(wqe_get64(cas + WQE_ATOMIC), chain_locator(0x300, 0));
 	assert_int_equal(wqe_get64(cas - WQEBBS * CHAIN_WQEBB + WQE_ATOMIC), chain_locator(0x200, 0));
 	assert_int_equal(be64toh(seg[3].addr), 0x600000000000 + 0x300 + 18);
-	chain_again_free(again);
+	chain_writer_free(writer);
 }
 
 static void outcomes(void **state)

@@ -2,7 +2,7 @@
 #include "tests/chain/by-hand.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/chain/ring/again.h"
+#include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/decode.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		.slot_size = 0x1000,
 		.slot_count = 8};
 	uint8_t ring[3][32 * CHAIN_WQEBB], scratch[SLOTS * 64], again[3][32 * CHAIN_WQEBB];
-	struct chain_again *prepared;
+	struct chain_writer *writer;
 
 	memset(ring, 0, sizeof(ring));
 	memset(again, 0, sizeof(again));
@@ -88,16 +88,16 @@ static void assert_armed(const struct chain_image *img, const char *const *const
 		env.region[r].iova = (uint64_t)(r + 1) << 56;
 		env.region[r].lkey = env.region[r].rkey = 0xe0 + r;
 	}
-	chain_arm(img, &env, 3);
+	assert_int_equal(chain_writer_new(&writer, img), 0);
+	chain_arm(writer, &env, 3, 4);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		assert_lines(img, q, ring[q] + img->queue[q].wqebbs * CHAIN_WQEBB, lines[q]);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		env.queue[q].ring = again[q];
-	chain_arm(img, &env, 1);
+	chain_arm(writer, &env, 1, 2);
 	spoil(img, &env, 1);
-	assert_int_equal(chain_again_new(&prepared, img), 0);
-	chain_arm_again(prepared, &env, 3, 4);
-	chain_again_free(prepared);
+	chain_arm_again(writer, &env, 3, 4);
+	chain_writer_free(writer);
 	assert_memory_equal(again, ring, sizeof(ring));
 	/* lanes are 0, whatever the instance before left there; only the parallel form has an opcode in store
 	 */
