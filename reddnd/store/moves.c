@@ -59,9 +59,14 @@ int moves_recover(struct moves *m)
 	if (count > REDDN_STORE_MOVES)
 		return -EBADMSG;
 	for (uint64_t i = 0; i < count; i++) {
-		if (!is_possible(m, &m->journal->move[i]))
+		const struct reddn_store_move *in = &m->journal->move[i];
+		/* Others may change it meanwhile: what is checked is what is done */
+		const struct reddn_store_move v = {
+			word_get(&in->from), word_get(&in->to), word_get(&in->mark)};
+
+		if (!is_possible(m, &v))
 			return -EBADMSG;
-		recover_one(m, &m->journal->move[i]);
+		recover_one(m, &v);
 	}
 	word_set(&m->journal->count, 0);
 	if (moves % 2)

@@ -73,8 +73,7 @@ DEFINE_CLEANUP(struct store *, store_close)
 
 static int check_header(const struct reddn_table_header *h, uint64_t size, char *why, size_t n)
 {
-	if (size < REDDN_TABLE_PAGE || h->magic != REDDN_TABLE_MAGIC || h->version != REDDN_TABLE_VERSION ||
-		!h->header)
+	if (h->magic != REDDN_TABLE_MAGIC || h->version != REDDN_TABLE_VERSION || !h->header)
 		return text_why(-EBADMSG, why, n, "it is not a store; reddn-table create --store makes one");
 	if (h->header < REDDN_STORE_HEADER_MIN || h->header > REDDN_STORE_HEADER_MAX)
 		return text_why(-EBADMSG, why, n, "damaged: %" PRIu32 " bytes before a record", h->header);
@@ -93,7 +92,7 @@ static int check_header(const struct reddn_table_header *h, uint64_t size, char 
 	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size)
 		return text_why(-EBADMSG, why, n, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
 	if (h->null_off < sizeof(uint64_t) || h->null_off % sizeof(uint64_t) ||
-		h->null_off + h->header > REDDN_STORE_CHUNK_LINE)
+		h->null_off > REDDN_STORE_CHUNK_LINE - h->header)
 		return text_why(-EBADMSG, why, n, "damaged: the null extent is at %" PRIu64, h->null_off);
 	return 0;
 }
@@ -156,16 +155,20 @@ static int recover(struct store *s, char *why, size_t n)
 
 int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size)
 {
-	struct reddn_table_header *h = (struct reddn_table_header *)file;
+	/* Its owner may change it meanwhile: what is checked is what is used */
+	struct reddn_table_header copy = {0}, *h = &copy;
 	CLEANUP(store_closep) struct store *s = NULL;
-	int r = check_header(h, size, why, why_size);
+	int r;
 
+	if (size >= REDDN_TABLE_PAGE)
+		memcpy(h, file, sizeof(*h));
+	r = check_header(h, size, why, why_size);
 	if (r < 0)
 		return r;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->live = &h->live;
+	s->live = &((struct reddn_table_header *)file)->live;
 	s->journal = (struct reddn_store_journal *)(file + REDDN_STORE_JOURNAL);
 	s->heap = file + h->heap_off;
 	s->seed = h->hash_seed;
@@ -415,12 +418,15 @@ static void make_entry(struct store *s, uint64_t b, uint64_t fp)
 
 /* ---- eviction ---- */
 
-/* Fresh entries are newer than all: their clients are about to put. */
+/* Fresh entries are newer than all: their clients are about to put. The owner of the file may have written a
+ * locator that names no extent: that entry is older than all. */
 static uint64_t version_of(const struct store *s, uint64_t locator)
 {
+	uint64_t at = reddn_locator_off(locator);
+
 	if (locator == s->buckets.null)
 		return UINT64_MAX;
-	return word_get((const uint64_t *)(s->heap + reddn_locator_off(locator)));
+	return pool_bytes(&s->pool, at) ? word_get((const uint64_t *)(s->heap + at)) : 0;
 }
 
 /* The locator of the record in bucket @b, if that may leave; 0 */

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -444,6 +446,90 @@ static void test_evict(void **state)
 	}
 }
 
+/* The owner of the file writes locators that name no extent, while the store is open. */
+static void test_wild_locators(void **state)
+{
+	static const uint64_t offs[] = {0xfefefefef8, 0xfffffffff8, 1ull << 38, 8, 72, 4096};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct rig r = small;
+		struct store *s;
+		uint64_t at;
+		uint32_t bytes;
+
+		r.evict = true;
+		rig_make(&r);
+		s = rig_open(&r);
+		assert_int_equal(rig_put(s, &r, 0, 0), 0);
+		for (uint64_t b = 0; b < r.buckets; b++) {
+			r.words[2 * b] = reddn_locator(offs[i], RIG_MESSAGE);
+			r.words[2 * b + 1] = reddn_mark(b + 1);
+		}
+		assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+		for (uint32_t key = 1; key < 60; key++) {
+			bytes = rig_record(&r, r.heap + at + r.header, key, 1, 16);
+			assert_true(store_unplaced(s, at, bytes));
+			rig_settle(s);
+			assert_true(rig_bucket(&r, key) >= 0);
+		}
+		store_close(s);
+		free(r.file);
+	}
+}
+
+struct toggling {
+	volatile uint64_t *word;
+	uint64_t good, bad;
+	atomic_bool ends;
+};
+
+static void *toggle(void *arg)
+{
+	struct toggling *t = arg;
+
+	while (!t->ends) {
+		*t->word = t->good;
+		for (volatile unsigned i = 0; i < 20; i++)
+			;
+		*t->word = t->bad;
+	}
+	return NULL;
+}
+
+/* The owner of the file changes what is checked when the store is opened. */
+static void test_changing_header(void **state)
+{
+	struct rig r = small;
+	volatile uint64_t *words[4];
+	unsigned opened = 0;
+	char why[200];
+
+	(void)state;
+	rig_make(&r);
+	words[0] = &r.h->heap_off;
+	words[1] = &r.h->buckets;
+	words[2] = &r.h->buckets_off;
+	words[3] = (uint64_t *)(r.file + REDDN_STORE_JOURNAL + offsetof(struct reddn_store_journal, move));
+	for (unsigned i = 0; i < 4; i++) {
+		struct toggling t = {words[i], *words[i], 1ull << 40, false};
+		struct reddn_store_journal *j = (struct reddn_store_journal *)(r.file + REDDN_STORE_JOURNAL);
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, toggle, &t), 0);
+		for (unsigned n = 0; n < 20000; n++) {
+			j->move[0] = (struct reddn_store_move){.mark = reddn_mark(1)};
+			j->count = i == 3;
+			opened += opens(&r, why) == 0;
+		}
+		t.ends = true;
+		pthread_join(thread, NULL);
+		*words[i] = t.good;
+	}
+	assert_true(opened > 0);
+	free(r.file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +543,8 @@ int main(void)
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_no_fingerprint),
 		cmocka_unit_test(test_wrong_files),
+		cmocka_unit_test(test_wild_locators),
+		cmocka_unit_test(test_changing_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
