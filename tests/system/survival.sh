@@ -87,7 +87,7 @@ limit_sessions() # RATE
 
 # Two generations find a busy NIC, the others leave time for other tests
 for generation in {1..6}; do
-	[[ $generation -ne 3 ]] || limit_sessions 6000
+	[[ $generation -ne 3 ]] || limit_sessions 2000
 	count
 	# every second one is killed, the others leave their sessions
 	signal=USR2
@@ -105,7 +105,7 @@ ok "a client of a recycled offload and one of an unrolled one have their session
 until_true as_in_second || fail "objects grow with the generations" "$work/objects.2" <(objects)
 ok "the sixth daemon has no more objects than the second"
 
-limit_sessions 3000
+limit_sessions 1000
 "$REDDNCTL" --socket "$work/control" limit everyone --rate 1000000 >"$work/ctl.log" 2>&1 || fail "no limit of the tenant" "$work/ctl.log"
 
 tenant_rate()
@@ -115,7 +115,7 @@ tenant_rate()
 
 limited()
 {
-	[[ $(clients 'sum(o["rate"] == 3000 for o in d)') -eq 2 ]]
+	[[ $(clients 'sum(o["rate"] == 1000 for o in d)') -eq 2 ]]
 }
 until_true limited || fail "the clients are not limited" "$work/run.log"
 
