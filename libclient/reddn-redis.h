@@ -39,7 +39,8 @@ struct reddn_redis;
 /** All that it points to stays the caller's, unchanged until reddn_redis_free. */
 struct reddn_redis_options {
 	/* Host and offload: gets of the table. max_age_ms as for gets. timeout_ms: until Redis is asked, 100
-	 * if it is 0. A NIC that has not answered is not asked again for a second. */
+	 * if it is 0. A NIC that has not answered is not asked again for a second, one that is refused for
+	 * half a minute. */
 	const struct reddn_options *nic;
 	/* Those of the follower, if it follows only keys that begin with one of these */
 	const char *const *prefixes;

@@ -15,7 +15,8 @@
 
 enum {
 	NIC_MS = 100,
-	PAUSE_MS = 1000, /* in which a NIC is not asked that could not answer */
+	PAUSE_MS = 1000,    /* in which a NIC is not asked that could not answer, */
+	REFUSED_MS = 30000, /* and one whose server refuses the client */
 	NOTES = 16384,
 };
 
@@ -45,13 +46,14 @@ struct command {
 	size_t size;
 	size_t n;
 	struct reddn_key *word;
+	size_t nkeys; /* of word, from the second on */
 };
 
 /* ---- commands ---------------------------------------------------------------------------------- */
 
-enum what { IS_WRITE, IS_READ, IS_GET, IS_MGET, IS_EXISTS, IS_STRLEN, BEGINS, ENDS, LEAVES };
+enum what { IS_ANY, IS_OF_NO_KEY, IS_READ, IS_GET, IS_MGET, IS_EXISTS, IS_STRLEN, BEGINS, ENDS, LEAVES };
 
-/* What is not here may change a key. */
+/* What is not here may change any key, or has an answer about any. IS_READ: about the one that follows it */
 static const struct {
 	const char *name;
 	enum what what;
@@ -67,9 +69,8 @@ static const struct {
 	{"RESET", LEAVES},
 	{"BITCOUNT", IS_READ},
 	{"BITPOS", IS_READ},
-	{"DBSIZE", IS_READ},
 	{"DUMP", IS_READ},
-	{"ECHO", IS_READ},
+	{"ECHO", IS_OF_NO_KEY},
 	{"EXPIRETIME", IS_READ},
 	{"GETBIT", IS_READ},
 	{"GETRANGE", IS_READ},
@@ -81,18 +82,15 @@ static const struct {
 	{"HMGET", IS_READ},
 	{"HSCAN", IS_READ},
 	{"HVALS", IS_READ},
-	{"INFO", IS_READ},
-	{"KEYS", IS_READ},
+	{"INFO", IS_OF_NO_KEY},
 	{"LINDEX", IS_READ},
 	{"LLEN", IS_READ},
 	{"LPOS", IS_READ},
 	{"LRANGE", IS_READ},
 	{"PEXPIRETIME", IS_READ},
-	{"PING", IS_READ},
+	{"PING", IS_OF_NO_KEY},
 	{"PTTL", IS_READ},
-	{"PUBLISH", IS_READ},
-	{"RANDOMKEY", IS_READ},
-	{"SCAN", IS_READ},
+	{"PUBLISH", IS_OF_NO_KEY},
 	{"SCARD", IS_READ},
 	{"SISMEMBER", IS_READ},
 	{"SMEMBERS", IS_READ},
@@ -100,7 +98,7 @@ static const struct {
 	{"SRANDMEMBER", IS_READ},
 	{"SSCAN", IS_READ},
 	{"SUBSTR", IS_READ},
-	{"TIME", IS_READ},
+	{"TIME", IS_OF_NO_KEY},
 	{"TTL", IS_READ},
 	{"TYPE", IS_READ},
 	{"XLEN", IS_READ},
@@ -120,7 +118,7 @@ static enum what command_what(const struct command *c)
 		if (c->word[0].key_len == strlen(commands[i].name) &&
 			strncasecmp(c->word[0].key, commands[i].name, c->word[0].key_len) == 0)
 			return commands[i].what;
-	return IS_WRITE;
+	return IS_ANY;
 }
 
 /* hiredis has made @text: "*", the number of words, and of each "$", its length, and its bytes. */
@@ -163,12 +161,12 @@ static struct note *note_of(struct reddn_redis *r, const struct reddn_key *key, 
 /* An answer that is known already needs no newer table: else a key that is always read would be of none. */
 static void redis_note(struct reddn_redis *r, const struct command *c, const redisReply *reply, uint64_t us)
 {
-	uint64_t hash, answer = reply_hash(reply, c->word[0].key_len);
+	uint64_t hash, answer = reply_hash(reply, XXH3_64bits(c->text, c->size));
 
 	if (r->known != r->written && us > r->since)
 		r->since = us;
 	r->known = r->written;
-	for (size_t i = 1; i < c->n; i++) {
+	for (size_t i = 1; i <= c->nkeys; i++) {
 		struct note *n = note_of(r, &c->word[i], &hash);
 
 		if (n->key != hash || n->answer != answer)
@@ -220,7 +218,7 @@ static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, en
 {
 	redisReply *reply;
 
-	if (what == IS_WRITE || what == ENDS)
+	if (what == IS_ANY || what == ENDS || r->in_transaction)
 		r->written++;
 	if (what == LEAVES)
 		r->elsewhere = true;
@@ -234,9 +232,9 @@ static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, en
 
 /* ---- the NIC ----------------------------------------------------------------------------------- */
 
-static void nic_failed(struct reddn_redis *r, const char *why)
+static void nic_failed(struct reddn_redis *r, int error, const char *why)
 {
-	r->silent_until = clock_ms() + PAUSE_MS;
+	r->silent_until = clock_ms() + (error == -EACCES || error == -ENOENT ? REFUSED_MS : PAUSE_MS);
 	snprintf(r->error, sizeof(r->error), "%s", why);
 }
 
@@ -244,20 +242,22 @@ static bool nic_connect(struct reddn_redis *r)
 {
 	struct reddn_info info;
 	char why[sizeof(r->error)];
+	int error;
 
-	if (r->nic)
-		return clock_ms() >= r->silent_until;
 	if (clock_ms() < r->silent_until)
 		return false;
-	if (reddn_connect(&r->nic, &r->nic_options, why, sizeof(why))) {
-		nic_failed(r, why);
+	if (r->nic)
+		return true;
+	error = reddn_connect(&r->nic, &r->nic_options, why, sizeof(why));
+	if (error) {
+		nic_failed(r, error, why);
 		return false;
 	}
 	reddn_get_info(r->nic, &info);
 	if (info.shape != REDDN_TABLE) {
 		reddn_close(r->nic);
 		r->nic = NULL;
-		nic_failed(r, "the offload has no gets of a table");
+		nic_failed(r, -ENOENT, "the offload has no gets of a table");
 		return false;
 	}
 	return true;
@@ -276,9 +276,9 @@ static bool has_prefix(const struct reddn_redis *r, const struct reddn_key *key)
 
 static bool nic_may_know(const struct reddn_redis *r, const struct command *c)
 {
-	if (c->n < 2 || r->known != r->written || r->in_transaction || r->elsewhere)
+	if (!c->nkeys || r->known != r->written || r->in_transaction || r->elsewhere)
 		return false;
-	for (size_t i = 1; i < c->n; i++)
+	for (size_t i = 1; i <= c->nkeys; i++)
 		if (!c->word[i].key_len || !has_prefix(r, &c->word[i]))
 			return false;
 	return true;
@@ -342,7 +342,7 @@ static bool nic_get(struct reddn_redis *r, struct reddn_mget *got, size_t n)
 		if (got[i].status < 0 && !is_unanswered(got[i].status))
 			status = got[i].status;
 	if (status < 0)
-		nic_failed(r, *reddn_errmsg(r->nic) ? reddn_errmsg(r->nic) : strerror(-status));
+		nic_failed(r, status, *reddn_errmsg(r->nic) ? reddn_errmsg(r->nic) : strerror(-status));
 	else
 		*r->error = '\0';
 	return status == 0;
@@ -406,15 +406,16 @@ static redisReply *nic_read(struct reddn_redis *r, const struct command *c, enum
 	redisReply *reply;
 	bool complete;
 
-	if (!nic_may_know(r, c) || ((what == IS_GET || what == IS_STRLEN) && c->n != 2))
+	if (what == IS_READ || !nic_may_know(r, c) ||
+		((what == IS_GET || what == IS_STRLEN) && c->nkeys != 1))
 		return NULL;
-	got = calloc(c->n - 1, sizeof(*got));
-	for (size_t i = 1; got && i < c->n; i++)
-		got[i - 1] = (struct reddn_mget){.key = c->word[i].key, .key_len = c->word[i].key_len};
-	if (!got || !nic_get(r, got, c->n - 1) || !is_proof(r, got, c->n - 1, &complete) ||
-		!is_answer(what, got, c->n - 1, complete))
+	got = calloc(c->nkeys, sizeof(*got));
+	for (size_t i = 0; got && i < c->nkeys; i++)
+		got[i] = (struct reddn_mget){.key = c->word[i + 1].key, .key_len = c->word[i + 1].key_len};
+	if (!got || !nic_get(r, got, c->nkeys) || !is_proof(r, got, c->nkeys, &complete) ||
+		!is_answer(what, got, c->nkeys, complete))
 		return NULL;
-	reply = reply_of(what, got, c->n - 1);
+	reply = reply_of(what, got, c->nkeys);
 	r->info.nic_answers += reply != NULL;
 	return reply;
 }
@@ -463,7 +464,9 @@ static redisReply *redis_run(struct reddn_redis *r, char *text, long long size)
 			size == -2 ? "Invalid format string" : "Out of memory");
 	} else {
 		what = command_what(&c);
-		if (r->in_transaction || what < IS_GET || what > IS_STRLEN)
+		if (c.n > 1)
+			c.nkeys = what == IS_READ ? 1 : c.n - 1;
+		if (r->in_transaction || what < IS_READ || what > IS_STRLEN)
 			reply = redis_pass(r, &c, what);
 		else if (!(reply = nic_read(r, &c, what)))
 			reply = redis_read(r, &c);

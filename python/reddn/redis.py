@@ -30,20 +30,27 @@ from ._table import AsOf
 _PAUSE = 1.0
 """Seconds in which the NIC is not asked after it could not answer"""
 
-_KEYS = 10000
-"""Keys whose last answer of Redis is remembered, about"""
+_REFUSED = 30.0
+"""And after the server has refused the client"""
+
+_NOTES = 16384
+"""Of keys whose hashes are equal modulo this, one answer of Redis is remembered"""
 
 _OWN = ("reddn", "offload", "prefixes", "max_age", "nic_timeout", "token_file")
 
 _UNANSWERED = (errno.ESTALE, errno.EMSGSIZE, errno.EINVAL)
 """Of a key that it cannot have, or an answer that is too old: the next key may have one"""
 
+_GETS = frozenset("GET MGET EXISTS STRLEN".split())
+
 _READS = frozenset(
-    """GET MGET EXISTS STRLEN GETRANGE SUBSTR TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN DBSIZE RANDOMKEY BITCOUNT BITPOS GETBIT
-    HGET HMGET HGETALL HEXISTS HKEYS HVALS HLEN HSCAN LRANGE LINDEX LLEN LPOS SMEMBERS SISMEMBER SMISMEMBER SCARD SSCAN SRANDMEMBER
-    ZRANGE ZSCORE ZMSCORE ZCARD ZCOUNT ZRANK ZSCAN XRANGE XLEN PING ECHO TIME INFO PUBLISH""".split()
+    """GETRANGE SUBSTR TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP BITCOUNT BITPOS GETBIT HGET HMGET HGETALL HEXISTS HKEYS HVALS HLEN HSCAN
+    LRANGE LINDEX LLEN LPOS SMEMBERS SISMEMBER SMISMEMBER SCARD SSCAN SRANDMEMBER ZRANGE ZSCORE ZMSCORE ZCARD ZCOUNT ZRANK ZSCAN XRANGE
+    XLEN""".split()
 )
-"""Commands that change no key: reads may be answered by the NIC right behind them"""
+"""Commands that change no key, and are about the one that follows"""
+
+_OF_NO_KEY = frozenset("PING ECHO TIME INFO PUBLISH".split())
 
 
 class Redis(redis.Redis):
@@ -51,9 +58,11 @@ class Redis(redis.Redis):
 
     `reddn`: the hosts of the server, as those of reddn.Connection, `offload`: its gets of the table. `prefixes`: those of the
     follower, if it follows only some keys. `max_age`: seconds that an answer may be older than Redis' own. `nic_timeout`: seconds until
-    Redis is asked; a NIC that has not answered is not asked again for a second. `token_file`: as of reddn.Connection.
+    Redis is asked; a NIC that has not answered is not asked again for a second, one whose server refuses the client for half a minute.
+    `token_file`: as of reddn.Connection. The database is the one that the table follows; after SELECT, Redis alone is asked.
 
-    `nic_answers` and `source_answers` count the reads that one and the other has answered.
+    `nic_answers` and `source_answers` count the reads that one and the other has answered. `nic_error`: why the NIC could not be asked
+    the last time, "" if it could.
     """
 
     def __init__(
@@ -78,8 +87,12 @@ class Redis(redis.Redis):
         self._silent_until = 0.0
         self._written = self._known = 0  # commands that may have changed something; those of them that are before _since
         self._since = 0  # us of Redis' clock
-        self._since_of: Dict[bytes, Tuple[int, int]] = {}  # the same of keys that Redis was asked for, and hashes of the answers
+        self._notes: Dict[int, Tuple[bytes, int, int]] = {}  # keys that Redis was asked for, hashes of the answers, and the same of them
+        self._elsewhere = False  # in another database, perhaps
         self.nic_answers = self.source_answers = 0
+        self.nic_error = ""
+        if isinstance(prefixes, (str, bytes)):
+            raise TypeError(f"prefixes is a tuple of prefixes, not {prefixes!r}")
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> "Redis":
@@ -93,16 +106,19 @@ class Redis(redis.Redis):
 
     def execute_command(self, *words: Any, **options: Any) -> Any:
         name = str(words[0]).upper()
-        if name not in _READS:
-            try:
-                return super().execute_command(*words, **options)
-            finally:
-                self._count_write()
-        if name not in ("GET", "MGET", "EXISTS", "STRLEN") or len(words) < 2:
+        if len(words) > 1 and name in _GETS:
+            keys = [self._encoder.encode(key) for key in words[1:]]
+            found = self._ask(name, keys)
+            return self._ask_source(keys, words, options) if found is None else found[0]
+        if len(words) > 1 and name in _READS:
+            return self._ask_source([self._encoder.encode(words[1])], words, options)
+        if name in ("SELECT", "RESET"):
+            self._elsewhere = True
+        try:
             return super().execute_command(*words, **options)
-        keys = [self._encoder.encode(key) for key in words[1:]]
-        found = self._ask(name, keys)
-        return self._ask_source(keys, words, options) if found is None else found[0]
+        finally:
+            if name not in _OF_NO_KEY:
+                self._count_write()
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any:
         return _Pipeline(self, self.connection_pool, self.response_callbacks, transaction, shard_hint)
@@ -125,14 +141,17 @@ class Redis(redis.Redis):
         with self._lock:
             self.source_answers += 1
             written = self._written
-        both = super().pipeline(transaction=False)
-        both.execute_command(*words, **options)
-        both.execute_command("TIME")
-        answer, when = both.execute(raise_on_error=False)
+        if self.connection is not None:  # a pipeline has another one
+            answer, when = super().execute_command(*words, **options), super().execute_command("TIME")
+        else:
+            both = super().pipeline(transaction=False)
+            both.execute_command(*words, **options)
+            both.execute_command("TIME")
+            answer, when = both.execute(raise_on_error=False)
         if isinstance(answer, Exception):
             raise answer
         if not isinstance(when, Exception):
-            known = hash((words[0], tuple(answer) if isinstance(answer, list) else answer))
+            known = hash((*map(self._encoder.encode, words), repr(answer)))
             self._note(keys, known, written, when[0] * 1000000 + when[1])
         return answer
 
@@ -142,23 +161,22 @@ class Redis(redis.Redis):
             if written > self._known:
                 self._known, self._since = written, max(self._since, us)
             for key in keys:
-                if self._since_of.get(key, (0, 0))[1] != known:
-                    self._since_of[key] = (us, known)
+                noted, last, since = self._notes.get(hash(key) % _NOTES, (b"", 0, 0))
+                if noted != key or last != known:
+                    self._notes[hash(key) % _NOTES] = key, known, max(us, since)
 
     def _is_proof(self, keys: List[bytes], as_of: Optional[AsOf]) -> bool:
         if as_of is None or not as_of.follows:
             return False
         with self._lock:
-            if len(self._since_of) > _KEYS:
-                self._since_of = {key: (us, known) for key, (us, known) in self._since_of.items() if us >= as_of.source}
-            after = max([self._since] + [self._since_of.get(key, (0, 0))[0] for key in keys])
+            after = max([self._since] + [self._notes[hash(key) % _NOTES][2] for key in keys if hash(key) % _NOTES in self._notes])
             return self._known == self._written and as_of.source > after
 
     # ---- the NIC ----------------------------------------------------------------------------------
 
     def _ask(self, name: str, keys: List[bytes]) -> Optional[Tuple[Any]]:
         """What the command returns; None: the NIC cannot know."""
-        if self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
+        if self._elsewhere or self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
             return None
         got = self._get(keys)
         if got is None:
@@ -183,10 +201,10 @@ class Redis(redis.Redis):
             return None
         try:
             values = connection.mget(keys)
-            as_of = connection.as_of
+            as_of, self.nic_error = connection.as_of, ""
         except OSError as e:
             if e.errno not in _UNANSWERED:
-                self._silent_until = time.monotonic() + _PAUSE
+                self._fail(e)
             values, as_of = [], None
         except BaseException:
             connection.close()
@@ -212,11 +230,13 @@ class Redis(redis.Redis):
         try:
             own = self._own
             return Connection(own["reddn"], own["offload"], max_age=own["max_age"], timeout=own["nic_timeout"], token_file=own["token_file"])
-        except PermissionError:
-            raise
-        except OSError:
-            self._silent_until = time.monotonic() + _PAUSE
+        except OSError as e:
+            self._fail(e)
             return None
+
+    def _fail(self, error: OSError) -> None:
+        self._silent_until = time.monotonic() + (_REFUSED if error.errno in (errno.EACCES, errno.EPERM, errno.ENOENT) else _PAUSE)
+        self.nic_error = str(error)
 
 
 class _Pipeline(redis.client.Pipeline):

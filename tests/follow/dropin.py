@@ -50,6 +50,9 @@ class Hiredis:
     def __getattr__(self, name):
         return lambda *words: self({"delete": "DEL"}.get(name, name), *(w for word in words for w in (word if isinstance(word, list) else [word])))
 
+    def execute_command(self, *words):
+        return self(*words)
+
     def wrote(self):
         self("")
 
@@ -129,6 +132,11 @@ check(text.get("k5") == "5" and text.client().get("k5") == "5", "not decoded")
 check(reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD, prefixes=("a",)).get("k5") == b"5", "another prefix")
 other = Hiredis("a")
 check(other.get("k5") == b"5" and other.get("k5") == b"5" and not other.nic_answers, "another prefix")
+try:
+    reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD, prefixes="a")
+    raise AssertionError("a string is taken for prefixes")
+except TypeError:
+    pass
 r.delete("long")
 c.wrote()
 for of in (r, c):
@@ -144,11 +152,16 @@ for turn, of in enumerate((r, c)):
     check(of.get("k2") == b"2" and of.nic_answers > before, "a table whose follower is stopped")
     plain.set(f"new{turn}", 1)
     check(of.exists(f"new{turn}") == 1 and of.get(f"new{turn}") == b"1", "a key has gone back")
+    plain.set("k4", f"seen {turn}")
+    check(of.getrange("k4", 0, 3) == b"seen" and of.get("k4") == b"seen %d" % turn, "a key has gone back after GETRANGE")
+    plain.set(f"newer{turn}", 1)
+    check(of.keys(f"newer{turn}") and of.get(f"newer{turn}") == b"1", "a key has gone back after KEYS")
     of.set("k1", f"own {turn}")
     of.get("k2")
     check(of.get("k1") == b"own %d" % turn, "the own write is missing")
 follower.send(signal.SIGCONT)
 r.set("k1", 1)
+r.set("k4", 4)
 c.wrote()
 ok("while the table stands still, too")
 
@@ -223,6 +236,11 @@ for t in others:
 check(not failures, f"{failures}")
 for of in (r, c):
     by_nic("get", "k1", of=of)
+alone = reddn.redis.Redis(unix_socket_path=SOCKET, single_connection_client=True, reddn=SERVER, offload=OFFLOAD)
+for of in (alone, Hiredis()):
+    by_nic("get", "k1", of=of)
+    of.execute_command("SELECT", 1)
+    check(of.set("k1", "another") and of.get("k1") == b"another" and of.get("k2") is None, "another database has the keys of this one")
 ok(f"own writes are read, and no key goes back: {r.nic_answers + c.nic_answers - before} answers by the NIC, {r.source_answers + c.source_answers} by Redis")
 
 asked = plain.info("commandstats").get("cmdstat_get", {}).get("calls", 0)
@@ -244,6 +262,4 @@ for of in (r, c):
     same("set", "k1", "new", of=of)
     same("get", "k1", of=of)
 ok("without reddnd Redis answers")
-other("SELECT", 0)
-check(other.get("k5") == b"5", "after SELECT")
 r.close()
