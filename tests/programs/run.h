@@ -32,7 +32,7 @@ struct run_offload {
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */
 	bool no_groups; /* it is too long for NOPs between its steps */
 	bool unrolled;  /* it changes control segments for good, or publishes, and cannot be recycled */
-	unsigned depth; /* requests at a time; 1 where they change what others read */
+	unsigned depth; /* requests at a time, a power of two; 1 where they change what others read */
 	bool meets;     /* requests come in the middle of others; none writes to its slot after its answer */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];
 	/** Fills the regions. They are copied to the models afterwards. */
