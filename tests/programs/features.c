@@ -524,6 +524,60 @@ static void far_request(struct run *r, uint8_t *slot)
 	memcpy(slot + 8, r->region[0] + 65300 + at, 8);
 }
 
+/* An address of an argument and of what was looked up by it: a client must not choose the one apart from the
+ * other */
+static const char perms_text[] = "program p\n"
+				 "region perms, data size 65536\n"
+				 "arg at : offset(1) in perms\n"
+				 "read perms @ at as u8 -> w.remote[6]\n"
+				 "mov at -> w.remote[7]\n"
+				 "w: read data as u8 -> value\n"
+				 "write_imm value -> slot @ 0\n";
+
+static const char perms_sum_text[] = "program p\n"
+				     "region data size 66048\n"
+				     "arg at : offset(1) in data\n"
+				     "var page : le16\n"
+				     "read data @ at as le16 -> page\n"
+				     "write_imm data @ page + at as u8 -> slot @ 0\n";
+
+static const char perms_joined_text[] = "program p\n"
+					"region perms, data size 65536\n"
+					"arg at : offset(1) in perms\n"
+					"var place : be16\n"
+					"write perms @ at as u8, at -> place\n"
+					"write_imm data @ place as u8 -> slot @ 0\n";
+
+static void perms_setup(struct run *r)
+{
+	for (unsigned i = 0; r->o->region_bytes[i]; i++)
+		run_fill(r, r->region[i], r->o->region_bytes[i]);
+}
+
+/* What is at @place of the last region; the request has the argument once */
+static void perms_at(struct run *r, uint8_t *slot, uint64_t at, uint64_t place)
+{
+	run_arg(r, "at", at);
+	assert_int_equal(r->c.img->arg_len, 1);
+	slot[0] = r->region[r->o->region_bytes[1] ? 1 : 0][place];
+}
+
+static void perms_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t at = run_random(r, 256);
+
+	perms_at(r, slot, at, r->region[0][at] << 8 | at);
+}
+
+static void perms_sum_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t at = run_random(r, 256);
+
+	perms_at(r, slot, at, run_get_le(r->region[0] + at, 2) + at);
+}
+
+#define perms_joined_request perms_request
+
 /* More copies of arguments, of several kinds, than a request has room for */
 static const char uses_text[] = "program p\n"
 				"region data\n"
@@ -920,6 +974,11 @@ const struct run_offload features[] = {
 		.region_bytes = {96}, .setup = breaks_setup},
 	{FEATURE("atomics", atomics), .depth = 1, .region_bytes = {64}, .setup = words_setup},
 	{FEATURE("far", far), .depth = 2, .region_bytes = {71000}, .setup = far_setup},
+	{FEATURE("an address by the argument it was looked up by", perms), .depth = 2,
+		.region_bytes = {256, 65536}, .setup = perms_setup},
+	{FEATURE("the same as a sum", perms_sum), .depth = 2, .region_bytes = {66048}, .setup = perms_setup},
+	{FEATURE("the same in a variable", perms_joined), .depth = 2, .region_bytes = {256, 65536},
+		.setup = perms_setup},
 	{FEATURE("uses", uses), .depth = 2, .region_bytes = {360}, .setup = uses_setup},
 	{FEATURE("more arguments than places", many), .depth = 2, .region_bytes = {320}, .setup = many_setup},
 	{FEATURE("more arguments than places, direct", many), .direct = true, .unrolled = true, .depth = 2,

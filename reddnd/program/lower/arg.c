@@ -3,8 +3,8 @@
  * The bytes of a request go straight to where they are used. A client sends each of them once: what several
  * places use arrives in the first of these, and is copied to the others, so that they cannot differ. One READ
  * brings the copies of all arguments to their places, from a word in which a WRITE has put them beside each
- * other. Only a program that tests nothing, changes no region and patches no length gets a copy for each use
- * from the client: it reads at places that a client may pick one by one.
+ * other. Only a program that tests nothing, changes no region, patches no length and puts no address together
+ * gets a copy for each use from the client: it reads at places that a client may pick one by one.
  *
  * A RECV has few places. Where there are more arguments than these, all arrive beside each other in a block,
  * which is one place, and are copied from there.
@@ -223,8 +223,49 @@ static unsigned copy_some(struct lower *l, struct copies *c, const struct copy *
 	return k;
 }
 
+/* The address of a place in a region has several parts, which depend on each other in the text and which a
+ * client could choose apart: terms of which one was read, one argument twice, or a term and a patch */
+static bool is_put_together(const struct ast_verb *v, const struct ast_place *p)
+{
+	if (!p || p->kind != AST_AT_REGION || p->nterms == 0)
+		return false;
+	if (v->patched & (1u << CHAIN_F_REMOTE_ADDR | 1u << CHAIN_F_LOCAL_ADDR))
+		return true;
+	return p->nterms > 1 && (p->term[0].var || p->term[1].var || p->term[0].arg == p->term[1].arg);
+}
+
+/* @v writes to a field of @of */
+static bool writes_field(const struct ast_verb *v, const struct ast_verb *of)
+{
+	bool found =
+		v->place && v->kind != AST_READ && v->place->kind == AST_AT_FIELD && v->place->verb == of;
+
+	for (unsigned i = 0; i < v->npieces && !found; i++)
+		found = v->piece[i].to && v->piece[i].to->kind == AST_AT_FIELD && v->piece[i].to->verb == of;
+	return found;
+}
+
+/* Several statements write to fields of @of. One of them reads all that it writes at one place */
+static bool is_patched_by_several(const struct lower *l, const struct ast_verb *of)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < l->nops && of->patched && n < 2; i++)
+		n += writes_field(l->op[i].verb, of);
+	return n > 1;
+}
+
+/* Bytes of several sources lie beside each other in a variable or a field, from where they may become an
+ * address */
+static bool is_joined(const struct ast_verb *v)
+{
+	return v->kind == AST_WRITE && v->nsources > 1 && v->place->kind != AST_AT_SLOT;
+}
+
 /* True if a program with these operations could rely on the uses of an argument being equal: it tests,
- * calculates, changes a region, or patches a length */
+ * calculates, changes a region, patches a length, or puts an address together. In one that does not, each
+ * step depends on one use of each argument: its place is of arguments and constants, or of what one other
+ * step has read */
 static bool relies_on_args(const struct lower *l)
 {
 	for (unsigned i = 0; i < l->nops; i++) {
@@ -233,6 +274,15 @@ static bool relies_on_args(const struct lower *l)
 		if (!v || v->lengths || v->kind == AST_CAS || v->kind == AST_ADD || v->kind == AST_CALC ||
 			(v->kind != AST_READ && v->place && v->place->kind == AST_AT_REGION))
 			return true;
+	}
+	for (unsigned i = 0; i < l->nops; i++) {
+		const struct ast_verb *v = l->op[i].verb;
+
+		if (is_joined(v) || is_put_together(v, v->place) || is_patched_by_several(l, v))
+			return true;
+		for (unsigned k = 0; k < v->nsources; k++)
+			if (v->source[k].kind == AST_PLACE && is_put_together(v, v->source[k].place))
+				return true;
 	}
 	return false;
 }
