@@ -59,6 +59,9 @@ expect "what is offered" 0 "store: " ping "$address" users
 seq 50 | sed 's/.*/number &\tvalue &/' >"$work/keys.tsv"
 expect "a benchmark of puts" 0 "puts        500 in" bench --put --count 500 --keys "$work/keys.tsv" "$address" users
 expect "gets of what it has put" 0 "wrong       0" bench --verify --count 500 --keys "$work/keys.tsv" "$address" users
+printf '%33s\tx\n' long >"$work/long.tsv"
+expect "a benchmark of puts that the store cannot take ends" 1 "errors" bench --put --seconds 0.1 --keys "$work/long.tsv" "$address" users
+expect "gets of keys that it cannot have end, too" 1 "errors" bench --seconds 0.1 --keys "$work/long.tsv" "$address" users
 expect "puts into what takes none" 1 "No such file" bench --put --count 5 --keys "$work/keys.tsv" "$address" reads
 for ((i = 0; i < 3; i++)); do
 	seq $((i * 200)) $((i * 200 + 199)) | sed 's/.*/more &\tvalue &/' >"$work/more.tsv"

@@ -145,11 +145,9 @@ static void submit_all(struct load *b, struct client *c)
 		if (r < 0) {
 			b->errors++;
 			b->answered++;
-			/* A key that this table cannot hold is one error. The next poll reports a lost
-			 * connection. */
-			if (r != -EMSGSIZE && r != -EINVAL)
-				return;
-			continue;
+			/* A key that this table cannot hold is one error; whether time is over is looked at
+			 * before the next one. The next poll reports a lost connection. */
+			return;
 		}
 		c->free = f->next;
 	}
