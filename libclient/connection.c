@@ -235,5 +235,5 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)
 {
-	return *c->errmsg || !c->part ? c->errmsg : c->part->errmsg;
+	return *c->errmsg || !c->part_asked ? c->errmsg : c->part->errmsg;
 }

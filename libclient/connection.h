@@ -112,6 +112,7 @@ struct reddn {
 	bool exceptional;
 	bool is_part;       /* of another handle (part.h): it connects only while it has requests */
 	bool part_is_next;  /* to be polled */
+	bool part_asked;    /* by the last submission: errors may be its own */
 	struct reddn *part; /* for puts; NULL until one is submitted */
 	enum reddn_state state;
 	struct reddn_session session;

@@ -97,6 +97,7 @@ int reddn_part_of_puts(struct reddn *c, struct reddn **puts)
 		r = part_make_puts(c);
 	if (r < 0)
 		return r;
+	c->part_asked = is_store;
 	*puts = is_store ? c->part : c;
 	look_first(*puts);
 	return 0;

@@ -223,8 +223,9 @@ static int submit(
 	return 0;
 }
 
-static int check_key(const struct reddn *c, enum reddn_shape shape, size_t key_len)
+static int check_key(struct reddn *c, enum reddn_shape shape, size_t key_len)
 {
+	c->part_asked = false;
 	if (!key_len || c->session.info.shape != shape)
 		return -EINVAL;
 	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;

@@ -169,8 +169,8 @@ class AsyncConnection(NoCopy):
                     self._due[request.cookie + i] = request
 
     def _is_over(self) -> bool:
-        """True: the session is lost, and there will be no other."""
-        return not self._inner._reconnect and bool(self._inner._words())
+        """True: the session is lost, and there will be no other. That of puts is another one, whose end is an error of puts."""
+        return not self._inner._reconnect and all(host.state != "in use" for host in self._inner.hosts)
 
     def _error(self, result: int) -> OSError:
         return OSError(-result, self._inner._words() or os.strerror(-result))

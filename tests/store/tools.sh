@@ -137,5 +137,50 @@ with reddn.connect(sys.argv[1], "users") as users:
 END
 	ok "a session of puts is there when it is needed, and may end when nobody puts"
 	stop_reddnd
+	start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
+offloads = ( { name = \"users\"; region = \"users\"; } ); tenants = ( { name = \"reader\"; offloads = [ \"users\" ]; } );"
+	"$SOFTCX" run "$PYTHON" - "$address:$port" >"$work/python" 2>&1 <<'END' || fail "gets alone" "$work/python" "$work/reddnd.log"
+import asyncio
+import errno
+import sys
+
+import reddn
+
+
+def has(error, number, words):
+    assert error.errno == number and words in str(error), error
+
+
+async def refused(request, number, words):
+    try:
+        await request
+    except OSError as error:
+        has(error, number, words)
+    else:
+        sys.exit("it is not refused")
+
+
+async def sync(answer):
+    return answer()
+
+
+async def main(reconnect):
+    with reddn.connect(sys.argv[1], "users", reconnect=reconnect) as users:
+        for _ in range(2):
+            await refused(sync(lambda: users.put("carol", "x")), errno.EACCES, "may not use")
+            await refused(sync(lambda: users.get("x" * 33)), errno.EMSGSIZE, "Message too long")
+            assert users.get("carol") == b"number 2"
+    async with await reddn.aio.connect(sys.argv[1], "users", reconnect=reconnect) as users:
+        for _ in range(2):
+            await refused(users.put("carol", "x"), errno.EACCES, "may not use")
+            await refused(users.get("x" * 33), errno.EMSGSIZE, "Message too long")
+            assert await users.get("carol") == b"number 2"
+
+
+asyncio.run(main(True))
+asyncio.run(main(False))
+END
+	ok "gets go on where puts are refused, and each error has its own words"
+	stop_reddnd
 }
 done_testing
