@@ -63,7 +63,7 @@ int reddn_store_check(const struct reddn_table_header *h, char *err, size_t errl
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: %u bytes before each record", h->header);
 	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
-	if (h->null_off % 8 || h->null_off < 8 || h->null_off + h->header > LINE)
+	if (h->null_off % 8 || h->null_off < 8 || h->null_off > LINE - h->header)
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: null extent at %" PRIu64, h->null_off);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/held-store.h"
 
-#include "protocol/table-format.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -14,12 +13,15 @@
 #include <sys/queue.h>
 
 struct held_store {
-	struct rnic_file_id id;
-	struct rnic_region *file; /* a mapping of its own, and the lock of the writer */
+	struct table table; /* as it was when the store was opened */
+	struct rnic_region
+		*file; /* a mapping of its own, and the lock of the writer; NULL: it was given up */
 	struct store *store;
+	pthread_mutex_t writing; /* held while anything is written to the file */
 	atomic_bool bad;
-	bool is_new;   /* no grace is over since it was opened */
-	unsigned refs; /* with the lock held */
+	atomic_uint sessions; /* that have joined */
+	bool is_new;          /* no grace is over since it was opened */
+	unsigned refs;        /* with the lock held */
 	uint64_t returned;
 	SLIST_ENTRY(held_store) link;
 };
@@ -33,6 +35,8 @@ static SLIST_HEAD(, held_store) all = SLIST_HEAD_INITIALIZER(all);
 /* Arguments of a call of store.h, and what it returns */
 struct call {
 	struct held_store *h;
+	void (*work)(void *call);
+	bool overwritten;
 	uint64_t at, place, old;
 	uint32_t bytes;
 	int error;
@@ -42,17 +46,33 @@ struct call {
 	size_t why_size;
 };
 
-/* False: the file was cut off, now or before. What the store had begun to allocate may be lost */
+/* Nobody looks at the file before each access, and clients go on to put: so this does */
+static void work_if_same(void *arg)
+{
+	struct call *c = arg;
+
+	c->overwritten = !table_has_header(&c->h->table, rnic_region_at(c->h->file, 0));
+	if (!c->overwritten)
+		c->work(c);
+}
+
+/* False: the file was cut off or overwritten, now or before. What the store had begun to allocate may be lost
+ */
 static bool guarded(struct held_store *h, void (*work)(void *call), struct call *c)
 {
+	bool was_bad;
+
 	c->h = h;
-	if (h->bad)
-		return false;
-	if (bus_guard(work, c) == 0)
-		return true;
-	h->bad = true;
-	log_error("the file of a store has been cut off: what is in it is served no more");
-	return false;
+	c->work = work;
+	pthread_mutex_lock(&h->writing);
+	was_bad = h->bad;
+	if (!was_bad)
+		h->bad = bus_guard(work_if_same, c) < 0 || c->overwritten;
+	pthread_mutex_unlock(&h->writing);
+	if (h->bad && !was_bad)
+		log_error("the file of a store has been cut off or overwritten: what is in it is served no "
+			  "more");
+	return !h->bad;
 }
 
 static void open_it(void *arg)
@@ -141,19 +161,20 @@ static void held_store_close(struct held_store *h)
 		store_close(h->store);
 	if (h->file)
 		rnic_region_close(h->file);
+	pthread_mutex_destroy(&h->writing);
 	free(h);
 }
 
 DEFINE_CLEANUP(struct held_store *, held_store_close)
 
+/* One that was given up is not found any more */
 static struct held_store *find(const struct rnic_region *file)
 {
-	const struct rnic_file_id id = rnic_region_id(file);
 	struct held_store *h;
 
 	pthread_mutex_lock(&lock);
 	SLIST_FOREACH (h, &all, link)
-		if (h->id.dev == id.dev && h->id.ino == id.ino)
+		if (h->file && rnic_region_is(h->file, file))
 			break;
 	if (h)
 		h->refs++;
@@ -161,8 +182,24 @@ static struct held_store *find(const struct rnic_region *file)
 	return h;
 }
 
+/* The file is for another store: it is unlocked. False: chains may still publish in it */
+static bool give_up(struct held_store *h)
+{
+	struct rnic_region *file = NULL;
+
+	held_store_end(h);
+	pthread_mutex_lock(&lock);
+	if (!h->sessions)
+		file = steal_ptr(&h->file);
+	pthread_mutex_unlock(&lock);
+	if (file)
+		rnic_region_close(file);
+	return file;
+}
+
 /* No other writer comes between looking and opening: the lock is taken before */
-static int open_new(struct held_store **out, const struct rnic_region *file, char *why, size_t n)
+static int open_new(struct held_store **out, const struct table *table, const struct rnic_region *file,
+	char *why, size_t n)
 {
 	CLEANUP(held_store_closep) struct held_store *h = calloc(1, sizeof(*h));
 	struct call c = {.why = why, .why_size = n};
@@ -170,7 +207,8 @@ static int open_new(struct held_store **out, const struct rnic_region *file, cha
 
 	if (!h)
 		return -ENOMEM;
-	h->id = rnic_region_id(file);
+	pthread_mutex_init(&h->writing, NULL);
+	h->table = *table;
 	h->refs = 1;
 	h->is_new = true;
 	r = rnic_region_again(&h->file, file);
@@ -183,7 +221,7 @@ static int open_new(struct held_store **out, const struct rnic_region *file, cha
 	if (r < 0)
 		return r;
 	if (!guarded(h, open_it, &c)) {
-		snprintf(why, n, "it has been cut off");
+		snprintf(why, n, "it has been cut off or overwritten");
 		return -EINVAL;
 	}
 	if (c.error < 0)
@@ -195,16 +233,53 @@ static int open_new(struct held_store **out, const struct rnic_region *file, cha
 	return 0;
 }
 
-int held_store_get(struct held_store **h, const struct rnic_region *file, char *why, size_t n)
+/* With @opening held */
+static int get(struct held_store **out, const struct table *table, const struct rnic_region *file, char *why,
+	size_t n)
 {
-	int r = 0;
+	struct held_store *h = find(file);
+	bool given_up;
+
+	if (!h)
+		return open_new(out, table, file, why, n);
+	if (!h->bad && !table_is_overwritten(&h->table, file)) {
+		*out = h;
+		return 0;
+	}
+	given_up = give_up(h);
+	held_store_unref(h);
+	if (given_up)
+		return open_new(out, table, file, why, n);
+	snprintf(why, n, "it was cut off or overwritten, and sessions of what it was have not ended yet");
+	return -EBUSY;
+}
+
+int held_store_get(
+	struct held_store **h, const struct table *table, const struct rnic_region *file, char *why, size_t n)
+{
+	int r;
 
 	pthread_mutex_lock(&opening);
-	*h = find(file);
-	if (!*h)
-		r = open_new(h, file, why, n);
+	r = get(h, table, file, why, n);
 	pthread_mutex_unlock(&opening);
 	return r;
+}
+
+void held_store_end(struct held_store *h)
+{
+	pthread_mutex_lock(&h->writing);
+	h->bad = true;
+	pthread_mutex_unlock(&h->writing);
+}
+
+void held_store_join(struct held_store *h)
+{
+	h->sessions++;
+}
+
+void held_store_leave(struct held_store *h)
+{
+	h->sessions--;
 }
 
 struct held_store *held_store_ref(struct held_store *h)

@@ -2,31 +2,40 @@
 /*
  * held-store.h - a store (reddnd/store) that this process has open and is the writer of. There is one for
  * each file, shared by the regions of all generations: a reload finds it open. The file belongs to others: if
- * it is cut off, the store is *bad* from then on, and does nothing more.
+ * it is cut off or overwritten, the store is *bad* from then on, and does nothing more. What is in the file
+ * then is opened as another store.
  *
- * Thread rules: held_store_get(), held_store_is_bad() and held_store_unref() may be called on any thread; the
- * others on one, that of the event loop, once a region has it.
+ * Thread rules: held_store_get(), held_store_end(), held_store_is_bad() and held_store_unref() may be called
+ * on any thread; the others on one, that of the event loop, once a region has it.
  */
 #ifndef GENERATION_HELD_STORE_H
 #define GENERATION_HELD_STORE_H
 
-#include "reddnd/rnic/region.h"
+#include "reddnd/generation/table.h"
 #include "reddnd/store/store.h"
 
 struct held_store;
 
 /**
- * The store in @file: that which is open, or it is opened, and what its last writer left half done is
- * completed. No chain may publish meanwhile. -EAGAIN: another program writes it; -EINVAL, -EBADMSG; @why in
- * words of each. -ENOMEM.
+ * The store in @file, which @table was read from: that which is open, or it is opened, and what its last
+ * writer left half done is completed. No chain may publish meanwhile. -EAGAIN: another program writes it;
+ * -EBUSY: sessions of the one that was in the file before have not ended; -EINVAL, -EBADMSG; @why in words of
+ * each. -ENOMEM.
  */
-int held_store_get(struct held_store **h, const struct rnic_region *file, char *why, size_t size);
+int held_store_get(struct held_store **h, const struct table *table, const struct rnic_region *file,
+	char *why, size_t size);
+/** It is bad: its file has been cut off or overwritten. Nothing is written to it after this. */
+void held_store_end(struct held_store *h);
 struct held_store *held_store_ref(struct held_store *h);
 void held_store_unref(struct held_store *h); /* the last one gives the file back to other writers */
 /** True: there is another reference than that of the caller. */
 bool held_store_is_shared(const struct held_store *h);
-/** The file was cut off. */
+/** The file was cut off or overwritten. */
 bool held_store_is_bad(const struct held_store *h);
+/** Chains of one more session may publish in it, from before its first extent on until its queues are
+ * stopped. */
+void held_store_join(struct held_store *h);
+void held_store_leave(struct held_store *h);
 
 /* The calls of store.h. Of one that is bad there is no extent, nothing to do, and nothing wrong. There is no
  * extent before the first grace is over either: chains that a daemon before this one left may read any */

@@ -50,6 +50,8 @@ static void set_bad(struct region *r, const char *format, ...)
 	pthread_mutex_lock(&r->state->lock);
 	memcpy(r->state->bad, why, sizeof(why));
 	pthread_mutex_unlock(&r->state->lock);
+	if (r->store)
+		held_store_end(r->store);
 	log_error("%s: region %s cannot be served: %s", r->conf->where, r->conf->name, why);
 }
 
@@ -77,7 +79,7 @@ static void open_table(struct region *r)
 		set_bad(r, "file %s: it is a table, and no store; kind = \"table\" serves it", r->conf->path);
 	} else if (!r->conf->store && g->header) {
 		set_bad(r, "file %s: it is a store; kind = \"store\" serves it", r->conf->path);
-	} else if (r->conf->store && held_store_get(&r->store, r->file, why, sizeof(why)) < 0) {
+	} else if (r->conf->store && held_store_get(&r->store, &r->table, r->file, why, sizeof(why)) < 0) {
 		set_bad(r, "file %s: %s", r->conf->path, why);
 	} else {
 		r->retired_us = table_is_retired(r->file) ? clock_us() : 0;
@@ -263,7 +265,7 @@ bool region_is_bad(const struct region *r, char why[REGION_WHY])
 	if (bad || !r->store || !held_store_is_bad(r->store))
 		return bad;
 	if (why)
-		snprintf(why, REGION_WHY, "file %s has been cut off", r->conf->path);
+		snprintf(why, REGION_WHY, "file %s has been cut off or overwritten", r->conf->path);
 	return true;
 }
 

@@ -138,13 +138,17 @@ int table_open(struct table *t, const struct rnic_region *file, char *why, size_
 	return table_geometry(page, size, &t->geometry, why, n);
 }
 
+bool table_has_header(const struct table *t, const void *file)
+{
+	/* what is before the padding never changes */
+	return memcmp(file, &t->header, offsetof(struct reddn_table_header, pad)) == 0;
+}
+
 bool table_is_overwritten(const struct table *t, const struct rnic_region *file)
 {
 	struct reddn_table_header now;
 
-	/* what is before the padding never changes */
-	return rnic_region_read(file, 0, &now, sizeof(now)) == 0 &&
-	       memcmp(&now, &t->header, offsetof(struct reddn_table_header, pad)) != 0;
+	return rnic_region_read(file, 0, &now, sizeof(now)) == 0 && !table_has_header(t, &now);
 }
 
 /* The word of the live line at offset @at */

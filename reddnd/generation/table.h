@@ -44,6 +44,8 @@ struct table {
 /** Reads the geometry from @file. Errors: those of table_geometry() and of reading; @why in words. */
 int table_open(struct table *t, const struct rnic_region *file, char *why, size_t why_size);
 
+/** True if the bytes at @file, those of a header, are those that the table had when it was opened. */
+bool table_has_header(const struct table *t, const void *file);
 /** True if @file has the header of another table now, as after cp(1) on a served file: the NIC may go on to
  * read pages that the file does not have any more. */
 bool table_is_overwritten(const struct table *t, const struct rnic_region *file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stores that are open once, however many regions have them, and regions of the wrong kind; files that are
- * cut off, and other writers. */
+ * cut off or overwritten, and other writers. */
 #include "reddnd/generation/region.h"
 #include "reddnd/store/test-rig.h"
 #include "util/cleanup.h"
@@ -136,26 +136,125 @@ static void test_another_writer(void **state)
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 }
 
-/* The process goes on, with a region that is bad */
-static void test_cut_off(void **state)
+static void write_store(uint64_t buckets)
+{
+	struct rig rig = {.buckets = buckets,
+		.chunk = 65536,
+		.chunks = 4,
+		.header = 8,
+		.max_key = 32,
+		.max_value = 100};
+	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	rig_make(&rig);
+	assert_int_equal(pwrite(fd, rig.file, rig.size, 0), (ssize_t)rig.size);
+	assert_int_equal(ftruncate(fd, (off_t)rig.size), 0);
+	free(rig.file);
+}
+
+/* @old, which is bad, and from whose session an extent is: the store in its file is another one as soon as
+ * no session can publish. */
+static void expect_another(struct region *old, uint64_t at)
+{
+	struct region *r = opened("have not ended yet"), *again;
+	struct held_store *h;
+
+	region_close(r);
+	held_store_give(old->store, at);
+	held_store_leave(old->store);
+	r = opened(NULL);
+	h = r->store;
+	assert_ptr_not_equal(h, old->store);
+	assert_int_equal(held(h), 0);
+	first_grace(h);
+	assert_int_equal(held_store_take(h, BYTES, &at), 0);
+	/* The one before does nothing more, and gives nothing back that is not its own */
+	assert_false(held_store_work(old->store));
+	again = opened(NULL);
+	assert_ptr_equal(again->store, h);
+	region_close(old);
+	assert_int_equal(held(h), 1);
+	assert_false(held_store_is_bad(h));
+	region_close(again);
+	again = opened(NULL);
+	assert_ptr_equal(again->store, h);
+	region_close(again);
+	region_close(r);
+}
+
+static struct region *opened_with_session(uint64_t *at)
 {
 	struct region *r = opened(NULL);
-	char why[REGION_WHY];
+
+	first_grace(r->store);
+	held_store_join(r->store);
+	assert_int_equal(held_store_take(r->store, BYTES, at), 0);
+	return r;
+}
+
+/* The process goes on, with a region that is bad until its file is whole again */
+static void test_cut_off(void **state)
+{
 	uint64_t at;
+	struct region *r = opened_with_session(&at);
+	char why[REGION_WHY];
 
 	(void)state;
-	first_grace(r->store);
-	assert_int_equal(held_store_take(r->store, BYTES, &at), 0);
 	assert_int_equal(truncate(path, REDDN_TABLE_PAGE), 0);
 	held_store_renew(r->store, at);
 	assert_true(held_store_is_bad(r->store));
 	assert_true(region_is_bad(r, why));
 	assert_non_null(strstr(why, "cut off"));
-	assert_int_equal(held_store_take(r->store, BYTES, &at), -EIO);
+	assert_int_equal(held_store_take(r->store, BYTES, &(uint64_t){0}), -EIO);
 	assert_false(held_store_work(r->store));
 	assert_true(held_store_published(r->store, 0, 0, 0));
-	region_close(r);
 	region_close(opened("the file has 4096"));
+	write_store(64);
+	expect_another(r, at);
+}
+
+/* Nobody has seen it before the region is opened again */
+static void test_overwritten(void **state)
+{
+	uint64_t at;
+	struct region *r = opened_with_session(&at);
+
+	(void)state;
+	write_store(128);
+	assert_false(region_is_bad(r, NULL));
+	expect_another(r, at);
+}
+
+/* The store itself sees it first, and writes nothing. */
+static void test_overwritten_used(void **state)
+{
+	uint64_t at, first;
+	struct region *r = opened_with_session(&first);
+
+	(void)state;
+	write_store(128);
+	assert_int_equal(held_store_take(r->store, BYTES, &at), -EIO);
+	assert_true(region_is_bad(r, NULL));
+	expect_another(r, first);
+}
+
+/* or a look at the file has; another region has the same store */
+static void test_overwritten_seen(void **state)
+{
+	uint64_t at;
+	struct region *r = opened_with_session(&at), *other = opened(NULL);
+	struct region_look look;
+
+	(void)state;
+	write_store(128);
+	assert_int_equal(region_look_begin(&look, other), 0);
+	region_look(&look);
+	region_looked(other, &look);
+	assert_true(region_is_bad(other, NULL));
+	assert_true(region_is_bad(r, NULL));
+	assert_int_equal(held_store_take(r->store, BYTES, &(uint64_t){0}), -EIO);
+	region_close(other);
+	expect_another(r, at);
 }
 
 static void set_header(uint32_t header)
@@ -182,6 +281,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		/* the first one: cmocka takes SIGBUS for itself before each test, the guard only once */
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),

@@ -29,6 +29,7 @@ int session_extents_begin(struct session *s)
 	for (unsigned i = 0; i < slots; i++)
 		s->extents.at[i] = none;
 	s->extents.store = s->offload->bound[p->region].region->store;
+	held_store_join(s->extents.store);
 	s->queues.env.extents.at = s->extents.at;
 	return 0;
 }
@@ -153,6 +154,7 @@ void session_extents_end(struct session *s)
 	for (unsigned i = 0; i < s->queues.layout.slots; i++)
 		if (e->at[i] != none)
 			held_store_give(e->store, e->at[i]);
+	held_store_leave(e->store);
 	free(e->at);
 	*e = (struct session_extents){0};
 }

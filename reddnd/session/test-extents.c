@@ -32,6 +32,7 @@ static struct held_store *const store = (struct held_store *)&store;
 static enum { FREE, HELD, PUBLISHED } extents[EXTENTS];
 static char done[400]; /* what was reported */
 static bool good;      /* what the store finds of payloads */
+static bool joined;
 
 /* Of an instance */
 static struct {
@@ -59,6 +60,8 @@ static void note(const char *format, ...)
 
 /* ---- in place of the store and of the NIC ---- */
 
+void __wrap_held_store_join(struct held_store *h);
+void __wrap_held_store_leave(struct held_store *h);
 int __wrap_held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at);
 void __wrap_held_store_renew(struct held_store *h, uint64_t at);
 void __wrap_held_store_give(struct held_store *h, uint64_t at);
@@ -76,9 +79,27 @@ static unsigned held(uint64_t at)
 	return (unsigned)(at / EXTENT);
 }
 
+void __wrap_held_store_join(struct held_store *h)
+{
+	assert_ptr_equal(h, store);
+	assert_false(joined);
+	joined = true;
+}
+
+/* Nothing that was armed is left */
+void __wrap_held_store_leave(struct held_store *h)
+{
+	assert_ptr_equal(h, store);
+	assert_true(joined);
+	joined = false;
+	for (unsigned i = 0; i < EXTENTS; i++)
+		assert_int_not_equal(extents[i], HELD);
+}
+
 int __wrap_held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
 {
 	assert_ptr_equal(h, store);
+	assert_true(joined);
 	assert_int_equal(bytes, ARGS + MAX);
 	for (unsigned i = 0; i < EXTENTS; i++) {
 		if (extents[i] != FREE)

@@ -3,7 +3,7 @@
 #
 # Stores: clients put, delete and get while nothing happens, the configuration is read again, and daemons are killed. Each client knows
 # what its keys must have; afterwards each extent is free or that of an entry. Then a store that is full, one whose sessions find no
-# extents, the second device of a daemon, and a file that is cut off.
+# extents, the second device of a daemon, and a file that is cut off and overwritten.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
@@ -184,6 +184,26 @@ until_true more_requests users.put 20 || fail "a store beside it does not serve"
 end_puts "$a"
 wait_puts "beside a file that is cut off" "$a" a.log
 ok "a store that is cut off is bad, and others go on"
+
+# ---- and another store is in it -----------------------------------------------------------
+
+overwrite() # SEED: as cp(1)
+{
+	"$REDDN_TABLE" create --quiet --store --max-key 32 --max-value 320 --buckets 128 --seed "$1" "$memory/other.$1" || fail "no store"
+	cat "$memory/other.$1" >"$data/small"
+}
+
+# In the file, as its header has it
+is_put() # KEY
+{
+	put "$1" && "$REDDN_TABLE" dump "$data/small" 2>"$work/dump.err" | grep -q "value of $1"
+}
+overwrite 1
+until_true is_put "key 1" || fail "a store whose file is whole again is not served" "$work/put.log" "$work/run.log"
+expect_accounted "whole again"
+overwrite 2
+until_true is_put "key 2" || fail "a store that was overwritten with another one is not served" "$work/put.log" "$work/run.log"
+expect_accounted "overwritten"
 kill "$run"
 wait "$run"
 done_testing
