@@ -15,7 +15,8 @@
 enum { LINE = REDDN_STORE_CHUNK_LINE, NULL_OFF = LINE / 2, CHUNKS = 4096 };
 
 static const uint64_t CHUNK = 64 << 10;
-static const uint64_t MAX_HEAP = 1ull << 38; /* as of reddnd/store/pool.h */
+static const uint64_t MAX_HEAP = 1ull << 38;    /* as of reddnd/store/pool.h */
+static const uint64_t MAX_PAYLOAD = 1ull << 20; /* as of "most" of the program store-put */
 
 uint64_t reddn_store_extent(const struct reddn_table_header *h)
 {
@@ -39,11 +40,17 @@ static uint32_t header_of(uint64_t buckets)
 int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t capacity,
 	uint64_t *heap, char *err, size_t errlen)
 {
-	uint64_t extent, size;
+	uint64_t extent, size, payload;
 
 	h->header = header_of(h->buckets);
 	h->null_off = NULL_OFF;
 	h->evict = opt->evict ? 1 : 0;
+	payload = reddn_store_payload(h->header, reddn_record_size(h->max_key, h->max_value));
+	if (payload > MAX_PAYLOAD)
+		return reddn_fail(-EINVAL, err, errlen,
+			"max_key %u, max_value %u: a record of a store has up to %" PRIu64
+			" bytes, and such a one has %" PRIu64,
+			h->max_key, h->max_value, MAX_PAYLOAD, payload);
 	extent = reddn_store_extent(h);
 	/* Those that sessions hold, and those that rest */
 	size = opt->heap_size ? opt->heap_size : (capacity + capacity / 8 + 256) * extent;

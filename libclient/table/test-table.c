@@ -265,6 +265,39 @@ static void expect_replaced(const char *file)
 	assert_int_equal(unlink(file), 0);
 }
 
+/* Of which stores the program that puts takes all records */
+static void test_store_sizes(void **state)
+{
+	static const struct {
+		uint32_t key, value;
+		int result;
+	} sizes[] = {
+		{1, 1, 0},
+		{16, 16, 0},
+		{16, (1 << 20) - 64, 0},
+		{16, 1 << 20, -EINVAL},
+		{REDDN_KEY_LIMIT, REDDN_RECORD_LIMIT - 16 - REDDN_KEY_LIMIT, -EINVAL},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		struct reddn_table_options opt = {.capacity = 4,
+			.store = 1,
+			.max_key = sizes[i].key,
+			.max_value = sizes[i].value,
+			.heap_size = 1 << 20};
+		CLEANUP(cleanup_close) int fd = memfd_create("store", MFD_CLOEXEC);
+		struct reddn_table *t;
+
+		assert_int_equal(
+			reddn_table_create_fd(&t, fd, &opt, table_why, sizeof(table_why)), sizes[i].result);
+		if (sizes[i].result == 0)
+			reddn_table_close(t);
+		else
+			assert_non_null(strstr(table_why, "a record of a store has up to 1048576 bytes"));
+	}
+}
+
 /* Nobody takes the name of a store from its writer. */
 static void test_served_store(void **state)
 {
@@ -523,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_alignment),
 		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_store_sizes),
 		cmocka_unit_test(test_served_store),
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_concurrent),

@@ -90,6 +90,21 @@ ok "a tenant holds no more extents than its quota"
 ok "a get that relies on shorter records is refused"
 stop_reddnd
 
+# The smallest records and the largest ones that reddn-table makes a store for
+"$REDDN_TABLE" create --quiet --store --buckets 16 --max-key 1 --max-value 1 "$memory/least" || fail "no store of the smallest records"
+"$REDDN_TABLE" create --quiet --store --buckets 16 --max-key 16 --max-value 1048520 --heap 128M "$memory/most" ||
+	fail "no store of the largest records"
+! "$REDDN_TABLE" create --quiet --store --max-key 16 --max-value 1M "$memory/more" 2>"$work/create.log" || fail "a store of larger ones"
+grep -q 'a record of a store has up to 1048576 bytes' "$work/create.log" || fail "no reason" "$work/create.log"
+start_reddnd "regions = ( { name = \"least\"; kind = \"store\"; path = \"$memory/least\"; }, { name = \"most\"; kind = \"store\"; path = \"$memory/most\"; } );
+offloads = ( { name = \"least\"; region = \"least\"; }, { name = \"most\"; region = \"most\"; depth_max = 4; put = { depth_max = 4; }; } );"
+for offload in least most; do
+	{ reddn put.log put "$offload" k v && reddn get.log get "$offload" k && [[ $(cat "$work/get.log") = v ]]; } ||
+		fail "no put, or no get" "$work/put.log" "$work/get.log" "$work/reddnd.log"
+done
+ok "the smallest and the largest records are put"
+stop_reddnd
+
 refused() # OFFLOAD WORDS
 {
 	configure_reddnd "$regions offloads = ( $1 );"
