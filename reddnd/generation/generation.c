@@ -317,6 +317,8 @@ int generation_open(struct generation *g)
 	for (unsigned i = 0; i < c->nregions && r == 0; i++)
 		if (!g->regions[i])
 			r = open_own_region(g, i);
+	for (unsigned i = 0; i < c->nregions && r == 0; i++)
+		region_spare_stores(g->regions[i]);
 	drop_handovers(g);
 	if (r == 0)
 		r = stored_settle(&g->stored, c, g->regions, g->living, g->nliving, g->found);

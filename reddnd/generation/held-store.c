@@ -303,6 +303,16 @@ void held_store_unref(struct held_store *h)
 		held_store_close(h);
 }
 
+bool held_store_has(const struct rnic_region *file)
+{
+	struct held_store *h = find(file);
+
+	if (!h)
+		return false;
+	held_store_unref(h);
+	return true;
+}
+
 bool held_store_is_shared(const struct held_store *h)
 {
 	bool shared;

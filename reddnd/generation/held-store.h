@@ -5,8 +5,9 @@
  * it is cut off or overwritten, the store is *bad* from then on, and does nothing more. What is in the file
  * then is opened as another store.
  *
- * Thread rules: held_store_get(), held_store_end(), held_store_is_bad() and held_store_unref() may be called
- * on any thread; the others on one, that of the event loop, once a region has it.
+ * Thread rules: held_store_get(), held_store_has(), held_store_end(), held_store_is_bad() and
+ * held_store_unref() may be called on any thread; the others on one, that of the event loop, once a region
+ * has it.
  */
 #ifndef GENERATION_HELD_STORE_H
 #define GENERATION_HELD_STORE_H
@@ -24,6 +25,8 @@ struct held_store;
  */
 int held_store_get(struct held_store **h, const struct table *table, const struct rnic_region *file,
 	char *why, size_t size);
+/** True: this process is the writer of a store in @file. */
+bool held_store_has(const struct rnic_region *file);
 /** It is bad: its file has been cut off or overwritten. Nothing is written to it after this. */
 void held_store_end(struct held_store *h);
 struct held_store *held_store_ref(struct held_store *h);

@@ -216,6 +216,12 @@ int region_open(struct region **out, const struct catalog_region *conf, unsigned
 	return 0;
 }
 
+void region_spare_stores(struct region *r)
+{
+	if (r->conf->writable && !region_is_bad(r, NULL) && held_store_has(r->file))
+		set_bad(r, "file %s: it is that of a store, which no other region may change", r->conf->path);
+}
+
 struct region *region_ref(struct region *r)
 {
 	r->refs++;

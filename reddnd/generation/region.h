@@ -42,6 +42,8 @@ struct region {
  * has not been yet. It may be bad, which has been logged. -ENOMEM.
  */
 int region_open(struct region **region, const struct catalog_region *conf, unsigned number, int fd);
+/** When all regions are open: it is bad if chains would change the file of a store by it. */
+void region_spare_stores(struct region *r);
 /* One thread */
 struct region *region_ref(struct region *r);
 /** True: that was the last reference, and region_close() is the caller's to do. What @r->looked is points at

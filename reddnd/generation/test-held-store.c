@@ -115,6 +115,39 @@ static void test_once(void **state)
 	region_close(a);
 }
 
+/* By another name, before the store is open or after that */
+static void test_raw(void **state)
+{
+	struct catalog_region raw = conf;
+	struct region *r, *s;
+	char name[80], why[REGION_WHY];
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s.raw", path);
+	assert_int_equal(link(path, name), 0);
+	raw.path = name;
+	raw.store = false;
+	raw.raw = true;
+	assert_int_equal(region_open(&r, &raw, 0, -1), 0);
+	region_spare_stores(r);
+	assert_false(region_is_bad(r, NULL));
+	raw.writable = true;
+	region_spare_stores(r);
+	assert_false(region_is_bad(r, NULL));
+	s = opened(NULL);
+	raw.writable = false;
+	region_spare_stores(r);
+	assert_false(region_is_bad(r, NULL));
+	raw.writable = true;
+	region_spare_stores(r);
+	assert_true(region_is_bad(r, why));
+	assert_non_null(strstr(why, "it is that of a store"));
+	assert_false(region_is_bad(s, NULL));
+	region_close(r);
+	region_close(s);
+	assert_int_equal(unlink(name), 0);
+}
+
 static void test_another_writer(void **state)
 {
 	struct flock lock = {
@@ -285,6 +318,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overwritten_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_raw, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 	};
