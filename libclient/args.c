@@ -77,11 +77,11 @@ int reddn_format_encode(const struct reddn_request_format *f, const struct reddn
 		if (a->kind != REDDN_ARG_BYTES && a->bytes < 8 && args[i].number >> 8 * a->bytes)
 			return -ERANGE;
 	}
-	for (const struct reddn_arg *key = args; key < args + nargs; key += f->nargs)
+	for (unsigned key = 0; key < nargs; key += f->nargs)
 		for (unsigned i = 0; i < f->nfields; i++) {
 			const struct reddn_wire_field *p = &f->field[i];
 
-			put_field(request, p, &f->arg[p->arg], &key[p->arg]);
+			put_field(request, p, &f->arg[p->arg], &args[key + p->arg]);
 			request += p->len;
 		}
 	return 0;

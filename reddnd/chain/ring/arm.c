@@ -392,12 +392,13 @@ static void copy_image(const struct state *st, const struct chain_image *img)
 static void put(const struct state *st, const struct table *t)
 {
 	const struct number *n = t->numbers, *end;
-	const struct word *w, *last = t->words + t->nwords;
 	uint64_t v64;
 	uint32_t v32;
 	uint16_t v16;
 
-	for (w = t->words; w < last; w++) {
+	for (unsigned i = 0; i < t->nwords; i++) {
+		const struct word *w = &t->words[i];
+
 		memcpy(&v64, st->part[w->part] + w->offset, sizeof(v64));
 		v64 = (v64 & w->keep) | w->bytes;
 		memcpy(st->part[w->part] + w->offset, &v64, sizeof(v64));

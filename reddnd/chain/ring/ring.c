@@ -166,8 +166,11 @@ static void write_lanes(const struct ring_image *r, const struct ring_values *v)
 
 	memset(v->of[RING_LANES].mem, 0, r->lanes_at);
 	memcpy(lanes, r->lanes, r->lanes_bytes);
-	for (const struct ring_copy *c = r->copies; c < r->copies + r->ncopies; c++)
+	for (unsigned i = 0; i < r->ncopies; i++) {
+		const struct ring_copy *c = &r->copies[i];
+
 		memcpy(lanes + c->to, v->of[symbol_of(c->from)].mem + offset_of(c->from), c->len);
+	}
 }
 
 void ring_fill(const struct ring_image *r, const struct ring_values *v)
