@@ -378,7 +378,8 @@ static void go_on(struct state *st, const struct chain_writer *w, const struct t
 	st->base[t->slot_base] += slot_step;
 	for (unsigned q = 0; q < w->img->nqueues; q++)
 		st->part[q] += w->part_step[q];
-	st->part[SCRATCH] += w->part_step[SCRATCH];
+	if (w->img->scratch_size)
+		st->part[SCRATCH] += w->part_step[SCRATCH];
 }
 
 static void copy_image(const struct state *st, const struct chain_image *img)
