@@ -225,7 +225,8 @@ static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, en
 	reply = redis_send(r, c);
 	if (what == BEGINS && reply && reply->type == REDIS_REPLY_STATUS)
 		r->in_transaction = true;
-	if (what == ENDS || what == LEAVES)
+	/* A connection that is lost ends it, too */
+	if (what == ENDS || what == LEAVES || !reply)
 		r->in_transaction = false;
 	return reply;
 }

@@ -10,6 +10,7 @@
 
 #include <err.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,7 @@ int main(int argc, char **argv)
 
 	if (argc < 5)
 		errx(2, "usage: commands SOCKET HOST PORT OFFLOAD [PREFIX...]");
+	signal(SIGPIPE, SIG_IGN);
 	source = redisConnectUnix(argv[1]);
 	nic.host = argv[2];
 	nic.port = (uint16_t)arg_number(argv[3], UINT16_MAX);
@@ -94,7 +96,8 @@ int main(int argc, char **argv)
 		if (n == 1 && length[0] == 0) {
 			reddn_redis_wrote(r);
 			reply = NULL;
-		} else if (!(reply = reddn_redis_command_argv(r, n, word, length))) {
+		} else if (!(reply = reddn_redis_command_argv(r, n, word, length)) &&
+			   redisReconnect(source) != REDIS_OK) {
 			errx(1, "%s", source->errstr);
 		}
 		reddn_redis_get_info(r, &info);

@@ -146,6 +146,11 @@ ok("answers are those of Redis: hits, misses, other types, what is too long")
 for of in (r, c):
     by_nic("get", "none", of=of)
     by_nic("get", "k2", of=of)
+c("MULTI")
+source.client()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+check(c.get("k2") is None, "an answer of a connection that is lost")
+for of in (r, c):
+    by_nic("get", "k2", of=of)
 follower.send(signal.SIGSTOP)
 for turn, of in enumerate((r, c)):
     before = of.nic_answers
