@@ -37,13 +37,13 @@ static void arm(struct session *s, uint64_t to)
 {
 	const struct chain_image *img = s->offload->img;
 	struct session_progress *p = &s->progress;
+	const struct chain_writer *writer = s->offload->program->writer;
+	const uint64_t first_time = p->again < to ? p->again : to;
 	uint64_t first = p->armed;
 
-	const struct chain_writer *writer = s->offload->program->writer;
-
-	if (p->armed < to && p->armed < p->again) {
-		chain_arm(writer, &s->queues.env, p->armed, p->again < to ? p->again : to);
-		p->armed = p->again < to ? p->again : to;
+	if (p->armed < first_time) {
+		chain_arm(writer, &s->queues.env, p->armed, first_time);
+		p->armed = first_time;
 	}
 	if (p->armed < to)
 		chain_arm_again(writer, &s->queues.env, p->armed, to);
