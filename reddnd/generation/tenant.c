@@ -242,6 +242,18 @@ void tenant_charge_heir(struct tenant *t, const struct tenant_charge *c)
 	t->extent_bytes += c->extent_bytes;
 }
 
+/* @want bytes more of @what are within the @quota of that name, of which some are in @use */
+static bool has_bytes(const struct tenant *t, const char *what, const char *name, uint64_t want,
+	uint64_t quota, uint64_t use, struct reddn_wire_rej *rej)
+{
+	if (!quota || want <= left(quota, use))
+		return true;
+	request_refuse(rej, REDDN_REJ_QUOTA, 0,
+		"%s of %" PRIu64 " bytes; tenant %s has %" PRIu64 " left of its quota \"%s\" of %" PRIu64,
+		what, want, t->name, left(quota, use), name, quota);
+	return false;
+}
+
 bool tenant_charge(
 	struct tenant *t, const struct tenant_charge *c, uint64_t now_us, struct reddn_wire_rej *rej)
 {
@@ -258,27 +270,12 @@ bool tenant_charge(
 			t->name, left(l->depth, t->depth), l->depth);
 		return false;
 	}
-	if (l->queue_bytes && c->queue_bytes > left(l->queue_bytes, t->queue_bytes)) {
-		request_refuse(rej, REDDN_REJ_QUOTA, 0,
-			"queues take %" PRIu64 " bytes; tenant %s has %" PRIu64
-			" left of its quota \"queue_bytes\" of %" PRIu64,
-			c->queue_bytes, t->name, left(l->queue_bytes, t->queue_bytes), l->queue_bytes);
+	if (!has_bytes(t, "queues", "queue_bytes", c->queue_bytes, l->queue_bytes, t->queue_bytes, rej) ||
+		!has_bytes(
+			t, "reply slots", "slot_bytes", c->slot_bytes, l->slot_bytes, t->slot_bytes, rej) ||
+		!has_bytes(
+			t, "extents", "extent_bytes", c->extent_bytes, l->extent_bytes, t->extent_bytes, rej))
 		return false;
-	}
-	if (l->slot_bytes && c->slot_bytes > left(l->slot_bytes, t->slot_bytes)) {
-		request_refuse(rej, REDDN_REJ_QUOTA, 0,
-			"reply slots of %" PRIu64 " bytes; tenant %s has %" PRIu64
-			" left of its quota \"slot_bytes\" of %" PRIu64,
-			c->slot_bytes, t->name, left(l->slot_bytes, t->slot_bytes), l->slot_bytes);
-		return false;
-	}
-	if (l->extent_bytes && c->extent_bytes > left(l->extent_bytes, t->extent_bytes)) {
-		request_refuse(rej, REDDN_REJ_QUOTA, 0,
-			"extents of %" PRIu64 " bytes; tenant %s has %" PRIu64
-			" left of its quota \"extent_bytes\" of %" PRIu64,
-			c->extent_bytes, t->name, left(l->extent_bytes, t->extent_bytes), l->extent_bytes);
-		return false;
-	}
 	if (rate_available(&t->connects, now_us) == 0) {
 		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connect_rate,
 			"tenant %s has used up its quota \"connect_rate\" of %" PRIu64

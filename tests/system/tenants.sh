@@ -147,7 +147,7 @@ done
 ok "all quotas are refunded"
 on_nic bench.log --host c "$REDDN" bench --timeout 100000 --keys "$work/keys" --count 10 --depth 64 "${of_c[@]}" --port "$port" "$address" one &&
 	fail "queues beyond the quota"
-grep -qE 'queues take [0-9]+ bytes; tenant narrow has 163840 left of its quota "queue_bytes" of 163840' "$work/bench.log" ||
+grep -qE 'queues of [0-9]+ bytes; tenant narrow has 163840 left of its quota "queue_bytes" of 163840' "$work/bench.log" ||
 	fail "queue_bytes" "$work/bench.log"
 expect narrow queue_bytes 0
 ok 'quota "queue_bytes"'
