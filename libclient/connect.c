@@ -341,12 +341,6 @@ static int attempt(struct reddn_connector *a)
 	return r < 0 ? r : connect_first(a);
 }
 
-static void attempt_end(struct reddn_connector *a)
-{
-	reddn_queues_deinit(&a->session);
-	reddn_session_deinit(&a->session);
-}
-
 /* The defaults give way to what the server wants: slots of the size that it has reported, and the most that
  * it allows of the depth. */
 static bool attempt_fits(struct reddn_connector *a, int error)
@@ -427,7 +421,7 @@ static bool address_next(struct reddn_connector *a, int error)
 static void go_on(struct reddn_connector *a, int r)
 {
 	while (r < 0) {
-		attempt_end(a);
+		reddn_queues_free(&a->session);
 		if (!attempt_fits(a, r) && !address_next(a, r)) {
 			connector_set(a, REDDN_CONNECT_FAILED);
 			return;
@@ -519,7 +513,7 @@ void reddn_connector_rest(struct reddn_connector *a)
 
 void reddn_connector_abandon(struct reddn_connector *a)
 {
-	attempt_end(a);
+	reddn_queues_free(&a->session);
 	reddn_connector_rest(a);
 }
 
@@ -603,7 +597,7 @@ int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector
 void reddn_connector_deinit(struct reddn_connector *a)
 {
 	if (is_waiting(a) || a->state == REDDN_CONNECT_DONE)
-		attempt_end(a);
+		reddn_queues_free(&a->session);
 	reddn_hosts_deinit(&a->hosts);
 	if (a->timer >= 0)
 		close(a->timer);

@@ -136,8 +136,8 @@ PUBLIC void reddn_close(struct reddn *c)
 		return;
 	reddn_close(c->part);
 	reddn_standby_drop(c);
-	reddn_queues_deinit(&c->session);
-	reddn_session_deinit(&c->session);
+	reddn_queues_free(&c->before);
+	reddn_queues_free(&c->session);
 	reddn_connector_deinit(&c->connector);
 	reddn_description_deinit(&c->description);
 	reddn_requests_deinit(c);

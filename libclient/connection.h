@@ -102,7 +102,8 @@ static inline struct reddn_request *reddn_queue_take(struct reddn_queue *from)
 enum reddn_state {
 	REDDN_UP,   /* its session answers */
 	REDDN_LOST, /* the session does not, and has not been left: the caller may have values in its slots */
-	REDDN_AWAY, /* there is none. The connector rests until connect_at, or makes one */
+	REDDN_AWAY, /* there is none, but perhaps that of a table that was replaced, which is not used any
+		     * more. The connector rests until connect_at, or makes one */
 	REDDN_OVER, /* and there will be none */
 };
 
@@ -116,6 +117,7 @@ struct reddn {
 	struct reddn *part; /* for puts; NULL until one is submitted */
 	enum reddn_state state;
 	struct reddn_session session;
+	struct reddn_session before; /* of a table that was replaced, until this one has answered; or none */
 
 	uint8_t *keys; /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t key_room;

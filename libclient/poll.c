@@ -169,7 +169,7 @@ static NOINLINE int poll_nic(struct reddn *c, struct reddn_result *res, const st
 		return reddn_report_arrived(c, res, end);
 	if (LIKELY(!c->exceptional))
 		return 0;
-	if (c->state != REDDN_UP)
+	if (c->state != REDDN_UP || c->before.connection)
 		reddn_recover(c);
 	return reddn_report_rest(c, res, res, end);
 }

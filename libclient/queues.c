@@ -266,7 +266,15 @@ int reddn_queues_events(struct reddn_session *s)
 	return r;
 }
 
-void reddn_queues_deinit(struct reddn_session *s)
+void reddn_queues_unwatch(const struct reddn_session *s, int epoll)
+{
+	if (s->events)
+		epoll_ctl(epoll, EPOLL_CTL_DEL, s->events->fd, NULL);
+	if (s->channel)
+		epoll_ctl(epoll, EPOLL_CTL_DEL, s->channel->fd, NULL);
+}
+
+void reddn_queues_free(struct reddn_session *s)
 {
 	struct reddn_connection *end = s->connection ? s->connection + s->info.connections : NULL;
 
@@ -296,6 +304,7 @@ void reddn_queues_deinit(struct reddn_session *s)
 	s->channel = NULL;
 	s->pd = NULL;
 	s->events = NULL;
+	reddn_session_deinit(s);
 }
 
 int reddn_post_receives(struct reddn_connection *k)

@@ -14,7 +14,7 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
 
 /**
  * Make MR and CQ on the device of the first connection, whose id has one. 0, or -errno and the reason in
- * @err. reddn_queues_deinit frees what there is.
+ * @err. reddn_queues_free frees what there is.
  */
 int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 
@@ -48,8 +48,11 @@ int reddn_queues_arm(struct reddn_session *s);
  */
 int reddn_queues_events(struct reddn_session *s);
 
-/** Disconnect, and destroy what there is, and the ids of the connections. Their memory stays. */
-void reddn_queues_deinit(struct reddn_session *s);
+/** Let @epoll watch it no more. */
+void reddn_queues_unwatch(const struct reddn_session *s, int epoll);
+
+/** Disconnect, destroy what there is, and the ids of the connections, and free the session. */
+void reddn_queues_free(struct reddn_session *s);
 
 /** Post a batch of `depth` receives. 0 or -errno. */
 int reddn_post_receives(struct reddn_connection *k);

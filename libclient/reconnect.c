@@ -163,8 +163,26 @@ static void drop_session(struct reddn *c)
 	struct reddn_session *s = &c->session;
 
 	c->connector.hosts.host[s->host].sent += reddn_session_sent(s);
-	reddn_queues_deinit(s);
-	reddn_session_deinit(s);
+	reddn_queues_free(s);
+}
+
+/*
+ * That of a table that was replaced is all right. To end it takes both sides long, compared with a get: so it
+ * goes when the next one has answered, or a server has no room for both.
+ */
+static void leave_session(struct reddn *c)
+{
+	reddn_queues_free(&c->before);
+	if (c->loss == -ESTALE)
+		reddn_queues_unwatch(&c->session, c->connector.epoll);
+	else
+		drop_session(c);
+}
+
+static void keep_session_before(struct reddn *c)
+{
+	c->connector.hosts.host[c->session.host].sent += reddn_session_sent(&c->session);
+	c->before = c->session;
 }
 
 /* It is the session in use from now on; @same: as the one before. */
@@ -233,7 +251,7 @@ static void lost(struct reddn *c)
 	decide_where(c, answered);
 	if (c->standby.state == REDDN_STANDBY_WARM && !c->go_back && take_standby(c))
 		return;
-	drop_session(c);
+	leave_session(c);
 	/* It is on its way to another host */
 	if (c->go_back && c->connector.state != REDDN_CONNECT_IDLE)
 		reddn_connector_abandon(&c->connector);
@@ -294,14 +312,15 @@ static void take_over(struct reddn *c)
 	bool fits = reddn_session_can_follow(&c->session, &next);
 
 	if (!fits || reddn_requests_grow(c, &next) < 0) {
-		reddn_queues_deinit(&next);
-		reddn_session_deinit(&next);
+		drop_session(c);
+		reddn_queues_free(&next);
 		if (fits)
 			refused(c, -ESTALE, "no memory for the requests of the new session");
 		else
 			another_offload(c, next.host);
 		return;
 	}
+	keep_session_before(c);
 	c->session = next;
 	if (c->standby.session.host == next.host)
 		reddn_standby_drop(c);
@@ -347,6 +366,25 @@ static void failed(struct reddn *c)
 	}
 }
 
+/* For two sessions, on either side. */
+static bool has_no_room(int error)
+{
+	return error == -EBUSY || error == -EDQUOT || error == -ENOMEM;
+}
+
+/* With what the session of the replaced table took, there may be room: it is asked again at once. */
+static void end_attempt(struct reddn *c)
+{
+	bool kept = c->session.connection;
+
+	reddn_connector_rest(&c->connector);
+	drop_session(c);
+	if (kept && has_no_room(c->connector.error))
+		pause_for(c, 0);
+	else
+		failed(c);
+}
+
 /* A part that nobody asks for. One that was refused goes on to ask, as it promises */
 static bool is_unused(const struct reddn *c)
 {
@@ -388,8 +426,7 @@ static void connect_again(struct reddn *c)
 	if (a->state == REDDN_CONNECT_DONE) {
 		take_over(c);
 	} else if (a->state == REDDN_CONNECT_FAILED) {
-		reddn_connector_rest(a);
-		failed(c);
+		end_attempt(c);
 	}
 }
 
@@ -409,6 +446,8 @@ void reddn_recover(struct reddn *c)
 	}
 	if (c->state == REDDN_AWAY)
 		connect_again(c);
+	else if (c->before.connection && (!c->busy || session_has_answered(&c->session)))
+		reddn_queues_free(&c->before);
 }
 
 void reddn_look_after(struct reddn *c)

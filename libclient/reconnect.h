@@ -9,8 +9,8 @@
 #include "libclient/connection.h"
 
 /**
- * Take the steps of a handle that is not UP. No reply may be left in c->arrived, and no value of a slot with
- * the caller.
+ * Take the steps of a handle that is not UP, or has the session before. No reply may be left in c->arrived,
+ * and no value of a slot with the caller.
  */
 void reddn_recover(struct reddn *c) __attribute__((cold));
 

@@ -356,7 +356,7 @@ NOINLINE int reddn_report_rest(
 	while (at < end && (q = reddn_queue_take(&c->ended)))
 		at = finish(c, q, at, q->status, NULL, 0, (struct reddn_as_of){0});
 	c->exceptional = c->retry.first || c->ended.first || c->paused.first || c->session.hangup ||
-			 c->state != REDDN_UP || c->standby.unwatched;
+			 c->state != REDDN_UP || c->before.connection || c->standby.unwatched;
 	return at == res && !c->busy ? c->broken : (int)(at - res);
 }
 

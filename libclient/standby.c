@@ -135,8 +135,7 @@ void reddn_standby_drop(struct reddn *c)
 	if (y->state == REDDN_STANDBY_NONE)
 		return;
 	c->connector.hosts.host[y->session.host].sent += reddn_session_sent(&y->session);
-	reddn_queues_deinit(&y->session);
-	reddn_session_deinit(&y->session);
+	reddn_queues_free(&y->session);
 	standby_set(y, REDDN_STANDBY_NONE);
 }
 

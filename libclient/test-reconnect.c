@@ -253,7 +253,34 @@ static void test_replaced(void **state)
 	assert_non_null(strstr(reddn_errmsg(&rig.c), "another table"));
 	live->epoch = 77;
 	rig_next_session(1, 1, 8, false);
+	nothing_yet();
+	/* Nobody waits for the end of the session before */
+	assert_int_equal(rig.disconnected, 0);
 	expect_values(8);
+	nothing_yet();
+	assert_int_equal(rig.disconnected, 1);
+	rig_stop();
+}
+
+/* A server that has no room for two sessions of the client gets another request after the end of the first.
+ */
+static void test_no_room(void **state)
+{
+	(void)state;
+	start(1, 1, 8, false);
+	submit(0, 3);
+	expect_values(3);
+	submit(0, 3);
+	rig_lose(-ESTALE);
+	nothing_yet();
+	assert_int_equal(rig.disconnected, 0);
+	rig.c.connector.error = -EDQUOT;
+	rig.c.connector.state = REDDN_CONNECT_FAILED;
+	nothing_yet();
+	assert_int_equal(rig.disconnected, 1);
+	assert_int_equal(begun_choice, REDDN_THIS_HOST);
+	rig_next_session(1, 1, 8, false);
+	expect_values(3);
 	rig_stop();
 }
 
@@ -990,6 +1017,7 @@ int main(void)
 		cmocka_unit_test(test_gets),
 		cmocka_unit_test(test_values_stay),
 		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_fewer_keys),
 		cmocka_unit_test(test_shorter_keys),
 		cmocka_unit_test(test_calls),

@@ -510,6 +510,7 @@ void rig_lose(int error)
 int rdma_disconnect(struct rdma_cm_id *id)
 {
 	(void)id;
+	rig.disconnected++;
 	return 0;
 }
 

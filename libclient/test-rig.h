@@ -67,6 +67,7 @@ extern _Thread_local struct rig {
 	uint64_t lost_after;   /* the requests of a connection with which it is lost; 0: it stays */
 	bool posts_fail;       /* from now on, */
 	unsigned failed_posts; /* and so many did */
+	unsigned disconnected; /* connections */
 	/* the table */
 	struct reddn_table *t;
 	struct reddn_table_stat st; /* at the start */
