@@ -6,7 +6,8 @@
  * writer is done
  *
  * Both print a JSON object of what they saw. STATE is a file that they share: it has the numbers of what was
- * put, so that a reader knows which answers are right. It is made by the first, as long as it must be.
+ * put, so that a reader knows which answers are right, and when the table grew, so that it knows what its
+ * longest gets met. It is made by the first, as long as it must be.
  */
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
@@ -23,7 +24,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_KEYS = 1 << 24, KEY = 16, TIMEOUT_MS = 60000, BATCH = 64 };
+/* LONG_NS: gets that take so long are told apart by what they met */
+enum {
+	MOST_KEYS = 1 << 24,
+	MOST_GROWTHS = 32,
+	MOST_LONG = 65536,
+	LONG_NS = 1000000,
+	KEY = 16,
+	TIMEOUT_MS = 60000,
+	BATCH = 64
+};
 
 /* The value of a key: how often it has been put, and what follows from that and from the key */
 struct value {
@@ -31,9 +41,22 @@ struct value {
 	uint64_t sum[2];
 };
 
-/* Key i has version[i], at least, once that is there. Keys from `n` on have not been put. */
+/* ns (clock_ns) */
+struct span {
+	uint64_t begin, end;
+};
+
+/* The puts in which the larger file was made, and in which it took the name */
+struct growth {
+	struct span made, published;
+};
+
+/* Key i has version[i], at least, once that is there. Keys from `n` on have not been put. The growths are
+ * complete when it is `done`. */
 struct state {
 	_Atomic uint32_t n, done;
+	uint32_t growths;
+	struct growth growth[MOST_GROWTHS];
 	_Atomic uint32_t version[MOST_KEYS];
 };
 
@@ -73,6 +96,33 @@ static struct state *open_state(const char *path)
 
 /* ---- the writer ---- */
 
+static bool grows(struct reddn_table *t)
+{
+	char err[256];
+	int r = reddn_table_grow_step(t, 0, err, sizeof(err));
+
+	if (r < 0)
+		die("%s", err);
+	return r == 0;
+}
+
+/* What a put has begun or ended */
+static void note_growth(struct reddn_table *t, struct state *s, const struct span *put)
+{
+	struct growth *g = &s->growth[s->growths];
+
+	if (s->growths == MOST_GROWTHS)
+		die("it grew more than %d times", MOST_GROWTHS);
+	if (grows(t) == !!g->made.begin)
+		return;
+	if (!g->made.begin) {
+		g->made = *put;
+	} else {
+		g->published = *put;
+		s->growths++;
+	}
+}
+
 static void put(struct reddn_table *t, struct state *s, uint32_t i, uint64_t *longest)
 {
 	uint32_t version = s->version[i] + 1;
@@ -85,6 +135,7 @@ static void put(struct reddn_table *t, struct state *s, uint32_t i, uint64_t *lo
 		die("put of key %u: %s", i, strerror(-r));
 	took = clock_ns() - begin;
 	*longest = took > *longest ? took : *longest;
+	note_growth(t, s, &(struct span){begin, begin + took});
 	atomic_store_explicit(&s->version[i], version, memory_order_release);
 }
 
@@ -123,11 +174,84 @@ static void write_all(const char *path, uint32_t entries, uint64_t per_s, struct
 
 /* ---- a reader ---- */
 
+/* What a get met: nothing; the larger file was made, or filled; or that took the name, so that the handle
+ * went over to another session */
+enum phase { BETWEEN, MADE, FILLED, REPLACED, PHASES };
+
+static const char *const phases[PHASES] = {"between", "made", "filled", "replaced"};
+
 static struct {
 	struct histogram ns;
 	uint64_t wrong, old, false_misses, errors;
 	char why[256];
+	struct long_get {
+		struct span span;
+		bool moved; /* to another session */
+	} longs[MOST_LONG];
+	uint32_t nlongs, sessions;
 } seen;
+
+static uint32_t sessions_of(struct reddn *c)
+{
+	struct reddn_info info;
+
+	reddn_get_info(c, &info);
+	return (uint32_t)info.reconnects + 1;
+}
+
+/* What has no room is told of by the longest of all */
+static void keep_long(struct reddn *c, uint64_t begin, uint64_t end)
+{
+	uint32_t sessions = sessions_of(c);
+
+	if (seen.nlongs < MOST_LONG)
+		seen.longs[seen.nlongs++] = (struct long_get){{begin, end}, sessions != seen.sessions};
+	seen.sessions = sessions;
+}
+
+static bool meets(const struct span *a, const struct span *b)
+{
+	return a->begin < b->end && b->begin < a->end;
+}
+
+static enum phase phase_of(const struct state *s, const struct long_get *l)
+{
+	enum phase met = BETWEEN;
+
+	if (l->moved)
+		return REPLACED;
+	for (uint32_t i = 0; i <= s->growths && i < MOST_GROWTHS; i++) {
+		const struct growth *g = &s->growth[i];
+		const uint64_t end = g->published.end ? g->published.end : UINT64_MAX;
+
+		if (!g->made.begin)
+			continue;
+		if (meets(&l->span, &g->made))
+			return MADE;
+		if (meets(&l->span, &(struct span){g->made.end, end}))
+			met = FILLED;
+	}
+	return met;
+}
+
+/* {"phase": {"n": gets of LONG_NS and more, "longest_ms": M}, ...} */
+static void print_phases(const struct state *s)
+{
+	uint64_t n[PHASES] = {0}, longest[PHASES] = {0};
+
+	for (uint32_t i = 0; i < seen.nlongs; i++) {
+		const struct long_get *l = &seen.longs[i];
+		enum phase p = phase_of(s, l);
+		uint64_t ns = l->span.end - l->span.begin;
+
+		n[p]++;
+		longest[p] = ns > longest[p] ? ns : longest[p];
+	}
+	for (unsigned p = 0; p < PHASES; p++)
+		printf("%s\"%s\": {\"n\": %llu, \"longest_ms\": %.3f}", p ? ", " : "\"phases\": {", phases[p],
+			(unsigned long long)n[p], (double)longest[p] / 1e6);
+	printf("}, ");
+}
 
 static void look_at(const struct value *v, size_t len, uint32_t key, uint32_t version)
 {
@@ -142,13 +266,16 @@ static void look_at(const struct value *v, size_t len, uint32_t key, uint32_t ve
 static void get(struct reddn *c, struct state *s, uint32_t i)
 {
 	uint32_t version = atomic_load_explicit(&s->version[i], memory_order_acquire);
-	uint64_t begin = clock_ns();
+	uint64_t begin = clock_ns(), end;
 	struct value v = {0};
 	char key[KEY];
 	size_t len = 0;
 	int r = reddn_get(c, key, key_of(i, key), &v, sizeof(v), &len);
 
-	histogram_add(&seen.ns, clock_ns() - begin);
+	end = clock_ns();
+	histogram_add(&seen.ns, end - begin);
+	if (end - begin >= LONG_NS)
+		keep_long(c, begin, end);
 	if (r < 0) {
 		seen.errors++;
 		snprintf(seen.why, sizeof(seen.why), "%s: %s", strerror(-r), reddn_errmsg(c));
@@ -161,23 +288,24 @@ static void get(struct reddn *c, struct state *s, uint32_t i)
 
 static void read_until_done(struct reddn *c, struct state *s, uint64_t rnd)
 {
-	struct reddn_info info;
 	uint32_t n;
 
+	seen.sessions = sessions_of(c);
 	while (!s->done) {
 		n = atomic_load_explicit(&s->n, memory_order_acquire);
 		if (n)
 			get(c, s, (uint32_t)(next(&rnd) % n));
 	}
-	reddn_get_info(c, &info);
-	printf("{\"gets\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, \"longest_ms\": %.3f, \"wrong\": %llu, "
+	printf("{");
+	print_phases(s);
+	printf("\"gets\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, \"longest_ms\": %.3f, \"wrong\": %llu, "
 	       "\"old\": %llu, "
 	       "\"false_misses\": %llu, \"errors\": %llu, \"sessions\": %llu, \"why\": \"%s\"}\n",
 		(unsigned long long)seen.ns.count, (double)histogram_at(&seen.ns, 0.5) / 1e3,
 		(double)histogram_at(&seen.ns, 0.99) / 1e3, (double)seen.ns.max / 1e6,
 		(unsigned long long)seen.wrong, (unsigned long long)seen.old,
 		(unsigned long long)seen.false_misses, (unsigned long long)seen.errors,
-		(unsigned long long)info.reconnects + 1, seen.why);
+		(unsigned long long)sessions_of(c), seen.why);
 }
 
 static void read_all(const char *host, const char *port, const char *offload, struct state *s, uint64_t seed)
