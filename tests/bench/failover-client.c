@@ -8,10 +8,11 @@
  * those that the NIC sent], "misses": [answers in each that there is no such key], "wrong": N, "errors": N,
  * "gap_us": the longest time without a value, "silent_us": without an answer, "why": "the last error"}
  *
- * KEYS has lines of key, tab and value. A client of reddn never connects again: an error ends it. A lasting
- * one lets the library do that, at any of its hosts. POOL is that of a client of libreddn-mc, which asks
- * memcached what the NIC does not know. One of memcached connects until it is let in; a connection that is
- * lost or refused is an error.
+ * KEYS has lines of key, tab and value; and perhaps a tab and the value that replaces it, which is right at
+ * any time, and the only one in gets that begin after SIGUSR1. A client of reddn never connects again: an
+ * error ends it. A lasting one lets the library do that, at any of its hosts. POOL is that of a client of
+ * libreddn-mc, which asks memcached what the NIC does not know. One of memcached connects until it is let in;
+ * a connection that is lost or refused is an error.
  */
 #include "libclient/reddn-mc.h"
 #include "libclient/reddn.h"
@@ -23,6 +24,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,7 @@ enum { KEYS = 1000, TEXT = 4096, BINS = 10000, CONNECT_MS = 60000, REPLY_MS = 50
 
 static struct {
 	char *key[KEYS], *value[KEYS];
+	char *newer[KEYS]; /* or NULL */
 	unsigned n;
 } data;
 
@@ -53,18 +56,27 @@ static void read_keys(const char *path)
 	if (!f)
 		die("the keys cannot be read");
 	while (data.n < KEYS && fgets(line, sizeof(line), f)) {
-		char *tab = strchr(line, '\t');
+		char *save, *key = strtok_r(line, "\t\n", &save), *value = strtok_r(NULL, "\t\n", &save);
+		char *newer = strtok_r(NULL, "\t\n", &save);
 
-		if (!tab)
+		if (!value)
 			die("a line has no value");
-		line[strcspn(line, "\n")] = '\0';
-		*tab = '\0';
-		data.key[data.n] = strdup(line);
-		data.value[data.n++] = strdup(tab + 1);
+		data.key[data.n] = strdup(key);
+		data.value[data.n] = strdup(value);
+		data.newer[data.n++] = newer ? strdup(newer) : NULL;
 	}
 	fclose(f);
 	if (!data.n)
 		die("there are no keys");
+}
+
+/* All values have been replaced, and whoever did it knows that */
+static volatile sig_atomic_t replaced;
+
+static void on_replaced(int sig)
+{
+	(void)sig;
+	replaced = 1;
 }
 
 static void note_error(const char *why)
@@ -119,9 +131,15 @@ static void note_value(bool right, bool by_nic)
 	seen.by_nic[bin] += right && by_nic;
 }
 
-static bool is_value(unsigned i, const void *value, size_t len)
+static bool is_text(const char *text, const void *value, size_t len)
 {
-	return len == strlen(data.value[i]) && memcmp(value, data.value[i], len) == 0;
+	return text && len == strlen(text) && memcmp(value, text, len) == 0;
+}
+
+/* @old: the get began before it was known that the value was replaced */
+static bool is_value(unsigned i, bool old, const void *value, size_t len)
+{
+	return (old && is_text(data.value[i], value, len)) || is_text(data.newer[i], value, len);
 }
 
 /* ---- reddn ---- */
@@ -129,6 +147,7 @@ static bool is_value(unsigned i, const void *value, size_t len)
 static bool ask_reddn(struct reddn *c, unsigned i)
 {
 	char value[TEXT];
+	bool old = !replaced;
 	size_t len;
 	int r = reddn_get(c, data.key[i], strlen(data.key[i]), value, sizeof(value), &len);
 
@@ -139,7 +158,7 @@ static bool ask_reddn(struct reddn *c, unsigned i)
 	if (r == REDDN_MISS)
 		note_miss();
 	else
-		note_value(is_value(i, value, len), true);
+		note_value(is_value(i, old, value, len), true);
 	return true;
 }
 
@@ -211,7 +230,7 @@ static void run_mc(char **argv, uint64_t ms)
 		else if (r == REDDN_MISS)
 			note_miss();
 		else
-			note_value(is_value(i, res.value, res.length), res.by_nic);
+			note_value(is_value(i, true, res.value, res.length), res.by_nic);
 	}
 	reddn_mc_close(mc);
 }
@@ -326,6 +345,7 @@ int main(int argc, char **argv)
 	if (!ms || !seen.bin_ns || ms * 1000000 / seen.bin_ns > BINS)
 		return 2;
 	read_keys(argv[first + 2]);
+	signal(SIGUSR1, on_replaced);
 	clients[k].run(argv, ms);
 	print(ms);
 	return 0;
