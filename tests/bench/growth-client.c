@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* LONG_NS: gets that take so long are told apart by what they met */
+/* LONG_NS: gets that take so long are sorted by what they met */
 enum {
 	MOST_KEYS = 1 << 24,
 	MOST_GROWTHS = 32,
@@ -199,7 +199,7 @@ static uint32_t sessions_of(struct reddn *c)
 	return (uint32_t)info.reconnects + 1;
 }
 
-/* What has no room is told of by the longest of all */
+/* What has no room is reported by the longest of all */
 static void keep_long(struct reddn *c, uint64_t begin, uint64_t end)
 {
 	uint32_t sessions = sessions_of(c);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A client of two hosts notices nothing of what happens to one of them: killed, stopped, unplugged, with other tables, started again,
-# full. No get has an error, a wrong value, or an old one after both hosts have reported the new one. On a busy machine a client goes
+# A client of two hosts notices nothing of what happens to one of them: killed, stopped, unplugged, rebooted, with other tables, started
+# again, full. No get has an error, a wrong value, or an old one after both hosts have reported the new one. On a busy machine a client goes
 # over to the other host also by itself, at any time.
 # shellcheck source=tests/lib/lib.sh
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
@@ -96,6 +96,18 @@ port() # up|down HOST
 	"$SOFTCX" fault add "port-$1" --device "$2/mlx5_0" >"$work/fault.log" 2>&1 || fail "no fault" "$work/fault.log"
 }
 
+shut_down() # HOST
+{
+	port down "$1"
+	kill_host "$1"
+}
+
+boot() # HOST
+{
+	port up "$1"
+	start "$1"
+}
+
 send() # SIGNAL HOST
 {
 	kill "-$1" "$(program_of "${daemon[$2]}")"
@@ -126,6 +138,8 @@ happens "while nothing goes on at" send STOP
 returns "$from" send CONT "$from"
 happens "without the port of" port down
 returns "$from" port up "$from"
+happens "while it reboots, without" shut_down
+returns "$from" boot "$from"
 
 # Tables are replaced at both before that is reported to anybody
 for host in a b; do
