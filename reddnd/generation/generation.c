@@ -385,6 +385,26 @@ unsigned generation_succeeded(const struct generation *g)
 	return n;
 }
 
+/* A store whose path has none, or one that cannot be opened, goes on */
+static bool replaces(const struct generation *g, const struct region *before)
+{
+	bool replaced = false;
+
+	for (unsigned i = 0; before->store && i < g->catalog->nregions; i++)
+		replaced |= g->regions[i]->store && g->regions[i]->store != before->store &&
+			    strcmp(g->regions[i]->conf->path, before->conf->path) == 0;
+	return replaced;
+}
+
+bool generation_replaces(const struct generation *g, const struct offload *o)
+{
+	bool replaced = false;
+
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		replaced |= replaces(g, o->bound[i].region);
+	return replaced;
+}
+
 unsigned generation_moved(const struct generation *g)
 {
 	unsigned n = 0;

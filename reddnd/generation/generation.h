@@ -99,6 +99,9 @@ struct offload *generation_offloads(const struct generation *generation, unsigne
 const struct offload *generation_offload(
 	const struct generation *generation, unsigned device, const char *name);
 
+/** True: @o, of another generation, has a store in whose place @generation has another one. */
+bool generation_replaces(const struct generation *generation, const struct offload *o);
+
 /** Disables the offloads of device @device of which a client with the depth_max has no room in an arena of
  * @room bytes, and logs which. Before anybody uses @generation. */
 void generation_check_room(struct generation *generation, unsigned device, uint64_t room);

@@ -50,6 +50,7 @@ static void connect_wait(struct dispatch *d, const struct session_client *client
 static void connect_resolve(struct connect *v);
 static void connect_register(struct connect *v);
 static void connect_begin(struct connect *v);
+static void connect_judge_again(struct connect *v);
 
 /* ---- request: refused ---- */
 
@@ -579,10 +580,12 @@ static void on_registered(struct worker_job *job)
 	connect_refuse(v, &rej);
 }
 
-/* They may have gone again when the worker was done */
+/* They may have gone again when the worker was done, and the store may have been replaced */
 static void connect_register(struct connect *v)
 {
-	if (bindings_are_registered(v->admitted.offload, pd_of(v)))
+	if (generation_replaces(v->d->generation, v->admitted.offload))
+		connect_judge_again(v);
+	else if (bindings_are_registered(v->admitted.offload, pd_of(v)))
 		connect_begin(v);
 	else
 		connect_submit(v, v->d->connects.registrar, register_regions, on_registered);

@@ -249,6 +249,17 @@ static bool is_overtaken(const struct dispatch *d, const struct session *s)
 	       session_is_overtaken(rnic_device_ledger(d->dev), s->slot, d->generation);
 }
 
+void dispatch_end_stores(struct dispatch *d, const struct generation *generation)
+{
+	struct session *s, *next;
+
+	collect_drain(d);
+	HASH_ITER (by_id, d->sessions, s, next)
+		if (!session_is_over(s) && generation_replaces(generation, s->offload))
+			actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
+	collect_reap(d);
+}
+
 void dispatch_serve(struct dispatch *d, const struct generation *generation)
 {
 	struct session *s, *next;

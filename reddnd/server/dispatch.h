@@ -76,6 +76,9 @@ int dispatch_init(struct dispatch *d, const struct dispatch_parts *parts);
 /** Ends every session. Fine on one that is all zero. */
 void dispatch_deinit(struct dispatch *d);
 
+/** Before dispatch_serve() on any device: sessions of stores in whose place @generation has others end. What
+ * they answered later would be older than what clients of the others have put. */
+void dispatch_end_stores(struct dispatch *d, const struct generation *generation);
 /** New clients get @generation from now on. */
 void dispatch_serve(struct dispatch *d, const struct generation *generation);
 /** @catalog is in force from now on; limits of sessions and timeouts may have changed. */

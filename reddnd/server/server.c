@@ -321,6 +321,8 @@ static void replace(struct server *sv, struct generation *generation)
 	sv->generation = generation;
 	stores_serve(&sv->shared.stores, generation);
 	DEVICES_EACH (device, &sv->devices)
+		dispatch_end_stores(&device->dispatch, generation);
+	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
 	if (!first)
 		keep_stored(sv);

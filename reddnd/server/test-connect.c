@@ -63,6 +63,7 @@ bool __wrap_admit_client(const struct generation *generation, const struct admit
 bool __wrap_enforcement_admits(
 	struct enforcement *e, const uint8_t *address, uint64_t now_us, struct reddn_wire_rej *rej);
 bool __wrap_offload_is_retired(const struct offload *o);
+bool __wrap_generation_replaces(const struct generation *generation, const struct offload *o);
 void __wrap_generation_use(const struct offload *offload);
 void __wrap_generation_leave(const struct offload *offload);
 bool __wrap_refusals_allow(struct refusals *r, const struct source *s, uint64_t now_us);
@@ -88,6 +89,7 @@ static struct {
 	const struct offload *asked; /* that the next client gets */
 	struct tenant tenant;
 	bool retired; /* the table of .replaced */
+	bool another; /* store has its place in the generation in force */
 	unsigned used, jobs, freed, rejected;
 } t;
 
@@ -128,6 +130,12 @@ bool __wrap_enforcement_admits(
 bool __wrap_offload_is_retired(const struct offload *o)
 {
 	return o == &t.replaced && t.retired;
+}
+
+bool __wrap_generation_replaces(const struct generation *generation, const struct offload *o)
+{
+	assert_ptr_equal(generation, &t.generation);
+	return o == &t.replaced && t.another;
 }
 
 void __wrap_generation_use(const struct offload *offload)
@@ -338,6 +346,25 @@ static void others_of_the_tenant_go_on(void **state)
 	assert_int_equal(t.tenant.sessions, CONNECTS_MAX + 1);
 }
 
+/* Its session would begin when those of the store have ended */
+static void gets_the_store_that_is_there_when_it_begins(void **state)
+{
+	struct connect *v;
+
+	(void)state;
+	t.retired = false;
+	ask(&t.replaced);
+	v = TAILQ_FIRST(&t.d.connects.all);
+	assert_true(v && v->busy && t.jobs == 1);
+	v->busy = false;
+	t.another = true;
+	t.asked = &t.healthy;
+	connect_register(v);
+	assert_true(v->admitted.offload == &t.healthy && v->busy && t.jobs == 2);
+	assert_int_equal(t.tenant.sessions, 1);
+	assert_int_equal(t.used, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +372,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(waits_as_one_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(is_refused_when_judged_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(others_of_the_tenant_go_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(gets_the_store_that_is_there_when_it_begins, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Another store takes the place of one that clients use: nobody gets from the old one what is older than what was put in the new one,
+# also while a reload waits for the file system of another region.
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lib/lib.sh
+. "$here/../lib/lib.sh"
+# shellcheck source=tests/lib/reddnd.sh
+. "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/control.sh
+. "$here/../lib/control.sh"
+# shellcheck source=tests/lib/tables.sh
+. "$here/../lib/tables.sh"
+needs has.devx has.cross_channel
+
+: "${STALLED_FILE_LIB:?set STALLED_FILE_LIB to the path of the library that stalls}" "${PYTHON:?}" "${PYTHONPATH:?}"
+named_table slow
+"$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 16 --max-value 16 "$memory/store" || fail "no store"
+start_nic
+export STALL=$work/stall
+preloading "$STALLED_FILE_LIB"
+server_on+=("${preloading[@]}")
+start_reddnd "control = \"$control\"; regions = ( { name = \"slow\"; kind = \"table\"; path = \"$data/slow\"; },
+  { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
+offloads = ( { name = \"slow\"; program = \"hash-get\"; region = \"slow\"; }, { name = \"store\"; region = \"store\"; } );"
+CONTROL=$control on_nic client.log "$PYTHON" "$here/stores-replaced.py" "$address:$port" "$data/slow" "$memory/store" || fail "an old store answers" "$work/client.log" "$work/reddnd.log"
+while read -r line; do
+	ok "$line"
+done <"$work/client.log"
+stop_reddnd
+done_testing
