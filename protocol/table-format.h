@@ -113,7 +113,9 @@ struct reddn_table_header { /* first page of the file */
 	uint32_t header;   /* bytes before each record, REDDN_STORE_HEADER_MIN to _MAX: a store; 0: a table */
 	uint64_t chunk;    /* bytes of a chunk of a store's heap, a power of two */
 	uint32_t evict;    /* of a store. 1: where there is no room, entries go that were put long ago */
-	uint8_t pad[128 - 100];
+	uint32_t reserved;
+	uint64_t opened; /* of a store: a random number, another one each time that its writer opens it */
+	uint8_t pad[128 - 112];
 	struct reddn_table_live live; /* at byte 128; the rest of the page belongs to the writer */
 };
 

@@ -13,7 +13,7 @@
 #include <sys/queue.h>
 
 struct held_store {
-	struct table table; /* as it was when the store was opened */
+	struct table table; /* as it is since the store was opened */
 	struct rnic_region
 		*file; /* a mapping of its own, and the lock of the writer; NULL: it was given up */
 	struct store *store;
@@ -79,8 +79,10 @@ static void open_it(void *arg)
 {
 	struct call *c = arg;
 
-	c->error = store_open(&c->h->store, rnic_region_at(c->h->file, 0), rnic_region_size(c->h->file),
-		c->why, c->why_size);
+	uint8_t *file = rnic_region_at(c->h->file, 0);
+
+	c->error = store_open(&c->h->store, file, rnic_region_size(c->h->file), c->why, c->why_size);
+	c->h->table.header.opened = ((const struct reddn_table_header *)file)->opened;
 }
 
 static void take(void *arg)
@@ -255,12 +257,14 @@ static int get(struct held_store **out, const struct table *table, const struct 
 }
 
 int held_store_get(
-	struct held_store **h, const struct table *table, const struct rnic_region *file, char *why, size_t n)
+	struct held_store **h, struct table *table, const struct rnic_region *file, char *why, size_t n)
 {
 	int r;
 
 	pthread_mutex_lock(&opening);
 	r = get(h, table, file, why, n);
+	if (r == 0)
+		*table = (*h)->table;
 	pthread_mutex_unlock(&opening);
 	return r;
 }

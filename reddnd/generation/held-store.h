@@ -19,12 +19,12 @@ struct held_store;
 
 /**
  * The store in @file, which @table was read from: that which is open, or it is opened, and what its last
- * writer left half done is completed. No chain may publish meanwhile. -EAGAIN: another program writes it;
- * -EBUSY: sessions of the one that was in the file before have not ended; -EINVAL, -EBADMSG; @why in words of
- * each. -ENOMEM.
+ * writer left half done is completed; then @table has what its header has since. No chain may publish
+ * meanwhile. -EAGAIN: another program writes it; -EBUSY: sessions of the one that was in the file before have
+ * not ended; -EINVAL, -EBADMSG; @why in words of each. -ENOMEM.
  */
-int held_store_get(struct held_store **h, const struct table *table, const struct rnic_region *file,
-	char *why, size_t size);
+int held_store_get(
+	struct held_store **h, struct table *table, const struct rnic_region *file, char *why, size_t size);
 /** True: this process is the writer of a store in @file. */
 bool held_store_has(const struct rnic_region *file);
 /** It is bad: its file has been cut off or overwritten. Nothing is written to it after this. */

@@ -258,6 +258,37 @@ static void test_overwritten(void **state)
 	expect_another(r, at);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	CLEANUP(cleanup_close) int in = open(from, O_RDONLY | O_CLOEXEC);
+	CLEANUP(cleanup_close) int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char bytes[4096];
+	ssize_t n;
+
+	while ((n = read(in, bytes, sizeof(bytes))) > 0)
+		assert_int_equal(write(out, bytes, (size_t)n), n);
+	assert_int_equal(n, 0);
+}
+
+/* With a copy of the same store, made before this daemon opened it: by a backup, say */
+static void test_overwritten_older(void **state)
+{
+	char copy[80];
+	struct region *r;
+	uint64_t at;
+
+	(void)state;
+	snprintf(copy, sizeof(copy), "%s.copy", path);
+	region_close(opened(NULL)); /* by the daemon before */
+	copy_file(path, copy);
+	r = opened_with_session(&at);
+	copy_file(copy, path);
+	assert_int_equal(unlink(copy), 0);
+	held_store_renew(r->store, at);
+	assert_true(held_store_is_bad(r->store));
+	expect_another(r, at);
+}
+
 /* The store itself sees it first, and writes nothing. */
 static void test_overwritten_used(void **state)
 {
@@ -315,6 +346,7 @@ int main(void)
 		/* the first one: cmocka takes SIGBUS for itself before each test, the guard only once */
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten_older, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_once, setup, teardown),

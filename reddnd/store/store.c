@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum {
 	VERSIONS = 1 << 16,  /* that are reserved in the file at a time */
@@ -153,6 +154,17 @@ static int recover(struct store *s, char *why, size_t n)
 	return 0;
 }
 
+/* A copy of the file that was made before differs from it from now on */
+static int note_opened(uint8_t *file)
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		return -errno;
+	word_set(&((struct reddn_table_header *)file)->opened, n);
+	return 0;
+}
+
 int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size)
 {
 	/* Its owner may change it meanwhile: what is checked is what is used */
@@ -186,6 +198,8 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	r = pool_init(&s->pool, s->heap, h->heap_size, h->chunk);
 	if (r == 0)
 		r = recover(s, why, why_size);
+	if (r == 0)
+		r = note_opened(file);
 	if (r < 0)
 		return r;
 	*out = steal_ptr(&s);
