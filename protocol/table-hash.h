@@ -58,15 +58,19 @@ static inline uint64_t reddn_mark_fp(uint64_t word)
 	return word & ((1ull << 48) - 1);
 }
 
-/** `buckets`: a power of two, at least 2. */
-static inline struct reddn_place reddn_hash_key(uint64_t seed, uint64_t buckets, const void *key, size_t len)
+/** The place of a key with this hash. `buckets`: a power of two, at least 2. */
+static inline struct reddn_place reddn_hash_place(XXH128_hash_t h, uint64_t buckets)
 {
-	XXH128_hash_t h = XXH3_128bits_withSeed(key, len, seed);
 	struct reddn_place p = {.fp = reddn_hash_fp(h.low64)};
 
 	p.bucket[0] = h.high64 & (buckets - 1);
 	p.bucket[1] = reddn_hash_other(p.bucket[0], p.fp, buckets);
 	return p;
+}
+
+static inline struct reddn_place reddn_hash_key(uint64_t seed, uint64_t buckets, const void *key, size_t len)
+{
+	return reddn_hash_place(XXH3_128bits_withSeed(key, len, seed), buckets);
 }
 
 /** True if the two keys cannot both be in a table, because fingerprint and bucket do not distinguish them. */

@@ -123,6 +123,7 @@ enum reddn_wire_shape {
 	REDDN_SHAPE_MGET = 2,   /* the same of up to reddn_wire_table.keys keys in one request */
 	REDDN_SHAPE_PUT = 3,    /* put and delete in a store: struct reddn_wire_table is valid */
 	REDDN_SHAPE_EXISTS = 4, /* which of up to reddn_wire_table.keys keys there are: the same */
+	REDDN_SHAPE_INTO = 5,   /* a get that is answered by a message: the same */
 };
 
 /** Geometry of the table or store that an offload searches; the client hashes with it (table-format.h). */
@@ -300,6 +301,15 @@ struct reddn_wire_put {
  * fingerprint that would be the tag is another one (258^2 / 2^32).
  */
 enum { REDDN_PART_END = 10, REDDN_PART_TABLE = 2, REDDN_PART_STORE = REDDN_PART_END };
+
+/*
+ * The request of an INTO offload is that of a TABLE one, and behind it the low 32 bits of its number. The
+ * answer is one SEND: the live line, that number, and on a hit the record, in a store with its header in
+ * front of it. Nothing is written into slots, so the client need not give the server a key for them. It posts
+ * a receive for each request before it sends it, and not more than that: it chooses where the value of this
+ * one goes.
+ */
+enum { REDDN_INTO_NUMBER = 64, REDDN_INTO_NUMBER_BYTES = 4, REDDN_INTO_RECORD = 68 };
 
 /** Bytes of the part, for a table with this `header`. */
 static inline unsigned reddn_wire_part(unsigned header)

@@ -71,6 +71,8 @@ uint8_t shape_on_wire(const struct offload *o)
 		return REDDN_SHAPE_PUT;
 	case PROGRAM_EXISTS:
 		return REDDN_SHAPE_EXISTS;
+	case PROGRAM_INTO:
+		return REDDN_SHAPE_INTO;
 	default:
 		return REDDN_SHAPE_OPAQUE;
 	}
@@ -123,6 +125,30 @@ static int check_exists(struct offload *o)
 		REDDN_SLOT_RECORD, shape_keys(o), part, need, (uint64_t)o->program->reply_max);
 }
 
+/* The request of a key and its number; the answer goes into no slot, and a client has room for its head there
+ */
+static int check_into(struct offload *o)
+{
+	const struct table_geometry *g = &o->table->geometry;
+	const uint64_t head = reddn_record_size(g->max_key, 0),
+		       record = table_slot_need(g) - REDDN_SLOT_RECORD;
+
+	o->slot_need = (uint32_t)(REDDN_INTO_RECORD + g->header + head + 63) / 64 * 64;
+	if (o->program->reply_max || o->img->arg_len != bytes_of_key(o) + REDDN_INTO_NUMBER_BYTES)
+		return offload_wrong(o, -EINVAL,
+			"a program of shape into reads two buckets of a table, and answers with a SEND; its "
+			"request "
+			"must be two times a fingerprint of %d bytes and a bucket's offset, and a number of "
+			"%d bytes",
+			FP, REDDN_INTO_NUMBER_BYTES);
+	if (o->max_message >= REDDN_INTO_RECORD + record)
+		return 0;
+	return offload_wrong(o, -EINVAL,
+		"a program of shape into answers with %d bytes and a record of up to %" PRIu64
+		" bytes; the longest answer of this one has %u bytes: see its param \"record\"",
+		REDDN_INTO_RECORD, record, o->max_message);
+}
+
 static int check_table(struct offload *o)
 {
 	uint64_t record;
@@ -163,5 +189,12 @@ int shape_check(struct offload *o)
 	if (o->program->shape == PROGRAM_OPAQUE)
 		return 0;
 	assert(o->table); /* bindings_check() of the catalog */
-	return o->program->shape == PROGRAM_PUT ? check_put(o) : check_keys(o);
+	switch (o->program->shape) {
+	case PROGRAM_PUT:
+		return check_put(o);
+	case PROGRAM_INTO:
+		return check_into(o);
+	default:
+		return check_keys(o);
+	}
 }

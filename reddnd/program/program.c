@@ -39,7 +39,8 @@ const char *program_shape_name(enum program_shape shape)
 	static const char *const names[] = {[PROGRAM_OPAQUE] = "opaque",
 		[PROGRAM_TABLE] = "table",
 		[PROGRAM_PUT] = "put",
-		[PROGRAM_EXISTS] = "exists"};
+		[PROGRAM_EXISTS] = "exists",
+		[PROGRAM_INTO] = "into"};
 
 	return names[shape];
 }
@@ -250,7 +251,8 @@ static int compile(const struct program_source *src, const struct program_settin
 	static const uint8_t shapes[] = {[AST_OPAQUE] = PROGRAM_OPAQUE,
 		[AST_TABLE] = PROGRAM_TABLE,
 		[AST_PUT] = PROGRAM_PUT,
-		[AST_EXISTS] = PROGRAM_EXISTS};
+		[AST_EXISTS] = PROGRAM_EXISTS,
+		[AST_INTO] = PROGRAM_INTO};
 	CLEANUP(free_ast) struct ast_program *ast = NULL;
 	struct chain_bounds bounds;
 	struct chain_error err;

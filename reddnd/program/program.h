@@ -23,6 +23,7 @@ enum program_shape {
 	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are those of protocol/wire.h */
 	PROGRAM_PUT,    /* reddn_put() and reddn_delete(), the same of a store */
 	PROGRAM_EXISTS, /* reddn_exists(), the same of a table or a store */
+	PROGRAM_INTO,   /* reddn_get_into(), the same */
 };
 
 /** As the text of a program has it. */

@@ -223,8 +223,9 @@ static void hash_setup(struct run *r)
 	}
 }
 
-/* A get, whose first probe is number @first of the request, and whose record goes to @record */
-static void hash_get(struct run *r, unsigned first, unsigned probes, uint8_t *record)
+/* A get, whose first probe is number @first of the request: the buckets of the key, or NULL if it has another
+ * one */
+static void hash_ask(struct run *r, unsigned first, unsigned probes, const uint8_t *hit[2])
 {
 	unsigned b[2] = {(unsigned)run_random(r, BUCKETS), (unsigned)run_random(r, BUCKETS)};
 	uint64_t fp;
@@ -240,9 +241,39 @@ static void hash_get(struct run *r, unsigned first, unsigned probes, uint8_t *re
 		run_arg(r, name, fp);
 		snprintf(name, sizeof(name), "probe[%u].at", first + p);
 		run_arg(r, name, b[p] * BUCKET);
-		if (run_get_le(k + 8, 6) == fp && k[14] == REDDN_TABLE_TAG)
-			memcpy(record, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
+		hit[p] = run_get_le(k + 8, 6) == fp && k[14] == REDDN_TABLE_TAG ? k : NULL;
 	}
+}
+
+static void hash_record(const struct run *r, const uint8_t *k, uint8_t *record)
+{
+	memcpy(record, r->region[1] + run_get_be(k + 3, 5), run_get_be(k, 3));
+}
+
+static void hash_get(struct run *r, unsigned first, unsigned probes, uint8_t *record)
+{
+	const uint8_t *hit[2];
+
+	hash_ask(r, first, probes, hit);
+	for (unsigned p = 0; p < probes; p++)
+		if (hit[p])
+			hash_record(r, hit[p], record);
+}
+
+static void into_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t number = run_number(r, 4);
+	uint8_t *message = run_inbox(r);
+	const uint8_t *hit[2];
+
+	(void)slot;
+	hash_ask(r, 0, 2, hit);
+	run_arg(r, "number", number);
+	*run_answer(r) = (struct run_answer){.sends = true};
+	memcpy(message, r->region[2], 64);
+	run_put_be(message + 64, 4, number);
+	if (hit[0] || hit[1])
+		hash_record(r, hit[0] ? hit[0] : hit[1], message + 68);
 }
 
 static void hash_request(struct run *r, uint8_t *slot)
@@ -778,6 +809,12 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
 		.setup = hash_setup,
 		.request = hash_request},
+	{.name = "hash-into",
+		.file = "hash-into.rdn",
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = into_request},
 	{.name = "hash-mget, 2 keys",
 		.file = "hash-mget.rdn",
 		.settings = {{"keys", 2}, {"record", MGET_RECORD}},

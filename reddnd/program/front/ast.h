@@ -315,7 +315,7 @@ struct ast_stmt {
 	struct ast_loop *loop; /* LOOP: it; BREAK: the one it leaves */
 };
 
-enum ast_shape { AST_OPAQUE, AST_TABLE, AST_PUT, AST_EXISTS };
+enum ast_shape { AST_OPAQUE, AST_TABLE, AST_PUT, AST_EXISTS, AST_INTO };
 
 struct ast_program {
 	const char *name;

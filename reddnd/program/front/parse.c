@@ -58,8 +58,10 @@ static void shape(struct parser *p, struct syn_stmt *s)
 		s->shape = AST_PUT;
 	else if (parse_take_word(p, "exists"))
 		s->shape = AST_EXISTS;
+	else if (parse_take_word(p, "into"))
+		s->shape = AST_INTO;
 	else
-		parse_expected(p, "\"table\", \"exists\", \"put\" or \"opaque\"");
+		parse_expected(p, "\"table\", \"into\", \"exists\", \"put\" or \"opaque\"");
 }
 
 static void param(struct parser *p, struct syn_stmt *s)
