@@ -289,14 +289,14 @@ static int send_req(struct reddn_connector *a)
 /* Its route is resolved. What needs no answer of the server is done while it works on the request. */
 static int ask_server(struct reddn_connector *a)
 {
-	int r = reddn_queue_pair_begin(a->k, a->err, sizeof(a->err));
+	int r = reddn_queue_pair_begin(&a->session, a->k, a->err, sizeof(a->err));
 
 	if (r == 0)
 		r = send_req(a);
 	if (r < 0)
 		return r;
 	connector_set(a, REDDN_CONNECT_ANSWER);
-	r = reddn_queue_pair_prepare(a->k, a->err, sizeof(a->err));
+	r = reddn_queue_pair_prepare(&a->session, a->k, a->err, sizeof(a->err));
 	return r < 0 || !is_first(a) ? r : reddn_queues_watch(&a->session, a->epoll, a->err, sizeof(a->err));
 }
 
@@ -330,6 +330,7 @@ static int attempt(struct reddn_connector *a)
 
 	*s = (struct reddn_session){.host = a->hosts.at,
 		.depth = a->depth,
+		.into = a->opt.flags & REDDN_INTO,
 		.info = {.connections = a->opt.connections, .slot_size = a->slot_size}};
 	a->slot_required = 0;
 	a->depth_allowed = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 
+#include "libclient/into.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
 #include "util/cleanup.h"
@@ -86,9 +87,11 @@ int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 
 	if (r == 0 && s->info.keys > c->most_keys)
 		c->most_keys = s->info.keys;
-	return r < 0 || s->info.shape != REDDN_PUT || !s->connection
-		       ? r
-		       : reddn_queues_register(s, c->keys, c->nrequests * c->key_room);
+	if (r == 0)
+		r = reddn_into_begin(c, s);
+	if (r < 0 || s->info.shape != REDDN_PUT || !s->connection)
+		return r;
+	return reddn_queues_register(s, c->keys, c->nrequests * c->key_room, &s->puts);
 }
 
 void reddn_requests_deinit(struct reddn *c)

@@ -29,6 +29,7 @@ enum reddn_request_kind {
 	REDDN_ONE_KEY,    /* the only one of its number */
 	REDDN_SOME_KEY,   /* of an offload whose numbers have several, or whose records have a header */
 	REDDN_KEY_EXISTS, /* if it does */
+	REDDN_KEY_INTO,   /* into memory of the caller: into.h */
 	REDDN_RAW,
 	REDDN_RECORD,    /* a put: put.h */
 	REDDN_NO_RECORD, /* a delete */
@@ -47,8 +48,21 @@ struct reddn_request {
 	uint16_t losses;  /* sessions that were lost before its reply */
 	uint16_t mark;    /* of REDDN_KEY_EXISTS: see reddn_exists_build() */
 	int status;       /* of one that has ended */
-	struct reddn_put put;
+	union {
+		struct reddn_put put;
+		struct {
+			uint8_t *at;
+			uint32_t room;   /* bytes there */
+			unsigned memory; /* index in that of the handle */
+		} into;
+	};
 	uint64_t due; /* ns, CLOCK_MONOTONIC; of one that pauses */
+};
+
+/** Memory that the caller has registered. */
+struct reddn_memory {
+	uint8_t *at;
+	size_t len; /* 0: none */
 };
 
 static inline bool reddn_request_is_put(const struct reddn_request *q)
@@ -61,6 +75,8 @@ static inline enum reddn_request_kind reddn_kind_of_keys(const struct reddn_geom
 {
 	if (g->part)
 		return REDDN_KEY_EXISTS;
+	if (g->into)
+		return REDDN_KEY_INTO;
 	return g->keys == 1 && !g->header ? REDDN_ONE_KEY : REDDN_SOME_KEY;
 }
 
@@ -128,12 +144,13 @@ struct reddn {
 	uint32_t arrived_key;           /* keys of the first arrived slot that have their result */
 	struct reddn_slot *held;        /* list of slots whose results the caller has */
 
-	uint32_t busy;                      /* requests without a result */
-	struct reddn_request *free_request; /* list */
-	struct reddn_queue retry;           /* requests to send, most of them again */
-	struct reddn_queue ended;           /* requests whose result is their status */
-	struct reddn_queue paused;          /* puts that go on when they are due, */
-	uint64_t pause_until;               /* the first one then, ns; UINT64_MAX: there is none */
+	uint32_t busy;                              /* requests without a result */
+	struct reddn_request *free_request;         /* list */
+	struct reddn_queue retry;                   /* requests to send, most of them again */
+	struct reddn_queue ended;                   /* requests whose result is their status */
+	struct reddn_queue paused;                  /* puts that go on when they are due, */
+	uint64_t pause_until;                       /* the first one then, ns; UINT64_MAX: there is none */
+	struct reddn_memory memory[REDDN_MEMORIES]; /* with REDDN_INTO */
 	uint64_t retries_moved, retries_overtaken, retries_old, retries_conflict, retries_absent, reconnects;
 	unsigned idle_polls;
 

@@ -9,6 +9,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 bool reddn_read_rej(struct reddn_wire_rej *rej, const struct rdma_conn_param *p)
@@ -77,7 +78,8 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 	s->info.buckets = s->geo.buckets;
 	s->info.max_key = s->geo.max_key;
 	s->info.max_value = s->geo.max_value;
-	wrong = reddn_geometry_error(&s->geo, probes, s->info.request_len);
+	wrong = reddn_geometry_error(&s->geo, probes,
+		s->info.request_len - (s->info.shape == REDDN_TABLE_INTO ? REDDN_INTO_NUMBER_BYTES : 0));
 	if (!wrong && t->probes != 2)
 		wrong = "a key is in one of two buckets";
 	return wrong ? VIOLATED("%s", wrong) : 0;
@@ -123,6 +125,24 @@ static int read_exists(struct reddn_session *s, const struct reddn_wire_table *t
 	return r;
 }
 
+/* The value goes elsewhere */
+static int read_into(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
+{
+	uint32_t max_key = be32toh(t->max_key), max_value = be32toh(t->max_value);
+	uint64_t record = reddn_store_payload(t->header, reddn_record_size(max_key, max_value));
+	int r;
+
+	if (record > REDDN_RECORD_LIMIT)
+		return VIOLATED("records of %" PRIu64 " bytes", record);
+	s->info.shape = REDDN_TABLE_INTO;
+	r = read_geometry(s, t, 2, 1, (uint32_t)record, err, errlen);
+	s->geo.into = true;
+	s->key_room = key_room(s, s->geo.max_key);
+	if (r == 0 && s->info.slot_size < reddn_into_at(&s->geo) + reddn_record_size(max_key, 0))
+		return VIOLATED("slots of %u bytes", s->info.slot_size);
+	return r;
+}
+
 /* A record has as many bytes as a request may have behind its arguments. */
 static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
 {
@@ -158,6 +178,11 @@ static int copy_rep(struct reddn_wire_rep *rep, const struct rdma_conn_param *p,
 	return 0;
 }
 
+static bool sends(const struct reddn_session *s, const struct reddn_wire_rep *rep)
+{
+	return s->into || (rep->flags & REDDN_REP_SENDS);
+}
+
 int reddn_compare_rep(
 	const struct reddn_session *s, const struct rdma_conn_param *p, char *err, size_t errlen)
 {
@@ -168,7 +193,7 @@ int reddn_compare_rep(
 		return r;
 	if (be64toh(rep.session) != s->info.session || be16toh(rep.depth) != s->depth ||
 		be32toh(rep.request_len) != s->info.request_len ||
-		be32toh(rep.reply_max) != s->info.reply_max || s->sends != !!(rep.flags & REDDN_REP_SENDS))
+		be32toh(rep.reply_max) != s->info.reply_max || s->sends != sends(s, &rep))
 		return VIOLATED("a further connection is not like the first one");
 	return 0;
 }
@@ -184,7 +209,7 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	s->info.request_len = be32toh(rep.request_len);
 	s->info.reply_max = be32toh(rep.reply_max);
 	s->info.session = be64toh(rep.session);
-	s->sends = rep.flags & REDDN_REP_SENDS;
+	s->sends = sends(s, &rep);
 	s->repeatable = rep.flags & REDDN_REP_READS;
 	s->secret = be64toh(rep.secret);
 	s->program = be64toh(rep.program);
@@ -195,6 +220,14 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	if (wrong)
 		return VIOLATED("%s", wrong);
 	s->info.nargs = s->format.nargs * s->format.keys;
+	if (s->into != (rep.shape == REDDN_SHAPE_INTO))
+		return reddn_fail(-EOPNOTSUPP, err, errlen,
+			s->into ? "the offload does not get into memory of the caller: REDDN_INTO needs one "
+				  "of "
+				  "hash-into.rdn"
+				: "the offload gets into memory of the caller: it needs REDDN_INTO");
+	if (rep.shape == REDDN_SHAPE_INTO)
+		return read_into(s, &rep.table, err, errlen);
 	if (rep.shape == REDDN_SHAPE_TABLE || rep.shape == REDDN_SHAPE_MGET)
 		return read_table(
 			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);

@@ -46,9 +46,9 @@ static int check(const struct reddn_options *opt, char *err, size_t errlen)
 	if (opt->connections * opt->depth > UINT16_MAX)
 		return INVALID("%u connections of depth %u: up to %d requests in all", opt->connections,
 			opt->depth, UINT16_MAX);
-	if (opt->flags & ~(REDDN_NO_RECONNECT | REDDN_REPEATABLE))
+	if (opt->flags & ~(REDDN_NO_RECONNECT | REDDN_REPEATABLE | REDDN_INTO))
 		return INVALID("flags 0x%x: this library knows 0x%x", opt->flags,
-			REDDN_NO_RECONNECT | REDDN_REPEATABLE);
+			REDDN_NO_RECONNECT | REDDN_REPEATABLE | REDDN_INTO);
 	if (opt->policy > REDDN_SPREAD)
 		return INVALID("policy %u: this library knows 0 and %d", opt->policy, REDDN_SPREAD);
 	if (opt->slot_size % 64)

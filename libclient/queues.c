@@ -75,7 +75,7 @@ int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, c
 		.cap = {.max_send_wr = s->wqes,
 			.max_recv_wr = 2 * depth,
 			.max_send_sge = 1,
-			.max_recv_sge = 1},
+			.max_recv_sge = s->into ? REDDN_INTO_PLACES : 1},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = s->pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND};
@@ -100,7 +100,8 @@ int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen)
 	s->pd = ibv_alloc_pd(s->connection[0].id->verbs);
 	if (!s->pd)
 		return reddn_fail(-errno, err, errlen, "no protection domain: %m");
-	s->mr = ibv_reg_mr(s->pd, s->area, s->area_len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	s->mr = ibv_reg_mr(s->pd, s->area, s->area_len,
+		IBV_ACCESS_LOCAL_WRITE | (s->into ? 0 : IBV_ACCESS_REMOTE_WRITE));
 	if (!s->mr)
 		return reddn_fail(
 			-errno, err, errlen, "cannot register %zu bytes for replies: %m", s->area_len);
@@ -131,10 +132,17 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
 	return watch(s->events->fd, epoll, err, errlen);
 }
 
-int reddn_queues_register(struct reddn_session *s, void *memory, size_t len)
+int reddn_queues_register(const struct reddn_session *s, void *memory, size_t len, struct ibv_mr **mr)
 {
-	s->puts = ibv_reg_mr(s->pd, memory, len, IBV_ACCESS_LOCAL_WRITE);
-	return s->puts ? 0 : -errno;
+	*mr = ibv_reg_mr(s->pd, memory, len, IBV_ACCESS_LOCAL_WRITE);
+	return *mr ? 0 : -errno;
+}
+
+void reddn_queues_leave(struct ibv_mr **mr)
+{
+	if (*mr)
+		ibv_dereg_mr(*mr);
+	*mr = NULL;
 }
 
 int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen)
@@ -166,34 +174,36 @@ static int modify(struct reddn_connection *k, enum ibv_qp_state state)
 }
 
 /* Before the REQ the connection manager has the index of the P_Key, but no rights */
-static int modify_to_init(struct reddn_connection *k)
+static int modify_to_init(const struct reddn_session *s, struct reddn_connection *k)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = k->id->port_num};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	if (!is_roce(k->id) && rdma_init_qp_attr(k->id, &attr, &mask) < 0)
 		return -errno;
-	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	attr.qp_access_flags = s->into ? 0 : IBV_ACCESS_REMOTE_WRITE;
 	return -ibv_modify_qp(k->qp, &attr, mask | IBV_QP_ACCESS_FLAGS);
 }
 
-static int initialize(struct reddn_connection *k, char *err, size_t errlen)
+static int initialize(const struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen)
 {
-	int r = modify_to_init(k);
+	int r = modify_to_init(s, k);
 
 	return r < 0 ? reddn_fail(r, err, errlen, "cannot prepare the queue pair: %s", strerror(-r)) : 0;
 }
 
-int reddn_queue_pair_begin(struct reddn_connection *k, char *err, size_t errlen)
+int reddn_queue_pair_begin(
+	const struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen)
 {
-	return k->id->qp || is_roce(k->id) ? 0 : initialize(k, err, errlen);
+	return k->id->qp || is_roce(k->id) ? 0 : initialize(s, k, err, errlen);
 }
 
-int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen)
+int reddn_queue_pair_prepare(
+	const struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen)
 {
-	int r = k->id->qp || !is_roce(k->id) ? 0 : initialize(k, err, errlen);
+	int r = k->id->qp || !is_roce(k->id) ? 0 : initialize(s, k, err, errlen);
 
-	if (r < 0)
+	if (r < 0 || s->into)
 		return r;
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = reddn_post_receives(k);
@@ -280,10 +290,11 @@ void reddn_queues_free(struct reddn_session *s)
 
 	for (struct reddn_connection *k = s->connection; k < end; k++)
 		queue_pair_deinit(k);
-	if (s->mr)
-		ibv_dereg_mr(s->mr);
-	if (s->puts)
-		ibv_dereg_mr(s->puts);
+	reddn_queues_leave(&s->mr);
+	reddn_queues_leave(&s->puts);
+	reddn_queues_leave(&s->sunk);
+	for (unsigned i = 0; i < REDDN_MEMORIES; i++)
+		reddn_queues_leave(&s->memory[i]);
 	if (s->cq) {
 		drain_events(s);
 		ibv_destroy_cq(s->cq);
@@ -297,8 +308,6 @@ void reddn_queues_free(struct reddn_session *s)
 			rdma_destroy_id(k->id);
 	if (s->events)
 		rdma_destroy_event_channel(s->events);
-	s->mr = NULL;
-	s->puts = NULL;
 	s->cq = NULL;
 	s->cq_ex = NULL;
 	s->channel = NULL;

@@ -18,22 +18,27 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
  */
 int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 
-/** Let the device read the puts in @len bytes of the handle's memory, which stays as long as they are sent.
- * -errno. */
-int reddn_queues_register(struct reddn_session *s, void *memory, size_t len);
+/** Let the device read and write @len bytes of memory, until queues_deinit or queues_leave. -errno. */
+int reddn_queues_register(const struct reddn_session *s, void *memory, size_t len, struct ibv_mr **mr);
+
+/** NULL is allowed, and left there. */
+void reddn_queues_leave(struct ibv_mr **mr);
 
 /** Let @epoll watch the channel of the CQ, which blocks no more. The same. */
 int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t errlen);
 
 /**
  * Make the QP of a connection on the same device. What needs no answer of the server can be done while it
- * works on the request: so prepare, which posts the receives, follows the request, and connect the answer.
- * Begin comes before the request, with the route: on InfiniBand the connection manager knows of no queue pair
- * any more if the server has refused already (Linux cm.c, cm_init_qp_init_attr). They return the same.
+ * works on the request: so prepare, which posts the receives (into.h: none), follows the request, and connect
+ * the answer. Begin comes before the request, with the route: on InfiniBand the connection manager knows of
+ * no queue pair any more if the server has refused already (Linux cm.c, cm_init_qp_init_attr). They return
+ * the same.
  */
 int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen);
-int reddn_queue_pair_begin(struct reddn_connection *k, char *err, size_t errlen);
-int reddn_queue_pair_prepare(struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_begin(
+	const struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen);
+int reddn_queue_pair_prepare(
+	const struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errlen);
 
 /** The event that has the server's answer. */

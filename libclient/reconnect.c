@@ -96,10 +96,10 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 	const struct reddn_record *r = reddn_put_record(q->key);
 
 	q->retries = 0;
-	q->put = (struct reddn_put){0};
 	if (q->kind == REDDN_RAW)
 		return same ? 0 : -ESTALE;
 	if (reddn_request_is_put(q)) {
+		q->put = (struct reddn_put){0};
 		if (!reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD))
 			return -EMSGSIZE;
 		q->len = (uint32_t)reddn_put_pad(g, q->key);
@@ -215,6 +215,9 @@ static bool take_standby(struct reddn *c)
 	}
 	c->go_back = false;
 	reddn_standby_swap(c, c->state == REDDN_AWAY);
+	/* Its late replies must not find memory of the caller, who gets it back with the next one's */
+	if (c->standby.session.into)
+		reddn_standby_drop(c);
 	if (c->state == REDDN_AWAY)
 		reddn_set_state(c, REDDN_UP);
 	session_begin(c, same);

@@ -47,6 +47,8 @@ enum reddn_option_flag {
 	 * again. Without it, that is done for gets of tables, and for programs that write to no region of the
 	 * server, as the server reports. Such a handle is not for reddn_cas, reddn_faa, and locks. */
 	REDDN_REPEATABLE = 2,
+	/* The offload is one of hash-into.rdn: values go to memory of the caller, by reddn_get_into. */
+	REDDN_INTO = 4,
 };
 
 /** Which of several hosts a handle asks first. */
@@ -99,10 +101,10 @@ struct reddn_options {
  * that a connect request was sent to; else of the last one. To look the names up may take `timeout_ms`, too,
  * which begins after that.
  *
- * -EINVAL: a wrong option. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
- * -ECONNREFUSED: no server listens there.
- * Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or the
- * client is banned for a while. -EDQUOT: a quota is used up. -ERANGE: depth is too large. -EMSGSIZE:
+ * -EINVAL: a wrong option. -EOPNOTSUPP: the offload is none that REDDN_INTO needs, or needs it. -ENODEV: no
+ * RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer. -ECONNREFUSED: no server listens
+ * there. Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or
+ * the client is banned for a while. -EDQUOT: a quota is used up. -ERANGE: depth is too large. -EMSGSIZE:
  * slot_size is too small. -EBUSY: the server is full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed.
  * -EPROTONOSUPPORT: it speaks another version. -EOPNOTSUPP: it knows no sessions of several connections.
  * -ECONNRESET: it closed the first connection while others were made. -EPROTO: the peer is no reddnd, or it
@@ -434,13 +436,71 @@ int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n);
  */
 int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, size_t *first);
 
+/**
+ * Register `len` bytes of the caller's memory, up to 16 pieces of a handle with REDDN_INTO, so that values
+ * can be received there. That pins the pages, and may take long: register once what is used often. The memory
+ * stays the caller's, and mapped, until reddn_unregister or reddn_close. The server gets no key to it: the
+ * own NIC writes to it, and only where an outstanding request wants its value.
+ *
+ * Each session has its own registration. One that the library makes, on whatever device, registers all pieces
+ * in the reddn_poll that ends its connecting, so that this one takes as long as reddn_register.
+ *
+ * -EINVAL: a handle without REDDN_INTO, or no bytes. -ENOSPC: the handle has 16. -ENOMEM, -EFAULT and others
+ * of ibv_reg_mr(3), -EFAULT for memory that it does not pin. Memory that a CPU cannot read cannot be used:
+ * checksums are compared there.
+ */
+int reddn_register(struct reddn *c, void *at, size_t len);
+
+/** Take back memory by its first byte. -ENOENT: it is not registered. -EBUSY: requests of the handle are
+ * outstanding. */
+int reddn_unregister(struct reddn *c, void *at);
+
+/**
+ * Submit a get whose value is to be at `at`, with `room` bytes for it, all in one registered piece; of a
+ * handle with REDDN_INTO, which takes no other gets. There is no slot for it and no copy: the answer is a
+ * message, and the own NIC puts the value there when it arrives. The result has `at` as its value, which
+ * stays valid.
+ *
+ * From here to the result, the `room` bytes belong to the library: they may have anything, also without a
+ * value, or behind a shorter one. Places of requests that are outstanding must not overlap. With the result
+ * they are the caller's: nothing is written there any more. It comes when the receive that names them is used
+ * up, or when the queue pair that has it was destroyed. So such a handle leaves a session that does not
+ * answer in time before it asks another host, or reports.
+ *
+ * Errors as for reddn_get_submit; -EINVAL: the handle lacks REDDN_INTO. -EFAULT: the place is not registered.
+ * -EMSGSIZE of the result: the value has `length` bytes, more than `room`.
+ */
+int reddn_get_into_submit(
+	struct reddn *c, const void *key, size_t key_len, void *at, size_t room, uint64_t cookie);
+
+/** Get a value into registered memory, as reddn_get_into_submit, and wait. `*len`: its length. REDDN_MISS:
+ * absent. -EBUSY, -ETIMEDOUT: as of reddn_get. Other errors as for reddn_get_into_submit and its results. */
+int reddn_get_into(struct reddn *c, const void *key, size_t key_len, void *at, size_t room, size_t *len);
+
+/** A key of reddn_mget_into, and what becomes of it. */
+struct reddn_into {
+	const void *key;
+	size_t key_len;
+	void *at; /* as of reddn_get_into_submit */
+	size_t room;
+	size_t len;               /* result: bytes of the value */
+	int status;               /* result: as reddn_get_into returns it */
+	struct reddn_as_of as_of; /* result: as in struct reddn_result */
+};
+
+/** Get the values of any number of keys into registered memory, and wait for all; as many at a time as the
+ * depth allows. 0: each key has its status. Otherwise as of reddn_mget, -EFAULT: the place of one is not
+ * registered; and all of the memory is the caller's again. */
+int reddn_mget_into(struct reddn *c, struct reddn_into *keys, size_t n);
+
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
 	/* a table: reddn_get and reddn_get_submit as well; a store: reddn_put and reddn_delete, too */
 	REDDN_TABLE = 1,
-	REDDN_PUT = 2,    /* the part of a store that puts: those alone */
-	REDDN_EXISTS = 3, /* a table, or a store: reddn_exists and reddn_exists_submit as well */
+	REDDN_PUT = 2,        /* the part of a store that puts: those alone */
+	REDDN_EXISTS = 3,     /* a table, or a store: reddn_exists and reddn_exists_submit as well */
+	REDDN_TABLE_INTO = 4, /* with REDDN_INTO: reddn_get_into and those like it alone */
 };
 
 struct reddn_info {

@@ -100,6 +100,60 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 	return check_other(g, key, key_len, bytes, h.key_len);
 }
 
+/* Bytes @from to @to of the record, the key first, go to @add */
+static void apart_add(const struct reddn_apart *r, size_t key_len, size_t end,
+	XXH_errorcode (*add)(XXH3_state_t *, const void *, size_t), XXH3_state_t *state)
+{
+	size_t first = end < key_len ? end : key_len;
+
+	add(state, r->record + sizeof(struct reddn_head), first);
+	add(state, r->value, end - first);
+}
+
+static bool apart_is_right(const struct reddn_apart *r, size_t key_len, const struct reddn_head *h)
+{
+	XXH3_state_t state = {0};
+
+	XXH3_64bits_reset_withSeed(&state, (uint64_t)h->key_len << 32 | h->val_len);
+	apart_add(r, key_len, (size_t)h->key_len + h->val_len, XXH3_64bits_update, &state);
+	return XXH3_64bits_digest(&state) == h->sum;
+}
+
+/* As check_other() */
+static enum reddn_reply_state apart_other(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_apart *r, const struct reddn_head *h)
+{
+	struct reddn_place wanted = reddn_hash_key(g->seed, g->buckets, key, key_len), stored;
+	XXH3_state_t state = {0};
+
+	if (h->key_len > key_len + r->room)
+		return REDDN_REPLY_OVERTAKEN;
+	XXH3_128bits_reset_withSeed(&state, g->seed);
+	apart_add(r, key_len, h->key_len, XXH3_128bits_update, &state);
+	stored = reddn_hash_place(XXH3_128bits_digest(&state), g->buckets);
+	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
+}
+
+enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_apart *r, const struct reddn_seen *now, const struct reddn_seen *before,
+	size_t *len)
+{
+	const struct reddn_head h = reddn_head_read(r->record);
+
+	*len = h.val_len;
+	if (!reddn_seen_current(now, before))
+		return REDDN_REPLY_STALE;
+	if (!h.key_len && !h.val_len)
+		return check_none(now, before);
+	if (!h.key_len || h.key_len > g->max_key || !reddn_head_fits(g, &h))
+		return REDDN_REPLY_OVERTAKEN;
+	if (h.key_len != key_len || memcmp(r->record + sizeof(h), key, key_len) != 0)
+		return apart_other(g, key, key_len, r, &h);
+	if (h.val_len > r->room)
+		return REDDN_REPLY_TOO_LONG;
+	return apart_is_right(r, key_len, &h) ? REDDN_REPLY_EXISTS : REDDN_REPLY_OVERTAKEN;
+}
+
 enum reddn_reply_state reddn_reply_parts(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts,
 	const struct reddn_seen *now, const struct reddn_seen *before)
 {

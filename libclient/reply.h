@@ -25,6 +25,7 @@ struct reddn_geometry {
 	uint8_t keys;       /* of a request, >= 1 */
 	uint8_t header;     /* bytes of the server's in front of each record: of a store; 0: of a table */
 	uint8_t part;       /* bytes of a bucket that answer if a key exists (wire.h); 0: its record does */
+	bool into;          /* a record comes in a message, with its value apart (into.h) */
 	uint32_t room;      /* bytes for the record of a key in a slot, behind its header */
 };
 
@@ -32,6 +33,12 @@ struct reddn_geometry {
 static inline size_t reddn_record_at(const struct reddn_geometry *g, uint32_t k)
 {
 	return REDDN_SLOT_RECORD + g->header + (size_t)k * (g->header + g->room);
+}
+
+/** Where the record is in a slot whose value is elsewhere. */
+static inline size_t reddn_into_at(const struct reddn_geometry *g)
+{
+	return REDDN_INTO_RECORD + g->header;
 }
 
 /** Check a geometry that a server sent, whose requests ask @probes buckets for each key. NULL, or why no
@@ -212,7 +219,8 @@ enum reddn_reply_state {
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
 	REDDN_REPLY_STALE,     /* another table has replaced the one of this connection */
 	REDDN_REPLY_OLD,       /* by reddn_seen_as_of(), for this caller: not of reddn_reply_without() */
-	REDDN_REPLY_EXISTS,    /* of reddn_reply_parts() */
+	REDDN_REPLY_EXISTS,    /* of reddn_reply_parts(); a hit of reddn_reply_into() */
+	REDDN_REPLY_TOO_LONG,  /* of reddn_reply_into() */
 };
 
 /**
@@ -221,6 +229,22 @@ enum reddn_reply_state {
  */
 enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before);
+
+/** A record whose bytes are in two places: the first ones, as many as the key that was asked for has, behind
+ * its head, and then up to @room at @value. */
+struct reddn_apart {
+	const uint8_t *record;
+	const uint8_t *value;
+	size_t room;
+};
+
+/**
+ * What a reply with such a record is, or with none. TOO_LONG: the value has more bytes than there is room
+ * for, and its checksum was not looked at. *@len is the length of the value then, and of a hit. The same.
+ */
+enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const void *key, size_t key_len,
+	const struct reddn_apart *r, const struct reddn_seen *now, const struct reddn_seen *before,
+	size_t *len);
 
 /** What a reply with @parts is to the question if a key exists. The same. */
 enum reddn_reply_state reddn_reply_parts(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts,

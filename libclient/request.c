@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
+#include "libclient/into.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/put.h"
@@ -8,6 +9,7 @@
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -94,11 +96,30 @@ static int post_put(const struct reddn *c, struct reddn_connection *k, struct re
 		&c->session, k, bytes, reddn_probe_len(g) + payload, c->session.puts, signaled);
 }
 
+/* No other number is answered before it is */
+static int post_into(const struct reddn *c, struct reddn_connection *k, struct reddn_request *q,
+	const struct reddn_slot *s, bool signaled)
+{
+	const struct reddn_geometry *g = &c->session.geo;
+	const uint32_t number = htobe32((uint32_t)k->sent), other = ~number;
+	int r;
+
+	encode_key(c, q, s->encoded, s->mem + reddn_into_at(g));
+	memcpy(s->encoded + reddn_request_len(g), &number, sizeof(number));
+	memcpy(s->mem + REDDN_INTO_NUMBER, &other, sizeof(other));
+	r = reddn_into_receive(&c->session, k, s, q);
+	return r < 0 ? r
+		     : reddn_post_request(&c->session, k, s->encoded, c->session.info.request_len,
+			       c->session.mr, signaled);
+}
+
 static int post(const struct reddn *c, struct reddn_connection *k, struct reddn_request *q,
 	struct reddn_slot *s, bool signaled)
 {
 	if (reddn_request_is_put(q))
 		return post_put(c, k, q, s, signaled);
+	if (q->kind == REDDN_KEY_INTO)
+		return post_into(c, k, q, s, signaled);
 	encode(c, q, s);
 	return reddn_post_request(
 		&c->session, k, s->encoded, c->session.info.request_len, c->session.mr, signaled);
@@ -355,6 +376,33 @@ PUBLIC int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsi
 PUBLIC int reddn_exists_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie)
 {
 	return submit_keys(c, REDDN_EXISTS, keys, n, cookie);
+}
+
+PUBLIC int reddn_get_into_submit(
+	struct reddn *c, const void *key, size_t key_len, void *at, size_t room, uint64_t cookie)
+{
+	struct reddn_connection *k;
+	struct reddn_request *q;
+	int r = check_key(c, REDDN_TABLE_INTO, key_len), memory;
+
+	if (r < 0)
+		return r;
+	room = room < UINT32_MAX >> 1 ? room : UINT32_MAX >> 1;
+	memory = reddn_into_find(c, at, room);
+	if (memory < 0)
+		return memory;
+	k = begin(c, &r);
+	if (r < 0)
+		return r;
+	if (!c->free_request)
+		return -EAGAIN;
+	q = new_request(c, key_len, cookie, REDDN_KEY_INTO);
+	memcpy(q->key, key, key_len);
+	q->into.at = at;
+	q->into.room = (uint32_t)room;
+	q->into.memory = (unsigned)memory;
+	go(c, k, q);
+	return 0;
 }
 
 PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)

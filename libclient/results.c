@@ -114,6 +114,8 @@ static int status_of(
 	switch (state) {
 	case REDDN_REPLY_EXISTS:
 		return DONE;
+	case REDDN_REPLY_TOO_LONG:
+		return -EMSGSIZE;
 	case REDDN_REPLY_MISS:
 		return REDDN_MISS;
 	case REDDN_REPLY_STALE:
@@ -231,6 +233,35 @@ static struct reddn_result *reply_to_keys(
 	return at;
 }
 
+/* The slot is free at once: the value is where the caller wanted it. */
+static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, struct reddn_result *at)
+{
+	const struct reddn_geometry *g = &c->session.geo;
+	struct reddn_request *q = s->request;
+	const struct reddn_apart record = {
+		.record = s->mem + reddn_into_at(g), .value = q->into.at, .room = q->into.room};
+	const struct reddn_seen before = {.moves = q->before.moves, .epoch = c->session.seen.epoch};
+	const struct reddn_seen now = reddn_reply_see(s->mem);
+	uint64_t version = reddn_reply_version(g, record.record);
+	size_t len;
+	enum reddn_reply_state state = reddn_reply_into(g, q->key, q->len, &record, &now, &before, &len);
+	int status;
+
+	pop(c, s);
+	s->request = NULL;
+	if (state != REDDN_REPLY_STALE && is_old(c, q, &now))
+		state = REDDN_REPLY_OLD;
+	status = status_of(c, q, state, &now);
+	see(c, &now);
+	if (!status)
+		return at;
+	status = status == DONE ? 0 : status;
+	at = finish(c, q, at, status, status ? NULL : record.value, status && status != -EMSGSIZE ? 0 : len,
+		reddn_seen_as_of(&now, &q->before));
+	at[-1].version = status ? 0 : version;
+	return at;
+}
+
 static struct reddn_result *reply_raw(struct reddn *c, struct reddn_slot *s, struct reddn_result *at)
 {
 	pop(c, s);
@@ -324,6 +355,8 @@ static NOINLINE struct reddn_result *reply_unusual(
 {
 	if (reddn_request_is_put(s->request))
 		return reply_put(c, s, at);
+	if (s->request->kind == REDDN_KEY_INTO)
+		return reply_into(c, s, at);
 	return s->request->kind == REDDN_RAW ? reply_raw(c, s, at) : reply_to_keys(c, s, at, end);
 }
 

@@ -14,6 +14,12 @@ static void *map_pages(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+int reddn_session_sink(struct reddn_session *s)
+{
+	s->sink = map_pages(reddn_session_sink_len(s));
+	return s->sink ? 0 : -ENOMEM;
+}
+
 int reddn_session_init(struct reddn_session *s)
 {
 	uint32_t depth = s->depth * s->info.connections;
@@ -36,7 +42,7 @@ int reddn_session_init(struct reddn_session *s)
 		s->slots[i] = (struct reddn_slot){.next = &s->slots[last ? i + 1 - s->depth : i + 1],
 			.mem = reddn_slot_mem(s, i),
 			.encoded = encoded + (size_t)i * REDDN_REQUEST_BYTES,
-			.refill = last ? &s->connection[i / s->depth] : NULL};
+			.refill = last && !s->into ? &s->connection[i / s->depth] : NULL};
 		s->recvs[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&s->connection[i / s->depth],
 			.next = last ? NULL : &s->recvs[i + 1],
 			.sg_list = &s->number[i],
@@ -131,7 +137,9 @@ uint32_t reddn_session_number(const struct reddn_session *s, const struct ibv_wc
 	const struct reddn_connection *k = (struct reddn_connection *)(uintptr_t)wc->wr_id;
 	__be32 number = wc->imm_data;
 
-	if (s->sends)
+	if (s->into)
+		memcpy(&number, k->arrived_slot->mem + REDDN_INTO_NUMBER, sizeof(number));
+	else if (s->sends)
 		memcpy(&number, s->numbers + (k->arrived_slot - s->slots) * REDDN_NUMBER_BYTES,
 			sizeof(number));
 	return ntohl(number);
@@ -141,11 +149,13 @@ void reddn_session_deinit(struct reddn_session *s)
 {
 	if (s->area)
 		munmap(s->area, s->area_len);
+	if (s->sink)
+		munmap(s->sink, reddn_session_sink_len(s));
 	free(s->connection);
 	free(s->slots);
 	free(s->recvs);
 	free(s->number);
-	s->area = NULL;
+	s->area = s->sink = NULL;
 	s->connection = s->turn = NULL;
 	s->slots = NULL;
 	s->recvs = NULL;

@@ -28,6 +28,8 @@ enum {
 	/* for an encoded one: bytes of no meaning may follow it, see reddn_request_write() */
 	REDDN_REQUEST_BYTES = REDDN_REQUEST_MAX + 64,
 	REDDN_NUMBER_BYTES = 4,
+	REDDN_MEMORIES = 16,   /* that a handle may register */
+	REDDN_INTO_PLACES = 3, /* that a reply goes to */
 	/* A wr_id is the address of the connection, and this in that of a SEND */
 	REDDN_SEND = 1,
 };
@@ -72,6 +74,9 @@ struct reddn_session {
 	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
 	struct ibv_mr *puts; /* with REDDN_PUT: the handle's memory of requests; else NULL */
+	/* of into.h: those of the handle's memory, by index, and of the sink */
+	struct ibv_mr *memory[REDDN_MEMORIES], *sunk;
+	uint8_t *sink; /* reddn_session_sink_len() bytes for what is longer than its place; or NULL */
 
 	/* registered: the slots, then as many encoded requests of REDDN_REQUEST_BYTES, then as many
 	 * numbers */
@@ -94,6 +99,7 @@ struct reddn_session {
 	uint32_t signal_every;
 	uint32_t wqes; /* of the SQ of a connection */
 
+	bool into;              /* replies are SENDs, each into a receive of its own (into.h) */
 	bool sends;             /* replies end with a SEND, not with an immediate */
 	bool repeatable;        /* the offload writes to no region */
 	struct reddn_seen seen; /* by the latest reply, but for the epoch, of the first */
@@ -124,7 +130,8 @@ bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_
 /** Its replies have the live line of a table: of gets, and of what exists. */
 static inline bool reddn_session_sees_table(const struct reddn_session *s)
 {
-	return s->info.shape == REDDN_TABLE || s->info.shape == REDDN_EXISTS;
+	return s->info.shape == REDDN_TABLE || s->info.shape == REDDN_TABLE_INTO ||
+	       s->info.shape == REDDN_EXISTS;
 }
 
 /** Requests that it may have outstanding. */
@@ -137,6 +144,15 @@ static inline uint32_t reddn_session_requests(const struct reddn_session *s)
  * Allocate memory for info.connections, `depth` reply slots of info.slot_size each. -ENOMEM; deinit frees it.
  */
 int reddn_session_init(struct reddn_session *s);
+
+/** The longest record fits it. */
+static inline size_t reddn_session_sink_len(const struct reddn_session *s)
+{
+	return s->geo.header + (size_t)s->geo.room;
+}
+
+/** Allocate it. -ENOMEM; deinit frees it. */
+int reddn_session_sink(struct reddn_session *s);
 
 /** All its connections are connected: see how it sends, and what its receives need. */
 void reddn_session_complete(struct reddn_session *s);

@@ -66,6 +66,8 @@ static void test_text(void **state)
 	assert_false(reddn_read_rej(&got, &param));
 }
 
+static bool wants_into;
+
 /* A REP of an offload that puts, and the session that it makes; @change it before. Returns the result. */
 static int read_rep(struct reddn_session *s, void (*change)(struct reddn_wire_rep *))
 {
@@ -85,7 +87,7 @@ static int read_rep(struct reddn_session *s, void (*change)(struct reddn_wire_re
 	const struct rdma_conn_param p = {.private_data = &rep, .private_data_len = sizeof(rep)};
 	char err[128];
 
-	*s = (struct reddn_session){.depth = 4, .info.slot_size = 256};
+	*s = (struct reddn_session){.depth = 4, .into = wants_into, .info.slot_size = 256};
 	change(&rep);
 	return reddn_read_rep(s, &p, err, sizeof(err));
 }
@@ -208,10 +210,55 @@ static void test_exists(void **state)
 		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
 }
 
+static void into(struct reddn_wire_rep *rep)
+{
+	rep->shape = REDDN_SHAPE_INTO;
+	rep->request_len = htobe32(2 * 9 + 4);
+	rep->reply_max = 0;
+}
+
+static void into_long_key(struct reddn_wire_rep *rep)
+{
+	into(rep);
+	rep->table.max_key = htobe32(5000);
+}
+
+static void into_no_number(struct reddn_wire_rep *rep)
+{
+	into(rep);
+	rep->request_len = htobe32(2 * 9);
+}
+
+static void into_huge_value(struct reddn_wire_rep *rep)
+{
+	into(rep);
+	rep->table.max_value = htobe32(UINT32_MAX);
+}
+
+/* Both ends must want it: receives were posted for the one or the other before the answer came */
+static void test_into(void **state)
+{
+	static void (*const wrong[])(struct reddn_wire_rep *) = {
+		into_long_key, into_no_number, into_huge_value};
+	struct reddn_session s;
+
+	(void)state;
+	assert_int_equal(read_rep(&s, into), -EOPNOTSUPP);
+	wants_into = true;
+	assert_int_equal(read_rep(&s, into), 0);
+	assert_int_equal(s.info.shape, REDDN_TABLE_INTO);
+	assert_true(s.sends);
+	assert_int_equal(s.geo.room % 8, 7);
+	assert_int_equal(read_rep(&s, as_it_is), -EOPNOTSUPP);
+	for (unsigned i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
+	wants_into = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_text),
-		cmocka_unit_test(test_put), cmocka_unit_test(test_exists)};
+		cmocka_unit_test(test_put), cmocka_unit_test(test_exists), cmocka_unit_test(test_into)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

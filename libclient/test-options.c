@@ -76,7 +76,7 @@ static void test_invalid(void **state)
 	INVALID("16 connections of depth 4096: up to 65535", .connections = 16, .depth = 4096);
 	INVALID("multiple of 64", .slot_size = 100);
 	INVALID("reserved", .reserved = {0, 0, 1});
-	INVALID("flags 0x4: this library knows 0x3", .flags = 4);
+	INVALID("flags 0x8: this library knows 0x7", .flags = 8);
 	INVALID("reserved", .reserved16 = 1);
 	INVALID("reserved", .reserved32 = 1);
 	INVALID("policy 2", .policy = 2);

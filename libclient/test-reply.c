@@ -324,6 +324,54 @@ static void test_parts(void **state)
 	}
 }
 
+/* The record in the slot, as a message brings it for a key of @key_len bytes, with @room for the value. */
+static int judge_into(const char *key, size_t room, uint64_t moves, uint64_t epoch, size_t *len)
+{
+	const struct reddn_seen now = reddn_reply_see(slot.bytes), before = {.moves = moves, .epoch = epoch};
+	uint8_t head[64], value[1100];
+	const struct reddn_apart r = {.record = head, .value = value, .room = room};
+	const size_t first = sizeof(struct reddn_record) + strlen(key);
+
+	memcpy(head, record, first);
+	memset(value, 0xcc, sizeof(value));
+	memcpy(value, (uint8_t *)record + first, room);
+	return (int)reddn_reply_into(&geo, key, strlen(key), &r, &now, &before, len);
+}
+
+static void test_into(void **state)
+{
+	static const char *const others[] = {"ke", "kez", "another"};
+	size_t len;
+
+	(void)state;
+	for (unsigned val_len = 0; val_len <= 1000; val_len += 125) {
+		put("key", val_len);
+		assert_int_equal(judge_into("key", val_len, 8, 5, &len), REDDN_REPLY_EXISTS);
+		assert_int_equal(len, val_len);
+		assert_int_equal(judge_into("key", 1000, 8, 6, &len), REDDN_REPLY_STALE);
+		for (unsigned at = 0; at < 16 + 3 + val_len; at += 1 + at / 24 * 7) {
+			((uint8_t *)record)[at] ^= 1;
+			assert_int_not_equal(judge_into("key", val_len, 8, 5, &len), REDDN_REPLY_EXISTS);
+			((uint8_t *)record)[at] ^= 1;
+		}
+		if (val_len)
+			assert_int_equal(judge_into("key", val_len - 1, 8, 5, &len), REDDN_REPLY_TOO_LONG);
+		assert_int_equal(len, val_len);
+	}
+	for (unsigned i = 0; i < COUNT(others); i++) {
+		put(others[i], 20);
+		/* the key reaches into the place of the value, or beyond it */
+		assert_int_equal(judge_into("key", 100, 10, 5, &len), REDDN_REPLY_OVERTAKEN);
+		assert_int_equal(judge_into("key", 2, 10, 5, &len), REDDN_REPLY_OVERTAKEN);
+	}
+	put("key", 20);
+	record->key_len = record->val_len = 0;
+	assert_int_equal(judge_into("key", 20, 10, 5, &len), REDDN_REPLY_MISS);
+	assert_int_equal(judge_into("key", 20, 8, 5, &len), REDDN_REPLY_MOVED);
+	record->key_len = 101;
+	assert_int_equal(judge_into("key", 20, 10, 5, &len), REDDN_REPLY_OVERTAKEN);
+}
+
 static void test_exists_request(void **state)
 {
 	struct reddn_geometry g = geo;
@@ -441,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_same_place),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_into),
 		cmocka_unit_test(test_exists_request),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_geometry),

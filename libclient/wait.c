@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
+#include "libclient/into.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
@@ -159,6 +160,7 @@ struct many {
 	union {
 		struct reddn_mget *get;
 		struct reddn_exists *exists;
+		struct reddn_into *into;
 	};
 	enum reddn_shape shape;
 	bool to_first;             /* no key is asked for behind one that is missing: that is `n` */
@@ -169,6 +171,8 @@ static struct reddn_key many_key(const struct many *m, size_t i)
 {
 	if (m->shape == REDDN_TABLE)
 		return (struct reddn_key){m->get[i].key, m->get[i].key_len};
+	if (m->shape == REDDN_TABLE_INTO)
+		return (struct reddn_key){m->into[i].key, m->into[i].key_len};
 	return (struct reddn_key){m->exists[i].key, m->exists[i].key_len};
 }
 
@@ -191,10 +195,27 @@ static void many_take(struct many *m, const struct reddn_result *res)
 		take_value(&m->get[i], res);
 		return;
 	}
+	if (m->shape == REDDN_TABLE_INTO) {
+		m->into[i].status = res->status;
+		m->into[i].len = res->length;
+		m->into[i].as_of = res->as_of;
+		return;
+	}
 	m->exists[i].status = res->status;
 	m->exists[i].as_of = res->as_of;
 	if (m->to_first && res->status && i < m->n)
 		m->n = i;
+}
+
+static int many_submit_keys(struct reddn *c, const struct many *m, const struct reddn_key *some, unsigned k)
+{
+	const struct reddn_into *into = &m->into[m->next];
+
+	if (m->shape == REDDN_TABLE)
+		return reddn_mget_submit(c, some, k, m->next);
+	if (m->shape == REDDN_EXISTS)
+		return reddn_exists_submit(c, some, k, m->next);
+	return reddn_get_into_submit(c, into->key, into->key_len, into->at, into->room, m->next);
 }
 
 /* Submit keys until there is no room. One that no request can have gets its status. */
@@ -218,8 +239,7 @@ static int many_submit(struct reddn *c, struct many *m)
 			m->next++;
 			continue;
 		}
-		r = m->shape == REDDN_TABLE ? reddn_mget_submit(c, some, k, m->next)
-					    : reddn_exists_submit(c, some, k, m->next);
+		r = many_submit_keys(c, m, some, k);
 		m->next += r == 0 ? k : 0;
 		m->submitted += r == 0 ? k : 0;
 	}
@@ -258,6 +278,24 @@ PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
 	for (size_t i = 0; i < n; i++)
 		keys[i].len = 0;
 	return many_run(c, &(struct many){.get = keys, .shape = REDDN_TABLE, .n = n});
+}
+
+PUBLIC int reddn_mget_into(struct reddn *c, struct reddn_into *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (reddn_into_find(c, keys[i].at, keys[i].room) < 0)
+			return -EFAULT;
+	return many_run(c, &(struct many){.into = keys, .shape = REDDN_TABLE_INTO, .n = n});
+}
+
+PUBLIC int reddn_get_into(
+	struct reddn *c, const void *key, size_t key_len, void *at, size_t room, size_t *len)
+{
+	struct reddn_into one = {.key = key, .key_len = key_len, .at = at, .room = room};
+	int r = reddn_mget_into(c, &one, 1);
+
+	*len = one.len;
+	return r < 0 ? r : one.status;
 }
 
 PUBLIC int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n)
