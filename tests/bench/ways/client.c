@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const of_reddnd[] = {"get", "mget", "call", "mc"};
+static const char *const of_reddnd[] = {"get", "mget", "exists", "call", "mc"};
 
 enum { PATIENCE_MS = 60000 };
 
@@ -32,6 +32,7 @@ static const struct {
 	{"list-requests", way_list_requests_open},
 	{"get", way_get_open},
 	{"mget", way_mget_open},
+	{"exists", way_exists_open},
 	{"call", way_call_open},
 	{"mc", load_mc_open},
 	{"memcached", way_memcached_open},
@@ -42,8 +43,8 @@ static const char usage_text[] =
 	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
 	"WAY: ideal onesided hopscotch requests list list-requests (to baseline-server), memcached, redis;\n"
-	"of an OFFLOAD of reddnd: get, mget, call (the \"keys\" are arguments: 5,7), mc (HOST is a pool, as\n"
-	"libmemcached is configured)\n"
+	"of an OFFLOAD of reddnd: get, mget, exists, call (the \"keys\" are arguments: 5,7), mc (HOST is a\n"
+	"pool, as libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"

@@ -34,6 +34,8 @@ int way_list_requests_open(struct load_way *way, const struct reddn_options *opt
 int way_get_open(struct load_way *way, const struct reddn_options *opt);
 /** The same by as many keys in one request as the offload takes; the depth is that of requests. */
 int way_mget_open(struct load_way *way, const struct reddn_options *opt);
+/** Whether the keys exist, likewise: an answer has no value. */
+int way_exists_open(struct load_way *way, const struct reddn_options *opt);
 /** Any offload of a reddnd: a "key" is the decimal numbers of its arguments, separated by commas.
  */
 int way_call_open(struct load_way *way, const struct reddn_options *opt);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEYS = 16 };
+enum { MOST_KEYS = 64 };
+
+typedef int submit_fn(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
 
 /** A request that is on its way. */
 struct request {
@@ -18,6 +20,7 @@ struct request {
 struct several {
 	struct reddn *c;
 	void (*close)(void *conn);
+	submit_fn *submit;
 	unsigned keys; /* of a request */
 	unsigned depth, flying;
 	struct request *requests;
@@ -36,7 +39,7 @@ static int send_request(struct several *s)
 		q++;
 	if (q == s->requests + s->depth)
 		return -EAGAIN;
-	r = reddn_mget_submit(s->c, s->next, s->n, (uint64_t)(q - s->requests) * MOST_KEYS);
+	r = s->submit(s->c, s->next, s->n, (uint64_t)(q - s->requests) * MOST_KEYS);
 	if (r < 0)
 		return r;
 	memcpy(q->cookies, s->cookies, sizeof(q->cookies));
@@ -108,7 +111,7 @@ static void close_several(void *conn)
 	free(s);
 }
 
-int way_mget_open(struct load_way *way, const struct reddn_options *opt)
+static int open_several(struct load_way *way, const struct reddn_options *opt, submit_fn *submit_request)
 {
 	struct several *s = calloc(1, sizeof(*s));
 	struct reddn_info info;
@@ -116,7 +119,7 @@ int way_mget_open(struct load_way *way, const struct reddn_options *opt)
 
 	if (!s)
 		return tool_complain("%s", strerror(ENOMEM));
-	r = load_reddn_open(way, opt);
+	r = load_reddn_connect(way, opt);
 	if (r) {
 		free(s);
 		return r;
@@ -124,6 +127,7 @@ int way_mget_open(struct load_way *way, const struct reddn_options *opt)
 	reddn_get_info(way->conn, &info);
 	s->c = way->conn;
 	s->close = way->close;
+	s->submit = submit_request;
 	s->keys = info.keys < MOST_KEYS ? info.keys : MOST_KEYS;
 	s->depth = info.depth;
 	s->requests = calloc(s->depth, sizeof(*s->requests));
@@ -136,4 +140,14 @@ int way_mget_open(struct load_way *way, const struct reddn_options *opt)
 		.close = close_several,
 		.info = get_info};
 	return s->requests ? 0 : tool_complain("%s", strerror(ENOMEM));
+}
+
+int way_mget_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_several(way, opt, reddn_mget_submit);
+}
+
+int way_exists_open(struct load_way *way, const struct reddn_options *opt)
+{
+	return open_several(way, opt, reddn_exists_submit);
 }
