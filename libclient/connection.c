@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,16 +80,28 @@ static int requests_move(struct reddn *c, uint32_t n, size_t room)
 	return 0;
 }
 
+static unsigned larger(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+/* What is for a part may be sent in several requests of another session: there is memory for its keys */
 int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 {
-	uint32_t n = reddn_session_requests(s) > c->nrequests ? reddn_session_requests(s) : c->nrequests;
+	unsigned gets = larger(s->info.keys, reddn_wire_part_keys(reddn_session_part(s, 0, UINT_MAX)));
+	unsigned exists = reddn_wire_part_keys(reddn_session_part(s, REDDN_WIRE_PART_EXISTS, UINT_MAX));
+	uint32_t n =
+		larger(reddn_session_requests(s), s->info.shape == REDDN_EXISTS ? REDDN_WIRE_KEYS : gets);
 	size_t room = s->key_room > c->key_room ? s->key_room : c->key_room;
-	int r = n > c->nrequests || room > c->key_room ? requests_move(c, n, room) : 0;
+	int r;
 
-	if (r == 0 && s->info.keys > c->most_keys)
-		c->most_keys = s->info.keys;
-	if (r == 0)
+	n = larger(n, c->nrequests);
+	r = n > c->nrequests || room > c->key_room ? requests_move(c, n, room) : 0;
+	if (r == 0) {
+		c->most_keys = larger(c->most_keys, gets);
+		c->most_exists = larger(c->most_exists, exists);
 		r = reddn_into_begin(c, s);
+	}
 	if (r < 0 || s->info.shape != REDDN_PUT || !s->connection)
 		return r;
 	return reddn_queues_register(s, c->keys, c->nrequests * c->key_room, &s->puts);
@@ -121,13 +134,14 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 	c->pause_until = UINT64_MAX;
 	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
 	c->standby.credit = c->session.info.depth;
-	/* A store has a part to come */
-	if ((a->opt.flags & REDDN_NO_RECONNECT) && !c->session.geo.header)
-		token_key_wipe(&a->key);
 	r = reddn_requests_grow(c, &c->session);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "no memory for %u requests of %zu bytes: %s",
 			reddn_session_requests(&c->session), c->session.key_room, strerror(-r));
+	/* A part is connected later */
+	if ((a->opt.flags & REDDN_NO_RECONNECT) && !c->session.geo.header && !c->most_exists &&
+		c->most_keys == c->session.info.keys)
+		token_key_wipe(&a->key);
 	*out = steal_ptr(&c);
 	/* An attempt that failed, with slots too small or at another address, has left its reason. */
 	return reddn_fail(0, err, errlen, "%s", "");
@@ -137,7 +151,10 @@ PUBLIC void reddn_close(struct reddn *c)
 {
 	if (!c)
 		return;
-	reddn_close(c->part);
+	for (struct reddn *part = c->parts, *next; part; part = next) {
+		next = part->next_part;
+		reddn_close(part);
+	}
 	reddn_standby_drop(c);
 	reddn_queues_free(&c->before);
 	reddn_queues_free(&c->session);
@@ -183,29 +200,44 @@ PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind 
 	return 0;
 }
 
+/* What is counted, of one of those that a handle consists of */
+static void count(const struct reddn *c, struct reddn_info *info)
+{
+	info->retries_moved += c->retries_moved;
+	info->retries_overtaken += c->retries_overtaken;
+	info->retries_old += c->retries_old;
+	info->retries_conflict += c->retries_conflict;
+	info->retries_absent += c->retries_absent;
+	info->reconnects += c->reconnects;
+	info->sent += reddn_sent(c);
+}
+
+static void describe_puts(const struct reddn *puts, struct reddn_info *info)
+{
+	info->record_max = puts->session.geo.room;
+	if (puts->state == REDDN_UP)
+		info->put_session = puts->session.info.session;
+	info->put_depth = puts->session.info.depth;
+}
+
 PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
-	const struct reddn *puts = c->part ? c->part : c;
+	const struct reddn_session *s = &c->session;
+	const struct reddn *puts = reddn_part_find(c, 0);
 
-	*info = c->session.info;
-	info->retries_moved = c->retries_moved;
-	info->retries_overtaken = c->retries_overtaken;
-	info->retries_old = c->retries_old;
-	info->retries_conflict = puts->retries_conflict;
-	info->retries_absent = puts->retries_absent;
-	info->as_of = reddn_seen_as_of(&c->session.seen, &c->session.seen);
-	info->reconnects = c->reconnects;
-	info->sent = reddn_sent(c);
-	if (info->shape == REDDN_TABLE && c->session.geo.header)
-		info->record_max = reddn_put_record_most(&c->session.geo);
-	if (!c->part)
-		return;
-	info->reconnects += c->part->reconnects;
-	info->sent += reddn_sent(c->part);
-	info->record_max = c->part->session.geo.room;
-	if (c->part->state == REDDN_UP)
-		info->put_session = c->part->session.info.session;
-	info->put_depth = c->part->session.info.depth;
+	*info = s->info;
+	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_session_part(s, 0, UINT_MAX)));
+	info->exists_keys =
+		info->shape == REDDN_EXISTS
+			? info->keys
+			: reddn_wire_part_keys(reddn_session_part(s, REDDN_WIRE_PART_EXISTS, UINT_MAX));
+	info->as_of = reddn_seen_as_of(&s->seen, &s->seen);
+	for (const struct reddn *p = c; p; p = reddn_next_of(c, p))
+		count(p, info);
+	if (info->shape == REDDN_TABLE && s->geo.header)
+		info->record_max = reddn_put_record_most(&s->geo);
+	if (puts)
+		describe_puts(puts, info);
 }
 
 PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
@@ -223,10 +255,10 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 		.sessions = host->sessions,
 		.sent = host->sent + (second ? reddn_session_sent(&c->standby.session) : 0),
 		.late = host->late};
-	if (c->part) {
-		info->sessions += c->part->connector.hosts.host[i].sessions;
-		info->sent += c->part->connector.hosts.host[i].sent;
-		info->sent += c->part->session.host == i ? reddn_session_sent(&c->part->session) : 0;
+	for (const struct reddn *p = c->parts; p; p = p->next_part) {
+		info->sessions += p->connector.hosts.host[i].sessions;
+		info->sent += p->connector.hosts.host[i].sent;
+		info->sent += p->session.host == i ? reddn_session_sent(&p->session) : 0;
 	}
 	if (c->session.host != i)
 		return 0;
@@ -238,5 +270,5 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)
 {
-	return *c->errmsg || !c->part_asked ? c->errmsg : c->part->errmsg;
+	return *c->errmsg || !c->asked ? c->errmsg : c->asked->errmsg;
 }

@@ -127,22 +127,25 @@ struct reddn {
 	/* There is more to do than to send and to take replies: requests to repeat or to report, or the end
 	 * of the session. reddn_poll() takes it back */
 	bool exceptional;
-	bool is_part;       /* of another handle (part.h): it connects only while it has requests */
-	bool part_is_next;  /* to be polled */
-	bool part_asked;    /* by the last submission: errors may be its own */
-	struct reddn *part; /* for puts; NULL until one is submitted */
+	bool is_part;            /* of another handle (part.h): it connects only while it has requests, */
+	bool wanted;             /* or for those to come */
+	uint8_t part;            /* which one, as in reddn_wire_table; 0: that of puts */
+	struct reddn *parts;     /* of this handle, a list: those that were asked */
+	struct reddn *next_part; /* in that list */
+	struct reddn *polled;    /* of the handle and its parts: reddn_poll() begins with it */
+	struct reddn *asked;     /* the part of the last submission: errors may be its own; NULL: none */
 	enum reddn_state state;
 	struct reddn_session session;
 	struct reddn_session before; /* of a table that was replaced, until this one has answered; or none */
 
 	uint8_t *keys; /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t key_room;
-	unsigned most_keys;             /* that one request of a session has had */
-	struct reddn_request *requests; /* nrequests */
-	uint32_t nrequests;             /* at least reddn_session_requests() */
-	struct reddn_slot *arrived;     /* list of slots whose reply has come, and has no result yet */
-	uint32_t arrived_key;           /* keys of the first arrived slot that have their result */
-	struct reddn_slot *held;        /* list of slots whose results the caller has */
+	unsigned most_keys, most_exists; /* that one request of a session, or of its parts, has had */
+	struct reddn_request *requests;  /* nrequests */
+	uint32_t nrequests;              /* at least reddn_session_requests() */
+	struct reddn_slot *arrived;      /* list of slots whose reply has come, and has no result yet */
+	uint32_t arrived_key;            /* keys of the first arrived slot that have their result */
+	struct reddn_slot *held;         /* list of slots whose results the caller has */
 
 	uint32_t busy;                              /* requests without a result */
 	struct reddn_request *free_request;         /* list */
@@ -159,7 +162,7 @@ struct reddn {
 	uint64_t connect_at; /* ms; AWAY */
 	uint64_t up_since;   /* ms */
 	uint64_t lost_at;    /* ms: the last session */
-	uint64_t used_at;    /* ms; of one for puts: by the last request */
+	uint64_t used_at;    /* ms; of one for puts, by the last request */
 	/* the table was replaced, and its successor is at the same host: until that refuses, or a session
 	 * with it is lost */
 	bool go_back;
@@ -186,10 +189,30 @@ void reddn_requests_deinit(struct reddn *c);
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
 
-/** Of the handle and its part. */
+/** All that @whole consists of: itself and then its parts. Returns what follows @p, or NULL. */
+static inline struct reddn *reddn_next_of(const struct reddn *whole, const struct reddn *p)
+{
+	return p == whole ? whole->parts : p->next_part;
+}
+
+/** The part that was made for that, or NULL. */
+static inline struct reddn *reddn_part_find(const struct reddn *whole, uint8_t part)
+{
+	struct reddn *p = whole->parts;
+
+	while (p && p->part != part)
+		p = p->next_part;
+	return p;
+}
+
+/** Any of them has requests without a result. */
 static inline bool reddn_is_busy(const struct reddn *c)
 {
-	return c->busy || (c->part && c->part->busy);
+	const struct reddn *p = c;
+
+	while (p && !p->busy)
+		p = reddn_next_of(c, p);
+	return p;
 }
 
 /** A request that may have been executed is not sent again, and all go to one machine. */

@@ -60,7 +60,10 @@ static int ask(struct reddn *c)
 
 PUBLIC int reddn_end_reason(struct reddn *c)
 {
-	struct reddn *part = c->part && c->part->loss ? c->part : NULL;
+	struct reddn *last = c;
 
-	return ask(part && (!c->loss || part->lost_at > c->lost_at) ? part : c);
+	for (struct reddn *p = c->parts; p; p = p->next_part)
+		if (p->loss && (!last->loss || p->lost_at > last->lost_at))
+			last = p;
+	return ask(last);
 }

@@ -93,6 +93,19 @@ static size_t key_room(const struct reddn_session *s, uint64_t most)
 	return most > REDDN_KEY_ROOM ? (most + 7) & ~(uint64_t)7 : REDDN_KEY_ROOM;
 }
 
+/* Later servers may have parts of other kinds */
+static void read_parts(struct reddn_session *s, const struct reddn_wire_table *t)
+{
+	for (unsigned i = 0; i < REDDN_WIRE_PARTS; i++) {
+		const unsigned keys = reddn_wire_part_keys(t->part[i]);
+
+		s->part[i] =
+			keys <= (t->part[i] & REDDN_WIRE_PART_EXISTS ? REDDN_WIRE_KEYS : REDDN_WIRE_RECORDS)
+				? t->part[i]
+				: 0;
+	}
+}
+
 static int read_table(
 	struct reddn_session *s, const struct reddn_wire_table *t, unsigned keys, char *err, size_t errlen)
 {
@@ -220,6 +233,9 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 	if (wrong)
 		return VIOLATED("%s", wrong);
 	s->info.nargs = s->format.nargs * s->format.keys;
+	memset(s->part, 0, sizeof(s->part));
+	if (rep.shape == REDDN_SHAPE_TABLE)
+		read_parts(s, &rep.table);
 	if (s->into != (rep.shape == REDDN_SHAPE_INTO))
 		return reddn_fail(-EOPNOTSUPP, err, errlen,
 			s->into ? "the offload does not get into memory of the caller: REDDN_INTO needs one "

@@ -7,6 +7,7 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -29,6 +30,23 @@ static struct reddn_session expected_of_puts(const struct reddn_session *gets)
 	return s;
 }
 
+/* The same of a part whose requests have several keys */
+static struct reddn_session expected_of_keys(const struct reddn_session *gets, uint8_t part)
+{
+	struct reddn_session s = {
+		.host = gets->host, .info = gets->info, .geo = gets->geo, .key_room = gets->key_room};
+
+	s.info.session = 0;
+	s.info.keys = reddn_wire_part_keys(part);
+	s.geo.keys = (uint8_t)s.info.keys;
+	if (part & REDDN_WIRE_PART_EXISTS) {
+		s.info.shape = REDDN_EXISTS;
+		s.geo.part = (uint8_t)reddn_wire_part(s.geo.header);
+		s.geo.room = 0;
+	}
+	return s;
+}
+
 static int part_init(
 	struct reddn *part, const struct reddn *whole, const struct reddn_session *expected, const char *name)
 {
@@ -46,14 +64,18 @@ static int part_init(
 	part->pause_until = UINT64_MAX;
 	part->lost_at = clock_ms();
 	part->session = *expected;
+	/* of several hosts the one that the whole has its session with is asked first */
+	part->go_back = whole->connector.hosts.n > 1;
 	if (epoll_ctl(whole->connector.epoll, EPOLL_CTL_ADD, part->connector.epoll, &ev) < 0)
 		return -errno;
 	return reddn_requests_grow(part, &part->session);
 }
 
-static int part_make_puts(struct reddn *whole)
+/* @which as in reddn_wire_table.part; 0: that of puts */
+static int part_make(struct reddn *whole, uint8_t which, struct reddn **out)
 {
-	const struct reddn_session expected = expected_of_puts(&whole->session);
+	const struct reddn_session expected =
+		which ? expected_of_keys(&whole->session, which) : expected_of_puts(&whole->session);
 	CLEANUP(reddn_closep) struct reddn *part = calloc(1, sizeof(*part));
 	char name[sizeof(((struct reddn_wire_req *)0)->offload)];
 	int r;
@@ -61,23 +83,39 @@ static int part_make_puts(struct reddn *whole)
 	if (!part)
 		return -ENOMEM;
 	part->connector.epoll = part->connector.timer = -1;
-	if (snprintf(name, sizeof(name), "%s" REDDN_WIRE_PUTS, whole->connector.opt.offload) >=
+	if (reddn_wire_part_name(name, sizeof(name), whole->connector.opt.offload, which) >=
 		(int)sizeof(name))
 		return -ENOENT;
+	part->part = which;
 	r = part_init(part, whole, &expected, name);
-	if (r == 0)
-		whole->part = steal_ptr(&part);
-	return r;
+	if (r < 0)
+		return r;
+	if (!whole->parts)
+		whole->polled = whole;
+	part->next_part = whole->parts;
+	*out = whole->parts = steal_ptr(&part);
+	return 0;
 }
 
-/* One that ended while nobody used it takes no request, of which nobody could tell what became. One that
- * rests is to be polled, also by a caller who sleeps on the descriptor next */
+static int part_get(struct reddn *whole, uint8_t which, struct reddn **out)
+{
+	*out = reddn_part_find(whole, which);
+	return *out ? 0 : part_make(whole, which, out);
+}
+
+/* One that rests is to be polled, also by a caller who sleeps on the descriptor next */
+static void wake_up(struct reddn *part)
+{
+	if (part->state == REDDN_AWAY && part->connector.state == REDDN_CONNECT_IDLE)
+		reddn_connector_alarm(&part->connector, part->connect_at);
+}
+
+/* One that ended while nobody used it takes no request, of which nobody could tell what became */
 static void look_first(struct reddn *part)
 {
 	uint64_t now = clock_ms();
 
-	if (part->state == REDDN_AWAY && !part->busy)
-		reddn_connector_alarm(&part->connector, part->connect_at);
+	wake_up(part);
 	if (part->state == REDDN_UP && !part->busy && now - part->used_at >= IDLE_MS) {
 		reddn_check_events(part);
 		if (part->session.hangup)
@@ -91,14 +129,63 @@ int reddn_part_of_puts(struct reddn *c, struct reddn **puts)
 	const bool is_store = c->session.info.shape == REDDN_TABLE && c->session.geo.header;
 	int r = 0;
 
+	*puts = c;
 	if (!reddn_is_sent_once(c) || (!is_store && c->session.info.shape != REDDN_PUT))
 		return -EINVAL;
-	if (is_store && !c->part)
-		r = part_make_puts(c);
+	if (is_store)
+		r = part_get(c, 0, puts);
 	if (r < 0)
 		return r;
-	c->part_asked = is_store;
-	*puts = is_store ? c->part : c;
+	c->asked = is_store ? *puts : NULL;
 	look_first(*puts);
+	return 0;
+}
+
+unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape)
+{
+	const uint8_t kind = shape == REDDN_EXISTS ? REDDN_WIRE_PART_EXISTS : 0;
+	const unsigned own = c->session.info.shape == shape ? c->session.info.keys : 0;
+	const unsigned most = reddn_wire_part_keys(reddn_session_part(&c->session, kind, UINT_MAX));
+
+	return own > most ? own : most;
+}
+
+/* The part for gets of @n keys, or @whole as long as it has no session, or another host of several is asked:
+ * only the whole has one in reserve there. */
+static struct reddn *part_of_gets(struct reddn *whole, unsigned n)
+{
+	const uint8_t which = reddn_session_part(&whole->session, 0, n);
+	struct reddn *part;
+
+	if (reddn_wire_part_keys(which) < n || !reddn_hosts_is_one_machine(&whole->connector.hosts) ||
+		part_get(whole, which, &part) < 0)
+		return whole;
+	if (LIKELY(part->state == REDDN_UP))
+		return part;
+	wake_up(part);
+	part->wanted = true;
+	return whole;
+}
+
+int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, struct reddn **to)
+{
+	uint8_t which;
+	int r;
+
+	*to = c;
+	c->asked = NULL;
+	if (c->session.info.shape == shape) {
+		if (n > c->session.info.keys)
+			*to = part_of_gets(c, n);
+		return n && n <= c->most_keys ? 0 : -EINVAL;
+	}
+	which = reddn_session_part(&c->session, REDDN_WIRE_PART_EXISTS, n);
+	if (shape != REDDN_EXISTS || !which || !n || n > c->most_exists)
+		return -EINVAL;
+	r = part_get(c, which, to);
+	if (r < 0)
+		return r;
+	c->asked = *to;
+	wake_up(*to);
 	return 0;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * part.h - parts of an offload: other offloads of the same server, named after it (wire.h), that serve some
- * of the requests of its handle. To a handle a part is another handle, with a session of its own, that it
- * owns.
+ * of the requests of its handle: puts and deletes, gets of several keys, and questions which keys exist, each
+ * of the latter for as many keys as one request of theirs has. To a handle a part is another handle, with a
+ * session of its own, that it owns.
  *
  * The first request for a part makes its handle, which then connects, as after a loss: in steps of
- * reddn_poll(), while its requests wait. It connects only while it has requests, so that a session that ended
- * because nobody used it is made again when somebody does.
+ * reddn_poll(). What only the part can answer waits for that. Gets do not: the handle itself answers them, as
+ * long as the part has no session. A part connects only while it has requests, or for gets to come, so that a
+ * session that ended because nobody used it is made again when somebody does.
  */
 #ifndef LIBCLIENT_PART_H
 #define LIBCLIENT_PART_H
@@ -18,5 +20,15 @@
  * takes none, or must not. -ENOMEM, -EMFILE and others: the part cannot be made.
  */
 int reddn_part_of_puts(struct reddn *c, struct reddn **puts);
+
+/**
+ * Find the handle for one submission of @n keys that are to be got (REDDN_TABLE), or of which is asked if
+ * they exist (REDDN_EXISTS): the part that needs the fewest bytes for so many, or @c itself. 0. -EINVAL: none
+ * takes so many, or any; without keys, too. Other errors as of puts.
+ */
+int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, struct reddn **to);
+
+/** The most keys of one submission, by what the session in use has. 0: none. */
+unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape);
 
 #endif

@@ -179,20 +179,37 @@ static int poll_one(struct reddn *c, struct reddn_result *res, const struct redd
 	return c->arrived ? reddn_report_arrived(c, res, end) : poll_nic(c, res, end);
 }
 
-/* Both have their turn, also if the caller has room for the results of one. A part that is refused has
- * reported that with its requests */
-static NOINLINE int poll_both(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
+static bool has_work(const struct reddn *c)
 {
-	struct reddn *first = c->part_is_next ? c->part : c, *second = c->part_is_next ? c : c->part;
-	int n, more = 0;
+	return c->busy || c->exceptional || c->standby.wanted;
+}
 
-	c->part_is_next = !c->part_is_next;
-	n = poll_one(first, res, end);
-	if (n < end - res)
-		more = poll_one(second, n > 0 ? res + n : res, end);
-	if (n > 0 || more > 0)
-		return (n > 0 ? n : 0) + (more > 0 ? more : 0);
-	return c->part->busy ? 0 : first == c ? n : more;
+/* The handle and its parts have their turns, also if the caller has room for the results of one. A part that
+ * is refused has reported that with its requests */
+static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
+{
+	struct reddn *const first = c->polled, *p = first;
+	struct reddn_result *at = res;
+	bool busy = false;
+	int own = 0;
+
+	c->polled = reddn_next_of(c, first);
+	c->polled = c->polled ? c->polled : c;
+	do {
+		int n;
+
+		if (p != c)
+			reddn_release_held(p);
+		n = at < end && has_work(p) ? poll_one(p, at, end) : 0;
+		at += n > 0 ? n : 0;
+		if (p == c)
+			own = n;
+		else
+			busy |= p->busy > 0;
+		p = reddn_next_of(c, p);
+		p = p ? p : c;
+	} while (p != first);
+	return at > res ? (int)(at - res) : busy ? 0 : own;
 }
 
 PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
@@ -200,7 +217,7 @@ PUBLIC int reddn_poll(struct reddn *c, struct reddn_result *res, int max)
 	reddn_release_held(c);
 	if (max <= 0)
 		return max ? -EINVAL : 0;
-	if (!LIKELY(!c->part))
-		return poll_both(c, res, res + max);
+	if (!LIKELY(!c->parts))
+		return poll_all(c, res, res + max);
 	return poll_one(c, res, res + max);
 }

@@ -191,6 +191,7 @@ static void session_begin(struct reddn *c, bool same)
 	c->errmsg[0] = '\0';
 	c->loss_len = 0;
 	c->broken = 0;
+	c->wanted = false;
 	c->reconnects += c->up_since > 0;
 	c->up_since = clock_ms();
 	c->standby.marked = false;
@@ -353,6 +354,7 @@ static void failed(struct reddn *c)
 	struct reddn_connector *a = &c->connector;
 	char words[REDDN_CONNECT_WORDS];
 
+	c->wanted = false;
 	if (is_final(a) && a->error == -EMSGSIZE && a->opt.slot_size) {
 		int r = reddn_fail(-ESTALE, words, sizeof(words), "slot_size %u is too small now: %s",
 			a->opt.slot_size, a->words);
@@ -391,7 +393,7 @@ static void end_attempt(struct reddn *c)
 /* A part that nobody asks for. One that was refused goes on to ask, as it promises */
 static bool is_unused(const struct reddn *c)
 {
-	return c->is_part && !c->busy && !c->broken;
+	return c->is_part && !c->busy && !c->wanted && !c->broken;
 }
 
 /* Nobody asks why it ended, and that is no reason for what a caller asks about */

@@ -370,11 +370,13 @@ struct reddn_key {
 };
 
 /**
- * Submit a get of up to reddn_info.keys keys in one request. Copies the keys. Each has a result of its own,
- * that of key i with the cookie `cookie` + i; all of them come with one reply, and its slot is free again
- * when all are released. Errors as for reddn_get_submit, and no key has been submitted then. -EINVAL: no
- * keys, or more than reddn_info.keys. If a session before took more keys, as many are taken, but sent in
- * several requests: what reddn_get_info has reported stays right across a reconnect.
+ * Submit a get of up to reddn_info.keys keys, in one request to the smallest part of the offload that has so
+ * many. Copies the keys. Each has a result of its own, that of key i with the cookie `cookie` + i; all of
+ * them come with one reply, and its slot is free again when all are released. Errors as for reddn_get_submit,
+ * and no key has been submitted then. -EINVAL: no keys, or more than reddn_info.keys. The keys are sent in
+ * several requests as long as there is no session with such a part, of which the first submission makes one;
+ * with several hosts always; and if the offload has taken more keys before, for what reddn_get_info has
+ * reported stays right across a reconnect.
  */
 int reddn_mget_submit(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
 
@@ -390,19 +392,20 @@ struct reddn_mget {
 };
 
 /**
- * Get the values of any number of keys of a table, and wait for all. Asks for as many keys in one request as
- * the offload takes, and sends as many requests at a time as the depth allows. 0: each key has its status.
- * Otherwise no status has a meaning: -EINVAL: the offload is no table. -EBUSY: submitted requests are
+ * Get the values of any number of keys of a table, and wait for all. Submits as many keys at a time as
+ * reddn_mget_submit takes, and sends as many requests at a time as the depth allows. 0: each key has its
+ * status. Otherwise no status has a meaning: -EINVAL: the offload is no table. -EBUSY: submitted requests are
  * outstanding. -ETIMEDOUT: no reply within `timeout_ms`, or no session; a session is then left. Other errors
  * as for reddn_poll.
  */
 int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n);
 
 /**
- * Submit the question which of up to reddn_info.keys keys of a table or a store exist, in one request. The
- * offload is one of hash-exists.rdn. Copies the keys, which may be the same. Each has a result of its own, as
- * of reddn_mget_submit: status 0: it exists; REDDN_MISS: it does not; no value. Errors as for
- * reddn_mget_submit and its results; -EINVAL: the offload does not tell that.
+ * Submit the question which of up to reddn_info.exists_keys keys of a table or a store exist, in one request
+ * to the smallest part of the offload that has so many. Copies the keys, which may be the same. Each has a
+ * result of its own, as of reddn_mget_submit: status 0: it exists; REDDN_MISS: it does not; no value. Errors
+ * as for reddn_mget_submit and its results; -EINVAL: the offload has no such part, or this client may not use
+ * it. The first submission makes a session with the part, and waits for it as results do.
  *
  * A key that is there from the submission to the result is never reported as missing. A key that is not there
  * may be reported as existing, because the server compares nothing: the library compares 16 bits of a hash
@@ -423,8 +426,8 @@ struct reddn_exists {
 
 /**
  * Ask which keys exist, any number of them, and wait for all; see reddn_exists_submit. Asks for as many keys
- * in one request as the offload takes, and sends as many requests at a time as the depth allows. 0: each key
- * has its status. Otherwise as of reddn_mget; -EINVAL: the offload does not tell that.
+ * in one request as a part has, and sends as many requests at a time as the depth allows. 0: each key has its
+ * status. Otherwise as of reddn_mget; -EINVAL: the offload does not tell that.
  */
 int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n);
 
@@ -499,7 +502,7 @@ enum reddn_shape {
 	/* a table: reddn_get and reddn_get_submit as well; a store: reddn_put and reddn_delete, too */
 	REDDN_TABLE = 1,
 	REDDN_PUT = 2,        /* the part of a store that puts: those alone */
-	REDDN_EXISTS = 3,     /* a table, or a store: reddn_exists and reddn_exists_submit as well */
+	REDDN_EXISTS = 3,     /* the part of a table or a store for reddn_exists_submit alone */
 	REDDN_TABLE_INTO = 4, /* with REDDN_INTO: reddn_get_into and those like it alone */
 };
 
@@ -512,7 +515,8 @@ struct reddn_info {
 	uint32_t reply_max;   /* largest reply, bytes */
 	uint64_t session;     /* number of the session in the server's log */
 	uint32_t nargs;       /* arguments of reddn_call */
-	uint32_t keys;        /* REDDN_TABLE and REDDN_EXISTS: of a request, see reddn_mget_submit */
+	uint32_t keys;        /* REDDN_TABLE and REDDN_EXISTS: of a request, see reddn_mget_submit. At most 16
+			       * and 64 */
 	/* not of REDDN_OPAQUE */
 	uint64_t hash_seed;
 	uint64_t buckets;
@@ -525,7 +529,7 @@ struct reddn_info {
 	 * outstanding requests, 0: there was no put yet */
 	uint64_t put_session;
 	uint32_t put_depth;
-	uint32_t reserved; /* 0 */
+	uint32_t exists_keys; /* of a request, see reddn_exists_submit; 0: no reddn_exists */
 	/* counted since reddn_connect, over all sessions */
 	uint64_t sent;              /* requests on the wire, repeated ones included */
 	uint64_t retries_moved;     /* gets repeated because a miss was not certain */

@@ -246,7 +246,7 @@ static int submit(
 
 static int check_key(struct reddn *c, enum reddn_shape shape, size_t key_len)
 {
-	c->part_asked = false;
+	c->asked = NULL;
 	if (!key_len || c->session.info.shape != shape)
 		return -EINVAL;
 	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;
@@ -333,12 +333,13 @@ static bool has_free(const struct reddn *c, unsigned n)
 	return !n;
 }
 
-static int submit_keys(
-	struct reddn *c, enum reddn_shape shape, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct reddn_key *keys, unsigned n,
+	uint64_t cookie)
 {
 	struct reddn_queue all = {0};
 	struct reddn_connection *k;
-	int r = n && n <= c->most_keys ? 0 : -EINVAL;
+	struct reddn *c = whole;
+	int r = reddn_part_of_keys(whole, shape, n, &c);
 
 	for (unsigned i = 0; i < n && r == 0; i++)
 		r = check_key(c, shape, keys[i].key_len);

@@ -405,5 +405,6 @@ INLINED int reddn_report_arrived(struct reddn *c, struct reddn_result *res, cons
 
 PUBLIC void reddn_release(struct reddn *c)
 {
-	reddn_release_held(c);
+	for (struct reddn *p = c; p; p = reddn_next_of(c, p))
+		reddn_release_held(p);
 }

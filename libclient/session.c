@@ -113,6 +113,21 @@ bool reddn_session_can_follow(const struct reddn_session *a, const struct reddn_
 	       reddn_session_is_same(a, b);
 }
 
+uint8_t reddn_session_part(const struct reddn_session *s, uint8_t kind, unsigned n)
+{
+	uint8_t best = 0;
+
+	for (unsigned i = 0; i < REDDN_WIRE_PARTS; i++) {
+		const uint8_t part = s->part[i];
+		const unsigned keys = reddn_wire_part_keys(part), most = reddn_wire_part_keys(best);
+
+		if (keys && (part & REDDN_WIRE_PART_EXISTS) == kind &&
+			(most < n ? keys > most : keys >= n && keys < most))
+			best = part;
+	}
+	return best;
+}
+
 uint64_t reddn_session_outstanding(const struct reddn_session *s)
 {
 	uint64_t n = 0;

@@ -99,10 +99,11 @@ struct reddn_session {
 	uint32_t signal_every;
 	uint32_t wqes; /* of the SQ of a connection */
 
-	bool into;              /* replies are SENDs, each into a receive of its own (into.h) */
-	bool sends;             /* replies end with a SEND, not with an immediate */
-	bool repeatable;        /* the offload writes to no region */
-	struct reddn_seen seen; /* by the latest reply, but for the epoch, of the first */
+	uint8_t part[REDDN_WIRE_PARTS]; /* of the offload, as in reddn_wire_table; those unknown here are 0 */
+	bool into;                      /* replies are SENDs, each into a receive of its own (into.h) */
+	bool sends;                     /* replies end with a SEND, not with an immediate */
+	bool repeatable;                /* the offload writes to no region */
+	struct reddn_seen seen;         /* by the latest reply, but for the epoch, of the first */
 	bool armed;
 	bool hangup; /* the server disconnected; earlier replies still count */
 };
@@ -139,6 +140,10 @@ static inline uint32_t reddn_session_requests(const struct reddn_session *s)
 {
 	return s->info.depth * (s->info.keys ? s->info.keys : 1);
 }
+
+/** Of the parts with those @kind bits of reddn_wire_table.part the one with the fewest keys that are @n, or
+ * that with the most if none has so many. 0: there is none. */
+uint8_t reddn_session_part(const struct reddn_session *s, uint8_t kind, unsigned n);
 
 /**
  * Allocate memory for info.connections, `depth` reply slots of info.slot_size each. -ENOMEM; deinit frees it.

@@ -255,10 +255,48 @@ static void test_into(void **state)
 	wants_into = false;
 }
 
+static void parts(struct reddn_wire_rep *rep)
+{
+	rep->shape = REDDN_SHAPE_TABLE;
+	rep->request_len = htobe32(2 * 9);
+	rep->reply_max = htobe32(256);
+	memcpy(rep->table.part,
+		(const uint8_t[]){4, 16, REDDN_WIRE_PART_EXISTS | 16, REDDN_WIRE_PART_EXISTS | 64},
+		REDDN_WIRE_PARTS);
+}
+
+/* Of later servers */
+static void unknown_parts(struct reddn_wire_rep *rep)
+{
+	parts(rep);
+	rep->table.part[1] = 17;
+	rep->table.part[3] = REDDN_WIRE_PART_EXISTS | 65;
+}
+
+/* The one that takes so many keys with the fewest bytes */
+static void test_parts(void **state)
+{
+	struct reddn_session s;
+
+	(void)state;
+	assert_int_equal(read_rep(&s, parts), 0);
+	assert_int_equal(s.info.keys, 1);
+	for (unsigned n = 1; n <= 20; n++)
+		assert_int_equal(reddn_session_part(&s, 0, n), n <= 4 ? 4 : 16);
+	for (unsigned n = 1; n <= 100; n++)
+		assert_int_equal(reddn_session_part(&s, REDDN_WIRE_PART_EXISTS, n) & 0x7f, n <= 16 ? 16 : 64);
+	assert_int_equal(read_rep(&s, unknown_parts), 0);
+	assert_int_equal(reddn_session_part(&s, 0, 100), 4);
+	assert_int_equal(reddn_session_part(&s, REDDN_WIRE_PART_EXISTS, 100), REDDN_WIRE_PART_EXISTS | 16);
+	assert_int_equal(read_rep(&s, as_it_is), 0);
+	assert_int_equal(reddn_session_part(&s, 0, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_text),
-		cmocka_unit_test(test_put), cmocka_unit_test(test_exists), cmocka_unit_test(test_into)};
+		cmocka_unit_test(test_put), cmocka_unit_test(test_exists), cmocka_unit_test(test_into),
+		cmocka_unit_test(test_parts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,18 +34,19 @@ static int arm(struct reddn *c)
 
 PUBLIC int reddn_arm(struct reddn *c)
 {
-	int r = arm(c);
+	int r = 0;
 
-	return r < 0 || !c->part ? r : arm(c->part);
+	for (struct reddn *p = c; p && r == 0; p = reddn_next_of(c, p))
+		r = arm(p);
+	return r;
 }
 
 /* Events of the connection manager have come, perhaps */
 static void wake(struct reddn *c)
 {
-	if (c->state == REDDN_UP)
-		reddn_check_events(c);
-	if (c->part)
-		wake(c->part);
+	for (struct reddn *p = c; p; p = reddn_next_of(c, p))
+		if (p->state == REDDN_UP)
+			reddn_check_events(p);
 }
 
 PUBLIC int reddn_wait(struct reddn *c, struct reddn_result *res, int max, int timeout_ms)
@@ -104,24 +105,31 @@ static int begin(struct reddn *c)
 /* A caller who waits for a reply can also wait for the reason why there is none. */
 static int end(struct reddn *c, int r)
 {
-	c->give_up = 0;
+	for (struct reddn *p = c; p; p = reddn_next_of(c, p))
+		p->give_up = 0;
 	if (r == -EINPROGRESS || (r < 0 && r == c->loss && r != -ETIMEDOUT))
 		reddn_end_reason(c);
 	return r;
 }
 
-/* Wait for results of what a call has submitted. If there are none, its requests end, and so does the session
+static void give_up(struct reddn *c, int r)
+{
+	if (r == 0)
+		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->connector.opt.timeout_ms);
+	else
+		reddn_break(c, r, "cannot wait for a reply: %s", strerror(-r));
+	c->give_up = r ? r : -ETIMEDOUT;
+}
+
+/* Wait for results of what a call has submitted. If there are none, its requests end, and so do the sessions
  * that they were sent with: who knows when the replies come. */
 static int wait_for_some(struct reddn *c, struct reddn_result *res, int max)
 {
 	int r = reddn_wait(c, res, max, (int)c->connector.opt.timeout_ms);
 
-	if (r == 0)
-		reddn_break(c, -ETIMEDOUT, "no reply in %u ms", c->connector.opt.timeout_ms);
-	else if (r < 0)
-		reddn_break(c, r, "cannot wait for a reply: %s", strerror(-r));
-	if (r <= 0)
-		c->give_up = r ? r : -ETIMEDOUT;
+	for (struct reddn *p = c; p && r <= 0; p = reddn_next_of(c, p))
+		if (p->busy)
+			give_up(p, r);
 	return r;
 }
 
@@ -218,9 +226,22 @@ static int many_submit_keys(struct reddn *c, const struct many *m, const struct 
 	return reddn_get_into_submit(c, into->key, into->key_len, into->at, into->room, m->next);
 }
 
+/* Bytes of a key that any session takes which may be asked: a table has been replaced by another one,
+ * perhaps, and not all have that yet */
+static uint32_t many_longest(const struct reddn *c, const struct many *m)
+{
+	uint32_t longest = c->session.geo.max_key;
+
+	for (const struct reddn *p = c->parts; p; p = p->next_part)
+		if (p->session.info.shape == m->shape && p->session.geo.max_key < longest)
+			longest = p->session.geo.max_key;
+	return longest;
+}
+
 /* Submit keys until there is no room. One that no request can have gets its status. */
 static int many_submit(struct reddn *c, struct many *m)
 {
+	const uint32_t longest = many_longest(c, m), most = reddn_part_most(c, m->shape);
 	struct reddn_key some[REDDN_WIRE_KEYS];
 	int r = 0;
 
@@ -228,10 +249,10 @@ static int many_submit(struct reddn *c, struct many *m)
 		struct reddn_result none = {.cookie = m->next};
 		unsigned k = 0;
 
-		for (; k < c->session.info.keys && m->next + k < m->n; k++) {
+		for (; k < most && m->next + k < m->n; k++) {
 			some[k] = many_key(m, m->next + k);
 			none.status = some[k].key_len ? -EMSGSIZE : -EINVAL;
-			if (!some[k].key_len || some[k].key_len > c->session.geo.max_key)
+			if (!some[k].key_len || some[k].key_len > longest)
 				break;
 		}
 		if (!k) {
@@ -246,6 +267,16 @@ static int many_submit(struct reddn *c, struct many *m)
 	return r == -EAGAIN ? 0 : r;
 }
 
+/* -errno: the server refuses a session without which there is no answer. */
+static int many_refused(const struct reddn *c, const struct many *m)
+{
+	int r = c->session.info.shape == m->shape ? c->broken : 0;
+
+	for (const struct reddn *p = c->parts; p && r == 0; p = p->next_part)
+		r = p->session.info.shape == m->shape && m->shape == REDDN_EXISTS ? p->broken : 0;
+	return r;
+}
+
 static int many_ask(struct reddn *c, struct many *m)
 {
 	struct reddn_result res[MANY_RESULTS];
@@ -253,22 +284,24 @@ static int many_ask(struct reddn *c, struct many *m)
 
 	while (r == 0 && m->submitted) {
 		r = wait_for_some(c, res, MANY_RESULTS);
-		for (int i = 0; i < r && !c->broken; i++, m->submitted--)
+		for (int i = 0; i < r; i++, m->submitted--)
 			many_take(m, &res[i]);
 		reddn_release(c);
-		r = c->broken ? c->broken : c->give_up;
+		r = r == 0 ? -ETIMEDOUT : r < 0 ? r : many_refused(c, m);
 		if (r == 0)
 			r = many_submit(c, m);
 	}
 	/* Results of keys that the caller never submitted are not for its next reddn_poll(). */
-	while (r < 0 && c->busy)
+	while (r < 0 && reddn_is_busy(c))
 		reddn_poll(c, res, MANY_RESULTS);
 	return r;
 }
 
+/* Without keys nothing is submitted that could be refused */
 static int many_run(struct reddn *c, struct many *m)
 {
-	int r = c->session.info.shape == m->shape ? begin(c) : -EINVAL;
+	struct reddn *to;
+	int r = reddn_part_most(c, m->shape) ? begin(c) : reddn_part_of_keys(c, m->shape, 1, &to);
 
 	return end(c, r == 0 ? many_ask(c, m) : r);
 }

@@ -18,7 +18,9 @@
 #ifndef PROTOCOL_WIRE_H
 #define PROTOCOL_WIRE_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define REDDN_WIRE_MAGIC 0x5244444eu /* "RDDN" */
 #define REDDN_WIRE_VERSION 2
@@ -77,9 +79,31 @@ enum reddn_wire_req_flag {
 
 enum { REDDN_WIRE_CONNECTIONS = 16 };
 
-/* An offload that gets from a store may have a part for puts and deletes: an offload with its name and this.
+/*
+ * An offload that gets may have parts: offloads of their own, named after it. reddn_wire_table.part names
+ * those of gets of several keys, and of questions which keys exist; that for puts and deletes an offload of a
+ * store may have.
  */
-#define REDDN_WIRE_PUTS ".put"
+/* PARTS: of an offload, but for that of puts. PART_EXISTS: a bit beside the number of keys */
+enum { REDDN_WIRE_PARTS = 4, REDDN_WIRE_PART_EXISTS = 0x80 };
+
+/** Keys of one request of a part. */
+static inline unsigned reddn_wire_part_keys(uint8_t part)
+{
+	return part & (REDDN_WIRE_PART_EXISTS - 1u);
+}
+
+/** The name of a part of @whole; @part 0: that of puts. Returns its length, as snprintf(). */
+static inline int reddn_wire_part_name(char *name, size_t size, const char *whole, uint8_t part)
+{
+	const unsigned keys = reddn_wire_part_keys(part);
+
+	if (!part)
+		return snprintf(name, size, "%s.put", whole);
+	if (part & REDDN_WIRE_PART_EXISTS)
+		return snprintf(name, size, "%s.exists%u", whole, keys);
+	return snprintf(name, size, "%s.mget%u", whole, keys);
+}
 
 struct reddn_wire_join {
 	uint64_t session; /* from the REP of the first connection */
@@ -136,8 +160,12 @@ struct reddn_wire_table {
 	uint8_t probes;     /* buckets a key may be in: 2 */
 	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET and _EXISTS; else 0 */
 	uint8_t header;     /* of a store: bytes of the server's in front of each record; 0: it is a table */
-	/* Bytes that a request may have behind its request_len, with REDDN_SHAPE_PUT; else 0 */
-	uint32_t payload_max;
+	union {
+		/* REDDN_SHAPE_PUT: bytes that a request may have behind its request_len */
+		uint32_t payload_max;
+		/* REDDN_SHAPE_TABLE: keys of a request of each part that the client may use; 0: no part */
+		uint8_t part[REDDN_WIRE_PARTS];
+	};
 } __attribute__((packed));
 
 /* Of a request, at most; and of one that is answered by records */

@@ -125,8 +125,9 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 			i->session, shape_name(i), i->depth, i->slot_size, i->request_len, i->reply_max,
 			connect_us);
 		if (i->shape != REDDN_OPAQUE)
-			printf(", \"buckets\": %" PRIu64 ", \"max_key\": %u, \"max_value\": %u", i->buckets,
-				i->max_key, i->max_value);
+			printf(", \"buckets\": %" PRIu64
+			       ", \"max_key\": %u, \"max_value\": %u, \"keys\": %u, \"exists_keys\": %u",
+				i->buckets, i->max_key, i->max_value, i->keys, i->exists_keys);
 		puts("}");
 		return;
 	}
@@ -136,6 +137,8 @@ static void print_info(const struct arguments *a, const struct reddn_info *i, do
 	if (i->shape != REDDN_OPAQUE)
 		printf("%s: %" PRIu64 " buckets, keys up to %s, values up to %s\n", shape_name(i), i->buckets,
 			units_bytes(one, i->max_key), units_bytes(two, i->max_value));
+	if (i->keys > 1 || i->exists_keys)
+		printf("requests of up to %u keys; to know which exist, %u\n", i->keys, i->exists_keys);
 }
 
 static void print_as_of(const struct arguments *a, struct reddn *c)
@@ -308,8 +311,9 @@ static int cmd_exists(struct arguments *a, char **keys)
 	if (!c)
 		return 2;
 	reddn_get_info(c, &info);
-	if (info.shape != REDDN_EXISTS)
-		return tool_complain("%s: an offload of hash-exists.rdn has to be asked which keys exist",
+	if (!info.exists_keys)
+		return tool_complain(
+			"%s: it has no part for questions which keys exist, or this client may not use one",
 			a->b.connect.offload);
 	first = n;
 	r = a->first ? reddn_first_missing(c, all, n, &first) : reddn_exists(c, all, n);

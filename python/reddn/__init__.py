@@ -8,8 +8,6 @@
         users.mget(["alice", "bob"])    # many at once
         users.put("carol", "guest")     # in a store, by the NIC
         users.delete("bob")             # True, or False: it was absent
-
-    with reddn.connect("storage1", "users.exists") as users:
         users.exists_many(["alice", "bob"])    # [True, False]
         users.first_missing(["alice", "bob"])  # 1
 

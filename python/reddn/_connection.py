@@ -214,16 +214,16 @@ class Connection(Handle):
             return self._mget(keys)
 
     def _mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
-        return self._many(keys, self._submit_gets, take_value)
+        return self._many(keys, lambda: int(self._info.keys), self._submit_gets, take_value)
 
-    def _many(self, keys: Iterable[Key], submit: Callable[[List[bytes], int], int], take: Callable[[Any], Any]) -> List[Any]:
-        """What `take` makes of the result of each key. As many as a request has are submitted, and their cookies count from one on."""
+    def _many(self, keys: Iterable[Key], most: Callable[[], int], submit: Callable[[List[bytes], int], int], take: Callable[[Any], Any]) -> List[Any]:
+        """What `take` makes of the result of each key. As many as a request has, `most`, are submitted, and their cookies count from one on."""
         values: List[Any] = []
         errors: List[int] = []
         self._as_of = None
         waiting, base = 0, self._first_cookie()
         left = iter(keys)
-        while part := [to_bytes(key) for key in itertools.islice(left, max(1, self._info.keys))]:
+        while part := [to_bytes(key) for key in itertools.islice(left, max(1, most()))]:
             values += [None] * len(part)
             self._cookie += len(part)
             while not self._has_room(submit(part, self._cookie - len(part))):
@@ -299,10 +299,15 @@ class Connection(Handle):
     # ---- which keys exist -------------------------------------------------------------------------
 
     def exists_many(self, keys: Iterable[Key]) -> List[bool]:
-        """Which of the keys exist, in their order, of an offload of hash-exists. A key that is there is never reported as missing; of 32,262
-        that are not, one may be reported as existing: get() knows."""
+        """Which of the keys exist, in their order, of an offload that has parts for that. A key that is there is never reported as missing; of
+        32,262 that are not, one may be reported as existing: get() knows."""
         with self._alone():
-            return self._many(keys, self._submit_exists, take_exists)
+            return self._many(keys, self._exists_keys, self._submit_exists, take_exists)
+
+    def _exists_keys(self) -> int:
+        if not self._info.exists_keys:
+            fail(-errno.EINVAL, "the offload has no part for questions which keys exist, or this client may not use one")
+        return int(self._info.exists_keys)
 
     def first_missing(self, keys: Iterable[Key]) -> int:
         """The index of the first key that does not exist, or their number, as exists_many() knows it. Once there is one no more keys are
@@ -316,7 +321,7 @@ class Connection(Handle):
         with self._alone():
             lib.reddn_get_info(self._handle(), self._info)
             wanted = itertools.takewhile(lambda key: False not in answers and len(key) <= self._info.max_key, map(to_bytes, keys))
-            there = self._many(wanted, self._submit_exists, take)
+            there = self._many(wanted, self._exists_keys, self._submit_exists, take)
         return there.index(False) if False in there else len(there)
 
     # ---- calls ------------------------------------------------------------------------------------

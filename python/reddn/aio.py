@@ -12,7 +12,7 @@ import functools
 import os
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
 from ._connection import Connection, Reply, Value, take_done, take_exists, take_value, take_word
 from ._lib import Key, NoCopy, lib, to_bytes, to_keys
@@ -63,7 +63,7 @@ class AsyncConnection(NoCopy):
     async def exists_many(self, keys: Iterable[Key]) -> List[bool]:
         """As Connection.exists_many()."""
         asked = [to_bytes(key) for key in keys]
-        return await self._exist(asked, range(0, len(asked), self._keys()))
+        return await self._exist(asked, range(0, len(asked), self._inner._exists_keys()))
 
     async def first_missing(self, keys: Iterable[Key]) -> int:
         """As Connection.first_missing(): asks for as many keys at a time as `depth` requests have."""
@@ -71,19 +71,17 @@ class AsyncConnection(NoCopy):
         await self._handle()
         lib.reddn_get_info(self._inner._handle(), self._inner._info)
         fits = next((i for i, key in enumerate(asked) if len(key) > self._inner._info.max_key), len(asked))
-        step = self._inner.depth * self._keys()
+        keys_of_one = self._inner._exists_keys()
+        step = self._inner.depth * keys_of_one
         for first in range(0, fits, step):
-            there = await self._exist(asked[:fits], range(first, min(first + step, fits), self._keys()))
+            there = await self._exist(asked[:fits], range(first, min(first + step, fits), keys_of_one))
             if False in there:
                 return first + there.index(False)
         return fits
 
-    def _keys(self) -> int:
-        return max(1, int(self._inner._info.keys))
-
-    async def _exist(self, keys: List[bytes], firsts: Sequence[int]) -> List[bool]:
+    async def _exist(self, keys: List[bytes], firsts: range) -> List[bool]:
         """Whether those from each of `firsts` on exist, as many as a request has"""
-        parts = [keys[first : first + self._keys()] for first in firsts]
+        parts = [keys[first : first + firsts.step] for first in firsts]
         answers = await asyncio.gather(*(self._exist_of(part) for part in parts))
         return [there for answer in answers for there in answer]
 

@@ -173,6 +173,9 @@ static const struct settings_rule top_rules[] = {
 };
 
 /* The list of that name, or NULL if there is none. @entries gets room for two of each, and one more */
+/* An entry may be an offload with all parts */
+enum { MOST_OF_ONE = 2 + REDDN_WIRE_PARTS };
+
 static const config_setting_t *prepare_list(
 	const config_t *config, const char *name, void **entries, size_t size, int *error)
 {
@@ -180,7 +183,7 @@ static const config_setting_t *prepare_list(
 
 	if (list && !config_setting_is_list(list))
 		list = NULL;
-	*entries = calloc((list ? 2 * (size_t)config_setting_length(list) : 0) + 1, size);
+	*entries = calloc((list ? MOST_OF_ONE * (size_t)config_setting_length(list) : 0) + 1, size);
 	if (!*entries)
 		*error = -ENOMEM;
 	return list;

@@ -101,6 +101,11 @@ static const char *name_of(const config_setting_t *s)
 	return name;
 }
 
+static bool sets(const struct catalog_offload *o, const char *param)
+{
+	return settings_index(o->params, o->nparams, sizeof(*o->params), param) < o->nparams;
+}
+
 /* The group "params" of @offload */
 static void programs_parse_params(struct settings *l, const config_setting_t *s, void *offload)
 {
@@ -113,6 +118,8 @@ static void programs_parse_params(struct settings *l, const config_setting_t *s,
 
 		if (o->nparams == CATALOG_PARAMS_MAX)
 			settings_wrong(l, p, "a program has at most %d params", CATALOG_PARAMS_MAX);
+		else if (sets(o, name))
+			settings_wrong(l, p, "offload \"%s\": its name sets param \"%s\"", o->name, name);
 		else if (strlen(name) > CATALOG_NAME_MAX || !settings_amount(p, &set->value))
 			settings_wrong(l, p,
 				"offload \"%s\": param \"%s\" must be set to a number, as in 4 or \"64K\"",
@@ -120,11 +127,6 @@ static void programs_parse_params(struct settings *l, const config_setting_t *s,
 		else
 			strcpy(o->params[o->nparams++].name, name);
 	}
-}
-
-static bool sets(const struct catalog_offload *o, const char *param)
-{
-	return settings_index(o->params, o->nparams, sizeof(*o->params), param) < o->nparams;
 }
 
 int catalog_compile(const struct catalog_offload *o, const struct catalog_stored *in,
@@ -534,15 +536,15 @@ enum { LOOP_RATE_MIN = 1000, LOOP_RATE_DEFAULT = 1000000, LOOP_RATE_MAX = 100000
 #define A_PROGRAM "the name of a program"
 
 /* Is read when the offload is known */
-static void parse_put(struct settings *l, const config_setting_t *s, void *object)
+static void parse_later(struct settings *l, const config_setting_t *s, void *object)
 {
 	(void)l;
 	(void)s;
 	(void)object;
 }
 
-/* Parts of an offload have the last ones of their own */
-enum { RULES_OF_WHOLES = 9 };
+/* A whole has none of the last ones, and its parts have none of the first ones */
+enum { RULES_OF_WHOLES = 11, RULES_OF_KEYS = 2 };
 
 static const struct settings_rule offload_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, OFFLOAD(name), .required = true},
@@ -556,7 +558,9 @@ static const struct settings_rule offload_rules[] = {
 		OFFLOAD(loop_budget), 1, LOOP_BUDGET_MAX},
 	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
 		LOOP_RATE_MAX},
-	{"put", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_put)},
+	{"put", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
+	{"mget", "a group: { keys = [4, 16]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
+	{"exists", "a group: { keys = [16, 64]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"params", "a group: { probes = 2; }", SETTINGS_PARSE(SETTINGS_GROUP, programs_parse_params)},
 	{"depth_max", "a number of requests", SETTINGS_NUMBER, OFFLOAD(depth_max), 1, REDDN_WIRE_MAX_DEPTH},
 	{"instances", "a power of two, or 0", SETTINGS_PARSE(SETTINGS_INT, parse_instances)},
@@ -565,6 +569,8 @@ static const struct settings_rule offload_rules[] = {
 		OFFLOAD(time_budget), BUDGET_MIN_US},
 	{"on_error", "\"terminate\", or a group: { time = \"log\"; }",
 		SETTINGS_PARSE(SETTINGS_STRING | SETTINGS_GROUP, parse_on_error)},
+	{"keys", "a list of numbers of keys: [4, 16]", SETTINGS_PARSE(SETTINGS_ARRAY, parse_later)},
+	{"cpu_above", "a number of keys", SETTINGS_NUMBER, OFFLOAD(cpu_above), 1, REDDN_WIRE_KEYS},
 };
 
 static void check_loop(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
@@ -655,41 +661,139 @@ static void add(struct settings *l, const config_setting_t *group, struct catalo
 	c->noffloads++;
 }
 
-static bool is_of_store(const struct catalog *c, const struct catalog_offload *o)
+/* ---- an offload without a program: the gets from a table or a store, and its parts ---- */
+
+/* Those of several keys: `kind` as in reddn_wire_table.part, and how many keys a request may have */
+static const struct part {
+	const char *setting; /* the group of its settings, */
+	const char *program;
+	uint8_t kind, least, most; /* 0, 0, 0: that of puts, which every store has */
+} parts_of_whole[] = {
+	{"put", "store-put", 0, 0, 0},
+	{"mget", "hash-mget", 0, 2, REDDN_WIRE_RECORDS},
+	{"exists", "hash-exists", REDDN_WIRE_PART_EXISTS, 1, REDDN_WIRE_KEYS},
+};
+
+/* False: its name would be too long, and it is none */
+static bool name_part(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole,
+	struct catalog_offload *o)
 {
-	return o->has_region && c->regions[o->region].store;
+	char name[2 * CATALOG_NAME_MAX];
+	const int len = reddn_wire_part_name(name, sizeof(name), whole->name, o->part);
+
+	if (len <= CATALOG_NAME_MAX) {
+		strcpy(o->name, name);
+		return true;
+	}
+	settings_wrong(l, group,
+		"offload \"%s\": \"%s\" must be a name, too: its own has at most %zu characters", whole->name,
+		name, CATALOG_NAME_MAX - (size_t)len + strlen(whole->name));
+	return false;
 }
 
-/* The puts into the store of @whole are an offload of its name and ".put" */
-static void add_put(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole)
+/* Which engine answers so many keys */
+static void choose_engine(
+	struct settings *l, const config_setting_t *own, struct catalog_offload *o, unsigned keys)
 {
-	const config_setting_t *own = config_setting_get_member(group, "put");
-	struct catalog_offload *o = &l->catalog->offloads[l->catalog->noffloads];
-	unsigned before = l->nerrors;
-	int len = snprintf(o->name, sizeof(o->name), "%s" REDDN_WIRE_PUTS, whole->name);
+	if (o->cpu_above && o->engine != CATALOG_AUTO)
+		settings_wrong(l, config_setting_get_member(own, "cpu_above"),
+			"\"cpu_above\" is for offloads whose \"engine\" is \"auto\"");
+	else if (keys <= o->cpu_above)
+		o->cpu_above = 0;
+	else if (o->cpu_above)
+		o->engine = CATALOG_CPU;
+}
 
-	if (len > CATALOG_NAME_MAX) {
-		settings_wrong(l, group,
-			"offload \"%s\": \"%s" REDDN_WIRE_PUTS "\" must be a name, too: its own "
-			"has at most %zu characters",
-			whole->name, whole->name, CATALOG_NAME_MAX + 1 - sizeof(REDDN_WIRE_PUTS));
-		*o->name = '\0';
+/* @own: its settings, or NULL. @keys: of a request; 0: of puts */
+static void add_part(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole,
+	const struct part *p, const config_setting_t *own, unsigned keys)
+{
+	struct catalog_offload *o = &l->catalog->offloads[l->catalog->noffloads];
+	const size_t nrules = COUNT(offload_rules) - RULES_OF_WHOLES - (keys ? 0 : RULES_OF_KEYS);
+	unsigned before = l->nerrors;
+
+	o->part = (uint8_t)(p->kind | keys);
+	if (!name_part(l, group, whole, o))
 		return;
-	}
 	o->where = settings_where(l, group);
 	o->entry = whole->entry;
 	o->has_region = true;
 	o->region = whole->region;
-	o->engine = CATALOG_NIC;
+	o->engine = keys ? whole->engine : CATALOG_NIC;
+	o->recycled = keys && whole->recycled;
 	o->depth_max = whole->depth_max;
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	o->time_budget = whole->time_budget;
 	memcpy(o->on_error, whole->on_error, sizeof(o->on_error));
-	find_program(l, group, "store-put", o);
+	if (keys)
+		o->params[o->nparams++] = (struct catalog_setting){"keys", keys};
+	find_program(l, group, p->program, o);
 	if (own)
-		settings_group(l, own, "in the puts of an offload", offload_rules + RULES_OF_WHOLES,
-			COUNT(offload_rules) - RULES_OF_WHOLES, o);
+		settings_group(l, own, "in a part of an offload", offload_rules + RULES_OF_WHOLES, nrules, o);
+	choose_engine(l, own, o, keys);
 	add(l, group, o, before);
+}
+
+/* One for each number of keys in the group @own; *@n: how many such parts the whole has */
+static void add_parts(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole,
+	const struct part *p, const config_setting_t *own, unsigned *n)
+{
+	const config_setting_t *all = config_setting_get_member(own, "keys");
+	long long before = p->least - 1;
+
+	if (!all || !config_setting_length(all))
+		settings_wrong(l, own,
+			"\"%s\" of offload \"%s\" has no \"keys\"; set it to a list, as [4, 16]", p->setting,
+			whole->name);
+	for (int i = 0; all && i < config_setting_length(all); i++, (*n)++) {
+		const config_setting_t *s = config_setting_get_elem(all, (unsigned)i);
+		const long long keys = settings_integer(s);
+
+		if (keys <= before || keys > p->most || *n == REDDN_WIRE_PARTS) {
+			settings_wrong(l, s,
+				"\"%s\" of offload \"%s\" has numbers of keys from %u to %u, the smallest "
+				"first, and an offload has %d such parts in all",
+				p->setting, whole->name, p->least, p->most, REDDN_WIRE_PARTS);
+			return;
+		}
+		before = keys;
+		add_part(l, group, whole, p, own, (unsigned)keys);
+	}
+}
+
+/* @group has no program */
+static void parse_whole(
+	struct settings *l, const config_setting_t *group, struct catalog_offload *whole, unsigned before)
+{
+	const bool is_store = l->catalog->regions[whole->region].store;
+	unsigned n = 0;
+
+	find_program(l, group, "hash-get", whole);
+	add(l, group, whole, before);
+	for (const struct part *p = parts_of_whole; p < parts_of_whole + COUNT(parts_of_whole); p++) {
+		const config_setting_t *own = config_setting_get_member(group, p->setting);
+
+		if (!p->most && is_store)
+			add_part(l, group, whole, p, own, 0);
+		else if (!p->most && own)
+			settings_wrong(l, own, "\"%s\" is for offloads of a store", p->setting);
+		else if (own)
+			add_parts(l, group, whole, p, own, &n);
+	}
+}
+
+/* It has a program, and so no parts */
+static void check_no_parts(struct settings *l, const config_setting_t *group, const struct catalog_offload *o)
+{
+	for (const struct part *p = parts_of_whole; p < parts_of_whole + COUNT(parts_of_whole); p++)
+		if (config_setting_get_member(group, p->setting))
+			settings_wrong(l, group, "offload \"%s\": \"%s\" means nothing beside \"program\"",
+				o->name, p->setting);
+}
+
+static bool is_of_table(const struct catalog *c, const struct catalog_offload *o)
+{
+	return o->has_region && !c->regions[o->region].raw && !c->regions[o->region].memcached;
 }
 
 void entries_parse_offload(struct settings *l, const config_setting_t *group)
@@ -706,16 +810,16 @@ void entries_parse_offload(struct settings *l, const config_setting_t *group)
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
 		o->on_error[k].action = VERDICT_TERMINATE;
-	settings_group(l, group, "in an offload", offload_rules, COUNT(offload_rules), o);
-	if (!has_program && is_of_store(c, o))
-		find_program(l, group, "hash-get", o);
-	else if (!has_program)
+	settings_group(l, group, "in an offload", offload_rules, COUNT(offload_rules) - RULES_OF_KEYS, o);
+	if (!has_program && is_of_table(c, o)) {
+		parse_whole(l, group, o, before);
+		return;
+	}
+	if (has_program)
+		check_no_parts(l, group, o);
+	else
 		settings_wrong(l, group,
 			"\"program\" is missing in an offload; set it to " A_PROGRAM
-			", or \"region\" to that of a store");
-	else if (config_setting_get_member(group, "put"))
-		settings_wrong(l, group, "offload \"%s\": \"put\" means nothing beside \"program\"", o->name);
+			", or \"region\" to that of a table or a store");
 	add(l, group, o, before);
-	if (!has_program && is_of_store(c, o))
-		add_put(l, group, o);
 }

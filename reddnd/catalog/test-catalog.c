@@ -404,9 +404,9 @@ static void expect_offloads(const struct conf_mistake *m, size_t n)
 }
 
 static const struct conf_mistake offload_mistakes[] = {
-	{"name = \"get\"; region = \"users\";", "\"program\" is missing in an offload; set it to the name of "
-						"a program, or \"region\" to that "
-						"of a store"},
+	{"name = \"get\";",
+		"\"program\" is missing in an offload; set it to the name of a program, or \"region\" "
+		"to that of a table or a store"},
 	{"name = \"get\"; program = \"get\"; region = \"user\";",
 		"no region \"user\"; did you mean \"users\"?"},
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
@@ -657,13 +657,16 @@ static void test_stores(void **state)
 static void test_puts(void **state)
 {
 	static const struct conf_mistake m[] = {
-		{"name = \"t\"; region = \"t\";", "\"program\" is missing in an offload; set it to the name "
-						  "of a program, or \"region\" to "
-						  "that of a store"},
+		{"name = \"r\"; region = \"r\";",
+			"\"program\" is missing in an offload; set it to the name of "
+			"a program, or \"region\" to that of a table or a "
+			"store"},
+		{"name = \"t\"; region = \"t\"; put = { depth_max = 4; };",
+			"\"put\" is for offloads of a store"},
 		{"name = \"s\"; program = \"hash-get\"; region = \"s\"; put = { depth_max = 4; };",
 			"offload \"s\": \"put\" means nothing beside \"program\""},
 		{"name = \"s\"; region = \"s\"; put = { mode = \"recycled\"; };",
-			"unknown setting \"mode\" in the puts of an offload; known are params, depth_max, "
+			"unknown setting \"mode\" in a part of an offload; known are params, depth_max, "
 			"instances, "
 			"wqe_budget, time_budget, on_error"},
 		{"name = \"s\"; region = \"s\"; put = { params = { most = \"x\"; }; };",
@@ -727,6 +730,96 @@ static void test_puts(void **state)
 		snprintf(message, sizeof(message), "c:3: %s\n", m[i].errors);
 		conf_expect(text, message);
 	}
+}
+
+/* Parts for several keys, each with one number of them: named by that, and by nothing else that a whole has
+ */
+static void test_parts(void **state)
+{
+#define NUMBERS(of, least, most)                                                                             \
+	"\"" of "\" of offload \"t\" has numbers of keys from " least " to " most                            \
+	", the smallest first, and an offload has 4 such parts in all"
+	static const struct conf_mistake m[] = {
+		{"program = \"hash-get\"; mget = { keys = [4]; };",
+			"offload \"t\": \"mget\" means nothing beside \"program\""},
+		{"mget = { keys = [1]; };", NUMBERS("mget", "2", "16")},
+		{"mget = { keys = [4, 17]; };", NUMBERS("mget", "2", "16")},
+		{"exists = { keys = [8, 8]; };", NUMBERS("exists", "1", "64")},
+		{"exists = { keys = [0]; };", NUMBERS("exists", "1", "64")},
+		{"exists = { keys = [\"8\"]; };", NUMBERS("exists", "1", "64")},
+		{"mget = { keys = [2, 4]; }; exists = { keys = [1, 2, 3]; };", NUMBERS("exists", "1", "64")},
+		{"exists = { depth_max = 4; };",
+			"\"exists\" of offload \"t\" has no \"keys\"; set it to a list, as [4, 16]"},
+		{"mget = { keys = []; };",
+			"\"mget\" of offload \"t\" has no \"keys\"; set it to a list, as [4, 16]"},
+		{"mget = { keys = [4]; params = { keys = 8; }; };",
+			"offload \"t.mget4\": its name sets param \"keys\""},
+		{"engine = \"nic\"; exists = { keys = [64]; cpu_above = 32; };",
+			"\"cpu_above\" is for offloads whose \"engine\" is \"auto\""},
+		{"exists = { keys = [64]; region = \"t\"; };",
+			"unknown setting \"region\" in a part of an offload; known are params, depth_max, "
+			"instances, wqe_budget, time_budget, on_error, keys, cpu_above"},
+		{"keys = [4];",
+			"unknown setting \"keys\" in an offload; known are name, program, region, regions, "
+			"mode, engine, loop_budget, loop_rate, put, mget, exists, params, depth_max, "
+			"instances, wqe_budget, time_budget, on_error"},
+	};
+	static const struct {
+		const char *name, *program;
+		uint8_t part, engine;
+		uint16_t depth_max;
+		uint32_t cpu_above;
+	} parts[] = {
+		{"t", "/hash-get.rdn", 0, CATALOG_AUTO, 8, 0},
+		{"t.mget4", "/hash-mget.rdn", 4, CATALOG_AUTO, 2, 0},
+		{"t.mget16", "/hash-mget.rdn", 16, CATALOG_AUTO, 2, 0},
+		{"t.exists40", "/hash-exists.rdn", 0x80 | 40, CATALOG_AUTO, 8, 0},
+		{"t.exists64", "/hash-exists.rdn", 0x80 | 64, CATALOG_CPU, 8, 40},
+		{"s", "/hash-get.rdn", 0, CATALOG_NIC, 64, 0},
+		{"s.put", "/store-put.rdn", 0, CATALOG_NIC, 64, 0},
+		{"s.exists1", "/hash-exists.rdn", 0x80 | 1, CATALOG_NIC, 64, 0},
+	};
+	struct catalog *c;
+	char text[1000];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		"%soffloads = ( { name = \"t\"; region = \"t\"; mode = \"recycled\"; depth_max = 8; on_error "
+		"= "
+		"\"log\"; exists = { keys = [40, 64]; cpu_above = 40; }; mget = { keys = [4, 16]; depth_max "
+		"= 2; }; "
+		"},\n"
+		"{ name = \"s\"; region = \"s\"; engine = \"nic\"; exists = { keys = [1]; }; } );\n"
+		"tenants = ( { name = \"gets\"; offloads = [ \"t\", \"t.mget16\" ]; } );\n",
+		publishing_regions);
+	c = conf_load(text);
+	assert_int_equal(c->noffloads, COUNT(parts));
+	for (unsigned i = 0; i < COUNT(parts); i++) {
+		const struct catalog_offload *o = &c->offloads[i];
+
+		assert_string_equal(o->name, parts[i].name);
+		assert_non_null(strstr(o->path, parts[i].program));
+		assert_int_equal(o->part, parts[i].part);
+		assert_int_equal(o->engine, parts[i].engine);
+		assert_int_equal(o->depth_max, parts[i].depth_max);
+		assert_int_equal(o->cpu_above, parts[i].cpu_above);
+		assert_int_equal(o->entry, i >= 5);
+		assert_int_equal(o->recycled, i < 5);
+		assert_int_equal(o->on_error[0].action, i < 5 ? VERDICT_LOG : VERDICT_TERMINATE);
+		assert_int_equal(o->nparams, o->part > 0);
+		assert_int_equal(o->params[0].value, o->part & 0x7f);
+		assert_int_equal(catalog_allows(c->tenants, i), i == 0 || i == 2);
+	}
+	catalog_free(c);
+	for (size_t i = 0; i < COUNT(m); i++) {
+		char message[600];
+
+		snprintf(text, sizeof(text), "%soffloads = ( { name = \"t\"; region = \"t\"; %s } );\n",
+			publishing_regions, m[i].text);
+		snprintf(message, sizeof(message), "c:2: %s\n", m[i].errors);
+		conf_expect(text, message);
+	}
+#undef NUMBERS
 }
 
 static void test_raw(void **state)
@@ -865,6 +958,7 @@ int main(void)
 		cmocka_unit_test(test_publishing_programs),
 		cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_puts),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_memcached),

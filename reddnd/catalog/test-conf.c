@@ -18,7 +18,8 @@ char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
 static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
 	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn",
-	"hash-get.rdn", "store-put.rdn", "change.rdn", "put.rdn", "no-put.rdn", "nowhere.rdn"};
+	"hash-get.rdn", "hash-mget.rdn", "hash-exists.rdn", "store-put.rdn", "change.rdn", "put.rdn",
+	"no-put.rdn", "nowhere.rdn", "which.rdn", "long.rdn", "short.rdn"};
 
 void conf_put(const char *name, const char *text)
 {
@@ -47,6 +48,13 @@ int conf_enter(void **state)
 		"program hash_get\nshape table\nparam probes = 2 from 1 to 2\n"
 		"region buckets, heap, live\narg probe[probes] { fp : u48, at : offset(4) in buckets "
 		"}\nwrite_imm live -> slot @ 0, 64 bytes\n");
+	conf_put("hash-mget.rdn",
+		"program hash_mget\nshape table\nparam keys = 4 from 2 to 16\nregion buckets, heap, live\n"
+		"arg probe[keys] { fp : u48, at : offset(4) in buckets }\nwrite_imm live -> slot @ 0, 64 "
+		"bytes\n");
+	conf_put("hash-exists.rdn",
+		"program hash_exists\nshape exists\nparam keys = 8 from 1 to 64\nregion buckets, live\n"
+		"arg at[keys] : offset(4) in buckets\nwrite_imm live -> slot @ 0, 64 bytes\n");
 	conf_put("store-put.rdn",
 		"program store_put\nshape put\nparam most = 1K from 64 to 1M\nregion buckets writable\n"
 		"region heap\npayload record : max most in heap\nvar was : le64\n"

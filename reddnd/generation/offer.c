@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/offer.h"
 
+#include "reddnd/generation/generation.h"
 #include "reddnd/generation/shape.h"
 #include "reddnd/generation/table.h"
 
@@ -36,7 +37,28 @@ void offer_describe_request(const struct program *p, unsigned keys, struct reddn
 		};
 }
 
-void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
+static bool may_use(const struct generation *g, const struct tenant *tenant, const struct catalog_offload *o)
+{
+	for (unsigned i = 0; i < g->catalog->ntenants; i++)
+		if (g->tenants[i] == tenant)
+			return catalog_allows(&g->catalog->tenants[i], (unsigned)(o - g->catalog->offloads));
+	return false;
+}
+
+/* They follow the offload in the catalog */
+static void offer_parts(
+	const struct offload *whole, const struct tenant *tenant, struct reddn_wire_table *wire)
+{
+	const struct catalog *c = whole->generation->catalog;
+	unsigned n = 0;
+
+	for (const struct catalog_offload *o = whole->conf + 1;
+		o < c->offloads + c->noffloads && o->entry == whole->conf->entry; o++)
+		if (o->part && may_use(whole->generation, tenant, o))
+			wire->part[n++] = o->part;
+}
+
+void offer_describe(const struct offload *o, const struct tenant *tenant, struct reddn_wire_rep *rep)
 {
 	const uint8_t shape = shape_on_wire(o);
 	const bool several = shape == REDDN_SHAPE_MGET || shape == REDDN_SHAPE_EXISTS;
@@ -52,6 +74,8 @@ void offer_describe(const struct offload *o, struct reddn_wire_rep *rep)
 	if (shape != REDDN_SHAPE_OPAQUE)
 		table_describe(
 			&o->table->geometry, several ? shape_keys(o) : 0, o->img->payload.max, &rep->table);
+	if (shape == REDDN_SHAPE_TABLE)
+		offer_parts(o, tenant, &rep->table);
 	if (o->description)
 		rep->program = htobe64(XXH3_64bits(o->description, strlen(o->description)));
 	offer_describe_request(o->program, rep->table.keys ? rep->table.keys : 1, rep);

@@ -317,7 +317,11 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 
 	o->conf = conf;
 	o->cpu = conf->engine == CATALOG_CPU;
-	if (o->cpu)
+	if (o->cpu && conf->cpu_above)
+		snprintf(o->why_cpu, sizeof(o->why_cpu),
+			"its requests have %u keys, and the configuration asks for it above %u",
+			reddn_wire_part_keys(conf->part), conf->cpu_above);
+	else if (o->cpu)
 		snprintf(o->why_cpu, sizeof(o->why_cpu), "the configuration asks for it");
 	r = open_engine(o, catalog, regions, pd);
 	if (o->unfit && conf->engine == CATALOG_AUTO && !publishes(o)) {

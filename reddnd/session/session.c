@@ -199,7 +199,7 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 
 void session_describe(const struct session *s, struct reddn_wire_rep *rep)
 {
-	offer_describe(s->offload, rep);
+	offer_describe(s->offload, s->tenant, rep);
 	rep->depth = htobe16((uint16_t)s->queues.env.slot_count);
 	rep->session = htobe64(session_number(s));
 	rep->secret = htobe64(s->secret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exists - asks which keys exist while it changes them, and judges each answer by what was there from the
- * question to the answer.
+ * exists - asks which keys exist, and gets them, while it changes them, and judges each answer by what was
+ * there from the question to the answer.
  *   exists table HOST PORT OFFLOAD FILE QUESTIONS SEED      makes the table FILE anew, as its writer
  *   exists store HOST PORT OFFLOAD PUTS QUESTIONS SEED      puts and deletes by the offload PUTS
  * Part of exists.sh.
@@ -32,7 +32,7 @@ static uint32_t rnd(uint32_t below)
 }
 
 struct asked {
-	bool busy;
+	bool busy, gets; /* gets: what the key has is asked for, and not only if it exists */
 	uint32_t key;
 	uint64_t clock;
 };
@@ -52,7 +52,7 @@ static struct {
 	unsigned busy;
 	/* by which the answers since the last one may have been judged by the library */
 	struct reddn_info info, before;
-	unsigned long exist, missing, never, chance, replaced;
+	unsigned long exist, missing, never, chance, replaced, values;
 } test;
 
 static size_t key_of(uint32_t k, char key[KEY_MAX])
@@ -114,13 +114,14 @@ static void judge(const struct asked *a, int status)
 		die("key %u: status %d", a->key, status);
 	test.exist += !status;
 	test.missing += status == REDDN_MISS;
-	test.never += never;
+	test.values += a->gets && !status;
+	test.never += never && !a->gets;
 	if (same && there && status)
 		die("key %u is missing, and was there since change %lu of %lu", a->key,
 			(unsigned long)test.key[a->key].since, (unsigned long)test.clock);
 	if (!same || there || status)
 		return;
-	if (!is_chance(a, &test.info) && !is_chance(a, &test.before))
+	if (a->gets || (!is_chance(a, &test.info) && !is_chance(a, &test.before)))
 		die("key %u exists, and was not there, at change %lu", a->key, (unsigned long)test.clock);
 	test.chance += never;
 }
@@ -150,7 +151,8 @@ static void collect(bool wait)
 	for (int i = 0; i < n; i++) {
 		struct asked *a = &test.asked[res[i].cookie];
 
-		if (!a->busy || res[i].value || res[i].length || res[i].version)
+		if (!a->busy || (!a->gets && (res[i].value || res[i].length || res[i].version)) ||
+			(a->gets && !res[i].status != !!res[i].value))
 			die("a result that is none of a question");
 		judge(a, res[i].status);
 		a->busy = false;
@@ -162,19 +164,25 @@ static void submit(void)
 {
 	char bytes[KEYS_MOST][KEY_MAX];
 	struct reddn_key keys[KEYS_MOST];
-	const unsigned most = 1 + rnd(test.info.keys);
+	const bool gets = test.info.shape == REDDN_TABLE && rnd(2);
+	const unsigned most = 1 + rnd(gets ? test.info.keys : test.info.exists_keys);
 	unsigned first = rnd(KEYS_MOST), n = 0;
 	int r;
 
 	for (; n < most && first + n < KEYS_MOST && !test.asked[first + n].busy; n++) {
 		uint32_t k = n && rnd(8) == 0 ? test.asked[first + n - 1].key : choose();
 
-		test.asked[first + n] = (struct asked){.key = k, .clock = test.clock};
+		test.asked[first + n] = (struct asked){.gets = gets, .key = k, .clock = test.clock};
 		keys[n] = (struct reddn_key){bytes[n], key_of(k, bytes[n])};
 	}
 	if (!n)
 		return;
-	r = reddn_exists_submit(test.c, keys, n, first);
+	if (!gets)
+		r = reddn_exists_submit(test.c, keys, n, first);
+	else if (n == 1 && rnd(2))
+		r = reddn_get_submit(test.c, keys[0].key, keys[0].key_len, first);
+	else
+		r = reddn_mget_submit(test.c, keys, n, first);
 	if (r < 0 && r != -EAGAIN)
 		die("submit: %s; %s", strerror(-r), reddn_errmsg(test.c));
 	for (unsigned i = 0; i < n && r == 0; i++, test.busy++)
@@ -216,6 +224,32 @@ static void ask_many(void)
 		if (!too_long)
 			judge(&asked[i], keys[i].status);
 	}
+}
+
+/* The same of what they have */
+static void get_many(void)
+{
+	struct reddn_mget keys[MANY];
+	struct asked asked[MANY];
+	char bytes[MANY][KEY_MAX], values[MANY][64];
+	const size_t n = rnd(MANY + 1);
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t k = choose();
+
+		asked[i] = (struct asked){.gets = true, .key = k, .clock = test.clock};
+		keys[i] = (struct reddn_mget){.key = bytes[i],
+			.key_len = key_of(k, bytes[i]),
+			.buf = values[i],
+			.buf_len = sizeof(values[i])};
+	}
+	r = reddn_mget(test.c, keys, n);
+	if (r < 0)
+		die("%zu gets: %s; %s", n, strerror(-r), reddn_errmsg(test.c));
+	look();
+	for (size_t i = 0; i < n; i++)
+		judge(&asked[i], keys[i].status);
 }
 
 /* ---- changes ------------------------------------------------------------------------------------ */
@@ -327,7 +361,9 @@ static void step(void)
 		}
 		break;
 	case 6:
-		if (!test.busy)
+		if (!test.busy && test.info.shape == REDDN_TABLE && rnd(4) == 0)
+			get_many();
+		else if (!test.busy)
 			ask_many();
 		break;
 	default:
@@ -379,10 +415,10 @@ int main(int argc, char **argv)
 	/* of each probe, see libclient/reddn.h; far beyond what chance does */
 	mean = (double)test.never * 2 * 258 * 258 / 65536 / 65536;
 	limit = 2 * mean + 16;
-	printf("%s: %lu exist, %lu are missing, in %lu requests with %lu changes and %lu replacements; by "
-	       "chance %lu of %lu that never were, about %.1f or less may\n",
-		argv[4], test.exist, test.missing, (unsigned long)test.info.sent, (unsigned long)test.clock,
-		test.replaced, test.chance, test.never, mean);
+	printf("%s: %lu exist, %lu values among them, %lu are missing, in %lu requests with %lu changes and "
+	       "%lu replacements; by chance %lu of %lu that never were, about %.1f or less may\n",
+		argv[4], test.exist, test.values, test.missing, (unsigned long)test.info.sent,
+		(unsigned long)test.clock, test.replaced, test.chance, test.never, mean);
 	if (!test.exist || !test.missing || !test.clock)
 		die("that tests nothing");
 	if ((double)test.chance > limit)

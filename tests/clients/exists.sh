@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Which keys exist, while a writer inserts, deletes and moves them and replaces the table, or clients put and delete in a store: a key
-# that is there is never missing, and one that is not exists only by the chance of two bytes. By the NIC, unrolled and recycled, and by
-# the CPU.
+# Which keys exist, and what they have, by one handle whose offload has parts for requests of several keys, while a writer inserts,
+# deletes and moves keys and replaces the table, or clients put and delete in a store: a key that is there is never missing, and one
+# that is not exists only by the chance of two bytes, and is never got. By the NIC, unrolled and recycled, and by the CPU.
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
@@ -17,10 +17,11 @@ seed=${TEST_SEED:-1} questions=${TEST_QUESTIONS:-4000}
 "$REDDN_TABLE" create --quiet --capacity 100 --max-key 32 --max-value 64 "$memory/table" || fail "no table"
 "$REDDN_TABLE" create --quiet --store --capacity 400 --heap 1M --max-key 32 --max-value 64 "$memory/store" || fail "no store"
 declare -A how=([unrolled]='mode = "unrolled"' [recycled]='mode = "recycled"' [cpu]='engine = "cpu"')
-offloads='{ name = "store.put"; program = "store-put"; region = "store"; }'
+offloads='' every=''
 for kind in table store; do
 	for way in "${!how[@]}"; do
-		offloads+=", { name = \"$kind.$way\"; program = \"hash-exists\"; region = \"$kind\"; ${how[$way]}; }"
+		offloads+="{ name = \"$kind.$way\"; region = \"$kind\"; ${how[$way]}; mget = { keys = [4]; }; exists = { keys = [4, 16, 64]; }; },"$'\n'
+		every+="\"$kind.$way\", \"$kind.$way.mget4\", $(printf "\"$kind.$way.exists%s\", " 4 16 64)"
 	done
 done
 
@@ -57,12 +58,7 @@ nic_options=(--seed "$seed")
 start_nic
 start_reddnd "control = \"$control\"; connect_timeout = \"1000s\"; refusal_rate = 1000;
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$memory/table\"; }, { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
-offloads = ( $offloads,
-  { name = \"one\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 1; }; },
-  { name = \"sixteen\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 16; }; mode = \"unrolled\"; },
-  { name = \"all\"; program = \"hash-exists\"; region = \"table\"; params = { keys = 64; }; mode = \"recycled\"; },
-  { name = \"store.all\"; program = \"hash-exists\"; region = \"store\"; params = { keys = 64; }; },
-  { name = \"unlike\"; program = \"unlike\"; region = \"table\"; },
+offloads = ( $offloads  { name = \"unlike\"; program = \"unlike\"; region = \"table\"; },
   { name = \"short\"; program = \"hash-exists\"; region = \"store\"; params = { part = 2; }; } );"
 becomes offloads "the parts of a store have its lengths" \
 	'[(o["state"], "see its param \"part\"" in o["why"]) for o in d if o["offload"] == "short"] == [("disabled", True)]'
@@ -79,11 +75,10 @@ ask() # KIND OFFLOAD OF
 }
 for way in unrolled recycled cpu; do
 	ask table "table.$way" "$memory/table"
-	ask store "store.$way" store.put
+	ask store "store.$way" "store.$way"
 done
-for offload in one sixteen all; do
-	ask table "$offload" "$memory/table"
-done
-ask store store.all store.put
+becomes offloads "each part had its requests" '[o["offload"] for o in d if o["offload"] in ['"$every"'] and not o["requests"]] == []'
+ask table table.unrolled.exists16 "$memory/table"
+ask store store.recycled.exists64 store.recycled
 stop_reddnd
 done_testing

@@ -181,14 +181,14 @@ class Gets(unittest.TestCase):
                 reddn.connect(host, offload, token_file=file)
 
     def test_several(self):
-        with connect("several", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+        with connect("parts", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
             self.assertEqual(c.mget(["absent", *KEYS]), [None, *(f"value {i}".encode() for i in range(300))])
             self.assertGreater(lib.reddn_mget_submit.call_count, 70)
             self.assertEqual(c.get("user 7"), b"value 7")
 
     def test_exists(self):
         there = [*KEYS, "absent", KEYS[0], "nobody", KEYS[0]]
-        with connect("exists", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
+        with connect("parts", depth=4) as c, unittest.mock.patch.object(reddn._connection, "lib", wraps=reddn._connection.lib) as lib:
             self.assertEqual(c.exists_many(there), [*[True] * 300, False, True, False, True])
             self.assertEqual(c.exists_many([]), [])
             self.assertEqual(c.first_missing(there), 300)
@@ -205,11 +205,14 @@ class Gets(unittest.TestCase):
                 c.exists_many(["user 1", ""])
             with self.assertRaisesRegex(TypeError, "str or bytes"):
                 c.first_missing(["user 7", 7])
+            self.assertEqual(c.get("user 7"), b"value 7")
+        with connect("users") as c, self.assertRaisesRegex(OSError, "no part for questions which keys exist"):
+            c.exists_many(["user 1"])
+        with connect("parts.exists8") as c:
+            self.assertEqual(c.exists_many(["user 1", "nobody"]), [True, False])
+            self.assertFalse(c.is_table)
             with self.assertRaises(OSError):
                 c.get("user 7")
-            self.assertFalse(c.is_table)
-        with connect("users") as c, self.assertRaises(OSError):
-            c.exists_many(["user 1"])
 
     def test_connections(self):
         with connect("users", connections=4, depth=8) as c:
@@ -326,7 +329,7 @@ class Loop(unittest.IsolatedAsyncioTestCase):
 
     async def test_exists(self):
         there = [*KEYS, "absent", KEYS[0]]
-        async with await reddn.aio.connect(SERVER, "exists", timeout=60, depth=4) as c:
+        async with await reddn.aio.connect(SERVER, "parts", timeout=60, depth=4) as c:
             got = await asyncio.gather(*(c.exists_many(there) for _ in range(5)), c.first_missing(there), c.first_missing(KEYS))
             self.assertEqual(got, [[*[True] * 300, False, True]] * 5 + [300, 300])
             self.assertEqual((await c.exists_many([]), await c.first_missing([]), await c.first_missing(["user 1", "k" * 51])), ([], 0, 1))

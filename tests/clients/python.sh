@@ -25,8 +25,7 @@ regions = (
   { name = \"keys\"; kind = \"raw\"; path = \"$work/keys\"; } );
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
-  { name = \"several\"; program = \"hash-mget\"; region = \"users\"; },
-  { name = \"exists\"; program = \"hash-exists\"; region = \"users\"; },
+  { name = \"parts\"; region = \"users\"; mget = { keys = [4]; }; exists = { keys = [8]; }; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
   { name = \"swaps\"; program = \"compare-and-swap\"; region = \"shared\"; },
   { name = \"adds\"; program = \"fetch-and-add\"; region = \"shared\"; },

@@ -26,9 +26,8 @@ expect()
 "$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
 start_nic
 start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
-offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; },
-  { name = \"reads\"; program = \"hash-get\"; region = \"users\"; },
-  { name = \"exists\"; program = \"hash-exists\"; region = \"users\"; } );"
+offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; exists = { keys = [2, 8]; }; },
+  { name = \"reads\"; program = \"hash-get\"; region = \"users\"; } );"
 expect "a put of a new key" 0 "" put "$address" users alice admin
 expect "its value" 0 "admin" get "$address" users alice
 expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users alice guest
@@ -44,14 +43,14 @@ expect "a delete" 0 '{"key": "bob", "deleted": true}' delete --json "$address" u
 expect "what is gone" 1 "bob: not found" get "$address" users bob
 expect "another delete" 1 "bob: not found" delete "$address" users bob
 expect "a delete of what never was" 1 '{"key": "eve", "deleted": false}' delete --json "$address" users eve
-expect "those that exist" 1 $'alice\ncarol\nalice' exists "$address" exists alice bob carol eve alice "$(printf '%33s' long)"
+expect "those that exist" 1 $'alice\ncarol\nalice' exists "$address" users alice bob carol eve alice "$(printf '%33s' long)"
 grep -q 'bob: not found' "$work/out" || fail "bob is not missing" "$work/out"
-expect "all that are asked for" 0 carol exists "$address" exists alice carol
-expect "up to the first that is missing" 1 "bob: not found" exists --first "$address" exists alice bob carol
+expect "all that are asked for" 0 carol exists "$address" users alice carol
+expect "up to the first that is missing" 1 "bob: not found" exists --first "$address" users alice bob carol
 ! grep -q carol "$work/out" || fail "one behind it is reported" "$work/out"
-expect "the same as JSON" 1 '{"key": "bob", "exists": false}' exists --json "$address" exists alice bob
-expect "what an offload that gets does not tell" 2 "an offload of hash-exists.rdn" exists "$address" users alice
-expect "what is offered" 0 "exists: " ping "$address" exists
+expect "the same as JSON" 1 '{"key": "bob", "exists": false}' exists --json "$address" users alice bob
+expect "what an offload without parts does not tell" 2 "no part for questions which keys exist" exists "$address" reads alice
+expect "what is offered" 0 "exists: " ping "$address" users.exists8
 expect "a long value" 2 "the key or the record is too long" put "$address" users alice "$(printf '%401s' x)"
 expect "an empty key" 2 "the key is empty" put "$address" users "" x
 expect "a put where gets alone are offered" 2 "no offload" put "$address" reads alice x

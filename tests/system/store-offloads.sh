@@ -45,9 +45,9 @@ for tenant in readers sparing; do
 done
 
 start_nic
-start_reddnd "control = \"$work/control\"; $regions offloads = ( { name = \"large\"; region = \"large\"; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
+start_reddnd "control = \"$work/control\"; $regions offloads = ( { name = \"large\"; region = \"large\"; mget = { keys = [2, 4]; }; exists = { keys = [2, 8]; cpu_above = 2; }; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
   { name = \"again\"; program = \"hash-get\"; region = \"large\"; mode = \"recycled\"; } );
-tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\" ]; },
+tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\", \"large.mget2\" ]; },
   { name = \"sparing\"; key = \"$work/sparing.key\"; extent_bytes = \"64K\"; } );"
 
 head -c 90000 /dev/zero | tr '\0' v >"$work/value"
@@ -69,6 +69,25 @@ on_nic get.log "$REDDN" get "${reader[@]}" || fail "no get of a reader" "$work/g
 ! on_nic put.log "$REDDN" put "${reader[@]}" value || fail "a reader puts"
 grep -q 'tenant readers may not use offload large.put' "$work/put.log" || fail "no reason" "$work/put.log"
 ok "a tenant that is not allowed the puts gets"
+on_nic ping.log "$REDDN" ping --json --count 1 "${reader[@]::5}" large || fail "no ping" "$work/ping.log"
+grep -q '"keys": 2, "exists_keys": 0' "$work/ping.log" || fail "a reader has other parts" "$work/ping.log"
+! on_nic exists.log "$REDDN" exists "${reader[@]}" || fail "a reader knows what exists"
+grep -q 'no part for questions which keys exist, or this client may not use one' "$work/exists.log" || fail "no reason" "$work/exists.log"
+! on_nic exists.log "$REDDN" exists "${reader[@]::5}" large.exists8 key || fail "a reader knows it from the part"
+grep -q 'tenant readers may not use offload large.exists8' "$work/exists.log" || fail "no reason" "$work/exists.log"
+on_nic ping.log "$REDDN" ping --json --count 1 --port "$port" "$address" large || fail "no ping" "$work/ping.log"
+grep -q '"keys": 4, "exists_keys": 8' "$work/ping.log" || fail "a writer has other parts" "$work/ping.log"
+reddn exists.log exists large a b key || [[ $(<"$work/exists.log") = *$'\n'key* ]] || fail "a writer does not know it" "$work/exists.log"
+ok "parts for several keys are allowed one by one"
+"$REDDNCTL" --socket "$work/control" --json offloads >"$work/offloads"
+python3 - "$work/offloads" <<'END' || fail "another engine, or no reason" "$work/offloads"
+import json, sys
+engines = {o["offload"]: (o["engine"], o["why"]) for o in json.load(open(sys.argv[1]))}
+assert engines["large.exists8"] == ("cpu", "its requests have 8 keys, and the configuration asks for it above 2"), engines
+assert engines["large.exists2"][0] == engines["large"][0], engines
+END
+grep -q 'offload large.exists8: the CPU executes it: its requests have 8 keys' "$work/reddnd.log" || fail "no reason in the log" "$work/reddnd.log"
+ok "above a number of keys the CPU answers, and it is reported why"
 
 sparing=(--port "$port" --token-file "$work/sparing.key" "$address")
 ! on_nic put.log "$REDDN" put "${sparing[@]}" large key value || fail "extents beyond the quota"
