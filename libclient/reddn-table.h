@@ -124,8 +124,8 @@ int reddn_table_delete(struct reddn_table *t, const void *key, size_t key_len);
  * that grows or replaces the table removes. reddn_table_close ends the growth, too.
  *
  * A table that was made with `grow` begins that by itself when 5/12 of its buckets or 3/4 of its heap are in
- * use, and ends it at once in a put that finds no room. If it cannot, it tries again with 1/8 more entries,
- * or when a put finds no room.
+ * use; then each put and delete reserves a part of the memory first. A put that finds no room does the rest
+ * at once. If the table cannot grow, it tries again with 1/8 more entries, or when a put finds no room.
  *
  * -EROFS: not opened for writing. -EINVAL: an option is out of range, or the table was opened by a
  * descriptor. -EALREADY: it grows already. -ESTALE: another table has replaced it. Otherwise as

@@ -373,27 +373,52 @@ static bool is_above_limit(uint64_t bytes)
 	return getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur;
 }
 
-/* Give the file its size, and reserve the space of the header and of the parts now: a lack of it would be a
- * SIGBUS later. What lies between them is never touched. */
-static int reserve(int fd, const struct reddn_table_header *h)
+/* Parts of the file; what lies between them is never touched */
+enum { HEADER, BUCKETS, HEAP, PARTS };
+
+struct span {
+	uint64_t begin, end;
+};
+
+static struct span part_of(const struct reddn_table_header *h, unsigned part)
 {
-	const struct {
-		uint64_t off, size;
-	} parts[] = {{0, REDDN_TABLE_PAGE}, {h->buckets_off, h->buckets * sizeof(struct reddn_bucket)},
-		{h->heap_off, h->file_size - h->heap_off}};
+	switch (part) {
+	case HEADER:
+		return (struct span){0, REDDN_TABLE_PAGE};
+	case BUCKETS:
+		return (struct span){
+			h->buckets_off, h->buckets_off + h->buckets * sizeof(struct reddn_bucket)};
+	default:
+		return (struct span){h->heap_off, h->file_size};
+	}
+}
+
+/* Give the file its size. */
+static int set_size(int fd, const struct reddn_table_header *h)
+{
+	const struct span buckets = part_of(h, BUCKETS), heap = part_of(h, HEAP);
 
 	if (is_above_limit(h->file_size))
 		return -EFBIG;
 	if (ftruncate(fd, 0) < 0)
 		return -errno;
-	if (!has_room(fd, parts[1].size + parts[2].size))
+	if (!has_room(fd, buckets.end - buckets.begin + heap.end - heap.begin))
 		return -ENOSPC;
-	if (ftruncate(fd, (off_t)h->file_size) < 0)
+	return ftruncate(fd, (off_t)h->file_size) < 0 ? -errno : 0;
+}
+
+/* Reserve the space of a part of the file now: a lack of it would be a SIGBUS later. */
+static int reserve(int fd, const struct span *of)
+{
+	if (of->begin < of->end && fallocate(fd, 0, (off_t)of->begin, (off_t)(of->end - of->begin)) < 0 &&
+		errno != EOPNOTSUPP)
 		return -errno;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (fallocate(fd, 0, (off_t)parts[i].off, (off_t)parts[i].size) < 0 && errno != EOPNOTSUPP)
-			return -errno;
 	return 0;
+}
+
+static struct span overlap(const struct span *a, const struct span *b)
+{
+	return (struct span){a->begin > b->begin ? a->begin : b->begin, a->end < b->end ? a->end : b->end};
 }
 
 /* A store from a table has its entries where they are there. */
@@ -483,7 +508,13 @@ static void make_null(struct reddn_table *t)
 	null->sum = XXH3_64bits_withSeed("", 0, (uint64_t)UINT32_MAX << 32);
 }
 
-PUBLIC int reddn_table_create_fd(
+static int cannot_allocate(const struct reddn_table *t, int r, char *err, size_t errlen)
+{
+	return reddn_fail(r, err, errlen, "cannot allocate %" PRIu64 " bytes: %s%s", t->geo.file_size,
+		strerror(-r), r == -EFBIG ? ": the process has a limit, RLIMIT_FSIZE" : "");
+}
+
+int reddn_table_make_begin(
 	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
@@ -500,31 +531,82 @@ PUBLIC int reddn_table_create_fd(
 		errlen);
 	if (r < 0)
 		return r;
-	r = reserve(t->fd, &t->geo);
+	r = set_size(t->fd, &t->geo);
 	if (r < 0)
-		return reddn_fail(r, err, errlen, "cannot allocate %" PRIu64 " bytes: %s%s", t->geo.file_size,
-			strerror(-r), r == -EFBIG ? ": the process has a limit, RLIMIT_FSIZE" : "");
+		return cannot_allocate(t, r, err, errlen);
 	r = handle_map(t, err, errlen);
 	if (r < 0)
 		return r;
-	if (!opt->store)
-		make_null(t);
-	for (uint64_t b = 0; b < t->geo.buckets; b++)
-		reddn_word_set(reddn_table_locator(t, b), t->null_locator);
-	r = opt->from ? reddn_store_fill(t, opt->from, err, errlen) : 0;
+	*out = steal_ptr(&t);
+	return 0;
+}
+
+int reddn_table_make_step(struct reddn_table *t, uint64_t bytes)
+{
+	const uint64_t size = t->geo.file_size, most = size - t->made;
+	const struct span step = {t->made, bytes < most ? round_up(t->made + bytes, REDDN_TABLE_PAGE) : size};
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		const struct span part = part_of(&t->geo, i), of = overlap(&part, &step);
+		int r = reserve(t->fd, &of);
+
+		if (r < 0)
+			return r;
+		for (uint64_t at = of.begin; i == BUCKETS && at < of.end; at += sizeof(struct reddn_bucket))
+			reddn_word_set(
+				reddn_table_locator(t, (at - part.begin) / sizeof(struct reddn_bucket)),
+				t->null_locator);
+	}
+	t->made = step.end;
+	return t->made == size;
+}
+
+/* What is in it. A table has nothing yet, and a store perhaps what it was made from. */
+static int take_stock(struct reddn_table *t, char *err, size_t errlen)
+{
+	int r = t->geo.header ? scan_store(t, err, errlen)
+			      : reddn_heap_reserve(&t->space, t->geo.null_off, sizeof(struct reddn_record));
+
+	/* From here on it has another writer. */
+	if (r == 0 && t->geo.header)
+		t->writer = false;
+	return r;
+}
+
+int reddn_table_make_end(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	int r = opt->from ? reddn_store_fill(t, opt->from, err, errlen) : 0;
+
 	if (r < 0)
 		return r;
+	if (!t->geo.header)
+		make_null(t);
 	t->geo.live.epoch = clock_read_ns(CLOCK_REALTIME);
 	/* The magic comes last, so that an unfinished file is no table. */
 	memcpy(t->map + sizeof(t->geo.magic), (uint8_t *)&t->geo + sizeof(t->geo.magic),
 		sizeof(t->geo) - sizeof(t->geo.magic));
 	reddn_word_set((_Atomic uint64_t *)t->map, t->geo.magic);
-	r = scan(t, err, errlen);
-	if (r < 0)
-		return r;
-	/* From here on it has another writer. */
-	if (opt->store)
-		t->writer = false;
-	*out = steal_ptr(&t);
-	return 0;
+	return take_stock(t, err, errlen);
+}
+
+int reddn_table_make_rest(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	int r = reddn_table_make_step(t, UINT64_MAX);
+
+	return r < 0 ? cannot_allocate(t, r, err, errlen) : reddn_table_make_end(t, opt, err, errlen);
+}
+
+PUBLIC int reddn_table_create_fd(
+	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen)
+{
+	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
+	int r = reddn_table_make_begin(&t, fd, opt, err, errlen);
+
+	if (r == 0)
+		r = reddn_table_make_rest(t, opt, err, errlen);
+	if (r == 0)
+		*out = steal_ptr(&t);
+	return r;
 }

@@ -32,6 +32,7 @@ struct reddn_table_journal {
 /** A larger table, which gets all entries. What is put and deleted meanwhile is in both. */
 struct reddn_table_growth {
 	struct reddn_table *next;
+	bool made;       /* @next has all of its memory */
 	uint64_t copied; /* buckets whose entries @next has */
 	pid_t pid;       /* of the writer: a child that closes its handle leaves the file */
 	char tmp[PATH_MAX];
@@ -50,6 +51,7 @@ struct reddn_table {
 	_Atomic uint64_t *words;                         /* two per bucket: locator, mark */
 	uint8_t *heap;
 	uint64_t null_locator;
+	uint64_t made;                /* bytes of a new file that have memory, if they need it */
 	uint64_t heap_used;           /* read-only handle: when it was opened */
 	uint64_t idle;                /* of a store: buckets in use without a record, when it was opened */
 	struct reddn_heap space;      /* writer */
@@ -111,8 +113,19 @@ bool reddn_table_is_store(int fd);
 
 /** Gives up a growth that was not published, and its file. NULL is allowed. */
 void reddn_table_growth_free(struct reddn_table_growth *g);
-/** Makes a table in a new file beside @path, whose name, the caller's to unlink, is @tmp then. @like, unless
- * NULL, is a table whose permissions it gets. */
+/** Begins to make a table in @fd: the handle of a file that has no memory yet, and is no table. */
+int reddn_table_make_begin(
+	struct reddn_table **out, int fd, const struct reddn_table_options *opt, char *err, size_t errlen);
+/** Gives @bytes more of the file its memory, in whole pages. 0: there is more to do; 1: all has; -errno */
+int reddn_table_make_step(struct reddn_table *t, uint64_t bytes);
+/** Makes the file a table, with the entries of opt->from, when all has its memory. */
+int reddn_table_make_end(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen);
+/** The steps and the end of them. */
+int reddn_table_make_rest(
+	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen);
+/** Begins to make a table in a new file beside @path, whose name, the caller's to unlink, is @tmp then.
+ * @like, unless NULL, is a table whose permissions it gets. */
 int reddn_table_create_beside(struct reddn_table **out, const char *path, const struct reddn_table *like,
 	const struct reddn_table_options *opt, char tmp[PATH_MAX], char *err, size_t errlen);
 /** Marks @old as replaced and gives its name @path to the file @from. -ESTALE: it does not have that name. */

@@ -307,7 +307,7 @@ static int create_beside(struct reddn_table **out, const char *path, const struc
 		reddn_fail(r, why, sizeof(why),
 			"cannot give the new file the owner and rights of the old one: %s", strerror(-r));
 	else
-		r = reddn_table_create_fd(&t, fd, opt, why, sizeof(why));
+		r = reddn_table_make_begin(&t, fd, opt, why, sizeof(why));
 	if (r == -EBUSY || (r == 0 && (fstat(fd, &st) < 0 || st.st_nlink == 0)))
 		r = -EAGAIN;
 	if (r < 0) {
@@ -342,7 +342,7 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 	const struct reddn_table_options *opt, char *err, size_t errlen)
 {
 	CLEANUP(reddn_table_closep) struct reddn_table *t = NULL;
-	char tmp[PATH_MAX];
+	char tmp[PATH_MAX], why[200] = "";
 	int r;
 
 	/* Before a large file is made for nothing */
@@ -352,7 +352,9 @@ PUBLIC int reddn_table_create(struct reddn_table **out, const char *path,
 	r = reddn_table_create_beside(&t, path, NULL, opt, tmp, err, errlen);
 	if (r < 0)
 		return r;
-	r = take_name(tmp, path, opt->replace, err, errlen);
+	r = reddn_table_make_rest(t, opt, why, sizeof(why));
+	r = r < 0 ? reddn_fail(r, err, errlen, "%s: %s", path, why)
+		  : take_name(tmp, path, opt->replace, err, errlen);
 	/* Unless it was renamed */
 	unlink(tmp);
 	if (r < 0)

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Buckets that a put or delete copies of a table that grows. From 5/12 of the buckets in use to where the
- * first put finds no room, 48 %, it would take 12. */
-enum { GROWTH_STEP = 32 };
+/*
+ * Buckets that a put or delete copies of a table that grows, after it has made the larger file in half as
+ * many steps. From 5/12 of the buckets in use to where the first put finds no room, 48 %, 24 would do.
+ * MAKE_LEAST: bytes of a step; to reserve less takes as long.
+ */
+enum { GROWTH_STEP = 32, MAKE_LEAST = 1 << 16 };
 
 static void entries_add(struct reddn_table *t, int64_t n)
 {
@@ -239,6 +242,25 @@ static void growth_publish(struct reddn_table *t)
 	reddn_table_growth_free(old.growth);
 }
 
+/* Make the part of the larger file that belongs to so many buckets. Half of the buckets have all of it. */
+static void growth_make(struct reddn_table *t, uint64_t buckets)
+{
+	const struct reddn_table_options none = {0};
+	struct reddn_table *next = t->growth->next;
+	uint64_t size = next->geo.file_size, share = 2 * size / t->geo.buckets + 1;
+	uint64_t bytes = buckets < size / share ? buckets * share : size;
+	int r = buckets ? reddn_table_make_step(next, bytes > MAKE_LEAST ? bytes : MAKE_LEAST) : 0;
+
+	if (r == 1)
+		r = reddn_table_make_end(next, &none, NULL, 0);
+	else if (r == 0)
+		return;
+	if (r < 0)
+		growth_fail(t, r);
+	else
+		t->growth->made = true;
+}
+
 static int growth_begin(
 	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
@@ -269,7 +291,10 @@ static int growth_begin(
 
 static void growth_step(struct reddn_table *t, uint64_t buckets)
 {
-	for (uint64_t n = 0; t->growth && n < buckets && t->growth->copied < t->geo.buckets; n++) {
+	if (t->growth && !t->growth->made)
+		growth_make(t, buckets);
+	for (uint64_t n = 0;
+		t->growth && t->growth->made && n < buckets && t->growth->copied < t->geo.buckets; n++) {
 		uint64_t b = t->growth->copied++;
 
 		if (reddn_word_get(reddn_table_mark(t, b)))
@@ -318,7 +343,7 @@ PUBLIC int reddn_table_put(
 		r = entry_put(t, key, key_len, val, val_len);
 	if (r < 0)
 		return r;
-	if (t->growth)
+	if (t->growth && t->growth->made)
 		growth_put(t, key, key_len, val, val_len);
 	growth_continue(t);
 	return 0;
@@ -330,7 +355,7 @@ PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key
 
 	if (r != 0)
 		return r;
-	r = t->growth ? entry_delete(t->growth->next, key, key_len) : 0;
+	r = t->growth && t->growth->made ? entry_delete(t->growth->next, key, key_len) : 0;
 	if (r < 0)
 		growth_fail(t, r);
 	growth_continue(t);
@@ -340,6 +365,9 @@ PUBLIC int reddn_table_delete(struct reddn_table *t, const void *key, size_t key
 PUBLIC int reddn_table_grow(
 	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
+	char why[200] = "";
+	int r;
+
 	if (!t->writer)
 		return reddn_fail(-EROFS, err, errlen, "the table is not open for writing");
 	if (!t->path)
@@ -348,7 +376,18 @@ PUBLIC int reddn_table_grow(
 		return reddn_fail(-EALREADY, err, errlen, "%s: grows already", t->path);
 	if (!reddn_word_get(reddn_live_word(&t->live->epoch)))
 		return reddn_fail(-ESTALE, err, errlen, "%s: another table has replaced it", t->path);
-	return growth_begin(t, opt, err, errlen);
+	r = growth_begin(t, opt, err, errlen);
+	if (r < 0)
+		return r;
+	/* Who asks for it learns whether there is room */
+	r = reddn_table_make_rest(t->growth->next, opt, why, sizeof(why));
+	if (r < 0) {
+		reddn_table_growth_free(t->growth);
+		t->growth = NULL;
+		return reddn_fail(r, err, errlen, "%s: %s", t->path, why);
+	}
+	t->growth->made = true;
+	return 0;
 }
 
 PUBLIC int reddn_table_grow_step(struct reddn_table *t, uint64_t buckets, char *err, size_t errlen)

@@ -148,6 +148,56 @@ static void test_by_itself(void **state)
 	model_free(&m);
 }
 
+/* Bytes that the file of the larger table has allocated */
+static uint64_t made(const struct place *p)
+{
+	char pattern[64];
+	glob_t g = {0};
+	struct stat st;
+
+	snprintf(pattern, sizeof(pattern), "%s.*.new", p->path);
+	assert_int_equal(glob(pattern, 0, NULL, &g), 0);
+	assert_int_equal(stat(g.gl_pathv[0], &st), 0);
+	globfree(&g);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* A table that grows by itself makes the larger file in many puts, and what they put is in it. */
+static void test_made_in_steps(void **state)
+{
+	enum { BUCKETS = 1 << 16, HEAP = 1 << 23 };
+	struct place *p = *state;
+	struct reddn_table *t = make(
+		p, &(struct reddn_table_options){
+			   .buckets = BUCKETS, .heap_size = HEAP, .max_key = 4, .max_value = 300, .grow = 1});
+	struct model m = {0};
+	uint64_t before, now;
+	uint32_t k = 0;
+
+	while (!grows(p))
+		put(t, &m, k++, "v", 1);
+	assert_int_equal(stat_of(t).buckets, BUCKETS);
+	/* It has not begun with anything else, and a writer that ends leaves nothing */
+	assert_true(made(p) < HEAP / 32);
+	for (unsigned i = 0; i < 20; i++)
+		change(t, &m, k);
+	assert_true(made(p) < HEAP / 4);
+	reddn_table_close(t);
+	assert_false(grows(p));
+	assert_int_equal(reddn_table_open(&t, p->path, REDDN_TABLE_WRITE, table_why, sizeof(table_why)), 0);
+	model_check(t, &m);
+	for (before = 0; stat_of(t).buckets == BUCKETS; before = now) {
+		change(t, &m, k);
+		put(t, &m, k++, "v", 1);
+		now = grows(p) ? made(p) : before;
+		assert_true(now - before <= HEAP / 16);
+	}
+	assert_int_equal(stat_of(t).buckets, 2 * BUCKETS);
+	model_check(t, &m);
+	reddn_table_close(t);
+	model_free(&m);
+}
+
 static void check_as_of(struct reddn_table *t, struct reddn_as_of expected)
 {
 	struct reddn_as_of as_of = stat_of(t).as_of;
@@ -516,6 +566,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_by_itself, place_begin, place_end),
+		cmocka_unit_test_setup_teardown(test_made_in_steps, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_as_of, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_in_steps, place_begin, place_end),
 		cmocka_unit_test_setup_teardown(test_failures, place_begin, place_end),
