@@ -38,16 +38,17 @@ enum reddn_request_kind {
 struct reddn_request {
 	uint64_t cookie;
 	uint64_t retried_since;     /* ns, CLOCK_MONOTONIC */
-	struct reddn_seen before;   /* by the last reply before it was sent */
+	struct reddn_seen before;   /* by the last reply before it was sent; without the epoch */
 	uint8_t *key;               /* or the raw request, or what put.h has of a put, of len bytes */
 	struct reddn_request *next; /* in a queue, or among those of a slot */
 	struct reddn_request *next_free;
 	uint32_t len;
-	uint16_t kind;    /* enum reddn_request_kind */
+	int status;       /* of one that has ended */
+	uint8_t kind;     /* enum reddn_request_kind */
+	bool dated;       /* `before` has more than moves */
 	uint16_t retries; /* how often it was repeated; no further than matters */
 	uint16_t losses;  /* sessions that were lost before its reply */
 	uint16_t mark;    /* of REDDN_KEY_EXISTS: see reddn_exists_build() */
-	int status;       /* of one that has ended */
 	union {
 		struct reddn_put put;
 		struct {

@@ -96,6 +96,7 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 	const struct reddn_record *r = reddn_put_record(q->key);
 
 	q->retries = 0;
+	q->dated = false;
 	if (q->kind == REDDN_RAW)
 		return same ? 0 : -ESTALE;
 	if (reddn_request_is_put(q)) {
@@ -105,7 +106,7 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 		q->len = (uint32_t)reddn_put_pad(g, q->key);
 		return 0;
 	}
-	q->kind = (uint16_t)reddn_kind_of_keys(g);
+	q->kind = (uint8_t)reddn_kind_of_keys(g);
 	return q->len > g->max_key ? -EMSGSIZE : 0;
 }
 

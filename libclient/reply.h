@@ -124,6 +124,12 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED)};
 }
 
+/** True if the table states nothing of its age. */
+static inline bool reddn_seen_is_plain(const struct reddn_seen *s)
+{
+	return !(s->state | s->as_of_source | s->as_of_host);
+}
+
 /**
  * False if the table is retired, or not the one of the replies before. @now is the live line of a reply,
  * which the NIC read after the request was sent, and @before that of any reply before.

@@ -31,11 +31,22 @@ static struct reddn_connection *find_connection(const struct reddn *c)
 	return NULL;
 }
 
+/* What was known before the reply: the epoch is that of the session, and the age of most tables is unknown.
+ */
+static void keep_seen(const struct reddn *c, struct reddn_request *q)
+{
+	q->before.moves = c->session.seen.moves;
+	if (LIKELY(!c->session.dated))
+		return;
+	q->before = c->session.seen;
+	q->dated = true;
+}
+
 /* What the reply is compared with: no record yet, and what was known before it */
 static void expect_reply(const struct reddn *c, struct reddn_request *q, uint8_t *record)
 {
 	memset(record, 0, 8);
-	q->before = c->session.seen;
+	keep_seen(c, q);
 }
 
 static void encode_key(const struct reddn *c, struct reddn_request *q, uint8_t *encoded, uint8_t *record)
@@ -54,7 +65,7 @@ static void encode_raw(const struct reddn *c, const struct reddn_request *q, str
 static void encode_exists(const struct reddn *c, struct reddn_request *q, uint8_t *encoded)
 {
 	reddn_exists_build(&c->session.geo, q->key, q->len, encoded, &q->mark);
-	q->before = c->session.seen;
+	keep_seen(c, q);
 }
 
 static void encode_keys(const struct reddn *c, struct reddn_request *q, struct reddn_slot *s)
@@ -208,9 +219,11 @@ static struct reddn_request *new_request(
 	c->free_request = q->next_free;
 	q->cookie = cookie;
 	q->len = (uint32_t)len;
-	q->kind = (uint16_t)kind;
+	q->kind = (uint8_t)kind;
 	q->retries = 0;
 	q->losses = 0;
+	q->mark = 0;
+	q->dated = false;
 	c->busy++;
 	return q;
 }

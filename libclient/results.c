@@ -92,11 +92,18 @@ static bool is_young(const struct reddn *c, uint64_t as_of_host)
 	       (as_of_host >= now || now - as_of_host <= c->connector.opt.max_age_ms * 1000000ull);
 }
 
+static struct reddn_as_of as_of(const struct reddn_request *q, const struct reddn_seen *now)
+{
+	static const struct reddn_seen nothing;
+
+	return reddn_seen_as_of(now, q->dated ? &q->before : &nothing);
+}
+
 /* By what was known before it was asked for, the answer is older than this caller wants it. */
 static bool is_old(const struct reddn *c, const struct reddn_request *q, const struct reddn_seen *now)
 {
 	return c->connector.opt.max_age_ms && (now->state & REDDN_FOLLOWS) &&
-	       !is_young(c, reddn_seen_as_of(now, &q->before).host);
+	       !is_young(c, as_of(q, now).host);
 }
 
 /* If the line that has come with it is young, the next answer is, by this one. */
@@ -139,7 +146,32 @@ static bool see(struct reddn *c, const struct reddn_seen *now)
 	c->session.seen = *now;
 	if (!current)
 		c->session.seen.epoch = epoch;
+	c->session.dated |= !reddn_seen_is_plain(now);
+	c->session.plain = c->session.dated ? UINT64_MAX : c->session.seen.epoch;
 	return current;
+}
+
+/* The line of a reply, with which nothing is new but moves. False: another one. */
+static bool see_plain(struct reddn_session *s, const uint8_t *slot)
+{
+	const struct reddn_seen now = reddn_reply_see(slot);
+
+	if (now.epoch != s->plain || !reddn_seen_is_plain(&now))
+		return false;
+	s->seen.moves = now.moves;
+	return true;
+}
+
+/* A hit with any other line. The same result */
+static NOINLINE bool reply_other_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_request *q,
+	const uint8_t *record, size_t len, struct reddn_result *at)
+{
+	const struct reddn_seen now = reddn_reply_see(s->mem);
+
+	if (!see(c, &now) || is_old(c, q, &now))
+		return false;
+	finish(c, q, at, 0, reddn_reply_value(record, q->len), len, as_of(q, &now));
+	return true;
 }
 
 /* True if the slot @s has a hit for the key of @q, whose record is at @record, and the table is current: then
@@ -148,15 +180,12 @@ static bool reply_hit(struct reddn *c, const struct reddn_slot *s, struct reddn_
 	const uint8_t *record, struct reddn_result *at)
 {
 	int64_t len = reddn_reply_hit(&c->session.geo, q->key, q->len, record);
-	struct reddn_seen now;
 
 	if (!LIKELY(len >= 0))
 		return false;
-	now = reddn_reply_see(s->mem);
-	if (!see(c, &now) || is_old(c, q, &now))
-		return false;
-	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len,
-		reddn_seen_as_of(&now, &q->before));
+	if (!LIKELY(see_plain(&c->session, s->mem)))
+		return reply_other_hit(c, s, q, record, (size_t)len, at);
+	finish(c, q, at, 0, reddn_reply_value(record, q->len), (size_t)len, (struct reddn_as_of){0});
 	return true;
 }
 
@@ -170,14 +199,14 @@ static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct
 	enum reddn_reply_state state = q->kind == REDDN_KEY_EXISTS
 					       ? reddn_reply_parts(g, q->mark, found, &now, &before)
 					       : reddn_reply_without(g, q->key, q->len, found, &now, &before);
-	struct reddn_as_of as_of = reddn_seen_as_of(&now, &q->before);
+	const struct reddn_as_of age = as_of(q, &now);
 	int status;
 
 	if (state != REDDN_REPLY_STALE && is_old(c, q, &now))
 		state = REDDN_REPLY_OLD;
 	status = status_of(c, q, state, &now);
 	see(c, &now);
-	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, as_of) : at;
+	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, age) : at;
 }
 
 static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
@@ -257,7 +286,7 @@ static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, st
 		return at;
 	status = status == DONE ? 0 : status;
 	at = finish(c, q, at, status, status ? NULL : record.value, status && status != -EMSGSIZE ? 0 : len,
-		reddn_seen_as_of(&now, &q->before));
+		as_of(q, &now));
 	at[-1].version = status ? 0 : version;
 	return at;
 }

@@ -53,6 +53,7 @@ int reddn_session_init(struct reddn_session *s)
 	s->signal_every = s->depth;
 	s->turn = s->connection;
 	s->seen = REDDN_SEEN_NOTHING;
+	s->plain = UINT64_MAX;
 	for (uint32_t i = 0; i < s->info.connections; i++) {
 		struct reddn_connection *k = &s->connection[i];
 

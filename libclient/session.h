@@ -104,6 +104,8 @@ struct reddn_session {
 	bool sends;                     /* replies end with a SEND, not with an immediate */
 	bool repeatable;                /* the offload writes to no region */
 	struct reddn_seen seen;         /* by the latest reply, but for the epoch, of the first */
+	uint64_t plain; /* that epoch, if all lines were plain; UINT64_MAX: one was not, or there is none */
+	bool dated;     /* one was not */
 	bool armed;
 	bool hangup; /* the server disconnected; earlier replies still count */
 };
