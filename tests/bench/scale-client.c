@@ -10,6 +10,8 @@
  *   get N     N gets of KEY on the oldest connection, one after the other
  *   each      one get on every connection
  *   close     closes all
+ *   return    a get on every connection, all at once, when the server is away; with the times of
+ *             CLOCK_MONOTONIC at which they had their answers
  *
  * Times are in nanoseconds: {"ns": [...]}. Every answer of the server is compared with VALUE; a failure
  * ends the program with status 1 and a line on standard error.
@@ -26,8 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-enum { VALUE_MAX = 4096, CONNECT_MS = 60000 };
+enum { VALUE_MAX = 4096, CONNECT_MS = 60000, NAP_US = 1000 };
 
 static struct {
 	struct reddn_options options;
@@ -46,16 +49,21 @@ static struct reddn *open_one(void)
 	return c;
 }
 
-static void get_one(struct reddn *c)
+static void check(int r, const void *value, size_t len)
 {
-	char value[VALUE_MAX];
-	size_t len;
-	int r = reddn_get(c, client.key, strlen(client.key), value, sizeof(value), &len);
-
 	if (r)
 		die("%s: %s", client.key, r == REDDN_MISS ? "not there" : strerror(-r));
 	if (len != strlen(client.value) || memcmp(value, client.value, len) != 0)
 		die("%s: a wrong value", client.key);
+}
+
+static void get_one(struct reddn *c)
+{
+	char value[VALUE_MAX];
+	size_t len = 0;
+	int r = reddn_get(c, client.key, strlen(client.key), value, sizeof(value), &len);
+
+	check(r, value, len);
 }
 
 static void one_open(void)
@@ -124,6 +132,53 @@ static void run(const char *name, unsigned count)
 	fflush(stdout);
 }
 
+/* Prints when this one had its answer. False: not yet */
+static bool has_returned(struct reddn *c, const char *separator)
+{
+	struct reddn_result res;
+	int n = reddn_poll(c, &res, 1);
+
+	if (n < 0)
+		die("%s: %s", strerror(-n), reddn_errmsg(c));
+	if (!n)
+		return false;
+	check(res.status, res.value, res.length);
+	printf("%s%llu", separator, (unsigned long long)clock_ns());
+	return true;
+}
+
+static void run_return(void)
+{
+	unsigned left = client.n;
+
+	for (unsigned i = 0; i < client.n; i++) {
+		int r = reddn_get_submit(client.conns[i], client.key, strlen(client.key), 0);
+
+		if (r < 0)
+			die("%s: %s", client.key, strerror(-r));
+	}
+	printf("{\"ns\": [");
+	while (left) {
+		unsigned before = left;
+
+		/* Those that have their answer are at the end */
+		for (unsigned i = 0; i < left;) {
+			struct reddn *c = client.conns[i];
+
+			if (!has_returned(c, left < client.n ? ", " : "")) {
+				i++;
+				continue;
+			}
+			client.conns[i] = client.conns[--left];
+			client.conns[left] = c;
+		}
+		if (left == before)
+			usleep(NAP_US);
+	}
+	puts("]}");
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files;
@@ -138,8 +193,7 @@ int main(int argc, char **argv)
 		.port = (uint16_t)arg_number(argv[2], UINT16_MAX),
 		.offload = argv[3],
 		.depth = (uint16_t)arg_number(argv[4], UINT16_MAX),
-		.timeout_ms = CONNECT_MS,
-		.flags = REDDN_NO_RECONNECT};
+		.timeout_ms = CONNECT_MS};
 	client.key = argv[5];
 	client.value = argv[6];
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -148,7 +202,11 @@ int main(int argc, char **argv)
 	}
 	while (fgets(line, sizeof(line), stdin)) {
 		count = 0;
-		if (sscanf(line, "%99s %u", name, &count) >= 1)
+		if (sscanf(line, "%99s %u", name, &count) < 1)
+			continue;
+		if (strcmp(name, "return") == 0)
+			run_return();
+		else
 			run(name, count);
 	}
 	while (client.n)

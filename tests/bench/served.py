@@ -81,12 +81,19 @@ class Served(Rig):
 
     def say(self, client, line):
         """Sends a line to a program that answers with a line of JSON. Returns the answer."""
+        self.tell(client, line)
+        return self.answer(client, line)
+
+    def tell(self, client, line):
+        """The same without waiting for the answer()."""
         try:
             client.popen.stdin.write(line + "\n")
             client.popen.stdin.flush()
-            answer = client.popen.stdout.readline()
         except OSError:
-            answer = ""
+            pass  # it has no answer either
+
+    def answer(self, client, line):
+        answer = client.popen.stdout.readline()
         # one that fails ends, whatever it has printed of the line
         self.expect(answer.endswith("\n"), client, 'no answer to "%s"' % line)
         return json.loads(answer)
@@ -117,6 +124,12 @@ class Served(Rig):
     def reload(self, config):
         self.write_config(config)
         self.ctl("reload")
+
+    def kill_daemon(self):
+        self.daemon.popen.kill()
+        self.daemon.popen.wait()
+        self.processes.remove(self.daemon)
+        os.unlink(self.control)
 
     def stop_daemon(self):
         self.daemon.popen.terminate()
