@@ -11,6 +11,10 @@
         users.exists_many(["alice", "bob"])    # [True, False]
         users.first_missing(["alice", "bob"])  # 1
 
+    with reddn.connect("storage1", "blocks.into", into=True) as blocks:
+        blocks.register(pool)           # a bytearray: large values go there, without a copy
+        blocks.get_into("block 7", memoryview(pool)[:65536])  # its length, or None
+
     with reddn.connect("storage1", "seats") as seats:
         seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
 

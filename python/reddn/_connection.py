@@ -150,6 +150,7 @@ class Connection(Handle):
         repeatable: bool = False,
         policy: str = "first",
         max_age: Optional[float] = None,
+        into: bool = False,
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. Or several that offer the same, with
         commas between them; `policy`: ask "first" the first one, or any ("spread"). `port` of hosts without one: 7471 if 0.
@@ -158,6 +159,7 @@ class Connection(Handle):
         `token_file`: with the key of the access tokens, if the server requires them.
         `max_age`: seconds, how old an answer of a table may be that follows a source: OSError (ESTALE) if no host has a newer one.
         `reconnect`: make another session when one is lost. `repeatable`: calls may be executed twice, so ask again those that are lost; not for cas() and faa().
+        `into`: the offload is one of hash-into, and values go to registered memory: get_into().
         """
         if not 0 < timeout <= _TIMEOUT_MAX:
             raise ValueError(f"timeout={timeout!r}: seconds, more than 0 and at most {_TIMEOUT_MAX}")
@@ -171,7 +173,9 @@ class Connection(Handle):
         keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
-        options.flags = (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0)
+        options.flags = (
+            (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0) | (lib.REDDN_INTO if into else 0)
+        )
         options.policy = _POLICIES.index(policy)
         options.timeout_ms = max(1, round(timeout * 1000))
         options.max_age_ms = 0 if max_age is None else int(max_age * 1000)
@@ -181,6 +185,7 @@ class Connection(Handle):
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
         self.close()
         self._in_use = threading.Lock()
+        self._memory: Dict[int, Any] = {}  # what is registered, by its address
         self._timeout, self._reconnect = timeout, reconnect
         result = _connect(keep, out, options, err, ERR_BYTES)
         if result < 0:
@@ -295,6 +300,54 @@ class Connection(Handle):
         if n < 0:
             self._lost(n)
         return int(n)
+
+    # ---- gets into memory -------------------------------------------------------------------------
+
+    def register(self, memory: Any) -> None:
+        """Registers a writable buffer (bytearray, mmap, an array of numpy), up to 16 of a connection with `into`: its pages are pinned, and
+        it keeps its size, until unregister() or close()."""
+        buffer = ffi.from_buffer(memory, require_writable=True)
+        with self._alone():
+            result = lib.reddn_register(self._handle(), buffer, len(buffer))
+            if result < 0:
+                fail(result)
+            self._memory[int(ffi.cast("uintptr_t", buffer))] = buffer
+
+    def unregister(self, memory: Any) -> None:
+        """Takes a buffer back that was registered."""
+        buffer = ffi.from_buffer(memory, require_writable=True)
+        with self._alone():
+            result = lib.reddn_unregister(self._handle(), buffer)
+            if result < 0:
+                fail(result)
+            del self._memory[int(ffi.cast("uintptr_t", buffer))]
+
+    def get_into(self, key: Key, place: Any) -> Optional[int]:
+        """Gets a value into `place`, such as a slice of a memoryview of registered memory: the NIC writes it there. Its length, or None: the key
+        was absent. See mget_into()."""
+        return self.mget_into((key,), (place,))[0]
+
+    def mget_into(self, keys: Iterable[Key], places: Iterable[Any]) -> List[Optional[int]]:
+        """Gets the values of many keys, each into its place. Places must not overlap, and belong to the library until this returns, with whatever
+        result or exception: then nothing is written there any more. A place may have anything behind its value, or without one. OSError
+        (EMSGSIZE): a value is longer than its place; (EFAULT): a place is not in registered memory.
+
+        It is one call of C, which no signal ends before `timeout`."""
+        names = [ffi.from_buffer(to_bytes(key)) for key in keys]
+        buffers = [ffi.from_buffer(place, require_writable=True) for place in places]
+        if len(names) != len(buffers):
+            raise ValueError(f"{len(names)} keys, and {len(buffers)} places")
+        into = ffi.new("struct reddn_into[]", len(names))
+        for one, name, buffer in zip(into, names, buffers):
+            one.key, one.key_len, one.at, one.room = name, len(name), buffer, len(buffer)
+        with self._alone():
+            result = lib.reddn_mget_into(self._handle(), into, len(names))
+            if result < 0:
+                self._lost(result)
+            for one in into:
+                if one.status < 0:
+                    self._lost(one.status)
+        return [one.len if one.status == 0 else None for one in into]
 
     # ---- which keys exist -------------------------------------------------------------------------
 
@@ -544,6 +597,7 @@ class Connection(Handle):
         """In a child of fork(), reddn_close() would end the session of the parent."""
         if self._is_own():
             lib.reddn_close(pointer)
+        self._memory.clear()
 
     def _words(self) -> str:
         """Why there is no session; empty while there is one."""

@@ -214,6 +214,41 @@ class Gets(unittest.TestCase):
             with self.assertRaises(OSError):
                 c.get("user 7")
 
+    def test_into(self):
+        pool = bytearray(20 * 64)
+        places = [memoryview(pool)[i * 64 : i * 64 + 50] for i in range(20)]
+        with connect("into", depth=4, into=True) as c:
+            with self.assertRaisesRegex(OSError, "Bad address"):
+                c.get_into("user 7", places[0])
+            c.register(pool)
+            self.assertEqual(c.get_into("user 7", places[1]), len(b"value 7"))
+            self.assertEqual(bytes(pool[64:71]), b"value 7")
+            self.assertIsNone(c.get_into("absent", places[0]))
+            keys = [*KEYS[10:29], "absent"]
+            lengths = c.mget_into(keys, places)
+            self.assertEqual([bytes(places[i][:n]) for i, n in enumerate(lengths[:-1])], [f"value {i}".encode() for i in range(10, 29)])
+            self.assertIsNone(lengths[-1])
+            self.assertEqual([pool[i * 64 + 50 : i * 64 + 64] for i in range(20)], [bytes(14)] * 20)
+            with self.assertRaises(OSError) as caught:
+                c.get_into("user 7", places[0][:6])
+            self.assertEqual(caught.exception.errno, errno.EMSGSIZE)
+            for wrong in (b"user 7", memoryview(b"abc")):
+                with self.assertRaises((BufferError, TypeError)):
+                    c.get_into("user 7", wrong)
+            with self.assertRaisesRegex(ValueError, "2 keys, and 1 places"):
+                c.mget_into(["user 7", "user 8"], places[:1])
+            with self.assertRaises(OSError):
+                c.get("user 7")
+            with self.assertRaises(BufferError):
+                pool.extend(b"more")
+            self.assertEqual(c.get_into("user 8", places[0]), 7)
+            c.unregister(pool)
+            with self.assertRaises(OSError):
+                c.get_into("user 7", places[0])
+        for options, offload in (({"into": True}, "users"), ({}, "into")):
+            with self.assertRaisesRegex(OSError, "REDDN_INTO"):
+                connect(offload, **options)
+
     def test_connections(self):
         with connect("users", connections=4, depth=8) as c:
             self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])

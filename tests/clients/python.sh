@@ -26,6 +26,7 @@ regions = (
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
   { name = \"parts\"; region = \"users\"; mget = { keys = [4]; }; exists = { keys = [8]; }; },
+  { name = \"into\"; program = \"hash-into\"; region = \"users\"; },
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
   { name = \"swaps\"; program = \"compare-and-swap\"; region = \"shared\"; },
   { name = \"adds\"; program = \"fetch-and-add\"; region = \"shared\"; },
