@@ -320,8 +320,10 @@ static void replace(struct server *sv, struct generation *generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
 	stores_serve(&sv->shared.stores, generation);
-	DEVICES_EACH (device, &sv->devices)
-		dispatch_end_stores(&device->dispatch, generation);
+	/* a daemon that has just begun has no sessions, and completions of those that it will adopt */
+	if (!first)
+		DEVICES_EACH (device, &sv->devices)
+			dispatch_end_stores(&device->dispatch, generation);
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
 	if (!first)
