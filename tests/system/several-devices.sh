@@ -78,10 +78,10 @@ answers() # ADDRESS [OFFLOAD]: the client is on host $from
 	[[ $(on_nic get.log --host $from timeout 100 "$REDDN" get -p "$port" -t 50000 "$1" "${2:-kept}" 'key 7' && cat "$work/get.log") == 'value 7 of many' ]]
 }
 
-# It polls, and needs no more of the processors than others leave
+# A client that does not use up a processor
 bench() # LOG ADDRESS OFFLOAD: for as long as it is there
 {
-	background "$1" --host a nice -n 10 "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --verify --keys "$work/data.tsv" --seconds 3000 "$2" "$3"
+	background "$1" --host a "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --rate 3000 --verify --keys "$work/data.tsv" --seconds 3000 "$2" "$3"
 }
 
 ctl()

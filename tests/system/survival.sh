@@ -40,7 +40,7 @@ answers()
 
 bench() # LOG OFFLOAD OPTIONS...
 {
-	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
+	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 16 --rate 3000 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
 }
 
 ended() # PID
