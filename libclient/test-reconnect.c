@@ -910,6 +910,21 @@ static void answer_put(bool absent)
 		.imm_data = htonl((uint32_t)rig.end[0].served++)});
 }
 
+/* Answer what is on the wire until so many puts pause, and do not go on by themselves. On a busy machine a
+ * pause may be over in the poll that begins it. */
+static void pause_puts(unsigned n)
+{
+	struct reddn_result res;
+
+	for (unsigned paused = 0; paused < n;) {
+		answer_put(true);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+		paused = 0;
+		for (struct reddn_request *q = rig.c.paused.first; q; q = q->next, paused++)
+			q->due = rig.c.pause_until = UINT64_MAX - 1;
+	}
+}
+
 /* The server has executed a put or not, or has answered that it did nothing, or has not seen it: only those
  * of the first kind are never sent again. A put that is repeated begins with its first bucket. */
 static void test_puts(void **state)
@@ -923,16 +938,11 @@ static void test_puts(void **state)
 		/* 0 and 1 pause, 2 is to ask the other bucket, 3 and 4 are outstanding */
 		for (unsigned i = 0; i < 2; i++) {
 			assert_int_equal(put(i), 0);
-			for (unsigned k = 0; k < (i ? 4 : 2); k++) {
-				answer_put(true);
-				assert_int_equal(reddn_poll(&rig.c, res, 8), 0);
-			}
+			pause_puts(i + 1);
 		}
-		assert_true(rig.c.paused.first && rig.c.paused.first->next && !rig.c.retry.first);
-		assert_true(rig.c.pause_until < UINT64_MAX);
+		assert_null(rig.c.retry.first);
 		assert_int_equal(put(2), 0);
 		answer_put(true);
-		rig.c.paused.first->due = rig.c.paused.last->due = rig.c.pause_until = UINT64_MAX - 1;
 		assert_int_equal(reddn_poll(&rig.c, res, 8), 0);
 		assert_int_equal(put(3), 0);
 		assert_int_equal(put(4), 0);
@@ -964,18 +974,13 @@ static void test_puts(void **state)
 /* What waits is sent with the padding of the store that it is sent to, and no longer than its requests. */
 static void test_puts_padded(void **state)
 {
-	struct reddn_result res;
-
 	(void)state;
 	for (uint8_t header = 8; header <= 13; header++) {
 		struct reddn_geometry *next;
 
 		start(1, 1, 2, RIG_PUTS);
 		assert_int_equal(put(0), 0);
-		for (unsigned k = 0; k < 2; k++) {
-			answer_put(true);
-			assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
-		}
+		pause_puts(1);
 		rig_lose(-ECONNRESET);
 		nothing_yet();
 		rig_next_session(1, 1, 2, RIG_PUTS);
