@@ -615,6 +615,7 @@ void rig_start(unsigned depth, enum rig_offload of, uint64_t heap)
 void rig_stop(void)
 {
 	reddn_requests_deinit(&rig.c);
+	reddn_session_deinit(&rig.c.before);
 	reddn_session_deinit(&rig.c.session);
 	reddn_hosts_deinit(&rig.c.connector.hosts);
 	reddn_table_close(rig.t);
