@@ -276,6 +276,7 @@ static void test_no_room(void **state)
 	assert_int_equal(rig.disconnected, 0);
 	rig.c.connector.error = -EDQUOT;
 	rig.c.connector.state = REDDN_CONNECT_FAILED;
+	begun_choice = REDDN_OTHER_HOST;
 	nothing_yet();
 	assert_int_equal(rig.disconnected, 1);
 	assert_int_equal(begun_choice, REDDN_THIS_HOST);
