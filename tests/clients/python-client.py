@@ -120,6 +120,7 @@ class Gets(unittest.TestCase):
 
         def late(*arguments):
             began.set()
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
             go.wait(60)
             return real.reddn_connect(*arguments)
 
@@ -130,7 +131,6 @@ class Gets(unittest.TestCase):
         signal.signal(signal.SIGALRM, interrupt)
         with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
             lib.reddn_connect, lib.reddn_close = late, close
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
             with self.assertRaises(KeyboardInterrupt):
                 connect("users")
             go.set()
