@@ -135,6 +135,8 @@ struct reddn {
 	struct reddn *next_part; /* in that list */
 	struct reddn *polled;    /* of the handle and its parts: reddn_poll() begins with it */
 	struct reddn *asked;     /* the part of the last submission: errors may be its own; NULL: none */
+	struct reddn *several;   /* the part that last took several keys, and by the session in use */
+	unsigned several_least;  /* so few go there; NULL: another one, perhaps */
 	enum reddn_state state;
 	struct reddn_session session;
 	struct reddn_session before; /* of a table that was replaced, until this one has answered; or none */

@@ -150,6 +150,18 @@ unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape)
 	return own > most ? own : most;
 }
 
+/* For the next submissions of as many keys */
+static void keep_several(struct reddn *whole, struct reddn *part)
+{
+	const uint8_t kind = part->part & REDDN_WIRE_PART_EXISTS;
+
+	whole->several = part;
+	whole->several_least = reddn_wire_part_keys(part->part);
+	while (whole->several_least > 1 &&
+		reddn_session_part(&whole->session, kind, whole->several_least - 1) == part->part)
+		whole->several_least--;
+}
+
 /* The part for gets of @n keys, or @whole as long as it has no session, or another host of several is asked:
  * only the whole has one in reserve there. */
 static struct reddn *part_of_gets(struct reddn *whole, unsigned n)
@@ -160,8 +172,10 @@ static struct reddn *part_of_gets(struct reddn *whole, unsigned n)
 	if (reddn_wire_part_keys(which) < n || !reddn_hosts_is_one_machine(&whole->connector.hosts) ||
 		part_get(whole, which, &part) < 0)
 		return whole;
-	if (LIKELY(part->state == REDDN_UP))
+	if (part->state == REDDN_UP) {
+		keep_several(whole, part);
 		return part;
+	}
 	wake_up(part);
 	part->wanted = true;
 	return whole;
@@ -187,5 +201,6 @@ int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, stru
 		return r;
 	c->asked = *to;
 	wake_up(*to);
+	keep_several(c, *to);
 	return 0;
 }

@@ -193,6 +193,7 @@ static void session_begin(struct reddn *c, bool same)
 	c->loss_len = 0;
 	c->broken = 0;
 	c->wanted = false;
+	c->several = NULL;
 	c->reconnects += c->up_since > 0;
 	c->up_since = clock_ms();
 	c->standby.marked = false;

@@ -257,9 +257,8 @@ static int submit(
 	return 0;
 }
 
-static int check_key(struct reddn *c, enum reddn_shape shape, size_t key_len)
+static int check_key(const struct reddn *c, enum reddn_shape shape, size_t key_len)
 {
-	c->asked = NULL;
 	if (!key_len || c->session.info.shape != shape)
 		return -EINVAL;
 	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;
@@ -269,6 +268,7 @@ static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len,
 {
 	int r = check_key(c, REDDN_TABLE, key_len);
 
+	c->asked = NULL;
 	return r < 0 ? r : submit(c, key, key_len, cookie, reddn_kind_of_keys(&c->session.geo));
 }
 
@@ -346,14 +346,34 @@ static bool has_free(const struct reddn *c, unsigned n)
 	return !n;
 }
 
+/* The handle for so many keys, where that is seen at once; or NULL */
+static inline struct reddn *usual_part(struct reddn *whole, enum reddn_shape shape, unsigned n)
+{
+	struct reddn *part = whole->several;
+
+	if (whole->session.info.shape == shape && n - 1 < whole->session.info.keys) {
+		whole->asked = NULL;
+		return whole;
+	}
+	if (!part || part->session.info.shape != shape || n < whole->several_least ||
+		n > part->session.info.keys || part->state != REDDN_UP)
+		return NULL;
+	whole->asked = part;
+	return part;
+}
+
 static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct reddn_key *keys, unsigned n,
 	uint64_t cookie)
 {
+	struct reddn *c = usual_part(whole, shape, n), *other;
 	struct reddn_queue all = {0};
 	struct reddn_connection *k;
-	struct reddn *c = whole;
-	int r = reddn_part_of_keys(whole, shape, n, &c);
+	int r = 0;
 
+	if (!c) {
+		r = reddn_part_of_keys(whole, shape, n, &other);
+		c = other;
+	}
 	for (unsigned i = 0; i < n && r == 0; i++)
 		r = check_key(c, shape, keys[i].key_len);
 	if (r < 0)
@@ -367,7 +387,10 @@ static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct
 		struct reddn_request *q =
 			new_request(c, keys[i].key_len, cookie + i, reddn_kind_of_keys(&c->session.geo));
 
-		memcpy(q->key, keys[i].key, keys[i].key_len);
+		if (short_is(keys[i].key_len))
+			short_copy(q->key, keys[i].key, keys[i].key_len);
+		else
+			memcpy(q->key, keys[i].key, keys[i].key_len);
 		reddn_queue_add(&all, q);
 	}
 	if (k && n <= c->session.info.keys) {

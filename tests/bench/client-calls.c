@@ -2,12 +2,13 @@
 /*
  * client-calls - the costs of a call of libreddn, and of the plain verbs in it. Run it with `softcx run`:
  *
- *	client-calls HOST PORT OFFLOAD BASELINE-PORT KEY
+ *	client-calls HOST PORT OFFLOAD PARTS BASELINE-PORT KEY
  *
  * One half of the program traces the other in single steps and counts instructions. The numbers are exact,
  * need no counters of the processor, and do not depend on other work of the machine. The kernel's
  * instructions are not counted. System calls are counted in the same way. OFFLOAD is a table that has KEY,
- * and so has the baseline-server at BASELINE-PORT. Prints a JSON object per line.
+ *and so has PARTS, which has a part for gets of KEYS keys, and the baseline-server at BASELINE-PORT. Prints a
+ *JSON object per line.
  */
 #include "libclient/reddn.h"
 #include "tests/bench/ways/link.h"
@@ -29,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 16, CALLS = DEPTH, LOOPED = 1000, ANSWER_BYTES = 4096, PATIENCE_MS = 10000 };
+enum { DEPTH = 16, CALLS = DEPTH, KEYS = 4, LOOPED = 1000, ANSWER_BYTES = 4096, PATIENCE_MS = 10000 };
 
 /* The kinds of counts between two SIGUSR1 of the traced half. */
 enum counted { INSTRUCTIONS, SYSTEM_CALLS };
@@ -205,6 +206,52 @@ static void library(struct reddn *c, const char *key)
 	library_alone(c, key);
 }
 
+static void submit_keys(struct reddn *c, const struct reddn_key *keys, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		must(reddn_mget_submit(c, keys, KEYS, 0) == 0, "reddn_mget_submit");
+}
+
+static uint64_t sent_by(struct reddn *c)
+{
+	struct reddn_info info;
+
+	reddn_get_info(c, &info);
+	return info.sent;
+}
+
+/* Requests of several keys, when there is a session with the part for them: until then each key is one */
+static void library_parts(struct reddn *c, const char *key)
+{
+	struct reddn_result res[CALLS * KEYS];
+	struct reddn_key keys[KEYS];
+	uint64_t before;
+	int got;
+
+	for (unsigned k = 0; k < KEYS; k++)
+		keys[k] = (struct reddn_key){key, strlen(key)};
+	do {
+		before = sent_by(c);
+		submit_keys(c, keys, 1);
+		collect(c, KEYS);
+	} while (sent_by(c) - before > 1);
+	for (unsigned i = 0; i < 4; i++) {
+		submit_keys(c, keys, CALLS);
+		collect(c, CALLS * KEYS);
+		must(reddn_poll(c, res, 1) == 0, "reddn_poll");
+	}
+	begin(INSTRUCTIONS);
+	for (unsigned i = 0; i < CALLS; i++)
+		reddn_mget_submit(c, keys, KEYS, 0);
+	tell("reddn_mget_submit, 4 keys", end(), CALLS);
+	let_answers_come();
+	begin(INSTRUCTIONS);
+	got = reddn_poll(c, res, CALLS * KEYS);
+	tell("reddn_poll, each of 16 replies to 4 keys", end(), CALLS);
+	must(got == CALLS * KEYS, "answers in time");
+	reddn_release(c);
+}
+
 static void library_calls(struct reddn *c, const char *key)
 {
 	struct reddn_result res[DEPTH];
@@ -284,27 +331,37 @@ static void verbs(const char *host, uint16_t port, const char *key)
 	link_close(&l);
 }
 
-static int measure(char **argv)
+static struct reddn *connect_to(const char *host, uint16_t port, const char *offload)
 {
-	struct reddn_options opt = {.host = argv[1], .offload = argv[3], .depth = DEPTH};
-	uint64_t port, baseline;
+	struct reddn_options opt = {.host = host, .port = port, .offload = offload, .depth = DEPTH};
 	struct reddn *c;
 	char err[256];
 
-	if (number_parse(argv[2], 1, UINT16_MAX, &port) || number_parse(argv[4], 1, UINT16_MAX, &baseline))
-		return tool_complain("ports are numbers");
-	opt.port = (uint16_t)port;
 	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)
-		return tool_complain("%s", err);
+		exit(tool_complain("%s", err));
+	return c;
+}
+
+static int measure(char **argv)
+{
+	uint64_t port, baseline;
+	struct reddn *c;
+
+	if (number_parse(argv[2], 1, UINT16_MAX, &port) || number_parse(argv[5], 1, UINT16_MAX, &baseline))
+		return tool_complain("ports are numbers");
+	c = connect_to(argv[1], (uint16_t)port, argv[3]);
 	begin(INSTRUCTIONS);
 	empty_section = end();
 	begin(INSTRUCTIONS);
 	empty_section = 0;
 	empty_section = end();
-	library(c, argv[5]);
-	library_calls(c, argv[5]);
+	library(c, argv[6]);
+	library_calls(c, argv[6]);
 	reddn_close(c);
-	verbs(argv[1], (uint16_t)baseline, argv[5]);
+	c = connect_to(argv[1], (uint16_t)port, argv[4]);
+	library_parts(c, argv[6]);
+	reddn_close(c);
+	verbs(argv[1], (uint16_t)baseline, argv[6]);
 	return 0;
 }
 
@@ -312,8 +369,8 @@ int main(int argc, char **argv)
 {
 	pid_t pid;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: client-calls HOST PORT OFFLOAD BASELINE-PORT KEY\n");
+	if (argc != 7) {
+		fprintf(stderr, "usage: client-calls HOST PORT OFFLOAD PARTS BASELINE-PORT KEY\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
