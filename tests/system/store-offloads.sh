@@ -47,7 +47,7 @@ done
 start_nic
 start_reddnd "control = \"$work/control\"; $regions offloads = ( { name = \"large\"; region = \"large\"; mget = { keys = [2, 4]; }; exists = { keys = [2, 8]; cpu_above = 2; }; }, { name = \"small\"; region = \"small\"; mode = \"recycled\"; put = { depth_max = 4; }; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; },
   { name = \"again\"; program = \"hash-get\"; region = \"large\"; mode = \"recycled\"; } );
-tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\", \"large.mget2\" ]; },
+tenants = ( { name = \"writers\"; }, { name = \"readers\"; key = \"$work/readers.key\"; offloads = [ \"large\", \"large.mget2\" ]; sessions = 1; },
   { name = \"sparing\"; key = \"$work/sparing.key\"; extent_bytes = \"64K\"; } );"
 
 head -c 90000 /dev/zero | tr '\0' v >"$work/value"
@@ -79,6 +79,9 @@ on_nic ping.log "$REDDN" ping --json --count 1 --port "$port" "$address" large |
 grep -q '"keys": 4, "exists_keys": 8' "$work/ping.log" || fail "a writer has other parts" "$work/ping.log"
 reddn exists.log exists large a b key || [[ $(<"$work/exists.log") = *$'\n'key* ]] || fail "a writer does not know it" "$work/exists.log"
 ok "parts for several keys are allowed one by one"
+on_nic get.log "$REDDN" get "${reader[@]}" key key key || fail "no gets without a part" "$work/get.log" "$work/reddnd.log"
+[[ $(wc -c <"$work/get.log") -eq $((4 * 90001)) ]] || fail "other values" "$work/get.log"
+ok "gets do without a part that has no room"
 "$REDDNCTL" --socket "$work/control" --json offloads >"$work/offloads"
 python3 - "$work/offloads" <<'END' || fail "another engine, or no reason" "$work/offloads"
 import json, sys
