@@ -102,7 +102,7 @@ int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 		c->most_exists = larger(c->most_exists, exists);
 		r = reddn_into_begin(c, s);
 	}
-	if (r < 0 || s->info.shape != REDDN_PUT || !s->connection)
+	if (r < 0 || !reddn_session_puts(s) || !s->connection)
 		return r;
 	return reddn_queues_register(s, c->keys, c->nrequests * c->key_room, &s->puts);
 }

@@ -62,6 +62,9 @@ static int check_sizes(
 static int read_geometry(struct reddn_session *s, const struct reddn_wire_table *t, unsigned probes,
 	unsigned keys, uint32_t room, char *err, size_t errlen)
 {
+	const uint32_t more = s->info.shape == REDDN_PUT_IF       ? REDDN_STORE_VERSION
+			      : s->info.shape == REDDN_TABLE_INTO ? REDDN_INTO_NUMBER_BYTES
+								  : 0;
 	const char *wrong;
 
 	s->geo = (struct reddn_geometry){.seed = be64toh(t->hash_seed),
@@ -78,8 +81,7 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 	s->info.buckets = s->geo.buckets;
 	s->info.max_key = s->geo.max_key;
 	s->info.max_value = s->geo.max_value;
-	wrong = reddn_geometry_error(&s->geo, probes,
-		s->info.request_len - (s->info.shape == REDDN_TABLE_INTO ? REDDN_INTO_NUMBER_BYTES : 0));
+	wrong = reddn_geometry_error(&s->geo, probes, s->info.request_len - more);
 	if (!wrong && t->probes != 2)
 		wrong = "a key is in one of two buckets";
 	return wrong ? VIOLATED("%s", wrong) : 0;
@@ -156,17 +158,21 @@ static int read_into(struct reddn_session *s, const struct reddn_wire_table *t, 
 	return r;
 }
 
-/* A record has as many bytes as a request may have behind its arguments. */
-static int read_put(struct reddn_session *s, const struct reddn_wire_table *t, char *err, size_t errlen)
+/* A record has as many bytes as a request may have behind its arguments, and behind the zeroes where there is
+ * no version. */
+static int read_put(
+	struct reddn_session *s, const struct reddn_wire_table *t, bool conditional, char *err, size_t errlen)
 {
-	uint32_t room = be32toh(t->payload_max);
+	const uint32_t none = conditional ? 0 : REDDN_STORE_VERSION;
+	uint32_t room = be32toh(t->payload_max) - none;
 	int r;
 
-	if (room > REDDN_RECORD_LIMIT || !t->header)
+	if (room > REDDN_RECORD_LIMIT || t->header != s->info.request_len + none)
 		return VIOLATED("records of %u bytes behind %u of the server's", room, t->header);
-	if (s->info.reply_max < sizeof(struct reddn_wire_put))
+	if (s->info.reply_max <
+		(conditional ? sizeof(struct reddn_wire_put_if) : sizeof(struct reddn_wire_put)))
 		return VIOLATED("replies of %u bytes", s->info.reply_max);
-	s->info.shape = REDDN_PUT;
+	s->info.shape = conditional ? REDDN_PUT_IF : REDDN_PUT;
 	s->info.record_max = room;
 	r = read_geometry(s, t, 1, 1, room, err, errlen);
 	s->key_room = reddn_put_room(&s->geo);
@@ -249,8 +255,8 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 			s, &rep.table, rep.shape == REDDN_SHAPE_MGET ? rep.table.keys : 1, err, errlen);
 	if (rep.shape == REDDN_SHAPE_EXISTS)
 		return read_exists(s, &rep.table, err, errlen);
-	if (rep.shape == REDDN_SHAPE_PUT)
-		return read_put(s, &rep.table, err, errlen);
+	if (rep.shape == REDDN_SHAPE_PUT || rep.shape == REDDN_SHAPE_PUT_IF)
+		return read_put(s, &rep.table, rep.shape == REDDN_SHAPE_PUT_IF, err, errlen);
 	if (rep.shape != REDDN_SHAPE_OPAQUE)
 		return reddn_fail(-EPROTONOSUPPORT, err, errlen,
 			"this library does not know offloads of kind %u", rep.shape);

@@ -8,6 +8,8 @@
  */
 enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000, FULL_ENOUGH = 8 };
 
+enum { LEN_BYTES = sizeof(((struct reddn_bucket *)0)->len) };
+
 uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory)
 {
 	const struct reddn_record *r = reddn_put_record(memory);
@@ -32,23 +34,26 @@ void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const vo
 	r->sum = reddn_record_sum(r);
 }
 
-uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsigned probe)
+uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, const struct reddn_put *put)
 {
 	const struct reddn_record *r = reddn_put_record(memory);
 	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
 	uint32_t len = reddn_probe_len(g);
-	uint8_t both[REDDN_REQUEST_ROOM];
+	uint8_t both[REDDN_REQUEST_ROOM], *at = memory + REDDN_PUT_RECORD - g->header;
+	uint64_t version = htobe64(put->asked << (64 - 8 * REDDN_STORE_VERSION));
 
 	reddn_request_write(g, &p, both);
-	return memcpy(memory + REDDN_PUT_RECORD - len, both + probe * len, len);
+	memcpy(at, both + put->probe * len, len);
+	memcpy(at + len, &version, REDDN_STORE_VERSION);
+	return at;
 }
 
 /*
- * Not in this bucket. A delete has nothing to do if the key was in neither, and no entry moved meanwhile.
- * That is known by three answers in a row with the same even number of moves: both buckets were read between
- * two readings of it, whether a server reads it before a bucket or after it.
+ * Not in this bucket. What needs a record has nothing to do if the key was in neither, and no entry moved
+ * meanwhile. That is known by three answers in a row with the same even number of moves: both buckets were
+ * read between two readings of it, whether a server reads it before a bucket or after it.
  */
-static enum reddn_put_state absent(struct reddn_put *p, bool is_delete, const struct reddn_wire_put *now)
+static enum reddn_put_state absent(struct reddn_put *p, bool needs_record, const struct reddn_wire_put *now)
 {
 	unsigned n = p->absent;
 	uint64_t moves = le64toh(now->moves), before = p->moves[p->probe];
@@ -57,11 +62,11 @@ static enum reddn_put_state absent(struct reddn_put *p, bool is_delete, const st
 	p->moves[p->probe] = moves;
 	p->probe = !p->probe;
 	p->absent = (uint8_t)(n < UINT8_MAX ? n + 1 : UINT8_MAX - 1);
-	if (is_delete && n >= 2 && moves == before && !(moves & 1))
+	if (needs_record && n >= 2 && moves == before && !(moves & 1))
 		return REDDN_PUT_NOTHING;
-	if (n % 2 == 0 || (is_delete && n == 1))
+	if (n % 2 == 0 || (needs_record && n == 1))
 		return REDDN_PUT_OTHER;
-	p->full = full && !is_delete ? p->full + 1 : 0;
+	p->full = full && !needs_record ? p->full + 1 : 0;
 	return p->full == FULL_ENOUGH ? REDDN_PUT_FULL : REDDN_PUT_NO_ENTRY;
 }
 
@@ -77,6 +82,35 @@ enum reddn_put_state reddn_put_learn(
 	if (is_delete && reddn_locator_len(now->was) == g->header)
 		return REDDN_PUT_NOTHING;
 	return REDDN_PUT_DONE;
+}
+
+enum reddn_put_state reddn_put_if_learn(struct reddn_put *p, const struct reddn_geometry *g,
+	const struct reddn_wire_put_if *now, uint64_t *version)
+{
+	const uint64_t expected = be64toh(now->put.expected);
+	const bool is_record = reddn_locator_len(expected) != g->header;
+	enum reddn_put_state state;
+	uint64_t seen = 0;
+
+	*version = 0;
+	memcpy(&seen, now->version, sizeof(now->version));
+	seen = le64toh(seen);
+	if (seen == REDDN_VERSION_NONE) {
+		state = absent(p, p->version, &now->put);
+		return state == REDDN_PUT_NOTHING ? REDDN_PUT_VERSION : state;
+	}
+	p->absent = p->full = 0;
+	if (expected == le64toh(now->put.was))
+		return REDDN_PUT_DONE;
+	if (now->put.was != REDDN_PUT_ABSENT ||
+		memcmp(now->off, (const uint8_t *)&expected + LEN_BYTES, sizeof(now->off)) != 0)
+		return REDDN_PUT_CONFLICT;
+	if (!is_record && !p->version) {
+		p->asked = seen;
+		return REDDN_PUT_AGAIN;
+	}
+	*version = is_record ? seen : 0;
+	return REDDN_PUT_VERSION;
 }
 
 uint64_t reddn_put_pause(unsigned times)

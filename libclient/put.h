@@ -13,11 +13,11 @@
 #include "libclient/reply.h"
 
 /*
- * Memory of a put or delete: the arguments end where the record begins, so that both are one message. A
- * delete has the record of its key without a value, and does not send it. The arguments have
- * reddn_probe_len() bytes, at most 14.
+ * Memory of a put or delete: what is before the record, `header` bytes, ends where that begins, so that both
+ * are one message. A delete has the record of its key without a value, and does not send it.
  */
-enum { REDDN_PUT_RECORD = 16 };
+enum { REDDN_PUT_RECORD = 24 };
+_Static_assert((int)REDDN_PUT_RECORD >= (int)REDDN_STORE_HEADER_MAX, "room for the longest");
 
 static inline const struct reddn_record *reddn_put_record(const uint8_t *memory)
 {
@@ -64,17 +64,20 @@ uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory);
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
 	const void *value, size_t value_len);
 
-/** Write the arguments for one of the two buckets (@probe, 0 or 1) of the key. Returns where they begin. */
-uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, unsigned probe);
-
-/** Of a put or a delete that has no result yet. All zero at first. */
+/** Of a put or a delete that has no result yet. All zero at first, but for the versions. */
 struct reddn_put {
-	uint8_t probe;  /* the bucket that is asked */
-	uint8_t absent; /* answers in a row that the key was not in it; when they are many, only if they are
-			   odd */
-	uint8_t full;   /* how often in a row it was in neither, and the server had no room */
+	uint64_t version; /* of what it is to replace, if it has a condition: 0: there is no record */
+	uint64_t asked;   /* for that, or for that of a deleted one */
+	uint8_t probe;    /* the bucket that is asked */
+	uint8_t absent;   /* answers in a row that the key was not in it; when they are many, only if they are
+			     odd */
+	uint8_t full;     /* how often in a row it was in neither, and the server had no room */
 	uint64_t moves[2]; /* of the last of them, one for each bucket */
 };
+
+/** Write what is before the record, for the bucket and the version that @p asks for. Returns where it begins.
+ */
+uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, const struct reddn_put *p);
 
 /** What an answer is, and what the caller does. */
 enum reddn_put_state {
@@ -84,11 +87,17 @@ enum reddn_put_state {
 	REDDN_PUT_NO_ENTRY, /* nor in the other: ask that one again, after a pause */
 	REDDN_PUT_FULL,     /* the same, and there will be no entry: the server has no room */
 	REDDN_PUT_CONFLICT, /* another client was first: ask the same bucket again, after a pause */
+	REDDN_PUT_AGAIN,    /* the key has no record, as is wanted: ask the same bucket again, at once */
+	REDDN_PUT_VERSION,  /* the key has another version */
 };
 
 /** Take the answer @now. Whatever the state is but DONE, nothing has happened in the store. */
 enum reddn_put_state reddn_put_learn(struct reddn_put *p, const struct reddn_geometry *g, bool is_delete,
 	const struct reddn_wire_put *now);
+
+/** The same of one with a condition. *@version: that which the key has; 0: it has no record. */
+enum reddn_put_state reddn_put_if_learn(struct reddn_put *p, const struct reddn_geometry *g,
+	const struct reddn_wire_put_if *now, uint64_t *version);
 
 /** How long to pause, in ns, after it was asked @times times in vain: grows from 20 us to 1 ms. Spread by a
  * caller that knows random numbers. */

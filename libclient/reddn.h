@@ -125,7 +125,8 @@ struct reddn_result {
 	/* of a get: as of which moment it is right at least, by what was known before it was sent. That is
 	 * not known of the first answer of a session */
 	struct reddn_as_of as_of;
-	uint64_t version; /* of a value of a store: no other value has had it, or will. Else 0 */
+	uint64_t version; /* of a value of a store: no other value has had it, or will. Of REDDN_CONFLICT: see
+			     reddn_put_if_submit. Else 0 */
 };
 
 /**
@@ -496,6 +497,35 @@ struct reddn_into {
  * registered; and all of the memory is the caller's again. */
 int reddn_mget_into(struct reddn *c, struct reddn_into *keys, size_t n);
 
+/** The key does not have the version that a put or a delete names. */
+#define REDDN_CONFLICT 3
+
+/**
+ * Submit a put on a condition: only if the value of the key has this version, that of the result of a get, or
+ * with 0, only if the key is absent. The condition and the put are one step: whoever else puts or deletes
+ * meanwhile makes it fail. The offload is one of store-put-if.rdn. The result has status 0, or REDDN_CONFLICT
+ * and in `version` that which the key has, 0 if it is absent; then nothing was put. No value. Errors as for
+ * reddn_put_submit and its results; -EINVAL: the offload is another one, or no version is so high.
+ *
+ * -EINPROGRESS, and what else leaves it unknown if the put took place: with a version it is safe to ask for
+ * the same again, because no value gets it a second time. REDDN_CONFLICT then means that this put or another
+ * one took place: get the key.
+ */
+int reddn_put_if_submit(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t version, uint64_t cookie);
+
+/** Put on a condition, as reddn_put_if_submit, and wait. REDDN_CONFLICT: `*version` is that which the key
+ * has. Errors as for reddn_put. */
+int reddn_put_if(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t *version);
+
+/** Submit a delete on a condition, as reddn_put_if_submit. -EINVAL also for version 0. */
+int reddn_delete_if_submit(
+	struct reddn *c, const void *key, size_t key_len, uint64_t version, uint64_t cookie);
+
+/** Delete on a condition, as reddn_delete_if_submit, and wait. Results as of reddn_put_if. */
+int reddn_delete_if(struct reddn *c, const void *key, size_t key_len, uint64_t *version);
+
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
@@ -504,6 +534,7 @@ enum reddn_shape {
 	REDDN_PUT = 2,        /* the part of a store that puts: those alone */
 	REDDN_EXISTS = 3,     /* the part of a table or a store for reddn_exists_submit alone */
 	REDDN_TABLE_INTO = 4, /* with REDDN_INTO: reddn_get_into and those like it alone */
+	REDDN_PUT_IF = 5,     /* of a store: reddn_put_if and reddn_delete_if alone */
 };
 
 struct reddn_info {

@@ -99,12 +99,11 @@ static int post_put(const struct reddn *c, struct reddn_connection *k, struct re
 	const struct reddn_slot *s, bool signaled)
 {
 	const struct reddn_geometry *g = &c->session.geo;
-	uint8_t *bytes = reddn_put_address(g, q->key, q->put.probe);
+	uint8_t *bytes = reddn_put_address(g, q->key, &q->put);
 	uint32_t payload = q->kind == REDDN_RECORD ? q->len - REDDN_PUT_RECORD : 0;
 
-	memset(s->mem, 0xff, sizeof(struct reddn_wire_put));
-	return reddn_post_request(
-		&c->session, k, bytes, reddn_probe_len(g) + payload, c->session.puts, signaled);
+	memset(s->mem, 0xff, sizeof(struct reddn_wire_put_if));
+	return reddn_post_request(&c->session, k, bytes, g->header + payload, c->session.puts, signaled);
 }
 
 /* No other number is answered before it is */
@@ -459,18 +458,16 @@ PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64
 
 /* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into
  * memory that the NIC reads, and stays there until the put has its result. */
-static int submit_put(struct reddn *whole, const void *key, size_t key_len, const void *value,
-	size_t value_len, uint64_t cookie, enum reddn_request_kind kind)
+static int submit_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t version, uint64_t cookie, enum reddn_request_kind kind)
 {
-	const struct reddn_geometry *g;
+	const struct reddn_geometry *g = &c->session.geo;
 	struct reddn_connection *k;
 	struct reddn_request *q;
-	struct reddn *c;
-	int r = key_len ? reddn_part_of_puts(whole, &c) : -EINVAL;
+	int r;
 
-	if (r < 0)
-		return r;
-	g = &c->session.geo;
+	if (!key_len)
+		return -EINVAL;
 	if (!reddn_put_fits(g, key_len, value_len, kind == REDDN_NO_RECORD))
 		return -EMSGSIZE;
 	k = begin(c, &r);
@@ -479,7 +476,7 @@ static int submit_put(struct reddn *whole, const void *key, size_t key_len, cons
 	if (!c->free_request)
 		return -EAGAIN;
 	q = new_request(c, reddn_put_size(g, key_len, value_len), cookie, kind);
-	q->put = (struct reddn_put){0};
+	q->put = (struct reddn_put){.version = version, .asked = version};
 	reddn_put_compose(g, q->key, key, key_len, value, value_len);
 	go(c, k, q);
 	return 0;
@@ -488,10 +485,39 @@ static int submit_put(struct reddn *whole, const void *key, size_t key_len, cons
 PUBLIC int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
 	size_t value_len, uint64_t cookie)
 {
-	return submit_put(c, key, key_len, value, value_len, cookie, REDDN_RECORD);
+	struct reddn *puts;
+	int r = key_len ? reddn_part_of_puts(c, &puts) : -EINVAL;
+
+	return r < 0 ? r : submit_put(puts, key, key_len, value, value_len, 0, cookie, REDDN_RECORD);
 }
 
 PUBLIC int reddn_delete_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	return submit_put(c, key, key_len, NULL, 0, cookie, REDDN_NO_RECORD);
+	struct reddn *puts;
+	int r = key_len ? reddn_part_of_puts(c, &puts) : -EINVAL;
+
+	return r < 0 ? r : submit_put(puts, key, key_len, NULL, 0, 0, cookie, REDDN_NO_RECORD);
+}
+
+static int check_put_if(const struct reddn *c, uint64_t version)
+{
+	return reddn_is_sent_once(c) && c->session.info.shape == REDDN_PUT_IF && version < REDDN_VERSION_NONE
+		       ? 0
+		       : -EINVAL;
+}
+
+PUBLIC int reddn_put_if_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t version, uint64_t cookie)
+{
+	int r = check_put_if(c, version);
+
+	return r < 0 ? r : submit_put(c, key, key_len, value, value_len, version, cookie, REDDN_RECORD);
+}
+
+PUBLIC int reddn_delete_if_submit(
+	struct reddn *c, const void *key, size_t key_len, uint64_t version, uint64_t cookie)
+{
+	int r = version ? check_put_if(c, version) : -EINVAL;
+
+	return r < 0 ? r : submit_put(c, key, key_len, NULL, 0, version, cookie, REDDN_NO_RECORD);
 }

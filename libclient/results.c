@@ -352,8 +352,11 @@ static int put_status(struct reddn *c, struct reddn_request *q, enum reddn_put_s
 	case REDDN_PUT_FULL:
 		return -ENOSPC;
 	case REDDN_PUT_OTHER:
+	case REDDN_PUT_AGAIN:
 		send_again(c, q);
 		return 0;
+	case REDDN_PUT_VERSION:
+		return REDDN_CONFLICT;
 	case REDDN_PUT_NO_ENTRY:
 		c->retries_absent++;
 		return put_pause(c, q);
@@ -364,19 +367,33 @@ static int put_status(struct reddn *c, struct reddn_request *q, enum reddn_put_s
 	return 0;
 }
 
+static enum reddn_put_state put_learn(
+	const struct reddn *c, struct reddn_request *q, const uint8_t *slot, uint64_t *version)
+{
+	struct reddn_wire_put_if answer;
+
+	memcpy(&answer, slot, sizeof(answer));
+	if (c->session.info.shape == REDDN_PUT_IF)
+		return reddn_put_if_learn(&q->put, &c->session.geo, &answer, version);
+	return reddn_put_learn(&q->put, &c->session.geo, q->kind == REDDN_NO_RECORD, &answer.put);
+}
+
 /* The slot is free at once. */
 static struct reddn_result *reply_put(struct reddn *c, struct reddn_slot *s, struct reddn_result *at)
 {
 	struct reddn_request *q = s->request;
-	struct reddn_wire_put answer;
+	uint64_t version = 0;
+	enum reddn_put_state state = put_learn(c, q, s->mem, &version);
 	int status;
 
-	memcpy(&answer, s->mem, sizeof(answer));
 	pop(c, s);
 	s->request = NULL;
-	status = put_status(
-		c, q, reddn_put_learn(&q->put, &c->session.geo, q->kind == REDDN_NO_RECORD, &answer));
-	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, (struct reddn_as_of){0}) : at;
+	status = put_status(c, q, state);
+	if (!status)
+		return at;
+	finish(c, q, at, status == DONE ? 0 : status, NULL, 0, (struct reddn_as_of){0});
+	at->version = version;
+	return at + 1;
 }
 
 static NOINLINE struct reddn_result *reply_unusual(

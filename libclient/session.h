@@ -73,7 +73,7 @@ struct reddn_session {
 	struct ibv_cq *cq;
 	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
-	struct ibv_mr *puts; /* with REDDN_PUT: the handle's memory of requests; else NULL */
+	struct ibv_mr *puts; /* of one that puts: the handle's memory of requests; else NULL */
 	/* of into.h: those of the handle's memory, by index, and of the sink */
 	struct ibv_mr *memory[REDDN_MEMORIES], *sunk;
 	uint8_t *sink; /* reddn_session_sink_len() bytes for what is longer than its place; or NULL */
@@ -135,6 +135,12 @@ static inline bool reddn_session_sees_table(const struct reddn_session *s)
 {
 	return s->info.shape == REDDN_TABLE || s->info.shape == REDDN_TABLE_INTO ||
 	       s->info.shape == REDDN_EXISTS;
+}
+
+/** Its requests change a store. */
+static inline bool reddn_session_puts(const struct reddn_session *s)
+{
+	return s->info.shape == REDDN_PUT || s->info.shape == REDDN_PUT_IF;
 }
 
 /** Requests that it may have outstanding. */

@@ -82,8 +82,8 @@ static int read_rep(struct reddn_session *s, void (*change)(struct reddn_wire_re
 			.max_value = htobe32(1000),
 			.offset_len = 3,
 			.probes = 2,
-			.header = 9,
-			.payload_max = htobe32(1000)}};
+			.header = 16,
+			.payload_max = htobe32(7 + 1000)}};
 	const struct rdma_conn_param p = {.private_data = &rep, .private_data_len = sizeof(rep)};
 	char err[128];
 
@@ -119,23 +119,28 @@ static void two_buckets(struct reddn_wire_rep *rep)
 
 static void huge_record(struct reddn_wire_rep *rep)
 {
-	rep->table.payload_max = htobe32(REDDN_RECORD_LIMIT + 1);
+	rep->table.payload_max = htobe32(7 + REDDN_RECORD_LIMIT + 1);
 }
 
 static void no_room(struct reddn_wire_rep *rep)
 {
-	rep->table.payload_max = htobe32(15);
+	rep->table.payload_max = htobe32(7 + 15);
 }
 
 static void short_records(struct reddn_wire_rep *rep)
 {
-	rep->table.payload_max = htobe32(20);
+	rep->table.payload_max = htobe32(7 + 20);
+}
+
+static void no_zeroes(struct reddn_wire_rep *rep)
+{
+	rep->table.payload_max = htobe32(6);
 }
 
 static void test_put(void **state)
 {
 	static void (*const wrong[])(struct reddn_wire_rep *) = {
-		no_header, short_header, short_reply, two_buckets, huge_record, no_room};
+		no_header, short_header, short_reply, two_buckets, huge_record, no_room, no_zeroes};
 	struct reddn_session s;
 
 	(void)state;
@@ -148,6 +153,38 @@ static void test_put(void **state)
 	/* for a raw request, and for the key of a delete */
 	assert_int_equal(read_rep(&s, short_records), 0);
 	assert_int_equal(s.key_room, REDDN_KEY_ROOM);
+	for (unsigned i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
+}
+
+static void conditional(struct reddn_wire_rep *rep)
+{
+	rep->shape = REDDN_SHAPE_PUT_IF;
+	rep->request_len = htobe32(16);
+	rep->reply_max = htobe32(44);
+}
+
+static void without_version(struct reddn_wire_rep *rep)
+{
+	conditional(rep);
+	rep->request_len = htobe32(9);
+}
+
+static void short_version(struct reddn_wire_rep *rep)
+{
+	conditional(rep);
+	rep->reply_max = htobe32(43);
+}
+
+static void test_put_if(void **state)
+{
+	static void (*const wrong[])(struct reddn_wire_rep *) = {without_version, short_version};
+	struct reddn_session s;
+
+	(void)state;
+	assert_int_equal(read_rep(&s, conditional), 0);
+	assert_int_equal(s.info.shape, REDDN_PUT_IF);
+	assert_int_equal(s.geo.room, 7 + 1000);
 	for (unsigned i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
 }
@@ -248,7 +285,7 @@ static void test_into(void **state)
 	assert_int_equal(read_rep(&s, into), 0);
 	assert_int_equal(s.info.shape, REDDN_TABLE_INTO);
 	assert_true(s.sends);
-	assert_int_equal(s.geo.room % 8, 7);
+	assert_int_equal(s.geo.room % 8, 0);
 	assert_int_equal(read_rep(&s, as_it_is), -EOPNOTSUPP);
 	for (unsigned i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
@@ -295,8 +332,8 @@ static void test_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_text),
-		cmocka_unit_test(test_put), cmocka_unit_test(test_exists), cmocka_unit_test(test_into),
-		cmocka_unit_test(test_parts)};
+		cmocka_unit_test(test_put), cmocka_unit_test(test_put_if), cmocka_unit_test(test_exists),
+		cmocka_unit_test(test_into), cmocka_unit_test(test_parts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

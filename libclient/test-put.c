@@ -15,15 +15,15 @@ static const struct reddn_geometry geo = {.seed = 77,
 	.buckets = 4096,
 	.max_key = 100,
 	.max_value = 1000,
-	.offset_len = 3,
+	.offset_len = 4,
 	.keys = 1,
-	.header = 9,
+	.header = 17,
 	.room = 500};
 
 /* The arguments end where the record begins. */
 static void test_message(void **state)
 {
-	/* 9 of the header, 16 and 8 of the record, 7 of padding */
+	/* 17 of the header, 16 and 8 of the record, 7 of padding */
 	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 16 + 8 + 7];
 	const struct reddn_place p = reddn_hash_key(geo.seed, geo.buckets, "key", 3);
 
@@ -32,16 +32,20 @@ static void test_message(void **state)
 	assert_int_equal(reddn_put_size(&geo, 3, 5), sizeof(memory));
 	reddn_put_compose(&geo, memory, "key", 3, "value", 5);
 	for (unsigned probe = 0; probe < 2; probe++) {
-		const uint8_t *at = reddn_put_address(&geo, memory, probe);
-		uint64_t fp = 0, offset = 0;
+		const struct reddn_put put = {.probe = (uint8_t)probe, .asked = probe ? 0xabcdef0123456 : 0};
+		const uint8_t *at = reddn_put_address(&geo, memory, &put);
+		uint64_t fp = 0, offset = 0, version = 0;
 
-		assert_ptr_equal(at, memory + REDDN_PUT_RECORD - 9);
+		assert_ptr_equal(at, memory + REDDN_PUT_RECORD - 17);
 		for (unsigned i = 0; i < 6; i++)
 			fp = fp << 8 | at[i];
-		for (unsigned i = 6; i < 9; i++)
+		for (unsigned i = 6; i < 10; i++)
 			offset = offset << 8 | at[i];
+		for (unsigned i = 10; i < 17; i++)
+			version = version << 8 | at[i];
 		assert_int_equal(fp, p.fp);
 		assert_int_equal(offset, p.bucket[probe] * sizeof(struct reddn_bucket));
+		assert_int_equal(version, put.asked);
 		/* whatever was asked before */
 		assert_memory_equal(reddn_put_record(memory)->bytes, "keyvalue\0\0\0\0\0\0", 8 + 7);
 		assert_int_equal(reddn_put_record(memory)->key_len, 3);
@@ -57,7 +61,7 @@ static void test_pad(void **state)
 	struct reddn_geometry other = geo;
 
 	(void)state;
-	for (other.header = 8; other.header <= 13; other.header++) {
+	for (other.header = 15; other.header <= 20; other.header++) {
 		uint64_t size = reddn_put_size(&other, 3, 5), end = REDDN_PUT_RECORD + 16 + 8;
 
 		reddn_put_compose(&geo, memory, "key", 3, "value", 5);
@@ -108,10 +112,10 @@ static void test_answers(void **state)
 	assert_int_equal(learn(&p, false, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
 	assert_int_equal(learn(&p, true, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
 	/* there was no record */
-	assert_int_equal(learn(&p, false, answer(9, 9, MOVES, 0)), REDDN_PUT_DONE);
-	assert_int_equal(learn(&p, true, answer(9, 9, MOVES, 0)), REDDN_PUT_NOTHING);
+	assert_int_equal(learn(&p, false, answer(17, 17, MOVES, 0)), REDDN_PUT_DONE);
+	assert_int_equal(learn(&p, true, answer(17, 17, MOVES, 0)), REDDN_PUT_NOTHING);
 	assert_int_equal(learn(&p, false, answer(40, 48, MOVES, 0)), REDDN_PUT_CONFLICT);
-	assert_int_equal(learn(&p, true, answer(40, 9, MOVES, 0)), REDDN_PUT_CONFLICT);
+	assert_int_equal(learn(&p, true, answer(40, 17, MOVES, 0)), REDDN_PUT_CONFLICT);
 	/* the other bucket is asked, and asked again after a conflict */
 	assert_int_equal(learn(&p, false, answer(40, 0, MOVES, 0)), REDDN_PUT_OTHER);
 	assert_int_equal(p.probe, 1);
@@ -185,6 +189,67 @@ static void test_absent_again(void **state)
 	assert_int_equal(learn(&p, true, answer(1, 0, MOVES, 0)), REDDN_PUT_NOTHING);
 }
 
+enum { NONE = -1 };
+
+static bool moved; /* something else was published between the two looks of an answer at the locator */
+
+/* An answer about something of @version, NONE: of another key; otherwise as answer() */
+static enum reddn_put_state learn_if(
+	struct reddn_put *p, int64_t version, uint64_t expected, uint64_t was, uint64_t *is)
+{
+	const uint64_t seen = htole64((uint64_t)version);
+	struct reddn_wire_put_if now = {.put = answer(expected, was, MOVES, 0), .off = {0, 0, 0, 0, 64}};
+
+	memcpy(now.version, &seen, sizeof(now.version));
+	now.off[3] = moved;
+	*is = 77;
+	return reddn_put_if_learn(p, &geo, &now, is);
+}
+
+static void test_condition(void **state)
+{
+	struct reddn_put p = {.version = 5, .asked = 5};
+	uint64_t is;
+
+	(void)state;
+	assert_int_equal(learn_if(&p, 5, 40, 40, &is), REDDN_PUT_DONE);
+	assert_int_equal(learn_if(&p, 5, 40, 48, &is), REDDN_PUT_CONFLICT);
+	assert_int_equal(learn_if(&p, 6, 40, 0, &is), REDDN_PUT_VERSION);
+	assert_int_equal(is, 6);
+	moved = true;
+	assert_int_equal(learn_if(&p, 6, 40, 0, &is), REDDN_PUT_CONFLICT);
+	moved = false;
+	/* it was deleted */
+	assert_int_equal(learn_if(&p, 6, 17, 0, &is), REDDN_PUT_VERSION);
+	assert_int_equal(is, 0);
+	/* or never there */
+	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_OTHER);
+	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_OTHER);
+	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_VERSION);
+	assert_int_equal(is, 0);
+}
+
+static void test_condition_that_it_is_absent(void **state)
+{
+	struct reddn_put p = {0};
+	uint64_t is;
+
+	(void)state;
+	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_OTHER);
+	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_NO_ENTRY);
+	assert_int_equal(learn_if(&p, 0, 17, 40, &is), REDDN_PUT_CONFLICT);
+	assert_int_equal(learn_if(&p, 6, 40, 0, &is), REDDN_PUT_VERSION);
+	assert_int_equal(is, 6);
+	/* what was deleted is asked for with its own version, and nothing else that has one */
+	assert_int_equal(learn_if(&p, 7, 17, 0, &is), REDDN_PUT_AGAIN);
+	assert_int_equal(p.asked, 7);
+	assert_int_equal(learn_if(&p, 8, 17, 0, &is), REDDN_PUT_AGAIN);
+	assert_int_equal(p.asked, 8);
+	assert_int_equal(learn_if(&p, 9, 40, 0, &is), REDDN_PUT_VERSION);
+	assert_int_equal(is, 9);
+	assert_int_equal(learn_if(&p, 8, 17, 17, &is), REDDN_PUT_DONE);
+}
+
 static void test_pause(void **state)
 {
 	(void)state;
@@ -205,6 +270,8 @@ int main(void)
 		cmocka_unit_test(test_absent_put),
 		cmocka_unit_test(test_absent_delete),
 		cmocka_unit_test(test_absent_again),
+		cmocka_unit_test(test_condition),
+		cmocka_unit_test(test_condition_that_it_is_absent),
 		cmocka_unit_test(test_pause),
 	};
 

@@ -179,7 +179,7 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 	assert_true(e->arrived - e->served < e->depth);
 	assert_true(e->receives > e->arrived - e->served);
 	assert_true(e->arrived + 1 - e->reclaimed <= s->wqes);
-	assert_true(len - s->info.request_len <= (puts ? s->geo.room : 0));
+	assert_true(len - s->info.request_len <= (puts ? REDDN_STORE_VERSION + s->geo.room : 0));
 	memcpy(e->wire[e->arrived % RIG_MAX_DEPTH], bytes, len);
 	e->len[e->arrived % RIG_MAX_DEPTH] = (uint32_t)len;
 	e->arrived++;
@@ -427,7 +427,7 @@ static void start_session(struct reddn_session *s, unsigned host, unsigned keys,
 		[RIG_EXISTS] = REDDN_EXISTS};
 	const uint32_t request_len[] = {[RIG_GETS] = keys * KEY_BYTES,
 		[RIG_RAW] = 100,
-		[RIG_PUTS] = RIG_HEADER,
+		[RIG_PUTS] = RIG_HEADER - REDDN_STORE_VERSION,
 		[RIG_EXISTS] = keys * OFFSETS_BYTES};
 	const uint8_t header = rig_store || of == RIG_PUTS ? RIG_HEADER : 0;
 	struct fake_cq *q = &nic.cq[host];

@@ -27,7 +27,7 @@ enum {
 	RIG_MOST_KEYS = 4,   /* of a request */
 	RIG_SLOT = 512,      /* bytes, of a slot for one key */
 	RIG_WIRE = 512,      /* bytes, of a request */
-	RIG_HEADER = 9,      /* bytes, of a store; and of the arguments of a put */
+	RIG_HEADER = 16,     /* bytes, of a store; and of what a put has before the record */
 	RIG_KEY_MAX = 32,    /* bytes */
 	RIG_KEYS = 240,      /* numbers of keys, from 0 on, */
 	RIG_STABLE = 60      /* of which the first ones are always in the table */

@@ -381,6 +381,37 @@ PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
 	return finish_put(puts, r == 0 ? reddn_delete_submit(puts, key, key_len, 0) : r);
 }
 
+/* With what its submission returned */
+static int finish_put_if(struct reddn *c, int r, uint64_t *version)
+{
+	struct reddn_result res;
+
+	if (r == 0)
+		r = finish(c, &res);
+	if (r == REDDN_CONFLICT)
+		*version = res.version;
+	return end(c, r);
+}
+
+PUBLIC int reddn_put_if(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t *version)
+{
+	int r = begin(c);
+
+	if (r == 0)
+		r = reddn_put_if_submit(c, key, key_len, value, value_len, *version, 0);
+	return finish_put_if(c, r, version);
+}
+
+PUBLIC int reddn_delete_if(struct reddn *c, const void *key, size_t key_len, uint64_t *version)
+{
+	int r = begin(c);
+
+	if (r == 0)
+		r = reddn_delete_if_submit(c, key, key_len, *version, 0);
+	return finish_put_if(c, r, version);
+}
+
 PUBLIC int reddn_call(
 	struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
 {

@@ -41,9 +41,10 @@
  *
  * A *store* is a table whose `header` is not 0: clients change it through the NIC, and reddnd is its one
  * writer. What differs:
- *   - A bucket points at an *extent*: `header` bytes of the server's, the first 8 of them the version (le64),
- *     then the record. A length of `header` is that of no record: the key of the mark is absent. Empty
- *     buckets, and those whose key has never had a record, point at the null extent, of `header` bytes.
+ *   - A bucket points at an *extent*: `header` bytes of the server's, the first 8 of them the version (le64,
+ *     of which a put compares 7 bytes), then the record. A length of `header` is that of no record: the key
+ * of the mark is absent. Empty buckets, and those whose key has never had a record, point at the null extent,
+ * of `header` bytes.
  *   - Each put and delete of a key that has a bucket is one compare-and-swap of the locator by a NIC. The
  *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
  *     any chain ran that had begun before, and then looks at it again.
@@ -149,8 +150,10 @@ struct reddn_store_move {
 };
 
 enum {
-	REDDN_STORE_HEADER_MIN = 8, /* the version */
-	REDDN_STORE_HEADER_MAX = 13,
+	REDDN_STORE_VERSION = 7, /* bytes of a version that are compared: no extent has a higher one */
+	/* As many as a request that puts has: a fingerprint, an offset of 2 to 7 bytes, and a version */
+	REDDN_STORE_HEADER_MIN = 6 + 2 + REDDN_STORE_VERSION,
+	REDDN_STORE_HEADER_MAX = 6 + 7 + REDDN_STORE_VERSION,
 	REDDN_STORE_MOVES = 144,
 	REDDN_STORE_JOURNAL = 192, /* its offset in the file */
 	REDDN_STORE_CHUNK_LINE = 64,

@@ -148,6 +148,7 @@ enum reddn_wire_shape {
 	REDDN_SHAPE_PUT = 3,    /* put and delete in a store: struct reddn_wire_table is valid */
 	REDDN_SHAPE_EXISTS = 4, /* which of up to reddn_wire_table.keys keys there are: the same */
 	REDDN_SHAPE_INTO = 5,   /* a get that is answered by a message: the same */
+	REDDN_SHAPE_PUT_IF = 6, /* put and delete, on a condition: the same */
 };
 
 /** Geometry of the table or store that an offload searches; the client hashes with it (table-format.h). */
@@ -161,7 +162,7 @@ struct reddn_wire_table {
 	uint8_t keys;       /* of a request, with REDDN_SHAPE_MGET and _EXISTS; else 0 */
 	uint8_t header;     /* of a store: bytes of the server's in front of each record; 0: it is a table */
 	union {
-		/* REDDN_SHAPE_PUT: bytes that a request may have behind its request_len */
+		/* REDDN_SHAPE_PUT, _PUT_IF: bytes that a request may have behind its request_len */
 		uint32_t payload_max;
 		/* REDDN_SHAPE_TABLE: keys of a request of each part that the client may use; 0: no part */
 		uint8_t part[REDDN_WIRE_PARTS];
@@ -300,8 +301,12 @@ enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
  *   6 bytes            the fingerprint, byte-reversed (fp[5] first)
  *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian
  *
- * Request of a PUT offload: the same for one bucket, then the record, struct reddn_record with key and value,
- * or nothing: then the key is absent. The reply puts struct reddn_wire_put at the beginning of the slot.
+ * Request of a PUT offload: the same for one bucket, 7 bytes of 0, then the record, struct reddn_record with
+ * key and value, or nothing: then the key is absent. What is before the record has `header` bytes. The reply
+ * puts struct reddn_wire_put at the beginning of the slot.
+ *
+ * Request of a PUT_IF offload: the same, but in place of the 7 bytes of 0 the version of what the key must
+ * have, big-endian. The reply has struct reddn_wire_put_if.
  */
 struct reddn_wire_put {
 	uint64_t expected; /* the locator that the bucket had */
@@ -314,6 +319,18 @@ struct reddn_wire_put {
 } __attribute__((packed));
 
 #define REDDN_PUT_ABSENT UINT64_MAX
+
+struct reddn_wire_put_if {
+	struct reddn_wire_put put;
+	/* Of what the bucket had, little-endian: if it is not that of the request, nothing was replaced. All
+	 * bits set: the key is not in that bucket */
+	uint8_t version[7];
+	/* And its offset, as in a bucket: if that is not the one of `expected`, another client has replaced
+	 * something in between */
+	uint8_t off[5];
+} __attribute__((packed));
+
+#define REDDN_VERSION_NONE (UINT64_MAX >> 8)
 
 /*
  * The request of an EXISTS offload has for each key, and for each of its two candidate buckets b in probe

@@ -26,15 +26,15 @@ uint64_t reddn_store_extent(const struct reddn_table_header *h)
 	return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* A request names a bucket by the fingerprint and an offset of at least two bytes: both are behind the header
- * of an extent, which has as many bytes. */
+/* A request names a bucket by the fingerprint and an offset of at least two bytes, and what is replaced by
+ * its version: the header of an extent has as many bytes. */
 static uint32_t header_of(uint64_t buckets)
 {
 	uint32_t width = 2;
 
 	while ((buckets * sizeof(struct reddn_bucket) - 1) >> 8 * width)
 		width++;
-	return 6 + width;
+	return 6 + width + REDDN_STORE_VERSION;
 }
 
 int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_options *opt, uint64_t capacity,

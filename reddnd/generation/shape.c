@@ -62,13 +62,19 @@ static bool has_room(const struct offload *o, uint64_t record)
 	return keys == 1 ? o->slot_need >= need : o->slot_need == need;
 }
 
+/* Its requests that put are conditional: the version is the last argument */
+static bool has_version(const struct offload *o)
+{
+	return o->img->arg_len == o->table->geometry.header;
+}
+
 uint8_t shape_on_wire(const struct offload *o)
 {
 	switch (o->program->shape) {
 	case PROGRAM_TABLE:
 		return shape_keys(o) > 1 ? REDDN_SHAPE_MGET : REDDN_SHAPE_TABLE;
 	case PROGRAM_PUT:
-		return REDDN_SHAPE_PUT;
+		return has_version(o) ? REDDN_SHAPE_PUT_IF : REDDN_SHAPE_PUT;
 	case PROGRAM_EXISTS:
 		return REDDN_SHAPE_EXISTS;
 	case PROGRAM_INTO:
@@ -88,21 +94,23 @@ static int check_extent(struct offload *o)
 			"with its arguments its payload may have %" PRIu64 " bytes, and the extents of the "
 			"store have %" PRIu64 " at most; see its param \"most\"",
 			o->img->arg_len + (uint64_t)o->img->payload.max, most);
-	if (o->img->arg_len == o->table->geometry.header)
+	if (has_version(o) || o->img->arg_len + REDDN_STORE_VERSION == o->table->geometry.header)
 		return 0;
 	return offload_wrong(o, -EINVAL,
 		"its requests have %u bytes of arguments, and the store has %u bytes in front of each "
-		"record; both must be equal: see its param \"width\"",
-		o->img->arg_len, o->table->geometry.header);
+		"record; these must be as many, or %d more: see its param \"width\"",
+		o->img->arg_len, o->table->geometry.header, REDDN_STORE_VERSION);
 }
 
 static int check_put(struct offload *o)
 {
-	if (o->program->reply_max >= sizeof(struct reddn_wire_put))
+	const size_t need = has_version(o) ? sizeof(struct reddn_wire_put_if) : sizeof(struct reddn_wire_put);
+
+	if (o->program->reply_max >= need)
 		return 0;
 	return offload_wrong(o, -EINVAL,
-		"the answer to a put has %zu bytes, and its program replies with %" PRIu64,
-		sizeof(struct reddn_wire_put), (uint64_t)o->program->reply_max);
+		"the answer to a put has %zu bytes, and its program replies with %" PRIu64, need,
+		(uint64_t)o->program->reply_max);
 }
 
 /* libreddn looks for the parts of the buckets one after the other */

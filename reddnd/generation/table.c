@@ -69,13 +69,13 @@ int table_geometry(const uint8_t *file, uint64_t size, struct table_geometry *g,
 	while (g->offset_len < 8 && (bytes - 1) >> 8 * g->offset_len)
 		g->offset_len++;
 	if (g->header && (g->header < REDDN_STORE_HEADER_MIN || g->header > REDDN_STORE_HEADER_MAX ||
-				 g->header < sizeof(((struct reddn_bucket *)0)->fp) + g->offset_len))
+				 g->header - (REDDN_STORE_HEADER_MIN - 2) < g->offset_len))
 		return text_why(-EINVAL, why, n,
 			"it is a store with %u bytes in front of each record; there must be %d to %d, and as "
 			"many as a put has arguments",
 			g->header, REDDN_STORE_HEADER_MIN, REDDN_STORE_HEADER_MAX);
 	if (g->header)
-		g->offset_len = (uint8_t)(g->header - sizeof(((struct reddn_bucket *)0)->fp));
+		g->offset_len = (uint8_t)(g->header - REDDN_STORE_HEADER_MIN + 2);
 	if (8u * g->offset_len > RNIC_WINDOW_BITS)
 		return text_why(-EINVAL, why, n,
 			"its bucket array of %" PRIu64 " bytes is larger than a window", bytes);

@@ -24,7 +24,7 @@ static struct catalog_region conf;
 static int setup(void **state)
 {
 	struct rig rig = {
-		.buckets = 64, .chunk = 65536, .chunks = 4, .header = 8, .max_key = 32, .max_value = 100};
+		.buckets = 64, .chunk = 65536, .chunks = 4, .header = 15, .max_key = 32, .max_value = 100};
 	int fd;
 
 	(void)state;
@@ -174,7 +174,7 @@ static void write_store(uint64_t buckets)
 	struct rig rig = {.buckets = buckets,
 		.chunk = 65536,
 		.chunks = 4,
-		.header = 8,
+		.header = 15,
 		.max_key = 32,
 		.max_value = 100};
 	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -146,7 +146,7 @@ static void try_retired(char *path, bool store)
 	char other[64];
 
 	if (store) {
-		h.header = 8;
+		h.header = 15;
 		h.chunk = 4096;
 		h.null_off = 32;
 	}

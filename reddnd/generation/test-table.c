@@ -69,15 +69,15 @@ static void test_store(void **state)
 	char why[200];
 
 	(void)state;
-	h.header = 9;
+	h.header = 16;
 	assert_int_equal(parse(&h, SIZE, &g, why), 0);
 	assert_int_equal(g.offset_len, 3);
-	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 9 + 16 + 1100, up to 64 */
+	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 16 + 16 + 1100, up to 64 */
 	table_describe(&g, 0, 77, &wire);
-	assert_int_equal(wire.header, 9);
+	assert_int_equal(wire.header, 16);
 	assert_int_equal(wire.offset_len, 3);
 	assert_int_equal(be32toh(wire.payload_max), 77);
-	for (h.header = 1; h.header <= 14; h.header += h.header == 7 ? 7 : 1) {
+	for (h.header = 1; h.header <= 21; h.header += h.header == 14 ? 7 : 1) {
 		assert_int_equal(parse(&h, SIZE, &g, why), -EINVAL);
 		assert_non_null(strstr(why, "bytes in front of each record"));
 	}

@@ -151,6 +151,8 @@ static int recover(struct store *s, char *why, size_t n)
 	set_entries(s);
 	word_set(&s->live->state, word_get(&s->live->state) & ~(uint64_t)REDDN_TABLE_FULL);
 	s->version = word_get(&s->journal->versions);
+	if (s->version >> (8 * REDDN_STORE_VERSION - 1))
+		return text_why(-EBADMSG, why, n, "damaged: versions from %#" PRIx64 " on", s->version);
 	return 0;
 }
 
@@ -257,8 +259,8 @@ int store_take(struct store *s, uint32_t bytes, uint64_t *at)
 	if (r < 0)
 		return r;
 	/* What it held before is nobody's to see; behind the header it is overwritten by what comes */
-	if (s->buckets.header > sizeof(uint64_t))
-		word_set((uint64_t *)(s->heap + *at) + 1, 0);
+	for (uint32_t word = 1; word * sizeof(uint64_t) < s->buckets.header; word++)
+		word_set((uint64_t *)(s->heap + *at) + word, 0);
 	store_renew(s, *at);
 	return 0;
 }

@@ -586,7 +586,7 @@ static void run(struct sim *m, uint64_t seed, enum left_out left_out, unsigned s
 		.chunk = 4096,
 		.chunks = seed % 3 ? 2 + seed % 4 : 2,
 		.evict = seed % 3 == 0,
-		.header = seed % 2 ? 8 : 10,
+		.header = seed % 2 ? 15 : 17,
 		.max_key = 16,
 		.max_value = 128};
 

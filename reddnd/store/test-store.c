@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static const struct rig small = {
-	.buckets = 64, .chunk = 4096, .chunks = 4, .header = 9, .max_key = 16, .max_value = 64};
+	.buckets = 64, .chunk = 4096, .chunks = 4, .header = 16, .max_key = 16, .max_value = 64};
 
 static struct store_numbers numbers(const struct store *s)
 {
@@ -84,7 +84,7 @@ static void test_life_of_a_key(void **state)
 static void test_full_buckets(void **state)
 {
 	struct rig r = {
-		.buckets = 4096, .chunk = 65536, .chunks = 8, .header = 8, .max_key = 16, .max_value = 64};
+		.buckets = 4096, .chunk = 65536, .chunks = 8, .header = 15, .max_key = 16, .max_value = 64};
 	struct store_numbers n;
 	struct store *s;
 	uint32_t key = 0, last;
@@ -403,14 +403,14 @@ static void test_evict(void **state)
 	static const struct rig sizes[] = {{.buckets = 64,
 						   .chunk = 65536,
 						   .chunks = 8,
-						   .header = 8,
+						   .header = 15,
 						   .max_key = 16,
 						   .max_value = 64,
 						   .evict = true},
 		{.buckets = 4096,
 			.chunk = 4096,
 			.chunks = 20,
-			.header = 8,
+			.header = 15,
 			.max_key = 16,
 			.max_value = 64,
 			.evict = true}};

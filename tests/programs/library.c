@@ -283,10 +283,10 @@ static void hash_request(struct run *r, uint8_t *slot)
 }
 
 /* A put of what its extent has, or of nothing, where the bucket is that of the key */
-static void put_request(struct run *r, uint8_t *slot)
+/* @at: of the bucket that is asked. True: the key is its own. What is answered otherwise */
+static bool put_begin(struct run *r, uint8_t *slot, uint64_t at)
 {
-	const uint64_t at = run_random(r, BUCKETS) * BUCKET;
-	uint8_t *bucket = r->model[0] + at;
+	const uint8_t *bucket = r->model[0] + at;
 	const uint64_t fp = run_random(r, 3) ? run_get_le(bucket + 8, 6)
 					     : run_number_near(r, run_get_le(bucket + 8, 6), 6);
 
@@ -299,11 +299,42 @@ static void put_request(struct run *r, uint8_t *slot)
 	memset(slot + 8, 0xff, 8);
 	memcpy(slot + 16, r->model[2], 8);
 	memcpy(slot + 24, r->model[2] + 24, 8);
-	if (run_get_le(bucket + 8, 6) != fp || bucket[14] != REDDN_TABLE_TAG)
-		return;
+	return run_get_le(bucket + 8, 6) == fp && bucket[14] == REDDN_TABLE_TAG;
+}
+
+static void put_publish(struct run *r, uint8_t *slot, uint64_t at)
+{
+	uint8_t *bucket = r->model[0] + at;
+
 	memcpy(slot + 8, bucket, 8);
 	run_put_be(bucket, 3, r->c.img->arg_len + r->payload_bytes);
 	run_put_be(bucket + 3, 5, run_extent(r));
+}
+
+static void put_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t at = run_random(r, BUCKETS) * BUCKET;
+
+	if (put_begin(r, slot, at))
+		put_publish(r, slot, at);
+}
+
+static void put_if_request(struct run *r, uint8_t *slot)
+{
+	const uint64_t at = run_random(r, BUCKETS) * BUCKET;
+	const bool has_key = put_begin(r, slot, at);
+	/* The payload may have come there */
+	const uint64_t version = run_get_le(r->model[1] + run_get_be(r->model[0] + at + 3, 5), 7);
+	const uint64_t asked = run_random(r, 3) ? version : run_number_near(r, version, 7);
+
+	run_arg(r, "version", asked);
+	memset(slot + 32, 0xff, 7);
+	memcpy(slot + 39, r->model[0] + at + 3, 5);
+	if (!has_key)
+		return;
+	memcpy(slot + 32, &(uint64_t){htole64(version)}, 7);
+	if (version == asked)
+		put_publish(r, slot, at);
 }
 
 static void exists_setup(struct run *r)
@@ -872,7 +903,7 @@ const struct run_offload library[] = {
 		.request = exists_request},
 	{.name = "store-put",
 		.file = "store-put.rdn",
-		.settings = {{"most", RUN_PAYLOAD}},
+		.settings = {{"most", RUN_PAYLOAD - 7}},
 		.unrolled = true,
 		.depth = 1,
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
@@ -880,13 +911,30 @@ const struct run_offload library[] = {
 		.request = put_request},
 	{.name = "store-put, fenced enables",
 		.file = "store-put.rdn",
-		.settings = {{"most", RUN_PAYLOAD}, {"width", 3}},
+		.settings = {{"most", RUN_PAYLOAD - 7}, {"width", 3}},
 		.fenced = true,
 		.unrolled = true,
 		.depth = 1,
 		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
 		.setup = hash_setup,
 		.request = put_request},
+	{.name = "store-put-if",
+		.file = "store-put-if.rdn",
+		.settings = {{"most", RUN_PAYLOAD}},
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = put_if_request},
+	{.name = "store-put-if, fenced enables",
+		.file = "store-put-if.rdn",
+		.settings = {{"most", RUN_PAYLOAD}, {"width", 3}},
+		.fenced = true,
+		.unrolled = true,
+		.depth = 1,
+		.region_bytes = {BUCKETS * BUCKET, HEAP, 64},
+		.setup = hash_setup,
+		.request = put_if_request},
 	{.name = "cuckoo-get",
 		.file = "cuckoo-get.rdn",
 		.depth = 2,

@@ -21,7 +21,14 @@ Deletes are alike, so that nobody knows which one a get of an absent key has see
   5. Between a moment without a value and a delete that found one there is room for a put.
   6. There are at least as many puts as deletes that found the key.
 
-Whatever breaks a rule is not linearizable. The store adds one: a version belongs to one value."""
+Whatever breaks a rule is not linearizable. The store adds one: a version belongs to one value.
+
+A put or a delete on a condition is a get, too: of the value that has the version, or of nothing. If the condition held, it changes that
+in the same moment, so:
+
+  7. What a condition has found is changed by one operation at most, and no get that begins later sees it.
+
+One whose condition did not hold is a get of what it has found."""
 
 import bisect
 import os
@@ -30,13 +37,14 @@ import sys
 from collections import defaultdict
 from typing import NamedTuple
 
-PUT, DELETE, GET = 1, 2, 3
+PUT, DELETE, GET, PUT_IF, DELETE_IF = 1, 2, 3, 4, 5
 NEVER = 1 << 62  # an end that has not come
 TORN = 2**64 - 1  # what a get returned is no value of any client
-RECORD = struct.Struct("<QQQQiIB7x")  # struct record of store-client.c
+RECORD = struct.Struct("<QQQQQiIB7x")  # struct record of store-client.c
 NOTHING_HAPPENED = {-11, -28, -90}  # EAGAIN, ENOSPC, EMSGSIZE
 UNKNOWN = {-115, -110}  # EINPROGRESS, ETIMEDOUT
 MISS = 1
+CONFLICT = 3
 
 
 class Op(NamedTuple):
@@ -48,12 +56,13 @@ class Op(NamedTuple):
     status: int = 0
     version: int = 0
     client: int = 0
+    wanted: int = -1  # version of the condition, which held; -1: there was none
 
     def is_absent(self):
         return self.kind != PUT and self.status == MISS
 
     def __str__(self):
-        name = {PUT: "put", DELETE: "delete", GET: "get"}[self.kind]
+        name = {PUT: "put", DELETE: "delete", GET: "get", PUT_IF: "put if", DELETE_IF: "delete if"}[self.kind]
         value = "nothing" if self.is_absent() else f"0x{self.value:x}" if self.value else ""
         return f"{name} {value} by client {self.client} [{self.start}, {'?' if self.end == NEVER else self.end}]"
 
@@ -74,8 +83,8 @@ class Zone:
         return f"{self.put}, seen by {self.seen}" if self.seen else str(self.put)
 
 
-def zones_of(ops, found):
-    """The zones of the values of a key; rule 1."""
+def zones_of(ops, values, found):
+    """The zones of the values of a key, by which version they have; rule 1."""
     zones = {op.value: Zone(op) for op in ops if op.kind == PUT}
     for op in ops:
         if op.kind != GET or op.status != 0:
@@ -89,6 +98,10 @@ def zones_of(ops, found):
             found.append(f"{op}, before it was put: {zone.put}")
         else:
             zone.add(op)
+    for op in ops:
+        seen = zones.get(values.get(op.wanted)) if op.wanted > 0 else None
+        if seen and op.end != NEVER:
+            seen.add(op)
     return zones.values()
 
 
@@ -164,11 +177,50 @@ def check_versions(ops, found):
             found.append(f"version {op.version} has two values: {op}")
 
 
+def split(ops):
+    """Those on a condition, as what they are without it, and the gets that they are besides."""
+    for op in ops:
+        if op.kind < PUT_IF:
+            yield op
+        elif op.status == CONFLICT:
+            yield op._replace(kind=GET, status=0 if op.version else MISS, value=0, wanted=-1)
+        else:
+            yield op._replace(kind=PUT if op.kind == PUT_IF else DELETE)
+            if not op.wanted and op.end != NEVER:
+                yield op._replace(kind=GET, status=MISS, value=0, wanted=-1)
+
+
+def with_values(ops, values):
+    """A condition that did not hold has found a version: of that value, if any get has seen both."""
+    for op in ops:
+        if op.kind == GET and op.status == 0 and not op.value:
+            if op.version not in values:
+                continue
+            op = op._replace(value=values[op.version])
+        yield op
+
+
+def check_conditions(ops, values, found):
+    """Rule 7."""
+    held = {}
+    for op in ops:
+        if op.wanted > 0 and op.end != NEVER:
+            if held.setdefault(op.wanted, op) is not op:
+                found.append(f"version {op.wanted} was replaced twice: {held[op.wanted]}; {op}")
+    for op in ops:
+        by = held.get(op.version) if op.kind == GET and op.status == 0 else None
+        if by and op.start > by.end:
+            found.append(f"{op}, which was replaced: {by}")
+
+
 def check_key(ops):
     """What is wrong with the operations of one key."""
     found = []
     ops = [op for op in ops if op.status not in NOTHING_HAPPENED]
-    zones = zones_of(ops, found)
+    values = {op.version: op.value for op in ops if op.kind == GET and op.status == 0}
+    ops = list(with_values(split(ops), values))
+    check_conditions(ops, values, found)
+    zones = zones_of(ops, values, found)
     check_times(ops, zones, found)
     check_changes(ops, zones, found)
     check_versions(ops, found)
@@ -181,7 +233,7 @@ def read(path, client):
     """The operations of a client. A get without an answer has seen nothing."""
     with open(path, "rb") as file:
         data = file.read()
-    for start, end, value, version, status, key, kind in RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]):
+    for start, end, value, version, wanted, status, key, kind in RECORD.iter_unpack(data[: len(data) // RECORD.size * RECORD.size]):
         if not kind:
             return
         unknown = not end or status in UNKNOWN
@@ -189,7 +241,8 @@ def read(path, client):
             continue
         if status < 0 and status not in NOTHING_HAPPENED and not unknown:
             sys.exit(f"{path}: an operation ended with {os.strerror(-status)}")
-        yield Op(kind, key, start, NEVER if unknown else end, value, 0 if unknown else status, version, client)
+        wanted = wanted if kind >= PUT_IF else -1
+        yield Op(kind, key, start, NEVER if unknown else end, value, 0 if unknown else status, version, client, wanted)
 
 
 def main():

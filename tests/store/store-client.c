@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * store-client - puts, deletes and gets keys of a store at random, and records what became of that, for
- * history.py:
+ * store-client - puts, deletes and gets keys of a store at random, also on conditions, and records what
+ *became of that, for history.py:
  *
- *	store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS
+ *	store-client HOST PORT OFFLOAD CONDITIONAL FILE CLIENT SEED KEYS HOT OPS
  *
+ * CONDITIONAL is the offload of puts on a condition: that the key has the version that this client has seen
+ * last there, or none.
  * CLIENT is a number of its own. Of KEYS keys the first HOT are
  * asked for as often as all others. The file is mapped, so that it has what was done before the client was
  * killed: an operation is in it before it is submitted, and its end when there is one. SIGTERM ends it early.
@@ -28,23 +30,25 @@
 
 enum { DEPTH = 8, RESULTS = 16, VALUE_MOST = 900, PATIENCE_S = 100, RETRY_MS = 20000 };
 
-enum kind { NONE, PUT, DELETE, GET };
+enum kind { NONE, PUT, DELETE, GET, PUT_IF, DELETE_IF };
 
 /* What history.py reads. All zero: not used */
 struct record {
 	uint64_t start, end; /* ns, CLOCK_MONOTONIC; end 0: there was none */
 	uint64_t value;      /* that was put, or that a get has seen; 0: none, TORN: no value of any client */
-	uint64_t version;    /* of what a get has seen */
+	uint64_t version;    /* of what a get has seen, or a condition that did not hold */
+	uint64_t wanted;     /* version of a condition */
 	int32_t status;      /* of the result */
 	uint32_t key;
 	_Atomic uint8_t kind;
 	uint8_t reserved[7];
 };
-_Static_assert(sizeof(struct record) == 48, "as history.py has it");
+_Static_assert(sizeof(struct record) == 56, "as history.py has it");
 
 #define TORN UINT64_MAX
 
-static struct reddn *store;
+static struct reddn *store, *conditional;
+static uint64_t *seen; /* by key: the version that was there when this client looked last */
 static struct record *records;
 static uint64_t rng, client, nkeys, hot, ops, used, ended;
 static volatile sig_atomic_t stopped;
@@ -101,6 +105,11 @@ static int submit(const struct record *r, uint64_t cookie)
 		return reddn_get_submit(store, key, key_len, cookie);
 	if (r->kind == DELETE)
 		return reddn_delete_submit(store, key, key_len, cookie);
+	if (r->kind == PUT_IF)
+		return reddn_put_if_submit(
+			conditional, key, key_len, value, value_of(r->value, value), r->wanted, cookie);
+	if (r->kind == DELETE_IF)
+		return reddn_delete_if_submit(conditional, key, key_len, r->wanted, cookie);
 	return reddn_put_submit(store, key, key_len, value, value_of(r->value, value), cookie);
 }
 
@@ -110,7 +119,10 @@ static bool begin(enum kind kind)
 	struct record *r = &records[used];
 
 	r->key = (uint32_t)(rnd() % 2 ? rnd() % hot : rnd() % nkeys);
-	r->value = kind == PUT ? client << 40 | (used + 1) : 0;
+	r->value = kind == PUT || kind == PUT_IF ? client << 40 | (used + 1) : 0;
+	r->wanted = kind == PUT_IF || kind == DELETE_IF ? seen[r->key] : 0;
+	if (kind == DELETE_IF && !r->wanted)
+		return false;
 	r->start = clock_ns();
 	atomic_store(&r->kind, (uint8_t)kind);
 	if (submit(r, used) == 0) {
@@ -128,32 +140,36 @@ static void take(const struct reddn_result *res)
 	r->status = res->status;
 	if (r->kind == GET && res->status == 0) {
 		r->value = read_value(res->value, res->length);
-		r->version = res->version;
 	}
+	r->version = res->version;
+	if (r->kind == GET || r->kind == PUT_IF || r->kind == DELETE_IF)
+		seen[r->key] = res->version;
 	r->end = clock_ns();
 	ended++;
 }
 
-static unsigned collect(void)
+static bool collect(struct reddn *c)
 {
 	struct reddn_result res[RESULTS];
-	int n = reddn_poll(store, res, RESULTS);
+	int n = reddn_poll(c, res, RESULTS);
 
 	for (int i = 0; i < n; i++)
 		take(&res[i]);
-	reddn_release(store);
-	return n > 0 ? (unsigned)n : 0;
+	reddn_release(c);
+	return n > 0;
 }
 
 static void run(void)
 {
-	static const enum kind kinds[] = {GET, GET, GET, GET, PUT, PUT, PUT, PUT, PUT, DELETE};
+	static const enum kind kinds[] = {
+		GET, GET, GET, GET, PUT, PUT, PUT, DELETE, PUT_IF, PUT_IF, PUT_IF, DELETE_IF};
 	uint64_t last = clock_ns();
 
 	while (ended < used || (used < ops && !stopped)) {
 		bool any = used < ops && !stopped && begin(kinds[rnd() % (sizeof(kinds) / sizeof(*kinds))]);
 
-		any |= collect();
+		any |= collect(store);
+		any |= collect(conditional);
 		if (any)
 			last = clock_ns();
 		else
@@ -172,10 +188,15 @@ static struct reddn *connect_to(const char *host, uint16_t port, const char *off
 		.depth = DEPTH,
 		.timeout_ms = PATIENCE_S * 1000,
 		.retry_ms = RETRY_MS};
+	const uint64_t end = clock_ns() + PATIENCE_S * 1000000000ull;
 	char err[256];
 	struct reddn *c;
+	int r;
 
-	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0)
+	/* A daemon that has just begun has no extents yet */
+	while ((r = reddn_connect(&c, &opt, err, sizeof(err))) == -EBUSY && clock_ns() < end)
+		sched_yield();
+	if (r < 0)
 		die("%s", err);
 	return c;
 }
@@ -185,26 +206,32 @@ int main(int argc, char **argv)
 	struct reddn_info info;
 	int fd;
 
-	if (argc != 10)
-		die("usage: store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS");
-	client = arg_number(argv[5], 1 << 20);
-	rng = (arg_number(argv[6], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
-	nkeys = arg_number(argv[7], UINT32_MAX);
-	hot = arg_number(argv[8], UINT32_MAX);
-	ops = arg_number(argv[9], UINT32_MAX);
-	fd = open(argv[4], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (argc != 11)
+		die("usage: store-client HOST PORT OFFLOAD CONDITIONAL FILE CLIENT SEED KEYS HOT OPS");
+	client = arg_number(argv[6], 1 << 20);
+	rng = (arg_number(argv[7], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
+	nkeys = arg_number(argv[8], UINT32_MAX);
+	hot = arg_number(argv[9], UINT32_MAX);
+	ops = arg_number(argv[10], UINT32_MAX);
+	fd = open(argv[5], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || ftruncate(fd, (off_t)(ops * sizeof(*records))) < 0)
-		die("%s: %s", argv[4], strerror(errno));
+		die("%s: %s", argv[5], strerror(errno));
 	records = mmap(NULL, ops * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (records == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	signal(SIGTERM, on_signal);
 	store = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
+	conditional = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[4]);
+	seen = calloc(nkeys, sizeof(*seen));
+	if (!seen)
+		die("no memory");
 	run();
 	reddn_get_info(store, &info);
 	printf("%llu operations, %llu conflicts, %llu without an entry, %llu reconnects\n",
 		(unsigned long long)ended, (unsigned long long)info.retries_conflict,
 		(unsigned long long)info.retries_absent, (unsigned long long)info.reconnects);
 	reddn_close(store);
+	reddn_close(conditional);
+	free(seen);
 	return 0;
 }

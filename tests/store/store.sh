@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Several clients put, delete and get the same keys of a store. Some of them are killed, and so is the daemon. What all of them have
+# Several clients put, delete and get the same keys of a store, also on the condition that a key has a version, or is absent. Some of them are killed, and so is the daemon. What all of them have
 # seen together was linearizable (history.py).
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
@@ -13,7 +13,7 @@ needs has.devx has.cross_channel
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${STORE_CLIENT:?set STORE_CLIENT to the path of the test client}"
 store=$memory/users.store
 seed=${TEST_SEED:-1} operations=${TEST_OPERATIONS:-4000} keys=${TEST_KEYS:-400}
-hot=4 most=$((operations * 50)) record=48 kind=40
+hot=4 most=$((operations * 50)) record=56 kind=48
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 n=0
 
@@ -22,7 +22,7 @@ start_client()
 {
 	n=$((n + 1))
 	file=$work/history.$n
-	background "client.$n" "$STORE_CLIENT" "$address" "$port" users "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
+	background "client.$n" "$STORE_CLIENT" "$address" "$port" users if "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
 	client=$child
 }
 
@@ -46,10 +46,10 @@ wait_clients() # PID:N...
 configure_reddnd <<END
 control = "$work/control";
 regions = ( { name = "users"; kind = "store"; path = "$store"; } );
-offloads = ( { name = "users"; region = "users"; depth_max = 16; } );
+offloads = ( { name = "users"; region = "users"; depth_max = 16; }, { name = "if"; program = "store-put-if"; region = "users"; depth_max = 16; } );
 END
 start_nic
-"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 640) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
+"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 1600) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
 serve_supervised
 running=() files=()
 for ((i = 0; i < 3; i++)); do

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import history
-from history import DELETE, GET, NEVER, PUT, RECORD, Op
+from history import DELETE, GET, NEVER, PUT, PUT_IF, RECORD, Op
 
 
 def put(value, start, end=NEVER, status=0):
@@ -24,6 +24,29 @@ def get(value, start, end, version=0):
 def delete(start, end=NEVER, found=True):
     return Op(DELETE, 1, start, end, 0, 0 if found else history.MISS)
 
+
+def put_if(value, start, end, wanted, found=None):
+    """On the condition of a version, which held, unless another one was found"""
+    return Op(PUT_IF, 1, start, end, value, 0 if found is None else history.CONFLICT, found or 0, wanted=wanted)
+
+
+WRONG_CONDITIONS = {
+    "two changes of one version": [put(1, 0, 10), get(1, 11, 12, version=7), put_if(2, 20, 30, 7), put_if(3, 20, 30, 7)],
+    "a change of what was replaced": [put(1, 0, 10), get(1, 11, 12, version=7), put(2, 20, 30), get(2, 31, 32, version=8), put_if(3, 40, 50, 7)],
+    "a value that was changed": [put(1, 0, 10), get(1, 11, 12, version=7), put_if(2, 20, 30, 7), get(1, 40, 50, version=7)],
+    "a put over a value, as if there were none": [put(1, 0, 10), put_if(2, 20, 30, 0), get(1, 40, 50)],
+    "two puts of a new key": [put_if(1, 0, 10, 0), put_if(2, 20, 30, 0)],
+    "two puts of a new key at a time": [put_if(1, 0, 30, 0), put_if(2, 20, 30, 0), get(1, 40, 50), get(0, 60, 70)],
+    "a condition that found nothing, beside a value": [put(1, 0, 10), put_if(2, 20, 30, 5, found=0), get(1, 40, 50)],
+    "a condition that found what was replaced": [put(1, 0, 10), get(1, 11, 12, version=7), put(2, 20, 30), get(2, 31, 32), put_if(3, 40, 50, 5, found=7)],
+}
+
+RIGHT_CONDITIONS = {
+    "one after the other": [put_if(1, 0, 10, 0), get(1, 11, 12, version=7), put_if(2, 20, 30, 7), put_if(3, 40, 50, 7, found=8), get(2, 60, 70, version=8)],
+    "two of a new key": [put_if(1, 0, 10, 0), put_if(2, 0, 10, 0, found=7), get(1, 20, 30, version=7)],
+    "one that found what a put replaced meanwhile": [put(1, 0, 10), get(1, 11, 12, version=7), put(2, 20, 50), put_if(3, 30, 40, 7), get(2, 60, 70, version=8)],
+    "one without an outcome": [put(1, 0, 10), get(1, 11, 12, version=7), put_if(2, 20, NEVER, 7), get(1, 40, 50, version=7), get(2, 60, 70, version=8)],
+}
 
 WRONG = {
     "a value that nobody put": [put(1, 0, 10), get(2, 20, 30)],
@@ -148,7 +171,7 @@ def files():
     """What a client that was killed has left, and what the tool makes of it"""
     with tempfile.NamedTemporaryFile() as file:
         for end, value, status, kind in ((10, 5, 0, PUT), (0, 6, 0, PUT), (30, 5, 0, GET), (0, 0, 0, GET), (40, 6, -115, DELETE), (50, 0, 1, DELETE)):
-            file.write(RECORD.pack(1, end, value, 9, status, 7, kind))
+            file.write(RECORD.pack(1, end, value, 9, 0, status, 7, kind))
         file.write(bytes(RECORD.size + 3))
         file.flush()
         ops = list(history.read(file.name, 3))
@@ -166,6 +189,10 @@ def main():
             assert history.check_key(rnd.sample(ops, len(ops))), "not found in another order: %s" % name
     for name, ops in RIGHT.items():
         assert is_linearizable(ops), "the search of %s" % name
+        assert not history.check_key(ops), "%s: %s" % (name, history.check_key(ops))
+    for name, ops in WRONG_CONDITIONS.items():
+        assert history.check_key(ops), "not found: %s" % name
+    for name, ops in RIGHT_CONDITIONS.items():
         assert not history.check_key(ops), "%s: %s" % (name, history.check_key(ops))
     for n in range(300):
         ops = took_place(rnd, 200, n % 2)
