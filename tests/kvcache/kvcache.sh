@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The example of docs/examples/kvcache, with its configuration, serves prompts from four hosts. One of them is killed, and starts again: its
-# blocks are missing meanwhile. No block is wrong, and nothing that the application asks fails.
+# The example of docs/examples/kvcache, with its configuration, serves prompts from four hosts. One of them is killed, and starts again, or
+# loses its port for a while: its blocks are missing meanwhile. No block is wrong, and nothing that the application asks fails.
 # shellcheck source=tests/lib/lib.sh
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 . "$here/../lib/lib.sh"
@@ -32,6 +32,11 @@ start() # HOST
 	server_ready "$child" reddnd "$1.log" listens "$1"
 }
 
+port() # up|down
+{
+	"$SOFTCX" fault add "port-$1" --device b/mlx5_0 >"$work/fault.log" 2>&1 || fail "no fault" "$work/fault.log"
+}
+
 reached() # N: so many prompts
 {
 	[[ $(grep -c '^prompts' "$work/client.log") -ge $(($1 / 20)) ]]
@@ -51,22 +56,31 @@ done
 on_nic connector.log --host client "$PYTHON" "$here/connector.py" "${at[a]},${at[b]},${at[c]},${at[d]}" "$block" ||
 	fail "the interface of LMCache" "$work/connector.log" "$work/a.log"
 ok "the interface of LMCache"
-background client.log --host client "$PYTHON" "$here/prompts.py" "${at[a]},${at[b]},${at[c]},${at[d]}" "$block" "$prompts" "$seed" "$work/stop"
+background client.log --host client "$PYTHON" "$here/prompts.py" "${at[a]},${at[b]},${at[c]},${at[d]}" "$block" "$prompts" "$seed" "${TEST_TIMEOUT:-10}" "$work/stop"
 client=$child
 kills=0
 until_true reached $((prompts / 3)) || fail "no prompts" "$work/client.log" "$work/a.log"
 while ((!kills)) || ! reached "$prompts"; do
 	kills=$((kills + 1))
-	kill -KILL "$(program_of "${daemon[b]}")"
-	wait "${daemon[b]}" 2>/dev/null
-	unset "daemon[b]"
+	# another time its port goes down, and the client hears nothing
+	if ((kills % 2)); then
+		kill -KILL "$(program_of "${daemon[b]}")"
+		wait "${daemon[b]}" 2>/dev/null
+		unset "daemon[b]"
+	else
+		port down
+	fi
 	until_true reports "out ${at[b]}" "$kills" || fail "the loss goes unnoticed" "$work/client.log"
 	n=$(grep -c '^again' "$work/client.log")
 	until_true reports again $((n + 1)) || fail "blocks of the host are not missing" "$work/client.log"
-	start b
+	if ((kills % 2)); then
+		start b
+	else
+		port up
+	fi
 	until_true reports "up ${at[b]}" $((kills + 1)) || fail "it is not used again" "$work/client.log" "$work/b.log"
 done
-ok "a host is killed among prompts, its blocks are computed again, and then it is used again, $kills times"
+ok "a host is lost among prompts, its blocks are computed again, and then it is used again, $kills times"
 touch "$work/stop"
 wait "$client" || fail "the application fails" "$work/client.log" "$work/a.log" "$work/b.log"
 grep -q ', 0 wrong blocks' "$work/client.log" || fail "no result" "$work/client.log"

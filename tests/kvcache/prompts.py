@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""prompts.py HOSTS BLOCK PROMPTS SEED STOP: serves prompts out of the cache of docs/examples/kvcache, at least PROMPTS, and until the file STOP
+"""prompts.py HOSTS BLOCK PROMPTS SEED TIMEOUT STOP: serves prompts out of the cache of docs/examples/kvcache, at least PROMPTS, and until the file STOP
 exists. Every block that arrives is compared with what its key has to have. Prints "prompts N" now and then, "out HOST" and "up HOST", "again" when a block
 is computed that was put before, and in the end what came of it; a wrong block ends it at once."""
 
@@ -27,13 +27,13 @@ def prompt(rng):
 
 
 def main():
-    hosts, size, least, seed, stop = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+    hosts, size, least, seed, stop = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[6]
     rng, served, hits, computed, again, short, lost = random.Random(seed), 0, 0, 0, 0, 0, 0
     known = set()
     pool = bytearray(BLOCKS * size)
     places = [memoryview(pool)[i * size : (i + 1) * size] for i in range(BLOCKS)]
     up = {}
-    with kvcache.KVCache(hosts, pool, size, timeout=10) as cache:
+    with kvcache.KVCache(hosts, pool, size, timeout=float(sys.argv[5])) as cache:
         while served < least or not os.path.exists(stop):
             keys = kvcache.block_keys(prompt(rng), TOKENS, "model")
             n = cache.first_missing(keys)
