@@ -139,7 +139,8 @@ struct reddn {
 	unsigned several_least;  /* so few go there; NULL: another one, perhaps */
 	enum reddn_state state;
 	struct reddn_session session;
-	struct reddn_session before; /* of a table that was replaced, until this one has answered; or none */
+	/* Of a table that was replaced, until this one has answered; or none, as with REDDN_INTO */
+	struct reddn_session before;
 
 	uint8_t *keys; /* keys (or raw requests) of key_room bytes, as many as requests */
 	size_t key_room;

@@ -4,7 +4,9 @@
  * receive that takes it is posted with the request: its scatter list has the slot for the head of the record
  * and the key, then the place of the caller, then a sink for what is longer. So nobody but the own NIC writes
  * there, and only while that receive is posted. The result of a request is reported when its receive has
- * completed, or when the queue pair that has it was destroyed: then no late reply finds it (reconnect.c).
+ * completed, or when the queue pair that has it was destroyed: then no late reply finds it. So a session that
+ * is left, also of a table that was replaced, ends before its requests are sent again or have a result
+ * (reconnect.c).
  *
  * Memory belongs to the handle, and is registered for each of its sessions, each of which has a PD of its
  * own.

@@ -172,12 +172,13 @@ static void drop_session(struct reddn *c)
 
 /*
  * That of a table that was replaced is all right. To end it takes both sides long, compared with a get: so it
- * goes when the next one has answered, or a server has no room for both.
+ * goes when the next one has answered, or a server has no room for both. But one with receives at places of
+ * the caller ends before its requests do (into.h).
  */
 static void leave_session(struct reddn *c)
 {
 	reddn_queues_free(&c->before);
-	if (c->loss == -ESTALE)
+	if (c->loss == -ESTALE && !c->session.into)
 		reddn_queues_unwatch(&c->session, c->connector.epoll);
 	else
 		drop_session(c);

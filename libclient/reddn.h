@@ -468,8 +468,8 @@ int reddn_unregister(struct reddn *c, void *at);
  * From here to the result, the `room` bytes belong to the library: they may have anything, also without a
  * value, or behind a shorter one. Places of requests that are outstanding must not overlap. With the result
  * they are the caller's: nothing is written there any more. It comes when the receive that names them is used
- * up, or when the queue pair that has it was destroyed. So such a handle leaves a session that does not
- * answer in time before it asks another host, or reports.
+ * up, or when the queue pair that has it was destroyed. So such a handle ends a session that does not answer
+ * in time, or whose table was replaced, before it asks with another one, or reports.
  *
  * Errors as for reddn_get_submit; -EINVAL: the handle lacks REDDN_INTO. -EFAULT: the place is not registered.
  * -EMSGSIZE of the result: the value has `length` bytes, more than `room`.

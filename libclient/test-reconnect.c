@@ -262,6 +262,32 @@ static void test_replaced(void **state)
 	rig_stop();
 }
 
+/* Late replies would be written to memory of the caller (into.h): the session of the replaced table ends
+ * before its gets have results, also those of a timeout, and before there is another one. */
+static void test_replaced_into(void **state)
+{
+	struct reddn_result res[8];
+
+	(void)state;
+	for (unsigned times_out = 0; times_out < 2; times_out++) {
+		start(1, 1, 8, false);
+		submit(0, 8);
+		rig.c.session.into = true;
+		rig_lose(-ESTALE);
+		nothing_yet();
+		assert_int_equal(rig.disconnected, 1);
+		if (times_out) {
+			rig.c.give_up = -ETIMEDOUT;
+			assert_int_equal(reddn_poll(&rig.c, res, COUNT(res)), 8);
+			assert_int_equal(res[7].status, -ETIMEDOUT);
+		} else {
+			rig_next_session(1, 1, 8, false);
+			expect_values(8);
+		}
+		rig_stop();
+	}
+}
+
 /* A server that has no room for two sessions of the client gets another request after the end of the first.
  */
 static void test_no_room(void **state)
@@ -1022,6 +1048,7 @@ int main(void)
 		cmocka_unit_test(test_gets),
 		cmocka_unit_test(test_values_stay),
 		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_replaced_into),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_fewer_keys),
 		cmocka_unit_test(test_shorter_keys),
