@@ -27,7 +27,7 @@ int reddn_into_find(const struct reddn *c, const uint8_t *at, size_t room)
 	for (int i = 0; i < REDDN_MEMORIES; i++) {
 		const struct reddn_memory *m = &c->memory[i];
 
-		if (room <= m->len && (uintptr_t)at >= (uintptr_t)m->at &&
+		if (m->len && room <= m->len && (uintptr_t)at >= (uintptr_t)m->at &&
 			(uintptr_t)at - (uintptr_t)m->at <= m->len - room)
 			return i;
 	}

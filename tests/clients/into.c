@@ -226,7 +226,8 @@ static void misuse(const char *host, const char *port, const char *offload)
 	if (reddn_get_submit(test.c, "k", 1, 0) != -EINVAL || reddn_register(test.c, memory, 0) != -EINVAL)
 		die("what such a handle does not take");
 	if (reddn_mget_into(test.c, &into, 1) != -EFAULT ||
-		reddn_get_into(test.c, "k", 1, pieces, sizeof(pieces), &len) != -EFAULT)
+		reddn_get_into(test.c, "k", 1, pieces, sizeof(pieces), &len) != -EFAULT ||
+		reddn_get_into(test.c, "k", 1, NULL, 0, &len) != -EFAULT)
 		die("a place that is not registered");
 	for (int i = 1; i < 16; i++)
 		must(reddn_register(test.c, &pieces[i], 1), "register");
