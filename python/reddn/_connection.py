@@ -185,7 +185,7 @@ class Connection(Handle):
         out, err = ffi.new("struct reddn **"), ffi.new("char[]", ERR_BYTES)
         self.close()
         self._in_use = threading.Lock()
-        self._memory: Dict[int, Any] = {}  # what is registered, by its address
+        self._memory: List[Any] = []  # what is registered
         self._timeout, self._reconnect = timeout, reconnect
         result = _connect(keep, out, options, err, ERR_BYTES)
         if result < 0:
@@ -311,16 +311,16 @@ class Connection(Handle):
             result = lib.reddn_register(self._handle(), buffer, len(buffer))
             if result < 0:
                 fail(result)
-            self._memory[int(ffi.cast("uintptr_t", buffer))] = buffer
+            self._memory.append(buffer)
 
     def unregister(self, memory: Any) -> None:
-        """Takes a buffer back that was registered."""
+        """Takes a buffer back that was registered; of one that was registered several times, one registration."""
         buffer = ffi.from_buffer(memory, require_writable=True)
         with self._alone():
             result = lib.reddn_unregister(self._handle(), buffer)
             if result < 0:
                 fail(result)
-            del self._memory[int(ffi.cast("uintptr_t", buffer))]
+            self._memory.remove(buffer)  # one that begins at the same address
 
     def get_into(self, key: Key, place: Any) -> Optional[int]:
         """Gets a value into `place`, such as a slice of a memoryview of registered memory: the NIC writes it there. Its length, or None: the key

@@ -239,10 +239,16 @@ class Gets(unittest.TestCase):
                 c.mget_into(["user 7", "user 8"], places[:1])
             with self.assertRaises(OSError):
                 c.get("user 7")
-            with self.assertRaises(BufferError):
-                pool.extend(b"more")
             self.assertEqual(c.get_into("user 8", places[0]), 7)
             c.unregister(pool)
+            twice = bytearray(64)
+            c.register(twice)
+            c.register(twice)
+            c.unregister(twice)
+            with self.assertRaises(BufferError):
+                twice.extend(b"more")
+            c.unregister(twice)
+            twice.extend(b"more")
             with self.assertRaises(OSError):
                 c.get_into("user 7", places[0])
         for options, offload in (({"into": True}, "users"), ({}, "into")):
