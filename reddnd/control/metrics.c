@@ -38,7 +38,7 @@ static const struct {
 		offsetof(struct stats_offload, iterations), false},
 	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct stats_offload, bytes_in),
 		false},
-	{"reddnd_reply_bytes", "bytes", "Bytes written to clients by unrolled offloads.",
+	{"reddnd_reply_bytes", "bytes", "Bytes of replies to clients by unrolled offloads.",
 		offsetof(struct stats_offload, bytes_out), true},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
 		offsetof(struct stats_offload, failed), false},

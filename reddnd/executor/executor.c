@@ -546,15 +546,9 @@ uint64_t executor_bytes(const struct program *p)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned s = 0; s < p->desc->nsteps; s++) {
-		const struct chain_step *step = &p->desc->steps[s];
-
-		for (unsigned i = 0; step->queue == 0 && i < CHAIN_MAX_SGE; i++) {
-			if (step->local[i].kind == CHAIN_AT_NONE)
-				break;
-			bytes += step->local[i].max ? step->local[i].max : step->local[i].len;
-		}
-	}
+	for (unsigned s = 0; s < p->desc->nsteps; s++)
+		if (p->desc->steps[s].queue == 0)
+			bytes += chain_step_most(&p->desc->steps[s]);
 	return bytes;
 }
 

@@ -188,11 +188,8 @@ static uint32_t longest_message(const struct chain_desc *d)
 
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		const struct chain_step *st = &d->steps[s];
-		uint64_t bytes = 0;
+		uint64_t bytes = st->queue == 0 ? chain_step_most(st) : 0;
 
-		for (unsigned i = 0;
-			st->queue == 0 && i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
-			bytes += st->local[i].max ? st->local[i].max : st->local[i].len;
 		most = bytes > most ? bytes : most;
 	}
 	return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;

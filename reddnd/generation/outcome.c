@@ -3,8 +3,10 @@
 
 #include "mlx5/wqe.h"
 
-static bool answers(const struct chain_step *st)
+static bool is_message(const struct chain_step *st)
 {
+	if (st->verb == CHAIN_SEND)
+		return true;
 	return (st->verb == CHAIN_WRITE || st->verb == CHAIN_WRITE_IMM) && st->remote.kind == CHAIN_AT_SLOT;
 }
 
@@ -28,6 +30,20 @@ static const struct chain_step *last_answer(const struct chain_desc *d)
 	return &d->steps[s];
 }
 
+/* A request is answered by one WRITE with an immediate or one SEND, of which the longest counts; the WRITEs
+ * fill at most the slot */
+static uint32_t longest_reply(const struct program *p)
+{
+	uint64_t sent = 0, bytes;
+
+	for (unsigned s = 0; s < p->desc->nsteps; s++) {
+		bytes = p->desc->steps[s].verb == CHAIN_SEND ? chain_step_most(&p->desc->steps[s]) : 0;
+		sent = bytes > sent ? bytes : sent;
+	}
+	bytes = p->reply_max + sent;
+	return bytes < 1 ? 1 : bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
 void outcome_plan(struct outcome_plan *plan, const struct program *p)
 {
 	const struct chain_image *img = p->image;
@@ -35,6 +51,7 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 
 	*plan = (struct outcome_plan){.reply_wqebbs = img->queue[0].wqebbs,
 		.wqes = program_wqes(p),
+		.longest = longest_reply(p),
 		.conditional = img->publish.there};
 	for (uint32_t w = 0; w < img->queue[0].wqebbs; w++) {
 		const struct chain_step *st;
@@ -43,14 +60,15 @@ void outcome_plan(struct outcome_plan *plan, const struct program *p)
 		if (!img->queue[0].starts[w])
 			continue;
 		st = &p->desc->steps[program_step_at(p, 0, w)];
-		if (!answers(st) || plan->nwrites == OUTCOME_MAX_WRITES)
+		if (!is_message(st) || plan->nmessages == OUTCOME_MAX_MESSAGES)
 			continue;
-		plan->writes[plan->nwrites].wqebb = w;
-		plan->writes[plan->nwrites].nsge = (uint8_t)segments(st);
+		plan->messages[plan->nmessages].wqebb = w;
+		plan->messages[plan->nmessages].sends = st->verb == CHAIN_SEND;
+		plan->messages[plan->nmessages].nsge = (uint8_t)segments(st);
 		conditional = st->flags & CHAIN_DORMANT && st != last;
-		plan->writes[plan->nwrites].conditional = conditional;
+		plan->messages[plan->nmessages].conditional = conditional;
 		plan->conditional |= conditional;
-		plan->nwrites++;
+		plan->nmessages++;
 	}
 }
 
@@ -58,15 +76,16 @@ struct outcome outcome_read(const struct outcome_plan *plan, const uint8_t *repl
 {
 	struct outcome o = {0};
 
-	for (unsigned i = 0; i < plan->nwrites; i++) {
-		size_t at = (size_t)slot * plan->reply_wqebbs + plan->writes[i].wqebb;
-		const uint8_t *wqe = replies + at * CHAIN_WQEBB;
+	for (unsigned i = 0; i < plan->nmessages; i++) {
+		size_t at = (size_t)slot * plan->reply_wqebbs + plan->messages[i].wqebb;
+		const uint8_t *wqe = replies + at * CHAIN_WQEBB, *sge;
 
 		if (wqe[WQE_OPCODE] == WQE_OP_NOP)
 			continue;
-		o.hit |= plan->writes[i].conditional;
-		for (unsigned g = 0; g < plan->writes[i].nsge; g++)
-			o.bytes += wqe_get32(wqe + WQE_RDMA_SGE + g * WQE_DS + WQE_SGE_LEN);
+		o.hit |= plan->messages[i].conditional;
+		sge = wqe + (plan->messages[i].sends ? WQE_SEND_SGE : WQE_RDMA_SGE);
+		for (unsigned g = 0; g < plan->messages[i].nsge; g++)
+			o.bytes += wqe_get32(sge + g * WQE_DS + WQE_SGE_LEN);
 	}
 	return o;
 }

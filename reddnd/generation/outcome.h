@@ -4,10 +4,11 @@
  *
  * A conditional work request of a chain is a NOP, which the chain gives its opcode if the condition holds.
  * The opcode stays in the ring until the instance is armed again, so the outcome is read without another work
- * request, and off the path of requests. An instance is a *hit* if a conditional WRITE to the reply slot was
- * executed, a *miss* if the program has such WRITEs and none was executed. The last answer of a program is
- * for the case that no condition holds; it does not count as such a WRITE. Of a program that publishes it is
- * a hit if that took place (chain/ring/publish.h), and a miss if no condition for it held.
+ * request, and off the path of requests. A *message* is a WRITE to the reply slot or a SEND. An instance is a
+ * *hit* if a conditional message was executed, a *miss* if the program has such messages and none was
+ * executed. The last answer of a program is for the case that no condition holds; it does not count as such a
+ * message. Of a program that publishes it is a hit if that took place (chain/ring/publish.h), and a miss if
+ * no condition for it held.
  */
 #ifndef GENERATION_OUTCOME_H
 #define GENERATION_OUTCOME_H
@@ -15,27 +16,29 @@
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/program/program.h"
 
-enum { OUTCOME_MAX_WRITES = 128 };
+enum { OUTCOME_MAX_MESSAGES = 128 };
 
 struct outcome_plan {
 	unsigned reply_wqebbs; /* of an instance, in the reply queue */
 	unsigned wqes;         /* program_wqes() */
 	bool conditional;
-	unsigned nwrites; /* WRITEs to the reply slot */
+	uint32_t longest; /* bytes of the longest reply, at least 1 */
+	unsigned nmessages;
 	struct {
 		uint8_t nsge;
+		bool sends;
 		bool conditional;
 		uint32_t wqebb;
-	} writes[OUTCOME_MAX_WRITES];
+	} messages[OUTCOME_MAX_MESSAGES];
 };
 
 struct outcome {
 	bool hit;
 	bool conflict;  /* neither: what the program was to replace had been replaced */
-	uint64_t bytes; /* written to the reply slot */
+	uint64_t bytes; /* of its messages */
 };
 
-/** WRITEs beyond OUTCOME_MAX_WRITES are ignored. */
+/** Messages beyond OUTCOME_MAX_MESSAGES are ignored. */
 void outcome_plan(struct outcome_plan *plan, const struct program *p);
 
 /**

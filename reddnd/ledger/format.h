@@ -30,8 +30,8 @@ enum {
 	LEDGER_OBJECTS = 32, /* of a slot */
 	LEDGER_WINDOWS = 8,  /* of a session */
 	LEDGER_VERDICTS = 16,
-	LEDGER_WRITES = 8, /* of a reply */
-	LEDGER_NAME = 24,  /* bytes of a name, the zero byte included */
+	LEDGER_MESSAGES = 8, /* of a reply */
+	LEDGER_NAME = 24,    /* bytes of a name, the zero byte included */
 	LEDGER_PAGE = 4096,
 };
 
@@ -109,8 +109,8 @@ struct ledger_counters {
 	uint64_t read; /* stored last: outcomes are rather counted twice than not at all */
 };
 
-/** A WRITE of a reply. */
-struct ledger_write {
+/** A message of a reply: a WRITE, or a SEND. */
+struct ledger_message {
 	uint16_t wqebb; /* of an instance, in the reply queue */
 	uint8_t segments, conditional;
 };
@@ -121,10 +121,11 @@ struct ledger_recycler {
 	uint64_t log;        /* the same: of what instances left in the reply queue (chain/ring/recycle.h) */
 	uint16_t recv_en[8]; /* by section of it: WQEBBs of the recycler's ring in which its RECV_ENs are */
 	uint32_t request_bytes, reply_bytes; /* of a reply: of the longest */
-	uint16_t wqes, unused;               /* wqes: of a request */
+	uint16_t wqes;                       /* of a request */
+	uint16_t sends;                      /* bit i: messages[i] is a SEND */
 	uint16_t reply_wqebbs;               /* of an instance */
-	uint16_t nwrites;                    /* 0: there are too many for the ledger */
-	struct ledger_write writes[LEDGER_WRITES];
+	uint16_t nmessages;                  /* 0: there are too many for the ledger */
+	struct ledger_message messages[LEDGER_MESSAGES];
 };
 
 /** Of a session whose requests the CPU executes: how far it is. Each is stored before what it counts takes

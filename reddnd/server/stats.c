@@ -74,7 +74,7 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 		.nargs = o->program->nargs,
 		.depth_max = o->conf->depth_max,
 		.request_bytes = o->img->arg_len,
-		.reply_bytes = o->slot_need,
+		.reply_bytes = o->outcome.longest,
 		.copies = o->img->n_copy,
 		.atomics = o->img->n_atomic,
 		.waits_enables = o->img->n_sync,

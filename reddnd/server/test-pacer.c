@@ -106,7 +106,7 @@ static const struct session_engine engines[2] = {
 		.pace = pace,
 		.listen = listen},
 };
-static const struct offload offload = {.slot_need = PRICE};
+static const struct offload offload = {.outcome.longest = PRICE};
 
 /* ---- clients ---- */
 

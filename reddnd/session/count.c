@@ -100,7 +100,7 @@ static void count_outcome(struct session *s, uint64_t n, const struct outcome *o
 bool session_outcomes_are_known(const struct session *s)
 {
 	return !(s->engine->is_silent && !session_is_paced(s)) &&
-	       !(s->foreign && !s->offload->outcome.nwrites);
+	       !(s->foreign && !s->offload->outcome.nmessages);
 }
 
 void session_count_outcomes(struct session *s)

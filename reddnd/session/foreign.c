@@ -142,22 +142,29 @@ static int fill_outcome(struct foreign *f, const struct ledger_recycler *r)
 	struct outcome_plan *plan = &f->offload.outcome;
 	uint64_t wqebbs = (uint64_t)f->layout.slots * r->reply_wqebbs;
 
-	*plan = (struct outcome_plan){
-		.wqes = r->wqes, .reply_wqebbs = r->reply_wqebbs, .nwrites = r->nwrites};
-	if (!r->nwrites)
+	*plan = (struct outcome_plan){.wqes = r->wqes,
+		.longest = r->reply_bytes,
+		.reply_wqebbs = r->reply_wqebbs,
+		.nmessages = r->nmessages};
+	if (!r->reply_bytes)
+		return -EBADMSG;
+	if (!r->nmessages)
 		return 0;
-	if (r->nwrites > LEDGER_WRITES || wqebbs > f->layout.queue[0].ring_wqebbs ||
+	if (r->nmessages > LEDGER_MESSAGES || wqebbs > f->layout.queue[0].ring_wqebbs ||
 		r->log + wqebbs * RNIC_WQEBB_BYTES > f->layout.size)
 		return -EBADMSG;
-	for (unsigned i = 0; i < r->nwrites; i++) {
-		const struct ledger_write *w = &r->writes[i];
-		unsigned end = w->wqebb * RNIC_WQEBB_BYTES + WQE_RDMA_SGE + w->segments * WQE_DS;
+	for (unsigned i = 0; i < r->nmessages; i++) {
+		const struct ledger_message *w = &r->messages[i];
+		bool sends = r->sends >> i & 1;
+		unsigned end = w->wqebb * RNIC_WQEBB_BYTES + (sends ? WQE_SEND_SGE : WQE_RDMA_SGE) +
+			       w->segments * WQE_DS;
 
 		if (w->conditional > 1 || end > r->reply_wqebbs * RNIC_WQEBB_BYTES)
 			return -EBADMSG;
-		plan->writes[i].wqebb = w->wqebb;
-		plan->writes[i].nsge = w->segments;
-		plan->writes[i].conditional = w->conditional;
+		plan->messages[i].wqebb = w->wqebb;
+		plan->messages[i].nsge = w->segments;
+		plan->messages[i].sends = sends;
+		plan->messages[i].conditional = w->conditional;
 		plan->conditional |= w->conditional;
 	}
 	return 0;
@@ -187,11 +194,8 @@ int foreign_new(
 		return r;
 	fill_image(f, &slot->session);
 	fill_conf(f, &slot->session, now);
-	f->offload = (struct offload){.stats = &f->stats,
-		.conf = &f->conf,
-		.program = &f->program,
-		.img = &f->image,
-		.slot_need = slot->session.recycler.reply_bytes};
+	f->offload = (struct offload){
+		.stats = &f->stats, .conf = &f->conf, .program = &f->program, .img = &f->image};
 	r = fill_outcome(f, &slot->session.recycler);
 	if (r < 0)
 		return r;

@@ -13,7 +13,7 @@ bool session_is_limited(const struct session *s)
 
 uint64_t session_price(const struct session *s)
 {
-	return s->offload->slot_need;
+	return s->offload->outcome.longest;
 }
 
 void session_set_paced(struct session *s, bool paced)

@@ -105,16 +105,18 @@ static void recycled_listen(struct session *s)
 
 /* ---- beginning ---- */
 
-static void record_writes(struct ledger_recycler *r, const struct outcome_plan *plan)
+static void record_messages(struct ledger_recycler *r, const struct outcome_plan *plan)
 {
-	if (plan->nwrites > LEDGER_WRITES || plan->reply_wqebbs > UINT16_MAX)
+	if (plan->nmessages > LEDGER_MESSAGES || plan->reply_wqebbs > UINT16_MAX)
 		return;
 	r->reply_wqebbs = (uint16_t)plan->reply_wqebbs;
-	for (unsigned i = 0; i < plan->nwrites; i++)
-		r->writes[i] = (struct ledger_write){.wqebb = (uint16_t)plan->writes[i].wqebb,
-			.segments = plan->writes[i].nsge,
-			.conditional = plan->writes[i].conditional};
-	r->nwrites = (uint16_t)plan->nwrites;
+	for (unsigned i = 0; i < plan->nmessages; i++) {
+		r->messages[i] = (struct ledger_message){.wqebb = (uint16_t)plan->messages[i].wqebb,
+			.segments = plan->messages[i].nsge,
+			.conditional = plan->messages[i].conditional};
+		r->sends |= (uint16_t)(plan->messages[i].sends << i);
+	}
+	r->nmessages = (uint16_t)plan->nmessages;
 }
 
 /* For a daemon that does not have the program any more */
@@ -130,11 +132,11 @@ static void record(struct session *s)
 	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
 		.log = l->lanes_off + l->recycling.log,
 		.request_bytes = s->offload->img->arg_len,
-		.reply_bytes = s->offload->slot_need,
+		.reply_bytes = s->offload->outcome.longest,
 		.wqes = (uint16_t)s->offload->outcome.wqes};
 	_Static_assert(sizeof(r->recv_en) == sizeof(l->recycling.recv_en), "the ledger has each section");
 	memcpy(r->recv_en, l->recycling.recv_en, sizeof(r->recv_en));
-	record_writes(r, &s->offload->outcome);
+	record_messages(r, &s->offload->outcome);
 }
 
 static int recycled_begin(struct session *s, const struct session_parts *parts, const struct request *request)

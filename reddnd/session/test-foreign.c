@@ -57,8 +57,8 @@ static struct ledger_slot complete(void)
 			.wqes = 12,
 			.log = LOG,
 			.reply_wqebbs = 4,
-			.nwrites = 2,
-			.writes = {
+			.nmessages = 2,
+			.messages = {
 				{.wqebb = 1, .segments = 1, .conditional = 1}, {.wqebb = 3, .segments = 2}}}};
 	return slot;
 }
@@ -77,7 +77,7 @@ static void whole(void **state)
 	assert_int_equal(f->offload.conf->on_error[VERDICT_STEP].action, VERDICT_TERMINATE);
 	assert_int_equal(f->offload.img->nqueues, 2);
 	assert_int_equal(f->offload.img->arg_len, 18);
-	assert_int_equal(f->offload.slot_need, 200);
+	assert_int_equal(f->offload.outcome.longest, 200);
 	assert_int_equal(f->offload.outcome.wqes, 12);
 	assert_int_equal(layouts_bytes(&f->offload, l), 0x30000);
 	assert_int_equal(l->lanes_off + l->recycling.progress, PROGRESS);
@@ -124,7 +124,7 @@ static void damaged(void **state)
 /* The lengths of replies, where the ring or the log has them */
 static void lengths(void **state)
 {
-	const struct ledger_slot slot = complete();
+	struct ledger_slot slot = complete();
 	uint8_t replies[SLOTS * 4 * 64] = {0}, *second = replies + (7 * 4 + 1) * 64,
 				    *last = replies + (7 * 4 + 3) * 64;
 	struct outcome out;
@@ -144,6 +144,13 @@ static void lengths(void **state)
 	assert_true(out.hit);
 	assert_int_equal(out.bytes, 111);
 	foreign_free(f);
+
+	slot.session.recycler.sends = 1 << 1;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
+	last[WQE_OPCODE] = WQE_OP_SEND;
+	wqe_put32(last + WQE_SEND_SGE + WQE_SGE_LEN, 4);
+	assert_int_equal(outcome_read(&f->offload.outcome, replies, 7).bytes, 109);
+	foreign_free(f);
 }
 
 /* No place outside of the block, nor of an instance */
@@ -155,7 +162,7 @@ static void wrong_lengths(void **state)
 	struct foreign *f;
 
 	(void)state;
-	r->nwrites = LEDGER_WRITES + 1;
+	r->nmessages = LEDGER_MESSAGES + 1;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
 	r->reply_wqebbs = 5; /* the ring has 256 */
@@ -166,16 +173,26 @@ static void wrong_lengths(void **state)
 	r->log = UINT64_MAX - 100;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
-	r->writes[1].wqebb = 4;
+	r->messages[1].wqebb = 4;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
-	r->writes[1].segments = 3;
+	r->messages[1].segments = 3;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
-	r->writes[0].conditional = 2;
+	r->messages[0].conditional = 2;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
-	r->nwrites = 0; /* what is in the others does not matter */
+	r->reply_bytes = 0; /* requests would cost nothing */
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	*r = right;
+	r->sends = 1 << 1; /* the segments of a SEND begin earlier: one more fits, and no two */
+	r->messages[1].segments = 4;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
+	r->messages[1].segments = 3;
+	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
+	foreign_free(f);
+	*r = right;
+	r->nmessages = 0; /* what is in the others does not matter */
 	r->log = UINT32_MAX;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
 	foreign_free(f);

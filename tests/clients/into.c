@@ -54,7 +54,7 @@ static struct {
 		uint8_t *at;
 	} asked[DEPTH];
 	unsigned busy;
-	unsigned long hits, misses, long_ones;
+	unsigned long hits, misses, long_ones, bytes;
 } test;
 
 static uint8_t memory[DEPTH * PLACE + PLACE];
@@ -155,6 +155,7 @@ static void judge(unsigned i, const struct reddn_result *res)
 			die("key %u: a wrong value, of key %u version %u; %u to %u were there", k, words[0],
 				words[1], from, to);
 		test.hits++;
+		test.bytes += res->length;
 	}
 	memset(test.asked[i].at, GAP, room);
 	test.asked[i].busy = false;
@@ -276,8 +277,8 @@ static int changes(char **argv)
 	if (!test.hits || !test.misses || !test.long_ones)
 		die("that tests nothing: %lu hits, %lu misses, %lu too long", test.hits, test.misses,
 			test.long_ones);
-	printf("%lu gets: %lu hits, %lu misses, %lu too long\n", asked, test.hits, test.misses,
-		test.long_ones);
+	printf("%lu gets: %lu hits of %lu bytes, %lu misses, %lu too long\n", asked, test.hits, test.bytes,
+		test.misses, test.long_ones);
 	reddn_close(test.puts);
 	reddn_close(test.c);
 	reddn_table_close(test.t);

@@ -43,6 +43,19 @@ for way in unrolled recycled cpu; do
 		ok "$of, $way: $(tail -n 1 "$work/into.log")"
 	done
 done
+
+# Answers that are sent count as replies. A burst is the longest of them, as a tenth of a second is less, and can be used twice
+rate=200000 burst=21000
+ctl limit everyone --bytes "$rate" || fail "no limit" "$work/ctl.err"
+for way in unrolled recycled cpu; do
+	begin=$(now_ms)
+	on_nic into.log "$INTO" store "$address" "$port" "store.$way" puts 300 "$seed" || fail "$way, seed $seed" "$work/into.log" "$work/reddnd.log"
+	took=$(($(now_ms) - begin))
+	bytes=$(sed -n 's/.* hits of \([0-9]*\) bytes.*/\1/p' "$work/into.log")
+	least=$(((bytes - 2 * burst) * 1000 / rate))
+	[[ $least -gt 0 && $took -ge $least ]] || fail "$way: $bytes bytes in $took ms; at $rate per second they take $least at least" "$work/reddnd.log"
+	ok "$way: $bytes bytes at $rate per second: $took ms, $least at least"
+done
 stop_reddnd
 
 # Two hosts, and SENDs that are lost now and then: the NIC repeats each after 100 ms, and the client has asked the other host before

@@ -120,6 +120,12 @@ fail() # TEXT [LOG...]: prints the logs too
 	exit 1
 }
 
+# the monotonic clock
+now_ms()
+{
+	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
+}
+
 # until_true CMD...: polls until CMD succeeds; fails after $limit seconds of rounds. The limit only ends a test that hangs: on a
 # busy machine a condition may come true late. It counts rounds, because a clock would count the time of other processes too.
 until_true()

@@ -48,11 +48,6 @@ offloads = ( { name = \"plain\"; program = \"$work/blob.rdn\"; regions = { index
 tenants = ( { name = \"thin\"; bytes_rate = 1000; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
-now_ms()
-{
-	echo $(($(date +%s%N) / 1000000))
-}
-
 ask() # OFFLOAD PLACE COUNT: sets $replies and $behind
 {
 	on_nic ask.log "$LONG_REPLIES" "$address" "$port" "$@" || fail "the client fails" "$work/ask.log" "$work/reddnd.log"

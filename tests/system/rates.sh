@@ -26,12 +26,6 @@ bench() # LOG HOST OFFLOAD COUNT: in the background; sets $child
 		--port "$port" "$address" "$3"
 }
 
-# the monotonic clock
-now_ms()
-{
-	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
-}
-
 # within COUNT RATE ALLOWANCE BEGIN: COUNT requests took at least the time that RATE requires
 within()
 {

@@ -315,3 +315,12 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, struct cha
 	*img = built;
 	return 0;
 }
+
+uint64_t chain_step_most(const struct chain_step *st)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
+		bytes += st->local[i].max ? st->local[i].max : st->local[i].len;
+	return bytes;
+}

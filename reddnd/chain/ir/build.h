@@ -190,4 +190,7 @@ struct chain_desc {
  */
 int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err);
 
+/** Bytes of all data segments of @st, each with its largest length. */
+uint64_t chain_step_most(const struct chain_step *st);
+
 #endif
