@@ -97,9 +97,31 @@ static int part_make(struct reddn *whole, uint8_t which, struct reddn **out)
 	return 0;
 }
 
+static void part_drop(struct reddn *whole, struct reddn *part)
+{
+	struct reddn **at = &whole->parts;
+
+	while (*at != part)
+		at = &(*at)->next_part;
+	*at = part->next_part;
+	whole->polled = whole;
+	whole->several = NULL;
+	reddn_close(part);
+}
+
+/* Its table was replaced by one with longer keys. An answer would tell it so, but it takes none of these */
+static bool part_is_outdated(const struct reddn *whole, const struct reddn *part)
+{
+	return whole->state == REDDN_UP && part->session.geo.max_key < whole->session.geo.max_key;
+}
+
 static int part_get(struct reddn *whole, uint8_t which, struct reddn **out)
 {
 	*out = reddn_part_find(whole, which);
+	if (*out && part_is_outdated(whole, *out) && !(*out)->busy && !(*out)->held) {
+		part_drop(whole, *out);
+		*out = NULL;
+	}
 	return *out ? 0 : part_make(whole, which, out);
 }
 
@@ -171,6 +193,8 @@ static struct reddn *part_of_gets(struct reddn *whole, unsigned n)
 
 	if (reddn_wire_part_keys(which) < n || !reddn_hosts_is_one_machine(&whole->connector.hosts) ||
 		part_get(whole, which, &part) < 0)
+		return whole;
+	if (part_is_outdated(whole, part))
 		return whole;
 	if (part->state == REDDN_UP) {
 		keep_several(whole, part);

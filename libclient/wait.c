@@ -227,13 +227,13 @@ static int many_submit_keys(struct reddn *c, const struct many *m, const struct 
 }
 
 /* Bytes of a key that any session takes which may be asked: a table has been replaced by another one,
- * perhaps, and not all have that yet */
+ * perhaps, and parts with requests do not have that yet */
 static uint32_t many_longest(const struct reddn *c, const struct many *m)
 {
 	uint32_t longest = c->session.geo.max_key;
 
 	for (const struct reddn *p = c->parts; p; p = p->next_part)
-		if (p->session.info.shape == m->shape && p->session.geo.max_key < longest)
+		if (p->busy && p->session.info.shape == m->shape && p->session.geo.max_key < longest)
 			longest = p->session.geo.max_key;
 	return longest;
 }
@@ -243,8 +243,12 @@ static int many_submit(struct reddn *c, struct many *m)
 {
 	const uint32_t longest = many_longest(c, m), most = reddn_part_most(c, m->shape);
 	struct reddn_key some[REDDN_WIRE_KEYS];
+	struct reddn *to;
 	int r = 0;
 
+	/* the session is one with another host by now, which does not answer that */
+	if (!most)
+		return reddn_part_of_keys(c, m->shape, 1, &to);
 	while (m->next < m->n && r == 0) {
 		struct reddn_result none = {.cookie = m->next};
 		unsigned k = 0;
