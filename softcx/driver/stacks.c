@@ -118,9 +118,11 @@ static bool touches(const struct span *span, uint64_t start, uint64_t end)
 bool stacks_touch(uint64_t start, uint64_t end)
 {
 	uint64_t here = (uintptr_t)__builtin_frame_address(0);
+	/* Of a stack that is not noted; behind one that is there may be memory of any kind */
 	struct span caller = {here - 65536, here + 65536};
-	bool found = touches(&initial_tcb, start, end) || touches(&caller, start, end) ||
-		     touches(&own, start, end);
+	bool noted = touches(&own, here, here + 1);
+	bool found = touches(&initial_tcb, start, end) || touches(&own, start, end) ||
+		     (!noted && touches(&caller, start, end));
 
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < COUNT(spans) && !found; i++)

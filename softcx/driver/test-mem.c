@@ -263,6 +263,35 @@ static void test_stacks(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *resolve_page(void *page)
+{
+	struct mem_list list;
+	int rc = mem_resolve((uintptr_t)page, PAGE, true, true, &list);
+
+	if (rc == 0)
+		mem_list_done(&list);
+	return (void *)(intptr_t)rc;
+}
+
+/* A heap may begin where the stack of its thread ends. */
+static void test_behind_stack(void **state)
+{
+	const size_t size = 256 * 1024;
+	unsigned char *p = map_anon(size + PAGE);
+	pthread_attr_t attr;
+	pthread_t thread;
+	void *rc;
+
+	(void)state;
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, p, size), 0);
+	assert_int_equal(pthread_create(&thread, &attr, resolve_page, p + size), 0);
+	pthread_join(thread, &rc);
+	pthread_attr_destroy(&attr);
+	assert_int_equal((intptr_t)rc, 0);
+	munmap(p, size + PAGE);
+}
+
 /* ---- writers that do not stop ----------------------------------------------------------- */
 
 enum { WRITERS = 4, PAGES = 64, ROUNDS = 8 };
@@ -447,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_huge_pages),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_behind_stack),
 		cmocka_unit_test(test_concurrent_writers_lose_nothing),
 		cmocka_unit_test(test_other_faults_reach_the_application),
 		cmocka_unit_test(test_child_has_a_private_copy),
