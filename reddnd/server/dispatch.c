@@ -249,13 +249,22 @@ static bool is_overtaken(const struct dispatch *d, const struct session *s)
 	       session_is_overtaken(rnic_device_ledger(d->dev), s->slot, d->generation);
 }
 
+/* What a foreign session reads is only in the ledger */
+static bool has_another_store(const struct dispatch *d, const struct session *s, const struct generation *g)
+{
+	if (!s->foreign)
+		return generation_replaces(g, s->offload);
+	return session_store_is_replaced(rnic_device_ledger(d->dev), s->slot,
+		generation_offload(g, d->parts.device, s->offload->conf->name));
+}
+
 void dispatch_end_stores(struct dispatch *d, const struct generation *generation)
 {
 	struct session *s, *next;
 
 	collect_drain(d);
 	HASH_ITER (by_id, d->sessions, s, next)
-		if (!session_is_over(s) && generation_replaces(generation, s->offload))
+		if (!session_is_over(s) && has_another_store(d, s, generation))
 			actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	collect_reap(d);
 }

@@ -247,6 +247,8 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	if (foreign && session_is_overtaken(rnic_device_ledger(d->dev), slot, d->generation))
 		return "the server was restarted, and a program stores what the session takes for its "
 		       "owner's";
+	if (session_store_is_replaced(rnic_device_ledger(d->dev), slot, o))
+		return "the server was restarted, and the store was replaced";
 	r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
 	if (r == 0)

@@ -96,6 +96,26 @@ bool session_is_overtaken(
 	return false;
 }
 
+static bool is_in_file(const struct ledger_window *w, const struct rnic_region *file)
+{
+	const struct rnic_file_id id = rnic_region_id(file);
+
+	return w->dev == id.dev && w->ino == id.ino;
+}
+
+bool session_store_is_replaced(
+	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o)
+{
+	for (unsigned i = 0; o && o->program && i < o->program->nregions; i++) {
+		const struct ledger_slot *window = ledger_slot_of(ledger, slot->session.windows[i]);
+		const struct region *r = o->bound[i].region;
+
+		if (window && r && r->store && !is_in_file(&window->window, r->file))
+			return true;
+	}
+	return false;
+}
+
 static void restore_limits(struct session *s, uint64_t now)
 {
 	const struct ledger_limits *l = &s->slot->session.limits;

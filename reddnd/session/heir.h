@@ -18,6 +18,10 @@ const char *session_estrangement(const struct ledger_slot *slot, const struct of
  * its own was proved with what was stored when the daemon before this one died. */
 bool session_is_overtaken(
 	const struct ledger *ledger, const struct ledger_slot *slot, const struct generation *g);
+/** True if a store of @o, the offload of that name or NULL, is another file than the session of @ledger in
+ * @slot reads in its place (generation_replaces()). */
+bool session_store_is_replaced(
+	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o);
 
 /**
  * Takes over the session in @slot, which was inherited, and which nothing stands against. @foreign: why it

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""stores-replaced.py HOST:PORT TABLE STORE: a store is replaced while sessions of it are in use (stores-replaced.sh)."""
+"""stores-replaced.py HOST:PORT STORE reload TABLE | same PID | larger PID | late PID: a store is replaced while sessions of it are in
+use (stores-replaced.sh), by a reload that waits for TABLE, or by the death of the daemon PID: by a store of the same size, a larger
+one, or one that comes after the next daemon has begun without."""
 import os
+import signal
 import subprocess
 import sys
 import time
 
 import reddn
 
-SERVER, TABLE, STORE = sys.argv[1:]
-STALL = os.environ["STALL"]
+SERVER, STORE, HOW, WHAT = sys.argv[1:]
+RELOAD = os.environ["REDDNCTL"], "--socket", os.environ["CONTROL"], "reload"
 
 
-def connect():
-    return reddn.connect(SERVER, "store", timeout=60)
+def connect(offload="store"):
+    return reddn.connect(SERVER, offload, timeout=60)
 
 
 def until(condition):
@@ -23,35 +26,78 @@ def until(condition):
 
 
 def is_new():
+    try:
+        with connect() as new:
+            return new.get("key") is None
+    except OSError:  # the session ended while the client connected its queue pair
+        return False
+
+
+def replace(capacity=100):
+    other = STORE + ".other"
+    create = "create", "--quiet", "--store", "--capacity", str(capacity), "--max-key", "16", "--max-value", "16"
+    subprocess.run([os.environ["REDDN_TABLE"], *create, other], check=True)
+    os.rename(other, STORE)
+
+
+def reload():
+    return subprocess.run(RELOAD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def reloaded():
+    stall = os.environ["STALL"]
+    old = [connect() for _ in range(4)]
+    old[0].put("key", "old")
+    assert all(c.get("key") == b"old" for c in old)
+
+    # From here on nobody learns what has become of a file, until the daemon gives up to wait for that of the table
+    with open(stall + ".new", "w") as f:
+        f.write(WHAT)
+    os.rename(stall + ".new", stall)
+    until(lambda: os.path.exists(stall + ".waits"))
+
+    replace()
+    assert all(c.get("key") == b"old" for c in old)  # the daemon does not know it yet
+    with subprocess.Popen(RELOAD) as waiting:
+        until(is_new)
+        with connect() as new:
+            assert old[1].get("key") is None
+            new.put("key", "new")
+            got = old[2].get("key")
+            assert got == b"new", got
+            old[3].put("key", "newer")
+            assert new.get("key") == b"newer"
+        os.unlink(stall)
+        assert waiting.wait(60) == 0
+    assert all(c.get("key") == b"newer" for c in old)
+    print("sessions of a store that is replaced have ended when those of the other begin")
+
+
+def restarted():
+    old = {offload: connect(offload) for offload in ("store", "armed", "cpu")}
+    with connect() as before:
+        before.put("key", "old")
+    assert all(c.get("key") == b"old" for c in old.values())
+    if HOW == "late":
+        os.rename(STORE, STORE + ".away")
+    else:
+        replace(1000 if HOW == "larger" else 100)
+    os.kill(int(WHAT), signal.SIGKILL)
+    until(lambda: not os.path.exists("/proc/" + WHAT))
+    if HOW == "late":
+        until(reload)
+        assert old["store"].get("key") == b"old"
+        replace()
+        assert reload()
     with connect() as new:
-        return new.get("key") is None
-
-
-old = [connect() for _ in range(4)]
-old[0].put("key", "old")
-assert all(c.get("key") == b"old" for c in old)
-
-# From here on nobody learns what has become of a file, until the daemon gives up to wait for that of the table
-with open(STALL + ".new", "w") as f:
-    f.write(TABLE)
-os.rename(STALL + ".new", STALL)
-until(lambda: os.path.exists(STALL + ".waits"))
-
-other = STORE + ".other"
-create = "create", "--quiet", "--store", "--capacity", "100", "--max-key", "16", "--max-value", "16"
-subprocess.run([os.environ["REDDN_TABLE"], *create, other], check=True)
-os.rename(other, STORE)
-assert all(c.get("key") == b"old" for c in old)  # the daemon does not know it yet
-with subprocess.Popen([os.environ["REDDNCTL"], "--socket", os.environ["CONTROL"], "reload"]) as reload:
-    until(is_new)
-    with connect() as new:
-        assert old[1].get("key") is None
         new.put("key", "new")
-        got = old[2].get("key")
-        assert got == b"new", got
-        old[3].put("key", "newer")
-        assert new.get("key") == b"newer"
-    os.unlink(STALL)
-    assert reload.wait(60) == 0
-assert all(c.get("key") == b"newer" for c in old)
-print("sessions of a store that is replaced have ended when those of the other begin")
+    for offload, c in old.items():
+        got = c.get("key")
+        assert got == b"new", (offload, got)
+    print(f"nor do they go on when the daemon dies: {HOW}")
+
+
+if HOW == "reload":
+    reloaded()
+else:
+    restarted()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Another store takes the place of one that clients use: nobody gets from the old one what is older than what was put in the new one,
-# also while a reload waits for the file system of another region.
+# also while a reload waits for the file system of another region, and when the daemon dies before it learns of the other one.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -12,7 +12,9 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../lib/control.sh"
 # shellcheck source=tests/lib/tables.sh
 . "$here/../lib/tables.sh"
-needs has.devx has.cross_channel
+# shellcheck source=tests/lib/supervised.sh
+. "$here/../lib/supervised.sh"
+needs "${recycling[@]}"
 
 : "${STALLED_FILE_LIB:?set STALLED_FILE_LIB to the path of the library that stalls}" "${PYTHON:?}" "${PYTHONPATH:?}"
 named_table slow
@@ -24,9 +26,27 @@ server_on+=("${preloading[@]}")
 start_reddnd "control = \"$control\"; regions = ( { name = \"slow\"; kind = \"table\"; path = \"$data/slow\"; },
   { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"slow\"; program = \"hash-get\"; region = \"slow\"; }, { name = \"store\"; region = \"store\"; } );"
-CONTROL=$control on_nic client.log "$PYTHON" "$here/stores-replaced.py" "$address:$port" "$data/slow" "$memory/store" || fail "an old store answers" "$work/client.log" "$work/reddnd.log"
-while read -r line; do
-	ok "$line"
-done <"$work/client.log"
+replace() # LOG ARGUMENTS...: of stores-replaced.py
+{
+	local line
+
+	CONTROL=$control on_nic client.log "$PYTHON" "$here/stores-replaced.py" "$address:$port" "$memory/store" "${@:2}" || fail "an old store answers" "$work/client.log" "$work/$1"
+	while read -r line; do
+		ok "$line"
+	done <"$work/client.log"
+}
+
+replace reddnd.log reload "$data/slow"
 stop_reddnd
+
+configure_reddnd "control = \"$control\"; regions = ( { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
+offloads = ( { name = \"store\"; region = \"store\"; mode = \"recycled\"; }, { name = \"armed\"; region = \"store\"; mode = \"unrolled\"; },
+  { name = \"cpu\"; region = \"store\"; engine = \"cpu\"; } );"
+serve_supervised
+for how in same larger late; do
+	replace run.log "$how" "$(daemon)"
+done
+grep -q "the store was replaced" "$work/run.log" || fail "it is not said why they end" "$work/run.log"
+kill "$run"
+expect_exit "$run" reddnd-run run.log
 done_testing
