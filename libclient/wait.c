@@ -388,7 +388,7 @@ PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
 /* With what its submission returned */
 static int finish_put_if(struct reddn *c, int r, uint64_t *version)
 {
-	struct reddn_result res;
+	struct reddn_result res = {.version = 0};
 
 	if (r == 0)
 		r = finish(c, &res);
