@@ -52,8 +52,8 @@ expect "create a store that evicts" 0 "a store: " "$REDDN_TABLE" create --store 
 expect "it evicts" 0 "it evicts" "$REDDN_TABLE" stat "$work/cache"
 expect "a table that evicts" 2 "only stores evict" "$REDDN_TABLE" create --evict "$work/none"
 expect "a store that grows" 2 "a store does not grow" "$REDDN_TABLE" create --store --grow "$work/none"
-expect "stat of a store" 0 "8 bytes before each record, 0 buckets of keys without one" "$REDDN_TABLE" stat "$work/store"
-"$REDDN_TABLE" stat --json "$work/store" | json 'o["store"] and o["header"] == 8 and o["idle"] == 0' || fail "stat --json of a store"
+expect "stat of a store" 0 "15 bytes before each record, 0 buckets of keys without one" "$REDDN_TABLE" stat "$work/store"
+"$REDDN_TABLE" stat --json "$work/store" | json 'o["store"] and o["header"] == 15 and o["idle"] == 0' || fail "stat --json of a store"
 [[ $("$REDDN_TABLE" dump "$work/store"; echo $?) == 0 ]] || fail "dump of an empty store"
 for verb in load repair grow; do
 	expect "$verb of a store" 2 "store: it is a store, whose writer is reddnd" "$REDDN_TABLE" "$verb" "$work/store"
