@@ -247,7 +247,7 @@ static int many_submit(struct reddn *c, struct many *m)
 	int r = 0;
 
 	/* the session is one with another host by now, which does not answer that */
-	if (!most)
+	if (m->next < m->n && !most)
 		return reddn_part_of_keys(c, m->shape, 1, &to);
 	while (m->next < m->n && r == 0) {
 		struct reddn_result none = {.cookie = m->next};
