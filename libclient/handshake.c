@@ -244,9 +244,7 @@ int reddn_read_rep(struct reddn_session *s, const struct rdma_conn_param *p, cha
 		read_parts(s, &rep.table);
 	if (s->into != (rep.shape == REDDN_SHAPE_INTO))
 		return reddn_fail(-EOPNOTSUPP, err, errlen,
-			s->into ? "the offload does not get into memory of the caller: REDDN_INTO needs one "
-				  "of "
-				  "hash-into.rdn"
+			s->into ? "REDDN_INTO needs an offload of hash-into.rdn, and this is another one"
 				: "the offload gets into memory of the caller: it needs REDDN_INTO");
 	if (rep.shape == REDDN_SHAPE_INTO)
 		return read_into(s, &rep.table, err, errlen);

@@ -17,7 +17,7 @@
 #include "libclient/connection.h"
 
 /** Register the memory of the handle for a session, and have its sink, as far as that is not done. A session
- * without REDDN_INTO needs none. -errno; queues_deinit gives back what there is. */
+ * without REDDN_INTO needs none. -errno; reddn_queues_free gives back what there is. */
 int reddn_into_begin(const struct reddn *c, struct reddn_session *s);
 
 /** Find the memory that has @room bytes from @at on. -EFAULT: none has. */

@@ -18,7 +18,7 @@ int reddn_queues_open(struct reddn_session *s, int epoll, char *err, size_t errl
  */
 int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 
-/** Let the device read and write @len bytes of memory, until queues_deinit or queues_leave. -errno. */
+/** Let the device read and write @len bytes of memory, until queues_free or queues_leave. -errno. */
 int reddn_queues_register(const struct reddn_session *s, void *memory, size_t len, struct ibv_mr **mr);
 
 /** NULL is allowed, and left there. */

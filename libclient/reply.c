@@ -100,7 +100,7 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 	return check_other(g, key, key_len, bytes, h.key_len);
 }
 
-/* Bytes @from to @to of the record, the key first, go to @add */
+/* The first @end bytes of key and value go to @add */
 static void apart_add(const struct reddn_apart *r, size_t key_len, size_t end,
 	XXH_errorcode (*add)(XXH3_state_t *, const void *, size_t), XXH3_state_t *state)
 {

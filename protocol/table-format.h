@@ -42,9 +42,9 @@
  * A *store* is a table whose `header` is not 0: clients change it through the NIC, and reddnd is its one
  * writer. What differs:
  *   - A bucket points at an *extent*: `header` bytes of the server's, the first 8 of them the version (le64,
- *     of which a put compares 7 bytes), then the record. A length of `header` is that of no record: the key
- * of the mark is absent. Empty buckets, and those whose key has never had a record, point at the null extent,
- * of `header` bytes.
+ *     of which a put compares 7), then the record. A length of `header` is that of no record: the key of the
+ *     mark is absent. Empty buckets, and those whose key has never had a record, point at the null extent, of
+ *     `header` bytes.
  *   - Each put and delete of a key that has a bucket is one compare-and-swap of the locator by a NIC. The
  *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
  *     any chain ran that had begun before, and then looks at it again.

@@ -172,10 +172,10 @@ static const struct settings_rule top_rules[] = {
 	{"tenants", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
 };
 
-/* The list of that name, or NULL if there is none. @entries gets room for two of each, and one more */
-/* An entry may be an offload with all parts */
+/* An entry may be an offload with its puts and all parts */
 enum { MOST_OF_ONE = 2 + REDDN_WIRE_PARTS };
 
+/* The list of that name, or NULL. @entries gets room for MOST_OF_ONE of each entry, and for one more */
 static const config_setting_t *prepare_list(
 	const config_t *config, const char *name, void **entries, size_t size, int *error)
 {

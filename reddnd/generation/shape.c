@@ -145,9 +145,8 @@ static int check_into(struct offload *o)
 	if (o->program->reply_max || o->img->arg_len != bytes_of_key(o) + REDDN_INTO_NUMBER_BYTES)
 		return offload_wrong(o, -EINVAL,
 			"a program of shape into reads two buckets of a table, and answers with a SEND; its "
-			"request "
-			"must be two times a fingerprint of %d bytes and a bucket's offset, and a number of "
-			"%d bytes",
+			"request must be two times a fingerprint of %d bytes and a bucket's offset, and a "
+			"number of %d bytes",
 			FP, REDDN_INTO_NUMBER_BYTES);
 	if (o->max_message >= REDDN_INTO_RECORD + record)
 		return 0;
