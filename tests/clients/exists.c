@@ -10,6 +10,7 @@
 #include "libclient/reddn.h"
 #include "protocol/table-hash.h"
 #include "tests/lib/die.h"
+#include "tests/lib/random.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,16 +21,6 @@
 /* The first STABLE keys are always there, but while a table is replaced by an empty one. Others are those of
  * numbers above KEYS, which are never there. */
 enum { STABLE = 60, KEYS = 240, KEY_MAX = 32, DEPTH = 8, KEYS_MOST = 256, MANY = 100, WAIT_MS = 60000 };
-
-static uint64_t rng;
-
-static uint32_t rnd(uint32_t below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(rng >> 32) % below;
-}
 
 struct asked {
 	bool busy, gets; /* gets: what the key has is asked for, and not only if it exists */
@@ -396,7 +387,7 @@ int main(int argc, char **argv)
 		die("usage: exists table HOST PORT OFFLOAD FILE QUESTIONS SEED | exists store HOST PORT "
 		    "OFFLOAD PUTS QUESTIONS SEED");
 	questions = strtoul(argv[6], NULL, 10);
-	rng = strtoull(argv[7], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+	random_seed(strtoull(argv[7], NULL, 10));
 	if (argv[1][0] == 't') {
 		test.file = argv[5];
 		create(1);

@@ -8,6 +8,7 @@
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
 #include "tests/lib/die.h"
+#include "tests/lib/random.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,16 +18,6 @@
 #include <string.h>
 
 enum { KEY_MAX = 65536, RESULTS = 7, MANY = 40 };
-
-static uint64_t rng;
-
-static uint64_t rnd(uint64_t below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % below;
-}
 
 static const struct kind {
 	const char *name;
@@ -310,11 +301,11 @@ static int ask(const char *host, uint16_t port, const char *offload, const char 
 int main(int argc, char **argv)
 {
 	if (argc == 5 && !strcmp(argv[1], "make")) {
-		rng = strtoull(argv[3], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+		random_seed(strtoull(argv[3], NULL, 10));
 		return make(argv[2], argv[4]);
 	}
 	if (argc == 9 && !strcmp(argv[1], "ask")) {
-		rng = strtoull(argv[8], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+		random_seed(strtoull(argv[8], NULL, 10));
 		return ask(argv[2], (uint16_t)atoi(argv[3]), argv[4], argv[5], (unsigned)atoi(argv[6]),
 			strtoul(argv[7], NULL, 10));
 	}

@@ -10,6 +10,7 @@
 #include "libclient/reddn-table.h"
 #include "libclient/reddn.h"
 #include "tests/lib/die.h"
+#include "tests/lib/random.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -30,16 +31,6 @@ enum {
 	WAIT_MS = 60000,
 	FRESH_MS = 300
 };
-
-static uint64_t rng;
-
-static uint32_t rnd(uint32_t below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(rng >> 32) % below;
-}
 
 static struct {
 	struct reddn *c;
@@ -252,7 +243,7 @@ static int changes(char **argv)
 	unsigned long gets = strtoul(argv[6], NULL, 10), asked = 0;
 	char err[256];
 
-	rng = strtoull(argv[7], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+	random_seed(strtoull(argv[7], NULL, 10));
 	if (is_table && reddn_table_open(&test.t, argv[5], REDDN_TABLE_WRITE, err, sizeof(err)) < 0)
 		die("%s", err);
 	test.c = connect_to(argv[2], argv[3], argv[4], REDDN_INTO);
