@@ -37,15 +37,18 @@ static void connector_set(struct reddn_connector *a, enum reddn_connect_state st
 {
 	static const unsigned from[] = {
 		[REDDN_CONNECT_IDLE] = 1 << REDDN_CONNECT_ADDRESS | 1 << REDDN_CONNECT_ROUTE |
-				       1 << REDDN_CONNECT_ANSWER | 1 << REDDN_CONNECT_DONE |
-				       1 << REDDN_CONNECT_FAILED,
+				       1 << REDDN_CONNECT_ANSWER | 1 << REDDN_CONNECT_ENDED |
+				       1 << REDDN_CONNECT_DONE | 1 << REDDN_CONNECT_FAILED,
 		[REDDN_CONNECT_ADDRESS] = 1 << REDDN_CONNECT_IDLE | 1 << REDDN_CONNECT_ADDRESS |
-					  1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER,
+					  1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER |
+					  1 << REDDN_CONNECT_ENDED,
 		[REDDN_CONNECT_ROUTE] = 1 << REDDN_CONNECT_ADDRESS,
 		[REDDN_CONNECT_ANSWER] = 1 << REDDN_CONNECT_ROUTE,
+		[REDDN_CONNECT_ENDED] = 1 << REDDN_CONNECT_ANSWER,
 		[REDDN_CONNECT_DONE] = 1 << REDDN_CONNECT_ANSWER,
 		[REDDN_CONNECT_FAILED] = 1 << REDDN_CONNECT_IDLE | 1 << REDDN_CONNECT_ADDRESS |
-					 1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER,
+					 1 << REDDN_CONNECT_ROUTE | 1 << REDDN_CONNECT_ANSWER |
+					 1 << REDDN_CONNECT_ENDED,
 	};
 
 	assert(from[state] & 1u << a->state);
@@ -60,7 +63,7 @@ static const struct reddn_host *connector_host(const struct reddn_connector *a)
 static bool is_waiting(const struct reddn_connector *a)
 {
 	return a->state == REDDN_CONNECT_ADDRESS || a->state == REDDN_CONNECT_ROUTE ||
-	       a->state == REDDN_CONNECT_ANSWER;
+	       a->state == REDDN_CONNECT_ANSWER || a->state == REDDN_CONNECT_ENDED;
 }
 
 void reddn_connector_alarm_ns(struct reddn_connector *a, uint64_t ns)
@@ -173,6 +176,10 @@ static int check_event(struct reddn_connector *a, const struct rdma_cm_event *ev
 	if (ev->id != a->k->id)
 		return FAIL(a, -ECONNRESET, "the server closed another connection of the handle: %s",
 			rdma_event_str(ev->event));
+	if (a->state == REDDN_CONNECT_ENDED)
+		return FAIL(a, -ECONNRESET,
+			"%s port %u: the server ended the connection after it accepted it",
+			connector_host(a)->name, connector_host(a)->port);
 	if (ev->event != expected)
 		return failed(a, ev);
 	return a->state == REDDN_CONNECT_ANSWER ? accepted(a, &ev->param.conn) : 0;
@@ -312,6 +319,10 @@ static int connect_queues(struct reddn_connector *a)
 
 	if (r < 0)
 		return r;
+	if (r == 1) {
+		connector_set(a, REDDN_CONNECT_ENDED);
+		return 0;
+	}
 	if (++a->k < a->session.connection + a->session.info.connections)
 		return connect_further(a);
 	reddn_session_complete(&a->session);

@@ -29,7 +29,8 @@ enum reddn_connect_state {
 	REDDN_CONNECT_IDLE,    /* nothing is being done */
 	REDDN_CONNECT_ADDRESS, /* of one connection: its address is being resolved, */
 	REDDN_CONNECT_ROUTE,   /* its route, */
-	REDDN_CONNECT_ANSWER,  /* and the server has its request */
+	REDDN_CONNECT_ANSWER,  /* and the server has its request, */
+	REDDN_CONNECT_ENDED,   /* and ended it after its answer: an event of that follows */
 	REDDN_CONNECT_DONE,
 	REDDN_CONNECT_FAILED,
 };

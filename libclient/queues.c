@@ -165,12 +165,21 @@ static bool is_roce(struct rdma_cm_id *id)
 	       address[0] != 0xfe;
 }
 
+/* For a connection that the other end has left, the connection manager has no attributes and takes no answer:
+ * EINVAL (Linux cm.c, cm_init_qp_rtr_attr and ib_send_cm_rtu) */
+static int cm_result(int error)
+{
+	return error == EINVAL ? 1 : -error;
+}
+
 static int modify(struct reddn_connection *k, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask;
 
-	return rdma_init_qp_attr(k->id, &attr, &mask) < 0 ? -errno : -ibv_modify_qp(k->qp, &attr, mask);
+	if (rdma_init_qp_attr(k->id, &attr, &mask) < 0)
+		return cm_result(errno);
+	return -ibv_modify_qp(k->qp, &attr, mask);
 }
 
 /* Before the REQ the connection manager has the index of the P_Key, but no rights */
@@ -225,8 +234,8 @@ int reddn_queue_pair_connect(struct reddn_connection *k, char *err, size_t errle
 	if (r == 0)
 		r = modify(k, IBV_QPS_RTS);
 	if (r == 0 && rdma_establish(k->id) < 0)
-		r = -errno;
-	return r < 0 ? reddn_fail(r, err, errlen, "cannot connect the queue pair: %s", strerror(-r)) : 0;
+		r = cm_result(errno);
+	return r < 0 ? reddn_fail(r, err, errlen, "cannot connect the queue pair: %s", strerror(-r)) : r;
 }
 
 static void queue_pair_deinit(struct reddn_connection *k)

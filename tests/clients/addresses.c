@@ -2,7 +2,8 @@
 /*
  * addresses PORT ADDRESS... - connects with libreddn to a name that has these addresses, in this order.
  * "nodevice:" before one means that no RDMA device leads there, "silent:" that nobody answers a connect
- * request, "late:" that the time is over when the address is resolved.
+ * request, "late:" that the time is over when the address is resolved, "ended:" that the client is so slow
+ * that the server has ended the connection before it goes on after the server's answer.
  *
  * Prints the result and the library's words; exit status 0 if it connects, 2 if not, as for the tools. No
  * time passes while it waits for an answer that does not come, but the wait must be one that leaves time for
@@ -25,11 +26,11 @@
 
 enum { ADDRESSES = 4, TIMEOUT_MS = 60000 };
 
-static const char *const ways[] = {"", "nodevice:", "silent:", "late:"};
+static const char *const ways[] = {"", "nodevice:", "silent:", "late:", "ended:"};
 
 static struct {
 	const char *text;
-	enum { SERVED, NO_DEVICE, SILENT, LATE } way;
+	enum { SERVED, NO_DEVICE, SILENT, LATE, ENDED } way;
 } address[ADDRESSES];
 static unsigned naddresses, at; /* the one that is tried */
 static bool ignored;            /* its connect request */
@@ -39,6 +40,13 @@ static unsigned late_s;         /* the clock is ahead */
 static void *next(const char *name)
 {
 	return dlsym(RTLD_NEXT, name);
+}
+
+static void await_event(const struct rdma_cm_id *id)
+{
+	struct pollfd p = {.fd = id->channel->fd, .events = POLLIN};
+
+	poll(&p, 1, -1);
 }
 
 /* These replace functions of libc and librdmacm. */
@@ -72,9 +80,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct socka
 	if (real(id, from, to, timeout_ms) < 0)
 		return -1;
 	if (address[at].way == LATE) {
-		struct pollfd p = {.fd = id->channel->fd, .events = POLLIN};
-
-		poll(&p, 1, -1);
+		await_event(id);
 		late_s += TIMEOUT_MS / 1000;
 	}
 	return 0;
@@ -96,6 +102,16 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	ignored = address[at].way == SILENT;
 	waits = 0;
 	return ignored ? 0 : real(id, param);
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	int (*real)(struct rdma_cm_id *, struct ibv_qp_attr *, int *) =
+		(__typeof__(real))next("rdma_init_qp_attr");
+
+	if (address[at].way == ENDED && attr->qp_state == IBV_QPS_RTR)
+		await_event(id);
+	return real(id, attr, mask);
 }
 
 /* Wait no longer for an answer that does not come than leaves time for the addresses behind. */

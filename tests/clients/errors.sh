@@ -98,6 +98,9 @@ unserve
 serve reject=5 detail=64 text="slots of 64 bytes"
 expect "a smaller slot than was offered" 2 "slots of 64 bytes" "${ping[@]}"
 unserve
+serve leave=1
+expect "a server that ends the connection before the client is connected" 2 "^-104: several port 7471: the server ended the connection" "${addresses[@]}" "ended:$address"
+unserve
 serve reject=5 detail=8256 text="slots of 8256 bytes"
 expect "never content" 2 "slots of 8256 bytes" "${ping[@]}"
 unserve

@@ -8,6 +8,7 @@
  *   magic= version= shape= depth= request_len= reply_max= buckets= offset_len= probes= max_key=
  *                                use these values in the reply
  *   accept-len=N                 accept with so many bytes of private data
+ *   leave=1                      end each connection as soon as it has accepted it
  *   sends=1                      replies end with a SEND of their number
  *   slot=N                       refuse slots smaller than that (default: what the table needs)
  *   answers=N                    answer so many requests to connect, and no other
@@ -321,6 +322,8 @@ static void connect_request(struct rdma_cm_id *id, const struct rdma_conn_param 
 		reject(id, REDDN_REJ_RESOURCES, 0, "one client at a time");
 	else
 		accept_session(id);
+	if (s.id && setting("leave", 0))
+		end_session();
 }
 
 static void serve_requests(void)
