@@ -223,7 +223,7 @@ static void describe_puts(const struct reddn *puts, struct reddn_info *info)
 PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
 	const struct reddn_session *s = &c->session;
-	const struct reddn *puts = reddn_part_find(c, 0);
+	const struct reddn *puts = reddn_part_find(c, REDDN_WIRE_PART_PUT);
 
 	*info = s->info;
 	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_session_part(s, 0, UINT_MAX)));

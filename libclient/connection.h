@@ -130,7 +130,7 @@ struct reddn {
 	bool exceptional;
 	bool is_part;            /* of another handle (part.h): it connects only while it has requests, */
 	bool wanted;             /* or for those to come */
-	uint8_t part;            /* which one, as in reddn_wire_table; 0: that of puts */
+	uint8_t part;            /* which one, as in wire.h */
 	struct reddn *parts;     /* of this handle, a list: those that were asked */
 	struct reddn *next_part; /* in that list */
 	struct reddn *polled;    /* of the handle and its parts: reddn_poll() begins with it */

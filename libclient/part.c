@@ -17,12 +17,12 @@ enum { IDLE_MS = 100 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 
-/* Until there is a session of puts: what is known of it from that of gets */
-static struct reddn_session expected_of_puts(const struct reddn_session *gets)
+/* Until there is a session of a part that puts: what is known of it from that of gets */
+static struct reddn_session expected_of_puts(const struct reddn_session *gets, uint8_t part)
 {
 	struct reddn_session s = {.host = gets->host, .info = gets->info, .geo = gets->geo};
 
-	s.info.shape = REDDN_PUT;
+	s.info.shape = part == REDDN_WIRE_PART_PUT_IF ? REDDN_PUT_IF : REDDN_PUT;
 	s.info.keys = s.geo.keys = 1;
 	s.info.session = 0;
 	s.geo.room = reddn_put_record_most(&s.geo);
@@ -30,7 +30,7 @@ static struct reddn_session expected_of_puts(const struct reddn_session *gets)
 	return s;
 }
 
-/* The same of a part whose requests have several keys */
+/* The same of a part with a number of keys */
 static struct reddn_session expected_of_keys(const struct reddn_session *gets, uint8_t part)
 {
 	struct reddn_session s = {
@@ -71,11 +71,12 @@ static int part_init(
 	return reddn_requests_grow(part, &part->session);
 }
 
-/* @which as in reddn_wire_table.part; 0: that of puts */
+/* @which as in wire.h */
 static int part_make(struct reddn *whole, uint8_t which, struct reddn **out)
 {
-	const struct reddn_session expected =
-		which ? expected_of_keys(&whole->session, which) : expected_of_puts(&whole->session);
+	const struct reddn_session expected = reddn_wire_part_keys(which)
+						      ? expected_of_keys(&whole->session, which)
+						      : expected_of_puts(&whole->session, which);
 	CLEANUP(reddn_closep) struct reddn *part = calloc(1, sizeof(*part));
 	char name[sizeof(((struct reddn_wire_req *)0)->offload)];
 	int r;
@@ -146,16 +147,16 @@ static void look_first(struct reddn *part)
 	part->used_at = now;
 }
 
-int reddn_part_of_puts(struct reddn *c, struct reddn **puts)
+int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **puts)
 {
 	const bool is_store = c->session.info.shape == REDDN_TABLE && c->session.geo.header;
 	int r = 0;
 
 	*puts = c;
-	if (!reddn_is_sent_once(c) || (!is_store && c->session.info.shape != REDDN_PUT))
+	if (!reddn_is_sent_once(c) || (!is_store && c->session.info.shape != shape))
 		return -EINVAL;
 	if (is_store)
-		r = part_get(c, 0, puts);
+		r = part_get(c, shape == REDDN_PUT_IF ? REDDN_WIRE_PART_PUT_IF : REDDN_WIRE_PART_PUT, puts);
 	if (r < 0)
 		return r;
 	c->asked = is_store ? *puts : NULL;

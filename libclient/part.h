@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * part.h - parts of an offload: other offloads of the same server, named after it (wire.h), that serve some
- * of the requests of its handle: puts and deletes, gets of several keys, and questions which keys exist, each
- * of the latter for as many keys as one request of theirs has. To a handle a part is another handle, with a
- * session of its own, that it owns.
+ * of the requests of its handle: puts and deletes, those on a condition, gets of several keys, and questions
+ * which keys exist, each of the latter for as many keys as one request of theirs has. To a handle a part is
+ * another handle, with a session of its own, that it owns.
  *
  * The first request for a part makes its handle, which then connects, as after a loss: in steps of
  * reddn_poll(). What only the part can answer waits for that. Gets do not: the handle itself answers them, as
@@ -16,10 +16,11 @@
 #include "libclient/connection.h"
 
 /**
- * Find the handle for puts and deletes of @c: its part, or @c itself, if it is one of puts. 0. -EINVAL: it
- * takes none, or must not. -ENOMEM, -EMFILE and others: the part cannot be made.
+ * Find the handle for puts and deletes of @c, without a condition (REDDN_PUT) or with one (REDDN_PUT_IF): its
+ * part, or @c itself, if it is one of these. 0. -EINVAL: it takes none, or must not. -ENOMEM, -EMFILE and
+ * others: the part cannot be made.
  */
-int reddn_part_of_puts(struct reddn *c, struct reddn **puts);
+int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **puts);
 
 /**
  * Find the handle for one submission of @n keys that are to be got (REDDN_TABLE), or of which is asked if

@@ -503,9 +503,11 @@ int reddn_mget_into(struct reddn *c, struct reddn_into *keys, size_t n);
 /**
  * Submit a put on a condition: only if the value of the key has this version, that of the result of a get, or
  * with 0, only if the key is absent. The condition and the put are one step: whoever else puts or deletes
- * meanwhile makes it fail. The offload is one of store-put-if.rdn. The result has status 0, or REDDN_CONFLICT
- * and in `version` that which the key has, 0 if it is absent; then nothing was put. No value. Errors as for
- * reddn_put_submit and its results; -EINVAL: the offload is another one, or no version is so high.
+ * meanwhile makes it fail. Like puts and deletes without a condition these have a session of their own, with
+ * the offload of the store's name and ".put_if". The result has status 0, or REDDN_CONFLICT and in `version`
+ * that which the key has, 0 if it is absent; then nothing was put. No value. The version of what was put is
+ * that of a get: the server gives it to the memory before the request comes, and the NIC's answer does not
+ * have it. Errors as for reddn_put_submit and its results; -EINVAL also: no version is so high.
  *
  * -EINPROGRESS, and what else leaves it unknown if the put took place: with a version it is safe to ask for
  * the same again, because no value gets it a second time. REDDN_CONFLICT then means that this put or another
@@ -529,12 +531,13 @@ int reddn_delete_if(struct reddn *c, const void *key, size_t key_len, uint64_t *
 /** What an offload takes. */
 enum reddn_shape {
 	REDDN_OPAQUE = 0, /* any program: reddn_call, reddn_call_submit, reddn_submit */
-	/* a table: reddn_get and reddn_get_submit as well; a store: reddn_put and reddn_delete, too */
+	/* a table: reddn_get and reddn_get_submit as well; a store: reddn_put, reddn_put_if and both
+	 * deletes, too */
 	REDDN_TABLE = 1,
-	REDDN_PUT = 2,        /* the part of a store that puts: those alone */
+	REDDN_PUT = 2,        /* the part of a store that puts: reddn_put and reddn_delete alone */
 	REDDN_EXISTS = 3,     /* the part of a table or a store for reddn_exists_submit alone */
 	REDDN_TABLE_INTO = 4, /* with REDDN_INTO: reddn_get_into and those like it alone */
-	REDDN_PUT_IF = 5,     /* of a store: reddn_put_if and reddn_delete_if alone */
+	REDDN_PUT_IF = 5,     /* the part for reddn_put_if and reddn_delete_if alone */
 };
 
 struct reddn_info {

@@ -459,15 +459,13 @@ PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64
 /* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into
  * memory that the NIC reads, and stays there until the put has its result. */
 static int submit_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
-	uint64_t version, uint64_t cookie, enum reddn_request_kind kind)
+	const struct reddn_put *put, uint64_t cookie, enum reddn_request_kind kind)
 {
 	const struct reddn_geometry *g = &c->session.geo;
 	struct reddn_connection *k;
 	struct reddn_request *q;
 	int r;
 
-	if (!key_len)
-		return -EINVAL;
 	if (!reddn_put_fits(g, key_len, value_len, kind == REDDN_NO_RECORD))
 		return -EMSGSIZE;
 	k = begin(c, &r);
@@ -476,48 +474,53 @@ static int submit_put(struct reddn *c, const void *key, size_t key_len, const vo
 	if (!c->free_request)
 		return -EAGAIN;
 	q = new_request(c, reddn_put_size(g, key_len, value_len), cookie, kind);
-	q->put = (struct reddn_put){.version = version, .asked = version};
+	q->put = *put;
 	reddn_put_compose(g, q->key, key, key_len, value, value_len);
 	go(c, k, q);
 	return 0;
 }
 
+static int submit_blind(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t cookie, enum reddn_request_kind kind)
+{
+	const struct reddn_put put = {0};
+	struct reddn *puts;
+	int r = key_len ? reddn_part_of_puts(c, REDDN_PUT, &puts) : -EINVAL;
+
+	return r < 0 ? r : submit_put(puts, key, key_len, value, value_len, &put, cookie, kind);
+}
+
 PUBLIC int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
 	size_t value_len, uint64_t cookie)
 {
-	struct reddn *puts;
-	int r = key_len ? reddn_part_of_puts(c, &puts) : -EINVAL;
-
-	return r < 0 ? r : submit_put(puts, key, key_len, value, value_len, 0, cookie, REDDN_RECORD);
+	return submit_blind(c, key, key_len, value, value_len, cookie, REDDN_RECORD);
 }
 
 PUBLIC int reddn_delete_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	struct reddn *puts;
-	int r = key_len ? reddn_part_of_puts(c, &puts) : -EINVAL;
-
-	return r < 0 ? r : submit_put(puts, key, key_len, NULL, 0, 0, cookie, REDDN_NO_RECORD);
+	return submit_blind(c, key, key_len, NULL, 0, cookie, REDDN_NO_RECORD);
 }
 
-static int check_put_if(const struct reddn *c, uint64_t version)
+/* The caller has a version from the session that gets */
+static int submit_put_if(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t version, uint64_t cookie, enum reddn_request_kind kind)
 {
-	return reddn_is_sent_once(c) && c->session.info.shape == REDDN_PUT_IF && version < REDDN_VERSION_NONE
-		       ? 0
-		       : -EINVAL;
+	const struct reddn_put put = {.version = version, .asked = version, .seed = c->session.geo.seed};
+	struct reddn *puts;
+	int r = key_len && version < REDDN_VERSION_NONE ? reddn_part_of_puts(c, REDDN_PUT_IF, &puts)
+							: -EINVAL;
+
+	return r < 0 ? r : submit_put(puts, key, key_len, value, value_len, &put, cookie, kind);
 }
 
 PUBLIC int reddn_put_if_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
 	size_t value_len, uint64_t version, uint64_t cookie)
 {
-	int r = check_put_if(c, version);
-
-	return r < 0 ? r : submit_put(c, key, key_len, value, value_len, version, cookie, REDDN_RECORD);
+	return submit_put_if(c, key, key_len, value, value_len, version, cookie, REDDN_RECORD);
 }
 
 PUBLIC int reddn_delete_if_submit(
 	struct reddn *c, const void *key, size_t key_len, uint64_t version, uint64_t cookie)
 {
-	int r = version ? check_put_if(c, version) : -EINVAL;
-
-	return r < 0 ? r : submit_put(c, key, key_len, NULL, 0, version, cookie, REDDN_NO_RECORD);
+	return version ? submit_put_if(c, key, key_len, NULL, 0, version, cookie, REDDN_NO_RECORD) : -EINVAL;
 }

@@ -437,6 +437,8 @@ static void test_refused(void **state)
 	assert_int_equal(reddn_get_submit(&rig.c, "k", 1, 0), -EINVAL);
 	assert_int_equal(reddn_put_submit(&rig.c, long_key, sizeof(long_key), "v", 1, 0), -EMSGSIZE);
 	assert_int_equal(reddn_delete_submit(&rig.c, long_key, sizeof(long_key), 0), -EMSGSIZE);
+	assert_int_equal(reddn_put_if_submit(&rig.c, "k", 1, "v", 1, 0, 0), -EINVAL);
+	assert_int_equal(reddn_delete_if_submit(&rig.c, "k", 1, 1, 0), -EINVAL);
 	assert_int_equal(reddn_put_submit(&rig.c, "k", 1, long_value, 257, 0), -EMSGSIZE);
 	rig.c.connector.opt.flags |= REDDN_REPEATABLE;
 	assert_int_equal(reddn_put_submit(&rig.c, "k", 1, "v", 1, 0), -EINVAL);
@@ -452,6 +454,7 @@ static void test_refused(void **state)
 	rig_start(2, RIG_GETS, 100000);
 	assert_int_equal(reddn_put_submit(&rig.c, "k", 1, "v", 1, 0), -EINVAL);
 	assert_int_equal(reddn_delete_submit(&rig.c, "k", 1, 0), -EINVAL);
+	assert_int_equal(reddn_put_if_submit(&rig.c, "k", 1, "v", 1, 0, 0), -EINVAL);
 	rig_stop();
 }
 

@@ -1020,6 +1020,43 @@ static void test_puts_padded(void **state)
 	}
 }
 
+/* A version is that of one store. Another program, as that of a part's first session, does not matter. */
+static void test_puts_if(void **state)
+{
+	struct reddn_result res[4];
+
+	(void)state;
+	for (unsigned other = 0; other < 2; other++) {
+		struct reddn_session *next = &rig.c.connector.session;
+
+		start(1, 1, 4, RIG_PUTS);
+		rig.c.session.info.shape = REDDN_PUT_IF;
+		rig_lose(-ECONNRESET);
+		assert_int_equal(reddn_put_if_submit(&rig.c, "a", 1, "value", 5, 7, 0), 0);
+		assert_int_equal(reddn_put_if_submit(&rig.c, "b", 1, "value", 5, 0, 1), 0);
+		nothing_yet();
+		rig_next_session(1, 1, 4, RIG_PUTS);
+		next->info.shape = REDDN_PUT_IF;
+		next->program++;
+		next->geo.seed += other;
+		assert_int_equal(reddn_poll(&rig.c, res, 4), other);
+		if (other) {
+			assert_int_equal(res[0].cookie, 0);
+			assert_int_equal(res[0].status, -ESTALE);
+		}
+		assert_int_equal(rig.end[0].arrived, 2 - other);
+		/* nobody knows what became of those that were sent */
+		rig_lose(-ECONNRESET);
+		assert_int_equal(reddn_poll(&rig.c, res, 4), 2 - other);
+		assert_int_equal(res[0].status, -EINPROGRESS);
+		rig.c.connector.hosts.n = 2;
+		assert_int_equal(reddn_put_if_submit(&rig.c, "a", 1, "value", 5, 7, 0), -EINVAL);
+		assert_int_equal(reddn_delete_if_submit(&rig.c, "a", 1, 7, 0), -EINVAL);
+		rig.c.connector.hosts.n = 1;
+		rig_stop();
+	}
+}
+
 /* Without another session, all of them end with the reason. */
 static void test_puts_over(void **state)
 {
@@ -1058,6 +1095,7 @@ int main(void)
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_puts),
 		cmocka_unit_test(test_puts_padded),
+		cmocka_unit_test(test_puts_if),
 		cmocka_unit_test(test_puts_over),
 		cmocka_unit_test(test_over),
 		cmocka_unit_test(test_lost_by_posting),

@@ -168,7 +168,7 @@ static const struct ibv_cq_ex fake_cq_ex = {.start_poll = fake_start,
 static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr_id, unsigned flags)
 {
 	const struct reddn_session *s = &rig.c.session;
-	bool puts = s->info.shape == REDDN_PUT;
+	bool puts = reddn_session_puts(s);
 
 	if (rig.posts_fail) {
 		rig.failed_posts++;
@@ -232,7 +232,7 @@ static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
 static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
 {
 	assert_true(len > rig.c.session.inline_max);
-	assert_int_equal(lkey, rig.c.session.info.shape == REDDN_PUT ? nic.puts.lkey : nic.mr.lkey);
+	assert_int_equal(lkey, reddn_session_puts(&rig.c.session) ? nic.puts.lkey : nic.mr.lkey);
 	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
 }
 

@@ -352,68 +352,61 @@ PUBLIC int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_
 	return r;
 }
 
-/* As begin(), of the handle that puts */
-static int begin_put(struct reddn *c, struct reddn **puts)
+/* As begin(), of the handle that puts so */
+static int begin_put(struct reddn *c, enum reddn_shape shape, struct reddn **puts)
 {
-	int r = reddn_is_busy(c) ? -EBUSY : reddn_part_of_puts(c, puts);
+	int r = reddn_is_busy(c) ? -EBUSY : reddn_part_of_puts(c, shape, puts);
 
 	reddn_release(c);
 	return r < 0 ? r : begin(*puts);
 }
 
-/* With the result @r of the submission */
-static int finish_put(struct reddn *c, int r)
-{
-	struct reddn_result res;
-
-	return end(c, r == 0 ? finish(c, &res) : r);
-}
-
-PUBLIC int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len)
-{
-	struct reddn *puts = c;
-	int r = begin_put(c, &puts);
-
-	return finish_put(puts, r == 0 ? reddn_put_submit(puts, key, key_len, value, value_len, 0) : r);
-}
-
-PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
-{
-	struct reddn *puts = c;
-	int r = begin_put(c, &puts);
-
-	return finish_put(puts, r == 0 ? reddn_delete_submit(puts, key, key_len, 0) : r);
-}
-
-/* With what its submission returned */
-static int finish_put_if(struct reddn *c, int r, uint64_t *version)
+/* With the result @r of the submission. *@version, of one with a condition: that which the key has */
+static int finish_put(struct reddn *c, int r, uint64_t *version)
 {
 	struct reddn_result res = {.version = 0};
 
-	if (r == 0)
-		r = finish(c, &res);
+	r = r == 0 ? finish(c, &res) : r;
 	if (r == REDDN_CONFLICT)
 		*version = res.version;
 	return end(c, r);
 }
 
+PUBLIC int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+	struct reddn *puts = c;
+	int r = begin_put(c, REDDN_PUT, &puts);
+
+	return finish_put(puts, r == 0 ? reddn_put_submit(puts, key, key_len, value, value_len, 0) : r, NULL);
+}
+
+PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
+{
+	struct reddn *puts = c;
+	int r = begin_put(c, REDDN_PUT, &puts);
+
+	return finish_put(puts, r == 0 ? reddn_delete_submit(puts, key, key_len, 0) : r, NULL);
+}
+
 PUBLIC int reddn_put_if(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
 	uint64_t *version)
 {
-	int r = begin(c);
+	struct reddn *puts = c;
+	int r = begin_put(c, REDDN_PUT_IF, &puts);
 
 	if (r == 0)
 		r = reddn_put_if_submit(c, key, key_len, value, value_len, *version, 0);
-	return finish_put_if(c, r, version);
+	return finish_put(puts, r, version);
 }
 
 PUBLIC int reddn_delete_if(struct reddn *c, const void *key, size_t key_len, uint64_t *version)
 {
-	int r = begin(c);
+	struct reddn *puts = c;
+	int r = begin_put(c, REDDN_PUT_IF, &puts);
 
 	if (r == 0)
 		r = reddn_delete_if_submit(c, key, key_len, *version, 0);
-	return finish_put_if(c, r, version);
+	return finish_put(puts, r, version);
 }
 
 PUBLIC int reddn_call(

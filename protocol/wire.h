@@ -81,11 +81,16 @@ enum { REDDN_WIRE_CONNECTIONS = 16 };
 
 /*
  * An offload that gets may have parts: offloads of their own, named after it. reddn_wire_table.part names
- * those of gets of several keys, and of questions which keys exist; that for puts and deletes an offload of a
- * store may have.
+ * those of gets of several keys, and of questions which keys exist, by the number of keys, with the bit
+ * PART_EXISTS beside it. An offload of a store may have two more, without a number: for puts and deletes, and
+ * for those on a condition.
  */
-/* PARTS: of an offload, but for that of puts. PART_EXISTS: a bit beside the number of keys */
-enum { REDDN_WIRE_PARTS = 4, REDDN_WIRE_PART_EXISTS = 0x80 };
+enum {
+	REDDN_WIRE_PARTS = 4, /* of an offload, with a number */
+	REDDN_WIRE_PART_EXISTS = 0x80,
+	REDDN_WIRE_PART_PUT = 0,
+	REDDN_WIRE_PART_PUT_IF = 0x80,
+};
 
 /** Keys of one request of a part. */
 static inline unsigned reddn_wire_part_keys(uint8_t part)
@@ -93,13 +98,13 @@ static inline unsigned reddn_wire_part_keys(uint8_t part)
 	return part & (REDDN_WIRE_PART_EXISTS - 1u);
 }
 
-/** The name of a part of @whole; @part 0: that of puts. Returns its length, as snprintf(). */
+/** The name of a part of @whole. Returns its length, as snprintf(). */
 static inline int reddn_wire_part_name(char *name, size_t size, const char *whole, uint8_t part)
 {
 	const unsigned keys = reddn_wire_part_keys(part);
 
-	if (!part)
-		return snprintf(name, size, "%s.put", whole);
+	if (!keys)
+		return snprintf(name, size, part == REDDN_WIRE_PART_PUT_IF ? "%s.put_if" : "%s.put", whole);
 	if (part & REDDN_WIRE_PART_EXISTS)
 		return snprintf(name, size, "%s.exists%u", whole, keys);
 	return snprintf(name, size, "%s.mget%u", whole, keys);

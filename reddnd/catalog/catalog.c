@@ -172,8 +172,8 @@ static const struct settings_rule top_rules[] = {
 	{"tenants", a_list, SETTINGS_PARSE(SETTINGS_LIST, parse_later)},
 };
 
-/* An entry may be an offload with its puts and all parts */
-enum { MOST_OF_ONE = 2 + REDDN_WIRE_PARTS };
+/* An entry may be an offload with those of its puts and all other parts */
+enum { MOST_OF_ONE = 3 + REDDN_WIRE_PARTS };
 
 /* The list of that name, or NULL. @entries gets room for MOST_OF_ONE of each entry, and for one more */
 static const config_setting_t *prepare_list(

@@ -104,8 +104,8 @@ struct catalog_offload {
 	unsigned nbindings;
 	bool recycled;
 	uint8_t engine; /* enum catalog_engine */
-	/* It is a part of the offload of the same entry that has the name of the list: as in
-	 * reddn_wire_table. 0: it is none, or that of puts */
+	/* It is a part of the offload of the same entry that has the name of the list: as in wire.h. 0: it is
+	 * none, or that of puts */
 	uint8_t part;
 	uint32_t cpu_above; /* keys: it has more, and so its engine is CATALOG_CPU; 0: not for that */
 	uint16_t depth_max;

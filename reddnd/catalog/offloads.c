@@ -544,7 +544,7 @@ static void parse_later(struct settings *l, const config_setting_t *s, void *obj
 }
 
 /* A whole has none of the last ones, and its parts have none of the first ones */
-enum { RULES_OF_WHOLES = 11, RULES_OF_KEYS = 2 };
+enum { RULES_OF_WHOLES = 12, RULES_OF_KEYS = 2 };
 
 static const struct settings_rule offload_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, OFFLOAD(name), .required = true},
@@ -559,6 +559,7 @@ static const struct settings_rule offload_rules[] = {
 	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
 		LOOP_RATE_MAX},
 	{"put", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
+	{"put_if", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"mget", "a group: { keys = [4, 16]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"exists", "a group: { keys = [16, 64]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"params", "a group: { probes = 2; }", SETTINGS_PARSE(SETTINGS_GROUP, programs_parse_params)},
@@ -663,13 +664,14 @@ static void add(struct settings *l, const config_setting_t *group, struct catalo
 
 /* ---- an offload without a program: the gets from a table or a store, and its parts ---- */
 
-/* Those of several keys: `kind` as in reddn_wire_table.part, and how many keys a request may have */
+/* `kind` as in wire.h. Of those with a number of keys: how many a request may have. Others: 0, of a store */
 static const struct part {
 	const char *setting; /* the group of its settings, */
 	const char *program;
-	uint8_t kind, least, most; /* 0, 0, 0: that of puts, which every store has */
+	uint8_t kind, least, most;
 } parts_of_whole[] = {
-	{"put", "store-put", 0, 0, 0},
+	{"put", "store-put", REDDN_WIRE_PART_PUT, 0, 0}, /* which every store has */
+	{"put_if", "store-put-if", REDDN_WIRE_PART_PUT_IF, 0, 0},
 	{"mget", "hash-mget", 0, 2, REDDN_WIRE_RECORDS},
 	{"exists", "hash-exists", REDDN_WIRE_PART_EXISTS, 1, REDDN_WIRE_KEYS},
 };
@@ -704,7 +706,7 @@ static void choose_engine(
 		o->engine = CATALOG_CPU;
 }
 
-/* @own: its settings, or NULL. @keys: of a request; 0: of puts */
+/* @own: its settings, or NULL. @keys: of a request; 0: of those that put */
 static void add_part(struct settings *l, const config_setting_t *group, const struct catalog_offload *whole,
 	const struct part *p, const config_setting_t *own, unsigned keys)
 {
@@ -773,12 +775,12 @@ static void parse_whole(
 	for (const struct part *p = parts_of_whole; p < parts_of_whole + COUNT(parts_of_whole); p++) {
 		const config_setting_t *own = config_setting_get_member(group, p->setting);
 
-		if (!p->most && is_store)
-			add_part(l, group, whole, p, own, 0);
-		else if (!p->most && own)
-			settings_wrong(l, own, "\"%s\" is for offloads of a store", p->setting);
-		else if (own)
+		if (own && p->most)
 			add_parts(l, group, whole, p, own, &n);
+		else if (own && !is_store)
+			settings_wrong(l, own, "\"%s\" is for offloads of a store", p->setting);
+		else if (own || (is_store && !p->most && p->kind == REDDN_WIRE_PART_PUT))
+			add_part(l, group, whole, p, own, 0);
 	}
 }
 

@@ -663,6 +663,11 @@ static void test_puts(void **state)
 			"store"},
 		{"name = \"t\"; region = \"t\"; put = { depth_max = 4; };",
 			"\"put\" is for offloads of a store"},
+		{"name = \"t\"; region = \"t\"; put_if = {};", "\"put_if\" is for offloads of a store"},
+		{"name = \"s\"; region = \"s\"; put_if = { keys = [1]; };",
+			"unknown setting \"keys\" in a part of an offload; known are params, depth_max, "
+			"instances, "
+			"wqe_budget, time_budget, on_error"},
 		{"name = \"s\"; program = \"hash-get\"; region = \"s\"; put = { depth_max = 4; };",
 			"offload \"s\": \"put\" means nothing beside \"program\""},
 		{"name = \"s\"; region = \"s\"; put = { mode = \"recycled\"; };",
@@ -761,7 +766,7 @@ static void test_parts(void **state)
 			"instances, wqe_budget, time_budget, on_error, keys, cpu_above"},
 		{"keys = [4];",
 			"unknown setting \"keys\" in an offload; known are name, program, region, regions, "
-			"mode, engine, loop_budget, loop_rate, put, mget, exists, params, depth_max, "
+			"mode, engine, loop_budget, loop_rate, put, put_if, mget, exists, params, depth_max, "
 			"instances, wqe_budget, time_budget, on_error"},
 	};
 	static const struct {
@@ -777,6 +782,7 @@ static void test_parts(void **state)
 		{"t.exists64", "/hash-exists.rdn", 0x80 | 64, CATALOG_CPU, 8, 40},
 		{"s", "/hash-get.rdn", 0, CATALOG_NIC, 64, 0},
 		{"s.put", "/store-put.rdn", 0, CATALOG_NIC, 64, 0},
+		{"s.put_if", "/store-put-if.rdn", 0x80, CATALOG_NIC, 2, 0},
 		{"s.exists1", "/hash-exists.rdn", 0x80 | 1, CATALOG_NIC, 64, 0},
 	};
 	struct catalog *c;
@@ -789,7 +795,8 @@ static void test_parts(void **state)
 		"\"log\"; exists = { keys = [40, 64]; cpu_above = 40; }; mget = { keys = [4, 16]; depth_max "
 		"= 2; }; "
 		"},\n"
-		"{ name = \"s\"; region = \"s\"; engine = \"nic\"; exists = { keys = [1]; }; } );\n"
+		"{ name = \"s\"; region = \"s\"; engine = \"nic\"; exists = { keys = [1]; }; "
+		"put_if = { depth_max = 2; }; } );\n"
 		"tenants = ( { name = \"gets\"; offloads = [ \"t\", \"t.mget16\" ]; } );\n",
 		publishing_regions);
 	c = conf_load(text);
@@ -806,7 +813,7 @@ static void test_parts(void **state)
 		assert_int_equal(o->entry, i >= 5);
 		assert_int_equal(o->recycled, i < 5);
 		assert_int_equal(o->on_error[0].action, i < 5 ? VERDICT_LOG : VERDICT_TERMINATE);
-		assert_int_equal(o->nparams, o->part > 0);
+		assert_int_equal(o->nparams, (o->part & 0x7f) > 0);
 		assert_int_equal(o->params[0].value, o->part & 0x7f);
 		assert_int_equal(catalog_allows(c->tenants, i), i == 0 || i == 2);
 	}

@@ -18,8 +18,8 @@ char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
 static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
 	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn",
-	"hash-get.rdn", "hash-mget.rdn", "hash-exists.rdn", "store-put.rdn", "change.rdn", "put.rdn",
-	"no-put.rdn", "nowhere.rdn", "which.rdn", "long.rdn", "short.rdn"};
+	"hash-get.rdn", "hash-mget.rdn", "hash-exists.rdn", "store-put.rdn", "store-put-if.rdn", "change.rdn",
+	"put.rdn", "no-put.rdn", "nowhere.rdn", "which.rdn", "long.rdn", "short.rdn"};
 
 void conf_put(const char *name, const char *text)
 {
@@ -31,6 +31,19 @@ void conf_put(const char *name, const char *text)
 	if (strcmp(name, "c") == 0 && !strstr(text, "programs ="))
 		fprintf(f, "\nprograms = \"%s\";\n", conf_dir);
 	fclose(f);
+}
+
+static void put_publishing(const char *file, const char *name)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"program %s\nshape put\nparam most = 1K from 64 to 1M\nregion buckets writable\n"
+		"region heap\npayload record : max most in heap\nvar was : le64\n"
+		"read buckets as le64 -> pub.compare\npub: cas buckets as le64 : 0 -> record, was -> was\n"
+		"write_imm was -> slot\n",
+		name);
+	conf_put(file, text);
 }
 
 int conf_enter(void **state)
@@ -55,11 +68,8 @@ int conf_enter(void **state)
 	conf_put("hash-exists.rdn",
 		"program hash_exists\nshape exists\nparam keys = 8 from 1 to 64\nregion buckets, live\n"
 		"arg at[keys] : offset(4) in buckets\nwrite_imm live -> slot @ 0, 64 bytes\n");
-	conf_put("store-put.rdn",
-		"program store_put\nshape put\nparam most = 1K from 64 to 1M\nregion buckets writable\n"
-		"region heap\npayload record : max most in heap\nvar was : le64\n"
-		"read buckets as le64 -> pub.compare\npub: cas buckets as le64 : 0 -> record, was -> was\n"
-		"write_imm was -> slot\n");
+	put_publishing("store-put.rdn", "store_put");
+	put_publishing("store-put-if.rdn", "store_put_if");
 	conf_put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");
 	conf_put("raw.rdn", "program raw\nregion nodes writable\nregion values\n"
 			    "write_imm values @ 0 -> slot @ 0, 8 bytes\n");

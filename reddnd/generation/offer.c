@@ -54,7 +54,7 @@ static void offer_parts(
 
 	for (const struct catalog_offload *o = whole->conf + 1;
 		o < c->offloads + c->noffloads && o->entry == whole->conf->entry; o++)
-		if (o->part && may_use(whole->generation, tenant, o))
+		if (reddn_wire_part_keys(o->part) && may_use(whole->generation, tenant, o))
 			wire->part[n++] = o->part;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * store-client - puts, deletes and gets keys of a store at random, also on conditions, and records what
- *became of that, for history.py:
+ * became of that, for history.py:
  *
- *	store-client HOST PORT OFFLOAD CONDITIONAL FILE CLIENT SEED KEYS HOT OPS
+ *	store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS
  *
- * CONDITIONAL is the offload of puts on a condition: that the key has the version that this client has seen
- * last there, or none.
- * CLIENT is a number of its own. Of KEYS keys the first HOT are
- * asked for as often as all others. The file is mapped, so that it has what was done before the client was
- * killed: an operation is in it before it is submitted, and its end when there is one. SIGTERM ends it early.
+ * A condition is that the key has the version that this client has seen last there, or none. CLIENT is a
+ * number of its own. Of KEYS keys the first HOT are asked for as often as all others. The file is mapped, so
+ * that it has what was done before the client was killed: an operation is in it before it is submitted, and
+ * its end when there is one. SIGTERM ends it early.
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
@@ -47,7 +46,7 @@ _Static_assert(sizeof(struct record) == 56, "as history.py has it");
 
 #define TORN UINT64_MAX
 
-static struct reddn *store, *conditional;
+static struct reddn *store;
 static uint64_t *seen; /* by key: the version that was there when this client looked last */
 static struct record *records;
 static uint64_t rng, client, nkeys, hot, ops, used, ended;
@@ -107,9 +106,9 @@ static int submit(const struct record *r, uint64_t cookie)
 		return reddn_delete_submit(store, key, key_len, cookie);
 	if (r->kind == PUT_IF)
 		return reddn_put_if_submit(
-			conditional, key, key_len, value, value_of(r->value, value), r->wanted, cookie);
+			store, key, key_len, value, value_of(r->value, value), r->wanted, cookie);
 	if (r->kind == DELETE_IF)
-		return reddn_delete_if_submit(conditional, key, key_len, r->wanted, cookie);
+		return reddn_delete_if_submit(store, key, key_len, r->wanted, cookie);
 	return reddn_put_submit(store, key, key_len, value, value_of(r->value, value), cookie);
 }
 
@@ -169,7 +168,6 @@ static void run(void)
 		bool any = used < ops && !stopped && begin(kinds[rnd() % (sizeof(kinds) / sizeof(*kinds))]);
 
 		any |= collect(store);
-		any |= collect(conditional);
 		if (any)
 			last = clock_ns();
 		else
@@ -206,22 +204,21 @@ int main(int argc, char **argv)
 	struct reddn_info info;
 	int fd;
 
-	if (argc != 11)
-		die("usage: store-client HOST PORT OFFLOAD CONDITIONAL FILE CLIENT SEED KEYS HOT OPS");
-	client = arg_number(argv[6], 1 << 20);
-	rng = (arg_number(argv[7], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
-	nkeys = arg_number(argv[8], UINT32_MAX);
-	hot = arg_number(argv[9], UINT32_MAX);
-	ops = arg_number(argv[10], UINT32_MAX);
-	fd = open(argv[5], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (argc != 10)
+		die("usage: store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS");
+	client = arg_number(argv[5], 1 << 20);
+	rng = (arg_number(argv[6], UINT32_MAX) << 20 | client) * 0x9e3779b97f4a7c15ull;
+	nkeys = arg_number(argv[7], UINT32_MAX);
+	hot = arg_number(argv[8], UINT32_MAX);
+	ops = arg_number(argv[9], UINT32_MAX);
+	fd = open(argv[4], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || ftruncate(fd, (off_t)(ops * sizeof(*records))) < 0)
-		die("%s: %s", argv[5], strerror(errno));
+		die("%s: %s", argv[4], strerror(errno));
 	records = mmap(NULL, ops * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (records == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	signal(SIGTERM, on_signal);
 	store = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
-	conditional = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[4]);
 	seen = calloc(nkeys, sizeof(*seen));
 	if (!seen)
 		die("no memory");
@@ -231,7 +228,6 @@ int main(int argc, char **argv)
 		(unsigned long long)ended, (unsigned long long)info.retries_conflict,
 		(unsigned long long)info.retries_absent, (unsigned long long)info.reconnects);
 	reddn_close(store);
-	reddn_close(conditional);
 	free(seen);
 	return 0;
 }

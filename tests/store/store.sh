@@ -22,7 +22,7 @@ start_client()
 {
 	n=$((n + 1))
 	file=$work/history.$n
-	background "client.$n" "$STORE_CLIENT" "$address" "$port" users if "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
+	background "client.$n" "$STORE_CLIENT" "$address" "$port" users "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
 	client=$child
 }
 
@@ -46,7 +46,7 @@ wait_clients() # PID:N...
 configure_reddnd <<END
 control = "$work/control";
 regions = ( { name = "users"; kind = "store"; path = "$store"; } );
-offloads = ( { name = "users"; region = "users"; depth_max = 16; }, { name = "if"; program = "store-put-if"; region = "users"; depth_max = 16; } );
+offloads = ( { name = "users"; region = "users"; depth_max = 16; put_if = {}; } );
 END
 start_nic
 "$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 1600) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
