@@ -8,6 +8,9 @@
  * is left, also of a table that was replaced, ends before its requests are sent again or have a result
  * (reconnect.c).
  *
+ * All replies share the sink. It is read only for the end of a key that is longer than the one that was asked
+ * for and its place: to tell a key with the same fingerprint, which is a miss, from a record that was reused.
+ *
  * Memory belongs to the handle, and is registered for each of its sessions, each of which has a PD of its
  * own.
  */

@@ -104,10 +104,12 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 static void apart_add(const struct reddn_apart *r, size_t key_len, size_t end,
 	XXH_errorcode (*add)(XXH3_state_t *, const void *, size_t), XXH3_state_t *state)
 {
-	size_t first = end < key_len ? end : key_len;
+	const size_t first = end < key_len ? end : key_len, left = end - first;
+	const size_t second = left < r->room ? left : r->room;
 
 	add(state, r->record + sizeof(struct reddn_head), first);
-	add(state, r->value, end - first);
+	add(state, r->value, second);
+	add(state, r->rest, left - second);
 }
 
 static bool apart_is_right(const struct reddn_apart *r, size_t key_len, const struct reddn_head *h)
@@ -119,15 +121,13 @@ static bool apart_is_right(const struct reddn_apart *r, size_t key_len, const st
 	return XXH3_64bits_digest(&state) == h->sum;
 }
 
-/* As check_other() */
+/* As check_other(). A hash of bytes that were overwritten is another one. */
 static enum reddn_reply_state apart_other(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const struct reddn_apart *r, const struct reddn_head *h)
 {
 	struct reddn_place wanted = reddn_hash_key(g->seed, g->buckets, key, key_len), stored;
 	XXH3_state_t state = {0};
 
-	if (h->key_len > key_len + r->room)
-		return REDDN_REPLY_OVERTAKEN;
 	XXH3_128bits_reset_withSeed(&state, g->seed);
 	apart_add(r, key_len, h->key_len, XXH3_128bits_update, &state);
 	stored = reddn_hash_place(XXH3_128bits_digest(&state), g->buckets);

@@ -236,11 +236,14 @@ enum reddn_reply_state {
 enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const uint8_t *record, const struct reddn_seen *now, const struct reddn_seen *before);
 
-/** A record whose bytes are in two places: the first ones, as many as the key that was asked for has, behind
- * its head, and then up to @room at @value. */
+/** A record whose bytes are in three places: the first ones, as many as the key that was asked for has,
+ * behind its head, then up to @room at @value, and what is left at @rest, where those of another reply may be
+ * by now.
+ */
 struct reddn_apart {
 	const uint8_t *record;
 	const uint8_t *value;
+	const uint8_t *rest;
 	size_t room;
 };
 

@@ -267,8 +267,10 @@ static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, st
 {
 	const struct reddn_geometry *g = &c->session.geo;
 	struct reddn_request *q = s->request;
-	const struct reddn_apart record = {
-		.record = s->mem + reddn_into_at(g), .value = q->into.at, .room = q->into.room};
+	const struct reddn_apart record = {.record = s->mem + reddn_into_at(g),
+		.value = q->into.at,
+		.rest = c->session.sink,
+		.room = q->into.room};
 	const struct reddn_seen before = {.moves = q->before.moves, .epoch = c->session.seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
 	uint64_t version = reddn_reply_version(g, record.record);

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,17 +326,48 @@ static void test_parts(void **state)
 }
 
 /* The record in the slot, as a message brings it for a key of @key_len bytes, with @room for the value. */
-static int judge_into(const char *key, size_t room, uint64_t moves, uint64_t epoch, size_t *len)
+/* @intact: no other reply has used the sink since */
+static int judge_into_in(const struct reddn_geometry *g, const char *key, size_t room, bool intact,
+	uint64_t moves, uint64_t epoch, size_t *len)
 {
 	const struct reddn_seen now = reddn_reply_see(slot.bytes), before = {.moves = moves, .epoch = epoch};
-	uint8_t head[64], value[1100];
-	const struct reddn_apart r = {.record = head, .value = value, .room = room};
+	uint8_t head[64], value[1100], sink[1100];
+	const struct reddn_apart r = {.record = head, .value = value, .rest = sink, .room = room};
 	const size_t first = sizeof(struct reddn_record) + strlen(key);
 
 	memcpy(head, record, first);
 	memset(value, 0xcc, sizeof(value));
 	memcpy(value, (uint8_t *)record + first, room);
-	return (int)reddn_reply_into(&geo, key, strlen(key), &r, &now, &before, len);
+	memset(sink, 0xdd, sizeof(sink));
+	if (intact && first + room < 1100)
+		memcpy(sink, (uint8_t *)record + first + room, 1100 - first - room);
+	return (int)reddn_reply_into(g, key, strlen(key), &r, &now, &before, len);
+}
+
+static int judge_into(const char *key, size_t room, uint64_t moves, uint64_t epoch, size_t *len)
+{
+	return judge_into_in(&geo, key, room, true, moves, epoch, len);
+}
+
+/* Two keys that have the same fingerprint, by search: the longer one is behind a place that it does not fit
+ */
+static void test_into_same_place(void **state)
+{
+	static const char *const key = "1103968", *const other = "a key of another length 14629168";
+	const size_t end = strlen(other) - strlen(key);
+	struct reddn_geometry g = geo;
+	size_t len;
+
+	(void)state;
+	g.buckets = 2;
+	put(other, 20);
+	for (size_t room = 0; room <= end + 30; room++) {
+		assert_int_equal(judge_into_in(&g, key, room, true, 10, 5, &len), REDDN_REPLY_MISS);
+		assert_int_equal(judge_into_in(&g, key, room, false, 10, 5, &len),
+			room < end ? REDDN_REPLY_OVERTAKEN : REDDN_REPLY_MISS);
+	}
+	record->bytes[strlen(other) - 1] ^= 1;
+	assert_int_equal(judge_into_in(&g, key, 3, true, 10, 5, &len), REDDN_REPLY_OVERTAKEN);
 }
 
 static void test_into(void **state)
@@ -490,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_into),
+		cmocka_unit_test(test_into_same_place),
 		cmocka_unit_test(test_exists_request),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_geometry),
