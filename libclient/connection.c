@@ -43,11 +43,8 @@ static void move_queue(struct reddn_queue *queue, struct reddn_request *to, unsi
 	*queue = (struct reddn_queue){0};
 	while ((q = reddn_queue_take(&old))) {
 		struct reddn_request *new = &to[(*n)++];
-		uint8_t *key = new->key;
 
-		memcpy(key, q->key, q->len);
-		*new = *q;
-		new->key = key;
+		reddn_request_copy(new, q);
 		reddn_queue_add(queue, new);
 	}
 }
@@ -226,11 +223,11 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 	const struct reddn *puts = reddn_part_find(c, REDDN_WIRE_PART_PUT);
 
 	*info = s->info;
-	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_session_part(s, 0, UINT_MAX)));
+	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_part_for(c, 0, UINT_MAX)));
 	info->exists_keys =
 		info->shape == REDDN_EXISTS
 			? info->keys
-			: reddn_wire_part_keys(reddn_session_part(s, REDDN_WIRE_PART_EXISTS, UINT_MAX));
+			: reddn_wire_part_keys(reddn_part_for(c, REDDN_WIRE_PART_EXISTS, UINT_MAX));
 	info->as_of = reddn_seen_as_of(&s->seen, &s->seen);
 	for (const struct reddn *p = c; p; p = reddn_next_of(c, p))
 		count(p, info);
@@ -240,30 +237,32 @@ PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 		describe_puts(puts, info);
 }
 
+/* As count(), of a host */
+static void count_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
+{
+	const struct reddn_host *host = &c->connector.hosts.host[i];
+
+	info->sessions += host->sessions;
+	info->late += host->late;
+	info->sent += host->sent;
+	info->sent += c->session.host == i ? reddn_session_sent(&c->session) : 0;
+	info->sent += c->standby.session.host == i ? reddn_session_sent(&c->standby.session) : 0;
+}
+
 PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
 {
 	const struct reddn_hosts *all = &c->connector.hosts;
 	const struct reddn_host *host = i < all->n ? &all->host[i] : NULL;
-	bool second = c->standby.session.host == i;
 	bool ready = c->standby.state == REDDN_STANDBY_WARM || c->standby.state == REDDN_STANDBY_LATE;
 
 	if (!host)
 		return -EINVAL;
 	*info = (struct reddn_host_info){.name = host->name,
 		.port = host->port,
-		.state = second && ready ? REDDN_HOST_STANDBY : REDDN_HOST_NONE,
-		.sessions = host->sessions,
-		.sent = host->sent + (second ? reddn_session_sent(&c->standby.session) : 0),
-		.late = host->late};
-	for (const struct reddn *p = c->parts; p; p = p->next_part) {
-		info->sessions += p->connector.hosts.host[i].sessions;
-		info->sent += p->connector.hosts.host[i].sent;
-		info->sent += p->session.host == i ? reddn_session_sent(&p->session) : 0;
-	}
-	if (c->session.host != i)
-		return 0;
-	info->sent += reddn_session_sent(&c->session);
-	if (c->state == REDDN_UP)
+		.state = ready && c->standby.session.host == i ? REDDN_HOST_STANDBY : REDDN_HOST_NONE};
+	for (const struct reddn *p = c; p; p = reddn_next_of(c, p))
+		count_host(p, i, info);
+	if (c->session.host == i && c->state == REDDN_UP)
 		info->state = REDDN_HOST_IN_USE;
 	return 0;
 }

@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum reddn_request_kind {
 	REDDN_ONE_KEY,    /* the only one of its number */
@@ -65,6 +66,16 @@ struct reddn_memory {
 	uint8_t *at;
 	size_t len; /* 0: none */
 };
+
+/** Be the same as @q, in memory of its own. */
+static inline void reddn_request_copy(struct reddn_request *to, const struct reddn_request *q)
+{
+	uint8_t *key = to->key;
+
+	memcpy(key, q->key, q->len);
+	*to = *q;
+	to->key = key;
+}
 
 static inline bool reddn_request_is_put(const struct reddn_request *q)
 {
@@ -207,6 +218,23 @@ static inline struct reddn *reddn_part_find(const struct reddn *whole, uint8_t p
 	while (p && p->part != part)
 		p = p->next_part;
 	return p;
+}
+
+/**
+ * Of the parts with those @kind bits of reddn_wire_table.part that for @n keys, as of reddn_session_part():
+ * of the session in use, or of several hosts one that was made with another, if that takes more. 0: there is
+ * none.
+ */
+static inline uint8_t reddn_part_for(const struct reddn *c, uint8_t kind, unsigned n)
+{
+	uint8_t best = reddn_session_part(&c->session, kind, n);
+
+	for (const struct reddn *p = c->standby.wanted ? c->parts : NULL; p && reddn_wire_part_keys(best) < n;
+		p = p->next_part)
+		if ((p->part & REDDN_WIRE_PART_EXISTS) == kind &&
+			reddn_wire_part_keys(p->part) > reddn_wire_part_keys(best))
+			best = p->part;
+	return best;
 }
 
 /** Any of them has requests without a result. */

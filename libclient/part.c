@@ -62,6 +62,8 @@ static int part_init(
 	part->state = REDDN_AWAY;
 	part->exceptional = true;
 	part->pause_until = UINT64_MAX;
+	part->standby.wanted = whole->standby.wanted;
+	part->standby.credit = expected->info.depth;
 	part->lost_at = clock_ms();
 	part->session = *expected;
 	/* of several hosts the one that the whole has its session with is asked first */
@@ -116,10 +118,19 @@ static bool part_is_outdated(const struct reddn *whole, const struct reddn *part
 	return whole->state == REDDN_UP && part->session.geo.max_key < whole->session.geo.max_key;
 }
 
+/* A new one would go where the handle is, which need not be a host that has the part. */
+static bool part_can_be_replaced(const struct reddn *whole, const struct reddn *part)
+{
+	const unsigned keys = reddn_wire_part_keys(part->part);
+
+	return !part->busy && !part->held &&
+	       reddn_session_part(&whole->session, part->part & REDDN_WIRE_PART_EXISTS, keys) == part->part;
+}
+
 static int part_get(struct reddn *whole, uint8_t which, struct reddn **out)
 {
 	*out = reddn_part_find(whole, which);
-	if (*out && part_is_outdated(whole, *out) && !(*out)->busy && !(*out)->held) {
+	if (*out && part_is_outdated(whole, *out) && part_can_be_replaced(whole, *out)) {
 		part_drop(whole, *out);
 		*out = NULL;
 	}
@@ -168,7 +179,7 @@ unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape)
 {
 	const uint8_t kind = shape == REDDN_EXISTS ? REDDN_WIRE_PART_EXISTS : 0;
 	const unsigned own = c->session.info.shape == shape ? c->session.info.keys : 0;
-	const unsigned most = reddn_wire_part_keys(reddn_session_part(&c->session, kind, UINT_MAX));
+	const unsigned most = reddn_wire_part_keys(reddn_part_for(c, kind, UINT_MAX));
 
 	return own > most ? own : most;
 }
@@ -181,19 +192,17 @@ static void keep_several(struct reddn *whole, struct reddn *part)
 	whole->several = part;
 	whole->several_least = reddn_wire_part_keys(part->part);
 	while (whole->several_least > 1 &&
-		reddn_session_part(&whole->session, kind, whole->several_least - 1) == part->part)
+		reddn_part_for(whole, kind, whole->several_least - 1) == part->part)
 		whole->several_least--;
 }
 
-/* The part for gets of @n keys, or @whole as long as it has no session, or another host of several is asked:
- * only the whole has one in reserve there. */
+/* The part for gets of @n keys, or @whole as long as it has no session */
 static struct reddn *part_of_gets(struct reddn *whole, unsigned n)
 {
-	const uint8_t which = reddn_session_part(&whole->session, 0, n);
+	const uint8_t which = reddn_part_for(whole, 0, n);
 	struct reddn *part;
 
-	if (reddn_wire_part_keys(which) < n || !reddn_hosts_is_one_machine(&whole->connector.hosts) ||
-		part_get(whole, which, &part) < 0)
+	if (reddn_wire_part_keys(which) < n || part_get(whole, which, &part) < 0)
 		return whole;
 	if (part_is_outdated(whole, part))
 		return whole;
@@ -218,7 +227,7 @@ int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, stru
 			*to = part_of_gets(c, n);
 		return n && n <= c->most_keys ? 0 : -EINVAL;
 	}
-	which = reddn_session_part(&c->session, REDDN_WIRE_PART_EXISTS, n);
+	which = reddn_part_for(c, REDDN_WIRE_PART_EXISTS, n);
 	if (shape != REDDN_EXISTS || !which || !n || n > c->most_exists)
 		return -EINVAL;
 	r = part_get(c, which, to);
@@ -228,4 +237,30 @@ int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, stru
 	wake_up(*to);
 	keep_several(c, *to);
 	return 0;
+}
+
+bool reddn_part_give_back(struct reddn *whole, struct reddn *part)
+{
+	bool any = false;
+
+	if (part->session.info.shape != whole->session.info.shape || whole->broken)
+		return false;
+	for (struct reddn_request *q, *to;
+		(q = part->retry.first) && (to = whole->free_request) && q->len <= whole->session.geo.max_key;
+		any = true) {
+		whole->free_request = to->next_free;
+		reddn_request_copy(to, reddn_queue_take(&part->retry));
+		to->kind = (uint8_t)reddn_kind_of_keys(&whole->session.geo);
+		to->retries = 0;
+		to->dated = false;
+		reddn_queue_add(&whole->retry, to);
+		whole->busy++;
+		q->next_free = part->free_request;
+		part->free_request = q;
+		part->busy--;
+	}
+	whole->exceptional |= any;
+	if (any && whole->standby.unwatched)
+		reddn_standby_watch(whole);
+	return any;
 }

@@ -9,6 +9,9 @@
  * reddn_poll(). What only the part can answer waits for that. Gets do not: the handle itself answers them, as
  * long as the part has no session. A part connects only while it has requests, or for gets to come, so that a
  * session that ended because nobody used it is made again when somebody does.
+ *
+ * Of several hosts a part has a standby of its own, as its handle does, and goes to another host by itself:
+ * it may be with another one than the handle, also one that has no such part.
  */
 #ifndef LIBCLIENT_PART_H
 #define LIBCLIENT_PART_H
@@ -29,7 +32,12 @@ int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **p
  */
 int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, struct reddn **to);
 
-/** The most keys of one submission, by what the session in use has. 0: none. */
+/** The most keys of one submission, by what the session in use has, or of several hosts another had. 0: none.
+ */
 unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape);
+
+/** A part of gets is AWAY: those that wait for its next session become requests of the handle, as far as that
+ * has room. False: none. */
+bool reddn_part_give_back(struct reddn *whole, struct reddn *part);
 
 #endif

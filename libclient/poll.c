@@ -4,6 +4,7 @@
  * asks for one result at a time does not begin with the CQ each time.
  */
 #include "libclient/connection.h"
+#include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/reconnect.h"
 #include "libclient/results.h"
@@ -202,6 +203,8 @@ static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, const st
 			reddn_release_held(p);
 		n = at < end && has_work(p) ? poll_one(p, at, end) : 0;
 		at += n > 0 ? n : 0;
+		if (p != c && p->state == REDDN_AWAY && reddn_part_give_back(c, p))
+			reddn_send_retries(c);
 		if (p == c)
 			own = n;
 		else

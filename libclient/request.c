@@ -355,7 +355,8 @@ static inline struct reddn *usual_part(struct reddn *whole, enum reddn_shape sha
 		return whole;
 	}
 	if (!part || part->session.info.shape != shape || n < whole->several_least ||
-		n > part->session.info.keys || part->state != REDDN_UP)
+		n > part->session.info.keys || part->state != REDDN_UP ||
+		part->session.geo.max_key < whole->session.geo.max_key)
 		return NULL;
 	whole->asked = part;
 	return part;

@@ -216,13 +216,19 @@ static void standby_connected(struct reddn *c)
 	standby_lost(c);
 }
 
+/* It is not needed for a part that nobody uses, which may end by that */
+static bool standby_is_needed(const struct reddn *c)
+{
+	return !c->is_part || c->busy;
+}
+
 static void standby_connect(struct reddn *c)
 {
 	struct reddn_connector *a = &c->connector;
 	struct reddn_standby *y = &c->standby;
 
 	if (a->state == REDDN_CONNECT_IDLE) {
-		if (clock_ms() < y->connect_at)
+		if (clock_ms() < y->connect_at || !standby_is_needed(c))
 			return;
 		reddn_connector_begin(a, REDDN_OTHER_HOST, c->session.host);
 		if (a->state == REDDN_CONNECT_IDLE)
@@ -285,7 +291,7 @@ void reddn_standby_watch(struct reddn *c)
 		return;
 	if (a->state != REDDN_CONNECT_IDLE)
 		at = a->until;
-	else if (y->state == REDDN_STANDBY_NONE)
+	else if (y->state == REDDN_STANDBY_NONE && standby_is_needed(c))
 		at = y->connect_at;
 	if (c->busy)
 		at = earlier(at, now + watch_limit(y) / 1000000 + 1);

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Parts of an offload, when the handle has a session with another table, or another host, than they have.
+# Parts of an offload, when the handle has a session with another table, or another host, than they have; and while one of two hosts is
+# killed, stopped, and without parts.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 : "${PARTS:?set PARTS to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
-declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) parts=([a]='mget = { keys = [4]; }; exists = { keys = [8]; };' [b]='')
+declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) daemon=()
+parts='mget = { keys = [4]; }; exists = { keys = [8]; };'
 
 nic_options+=(--hosts "client,a,b")
 start_nic
@@ -15,32 +17,118 @@ make_entries()
 	printf 'k%s\tvalue\n' 1 2
 	[[ $# -eq 0 ]] || printf '%s\tvalue\n' "$1"
 }
+listens() # HOST
+{
+	unix_listens "$work/$1.control" && [[ $(object listeners) -ge ${#daemon[@]} ]]
+}
+
+start() # HOST [PARTS]
+{
+	printf 'listen = "%s:%s"; control = "%s"; programs = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = ( { name = "t"; region = "t"; %s } );\n' \
+		"${at[$1]}" "$port" "$work/$1.control" "$programs" "$work/$1.table" "${2-}" >"$work/$1.conf"
+	rm -f "$work/$1.control"
+	background "$1.log" --host "$1" "$REDDND" --config "$work/$1.conf"
+	daemon[$1]=$child
+	server_ready "$child" reddnd "$1.log" listens "$1"
+}
+
+kill_host() # HOST
+{
+	kill -KILL "$(program_of "${daemon[$1]}")"
+	wait "${daemon[$1]}" 2>/dev/null
+	unset "daemon[$1]"
+}
+
+# sessions HOST OFFLOAD EXPRESSION: prints it of the list s of the sessions; false if there is none
+sessions()
+{
+	"$REDDNCTL" --socket "$work/$1.control" --json sessions | python3 -c "import json, sys
+s = [s for s in json.load(sys.stdin) if s['offload'] == '$2']
+print($3 if s else 0)
+sys.exit(not s)" 2>/dev/null
+}
+
+answers() # HOST OFFLOAD: more requests than it has had
+{
+	local n
+
+	n=$(sessions "$1" "$2" 'sum(s["requests"] for s in s)')
+	until_true more_than "$n" "$1" "$2"
+}
+
+more_than() # N HOST OFFLOAD
+{
+	[[ $(sessions "$2" "$3" 'sum(s["requests"] for s in s)') -gt $1 ]]
+}
+
+run() # MODE: starts the client $client
+{
+	background "$1.log" --host client "$PARTS" "$1" "${at[a]},${at[b]}" "$port"
+	client=$child
+	until_true grep -q ready "$work/$1.log" || fail "no client" "$work/$1.log" "$work/a.log"
+}
+
 for host in a b; do
 	"$REDDN_TABLE" create --quiet --capacity 100 --max-key 16 --max-value 100 "$work/$host.table"
 	make_entries | load_table "$work/$host.table"
-	printf 'listen = "%s:%s"; control = "%s"; programs = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = ( { name = "t"; region = "t"; %s } );\n' \
-		"${at[$host]}" "$port" "$work/$host.control" "$programs" "$work/$host.table" "${parts[$host]}" >"$work/$host.conf"
-	background "$host.log" --host "$host" "$REDDND" --config "$work/$host.conf"
-	server_ready "$child" reddnd "$host.log" unix_listens "$work/$host.control"
 done
-both_listen()
-{
-	[[ $(object listeners) -ge 2 ]]
-}
-until_true both_listen || fail "the daemons do not listen" "$work/a.log" "$work/b.log"
+start a "$parts"
+start b
 
-background moved.log --host client "$PARTS" moved "${at[a]},${at[b]}" "$port"
-client=$child
-until_true grep -q ready "$work/moved.log" || fail "no client" "$work/moved.log" "$work/a.log"
-session()
-{
-	"$REDDNCTL" --socket "$work/a.control" --json sessions |
-		python3 -c "import json, sys; print(next(s['session'] for s in json.load(sys.stdin) if s['offload'] == '$1'))" 2>/dev/null
-}
-until_true session t.exists8 || fail "no session with the part" "$work/moved.log" "$work/a.log"
-"$REDDNCTL" --socket "$work/a.control" kick "$(session t)" || fail "kick" "$work/a.log"
+run moved
+until_true sessions a t.exists8 1 || fail "no session with the part" "$work/moved.log" "$work/a.log"
+"$REDDNCTL" --socket "$work/a.control" kick "$(sessions a t 's[0]["session"]')" || fail "kick" "$work/a.log"
+until_true more_than -1 b t || fail "no session with the other host" "$work/moved.log" "$work/b.log"
+answers a t.exists8 || fail "the part does not answer a handle that has moved" "$work/moved.log" "$work/a.log"
+kill_host a
+start a
 wait "$client" || fail "absent keys" "$work/moved.log" "$work/a.log" "$work/b.log"
-ok "a host that cannot tell which keys exist: $(tail -1 "$work/moved.log")"
+ok "keys are asked for of a host that can tell which exist, until none can: $(tail -1 "$work/moved.log")"
+
+for host in a b; do
+	kill_host "$host"
+	start "$host" "$parts"
+done
+run lasting
+for part in t.mget4 t.exists8; do
+	for host in a b; do
+		until_true sessions "$host" "$part" 1 || fail "no session of $part with $host" "$work/lasting.log" "$work/$host.log"
+	done
+	answers a "$part" || fail "the first host does not answer" "$work/lasting.log" "$work/a.log"
+done
+ok "parts have sessions with both hosts, and the first one answers"
+kill_host a
+for part in t.mget4 t.exists8; do
+	answers b "$part" || fail "the second host does not answer" "$work/lasting.log" "$work/b.log"
+done
+ok "after the death of a host the other one answers at its parts"
+start a "$parts"
+for part in t t.mget4 t.exists8; do
+	until_true sessions a "$part" 1 || fail "no session of $part with the first host" "$work/lasting.log" "$work/a.log"
+done
+kill -STOP "$(program_of "${daemon[b]}")"
+for part in t.mget4 t.exists8; do
+	answers a "$part" || fail "the first host does not answer" "$work/lasting.log" "$work/a.log"
+done
+kill -CONT "$(program_of "${daemon[b]}")"
+ok "so it does while a host is late"
+kill_host a
+for part in t.mget4 t.exists8; do
+	answers b "$part" || fail "the second host does not answer" "$work/lasting.log" "$work/b.log"
+done
+start a
+kill_host b
+answers a t || fail "gets of several keys are not answered one by one" "$work/lasting.log" "$work/a.log"
+kill -USR1 "$(program_of "$client")"
+until_true grep -qx "no get is left" "$work/lasting.log" || fail "gets wait for a part that is lost" "$work/lasting.log" "$work/a.log"
+start b "$parts"
+answers b t.exists8 || fail "questions are not answered" "$work/lasting.log" "$work/b.log"
+ok "of a host without parts gets go to the offload, and questions wait for another host"
+kill -INT "$(program_of "$client")"
+wait "$client" || fail "wrong answers" "$work/lasting.log" "$work/a.log" "$work/b.log"
+ok "no answer was wrong: $(tail -1 "$work/lasting.log")"
+kill_host a
+start a "$parts"
 
 mkfifo "$work/go"
 "$SOFTCX" run --host client "$PARTS" replaced "${at[a]}" "$port" <"$work/go" >"$work/replaced.log" 2>&1 &
