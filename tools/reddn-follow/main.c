@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reddn-follow - keeps a table equal to the strings of a Redis server; see reddn-follow(1). */
+/* reddn-follow - keeps a table equal to a source; see reddn-follow(1). */
 #include "tools/common/tool.h"
+#include "tools/reddn-follow/files.h"
 #include "tools/reddn-follow/redis.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -21,8 +22,10 @@
 static const char usage_text[] =
 	"usage: reddn-follow [OPTIONS] SOURCE TABLE\n"
 	"\n"
-	"Keeps TABLE equal to the strings of a Redis server or replica, so that a NIC can answer gets.\n"
-	"SOURCE: redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] or unix://[[USER]:PASSWORD@]PATH[?db=DB]\n"
+	"Keeps TABLE equal to a source, so that a NIC can answer gets. SOURCE:\n"
+	"  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]  strings of a Redis server or replica\n"
+	"  unix://[[USER]:PASSWORD@]PATH[?db=DB]       the same on a Unix socket\n"
+	"  file:///PATH                                a file of records, or a folder of such\n"
 	"\n"
 	"  -p, --prefix TEXT     only keys that begin so; up to 16 times (all keys)\n"
 	"  -1, --once            end when the table is equal to the source\n"
@@ -41,8 +44,9 @@ static const char usage_text[] =
 enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100, WORDS = 1024 };
 
 struct arguments {
-	struct redis_prefixes prefixes;
+	struct prefixes prefixes;
 	struct reddn_table_options create;
+	const char *file; /* NULL: Redis, at */
 	struct url url;
 	const char *table;
 	bool once, json, acl;
@@ -58,86 +62,96 @@ static void on_signal(int sig)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-struct report {
+struct reports {
 	const struct arguments *args;
-	enum redis_state state;
-	uint64_t absent, loads, shown; /* shown: ms */
-	char why[sizeof(((struct redis *)0)->why)];
+	const struct source *source;
+	struct mirror *mirror;
+	struct source_report last;
+	uint64_t shown; /* ms */
+	char why[SOURCE_WHY];
 	bool progress; /* a line is not ended */
 };
 
-static void report_json(const struct redis *r)
+static uint64_t entries(struct mirror *m)
 {
-	struct json_object *o = json_object_new_object();
 	struct reddn_table_stat st;
 
-	reddn_table_stat(r->mirror->table, &st);
-	json_add_text(o, "state", redis_state_name(r->state));
-	json_object_object_add(o, "complete", json_object_new_boolean(redis_complete(r)));
-	json_add_count(o, "entries", st.entries);
-	json_add_count(o, "absent", r->keys.nabsent);
+	reddn_table_stat(m->table, &st);
+	return st.entries;
+}
+
+static void report_json(const struct reports *t, const struct source_report *r)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "state", r->state);
+	json_object_object_add(o, "complete", json_object_new_boolean(r->complete));
+	json_add_count(o, "entries", entries(t->mirror));
+	json_add_count(o, "absent", r->absent);
 	json_add_count(o, "loads", r->loads);
-	json_add_count(o, "invalidated", r->invalidated);
-	json_add_count(o, "puts", r->mirror->puts);
-	json_add_count(o, "deletes", r->mirror->deletes);
+	json_add_count(o, "invalidated", r->reported);
+	json_add_count(o, "puts", t->mirror->puts);
+	json_add_count(o, "deletes", t->mirror->deletes);
 	json_add_text(o, "why", *r->why ? r->why : NULL);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	fflush(stdout);
 	json_object_put(o);
 }
 
-static void report_words(const struct redis *r, char words[WORDS])
+static void report_words(const struct reports *t, const struct source_report *r, char words[WORDS])
 {
-	struct reddn_table_stat st;
+	const char *name = t->source->name;
+	uint64_t n = entries(t->mirror);
 
-	reddn_table_stat(r->mirror->table, &st);
-	if (r->state == REDIS_APART)
-		snprintf(words, WORDS, "%s: %s; trying again", url_name(r->url), r->why);
-	else if (r->state != REDIS_FOLLOWING)
-		snprintf(words, WORDS, "%s: loading, %" PRIu64 " keys", url_name(r->url), st.entries);
-	else if (redis_complete(r))
-		snprintf(words, WORDS, "%s: following, %" PRIu64 " keys", url_name(r->url), st.entries);
+	if (r->stage == SOURCE_APART)
+		snprintf(words, WORDS, "%s: %s; trying again", name, r->why);
+	else if (r->stage == SOURCE_LOADING)
+		snprintf(words, WORDS, "%s: loading, %" PRIu64 " keys", name, n);
+	else if (r->complete)
+		snprintf(words, WORDS, "%s: following, %" PRIu64 " keys", name, n);
 	else
 		snprintf(words, WORDS,
 			"%s: following, %" PRIu64 " keys; %" PRIu64
 			" are absent: the table has no room for them, or they are longer than it allows",
-			url_name(r->url), st.entries, r->keys.nabsent);
+			name, n, r->absent);
 }
 
 /* To the service manager */
-static void report_status(const struct redis *r, const char *words)
+static void report_status(const struct source_report *r, const char *words)
 {
-	sd_notifyf(0, "%sSTATUS=%s", r->state == REDIS_FOLLOWING ? "READY=1\n" : "", words);
+	sd_notifyf(0, "%sSTATUS=%s", r->stage == SOURCE_FOLLOWING ? "READY=1\n" : "", words);
 }
 
-static void report_progress(struct report *t, const struct redis *r)
+static void report_progress(struct reports *t, const struct source_report *r)
 {
+	uint64_t now = clock_ms();
 	char words[WORDS];
 
-	if (r->state < REDIS_VERIFYING || r->state == REDIS_FOLLOWING || r->now - t->shown < PROGRESS_MS)
+	if (r->stage != SOURCE_LOADING || now - t->shown < PROGRESS_MS)
 		return;
-	t->shown = r->now;
-	report_words(r, words);
+	t->shown = now;
+	report_words(t, r, words);
 	report_status(r, words);
 	if (t->args->json || !isatty(STDERR_FILENO))
 		return;
 	t->progress = true;
-	fprintf(stderr, "\r%" PRIu64 " keys", r->mirror->puts);
+	fprintf(stderr, "\r%" PRIu64 " keys", t->mirror->puts);
 }
 
 /* What has changed. The same trouble is reported once, however often it is met. */
-static void report(struct report *t, const struct redis *r)
+static void report(struct reports *t, const struct source_report *r)
 {
-	bool news = r->loads != t->loads || (r->state == REDIS_FOLLOWING && !r->keys.nabsent != !t->absent) ||
-		    (r->state == REDIS_APART && strcmp(r->why, t->why) != 0) ||
-		    (t->state == REDIS_FOLLOWING && r->state != t->state);
+	bool follows = r->stage == SOURCE_FOLLOWING;
+	bool news = r->loads != t->last.loads || (follows && !r->absent != !t->last.absent) ||
+		    (r->stage == SOURCE_APART && strcmp(r->why, t->why) != 0) ||
+		    (t->last.stage == SOURCE_FOLLOWING && !follows);
 	char words[WORDS];
 
-	if (t->args->json && (news || r->state != t->state))
-		report_json(r);
+	if (t->args->json && (news || r->state != t->last.state))
+		report_json(t, r);
 	report_progress(t, r);
 	if (news) {
-		report_words(r, words);
+		report_words(t, r, words);
 		report_status(r, words);
 	}
 	if (news && !t->args->json) {
@@ -146,18 +160,17 @@ static void report(struct report *t, const struct redis *r)
 		t->progress = false;
 		tool_complain("%s", words);
 	}
-	t->state = r->state;
-	t->absent = r->keys.nabsent;
-	t->loads = r->loads;
+	t->last = *r;
 	snprintf(t->why, sizeof(t->why), "%s", r->why);
 }
 
 /* ---- following --------------------------------------------------------------------------------- */
 
-static int follow(const struct arguments *a, struct redis *r)
+static int follow(const struct arguments *a, const struct source *s, struct mirror *m)
 {
-	struct report reported = {.args = a};
-	struct pollfd fds[2];
+	struct reports reports = {.args = a, .source = s, .mirror = m};
+	struct source_report now = {0};
+	struct pollfd fds[SOURCE_FDS];
 	sigset_t block, before;
 	int pause;
 
@@ -169,38 +182,54 @@ static int follow(const struct arguments *a, struct redis *r)
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	while (!stopped) {
-		pause = redis_prepare(r, fds);
+		pause = s->prepare(s->of, fds);
 		if (ppoll(fds, COUNT(fds), &(struct timespec){pause / 1000, pause % 1000 * 1000000L},
 			    &before) < 0)
 			continue;
-		redis_turn(r, fds);
-		report(&reported, r);
-		if (r->mirror->error)
+		s->turn(s->of, fds);
+		s->report(s->of, &now);
+		report(&reports, &now);
+		if (m->error)
 			return TOOL_FAIL(FAILED, "%s: %s", a->table,
-				r->mirror->error == -ESTALE
-					? "it was removed, or another table has taken its name"
-					: strerror(-r->mirror->error));
-		if (a->once && r->state == REDIS_APART)
-			return TOOL_FAIL(FAILED, "%s: %s", url_name(&a->url), r->why);
-		if (a->once && r->state == REDIS_FOLLOWING && !r->again && r->barriers)
+				m->error == -ESTALE ? "it was removed, or another table has taken its name"
+						    : strerror(-m->error));
+		if (a->once && now.stage == SOURCE_APART)
+			return TOOL_FAIL(FAILED, "%s: %s", s->name, now.why);
+		if (a->once && now.settled)
 			break;
 	}
 	sd_notify(0, "STOPPING=1");
-	return a->once && !redis_complete(r) ? INCOMPLETE : 0;
+	return a->once && !now.complete ? INCOMPLETE : 0;
+}
+
+static int open_source(const struct arguments *a, struct mirror *m, struct source *s)
+{
+	static struct redis redis; /* large */
+	static struct files files;
+	int r = a->file ? files_init(&files, a->file, &a->prefixes, m) : 0;
+
+	if (r < 0)
+		return TOOL_FAIL(FAILED, "%s: cannot be watched: %s", a->file, strerror(-r));
+	if (!a->file)
+		redis_init(&redis, &a->url, &a->prefixes, m);
+	*s = a->file ? files_as_source(&files) : redis_as_source(&redis);
+	return 0;
 }
 
 static int run(const struct arguments *a)
 {
-	static struct redis r; /* large */
+	struct source source;
 	struct mirror mirror;
 	char err[512];
 	int status;
 
 	if (mirror_open(&mirror, a->table, &a->create, err, sizeof(err)) < 0)
 		return TOOL_FAIL(FAILED, "%s", err);
-	redis_init(&r, &a->url, &a->prefixes, &mirror);
-	status = follow(a, &r);
-	redis_deinit(&r);
+	status = open_source(a, &mirror, &source);
+	if (status == 0) {
+		status = follow(a, &source, &mirror);
+		source.deinit(source.of);
+	}
 	mirror_close(&mirror);
 	return status;
 }
@@ -209,7 +238,7 @@ static int run(const struct arguments *a)
 
 enum { OPTION_ACL = 256, OPTION_VERSION };
 
-static bool add_prefix(struct redis_prefixes *p, const char *text)
+static bool add_prefix(struct prefixes *p, const char *text)
 {
 	if (p->n == COUNT(p->text) || !*text)
 		return false;
@@ -286,13 +315,15 @@ int main(int argc, char **argv)
 		return redis_print_acl(&a.prefixes), 0;
 	if (argc - optind != 2)
 		return fputs("usage: reddn-follow [OPTIONS] SOURCE TABLE\n", stderr), EX_USAGE;
-	if (url_parse(&a.url, argv[optind], err, sizeof(err)) < 0)
+	a.table = argv[optind + 1];
+	if (strncmp(argv[optind], "file:///", 8) == 0)
+		a.file = argv[optind] + 7;
+	else if (url_parse(&a.url, argv[optind], err, sizeof(err)) < 0)
 		return TOOL_FAIL(EX_USAGE, "%s", err);
 	if (!*a.url.password && password &&
 		snprintf(a.url.password, sizeof(a.url.password), "%s", password) >=
 			(int)sizeof(a.url.password))
 		return TOOL_FAIL(
 			EX_USAGE, "REDISCLI_AUTH has more than %zu bytes", sizeof(a.url.password) - 1);
-	a.table = argv[optind + 1];
 	return run(&a);
 }

@@ -4,6 +4,7 @@
 #include "tools/reddn-follow/rules.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,15 +130,30 @@ void mirror_delete(struct mirror *m, const char *key, size_t key_len)
 		mirror_fail(m, r);
 }
 
-bool mirror_has(struct mirror *m, const char *key, size_t key_len)
+static bool mirror_get(struct mirror *m, const char *key, size_t key_len, const void **val, size_t *val_len)
 {
-	const void *val;
-	size_t val_len;
-	int r = reddn_table_get(m->table, key, key_len, &val, &val_len);
+	int r = reddn_table_get(m->table, key, key_len, val, val_len);
 
 	if (r < 0 && r != -EINVAL && r != -EMSGSIZE)
 		mirror_fail(m, r);
 	return r == 0;
+}
+
+bool mirror_has(struct mirror *m, const char *key, size_t key_len)
+{
+	const void *val;
+	size_t val_len;
+
+	return mirror_get(m, key, key_len, &val, &val_len);
+}
+
+bool mirror_is(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	const void *is;
+	size_t is_len;
+
+	return mirror_get(m, key, key_len, &is, &is_len) && is_len == val_len &&
+	       memcmp(is, val, val_len) == 0;
 }
 
 static uint64_t mirror_epoch(struct mirror *m)

@@ -38,6 +38,8 @@ enum mirror_put mirror_put(
 	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
 void mirror_delete(struct mirror *m, const char *key, size_t key_len);
 bool mirror_has(struct mirror *m, const char *key, size_t key_len);
+/** True if the key is there with this value. */
+bool mirror_is(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
 
 /**
  * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by

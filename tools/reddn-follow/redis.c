@@ -40,14 +40,7 @@ static void redis_set_state(struct redis *r, enum redis_state state)
 	r->state = state;
 }
 
-const char *redis_state_name(enum redis_state state)
-{
-	static const char *const names[] = {"apart", "attaching", "verifying", "scanning", "following"};
-
-	return names[state];
-}
-
-bool redis_complete(const struct redis *r)
+static bool redis_complete(const struct redis *r)
 {
 	/* A key that was not put is absent from its second answer on */
 	return r->state == REDIS_FOLLOWING && !r->again && !r->keys.nabsent && r->put == MIRROR_PUT;
@@ -149,7 +142,7 @@ static void redis_attach(struct redis *r)
 
 static void redis_track(struct redis *r)
 {
-	const char *argv[6 + 2 * REDIS_PREFIXES] = {
+	const char *argv[6 + 2 * SOURCE_PREFIXES] = {
 		"CLIENT", "TRACKING", "ON", "REDIRECT", r->inval_id, "BCAST"};
 	int argc = 6;
 
@@ -696,8 +689,7 @@ static void redis_read_messages(struct redis *r)
 
 /* ---- turns ------------------------------------------------------------------------------------- */
 
-void redis_init(
-	struct redis *r, const struct url *url, const struct redis_prefixes *prefixes, struct mirror *m)
+void redis_init(struct redis *r, const struct url *url, const struct prefixes *prefixes, struct mirror *m)
 {
 	*r = (struct redis){.url = url,
 		.prefixes = prefixes,
@@ -707,8 +699,10 @@ void redis_init(
 	keys_init(&r->keys);
 }
 
-void redis_deinit(struct redis *r)
+static void redis_deinit(void *of)
 {
+	struct redis *r = of;
+
 	redis_lose(r, "");
 	keys_deinit(&r->keys);
 }
@@ -757,8 +751,10 @@ static void link_write(struct redis *r, struct redis_link *l)
 	l->unsent = !all;
 }
 
-void redis_turn(struct redis *r, const struct pollfd fds[2])
+static void redis_turn(void *of, const struct pollfd fds[SOURCE_FDS])
 {
+	struct redis *r = of;
+
 	r->now = clock_ms();
 	if (r->state == REDIS_APART && r->now >= r->retry_at)
 		redis_attach(r);
@@ -783,8 +779,9 @@ static int until(uint64_t at, uint64_t now, int most)
 	return at <= now ? 0 : at - now < (uint64_t)most ? (int)(at - now) : most;
 }
 
-int redis_prepare(struct redis *r, struct pollfd fds[2])
+static int redis_prepare(void *of, struct pollfd fds[SOURCE_FDS])
 {
+	struct redis *r = of;
 	const struct redis_link *links[] = {&r->inval, &r->data};
 	uint64_t now = clock_ms();
 
@@ -802,9 +799,38 @@ int redis_prepare(struct redis *r, struct pollfd fds[2])
 		until(r->ping_at, now, until(r->info_at, now, PING_MS)));
 }
 
+static void redis_report(const void *of, struct source_report *report)
+{
+	static const char *const names[] = {"apart", "attaching", "verifying", "scanning", "following"};
+	const struct redis *r = of;
+
+	*report = (struct source_report){
+		.stage = r->state == REDIS_APART       ? SOURCE_APART
+			 : r->state == REDIS_FOLLOWING ? SOURCE_FOLLOWING
+						       : SOURCE_LOADING,
+		.state = names[r->state],
+		.why = r->why,
+		.loads = r->loads,
+		.reported = r->invalidated,
+		.absent = r->keys.nabsent,
+		.complete = redis_complete(r),
+		.settled = r->state == REDIS_FOLLOWING && !r->again && r->barriers,
+	};
+}
+
+struct source redis_as_source(struct redis *r)
+{
+	return (struct source){.of = r,
+		.name = url_name(r->url),
+		.prepare = redis_prepare,
+		.turn = redis_turn,
+		.report = redis_report,
+		.deinit = redis_deinit};
+}
+
 /* As redis.conf and redis-cli read a word in quotation marks; white space would end a pattern of keys, and is
  * "any character" to it */
-void redis_print_acl(const struct redis_prefixes *prefixes)
+void redis_print_acl(const struct prefixes *prefixes)
 {
 	printf("ACL SETUSER follower on >PASSWORD resetchannels &%s resetkeys", channel);
 	for (unsigned i = 0; i < prefixes->n; i++) {

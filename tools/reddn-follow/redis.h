@@ -14,30 +14,23 @@
  * which show that nothing has happened that is not reported; then PING twice on the connection of the
  * reports; then what is to be asked for is asked for. The table is as of that TIME then.
  *
- * A thread calls this when poll(2) returns; only the lookup of the host's
- * name may block.
+ * Only the lookup of the host's name may block.
  */
 #ifndef TOOLS_REDDN_FOLLOW_REDIS_H
 #define TOOLS_REDDN_FOLLOW_REDIS_H
 
 #include "tools/reddn-follow/keys.h"
 #include "tools/reddn-follow/mirror.h"
+#include "tools/reddn-follow/source.h"
 #include "tools/reddn-follow/url.h"
 
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum redis_state { REDIS_APART, REDIS_ATTACHING, REDIS_VERIFYING, REDIS_SCANNING, REDIS_FOLLOWING };
 
-enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096, REDIS_PREFIXES = 16 };
-
-/** Only keys that begin with one of these; none: all keys. */
-struct redis_prefixes {
-	const char *text[REDIS_PREFIXES];
-	unsigned n;
-};
+enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096 };
 
 struct redis_link {
 	redisContext *context;
@@ -70,7 +63,7 @@ struct redis_facts {
 
 struct redis {
 	const struct url *url;
-	const struct redis_prefixes *prefixes;
+	const struct prefixes *prefixes;
 	struct mirror *mirror;
 	struct keys keys;
 	enum redis_state state;
@@ -111,20 +104,10 @@ struct redis {
 };
 
 /** @url, @prefixes and @m stay the caller's. */
-void redis_init(
-	struct redis *r, const struct url *url, const struct redis_prefixes *prefixes, struct mirror *m);
-void redis_deinit(struct redis *r);
-
-/** What to wait for, in milliseconds and on descriptors; negative ones are not in use. */
-int redis_prepare(struct redis *r, struct pollfd fds[2]);
-/** Does what there is to do. @fds: of redis_prepare(), after poll(2). */
-void redis_turn(struct redis *r, const struct pollfd fds[2]);
-
-const char *redis_state_name(enum redis_state state);
-/** The table has every string of the source, and nothing else. */
-bool redis_complete(const struct redis *r);
+void redis_init(struct redis *r, const struct url *url, const struct prefixes *prefixes, struct mirror *m);
+struct source redis_as_source(struct redis *r);
 
 /** Prints the command that gives a user of Redis what a follower of these prefixes needs. */
-void redis_print_acl(const struct redis_prefixes *prefixes);
+void redis_print_acl(const struct prefixes *prefixes);
 
 #endif

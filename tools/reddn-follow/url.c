@@ -85,7 +85,8 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 
 	*url = (struct url){0};
 	if (!local && strncmp(text, "redis://", 8) != 0)
-		return snprintf(err, errlen, "a source is redis://HOST[:PORT][/DB] or unix://PATH[?db=DB]"),
+		return snprintf(err, errlen,
+			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB] or file:///PATH"),
 		       -EINVAL;
 	text += local ? 7 : 8;
 	/* the last one: who writes a password is not to read it in an error */

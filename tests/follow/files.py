@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""reddn-follow and files: what is published, what is wrong, what goes away and comes back; and that an answer of the table is one that the
+files had at the moment that it states, or later."""
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import reddn
+from source import FOLLOW, Follower, check, ok, until, work
+
+
+def publish(path, records, written=None):
+    """By rename; `written`: what to write instead."""
+    temporary = os.path.join(os.path.dirname(path), "." + os.path.basename(path))
+    with open(temporary, "w", encoding="utf-8") as f:
+        if written is not None:
+            f.write(written)
+        elif path.endswith((".json", ".jsonl")):
+            f.writelines(json.dumps({"key": k, "value": v}) + "\n" for k, v in records.items())
+        else:
+            f.writelines(f"{k}\t{v}\n" for k, v in records.items())
+    os.rename(temporary, path)
+
+
+def has(follower, *records):
+    """The table has these, and nothing else."""
+    expected = {k.encode(): v.encode() for r in records for k, v in r.items()}
+    until(lambda: follower.table() == expected and follower.last["complete"], lambda: f"{follower.table()}, not {expected}; {follower.last}")
+
+
+def one_file():
+    path = f"{work}/one.tsv"
+    first = {f"k{i}": f"v{i}" for i in range(10000)}
+    with Follower(f"file://{path}", wait=False) as f:
+        until(lambda: f.last.get("why") == "No such file or directory", lambda: f"{f.last}")
+        publish(path, first)
+        has(f, first)
+        ok("a file that was not there yet")
+        second = {**first, "k5": "changed", "more": "x"}
+        del second["k7"]
+        publish(path, second)
+        has(f, second)
+        check(f.last["puts"] == 10002 and f.last["deletes"] == 1, f"more is written than what has changed: {f.last}")
+        ok("what has changed is written, and nothing else")
+        with open(path, "a", encoding="utf-8") as out:
+            out.write("in place\t1\n")
+        has(f, second, {"in place": "1"})
+        ok("a file that is written in place, when it is closed")
+        loads = f.last["loads"]
+        publish(f"{work}/other.tsv", {"x": "y"})
+        before = f.as_of()
+        until(lambda: f.as_of().host > before.host, "the moment that it states does not go on")
+        check(f.last["loads"] == loads, "another file of the folder is none of its own")
+        os.unlink(path)
+        f.reaches("apart")
+        check(len(f.table()) == 10001, "the table loses what it has with the file")
+        before = f.as_of()
+        publish(path, first)
+        has(f, first)
+        check(f.as_of().host > before.host, "the moment goes back")
+        ok("a file that goes away and comes back")
+
+
+def folder():
+    path = f"{work}/folder"
+    os.mkdir(path)
+    with Follower(f"file://{path}") as f:
+        has(f)
+        a, b = {"a": "1", "tab\\tin": "x"}, {"b": "2", "\u00fc": "\u00e4"}
+        publish(f"{path}/a.tsv", a)
+        publish(f"{path}/b.jsonl", b)
+        publish(f"{path}/readme.txt", {"none": "0"})
+        has(f, {"a": "1", "tab\tin": "x"}, b)
+        ok("files of a folder: TSV, JSON, and others")
+        os.unlink(f"{path}/a.tsv")
+        has(f, b)
+        os.rename(path, path + ".away")
+        f.reaches("apart")
+        os.rename(path + ".away", path)
+        publish(f"{path}/a.tsv", {"a": "back"})
+        has(f, b, {"a": "back"})
+        ok("a file of it that is removed; the folder that is away for a moment")
+    os.mkdir(f"{path}/v1")
+    publish(f"{path}/v1/x.tsv", {"version": "1"})
+    os.symlink("v1", f"{path}/now")
+    os.symlink("now/x.tsv", f"{path}/x")
+    with Follower(f"file://{path}/x") as f:
+        has(f, {"version": "1"})
+        os.mkdir(f"{path}/v2")
+        publish(f"{path}/v2/x.tsv", {"version": "2"})
+        os.symlink("v2", f"{path}/.now")
+        os.rename(f"{path}/.now", f"{path}/now")
+        has(f, {"version": "2"})
+        ok("a symbolic link that leads over another one")
+
+
+def mistakes():
+    path = f"{work}/mistakes"
+    os.mkdir(path)
+    good = {"a": "1", "b": "2"}
+    publish(f"{path}/a.tsv", good)
+    with Follower(f"file://{path}") as f:
+        has(f, good)
+        for name, text, why in (("b.tsv", "c\t3\nd\n", "b.tsv:2: no value"), ("b.tsv", "c\t3\nb\t3\n", "b.tsv:2: the key is there twice, also in a.tsv:2"),
+                                ("b.tsv", "c\t3\nc\t3\n", "b.tsv:2: the key is there twice, also in b.tsv:1"), ("b.json", '{"key":"c"}\n', 'b.json:1: no value'),
+                                ("b.json", "no\n", "b.json:1: ")):
+            publish(f"{path}/{name}", None, written=text)
+            until(lambda why=why: why in (f.last.get("why") or ""), lambda why=why: f"{why}: {f.last}")
+            check(f.table() == {k.encode(): v.encode() for k, v in good.items()}, f"{why}: the table has changed")
+            os.unlink(f"{path}/{name}")
+            has(f, good)
+        publish(f"{path}/b.tsv", {"long": "x" * 65537})
+        until(lambda: f.last["absent"] == 1 and not f.last["complete"], lambda: f"{f.last}")
+        publish(f"{path}/b.tsv", {"long": "x" * 65536})
+        has(f, good, {"long": "x" * 65536})
+    ok("mistakes change nothing; what is too long is absent")
+    with Follower(f"file://{path}", "--prefix", "a", "--prefix", "lo") as f:
+        has(f, {"a": "1", "long": "x" * 65536})
+    ok("prefixes")
+    for words, status, args in (("a source is redis://", os.EX_USAGE, ["file://here"]), ("No such file", 2, ["--once", f"file://{work}/none/x"]),
+                                ("/dev/null: it is no regular file", 2, ["--once", "file:///dev/null"])):
+        done = subprocess.run([FOLLOW, *args, f"{work}/t"], capture_output=True, text=True, timeout=60)
+        check(done.returncode == status and words in done.stderr, f"{args}: {done.returncode} {done.stderr}")
+    ok("the command line")
+
+
+KEYS = 3000
+
+
+class Publisher(threading.Thread):
+    """Version after version of two files. A key has the number of the version as its value, and is there in most of them."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.ended, self.rng = path, False, random.Random(7)
+        self.versions = []  # of [keys it has, ns after it was published]
+        self.publish()
+        self.start()
+
+    def publish(self):
+        number = len(self.versions)
+        keys = {k for k in range(KEYS) if self.rng.randrange(8)}
+        self.versions.append([keys, math.inf])
+        for part in range(2):
+            publish(f"{self.path}/{part}.tsv", {k: number for k in keys if k % 2 == part})
+        self.versions[number][1] = time.time_ns()
+
+    def run(self):
+        while not self.ended:
+            self.publish()
+            time.sleep(self.rng.random() * 0.2)
+
+
+def promise():
+    path = f"{work}/promise"
+    os.mkdir(path)
+    publisher = Publisher(path)
+    follower = Follower(f"file://{path}")
+    rng = random.Random(8)
+    asked = misses = 0
+    for turn in range(60):
+        if turn % 10 == 9:
+            follower.end(signal.SIGKILL)
+            follower = Follower(f"file://{path}", table=follower.path)
+        for _ in range(50):
+            key = rng.randrange(KEYS)
+            try:
+                with reddn.Table(follower.path) as t:
+                    as_of = t.stat().as_of
+                    value = t.get(str(key).encode(), None)
+            except OSError:  # it grows at this moment
+                continue
+            asked += 1
+            versions = publisher.versions[:]
+            oldest = max((i for i, v in enumerate(versions) if v[1] <= as_of.host), default=0)
+            if value is not None:
+                check(int(value) >= oldest, f"{key} of version {int(value)}, though {oldest} was there as of {as_of}")
+            elif as_of.complete:
+                misses += 1
+                check(any(key not in v[0] for v in versions[oldest:]), f"{key} is missing, though it is in each version since {oldest}")
+    publisher.ended = True
+    publisher.join()
+    final = publisher.versions[-1][0]
+    has(follower, {str(k): str(len(publisher.versions) - 1) for k in final})
+    check(follower.end() == 0, "it does not end well")
+    ok(f"{asked} answers of {len(publisher.versions)} versions, {misses} of them misses, none from before the moment that it states")
+
+
+one_file()
+folder()
+mistakes()
+promise()
+shutil.rmtree(work, ignore_errors=True)

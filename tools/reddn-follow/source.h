@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * source.h - what the main loop of a follower knows of a source, whatever it is: it waits on its descriptors,
+ * gives it its turns, and reports how it stands. A source writes to the mirror that it was made with.
+ */
+#ifndef TOOLS_REDDN_FOLLOW_SOURCE_H
+#define TOOLS_REDDN_FOLLOW_SOURCE_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SOURCE_FDS = 2, SOURCE_PREFIXES = 16, SOURCE_WHY = 512 };
+
+/** Only keys that begin with one of these; none: all keys. */
+struct prefixes {
+	const char *text[SOURCE_PREFIXES];
+	unsigned n;
+};
+
+enum source_stage {
+	SOURCE_APART,     /* it cannot be read; it is tried again */
+	SOURCE_LOADING,   /* the table is being made equal to it */
+	SOURCE_FOLLOWING, /* the table is equal to it, and follows */
+};
+
+struct source_report {
+	enum source_stage stage;
+	const char *state; /* the name of its own state */
+	const char *why;   /* the last trouble; empty: there is none */
+	uint64_t loads;    /* how often the table was made equal as a whole */
+	uint64_t reported; /* keys that the source has reported as changed */
+	uint64_t absent;   /* keys that the table cannot have */
+	bool complete;     /* it follows, and the table has all keys */
+	bool settled;      /* it follows, nothing is to be loaded again, and that was published */
+};
+
+struct source {
+	void *of;
+	const char *name; /* for messages */
+	/** What to wait for, in milliseconds and on descriptors; negative ones are not in use. */
+	int (*prepare)(void *of, struct pollfd fds[SOURCE_FDS]);
+	/** Does what there is to do. @fds: of prepare, after poll(2). */
+	void (*turn)(void *of, const struct pollfd fds[SOURCE_FDS]);
+	void (*report)(const void *of, struct source_report *report);
+	void (*deinit)(void *of);
+};
+
+#endif
