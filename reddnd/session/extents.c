@@ -42,6 +42,25 @@ bool session_extents_have_room(const struct session *s)
 	       held_store_may_hold(s->extents.store, img->arg_len + img->payload.max, s->queues.layout.slots);
 }
 
+/* In a slot that is armed again later than that of @from: an extent that was not published. Without it,
+ * requests that publish nothing would use up what a session has where the store has no more. */
+static bool take_left(struct session *s, uint64_t from, uint64_t *at)
+{
+	struct session_extents *e = &s->extents;
+
+	for (uint64_t n = from + 1; n < e->settled + s->queues.layout.slots; n++) {
+		uint64_t *left = &e->at[slot_of(s, n)];
+
+		if (*left == none)
+			continue;
+		*at = *left;
+		*left = none;
+		held_store_renew(e->store, *at);
+		return true;
+	}
+	return false;
+}
+
 /* An extent that was not published goes on with the next instance */
 uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
 {
@@ -53,7 +72,8 @@ uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
 
 		if (*at != none)
 			held_store_renew(e->store, *at);
-		else if (held_store_take(e->store, img->arg_len + img->payload.max, at) < 0)
+		else if (held_store_take(e->store, img->arg_len + img->payload.max, at) < 0 &&
+			 !take_left(s, from, at))
 			break;
 	}
 	e->waits = from < to;

@@ -2,7 +2,8 @@
 /*
  * extents.h - the extents of a store that the instances of an unrolled session are armed with
  * (chain/ring/publish.h): taken before a slot is armed, and what became of each, once its instance is over or
- * its queues are stopped. A session for which the store has none waits, with the slots that it has.
+ * its queues are stopped. A session for which the store has none goes on with those that were not published,
+ * and waits without any.
  *
  * Thread rules: one thread.
  */

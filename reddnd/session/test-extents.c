@@ -270,6 +270,25 @@ static void test_it_waits(void **state)
 	arm(EXTENTS + 2, EXTENTS + 2);
 }
 
+/* What was not published goes on in another slot, if the store has nothing */
+static void test_what_is_left(void **state)
+{
+	(void)state;
+	for (unsigned i = 2; i < EXTENTS; i++)
+		extents[i] = PUBLISHED;
+	arm(SLOTS, 2);
+	for (unsigned n = 0; n < 3 * SLOTS; n++) {
+		comes(n, true, false, ARGS + 24);
+		session_extents_settle(&session);
+		arm(n + 1 + SLOTS, n + 3);
+	}
+	assert_true(extents[0] == HELD && extents[1] == HELD);
+	assert_int_equal(strlen(done), 3 * SLOTS * strlen("renewed 0 "));
+	/* none of those that are armed */
+	assert_int_equal(
+		session_extents_take(&session, session.progress.armed, 5 * SLOTS), session.progress.armed);
+}
+
 static void test_no_record(void **state)
 {
 	struct verdict v;
@@ -316,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_each_outcome, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_it_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_record, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_end_of_one_that_waits, setup, teardown),
