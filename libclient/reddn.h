@@ -390,6 +390,7 @@ struct reddn_mget {
 	size_t len;               /* result: bytes of the value */
 	int status;               /* result: as reddn_get returns it */
 	struct reddn_as_of as_of; /* result: as in struct reddn_result */
+	uint64_t version;         /* the same */
 };
 
 /**

@@ -189,6 +189,7 @@ static void take_value(struct reddn_mget *key, const struct reddn_result *res)
 	key->status = res->status;
 	key->len = res->length;
 	key->as_of = res->as_of;
+	key->version = res->version;
 	if (res->length > key->buf_len)
 		key->status = -EMSGSIZE;
 	else if (res->length)

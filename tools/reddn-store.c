@@ -7,6 +7,7 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +49,26 @@ static char *store_read(size_t most, size_t *len)
 	return NULL;
 }
 
-int store_put(struct reddn *c, bool json, char **texts)
+/* It has that version, and not the one that was named. The exit status */
+static int store_conflict(bool json, const char *key, uint64_t version)
+{
+	if (json) {
+		fputs("{", stdout);
+		records_write_member(stdout, "key", (const uint8_t *)key, strlen(key));
+		printf(", \"conflict\": true, \"version\": %" PRIu64 "}\n", version);
+	}
+	if (version)
+		fprintf(stderr, "reddn: %s: nothing was done: its version is %" PRIu64 "\n", key, version);
+	else
+		fprintf(stderr, "reddn: %s: nothing was done: it is absent\n", key);
+	return 1;
+}
+
+int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts)
 {
 	CLEANUP(cleanup_free) char *input = NULL;
 	const char *key = texts[0], *value = texts[1];
+	uint64_t now = version ? *version : 0;
 	struct reddn_info info;
 	size_t len;
 	int r;
@@ -65,9 +82,12 @@ int store_put(struct reddn *c, bool json, char **texts)
 			return tool_complain(
 				"standard input cannot be read, or has more than %u bytes", info.max_value);
 	}
-	r = reddn_put(c, key, strlen(key), value, len);
+	r = version ? reddn_put_if(c, key, strlen(key), value, len, &now)
+		    : reddn_put(c, key, strlen(key), value, len);
 	if (r < 0)
 		return store_failed(c, key, r);
+	if (r == REDDN_CONFLICT)
+		return store_conflict(json, key, now);
 	if (json)
 		records_write(stdout, RECORDS_JSON,
 			&(struct record_text){
@@ -75,15 +95,22 @@ int store_put(struct reddn *c, bool json, char **texts)
 	return 0;
 }
 
-int store_delete(struct reddn *c, bool json, char **texts)
+int store_delete(struct reddn *c, bool json, const uint64_t *version, char **texts)
 {
 	int ret = 0;
 
+	if (version && (texts[1] || !*version))
+		return tool_complain("%s", texts[1] ? "--if-version is for one key"
+						    : "--if-version 0 is an absent key, for put");
 	for (; *texts; texts++) {
-		int r = reddn_delete(c, *texts, strlen(*texts));
+		uint64_t now = version ? *version : 0;
+		int r = version ? reddn_delete_if(c, *texts, strlen(*texts), &now)
+				: reddn_delete(c, *texts, strlen(*texts));
 
 		if (r < 0)
 			return store_failed(c, *texts, r);
+		if (r == REDDN_CONFLICT)
+			return store_conflict(json, *texts, now);
 		if (json) {
 			fputs("{", stdout);
 			records_write_member(stdout, "key", (const uint8_t *)*texts, strlen(*texts));

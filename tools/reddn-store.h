@@ -10,10 +10,11 @@
 
 #include <stdbool.h>
 
-/** @texts: key, value. Without a value, or with "-", standard input is the value. */
-int store_put(struct reddn *c, bool json, char **texts);
+/** @texts: key, value. Without a value, or with "-", standard input is the value. @version: that which the
+ * key must have, or NULL. 1: it has another one. */
+int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts);
 
-/** @texts: keys. 1: one of them was absent. */
-int store_delete(struct reddn *c, bool json, char **texts);
+/** @texts: keys; with @version one. 1: one of them was absent, or has another version. */
+int store_delete(struct reddn *c, bool json, const uint64_t *version, char **texts);
 
 #endif

@@ -58,6 +58,7 @@ static const char usage_text[] =
 	"  -f, --first         stop at the first that is missing\n"
 	"put: put a key in a store; without VALUE, or with -, standard input is the value\n"
 	"delete: delete keys of a store\n"
+	"  -v, --if-version N  put, delete: only if the key has this version, 0: if it is absent\n"
 	"call: call any program; an argument is VALUE or NAME=VALUE, a value a number, text, or "
 	"hex:0011aaff\n"
 	"  -x, --hex           print the reply as hexadecimal lines, not its fields\n"
@@ -91,6 +92,8 @@ struct arguments {
 	enum call_output output;
 	uint32_t lease_ms;
 	int wait_ms;
+	uint64_t version;           /* that a key must have: */
+	const uint64_t *if_version; /* this one, or NULL */
 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
@@ -204,8 +207,17 @@ static int cmd_ping(struct arguments *a, char **keys)
 	return r < 0 ? 2 : 0;
 }
 
-static void print_value(const struct arguments *a, const struct record_text *rec)
+/* A value of a store has a version */
+static void print_value(const struct arguments *a, const struct record_text *rec, uint64_t version)
 {
+	if (a->b.json && version) {
+		fputs("{", stdout);
+		records_write_member(stdout, "key", rec->key, rec->key_len);
+		fputs(", ", stdout);
+		records_write_member(stdout, "value", rec->val, rec->val_len);
+		printf(", \"version\": %" PRIu64 "}\n", version);
+		return;
+	}
 	if (a->b.json || a->escape) {
 		records_write(stdout, a->b.json ? RECORDS_JSON : RECORDS_TSV, rec);
 		return;
@@ -220,7 +232,7 @@ static int print_answer(const struct arguments *a, struct reddn *c, const struct
 	const char *key = m->key;
 
 	if (m->status == 0) {
-		print_value(a, &(struct record_text){m->key, m->key_len, m->buf, m->len});
+		print_value(a, &(struct record_text){m->key, m->key_len, m->buf, m->len}, m->version);
 		return 0;
 	}
 	/* A length is that of a value which is longer than those of the table before; else the key is too
@@ -330,14 +342,14 @@ static int cmd_put(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 
-	return c ? store_put(c, a->b.json, texts) : 2;
+	return c ? store_put(c, a->b.json, a->if_version, texts) : 2;
 }
 
 static int cmd_delete(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 
-	return c ? store_delete(c, a->b.json, texts) : 2;
+	return c ? store_delete(c, a->b.json, a->if_version, texts) : 2;
 }
 
 static int cmd_call(struct arguments *a, char **texts)
@@ -389,8 +401,8 @@ static const struct command {
 	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
 	{{{.name = "exists"}, 3, INT32_MAX, "pLPKtjAf", "  reddn exists storage1 users.exists alice bob\n"},
 		cmd_exists},
-	{{{.name = "put"}, 3, 4, "pLKtj", "  reddn put storage1 users alice admin\n"}, cmd_put},
-	{{{.name = "delete"}, 3, INT32_MAX, "pLKtj", "  reddn delete storage1 users alice bob\n"},
+	{{{.name = "put"}, 3, 4, "pLKtjv", "  reddn put storage1 users alice admin\n"}, cmd_put},
+	{{{.name = "delete"}, 3, INT32_MAX, "pLKtjv", "  reddn delete storage1 users alice bob\n"},
 		cmd_delete},
 	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
 		 "  reddn call storage1 tickets at=0 limit=100\n"
@@ -423,6 +435,7 @@ static const struct option options[] = {
 	{"table", required_argument, NULL, 'T'},
 	{"absent", required_argument, NULL, 'a'},
 	{"put", no_argument, NULL, 'u'},
+	{"if-version", required_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -478,6 +491,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'x':
 		a->output = CALL_HEX;
 		return true;
+	case 'v':
+		a->if_version = &a->version;
+		return number_parse(text, 0, UINT64_MAX, &a->version) == 0;
 	case 'u':
 		a->b.set = true;
 		return true;
@@ -503,7 +519,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:u",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:uv:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};

@@ -8,6 +8,8 @@
         users.mget(["alice", "bob"])    # many at once
         users.put("carol", "guest")     # in a store, by the NIC
         users.delete("bob")             # True, or False: it was absent
+        value, version = users.get_versioned("carol")
+        users.put("carol", value + b"s", if_version=version)  # or reddn.Conflict: another client was first
         users.exists_many(["alice", "bob"])    # [True, False]
         users.first_missing(["alice", "bob"])  # 1
 
@@ -28,11 +30,14 @@ reddn.aio has the same for asyncio. The calls are those of the C library: see li
 """
 
 from . import aio
-from ._connection import Argument, Connection, End, Field, Host, Reply, Value
+from ._connection import Argument, Conflict, Connection, End, Field, Host, Reply, Value, Versioned
 from ._lib import Key
 from ._lock import Lock
 from ._table import AsOf, Stat, Table
 
 connect = Connection
 
-__all__ = ["Argument", "AsOf", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "aio", "connect"]
+__all__ = [
+    "Argument", "AsOf", "Conflict", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "Versioned", "aio",
+    "connect",
+]

@@ -46,6 +46,21 @@ class Host(NamedTuple):
     late: int
 
 
+class Versioned(NamedTuple):
+    """What a key of a store has. `value` is None if it is absent, and `version` 0."""
+
+    value: Optional[bytes]
+    version: int
+
+
+class Conflict(Exception):
+    """A put or a delete with `if_version` has done nothing: the key has `version`, or 0, it is absent."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the key has version {version}" if version else "the key is absent")
+        self.version = version
+
+
 class End(IntEnum):
     """Why a server ended a session; later servers may know other reasons."""
 
@@ -112,9 +127,35 @@ def take_exists(result: Any) -> bool:
     return bool(result.status == 0)
 
 
-def take_done(_result: Any) -> bool:
-    """Of a put or delete that took place"""
-    return True
+def take_versioned(result: Any) -> Versioned:
+    return Versioned(take_value(result), int(result.version))
+
+
+def take_change(result: Any) -> Tuple[int, int]:
+    return int(result.status), int(result.version)
+
+
+def judge_change(change: Tuple[int, int]) -> bool:
+    """Of a put or delete that took place. False: the key was absent"""
+    status, version = change
+    if status == lib.REDDN_CONFLICT:
+        raise Conflict(version)
+    return status == 0
+
+
+def to_put(handle: Any, key: Key, value: Key, if_version: Optional[int]) -> Callable[[int], int]:
+    """A put, by its cookie"""
+    k, v = to_bytes(key), to_bytes(value)
+    if if_version is None:
+        return functools.partial(lib.reddn_put_submit, handle, k, len(k), v, len(v))
+    return functools.partial(lib.reddn_put_if_submit, handle, k, len(k), v, len(v), if_version)
+
+
+def to_delete(handle: Any, key: Key, if_version: Optional[int]) -> Callable[[int], int]:
+    k = to_bytes(key)
+    if if_version is None:
+        return functools.partial(lib.reddn_delete_submit, handle, k, len(k))
+    return functools.partial(lib.reddn_delete_if_submit, handle, k, len(k), if_version)
 
 
 class Connection(Handle):
@@ -212,6 +253,12 @@ class Connection(Handle):
     def get(self, key: Key) -> Optional[bytes]:
         """The value of a key of a table; None: the key was absent at some moment of the call."""
         return self.mget((key,))[0]
+
+    def get_versioned(self, key: Key) -> Versioned:
+        """The same of a key of a store, and the version of its value, which put() and delete() may expect."""
+        with self._alone():
+            found: Versioned = self._many((key,), lambda: 1, self._submit_gets, take_versioned)[0]
+        return found
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """The values of many keys, in their order; None for each that is absent. As many as the offload takes go with one request."""
@@ -428,7 +475,7 @@ class Connection(Handle):
             for result in self._results[0 : self._wait()]:
                 if result.cookie == cookie:
                     status = result.status
-                    taken.append(take(result) if status == 0 else None)
+                    taken.append(take(result) if status >= 0 else None)
             lib.reddn_release(self._handle())
         if status < 0:
             self._lost(status)
@@ -439,20 +486,20 @@ class Connection(Handle):
 
     # ---- stores -----------------------------------------------------------------------------------
 
-    def put(self, key: Key, value: Key) -> None:
-        """Puts a key and its value in a store: the server's NIC replaces what the key had.
+    def put(self, key: Key, value: Key, *, if_version: Optional[int] = None) -> None:
+        """Puts a key and its value in a store: the server's NIC replaces what the key had. With `if_version` only if that has this version,
+        or with 0, if the key is absent: else Conflict.
 
         Errors after which nothing has changed: OSError (ENOSPC), the store is full; (EMSGSIZE), key and value are too long for it;
         BlockingIOError (EAGAIN), other clients were first all the time, or the server made no entry for a new key. After
-        BlockingIOError (EINPROGRESS) and TimeoutError it is not known whether the put took place: get the key.
+        BlockingIOError (EINPROGRESS) and TimeoutError it is not known whether the put took place: get the key. With a version that is not 0
+        it is safe to ask again: Conflict then means that this put took place, or another one.
         """
-        k, v = to_bytes(key), to_bytes(value)
-        self._ask(functools.partial(lib.reddn_put_submit, self._handle(), k, len(k), v, len(v)), take_done)
+        judge_change(self._ask(to_put(self._handle(), key, value, if_version), take_change))
 
-    def delete(self, key: Key) -> bool:
-        """Deletes a key of a store. False: it was absent. Errors as of put()."""
-        k = to_bytes(key)
-        return self._ask(functools.partial(lib.reddn_delete_submit, self._handle(), k, len(k)), take_done) is True
+    def delete(self, key: Key, *, if_version: Optional[int] = None) -> bool:
+        """Deletes a key of a store. False: it was absent. With `if_version` only what has this version: else Conflict. Errors as of put()."""
+        return judge_change(self._ask(to_delete(self._handle(), key, if_version), take_change))
 
     # ---- words ------------------------------------------------------------------------------------
 

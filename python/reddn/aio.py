@@ -14,7 +14,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
-from ._connection import Connection, Reply, Value, take_done, take_exists, take_value, take_word
+from ._connection import Connection, Reply, Value, Versioned, judge_change, take_change, take_exists, take_value, take_versioned, take_word, to_delete, to_put
 from ._lib import Key, NoCopy, lib, to_bytes, to_keys
 from ._lock import LockWord, end_of, is_over, pauses
 
@@ -26,10 +26,6 @@ class _Request(NamedTuple):
     future: "asyncio.Future[List[Any]]"
     values: List[Any]  # of the results, as many as it has
     left: List[int]  # how many have not come: one number
-
-
-def _take_deleted(result: Any) -> bool:
-    return bool(result.status == 0)
 
 
 class AsyncConnection(NoCopy):
@@ -59,6 +55,12 @@ class AsyncConnection(NoCopy):
         k, handle = to_bytes(key), await self._handle()
         value: Optional[bytes] = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), take_value)
         return value
+
+    async def get_versioned(self, key: Key) -> Versioned:
+        """As Connection.get_versioned()."""
+        k, handle = to_bytes(key), await self._handle()
+        found: Versioned = await self._request(functools.partial(lib.reddn_get_submit, handle, k, len(k)), take_versioned)
+        return found
 
     async def exists_many(self, keys: Iterable[Key]) -> List[bool]:
         """As Connection.exists_many()."""
@@ -100,15 +102,13 @@ class AsyncConnection(NoCopy):
         del keep
         return reply
 
-    async def put(self, key: Key, value: Key) -> None:
+    async def put(self, key: Key, value: Key, *, if_version: Optional[int] = None) -> None:
         """As Connection.put()."""
-        k, v, handle = to_bytes(key), to_bytes(value), await self._handle()
-        await self._request(functools.partial(lib.reddn_put_submit, handle, k, len(k), v, len(v)), take_done)
+        judge_change(await self._request(to_put(await self._handle(), key, value, if_version), take_change))
 
-    async def delete(self, key: Key) -> bool:
+    async def delete(self, key: Key, *, if_version: Optional[int] = None) -> bool:
         """As Connection.delete()."""
-        k, handle = to_bytes(key), await self._handle()
-        return await self._request(functools.partial(lib.reddn_delete_submit, handle, k, len(k)), _take_deleted) is True
+        return judge_change(await self._request(to_delete(await self._handle(), key, if_version), take_change))
 
     async def cas(self, word: int, old: int, new: int) -> int:
         """As Connection.cas()."""

@@ -26,7 +26,7 @@ expect()
 "$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
 start_nic
 start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
-offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; exists = { keys = [2, 8]; }; },
+offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; put_if = {}; exists = { keys = [2, 8]; }; },
   { name = \"reads\"; program = \"hash-get\"; region = \"users\"; } );"
 expect "a put of a new key" 0 "" put "$address" users alice admin
 expect "its value" 0 "admin" get "$address" users alice
@@ -38,7 +38,24 @@ expect "the same without a dash" 0 "" put "$address" users carol
 expect "it" 0 $'bob\tfrom\\nstandard input' get --escape "$address" users bob
 expect "it, too" 0 $'carol\tfrom\\nstandard input' get --escape "$address" users carol
 expect "an empty value" 0 "" put "$address" users dave ""
-expect "it" 0 '{"key": "dave", "value": ""}' get --json "$address" users dave
+expect "it" 0 '{"key": "dave", "value": "", "version": ' get --json "$address" users dave
+version=$(sed -n 's/.*"version": \([0-9]*\)}$/\1/p' "$work/out")
+expect "a put of what is absent, if it is not" 1 "dave: nothing was done: its version is $version" put --if-version 0 "$address" users dave x
+expect "it, as JSON" 1 "{\"key\": \"dave\", \"conflict\": true, \"version\": $version}" put --json -v 0 "$address" users dave x
+expect "a put of a new key, if it is absent" 0 "" put --if-version 0 "$address" users frank 1
+expect "a put, if it has that version" 0 '{"key": "dave", "value": "by version"}' put --json --if-version "$version" "$address" users dave "by version"
+expect "it" 0 "by version" get "$address" users dave
+expect "the same once more" 1 "dave: nothing was done: its version is " put --if-version "$version" "$address" users dave "lost update"
+expect "a delete, if it had that version" 1 "dave: nothing was done: its version is " delete --if-version "$version" "$address" users dave
+expect "what nobody has changed" 0 '{"key": "dave", "value": "by version", "version": ' get --json "$address" users dave
+version=$(sed -n 's/.*"version": \([0-9]*\)}$/\1/p' "$work/out")
+expect "a delete, if it has that version" 0 '{"key": "dave", "deleted": true}' delete --json --if-version "$version" "$address" users dave
+expect "a delete of what is gone" 1 '{"key": "dave", "conflict": true, "version": 0}' delete --json --if-version "$version" "$address" users dave
+expect "a put of what is gone" 1 "dave: nothing was done: it is absent" put --if-version "$version" "$address" users dave x
+expect "a delete of several keys with one version" 2 "--if-version is for one key" delete --if-version 1 "$address" users alice carol
+expect "a delete of what is absent" 2 "--if-version 0 is an absent key" delete --if-version 0 "$address" users alice
+expect "a version that none is" 2 "" put --if-version 0x "$address" users alice x
+expect "a condition where there is no part for it" 2 "no offload" put --if-version 1 "$address" reads alice x
 expect "a delete" 0 '{"key": "bob", "deleted": true}' delete --json "$address" users bob
 expect "what is gone" 1 "bob: not found" get "$address" users bob
 expect "another delete" 1 "bob: not found" delete "$address" users bob
@@ -94,9 +111,10 @@ with reddn.connect(sys.argv[1], "users") as users:
             sys.exit("what is too long is taken")
 
 
+# The store is full from here on: what has an entry has room
 with reddn.connect(sys.argv[1], "users", reconnect=False, depth=200) as once:
-    once.put("alice", "once")
-    assert once.get("alice") == b"once" and once.delete("alice") is True
+    once.put("number 7", "once")
+    assert once.get("number 7") == b"once" and once.delete("alice") is False
 
 async def main():
     async with await reddn.aio.connect(sys.argv[1], "users") as users:
@@ -104,9 +122,42 @@ async def main():
         await asyncio.gather(*(users.put(name, name.upper()) for name in names))
         assert await asyncio.gather(*map(users.get, names)) == [name.upper().encode() for name in names]
         assert await users.delete(names[0]) is True and await users.delete(names[0]) is False
+        # each of those that count takes a number of its own
+        await users.put(names[1], "0")
+        async def count():
+            while True:
+                value, version = await users.get_versioned(names[1])
+                try:
+                    await users.put(names[1], b"%d" % (int(value) + 1), if_version=version)
+                except reddn.Conflict:
+                    continue
+                return
+        await asyncio.gather(*(count() for _ in range(8)))
+        assert await users.get(names[1]) == b"8"
+        try:
+            await users.delete(names[1], if_version=1)
+        except reddn.Conflict as conflict:
+            assert await users.delete(names[1], if_version=conflict.version) is True
 
 
 asyncio.run(main())
+
+with reddn.connect(sys.argv[1], "users") as users:
+    users.put("number 3", "1")
+    value, version = users.get_versioned("number 3")
+    assert value == b"1" and version
+    users.put("number 3", "2", if_version=version)
+    late = (lambda: users.put("number 3", "3", if_version=version), lambda: users.put("number 3", "3", if_version=0), lambda: users.delete("number 3", if_version=version))
+    for change in late:
+        try:
+            change()
+        except reddn.Conflict as conflict:
+            assert conflict.version == users.get_versioned("number 3").version != version
+        else:
+            sys.exit("the version is not compared")
+    assert users.get("number 3") == b"2"
+    assert users.delete("number 3", if_version=users.get_versioned("number 3").version) is True
+    assert users.get_versioned("number 3") == (None, 0)
 END
 	ok "puts, gets and deletes of Python"
 }

@@ -98,7 +98,8 @@ configuration="control = \"$control\"; regions = ( { name = \"t\"; kind = \"tabl
 	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; }, { name = \"s\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; },
 	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; },
-	{ name = \"exists\"; program = \"hash-exists\"; region = \"t\"; }, { name = \"put\"; program = \"store-put\"; region = \"s\"; } );"
+	{ name = \"exists\"; program = \"hash-exists\"; region = \"t\"; }, { name = \"put\"; program = \"store-put\"; region = \"s\"; },
+	{ name = \"put_if\"; program = \"store-put-if\"; region = \"s\"; } );"
 configure_reddnd "$configuration"
 full 74 "$REDDND" --check-config --config "$work/reddnd.conf"
 start_nic
@@ -128,6 +129,7 @@ for json in '' --json; do
 done
 full 2 "$SOFTCX" run "$REDDN" put --json "${server[@]}" put alice here
 full 2 "$SOFTCX" run "$REDDN" delete --json "${server[@]}" put alice
+full 2 "$SOFTCX" run "$REDDN" put --json --if-version 1 "${server[@]}" put_if alice here
 full 125 "$SOFTCX" status --objects
 full 74 "$REDDNCTL" --socket "$control" audit --follow
 full 74 "$REDDNCTL" --socket "$control" kick "$(value 'd[0]["session"]')"
