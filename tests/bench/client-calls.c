@@ -277,7 +277,7 @@ static void library_calls(struct reddn *c, const char *key)
 static void verbs(const char *host, uint16_t port, const char *key)
 {
 	struct link l = {0};
-	struct link_wish wish = {LINK_REQUESTS, DEPTH};
+	struct link_wish wish = {LINK_REQUESTS, DEPTH, 1};
 	struct ibv_qp_cap cap = {4 * DEPTH, DEPTH, 1, 1, REQUEST_INLINE};
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad_send,

@@ -97,6 +97,48 @@ rsockets=$(ls /usr/lib/*/rsocket/librspreload.so 2>/dev/null) || fail "there is 
 if able "sockets over RDMA" 'limits.send_wqe>=512'; then
 	over_sockets rsockets 7475 "$rsockets"
 fi
+of_many()
+{
+	# 2000 keys are no multiple of 7
+	ask onesided 7472 --keys "$work/data.tsv" --many 7 --verify --in-order --count 2000 --depth 3
+	on_nic ask.log "$BASELINE_CLIENT" --json --keys "$work/data.tsv" --exists --count 500 --absent 50 onesided "$address" 7472
+	half_exist "READs of buckets"
+	able "requests to a server" 'limits.send_wqe>=512' || return
+	ask requests 7472 --keys "$work/data.tsv" --many 7 --verify --in-order --count 2000 --depth 3 --clients 2
+	ask requests 7472 --keys "$work/data.tsv" --many 16 --verify --absent 50 --count 2000
+	on_nic ask.log "$BASELINE_CLIENT" --json --keys "$work/data.tsv" --exists --many 64 --count 500 --absent 50 requests "$address" 7472
+	half_exist "requests of several keys"
+}
+
+half_exist() # WHAT: of the JSON in ask.log
+{
+	python3 -c 'import json, sys; r = json.load(sys.stdin); sys.exit(not 150 < r["hits"] < 350 or r["hits"] + r["misses"] != 500)' <"$work/ask.log" ||
+		fail "$1" "$work/ask.log"
+	ok "$1 tell which keys exist"
+}
+of_many
+
+# from_store NAME PORT PROGRAM...: gets of several keys, and whether they exist
+from_store()
+{
+	local -a with=("$BASELINE_CLIENT" --keys "$work/data.tsv" --in-order --count 2000 --depth 3)
+
+	background "$1.log" "${@:3}"
+	server_ready "$child" "$1" "$1.log" "${with[@]}" --set "$1" "$address" "$2"
+	"${with[@]}" --many 7 --verify "$1" "$address" "$2" >"$work/ask.log" || fail "gets of $1" "$work/ask.log"
+	"${with[@]}" --many 7 --exists "$1" "$address" "$2" >"$work/ask.log" || fail "$1: what exists" "$work/ask.log"
+	if [[ $1 == redis ]]; then
+		"${with[@]}" --many 7 --exists --absent 50 "$1" "$address" "$2" >"$work/ask.log" 2>&1 && fail "absent keys of $1" "$work/ask.log"
+	fi
+	kill "$child"
+	wait "$child"
+	ok "several keys of $1"
+}
+free_port
+from_store memcached "$port" memcached -U 0 -l "$address" -p "$port" -u "$(id -un)"
+free_port
+from_store redis "$port" redis-server --bind "$address" --port "$port" --save "" --appendonly no
+
 ask ideal 7472 --keys "$work/data.tsv" --count 500 --value-size 64
 ok "READs of anything"
 of_requests()

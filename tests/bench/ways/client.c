@@ -3,6 +3,7 @@
  * baseline-client - asks for keys in one of the ways that gets by the NIC are compared with (ways.h), with
  * the loop, the options and the output of "reddn bench": baseline-client [OPTION...] WAY HOST PORT [OFFLOAD].
  */
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/nic-clock.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
@@ -54,6 +55,8 @@ static const char usage_text[] =
 	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
 	"  -W, --warmup N        requests before those that count\n"
 	"  -N, --connections N   of one handle of reddnd (1)\n"
+	"  -m, --many N          keys of one request: all but ideal and call; the depth counts these\n"
+	"  -e, --exists          ask only which exist: onesided requests memcached redis\n"
 	"  -t, --timeout MS      without an answer (10000)\n"
 	"  -u, --work US         CPU time to spend on each answer (0)\n"
 	"  -b, --barrier         say \"connected\", and begin after a line on standard input\n";
@@ -75,6 +78,8 @@ static const struct option options[] = {
 	{"json", no_argument, NULL, 'j'},
 	{"nic-clock", no_argument, NULL, 'C'},
 	{"warmup", required_argument, NULL, 'W'},
+	{"many", required_argument, NULL, 'm'},
+	{"exists", no_argument, NULL, 'e'},
 	{"barrier", no_argument, NULL, 'b'},
 	{"work", required_argument, NULL, 'u'},
 	{"timeout", required_argument, NULL, 't'},
@@ -94,6 +99,9 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'N':
 		l->connect.connections = (uint16_t)v;
 		return v >= 1 && v <= UINT16_MAX;
+	case 'm':
+		way_keys = (unsigned)v;
+		return v >= 1 && v <= REQUEST_KEYS;
 	case 't':
 		l->connect.timeout_ms = (uint32_t)v;
 		return v >= 1 && v <= UINT32_MAX;
@@ -136,11 +144,15 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 'b':
 		l->connected = wait_for_line;
 		return true;
+	case 'e':
+		way_exists = true;
+		return true;
 	case 'C':
 		l->now = nic_clock_now;
 		return true;
 	case 'N':
 	case 'W':
+	case 'm':
 	case 't':
 	case 'u':
 	case 'a':
@@ -160,7 +172,7 @@ int main(int argc, char **argv)
 	int o;
 
 	l.connect.depth = 16;
-	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:t:", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:t:m:e", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
@@ -183,6 +195,8 @@ int main(int argc, char **argv)
 	l.connect.port = (uint16_t)port;
 	if (offload)
 		l.connect.offload = argv[optind + 3];
+	else if (way_exists && !way_keys)
+		way_keys = 1;
 	if (l.now && nic_clock_open() < 0)
 		return 2;
 	/* by that clock, nothing may depend on how busy this machine is */

@@ -43,7 +43,7 @@ static int find_way(struct link *l, const char *host, uint16_t port)
 int link_connect(
 	struct link *l, const char *host, uint16_t port, struct link_wish wish, struct ibv_qp_cap cap)
 {
-	struct link_wish be = {htobe32(wish.way), htobe32(wish.depth)};
+	struct link_wish be = {htobe32(wish.way), htobe32(wish.depth), htobe32(wish.keys)};
 	struct rdma_conn_param param = {.private_data = &be,
 		.private_data_len = sizeof(be),
 		.initiator_depth = 16,

@@ -15,6 +15,7 @@
 struct link_wish {
 	uint32_t way;   /* enum link_way */
 	uint32_t depth; /* requests that can be outstanding */
+	uint32_t keys;  /* of a request at most, for LINK_REQUESTS */
 } __attribute__((packed));
 
 enum link_way {

@@ -8,19 +8,25 @@
 
 #include <stdint.h>
 
-enum { REQUEST_GET = UINT32_MAX };
+/* instead of val_len: a get; of several keys; which of them exist */
+enum { REQUEST_GET = UINT32_MAX, REQUEST_MGET = UINT32_MAX - 1, REQUEST_EXISTS = UINT32_MAX - 2 };
+enum { REQUEST_GATHER = 16 };  /* keys of a REQUEST_MGET, at most */
 enum { REQUEST_INLINE = 128 }; /* bytes of inline data in a WQE, both ways */
 
 struct request {
-	uint32_t key_len;
-	uint32_t val_len; /* REQUEST_GET: none */
+	uint32_t key_len; /* of several keys: their number */
+	uint32_t val_len; /* or REQUEST_GET and the like */
 	uint64_t to;      /* address of the slot */
 	uint32_t rkey;
 	uint32_t slot;   /* number of the slot, 16 bits, which comes back with the answer */
-	uint8_t bytes[]; /* key, value */
+	uint8_t bytes[]; /* key, value; of several keys: length of 16 bits and key, one behind the other */
 };
 
-/** The immediate of an answer. @status: as of struct reddn_result, 16 bits. */
+/**
+ * The immediate of an answer. @status: as of struct reddn_result, 16 bits. Of REQUEST_MGET: a bit for each
+ * key that was found; their records are in the slot, one behind the other, each padded as in the table. Of
+ * REQUEST_EXISTS: 0, and the bits are in the slot, 64 of them.
+ */
 static inline uint32_t request_imm(uint32_t slot, int status)
 {
 	return slot << 16 | (uint16_t)status;

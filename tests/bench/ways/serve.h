@@ -20,11 +20,12 @@ struct serve_conn;
 int serve_new(struct serve **s, struct ibv_pd *pd, struct source *source, bool events);
 void serve_free(struct serve *s); /* with its connections; NULL is allowed */
 
-uint32_t serve_request_max(const struct serve *s); /* bytes */
-
-/** Makes the queue pair of @id and posts its RECVs. */
-int serve_add(struct serve *s, struct rdma_cm_id *id, uint32_t depth, struct serve_conn **conn);
+/** Makes the queue pair of @id and posts its RECVs, for requests of up to @keys keys. */
+int serve_add(
+	struct serve *s, struct rdma_cm_id *id, uint32_t depth, uint32_t keys, struct serve_conn **conn);
 void serve_remove(struct serve_conn *conn);
+
+uint32_t serve_request_max(const struct serve_conn *conn); /* bytes */
 
 /** Answers all requests that have arrived. Returns their number. */
 int serve_poll(struct serve *s);

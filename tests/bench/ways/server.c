@@ -9,6 +9,7 @@
  * SIGINT.
  */
 #include "tests/bench/ways/link.h"
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/serve.h"
 #include "util/clock.h"
 
@@ -58,7 +59,7 @@ static int use_device(struct server *s, struct ibv_context *ctx)
 }
 
 /* The context of an id is its struct serve_conn, if it has one. */
-static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32_t depth)
+static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32_t depth, uint32_t keys)
 {
 	struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
 	struct serve_conn *conn;
@@ -67,9 +68,9 @@ static int prepare(struct server *s, struct rdma_cm_id *id, uint32_t way, uint32
 	if (r == 0)
 		r = s->source->serve(s->source, s->pd, way);
 	if (r == 0 && way == LINK_REQUESTS) {
-		if (depth < 1 || depth > DEPTH_MAX)
+		if (depth < 1 || depth > DEPTH_MAX || keys < 1 || keys > REQUEST_KEYS)
 			return -ERANGE;
-		r = serve_add(s->serve, id, depth, &conn);
+		r = serve_add(s->serve, id, depth, keys, &conn);
 		if (r == 0) {
 			id->context = conn;
 			s->asking++;
@@ -108,13 +109,13 @@ static int welcome(
 		.initiator_depth = asked->initiator_depth,
 		.rnr_retry_count = 7,
 	};
-	int r = prepare(s, id, be32toh(wish.way), be32toh(wish.depth));
+	int r = prepare(s, id, be32toh(wish.way), be32toh(wish.depth), be32toh(wish.keys));
 
 	if (r < 0)
 		return r;
 	offer_range(&offer.file, &s->source->file);
 	offer_range(&offer.array, &s->source->array);
-	offer.request_max = htobe32(serve_request_max(s->serve));
+	offer.request_max = id->context ? htobe32(serve_request_max(id->context)) : 0;
 	offer.reply_max = htobe32(s->source->reply_max);
 	return rdma_accept(id, &param) ? -errno : 0;
 }

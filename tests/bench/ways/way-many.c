@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
 #include "tools/load/load-reddn.h"
@@ -7,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEYS = 64 };
+enum { MOST_KEYS = REQUEST_KEYS };
 
-typedef int submit_fn(struct reddn *c, const struct reddn_key *keys, unsigned n, uint64_t cookie);
+unsigned way_keys;
+bool way_exists;
 
 /** A request that is on its way. */
 struct request {
@@ -18,9 +20,8 @@ struct request {
 };
 
 struct several {
-	struct reddn *c;
-	void (*close)(void *conn);
-	submit_fn *submit;
+	struct load_way in;
+	many_submit_fn *submit;
 	unsigned keys; /* of a request */
 	unsigned depth, flying;
 	struct request *requests;
@@ -39,7 +40,7 @@ static int send_request(struct several *s)
 		q++;
 	if (q == s->requests + s->depth)
 		return -EAGAIN;
-	r = s->submit(s->c, s->next, s->n, (uint64_t)(q - s->requests) * MOST_KEYS);
+	r = s->submit(s->in.conn, s->next, s->n, (uint64_t)(q - s->requests) * MOST_KEYS);
 	if (r < 0)
 		return r;
 	memcpy(q->cookies, s->cookies, sizeof(q->cookies));
@@ -76,7 +77,7 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 		if (r < 0 && r != -EAGAIN)
 			return r;
 	}
-	n = reddn_poll(s->c, res, max);
+	n = s->in.poll(s->in.conn, res, max);
 	for (int i = 0; i < n; i++) {
 		struct request *q = &s->requests[res[i].cookie / MOST_KEYS];
 
@@ -89,47 +90,44 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 
 static void release(void *conn)
 {
-	reddn_release(((struct several *)conn)->c);
+	struct several *s = conn;
+
+	s->in.release(s->in.conn);
 }
 
 static const char *errmsg(void *conn)
 {
-	return reddn_errmsg(((struct several *)conn)->c);
+	struct several *s = conn;
+
+	return s->in.errmsg(s->in.conn);
 }
 
 static void get_info(void *conn, struct reddn_info *info)
 {
-	reddn_get_info(((struct several *)conn)->c, info);
+	struct several *s = conn;
+
+	s->in.info(s->in.conn, info);
 }
 
 static void close_several(void *conn)
 {
 	struct several *s = conn;
 
-	s->close(s->c);
+	s->in.close(s->in.conn);
 	free(s->requests);
 	free(s);
 }
 
-static int open_several(struct load_way *way, const struct reddn_options *opt, submit_fn *submit_request)
+int many_wrap(struct load_way *way, many_submit_fn *submit_request, unsigned keys)
 {
 	struct several *s = calloc(1, sizeof(*s));
-	struct reddn_info info;
-	int r;
 
 	if (!s)
 		return tool_complain("%s", strerror(ENOMEM));
-	r = load_reddn_connect(way, opt);
-	if (r) {
-		free(s);
-		return r;
-	}
-	reddn_get_info(way->conn, &info);
-	s->c = way->conn;
-	s->close = way->close;
+	s->in = *way;
 	s->submit = submit_request;
-	s->keys = info.keys < MOST_KEYS ? info.keys : MOST_KEYS;
-	s->depth = info.depth;
+	s->keys = keys;
+	s->depth = way->depth;
 	s->requests = calloc(s->depth, sizeof(*s->requests));
 	*way = (struct load_way){.conn = s,
 		.depth = s->depth * s->keys,
@@ -138,16 +136,37 @@ static int open_several(struct load_way *way, const struct reddn_options *opt, s
 		.release = release,
 		.errmsg = errmsg,
 		.close = close_several,
-		.info = get_info};
+		.info = s->in.info ? get_info : NULL};
 	return s->requests ? 0 : tool_complain("%s", strerror(ENOMEM));
+}
+
+static int mget_submit(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	return reddn_mget_submit(conn, keys, n, cookie);
+}
+
+static int exists_submit(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	return reddn_exists_submit(conn, keys, n, cookie);
+}
+
+static int open_reddn(struct load_way *way, const struct reddn_options *opt, many_submit_fn *submit_request)
+{
+	struct reddn_info info;
+	int r = load_reddn_connect(way, opt);
+
+	if (r)
+		return r;
+	reddn_get_info(way->conn, &info);
+	return many_wrap(way, submit_request, way_keys && way_keys < info.keys ? way_keys : info.keys);
 }
 
 int way_mget_open(struct load_way *way, const struct reddn_options *opt)
 {
-	return open_several(way, opt, reddn_mget_submit);
+	return open_reddn(way, opt, mget_submit);
 }
 
 int way_exists_open(struct load_way *way, const struct reddn_options *opt)
 {
-	return open_several(way, opt, reddn_exists_submit);
+	return open_reddn(way, opt, exists_submit);
 }

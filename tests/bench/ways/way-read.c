@@ -3,6 +3,7 @@
 #include "tests/bench/ways/hopscotch.h"
 #include "tests/bench/ways/link.h"
 #include "tests/bench/ways/list.h"
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/slots.h"
 #include "tests/bench/ways/ways.h"
 
@@ -149,6 +150,16 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	return look(c, slot);
 }
 
+static int submit_many(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	struct reader *c = conn;
+	int r = c->slots.nfree < n ? -EAGAIN : 0;
+
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = submit(c, &(struct load_op){.key = keys[i].key, .key_len = keys[i].key_len}, cookie + i);
+	return r;
+}
+
 static int answer(struct reader *c, uint32_t slot, struct reddn_result *res, const void *value, size_t len)
 {
 	slots_hold(&c->slots, slot);
@@ -175,6 +186,8 @@ static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res
 		if (word[1] != reddn_mark(g->place.fp) || len + BUCKETS > c->stride ||
 			off + len > c->hdr.heap_size)
 			continue;
+		if (way_exists)
+			return answer(c, slot, res, mem, 0);
 		g->reading_record = true;
 		return read_one(c, slot, memory(c, slot) + BUCKETS, c->file + c->hdr.heap_off + off,
 			c->file_key, len);
@@ -316,8 +329,9 @@ static int open_reader(struct load_way *way, const struct reddn_options *opt, en
 {
 	struct reader *c = calloc(1, sizeof(*c));
 	static const enum link_way of[] = {LINK_TABLE, LINK_TABLE, LINK_HOPSCOTCH, LINK_LIST};
-	struct link_wish wish = {of[lookup], opt->depth};
-	struct ibv_qp_cap cap = {opt->depth * 2u, 1, 1, 1, 0};
+	const unsigned depth = opt->depth * (way_keys ? way_keys : 1);
+	struct link_wish wish = {of[lookup], depth, 1};
+	struct ibv_qp_cap cap = {depth * 2u, 1, 1, 1, 0};
 	int r;
 
 	if (!c)
@@ -330,7 +344,7 @@ static int open_reader(struct load_way *way, const struct reddn_options *opt, en
 		.errmsg = errmsg,
 		.close = close_reader};
 	c->lookup = lookup;
-	c->depth = opt->depth;
+	c->depth = depth;
 	c->buckets = lookup == HOPSCOTCH ? HOPSCOTCH_NEIGHBOURS : 2;
 	r = link_connect(&c->link, opt->host, opt->port, wish, cap);
 	if (r < 0)
@@ -345,7 +359,7 @@ static int open_reader(struct load_way *way, const struct reddn_options *opt, en
 		r = make_slots(c);
 	if (r < 0)
 		fprintf(stderr, "the server's table: %s\n", strerror(-r));
-	return r < 0 ? 2 : 0;
+	return r < 0 ? 2 : way_keys ? many_wrap(way, submit_many, way_keys) : 0;
 }
 
 int way_ideal_open(struct load_way *way, const struct reddn_options *opt)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/table-hash.h"
 #include "tests/bench/ways/link.h"
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/requests.h"
 #include "tests/bench/ways/slots.h"
 #include "tests/bench/ways/ways.h"
+#include "tools/common/tool.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -17,13 +19,14 @@ struct asking {
 	uint64_t cookie;
 	uint32_t len; /* bytes of the request */
 	unsigned retries;
+	unsigned keys; /* 0: one, not in a request of several */
 	bool set;
 };
 
 struct asker {
 	struct link link;
 	bool records; /* answers are records, and may have been overtaken by a set */
-	unsigned depth, signal_every, posted_since_signal;
+	unsigned depth, keys, signal_every, posted_since_signal;
 	size_t request_max, answer_max;
 	struct slots slots;
 	struct asking *asked; /* of each slot */
@@ -81,6 +84,20 @@ static int post(struct asker *c, uint32_t slot)
 	return -r;
 }
 
+static struct request *begin(struct asker *c, uint32_t slot, size_t key_len, size_t val_len)
+{
+	struct request *q = request_of(c, slot);
+
+	*q = (struct request){
+		.key_len = (uint32_t)key_len,
+		.val_len = (uint32_t)val_len,
+		.to = (uintptr_t)answer_of(c, slot),
+		.rkey = c->link.mr->rkey,
+		.slot = slot,
+	};
+	return q;
+}
+
 static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 {
 	struct asker *c = conn;
@@ -93,18 +110,36 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	if (!c->slots.nfree)
 		return -EAGAIN;
 	slot = slots_take(&c->slots);
-	q = request_of(c, slot);
-	*q = (struct request){
-		.key_len = (uint32_t)op->key_len,
-		.val_len = op->value ? (uint32_t)op->value_len : REQUEST_GET,
-		.to = (uintptr_t)answer_of(c, slot),
-		.rkey = c->link.mr->rkey,
-		.slot = slot,
-	};
+	q = begin(c, slot, op->key_len, op->value ? op->value_len : REQUEST_GET);
 	memcpy(q->bytes, op->key, op->key_len);
 	if (op->value_len)
 		memcpy(q->bytes + op->key_len, op->value, op->value_len);
 	c->asked[slot] = (struct asking){.cookie = cookie, .len = (uint32_t)len, .set = op->value};
+	return post(c, slot);
+}
+
+static int submit_many(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	struct asker *c = conn;
+	uint8_t *at, *end;
+	uint32_t slot;
+
+	if (!c->slots.nfree)
+		return -EAGAIN;
+	slot = slots_take(&c->slots);
+	at = begin(c, slot, n, way_exists ? REQUEST_EXISTS : REQUEST_MGET)->bytes;
+	end = (uint8_t *)request_of(c, slot) + c->request_max;
+	for (unsigned i = 0; i < n; i++) {
+		const uint16_t len = (uint16_t)keys[i].key_len;
+
+		if ((size_t)(end - at) < sizeof(len) + len)
+			return -EMSGSIZE;
+		memcpy(at, &len, sizeof(len));
+		memcpy(at + sizeof(len), keys[i].key, len);
+		at += sizeof(len) + len;
+	}
+	c->asked[slot] = (struct asking){
+		.cookie = cookie, .len = (uint32_t)(at - (uint8_t *)request_of(c, slot)), .keys = n};
 	return post(c, slot);
 }
 
@@ -115,31 +150,63 @@ static void release(void *conn)
 	slots_release(&c->slots);
 }
 
+/* The result of a record that has @len bytes at most; false: it is not whole. */
+static bool take_record(const struct reddn_record *rec, size_t len, struct reddn_result *res)
+{
+	if (len < sizeof(*rec) || reddn_record_size(rec->key_len, rec->val_len) > len ||
+		reddn_record_sum(rec) != rec->sum)
+		return false;
+	res->value = rec->bytes + rec->key_len;
+	res->length = rec->val_len;
+	return true;
+}
+
+static int ask_again(struct asker *c, uint32_t slot)
+{
+	if (++c->asked[slot].retries < RETRIES)
+		return post(c, slot);
+	snprintf(c->why, sizeof(c->why), "a record of the table is damaged");
+	return -EBADMSG;
+}
+
+/* Returns the number of results, 0 if the request is repeated. */
+static int results_of_many(struct asker *c, const struct ibv_wc *wc, struct reddn_result *res)
+{
+	uint32_t imm = be32toh(wc->imm_data), slot = request_slot(imm);
+	const uint8_t *at = answer_of(c, slot), *end = at + wc->byte_len;
+	const unsigned n = c->asked[slot].keys;
+	uint64_t found = (uint16_t)request_status(imm);
+
+	if (way_exists)
+		memcpy(&found, at, sizeof(found));
+	for (unsigned i = 0; i < n; i++) {
+		res[i] = (struct reddn_result){
+			.cookie = c->asked[slot].cookie + i, .status = found >> i & 1 ? 0 : REDDN_MISS};
+		if (res[i].status || way_exists)
+			continue;
+		if (!take_record((const void *)at, (size_t)(end - at), &res[i]))
+			return ask_again(c, slot);
+		at = (const uint8_t *)(res[i].value) + res[i].length;
+		at = answer_of(c, slot) + reddn_record_padded((uint64_t)(at - answer_of(c, slot)));
+	}
+	slots_hold(&c->slots, slot);
+	return (int)n;
+}
+
 /* Returns 1 with a result, 0 if the NIC was overtaken by a set while it sent the answer, so that the request
  * is repeated, as libreddn does. */
 static int result_of(struct asker *c, const struct ibv_wc *wc, struct reddn_result *res)
 {
 	uint32_t imm = be32toh(wc->imm_data), slot = request_slot(imm);
-	const struct reddn_record *rec = (const void *)answer_of(c, slot);
 	struct asking *a = &c->asked[slot];
 
 	*res = (struct reddn_result){.cookie = a->cookie, .status = request_status(imm)};
 	if (res->status == 0 && !a->set) {
-		res->value = rec;
+		res->value = answer_of(c, slot);
 		res->length = wc->byte_len;
 	}
-	if (res->value && c->records) {
-		if (wc->byte_len < sizeof(*rec) ||
-			reddn_record_size(rec->key_len, rec->val_len) != wc->byte_len ||
-			reddn_record_sum(rec) != rec->sum) {
-			if (++a->retries < RETRIES)
-				return post(c, slot);
-			snprintf(c->why, sizeof(c->why), "a record of the table is damaged");
-			return -EBADMSG;
-		}
-		res->value = rec->bytes + rec->key_len;
-		res->length = rec->val_len;
-	}
+	if (res->value && c->records && !take_record(res->value, wc->byte_len, res))
+		return ask_again(c, slot);
 	slots_hold(&c->slots, slot);
 	return 1;
 }
@@ -148,9 +215,11 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 {
 	struct asker *c = conn;
 	struct ibv_wc wc[POLL_BATCH];
+	uint32_t slot;
 	int k, n = 0, r;
 
 	release(c);
+	max /= (int)c->keys;
 	k = ibv_poll_cq(c->link.cq, max < POLL_BATCH ? max : POLL_BATCH, wc);
 	for (int i = 0; i < k; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
@@ -161,7 +230,8 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 		if (wc[i].wr_id == UINT64_MAX)
 			continue;
 		c->unposted++;
-		r = result_of(c, &wc[i], &res[n]);
+		slot = request_slot(be32toh(wc[i].imm_data));
+		r = (c->asked[slot].keys ? results_of_many : result_of)(c, &wc[i], &res[n]);
 		if (r < 0)
 			return r;
 		n += r;
@@ -189,7 +259,8 @@ static void close_asker(void *conn)
 static int open_asker(struct load_way *way, const struct reddn_options *opt, bool records)
 {
 	struct asker *c = calloc(1, sizeof(*c));
-	struct link_wish wish = {LINK_REQUESTS, opt->depth};
+	const unsigned keys = records && way_keys ? way_keys : 1;
+	struct link_wish wish = {LINK_REQUESTS, opt->depth, keys};
 	struct ibv_qp_cap cap = {opt->depth * 2u, opt->depth, 1, 1, REQUEST_INLINE};
 
 	if (!c)
@@ -202,17 +273,22 @@ static int open_asker(struct load_way *way, const struct reddn_options *opt, boo
 		.errmsg = errmsg,
 		.close = close_asker};
 	c->records = records;
+	c->keys = keys;
 	c->depth = c->unposted = opt->depth;
 	c->signal_every = c->depth > 1 ? c->depth / 2 : 1;
+	if (keys > REQUEST_GATHER && !way_exists)
+		return tool_complain("a server gets %d keys at most", REQUEST_GATHER);
 	if (link_connect(&c->link, opt->host, opt->port, wish, cap) < 0)
 		return 2;
 	c->request_max = be32toh(c->link.offer.request_max);
-	c->answer_max = (be32toh(c->link.offer.reply_max) + 63) & ~63u;
+	c->answer_max = ((size_t)be32toh(c->link.offer.reply_max) * keys + 63) & ~63ul;
 	c->asked = calloc(c->depth, sizeof(*c->asked));
 	if (!c->asked || slots_init(&c->slots, c->depth) < 0 ||
 		link_memory(&c->link, c->depth * (c->request_max + c->answer_max)) < 0)
 		return 2;
-	return post_recvs(c) < 0 ? 2 : 0;
+	if (post_recvs(c) < 0)
+		return 2;
+	return records && way_keys ? many_wrap(way, submit_many, keys) : 0;
 }
 
 int way_requests_open(struct load_way *way, const struct reddn_options *opt)

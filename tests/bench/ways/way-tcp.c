@@ -2,8 +2,11 @@
 /*
  * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the meta commands) and of Redis (RESP2)
  * over a socket that never blocks: of TCP, or if the host begins with a slash, the Unix socket there. Answers
- * come in the order of their requests. No call is outside of what librspreload.so intercepts.
+ * come in the order of their requests. Several keys of a request: "get" and MGET with all of them, EXISTS,
+ * and as memcached has no such command, a "mg" that wants no value for each key. Those of "get" and EXISTS
+ * must be there: they do not say which is not. No call is outside of what librspreload.so intercepts.
  */
+#include "tests/bench/ways/many.h"
 #include "tests/bench/ways/ways.h"
 
 #include "tools/common/tool.h"
@@ -31,17 +34,20 @@ struct talker;
 /** One of the two protocols. */
 struct protocol {
 	int (*write)(struct talker *c, const struct load_op *op);
-	/** Reads one answer at the begin of @text. Returns its length; 0: incomplete; -EPROTO. */
+	int (*write_many)(struct talker *c, const struct reddn_key *keys, unsigned n);
+	/** Reads one answer at the begin of @text. Returns its length, 0 if it has that of the next key, too;
+	 * -EAGAIN: incomplete; -EPROTO. */
 	ssize_t (*read)(struct talker *c, const char *text, size_t len, struct reddn_result *res);
 };
 
 struct talker {
 	const struct protocol *protocol;
 	int fd;
-	unsigned depth;
+	unsigned depth; /* keys */
 	struct buffer out, in;
-	uint64_t *cookies; /* of request n at n % depth */
+	uint64_t *cookies; /* of key n at n % depth */
 	uint64_t sent, done;
+	size_t exist; /* keys whose answer is in the number that comes next, and was reported */
 	char why[128];
 };
 
@@ -131,29 +137,50 @@ static int memcached_write(struct talker *c, const struct load_op *op)
 	return r < 0 ? r : put_text(&c->out, "\r\n");
 }
 
+static int memcached_write_many(struct talker *c, const struct reddn_key *keys, unsigned n)
+{
+	int r = way_exists ? 0 : put_text(&c->out, "get");
+
+	for (unsigned i = 0; i < n && r == 0; i++) {
+		r = put_text(&c->out, way_exists ? "mg " : " ");
+		if (r == 0)
+			r = put(&c->out, keys[i].key, keys[i].key_len);
+		if (r == 0 && (way_exists || i == n - 1))
+			r = put_text(&c->out, "\r\n");
+	}
+	return r;
+}
+
 static ssize_t memcached_read(struct talker *c, const char *text, size_t len, struct reddn_result *res)
 {
 	size_t line = line_of(text, len), whole;
 
 	if (!line)
-		return 0;
+		return -EAGAIN;
+	if (begins(text, line, "END")) {
+		/* of the "get" before, all of whose keys had to come */
+		const bool whole_get = way_keys && (c->done % way_keys == 0 || c->done == c->sent);
+		ssize_t more = whole_get ? memcached_read(c, text + line, len - line, res) : -EPROTO;
+
+		return more < 0 ? more : (ssize_t)line + more;
+	}
 	if (begins(text, line, "HD") || begins(text, line, "EN")) {
 		res->status = text[0] == 'H' ? 0 : REDDN_MISS;
 		return (ssize_t)line;
 	}
-	if (!begins(text, line, "VA ")) {
+	if (!begins(text, line, "VA ") && !begins(text, line, "VALUE ")) {
 		snprintf(c->why, sizeof(c->why), "memcached: %.*s", (int)line, text);
 		return -EPROTO;
 	}
 	res->length = last_number(text, line);
 	whole = line + res->length + 2;
 	if (len < whole)
-		return 0;
+		return -EAGAIN;
 	res->value = text + line;
 	return (ssize_t)whole;
 }
 
-static const struct protocol memcached = {memcached_write, memcached_read};
+static const struct protocol memcached = {memcached_write, memcached_write_many, memcached_read};
 
 /* ---- Redis ------------------------------------------------------------------------------ */
 
@@ -180,12 +207,31 @@ static int redis_write(struct talker *c, const struct load_op *op)
 	return r;
 }
 
+static int redis_write_many(struct talker *c, const struct reddn_key *keys, unsigned n)
+{
+	char text[32];
+	int r;
+
+	snprintf(text, sizeof(text), "*%u\r\n", n + 1);
+	r = put_text(&c->out, text);
+	if (r == 0)
+		r = put_text(&c->out, way_exists ? "$6\r\nEXISTS\r\n" : "$4\r\nMGET\r\n");
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = put_bulk(&c->out, keys[i].key, keys[i].key_len);
+	return r;
+}
+
 static ssize_t redis_read(struct talker *c, const char *text, size_t len, struct reddn_result *res)
 {
 	size_t line = line_of(text, len), whole;
 
 	if (!line)
-		return 0;
+		return -EAGAIN;
+	if (text[0] == '*') {
+		ssize_t more = redis_read(c, text + line, len - line, res);
+
+		return more < 0 ? more : (ssize_t)line + more;
+	}
 	if (begins(text, line, "+OK") || begins(text, line, "$-1")) {
 		res->status = text[0] == '+' ? 0 : REDDN_MISS;
 		return (ssize_t)line;
@@ -197,12 +243,30 @@ static ssize_t redis_read(struct talker *c, const char *text, size_t len, struct
 	res->length = last_number(text, line);
 	whole = line + res->length + 2;
 	if (len < whole)
-		return 0;
+		return -EAGAIN;
 	res->value = text + line;
 	return (ssize_t)whole;
 }
 
-static const struct protocol redis = {redis_write, redis_read};
+/* How many of the keys exist: all of them. Each has a result, and the last one uses up the number. */
+static ssize_t redis_read_exist(struct talker *c, const char *text, size_t len, struct reddn_result *res)
+{
+	const size_t line = line_of(text, len), left = c->sent - (c->done - c->exist);
+	const size_t keys = left < way_keys ? left : way_keys;
+
+	(void)res;
+	if (!line)
+		return -EAGAIN;
+	if (text[0] != ':' || last_number(text, line) != keys) {
+		snprintf(c->why, sizeof(c->why), "Redis, which of several keys exist: %.*s", (int)line, text);
+		return -EPROTO;
+	}
+	c->exist = (c->exist + 1) % keys;
+	return c->exist ? 0 : (ssize_t)line;
+}
+
+static const struct protocol redis = {redis_write, redis_write_many, redis_read};
+static const struct protocol redis_exists = {redis_write, redis_write_many, redis_read_exist};
 
 /* ---- the connection --------------------------------------------------------------------- */
 
@@ -218,6 +282,19 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 		return r;
 	c->cookies[c->sent++ % c->depth] = cookie;
 	return 0;
+}
+
+static int submit_many(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
+{
+	struct talker *c = conn;
+	int r;
+
+	if (c->sent - c->done + n > c->depth)
+		return -EAGAIN;
+	r = c->protocol->write_many(c, keys, n);
+	for (unsigned i = 0; i < n && r == 0; i++)
+		c->cookies[c->sent++ % c->depth] = cookie + i;
+	return r;
 }
 
 static int transmit(struct talker *c)
@@ -266,9 +343,9 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 
 		res[n] = (struct reddn_result){.cookie = c->cookies[c->done % c->depth]};
 		got = c->protocol->read(c, c->in.bytes + c->in.at, c->in.used - c->in.at, &res[n]);
-		if (got < 0)
+		if (got < 0 && got != -EAGAIN)
 			return (int)got;
-		if (!got) {
+		if (got < 0) {
 			/* More may be there, but the caller still uses the results in the buffer */
 			if (n || again++)
 				break;
@@ -350,12 +427,12 @@ static int open_talker(struct load_way *way, const struct reddn_options *opt, co
 		.errmsg = errmsg,
 		.close = close_talker};
 	c->protocol = protocol;
-	c->depth = opt->depth;
+	c->depth = opt->depth * (way_keys ? way_keys : 1);
 	c->cookies = calloc(c->depth, sizeof(*c->cookies));
 	c->fd = opt->host[0] == '/' ? dial_unix(opt->host) : dial(opt->host, opt->port);
 	if (!c->cookies || c->fd < 0)
 		return tool_complain("%s port %u: %s", opt->host, opt->port, strerror(errno));
-	return 0;
+	return way_keys ? many_wrap(way, submit_many, way_keys) : 0;
 }
 
 int way_memcached_open(struct load_way *way, const struct reddn_options *opt)
@@ -365,5 +442,5 @@ int way_memcached_open(struct load_way *way, const struct reddn_options *opt)
 
 int way_redis_open(struct load_way *way, const struct reddn_options *opt)
 {
-	return open_talker(way, opt, &redis);
+	return open_talker(way, opt, way_exists ? &redis_exists : &redis);
 }

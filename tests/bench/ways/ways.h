@@ -9,12 +9,20 @@
 
 #include "tools/load/load.h"
 
+/** Keys of a request, which the depth then counts: of mget and exists, onesided and hopscotch (READs for all
+ * of them at once), requests, memcached and redis. 0: as many as the offload takes; the others ask for one
+ * key at a time. */
+extern unsigned way_keys;
+/** onesided, requests, memcached, redis: only if the keys exist. An answer has no value. */
+extern bool way_exists;
+
 /** One READ of this many bytes at any place of the server's table: a lower bound for every get. The answer is
  * those bytes. */
 int way_ideal_open(struct load_way *way, const struct reddn_options *opt);
 extern uint32_t way_ideal_bytes;
 
-/** A READ of each of both buckets at once, then one of the record that the fingerprint points at. */
+/** A READ of each of both buckets at once, then one of the record that the fingerprint points at; which
+ * exist, without that one: two fingerprints of 48 bits are hardly ever the same. */
 int way_onesided_open(struct load_way *way, const struct reddn_options *opt);
 
 /** As in FaRM: one READ of the six neighbouring buckets of a hopscotch table, then one of the record. */
@@ -32,7 +40,7 @@ int way_list_requests_open(struct load_way *way, const struct reddn_options *opt
 
 /** The NIC of a reddnd; the option offload names a table. */
 int way_get_open(struct load_way *way, const struct reddn_options *opt);
-/** The same by as many keys in one request as the offload takes; the depth is that of requests. */
+/** The same by requests of several keys. */
 int way_mget_open(struct load_way *way, const struct reddn_options *opt);
 /** Whether the keys exist, likewise: an answer has no value. */
 int way_exists_open(struct load_way *way, const struct reddn_options *opt);
