@@ -26,21 +26,23 @@ enum {
 #define MAX_SLOTS (1u << 20)
 #define MAX_NUMBER LEDGER_SESSION_MASK
 
-/* What a slot of each kind may have, by 1 << enum ledger_type, and what it must have when it is LIVE */
+/* What a slot of each kind may have, by 1 << enum ledger_type, and what it must have if it goes on */
 static const struct {
 	uint32_t may, must;
 	bool block;
 } kinds[] = {
 	[LEDGER_DEVICE] = {1 << LEDGER_PD | 1 << LEDGER_UAR, 1 << LEDGER_PD | 1 << LEDGER_UAR, false},
 	[LEDGER_TENANT] = {1 << LEDGER_PD, 1 << LEDGER_PD, false},
-	[LEDGER_MASTER] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, 0, true},
+	[LEDGER_OWN] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, 0, true},
 	[LEDGER_WINDOW] = {1 << LEDGER_MR, 1 << LEDGER_MR, false},
-	[LEDGER_POOL_CQ] = {1 << LEDGER_CQ | 1 << LEDGER_UMEM, 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
 	[LEDGER_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR,
 		1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM, true},
-	/* without direct commands it has nothing */
-	[LEDGER_CPU_SESSION] = {1 << LEDGER_QP | 1 << LEDGER_CQ | 1 << LEDGER_UMEM | 1 << LEDGER_MR, 0, true},
 };
+
+bool ledger_goes_on(const struct ledger_slot *slot)
+{
+	return slot->state == LEDGER_LIVE && (slot->kind != LEDGER_SESSION || slot->session.recycled);
+}
 
 static bool power_of_two(uint64_t n)
 {
@@ -108,8 +110,7 @@ static const char *check_objects(const struct ledger_slot *slot)
 			return why;
 		has |= 1u << o->type;
 	}
-	return slot->state == LEDGER_LIVE && (kinds[slot->kind].must & ~has) ? "a slot lacks an object"
-									     : NULL;
+	return ledger_goes_on(slot) && (kinds[slot->kind].must & ~has) ? "a slot lacks an object" : NULL;
 }
 
 static const char *check_block(const struct ledger_head *head, const struct ledger_slot *slot)
@@ -117,8 +118,8 @@ static const char *check_block(const struct ledger_head *head, const struct ledg
 	const struct ledger_block *b = &slot->block;
 
 	if (b->size == 0)
-		return slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION ? "a session has no memory"
-										  : NULL;
+		return ledger_goes_on(slot) && slot->kind == LEDGER_SESSION ? "a session has no memory"
+									    : NULL;
 	if (!kinds[slot->kind].block)
 		return "a slot has memory that needs none";
 	if (b->offset % LEDGER_PAGE || b->size % LEDGER_PAGE || b->size > head->arena_bytes ||
@@ -129,8 +130,7 @@ static const char *check_block(const struct ledger_head *head, const struct ledg
 
 static bool is_session(const struct ledger_slot *slot)
 {
-	return slot->state == LEDGER_LIVE &&
-	       (slot->kind == LEDGER_SESSION || slot->kind == LEDGER_CPU_SESSION);
+	return slot->state == LEDGER_LIVE && slot->kind == LEDGER_SESSION;
 }
 
 /* Of a session and one of its connections */
@@ -138,21 +138,6 @@ static bool is_number(const struct ledger_head *head, uint64_t n)
 {
 	return (n & LEDGER_SESSION_MASK) && (n & LEDGER_SESSION_MASK) <= head->last_session &&
 	       n >> LEDGER_CONNECTION_SHIFT < MAX_CONNECTIONS;
-}
-
-/* The CPU's and a recycled one have the same room for what they are */
-static const char *check_kind(const struct ledger_slot *slot)
-{
-	const struct ledger_session *s = &slot->session;
-
-	if (slot->kind == LEDGER_CPU_SESSION)
-		return s->recycled || s->cpu.last > 1 || s->cpu.spoilt > 1 || s->cpu.sends > 1
-			       ? "a session of the CPU is not sound"
-			       : NULL;
-	if (s->recycled &&
-		(s->recycler.progress % PROGRESS || !fits(&slot->block, s->recycler.progress, PROGRESS)))
-		return "the progress of a session is not in its block";
-	return NULL;
 }
 
 static const char *check_session(const struct ledger_head *head, const struct ledger_slot *slot)
@@ -170,7 +155,10 @@ static const char *check_session(const struct ledger_head *head, const struct le
 	if (s->slot_size == 0 || s->slot_size % REPLY_SLOT ||
 		s->slot_addr + (uint64_t)s->depth * s->slot_size < s->slot_addr)
 		return "a session has impossible reply slots";
-	return check_kind(slot);
+	if (s->recycled &&
+		(s->recycler.progress % PROGRESS || !fits(&slot->block, s->recycler.progress, PROGRESS)))
+		return "the progress of a session is not in its block";
+	return NULL;
 }
 
 static const char *check_slot(const struct ledger_head *head, const struct ledger_slot *slot)
@@ -181,7 +169,7 @@ static const char *check_slot(const struct ledger_head *head, const struct ledge
 		return NULL;
 	if (slot->state > LEDGER_ENDING)
 		return "a slot is in no known state";
-	if (slot->kind < LEDGER_DEVICE || slot->kind > LEDGER_CPU_SESSION)
+	if (slot->kind < LEDGER_DEVICE || slot->kind > LEDGER_SESSION)
 		return "a slot is of no known kind";
 	why = check_block(head, slot);
 	if (!why)
@@ -286,7 +274,7 @@ static const char *check_handles(struct ledger_view *v, uint64_t *values)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < v->head.used; i++)
-		for (unsigned k = 0; v->slots[i].state == LEDGER_LIVE && k < LEDGER_OBJECTS; k++)
+		for (unsigned k = 0; ledger_goes_on(&v->slots[i]) && k < LEDGER_OBJECTS; k++)
 			if (v->slots[i].object[k].type != LEDGER_NONE)
 				values[n++] = v->slots[i].object[k].handle;
 	if (has_twins(values, n))
@@ -317,8 +305,6 @@ static const char *check_references(const struct ledger_view *v)
 
 		if (!is_session(&v->slots[i]))
 			continue;
-		if (!is_live(v, s->pool_cq, LEDGER_POOL_CQ))
-			return "a session has a CQ that is none";
 		for (unsigned w = 0; w < LEDGER_WINDOWS; w++)
 			if (!is_live(v, s->windows[w], LEDGER_WINDOW))
 				return "a session has a window that is none";

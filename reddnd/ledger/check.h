@@ -16,7 +16,7 @@
 struct ledger_view {
 	struct ledger_head head;
 	struct ledger_slot *slots; /* head.used of them, free ones included */
-	uint32_t *kept;            /* handles in slots that are LIVE, ascending */
+	uint32_t *kept;            /* handles in slots that go on, ascending */
 	size_t nkept;
 };
 
@@ -27,10 +27,12 @@ int ledger_parse(const void *bytes, size_t size, struct ledger_view **view, cons
 int ledger_load(int fd, struct ledger_view **view, const char **why);
 void ledger_view_free(struct ledger_view *view);
 
-/** True if a slot that is LIVE has it: a sweep leaves it alone. */
+/** True if the next daemon goes on with what is in @slot: that is LIVE, and no session that ends. */
+bool ledger_goes_on(const struct ledger_slot *slot);
+/** True if a slot that goes on has it: a sweep leaves it alone. */
 bool ledger_keeps(const struct ledger_view *view, uint32_t handle);
-/** True if the file of a device was kept: it has the objects of all slots. Without one only sessions of the
- * CPU are LIVE. */
+/** True if the file of a device was kept: it has the objects of all slots. Without one only sessions that
+ * end are LIVE. */
 bool ledger_has_device(const struct ledger_view *view);
 /** The object of that type and handle in a slot of any state but FREE, or NULL. */
 const struct ledger_object *ledger_find(const struct ledger_view *view, enum ledger_type type,

@@ -4,16 +4,19 @@
  * that outlives it. The next daemon goes on with what it names, and destroys what it does not name.
  *
  * A head, then slots of one size. A slot has what was made, and will be destroyed, together: a session; the
- * protection domain of a tenant, or that of the daemon itself with the doorbell page; a window of memory; a
- * CQ of the pool. It goes through
+ * protection domain of a tenant, or that of the daemon itself with the doorbell page; a window of memory;
+ * queues of the daemon itself. It goes through
  *
  *   FREE -> BUILDING -> LIVE -> ENDING -> FREE
  *
- * and while it is LIVE no object is added to it or taken from it. A master queue pair, which the next daemon
- * makes anew, is BUILDING for as long as it exists. Every step is one store, after all stores before it. A
- * handle is written right after its object was made, and cleared right after it was destroyed. So whenever
- * the daemon is killed, at most one object of each of its threads is in no slot, and at most one handle of
- * each is of an object that is gone.
+ * and while it is LIVE no object is added to it or taken from it. Queues of the daemon itself, which the next
+ * one makes anew, are BUILDING for as long as they exist. Every step is one store, after all stores before
+ * it. A handle is written right after its object was made, and cleared right after it was destroyed. So
+ * whenever the daemon is killed, at most one object of each of its threads is in no slot, and at most one
+ * handle of each is of an object that is gone.
+ *
+ * A session that is not recycled ends with the daemon. Its slot has its objects, which the next daemon
+ * destroys, and whom to tell why it ended.
  *
  * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.h.
  */
@@ -23,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 14,
+	LEDGER_VERSION = 15,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -68,12 +71,9 @@ enum ledger_state { LEDGER_FREE, LEDGER_BUILDING, LEDGER_LIVE, LEDGER_ENDING };
 enum ledger_kind {
 	LEDGER_DEVICE = 1,
 	LEDGER_TENANT,
-	LEDGER_MASTER,
+	LEDGER_OWN, /* queues of the daemon itself: of a master QP, or a CQ of the pool */
 	LEDGER_WINDOW,
-	LEDGER_POOL_CQ,
-	LEDGER_SESSION,
-	LEDGER_CPU_SESSION, /* the daemon executes its requests; of a device without direct commands it has
-			       nothing */
+	LEDGER_SESSION, /* on a device without direct commands it has no objects */
 };
 
 /** In the order in which they are destroyed. */
@@ -128,21 +128,6 @@ struct ledger_recycler {
 	struct ledger_message messages[LEDGER_MESSAGES];
 };
 
-/** Of a session whose requests the CPU executes: how far it is. Each is stored before what it counts takes
- * effect (session/cpu-counters.h). */
-struct ledger_cpu {
-	uint64_t begun;    /* requests, of which the last may be half done */
-	uint64_t finished; /* requests whose replies are in the SQ << 16 | index of the SQ behind them */
-	/* What the CQEs of the queue have shown. One of the two is written while the other one counts */
-	struct {
-		uint64_t received, done; /* requests */
-		uint32_t cqes, unused;   /* that this has been taken from */
-	} taken[2];
-	uint64_t last;   /* which of them counts */
-	uint32_t spoilt; /* it is to end, and only this daemon knows why */
-	uint32_t sends;  /* a SEND ends a reply, in place of an immediate */
-};
-
 /** A connection of a client: a session, or one of several that are a session together (session/session.h). */
 struct ledger_session {
 	uint64_t number; /* what events of its connection carry: of the session, and that of the connection
@@ -153,8 +138,8 @@ struct ledger_session {
 	uint32_t cm_id;
 	uint8_t accepted;    /* the next daemon goes on with it: ledger_accepted() */
 	uint8_t established; /* the client has the answer */
-	uint8_t recycled;
-	uint8_t further; /* of the first connection: number of those that are accepted besides */
+	uint8_t recycled; /* it goes on under the next daemon; else what follows .slot_rkey is not kept up */
+	uint8_t further;  /* of the first connection: number of those that are accepted besides */
 	char tenant[LEDGER_NAME], offload[LEDGER_NAME];
 	uint8_t address[16]; /* of the client */
 	uint64_t slot_addr;  /* of its reply slots */
@@ -162,12 +147,8 @@ struct ledger_session {
 	uint32_t depth;
 	uint32_t slots;                   /* instances: a power of two */
 	uint32_t windows[LEDGER_WINDOWS]; /* slots of the memory that it reads, from 1; 0: none */
-	uint32_t pool_cq;                 /* the same of the CQ of its replies */
 	uint32_t false_alarms;
-	union {
-		struct ledger_recycler recycler;
-		struct ledger_cpu cpu;
-	};
+	struct ledger_recycler recycler;
 	struct ledger_limits limits;
 	struct ledger_counters counters;
 };

@@ -156,7 +156,15 @@ static bool has_size(int fd, size_t size)
 	       (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
 }
 
-/* What is not LIVE has nothing any more. The view counts: nothing is read from the file a second time. */
+/* A session that ends, and whose queues have been destroyed */
+static void empty(struct ledger_slot *slot)
+{
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
+		store(&slot->object[i].type, LEDGER_NONE);
+	ledger_set_block(slot, 0, 0);
+}
+
+/* What does not go on has nothing any more. The view counts: nothing is read from the file a second time. */
 static int inherit(struct ledger *l, const struct ledger_view *view)
 {
 	l->ninherited = view->head.used;
@@ -165,6 +173,8 @@ static int inherit(struct ledger *l, const struct ledger_view *view)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < l->ninherited; i++) {
 		l->inherited[i].kept = view->slots[i].state == LEDGER_LIVE;
+		if (l->inherited[i].kept && !ledger_goes_on(&view->slots[i]))
+			empty(&l->slots[i]);
 		if (l->inherited[i].kept)
 			continue;
 		store(&l->slots[i].state, LEDGER_FREE);

@@ -2,8 +2,7 @@
 /*
  * ledger.h - writes the ledger (format.h).
  *
- * Thread rules: any thread may take and end slots; one slot is written by one thread at a time, but for
- * ledger_cpu, which is the executing thread's while there is one (session/cpu-counters.h).
+ * Thread rules: any thread may take and end slots; one slot is written by one thread at a time.
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
@@ -20,8 +19,8 @@ struct ledger_view; /* check.h */
 int ledger_new(struct ledger **ledger, uint32_t slots, uint64_t arena_bytes);
 /**
  * Goes on with the ledger in file @fd, which it takes on success. @view is what was read from it, and all
- * that it does not keep is gone: slots that are not LIVE in it are free. -EBADMSG: it is no file that a
- * ledger can be in.
+ * that it does not keep is gone: slots that are not LIVE in it are free, and sessions that end have no
+ * objects and no memory. -EBADMSG: it is no file that a ledger can be in.
  */
 int ledger_open(struct ledger **ledger, int fd, const struct ledger_view *view);
 void ledger_free(struct ledger *ledger); /* the file stays as it is, wherever it is open */

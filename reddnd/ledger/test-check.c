@@ -64,7 +64,7 @@ static void block_wraps(struct test_daemon *d)
 
 static void blocks_overlap(struct test_daemon *d)
 {
-	struct ledger_slot *other = ledger_take(d->ledger, LEDGER_MASTER);
+	struct ledger_slot *other = ledger_take(d->ledger, LEDGER_OWN);
 
 	ledger_set_block(other, TEST_BLOCK + TEST_BLOCK - LEDGER_PAGE, TEST_BLOCK);
 }
@@ -149,40 +149,12 @@ static void slots_wrap(struct test_daemon *d)
 
 static void progress_beyond(struct test_daemon *d)
 {
-	d->session->session.recycled = 1;
 	d->session->session.recycler.progress = TEST_BLOCK;
 }
 
 static void progress_odd(struct test_daemon *d)
 {
-	d->session->session.recycled = 1;
 	d->session->session.recycler.progress = 4;
-}
-
-/* What is in the room of a recycler is how far the CPU is */
-static void recycled_by_cpu(struct test_daemon *d)
-{
-	d->session->kind = LEDGER_CPU_SESSION;
-	d->session->session.recycled = 1;
-	d->session->session.cpu.begun = 8;
-}
-
-static void cpu_half_spoilt(struct test_daemon *d)
-{
-	d->session->kind = LEDGER_CPU_SESSION;
-	d->session->session.cpu.spoilt = 2;
-}
-
-static void cpu_half_sends(struct test_daemon *d)
-{
-	d->session->kind = LEDGER_CPU_SESSION;
-	d->session->session.cpu.sends = 2;
-}
-
-static void cpu_third_last(struct test_daemon *d)
-{
-	d->session->kind = LEDGER_CPU_SESSION;
-	d->session->session.cpu.last = 2;
 }
 
 static void no_window(struct test_daemon *d)
@@ -193,11 +165,6 @@ static void no_window(struct test_daemon *d)
 static void window_beyond(struct test_daemon *d)
 {
 	d->session->session.windows[0] = UINT32_MAX;
-}
-
-static void no_pool(struct test_daemon *d)
-{
-	d->session->session.pool_cq = 1;
 }
 
 static void no_queues(struct test_daemon *d)
@@ -244,15 +211,10 @@ static void refusals(void **state)
 		{slots_wrap, "a session has impossible reply slots"},
 		{progress_beyond, "the progress of a session is not in its block"},
 		{progress_odd, "the progress of a session is not in its block"},
-		{recycled_by_cpu, "a session of the CPU is not sound"},
-		{cpu_half_spoilt, "a session of the CPU is not sound"},
-		{cpu_half_sends, "a session of the CPU is not sound"},
-		{cpu_third_last, "a session of the CPU is not sound"},
 		{no_queues, "a slot lacks an object"},
 		{device_gone, "there are objects of no device"},
 		{no_window, "a session has a window that is none"},
 		{window_beyond, "a session has a window that is none"},
-		{no_pool, "a session has a CQ that is none"},
 	};
 
 	(void)state;

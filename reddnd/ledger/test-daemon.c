@@ -63,6 +63,7 @@ struct test_daemon test_daemon_begin(void)
 	ledger_head(d.ledger)->last_session = 1;
 	s->number = 1;
 	s->cm_id = 8;
+	s->recycled = 1;
 	ledger_set_name(s->tenant, "default");
 	ledger_set_name(s->offload, "users");
 	s->depth = 16;

@@ -35,22 +35,41 @@ static void written_and_read(void **state)
 	ledger_free(d.ledger);
 }
 
-static void session_of_the_cpu(void **state)
+static struct ledger *reopen(const struct ledger_view *v, const struct test_daemon *d)
+{
+	struct ledger *l;
+
+	assert_int_equal(ledger_open(&l, dup(ledger_fd(d->ledger)), v), 0);
+	return l;
+}
+
+/* A session that ends has what is destroyed for it, and then nothing but whom to tell */
+static void session_that_ends(void **state)
 {
 	struct test_daemon d = test_daemon_begin();
 	struct ledger_view *v;
+	struct ledger_slot *s;
+	struct ledger *l;
 
 	(void)state;
-	d.session->kind = LEDGER_CPU_SESSION;
-	d.session->session.cpu = (struct ledger_cpu){.begun = 9,
-		.finished = 8 << 16,
-		.taken[1] = {.received = 9},
-		.last = 1,
-		.spoilt = 1,
-		.sends = 1};
+	d.session->session.recycled = 0;
 	v = test_daemon_load(&d);
-	assert_int_equal(v->slots[2].session.cpu.begun, 9);
+	assert_false(ledger_goes_on(&v->slots[2]));
+	assert_false(ledger_keeps(v, 6));
+	assert_true(ledger_keeps(v, 2));
+	l = reopen(v, &d);
+	s = ledger_unclaimed(l, LEDGER_SESSION, NULL);
+	assert_int_equal(s->session.cm_id, 8);
+	assert_int_equal(s->block.size, 0);
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
+		assert_int_equal(s->object[i].type, LEDGER_NONE);
 	ledger_view_free(v);
+	v = test_daemon_load(&d); /* if the next one dies as well */
+	assert_int_equal(v->slots[2].state, LEDGER_LIVE);
+	ledger_view_free(v);
+	ledger_drop(l, s);
+	assert_int_equal(s->state, LEDGER_FREE);
+	ledger_free(l);
 	ledger_free(d.ledger);
 }
 
@@ -121,14 +140,6 @@ static void slots_are_used_again(void **state)
 	ledger_free(l);
 }
 
-static struct ledger *reopen(const struct ledger_view *v, const struct test_daemon *d)
-{
-	struct ledger *l;
-
-	assert_int_equal(ledger_open(&l, dup(ledger_fd(d->ledger)), v), 0);
-	return l;
-}
-
 static bool is_of_file(const struct ledger_slot *slot, const void *arg)
 {
 	return slot->window.ino == *(const uint64_t *)arg;
@@ -191,7 +202,7 @@ static void inherited(void **state)
 	ledger_claim(l, window);
 	assert_ptr_equal(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){77}), window);
 	assert_null(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){78}));
-	assert_null(ledger_claim_fitting(l, LEDGER_POOL_CQ, is_of_file, &(uint64_t){77}));
+	assert_null(ledger_claim_fitting(l, LEDGER_TENANT, is_of_file, &(uint64_t){77}));
 	assert_false(ledger_release(l, window));
 	assert_true(ledger_release(l, window));
 	assert_null(ledger_claim_fitting(l, LEDGER_WINDOW, is_of_file, &(uint64_t){77}));
@@ -289,7 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_and_read),
-		cmocka_unit_test(session_of_the_cpu),
+		cmocka_unit_test(session_that_ends),
 		cmocka_unit_test(at_any_step),
 		cmocka_unit_test(slots_are_used_again),
 		cmocka_unit_test(inherited),

@@ -29,27 +29,22 @@ uint64_t cq_pool_bytes_alone(uint32_t cqes)
 	return bytes_of(log_alone(cqes));
 }
 
-static struct rnic_cq_attr attr_of(unsigned log_cqes, uint64_t cookie)
+static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **out)
 {
-	return (struct rnic_cq_attr){
+	const struct rnic_cq_attr attr = {
 		.cqes_off = PAGE,
 		.db_off = 0,
 		.log_size = (uint8_t)log_cqes,
-		.cookie = cookie,
+		.cookie = CQ_POOL_COOKIE | pool->last_cookie,
 		.moderate_count = MODERATE_CQES,
 		.moderate_us = MODERATE_US,
 	};
-}
-
-static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **out)
-{
-	const struct rnic_cq_attr attr = attr_of(log_cqes, CQ_POOL_COOKIE | pool->last_cookie);
 	struct cq_pool_queue *q = calloc(1, sizeof(*q));
 	int r;
 
 	if (!q)
 		return -ENOMEM;
-	r = rnic_device_take_slot(pool->dev, LEDGER_POOL_CQ, &q->slot);
+	r = rnic_device_take_slot(pool->dev, LEDGER_OWN, &q->slot);
 	if (r == 0)
 		r = rnic_block_init_in(q->slot, &q->block, rnic_device_pd(pool->dev), pool->arena,
 			bytes_of(log_cqes), PAGE, 0, RNIC_BLOCK_LOCAL);
@@ -61,8 +56,6 @@ static int add(struct cq_pool *pool, unsigned log_cqes, struct cq_pool_queue **o
 		free(q);
 		return r;
 	}
-	if (q->slot)
-		ledger_live(q->slot);
 	rnic_cq_arm(&q->cq, false);
 	q->cookie = CQ_POOL_COOKIE | pool->last_cookie++;
 	TAILQ_INSERT_TAIL(&pool->cqs, q, link);
@@ -75,93 +68,10 @@ static void drop(struct cq_pool *pool, struct cq_pool_queue *q)
 	TAILQ_REMOVE(&pool->cqs, q, link);
 	if (pool->at == q)
 		pool->at = NULL;
-	if (q->slot)
-		ledger_ending(q->slot);
 	rnic_cq_deinit(&q->cq);
 	rnic_block_deinit(&q->block);
 	rnic_device_drop_slot(pool->dev, q->slot);
 	free(q);
-}
-
-/* ---- of a daemon before this one ---- */
-
-static const struct ledger_object *cq_of(const struct ledger_slot *slot)
-{
-	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
-		if (o->type == LEDGER_CQ)
-			return o;
-	return NULL; /* the ledger was checked: there is one */
-}
-
-/* Its CQEs that were taken may be taken once more: those after the consumer index in its doorbell record */
-static int take_over(struct cq_pool *pool, struct ledger_slot *slot)
-{
-	const struct ledger_object *o = cq_of(slot);
-	unsigned log_cqes = (unsigned)__builtin_ctz(o->entries);
-	const struct rnic_cq_attr attr = attr_of(log_cqes, o->cookie);
-	struct cq_pool_queue *q = calloc(1, sizeof(*q));
-	int r;
-
-	if (!q)
-		return -ENOMEM;
-	r = rnic_block_adopt(
-		slot, &q->block, rnic_device_pd(pool->dev), pool->arena, bytes_of(log_cqes), PAGE, 0);
-	if (r == 0)
-		r = rnic_cq_init(&q->cq, &q->block, &attr);
-	if (r < 0) {
-		free(q);
-		return r;
-	}
-	ledger_claim(rnic_device_ledger(pool->dev), slot);
-	q->slot = slot;
-	q->cookie = o->cookie;
-	q->unarmed = true;
-	if (pool->last_cookie <= (o->cookie & ~CQ_POOL_COOKIE))
-		pool->last_cookie = (o->cookie & ~CQ_POOL_COOKIE) + 1;
-	TAILQ_INSERT_TAIL(&pool->cqs, q, link);
-	return 0;
-}
-
-/* Those that any session can use, or all others */
-static int take_over_all(struct cq_pool *pool, bool shared)
-{
-	const struct ledger *ledger = rnic_device_ledger(pool->dev);
-	struct ledger_slot *slot = NULL, *next;
-	int r = 0;
-
-	for (next = ledger ? ledger_unclaimed(ledger, LEDGER_POOL_CQ, NULL) : NULL; next && r == 0;) {
-		slot = next;
-		next = ledger_unclaimed(ledger, LEDGER_POOL_CQ, slot);
-		if ((cq_of(slot)->entries == 1u << CQ_POOL_LOG_CQES) == shared)
-			r = take_over(pool, slot);
-	}
-	return r;
-}
-
-struct cq_pool_queue *cq_pool_adopt(
-	struct cq_pool *pool, const struct ledger_slot *slot, uint32_t cqes, bool alone)
-{
-	struct cq_pool_queue *q;
-
-	TAILQ_FOREACH (q, &pool->cqs, link)
-		if (q->slot == slot)
-			break;
-	if (!q || q->alone || cqes > (1u << q->cq.log_size) - q->charged)
-		return NULL;
-	q->alone = alone;
-	q->charged += cqes;
-	return q;
-}
-
-void cq_pool_adopted(struct cq_pool *pool)
-{
-	struct cq_pool_queue *q = TAILQ_FIRST(&pool->cqs), *next;
-
-	for (q = q ? TAILQ_NEXT(q, link) : NULL; q; q = next) {
-		next = TAILQ_NEXT(q, link);
-		if (q->charged == 0)
-			drop(pool, q);
-	}
 }
 
 /* ---- life ---- */
@@ -170,16 +80,10 @@ void cq_pool_adopted(struct cq_pool *pool)
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena)
 {
 	struct cq_pool_queue *first;
-	int r;
 
 	*pool = (struct cq_pool){.dev = dev, .arena = arena};
 	TAILQ_INIT(&pool->cqs);
-	if (*rnic_device_caps(dev)->no_chains)
-		return 0;
-	r = take_over_all(pool, true);
-	if (r == 0 && TAILQ_EMPTY(&pool->cqs))
-		r = add(pool, CQ_POOL_LOG_CQES, &first);
-	return r == 0 ? take_over_all(pool, false) : r;
+	return *rnic_device_caps(dev)->no_chains ? 0 : add(pool, CQ_POOL_LOG_CQES, &first);
 }
 
 void cq_pool_deinit(struct cq_pool *pool)

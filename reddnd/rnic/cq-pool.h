@@ -42,7 +42,7 @@ struct cq_pool {
 	uint64_t last_cookie;
 };
 
-/** Makes the first CQ, which stays; or goes on with those that were inherited. */
+/** Makes the first CQ, which stays. */
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena);
 void cq_pool_deinit(struct cq_pool *pool); /* after all sessions; fine on one that is all zero */
 
@@ -53,13 +53,6 @@ uint64_t cq_pool_bytes_alone(uint32_t cqes);
  * -ENOSPC, or the error of the device. */
 int cq_pool_charge(struct cq_pool *pool, uint32_t cqes, bool alone, struct cq_pool_queue **cq);
 void cq_pool_refund(struct cq_pool *pool, struct cq_pool_queue *cq, uint32_t cqes); /* NULL is fine */
-
-/** The inherited CQ in @slot, for a session that is charged for @cqes in it and goes on; NULL: there is none,
- * or no room. @alone: as above. */
-struct cq_pool_queue *cq_pool_adopt(
-	struct cq_pool *pool, const struct ledger_slot *slot, uint32_t cqes, bool alone);
-/** All sessions that go on have been charged: drops inherited CQs that none of them has. */
-void cq_pool_adopted(struct cq_pool *pool);
 
 /** Takes one CQE, from one CQ after the other: 1, or 0 when all are empty. */
 int cq_pool_next(struct cq_pool *pool, struct rnic_cqe *cqe);

@@ -356,7 +356,7 @@ struct ledger *rnic_device_ledger(const struct rnic_device *dev)
 
 int rnic_device_take_slot(struct rnic_device *dev, enum ledger_kind kind, struct ledger_slot **slot)
 {
-	bool records = dev->ledger && (dev->direct || kind == LEDGER_CPU_SESSION);
+	bool records = dev->ledger && (dev->direct || kind == LEDGER_SESSION);
 
 	*slot = records ? ledger_take(dev->ledger, kind) : NULL;
 	return records && !*slot ? -ENOSPC : 0;

@@ -42,7 +42,7 @@ int master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *a
 	int r;
 
 	*m = (struct master_qp){.dev = rnic_pd_device(pd)};
-	r = rnic_device_take_slot(m->dev, LEDGER_MASTER, &m->slot);
+	r = rnic_device_take_slot(m->dev, LEDGER_OWN, &m->slot);
 	if (r == 0)
 		r = rnic_block_init_in(m->slot, &m->block, pd, arena, 2 * PAGE + WQEBBS * RNIC_WQEBB_BYTES,
 			PAGE, 0, RNIC_BLOCK_LOCAL);

@@ -105,13 +105,6 @@ static int make_queues(struct direct *q, const struct places *p, const struct rn
 	return r == 0 ? rnic_qp_init(&q->qp, &q->block, &qp) : r;
 }
 
-static void complete(struct direct *q, const struct places *p)
-{
-	q->base = (struct rnic_plain){.direct = true, .qpn = q->qp.qpn, .mem = q->block.mem};
-	q->sent = (struct sent *)(q->block.mem + p->sent);
-	q->mask = p->sq_wqebbs - 1;
-}
-
 int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr)
 {
@@ -128,61 +121,12 @@ int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_ar
 		plain_direct_free(&q->base);
 		return r;
 	}
-	complete(q, &p);
+	q->base = (struct rnic_plain){.direct = true, .qpn = q->qp.qpn, .mem = q->block.mem};
+	q->sent = (struct sent *)(q->block.mem + p.sent);
+	q->mask = p.sq_wqebbs - 1;
 	write_recvs(q, &attr->recvs, p.rq_entries);
 	*out = &q->base;
 	return 0;
-}
-
-/* CQEs behind those that were taken are in the CQ: their room was not given back */
-static int place(struct direct *q, const struct places *p, const struct rnic_plain_position *at)
-{
-	const uint32_t taken = at->completions - q->cq.consumer;
-
-	if ((taken & 0xffffff) > 1u << p->log_cqes || (uint16_t)(at->sends - q->qp.sq_posted) > p->sq_wqebbs)
-		return -EBADMSG;
-	q->cq.consumer = at->completions;
-	q->written = at->sends;
-	return 0;
-}
-
-int plain_direct_adopt(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_arena *arena,
-	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at)
-{
-	const struct places p = places_of(attr);
-	struct direct *q = calloc(1, sizeof(*q));
-	int r;
-
-	if (!q)
-		return -ENOMEM;
-	r = rnic_block_adopt(attr->slot, &q->block, pd, arena, p.size, 0, attr->size);
-	if (r == 0)
-		r = make_queues(q, &p, attr);
-	if (r == 0) {
-		complete(q, &p);
-		r = place(q, &p, at);
-	}
-	if (r == 0)
-		*out = &q->base;
-	else
-		free(q);
-	return r;
-}
-
-/*
- * What was added may have been posted or not, and the last one may have been made to complete or not. The
- * doorbell record shows whether it was posted, but not whether the doorbell was rung; ringing again does no
- * harm.
- */
-void plain_direct_go_on(struct rnic_plain *p, uint64_t number)
-{
-	struct direct *q = of(p);
-
-	rnic_cq_update(&q->cq);
-	if (q->written != q->qp.sq_posted)
-		plain_direct_flush(p, (uint32_t)number);
-	else if (number)
-		rnic_qp_ring(&q->qp, q->written);
 }
 
 void plain_direct_free(struct rnic_plain *p)
@@ -267,22 +211,9 @@ int plain_direct_poll(struct rnic_plain *p, struct rnic_plain_completion c[RNIC_
 			c[n].number = q->sent[cqe.index & q->mask].number;
 		}
 	}
+	if (n)
+		rnic_cq_update(&q->cq);
 	return n;
-}
-
-void plain_direct_release(struct rnic_plain *q)
-{
-	rnic_cq_update(&of(q)->cq);
-}
-
-uint32_t plain_direct_taken(const struct rnic_plain *q)
-{
-	return ((const struct direct *)q)->cq.consumer;
-}
-
-uint16_t plain_direct_added(const struct rnic_plain *q)
-{
-	return ((const struct direct *)q)->written;
 }
 
 void plain_direct_arm(struct rnic_plain *q)

@@ -38,18 +38,12 @@ int plain_verbs_arm(struct rnic_plain *q);
 uint64_t plain_direct_bytes(const struct rnic_plain_attr *attr);
 int plain_direct_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr);
-int plain_direct_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
-	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at);
-void plain_direct_go_on(struct rnic_plain *q, uint64_t number);
 void plain_direct_stop(struct rnic_plain *q);
 void plain_direct_free(struct rnic_plain *q);
 void plain_direct_receive(struct rnic_plain *q, uint64_t to);
 void plain_direct_send(struct rnic_plain *q, const struct rnic_plain_send *send);
 void plain_direct_flush(struct rnic_plain *q, uint32_t number);
 int plain_direct_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
-void plain_direct_release(struct rnic_plain *q);
-uint32_t plain_direct_taken(const struct rnic_plain *q);
-uint16_t plain_direct_added(const struct rnic_plain *q);
 void plain_direct_arm(struct rnic_plain *q);
 struct rnic_qp *plain_direct_qp(struct rnic_plain *q);
 

@@ -81,22 +81,6 @@ int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena 
 	return (pd->dev->direct ? plain_direct_new : plain_verbs_new)(q, pd, arena, attr);
 }
 
-int rnic_plain_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
-	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at)
-{
-	return pd->dev->direct ? plain_direct_adopt(q, pd, arena, attr, at) : -EBADMSG;
-}
-
-void rnic_plain_go_on(struct rnic_plain *q, uint64_t number)
-{
-	plain_direct_go_on(q, number);
-}
-
-void rnic_plain_forget(struct rnic_plain *q)
-{
-	free(q);
-}
-
 void rnic_plain_stop(struct rnic_plain *q)
 {
 	if (q)
@@ -127,11 +111,6 @@ int rnic_plain_receive(struct rnic_plain *q, uint64_t to)
 	return 0;
 }
 
-uint16_t rnic_plain_received(const struct rnic_plain *q)
-{
-	return rnic_qp_posted_recvs(plain_direct_qp((struct rnic_plain *)q));
-}
-
 int rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *s)
 {
 	if (!q->direct)
@@ -151,22 +130,6 @@ int rnic_plain_flush(struct rnic_plain *q, uint32_t number)
 int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH])
 {
 	return q->direct ? plain_direct_poll(q, c) : plain_verbs_poll(q, c);
-}
-
-void rnic_plain_release(struct rnic_plain *q)
-{
-	if (q->direct)
-		plain_direct_release(q);
-}
-
-uint32_t rnic_plain_taken(const struct rnic_plain *q)
-{
-	return q->direct ? plain_direct_taken(q) : 0;
-}
-
-uint16_t rnic_plain_added(const struct rnic_plain *q)
-{
-	return q->direct ? plain_direct_added(q) : 0;
 }
 
 int rnic_plain_arm(struct rnic_plain *q)

@@ -48,21 +48,6 @@ uint64_t rnic_plain_bytes(const struct rnic_device *dev, const struct rnic_plain
 /** -ENOSPC when the arena is full, -ENOMEM, or the error of the device. */
 int rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr);
-/** How far queues have come that a daemon before this one made. */
-struct rnic_plain_position {
-	uint32_t completions; /* that were taken: rnic_plain_taken() */
-	uint16_t sends;       /* that were added: rnic_plain_added() */
-};
-
-/** The queues in the slot of @attr, which was inherited, on a device that takes direct commands. -EBADMSG: it
- * has no such queues, or they cannot be there; -ENOMEM. All is as before until rnic_plain_go_on(). */
-int rnic_plain_adopt(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
-	const struct rnic_plain_attr *attr, const struct rnic_plain_position *at);
-/** Goes on with queues that were adopted: posts the sends that were added and not posted, for which @number
- * counts as in rnic_plain_flush(), but with 64 bits. 0: none has ever been added. */
-void rnic_plain_go_on(struct rnic_plain *q, uint64_t number);
-/** Frees @q, and leaves the queues and the memory as they are. */
-void rnic_plain_forget(struct rnic_plain *q);
 /** It executes nothing more, and what is posted is flushed. NULL is fine for this and the next. */
 void rnic_plain_stop(struct rnic_plain *q);
 void rnic_plain_free(struct rnic_plain *q);
@@ -74,8 +59,6 @@ enum { RNIC_PLAIN_BATCH = 32 };
 
 /** Posts RECVs up to number @to. 0 or -errno. */
 int rnic_plain_receive(struct rnic_plain *q, uint64_t to);
-/** The low bits of that number, of queues that were adopted. */
-uint16_t rnic_plain_received(const struct rnic_plain *q);
 
 struct rnic_plain_send {
 	uint8_t opcode; /* WQE_OP_WRITE, _WRITE_IMM, _SEND, _SEND_IMM */
@@ -104,14 +87,8 @@ struct rnic_plain_completion {
 	uint32_t bytes;  /* received */
 };
 
-/** Takes up to RNIC_PLAIN_BATCH completions: their number, 0 when there are none; -errno. The device gets
- * their room back by rnic_plain_release(), before the next call. */
+/** Takes up to RNIC_PLAIN_BATCH completions: their number, 0 when there are none; -errno. */
 int rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
-void rnic_plain_release(struct rnic_plain *q);
-/** For the next daemon: completions that were taken, and sends that were added, since the beginning; their
- * low bits. */
-uint32_t rnic_plain_taken(const struct rnic_plain *q);
-uint16_t rnic_plain_added(const struct rnic_plain *q);
 /** One event at the next completion. One that came before raises none: poll once more. */
 int rnic_plain_arm(struct rnic_plain *q);
 

@@ -322,11 +322,6 @@ int rnic_qp_deinit(struct rnic_qp *qp)
 	return r;
 }
 
-uint16_t rnic_qp_posted_recvs(const struct rnic_qp *qp)
-{
-	return (uint16_t)be32toh(qp->db[DB_RECV]);
-}
-
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count)
 {
 	rnic_queue_store_record(&qp->db[DB_RECV], count & 0xffff);

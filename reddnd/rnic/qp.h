@@ -58,8 +58,6 @@ void rnic_qp_stop(struct rnic_qp *qp);
  * logged: the queue pair may go on, and nobody has it any more. */
 int rnic_qp_deinit(struct rnic_qp *qp);
 
-/** The low bits of the number up to which RQ entries are posted, as the device was notified last. */
-uint16_t rnic_qp_posted_recvs(const struct rnic_qp *qp);
 /** Posts RQ entries up to number @count (since RESET, not masked), whose bytes are in memory.
  */
 void rnic_qp_post_recvs(struct rnic_qp *qp, uint32_t count);

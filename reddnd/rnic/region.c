@@ -243,6 +243,25 @@ static bool is_wanted(const struct ledger_slot *slot, const void *arg)
 	       a->pd == b->pd && a->access == b->access && file_watch_holds(w->watches, a->watch);
 }
 
+/* What queues of @pd know the inherited window in @slot by: its IOVA and keys */
+static int adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct rnic_window *window)
+{
+	struct ibv_mr *mr = NULL;
+
+	for (unsigned i = 0; i < LEDGER_OBJECTS && !mr; i++)
+		if (slot->object[i].type == LEDGER_MR)
+			mr = ibv_import_mr(pd->pd, slot->object[i].handle);
+	if (mr && mr->length != slot->window.bytes) {
+		ibv_unimport_mr(mr);
+		return -EBADMSG;
+	}
+	if (!mr)
+		return -EBADMSG;
+	*window = (struct rnic_window){.iova = slot->window.iova, .lkey = mr->lkey, .rkey = mr->rkey};
+	ibv_unimport_mr(mr);
+	return 0;
+}
+
 /* False: there is none like @w */
 static bool inherit(struct rnic_pd *pd, const struct ledger_window *w, struct rnic_window *window)
 {
@@ -253,7 +272,7 @@ static bool inherit(struct rnic_pd *pd, const struct ledger_window *w, struct rn
 
 	if (!slot)
 		return false;
-	if (rnic_window_adopt(pd, slot, window) < 0) {
+	if (adopt(pd, slot, window) < 0) {
 		rnic_window_release(pd->dev, slot);
 		return false;
 	}
@@ -313,24 +332,6 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	}
 	window->lkey = window->mr->lkey;
 	window->rkey = window->mr->rkey;
-	return 0;
-}
-
-int rnic_window_adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct rnic_window *window)
-{
-	struct ibv_mr *mr = NULL;
-
-	for (unsigned i = 0; i < LEDGER_OBJECTS && !mr; i++)
-		if (slot->object[i].type == LEDGER_MR)
-			mr = ibv_import_mr(pd->pd, slot->object[i].handle);
-	if (mr && mr->length != slot->window.bytes) {
-		ibv_unimport_mr(mr);
-		return -EBADMSG;
-	}
-	if (!mr)
-		return -EBADMSG;
-	*window = (struct rnic_window){.iova = slot->window.iova, .lkey = mr->lkey, .rkey = mr->rkey};
-	ibv_unimport_mr(mr);
 	return 0;
 }
 

@@ -107,9 +107,6 @@ int rnic_region_window(const struct rnic_region *region, struct rnic_pd *pd, uns
 	uint64_t size, enum rnic_access access, struct rnic_window *window);
 void rnic_window_close(struct rnic_window *window); /* fine on one that is all zero */
 
-/** What queues of @pd know the inherited window in @slot by. Its IOVA and keys; nothing to close. -EBADMSG:
- * it is none. */
-int rnic_window_adopt(struct rnic_pd *pd, const struct ledger_slot *slot, struct rnic_window *window);
 /** A claim on the inherited window in @slot is over; the last one destroys it. */
 void rnic_window_release(struct rnic_device *dev, struct ledger_slot *slot);
 

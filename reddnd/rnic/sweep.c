@@ -37,9 +37,8 @@ static const enum rnic_devx_type types[] = {
 	[LEDGER_PD] = RNIC_DEVX_PD,
 };
 
-/* What was being made or ended may be too old for a list of the newest. After the lists: an object that is in
- * no slot is among the newest, and may use some of these. Whatever has the handle by now, it is in no slot
- * that is kept. */
+/* What was being made or ended, or ends now, may be too old for a list of the newest. Whatever has the handle
+ * by now, it is in no slot that goes on. */
 static int sweep_slots(int fd, const struct ledger_view *ledger, enum ledger_type type)
 {
 	int destroyed = 0;
@@ -47,7 +46,7 @@ static int sweep_slots(int fd, const struct ledger_view *ledger, enum ledger_typ
 	for (uint32_t i = 0; i < ledger->head.used; i++) {
 		const struct ledger_slot *slot = &ledger->slots[i];
 
-		if (slot->state != LEDGER_BUILDING && slot->state != LEDGER_ENDING)
+		if (slot->state == LEDGER_FREE || ledger_goes_on(slot))
 			continue;
 		for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
 			if (o->type == type && !ledger_keeps(ledger, o->handle))
@@ -56,7 +55,8 @@ static int sweep_slots(int fd, const struct ledger_view *ledger, enum ledger_typ
 	return destroyed;
 }
 
-/* Some objects can go only after others; what is left is tried again for as long as something went. */
+/* Some objects can go only after others, whether they are in a slot or not; what is left is tried again for
+ * as long as something went. */
 int rnic_sweep(int fd, const struct ledger_view *ledger)
 {
 	int destroyed = 0, before, r = 0;
@@ -67,9 +67,9 @@ int rnic_sweep(int fd, const struct ledger_view *ledger)
 		left = 0;
 		for (unsigned type = 0; type < RNIC_DEVX_TYPES && r == 0; type++)
 			r = sweep_type(fd, ledger, (enum rnic_devx_type)type, &destroyed, &left);
+		for (unsigned type = LEDGER_QP; type <= LEDGER_PD && r == 0; type++)
+			destroyed += sweep_slots(fd, ledger, (enum ledger_type)type);
 	} while (r == 0 && left && destroyed > before);
-	for (unsigned type = LEDGER_QP; type <= LEDGER_PD && r == 0; type++)
-		destroyed += sweep_slots(fd, ledger, (enum ledger_type)type);
 	return r < 0 ? r : left ? -EBUSY : destroyed;
 }
 

@@ -34,6 +34,7 @@ static void make(struct queues *q, uint64_t number)
 	assert_int_equal(rnic_device_take_slot(dev, LEDGER_SESSION, &q->slot), 0);
 	q->slot->session = (struct ledger_session){.number = number,
 		.cm_id = (uint32_t)number,
+		.recycled = 1,
 		.depth = 16,
 		.slots = 64,
 		.slot_size = 64,
@@ -74,7 +75,7 @@ static unsigned strangers(const struct ledger_view *v)
 
 static void sweeps(void **state)
 {
-	struct queues kept, ending, building;
+	struct queues kept, ending, building, unrolled;
 	struct rnic_pd *pd; /* in no slot, like an object that was made in the last moment */
 	struct ledger_view *v;
 
@@ -85,14 +86,18 @@ static void sweeps(void **state)
 	ledger_live(ending.slot);
 	ledger_ending(ending.slot);
 	make(&building, 3);
+	make(&unrolled, 4);
+	unrolled.slot->session.recycled = 0;
+	ledger_live(unrolled.slot);
 	assert_int_equal(rnic_pd_new(&pd, dev, NULL), 0);
 	v = load();
-	/* a QP, a CQ, a MR and a umem of each of two, and the PD */
-	assert_true(strangers(v) >= 9);
-	assert_true(rnic_sweep(rnic_device_fd(dev), v) >= 9);
+	/* a QP, a CQ, a MR and a umem of each of three, and the PD */
+	assert_true(strangers(v) >= 13);
+	assert_true(rnic_sweep(rnic_device_fd(dev), v) >= 13);
 	assert_int_equal(strangers(v), 0);
 	assert_int_equal(rnic_sweep(rnic_device_fd(dev), v), 0);
 	assert_int_equal(rnic_devx_destroy(rnic_device_fd(dev), RNIC_DEVX_OBJ, building.qp.handle), -ENOENT);
+	assert_int_equal(rnic_devx_destroy(rnic_device_fd(dev), RNIC_DEVX_OBJ, unrolled.qp.handle), -ENOENT);
 	assert_int_equal(rnic_qp_connect_self(&kept.qp, 1), 0);
 	ledger_view_free(v);
 }

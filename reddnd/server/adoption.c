@@ -27,13 +27,10 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 {
 	struct verdict v;
 
-	s->resuming = false;
 	if (!session_is_over(s) && session_look(s, &v))
 		actions_judge(d, s, &v);
 	if (session_is_over(s))
 		return;
-	if (!s->engine->is_silent) /* the recycler posts for itself */
-		collect_rearm_later(d, s);
 	pacer_changed(&d->shared->pacer, s);
 	if (budgets_begin(&d->budgets, s))
 		dispatch_check_budget(d, s, clock_us());
@@ -75,10 +72,8 @@ int adoption_serve(struct dispatch *d)
 		join_adopted(d, s);
 	HASH_ITER (by_id, d->sessions, s, next)
 		check_adopted(d, s);
-	collect_drain(d);
 	HASH_ITER (by_id, d->sessions, s, next)
 		serve_adopted(d, s);
-	cq_pool_adopted(&d->completions.pool);
 	collect_round(d);
 	return collect_schedule(d);
 }

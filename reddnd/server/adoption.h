@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * adoption.h - sessions of the daemon before this one (inheritance.h) among those of this one. All that go on
- * come first, then adoption_serve(): completions of any of them may be waiting.
+ * come first, then adoption_serve(): connections of one session may come in any order.
  *
  * Thread rules: one thread, that of the event loop.
  */

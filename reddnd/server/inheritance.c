@@ -22,13 +22,14 @@ DEFINE_CLEANUP(struct ledger_view *, ledger_view_free)
 
 /* ---- what was left ---- */
 
-static unsigned count_sessions(const struct ledger_view *v)
+/* @going_on: only those that go on */
+static unsigned count_sessions(const struct ledger_view *v, bool going_on)
 {
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < v->head.used; i++)
-		n += v->slots[i].state == LEDGER_LIVE &&
-		     (v->slots[i].kind == LEDGER_SESSION || v->slots[i].kind == LEDGER_CPU_SESSION);
+		n += v->slots[i].state == LEDGER_LIVE && v->slots[i].kind == LEDGER_SESSION &&
+		     (!going_on || ledger_goes_on(&v->slots[i]));
 	return n;
 }
 
@@ -56,9 +57,9 @@ static const char *obstacle(const struct inheritance *in, const struct ledger_vi
 
 static void start_afresh(struct inheritance *in, const struct ledger_view *v, const char *why)
 {
-	if (v && count_sessions(v))
+	if (v && count_sessions(v, false))
 		log_warning("%s: %u sessions of the daemon before this one end now: %s", in->store.name,
-			count_sessions(v), why);
+			count_sessions(v, false), why);
 	else
 		log_notice("%s: what the daemon before this one left is given up: %s", in->store.name, why);
 	fd_store_device_clear(&in->store);
@@ -100,7 +101,7 @@ void inheritance_uncount(const struct inheritance *in, int fd)
 
 bool inheritance_has_sessions(const struct inheritance *in)
 {
-	return in->view && count_sessions(in->view) > 0;
+	return in->view && count_sessions(in->view, true) > 0;
 }
 
 /* Counts the attempt before anything is done: a daemon that fails cannot */
@@ -115,7 +116,7 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
 	log_info("%s: going on with %u sessions of the daemon before this one; %d objects of the device were "
 		 "nobody's",
-		in->store.name, count_sessions(v), n);
+		in->store.name, count_sessions(v, true), n);
 	return 0;
 }
 
@@ -157,7 +158,7 @@ int inheritance_open(struct inheritance *in, struct rnic_arena **arena, struct l
 	if (!used)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < v->head.used; i++)
-		if (v->slots[i].state == LEDGER_LIVE && v->slots[i].block.size)
+		if (ledger_goes_on(&v->slots[i]) && v->slots[i].block.size)
 			used[n++] = v->slots[i].block;
 	r = inheritance_has_device(in)
 		    ? rnic_arena_open(arena, in->store.fd[FD_STORE_ARENA], v->head.arena_bytes, used, n)
@@ -212,7 +213,9 @@ int inheritance_open_record(struct fd_store *store, bool goes_on, struct record 
 
 /* ---- sessions ---- */
 
-/* Its queues stop first: once the client has the event, nothing is written to it */
+/* Its queues are destroyed first, if they have not been: once the client has the event, nothing is written to
+ * it
+ */
 static void end_in_words(
 	struct dispatch *d, struct ledger_slot *slot, struct rnic_conn *conn, const char *why)
 {
@@ -271,43 +274,6 @@ static struct reddn_wire_rej refusal(void)
 	return rej;
 }
 
-/* It has memory that only those who publish have (generation/region.c) */
-static bool publishes(const struct ledger *ledger, const struct ledger_session *l)
-{
-	for (unsigned i = 0; i < LEDGER_WINDOWS; i++) {
-		const struct ledger_slot *window = ledger_slot_of(ledger, l->windows[i]);
-
-		if (window && window->window.access == RNIC_REMOTE_ATOMIC)
-			return true;
-	}
-	return false;
-}
-
-static void end_publisher(struct dispatch *d, struct ledger_slot *slot)
-{
-	const struct ledger_session *l = &slot->session;
-	const struct reddn_wire_rej rej = refusal();
-	struct rnic_conn *conn = NULL;
-
-	if (rnic_cm_inherit_conn(d->cm, l->cm_id, l->number, &conn) == 0)
-		rnic_conn_refuse_inherited(conn, &rej, sizeof(rej));
-	end_in_words(d, slot, conn, "the server was restarted, which ends sessions that put");
-}
-
-void inheritance_end_publishers(struct inheritance *in, struct dispatch *d)
-{
-	struct ledger *ledger = rnic_device_ledger(d->dev);
-	struct ledger_slot *slot = NULL;
-
-	if (!in->view)
-		return;
-	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot)))
-		if (publishes(ledger, &slot->session)) {
-			end_publisher(d, slot);
-			in->ended++;
-		}
-}
-
 /* True: it goes on */
 static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
 {
@@ -341,29 +307,21 @@ static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledg
 	}
 }
 
-static void adopt_all(const struct inheritance *in, struct dispatch *d, enum ledger_kind kind,
-	unsigned *adopted, unsigned *ended)
-{
-	struct ledger_slot *slot = NULL;
-
-	while ((slot = ledger_unclaimed(rnic_device_ledger(d->dev), kind, slot)))
-		++*(adopt(in, d, slot) ? adopted : ended);
-}
-
 int inheritance_adopt(
 	struct inheritance *in, struct dispatch *d, const struct served *served, struct tenant **tenants)
 {
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	const struct reddn_wire_rej rej = refusal();
-	unsigned adopted = 0, ended = in->ended, refused;
+	struct ledger_slot *slot = NULL;
+	unsigned adopted = 0, ended = 0, refused;
 	int r;
 
 	if (!in->view)
 		return 0;
 	in->served = served;
 	in->tenants = tenants;
-	adopt_all(in, d, LEDGER_SESSION, &adopted, &ended);
-	adopt_all(in, d, LEDGER_CPU_SESSION, &adopted, &ended);
+	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot)))
+		++*(adopt(in, d, slot) ? &adopted : &ended);
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = adoption_serve(d);
 	if (r >= 0)

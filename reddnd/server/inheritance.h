@@ -3,9 +3,10 @@
  * inheritance.h - what a daemon before this one left of a device: whether it can be gone on with, and taking
  * it over.
  *
- * First all that the ledger does not keep is destroyed, then each part is taken over; sessions last, once
- * their offloads are there. Whatever happens on the way, what is left can be tried again by the next daemon.
- * After LIMIT failures in a row one starts afresh.
+ * First all that the ledger does not keep is destroyed, with the queues of sessions that end: nothing is
+ * published in a store after that. Then each part is taken over; sessions last, once their offloads are
+ * there. Whatever happens on the way, what is left can be tried again by the next daemon. After LIMIT
+ * failures in a row one starts afresh.
  *
  * Thread rules: one thread.
  */
@@ -23,7 +24,6 @@ struct inheritance {
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
 	const struct served *served;
 	struct tenant **tenants; /* all of them */
-	unsigned ended;          /* sessions, by inheritance_end_publishers() */
 };
 
 /**
@@ -38,7 +38,7 @@ void inheritance_give_up(const struct fd_store_device *left);
 void inheritance_drop(struct inheritance *in, const char *why);
 /** This attempt does not count: it failed for another device. @fd: of the ledger. */
 void inheritance_uncount(const struct inheritance *in, int fd);
-/** True: sessions were left. */
+/** True: sessions were left that go on. */
 bool inheritance_has_sessions(const struct inheritance *in);
 
 /** True: so was the device, with its memory; else it takes no direct commands, and the next daemon opens it
@@ -54,12 +54,6 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
 /** The record of clients that was left in @store, if the daemon goes on with a device, or an empty one, which
  * is kept for the next daemon. -errno, logged. */
 int inheritance_open_record(struct fd_store *store, bool goes_on, struct record **record);
-
-/**
- * Ends the sessions that publish in stores: those are opened after that, since nobody can tell what of an
- * extent that may be published yet. With the dispatch of the device.
- */
-void inheritance_end_publishers(struct inheritance *in, struct dispatch *d);
 
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old

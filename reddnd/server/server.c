@@ -320,10 +320,8 @@ static void replace(struct server *sv, struct generation *generation)
 		generation_unref(sv->generation);
 	sv->generation = generation;
 	stores_serve(&sv->shared.stores, generation);
-	/* a daemon that has just begun has no sessions, and completions of those that it will adopt */
-	if (!first)
-		DEVICES_EACH (device, &sv->devices)
-			dispatch_end_stores(&device->dispatch, generation);
+	DEVICES_EACH (device, &sv->devices)
+		dispatch_end_stores(&device->dispatch, generation);
 	DEVICES_EACH (device, &sv->devices)
 		dispatch_serve(&device->dispatch, generation);
 	if (!first)
@@ -374,8 +372,6 @@ static int serve(struct server *sv, struct catalog *catalog)
 	const struct generation_parts parts = generation_parts(sv);
 	int r;
 
-	DEVICES_EACH (device, &sv->devices)
-		inheritance_end_publishers(&device->inheritance, &device->dispatch);
 	r = generation_new(&first, catalog, NULL, &parts);
 	if (r == 0)
 		r = generation_open(first);

@@ -163,7 +163,7 @@ void session_note(struct session *s)
 		.unseen = c->unseen,
 		.iterations = c->iterations};
 
-	if (!l)
+	if (!l || !l->recycled)
 		return;
 	memcpy(counters.verdicts, c->verdicts, sizeof(c->verdicts));
 	ledger_keep(&l->limits, &limits, sizeof(limits));

@@ -33,7 +33,6 @@ struct session_cpu {
 	struct layouts_cpu layout;
 	uint64_t *times; /* by slot; written before .done is: ns, when the request was taken; once it is done,
 			    how long it took */
-	uint64_t timed;  /* requests before this one came to a daemon before this one, and have no times */
 	/* for the event loop */
 	_Atomic(uint64_t) received, done;
 	atomic_ullong iterations;
@@ -51,9 +50,7 @@ struct session_cpu {
 	struct loops own;
 	_Atomic(struct loops *) loops; /* of the first connection; NULL: its program has no loop without a
 					  bound */
-	struct ledger_cpu *kept;       /* in the ledger, or the next */
-	struct ledger_cpu unkept;
-	uint64_t rests_to;      /* us */
+	uint64_t rests_to;             /* us */
 	uint64_t active, awake; /* us, when there was something to do; and for how long it is polled then */
 	bool slept;             /* since then */
 	bool is_short;          /* a request was; with a verdict, for when it is done */
@@ -87,8 +84,7 @@ static inline uint64_t cpu_reply_at(const struct session *s, uint64_t n)
 	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
 }
 
-/* And then the outcomes, by slot, each written before .done is: the next daemon counts those that this one
- * has not counted. A number: bytes << 1 | hit */
+/* And then the outcomes, by slot, each written before .done is. A number: bytes << 1 | hit */
 static inline uint64_t *cpu_outcome_at(const struct session *s, uint64_t n)
 {
 	const struct layouts_cpu *l = &s->cpu->layout;

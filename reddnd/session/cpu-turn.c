@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
-#include "reddnd/session/cpu-counters.h"
 #include "reddnd/session/cpu-internal.h"
 #include "reddnd/util/bus-guard.h"
 #include "util/clock.h"
@@ -33,7 +32,6 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 	if (c->bytes == len)
 		return;
 	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
-	cpu_counters_spoil(s->cpu->kept);
 	if (s->cpu->is_short || s->cpu->faulted)
 		return;
 	s->cpu->is_short = true;
@@ -83,8 +81,7 @@ static struct rnic_plain_completion find_cause(
 	return cause;
 }
 
-/* Numbers have 32 bits. Those of a daemon before this one are not to be relied on. Returns what is done then
- */
+/* Numbers have 32 bits. Returns what is done then */
 static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uint32_t number, uint64_t now_ns)
 {
 	uint64_t end = n + (uint32_t)(number - (uint32_t)n);
@@ -92,21 +89,6 @@ static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uin
 	for (; n < end && n < received; n++)
 		s->cpu->times[cpu_slot(s, n)] = now_ns - s->cpu->times[cpu_slot(s, n)];
 	return n;
-}
-
-/* The ledger has it before the event loop sees it, and before the device may write other CQEs there. If the
- * session has a verdict, the next daemon could not find the CQE that it comes from */
-static void publish(struct session_cpu *c, uint64_t received, uint64_t done, bool good)
-{
-	if (good)
-		cpu_counters_taken(c->kept, received, done, rnic_plain_taken(c->queue));
-	else
-		cpu_counters_spoil(c->kept);
-	if (received != c->received)
-		c->received = received;
-	if (done != c->done)
-		c->done = done;
-	rnic_plain_release(c->queue);
 }
 
 /* False: a verdict */
@@ -135,7 +117,10 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 			s->cpu->times[cpu_slot(s, received++)] = now_ns;
 		}
 	}
-	publish(s->cpu, received, done, good);
+	if (received != s->cpu->received)
+		s->cpu->received = received;
+	if (done != s->cpu->done)
+		s->cpu->done = done;
 	return good;
 }
 
@@ -314,7 +299,7 @@ static void begin(struct session *s)
 
 	executor_begin(
 		c->executor, c->begun, mem + cpu_request_at(s, c->begun), mem + cpu_reply_at(s, c->begun));
-	cpu_counters_begun(c->kept, ++c->begun);
+	c->begun++;
 	c->running = true;
 	c->since = c->now;
 	prefetch(s);
@@ -326,14 +311,11 @@ static int finish(struct session *s)
 	struct session_cpu *c = s->cpu;
 	struct outcome out = outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
 	uint64_t n = c->begun - 1;
-	int r;
 
 	c->running = false;
 	c->looped += executor_iterations(c->executor);
 	*cpu_outcome_at(s, n) = out.bytes << 1 | out.hit;
-	r = send_replies(s, n);
-	cpu_counters_finished(c->kept, c->begun, rnic_plain_added(c->queue));
-	return r;
+	return send_replies(s, n);
 }
 
 static bool has_next(const struct session_cpu *c)

@@ -2,7 +2,6 @@
 #include "reddnd/session/cpu.h"
 
 #include "reddnd/session/count.h"
-#include "reddnd/session/cpu-counters.h"
 #include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/cpu-threads.h"
 #include "reddnd/session/limits.h"
@@ -28,16 +27,6 @@ static int make_executor(struct session *s, struct session_cpu *c)
 	return executor_new(&c->executor, o->program, &parts);
 }
 
-static struct rnic_plain_attr queue_attr(const struct session *s)
-{
-	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots, s->sends);
-
-	attr.cookie = s->id;
-	attr.events = s->cpu->events;
-	attr.slot = s->slot;
-	return attr;
-}
-
 void session_cpu_share_loops(struct session *s)
 {
 	if (s->cpu && s->cpu->loops && s->first->cpu)
@@ -58,13 +47,6 @@ static void make_loops(struct session *s, struct session_cpu *c)
 	c->loops = &c->own;
 }
 
-static void choose_sends(struct session *s, bool sends)
-{
-	s->sends = sends;
-	if (sends)
-		s->queues.layout.size = s->queues.layout.sends_size;
-}
-
 /* All but its queues */
 static int prepare(struct session *s, const struct session_parts *parts, const struct request *request)
 {
@@ -79,7 +61,6 @@ static int prepare(struct session *s, const struct session_parts *parts, const s
 	env->slot_rkey = request->slot_rkey;
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
-	c->kept = s->slot ? &s->slot->session.cpu : &c->unkept;
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
 	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
 	c->awake = AWAKE_MAX_US;
@@ -93,10 +74,14 @@ static int prepare(struct session *s, const struct session_parts *parts, const s
 
 static int begin_queue(struct session *s, const struct session_parts *parts)
 {
-	const struct rnic_plain_attr attr = queue_attr(s);
+	struct rnic_plain_attr attr = layouts_cpu_queue(s->offload, s->queues.layout.slots, s->sends);
 	struct session_cpu *c = s->cpu;
-	int r = rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
+	int r;
 
+	attr.cookie = s->id;
+	attr.events = c->events;
+	attr.slot = s->slot;
+	r = rnic_plain_new(&c->queue, s->domain->pd, parts->arena, &attr);
 	if (r == 0)
 		r = rnic_conn_connect_plain(s->client.conn, c->queue, session_is_paced(s));
 	return r == 0 ? rnic_plain_arm(c->queue) : r;
@@ -108,89 +93,14 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 
 	if (r < 0)
 		return r;
-	choose_sends(s, request->no_immediates || rnic_device_caps(parts->dev)->no_immediates);
-	s->cpu->kept->sends = s->sends;
+	s->sends = request->no_immediates || rnic_device_caps(parts->dev)->no_immediates;
+	if (s->sends)
+		s->queues.layout.size = s->queues.layout.sends_size;
 	r = begin_queue(s, parts);
 	if (r < 0)
 		return r;
 	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
 	s->progress.armed = s->queues.layout.slots;
-	return 0;
-}
-
-/* ---- taking over ------------------------------------------------------------------------------ */
-
-const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct offload *o)
-{
-	const struct ledger_cpu *l = &slot->session.cpu;
-
-	if (slot->block.size == 0)
-		return "the server was restarted or upgraded, and its CPU executes this offload; connect "
-		       "again";
-	if (l->spoilt)
-		return "the server was restarted when the session was about to end; connect again";
-	if (!o->cpu)
-		return "the server was restarted, and the NIC executes the offload now; connect again";
-	if (offload_writes(o) && cpu_counters_amid(l))
-		return "the server was restarted in the middle of a request that may have written to a "
-		       "region; connect again";
-	return NULL;
-}
-
-/* What the event loop of the other daemon had not counted yet is counted by this one */
-static int restore_progress(struct session *s, const struct cpu_counters *k)
-{
-	const struct ledger_counters *l = &s->slot->session.counters;
-	unsigned slots = s->queues.layout.slots;
-	uint16_t ahead = (uint16_t)(rnic_plain_received(s->cpu->queue) - k->received);
-
-	/* .read is written after .done (session_note()) */
-	if (l->done > k->done || l->read > l->done || l->done - l->read > slots ||
-		k->received + ahead > l->done + slots)
-		return -EBADMSG;
-	s->progress.done = l->done;
-	s->progress.posted = k->received + ahead;
-	s->progress.armed = l->done + slots;
-	s->counters.read = l->read;
-	return 0;
-}
-
-/* A request that was being executed is executed from its start; so are its loops */
-static void restore_state(struct session *s, const struct cpu_counters *k)
-{
-	struct session_cpu *c = s->cpu;
-
-	c->received = k->received;
-	c->begun = k->finished;
-	c->done = k->done;
-	c->reported = s->progress.done;
-	c->looped = s->slot->session.counters.iterations;
-	c->iterations = c->looped;
-	c->timed = k->received;
-}
-
-int session_cpu_adopt(struct session *s, const struct session_parts *parts, const struct request *request)
-{
-	struct rnic_plain_attr attr;
-	struct cpu_counters k;
-	int r = prepare(s, parts, request);
-
-	if (r < 0)
-		return r;
-	choose_sends(s, s->cpu->kept->sends);
-	r = cpu_counters_read(s->cpu->kept, s->queues.layout.slots, s->cpu->layout.replies, &k);
-	if (r < 0)
-		return r;
-	attr = queue_attr(s);
-	r = rnic_plain_adopt(&s->cpu->queue, s->domain->pd, parts->arena, &attr,
-		&(struct rnic_plain_position){.completions = k.cqes, .sends = k.added});
-	if (r == 0)
-		r = restore_progress(s, &k);
-	if (r < 0)
-		return r;
-	rnic_plain_go_on(s->cpu->queue, k.finished);
-	s->queues.qpn = rnic_plain_qpn(s->cpu->queue);
-	restore_state(s, &k);
 	return 0;
 }
 
@@ -202,29 +112,16 @@ static void cpu_stop(struct session *s)
 	rnic_plain_stop(s->cpu->queue);
 }
 
-static void forget(struct session_cpu *c)
-{
-	executor_free(c->executor);
-	if (c->loops)
-		pthread_mutex_destroy(&c->own.lock);
-	free(c->times);
-	free(c);
-}
-
 void session_cpu_free(struct session_cpu *c)
 {
 	if (!c)
 		return;
 	rnic_plain_free(c->queue);
-	forget(c);
-}
-
-void session_cpu_forget(struct session_cpu *c)
-{
-	if (!c)
-		return;
-	rnic_plain_forget(c->queue);
-	forget(c);
+	executor_free(c->executor);
+	if (c->loops)
+		pthread_mutex_destroy(&c->own.lock);
+	free(c->times);
+	free(c);
 }
 
 /* ---- for the rest of the session -------------------------------------------------------------- */
@@ -284,7 +181,6 @@ static void cpu_count(struct session *s)
 	uint64_t from = s->progress.done, n;
 
 	s->progress.done = s->cpu->done;
-	from = from < s->cpu->timed ? s->cpu->timed : from;
 	for (; from < s->progress.done; from += n) {
 		uint64_t ns = s->cpu->times[cpu_slot(s, from)];
 
@@ -334,7 +230,6 @@ static void cpu_free(struct session *s)
 }
 
 const struct session_engine engine_cpu = {
-	.kind = LEDGER_CPU_SESSION,
 	.judges_budgets = true,
 	.begin = session_cpu_begin,
 	.serve = cpu_serve,

@@ -17,12 +17,6 @@
 
 /** Makes what the session needs, connected; RECVs are still missing. Errors have been logged. */
 int session_cpu_begin(struct session *s, const struct session_parts *parts, const struct request *request);
-/** NULL, or why the session in @slot cannot go on, in words; @o: the offload of that name, not disabled. */
-const char *session_cpu_obstacle(const struct ledger_slot *slot, const struct offload *o);
-/** Goes on with what a daemon before this one made, which is in the slot of the session. -EBADMSG: it cannot
- * be right; -ENOMEM. After an error the queues are as before, and session_cpu_forget() frees the rest. */
-int session_cpu_adopt(struct session *s, const struct session_parts *parts, const struct request *request);
-void session_cpu_forget(struct session_cpu *c); /* NULL is fine */
 /** The session has joined .first: the rate of its loops is that of all connections. */
 void session_cpu_share_loops(struct session *s);
 void session_cpu_free(struct session_cpu *c); /* NULL is fine */

@@ -13,7 +13,6 @@
 #define SESSION_ENGINE_H
 
 #include "reddnd/generation/outcome.h"
-#include "reddnd/ledger/format.h"
 #include "reddnd/policy/request.h"
 #include "reddnd/policy/verdict.h"
 
@@ -22,7 +21,6 @@ struct session_parts;
 
 /** A positive value reports a fault of the session, which @v describes. */
 struct session_engine {
-	enum ledger_kind kind;
 	/* No event reports that requests are over: .count() finds them. So an outcome may be lost that nobody
 	 * waits for */
 	bool is_silent;
@@ -33,7 +31,7 @@ struct session_engine {
 	 * -EAGAIN: a store has no extents for it;
 	 * errors of the device have been logged. */
 	int (*begin)(struct session *s, const struct session_parts *parts, const struct request *request);
-	/** From now on requests are executed, also those of a session that was taken over. -ENOMEM. */
+	/** From now on requests are executed. -ENOMEM. */
 	int (*serve)(struct session *s);
 
 	/** RECVs up to this number may be posted: their instances, and the next one, are ready. */

@@ -3,7 +3,6 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/session/cpu.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
@@ -42,7 +41,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	if (why)
 		return why;
 	layout = layouts_of_slots(o, l->slots);
-	if (!layout || (o->conf->recycled && !o->cpu) != l->recycled || layouts_image(o, layout) != l->image)
+	if (!layout || !o->conf->recycled || o->cpu || layouts_image(o, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
 }
@@ -64,22 +63,16 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 
 	if (!l->accepted)
 		return "the server was restarted while the session began";
-	if (slot->kind == LEDGER_CPU_SESSION) {
-		const char *why = absence(o);
-
-		if (!why)
-			why = session_cpu_obstacle(slot, o);
-		if (why)
-			return why;
-	}
-	if (l->depth >= l->slots || (o && o->img && o->img->publish.there))
+	if (!l->recycled)
+		return "the server was restarted, which ends sessions that are not recycled";
+	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
-	return l->recycled && !has_loop(slot) ? NULL : difference(l, o);
+	return has_loop(slot) ? difference(l, o) : NULL;
 }
 
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o)
 {
-	return slot->session.recycled && !has_loop(slot) ? difference(&slot->session, o) : NULL;
+	return has_loop(slot) ? NULL : difference(&slot->session, o);
 }
 
 bool session_is_overtaken(
@@ -141,48 +134,6 @@ static void restore_counters(struct session *s)
 	memcpy(c->verdicts, l->verdicts, sizeof(c->verdicts));
 }
 
-/* The windows of the other daemon: instances that are armed from now on use what those before used */
-static int restore_regions(struct session *s)
-{
-	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
-	struct chain_env *env = &s->queues.env;
-
-	for (unsigned i = 0; i < s->offload->program->nregions; i++) {
-		const struct ledger_slot *slot = ledger_slot_of(ledger, s->slot->session.windows[i]);
-		struct rnic_window w;
-		int r = slot ? rnic_window_adopt(s->domain->pd, slot, &w) : -EBADMSG;
-
-		if (r < 0)
-			return r;
-		env->region[i].iova = w.iova;
-		env->region[i].lkey = w.lkey;
-		env->region[i].rkey = w.rkey;
-	}
-	return 0;
-}
-
-/*
- * Of an unrolled session the ledger has what was counted, and CQEs that are in no count come once more. RECVs
- * are posted up to the doorbell record. What was armed beyond them may be half done, and is armed again: it
- * cannot have begun (image.h).
- */
-static int restore_unrolled(struct session *s)
-{
-	const struct ledger_counters *l = &s->slot->session.counters;
-	unsigned slots = s->queues.layout.slots;
-	uint16_t ahead = (uint16_t)(rnic_qp_posted_recvs(&s->queues.qp[0]) - l->done);
-
-	if (ahead >= slots)
-		return -EBADMSG;
-	s->progress.done = l->done;
-	s->progress.posted = l->done + ahead;
-	s->progress.armed = s->progress.posted + 1 > slots ? s->progress.posted + 1 : slots;
-	s->progress.again = s->progress.armed + slots;
-	s->counters.read = l->read <= l->done && l->done - l->read <= slots ? l->read : l->done;
-	s->resuming = true;
-	return 0;
-}
-
 /* Whether its RECVs are paced is in the recycler. The other daemon may have died while it changed that: the
  * first section counts (session_set_paced()). -EBADMSG: the recycler is not where it was said to be. */
 static int restore_pacing(struct session *s)
@@ -214,7 +165,7 @@ static uint64_t posted_at_most(const struct session *s, uint64_t kept)
  * behind, but not by more than the slots if that daemon was looking, and not ahead by more than that: the
  * recycler counts a section's slots at a time.
  */
-static int restore_recycled(struct session *s)
+static int restore_progress(struct session *s)
 {
 	const struct ledger_counters *l = &s->slot->session.counters;
 	unsigned slots = s->queues.layout.slots;
@@ -226,35 +177,6 @@ static int restore_recycled(struct session *s)
 	s->progress.posted =
 		l->posted >= kept && l->posted <= kept + 2 * slots ? l->posted : posted_at_most(s, kept);
 	s->progress.armed = s->progress.done + slots;
-	return r;
-}
-
-static int adopt_pool_cq(struct session *s)
-{
-	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
-	struct session_queues *q = &s->queues;
-
-	q->pool_cqes = layouts_reply_cqes(s->offload, q->layout.slots);
-	if (!q->pool_cqes)
-		return 0;
-	q->pool_cq = cq_pool_adopt(q->pool, ledger_slot_of(ledger, s->slot->session.pool_cq), q->pool_cqes,
-		s->offload->cq_alone);
-	return q->pool_cq ? 0 : -EBADMSG;
-}
-
-static int adopt_queues(struct session *s, const struct session_parts *parts, const struct request *request)
-{
-	int r;
-
-	if (s->slot->kind == LEDGER_CPU_SESSION)
-		return session_cpu_adopt(s, parts, request);
-	r = session_queues_adopt(s, parts->arena, request);
-	if (r == 0)
-		r = restore_regions(s);
-	if (r == 0 && !s->queues.layout.recycled)
-		r = restore_unrolled(s);
-	else if (r == 0)
-		r = restore_recycled(s);
 	return r;
 }
 
@@ -278,9 +200,7 @@ static int choose_offload(struct session *s, const struct offload *o, const char
 
 static void forget(struct session *s)
 {
-	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 	session_loop_free(s->queues.loop);
-	session_cpu_forget(s->cpu);
 	foreign_free(s->foreign);
 	free(s);
 }
@@ -312,14 +232,13 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->client = *client;
 	s->slot = slot;
 	s->adopted = true;
-	s->engine = session_engine_of(slot->kind == LEDGER_CPU_SESSION, l->recycled);
-	s->queues.pool = parts->cq_pool;
+	s->engine = &engine_recycled;
 	r = choose_offload(s, o, foreign);
 	if (r < 0)
 		return r;
-	r = adopt_pool_cq(s);
+	r = session_queues_adopt(s, parts->arena, &request);
 	if (r == 0)
-		r = adopt_queues(s, parts, &request);
+		r = restore_progress(s);
 	if (r < 0)
 		return r;
 	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * heir.h - sessions that go on under this daemon: taking over what the one before has noted (session_note()).
+ * heir.h - recycled sessions that go on under this daemon: taking over what the one before has noted
+ * (session_note()). All others end.
  *
  * Thread rules: one thread.
  */

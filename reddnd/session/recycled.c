@@ -222,7 +222,6 @@ static bool recycled_outcome(const struct session *s, uint64_t n, struct outcome
 }
 
 const struct session_engine engine_recycled = {
-	.kind = LEDGER_SESSION,
 	.is_silent = true,
 	.begin = recycled_begin,
 	.serve = session_queues_serve,

@@ -110,11 +110,12 @@ static void release(struct session *s)
 	rnic_device_drop_slot(rnic_pd_device(s->domain->pd), s->slot);
 }
 
-/* What the next daemon must know of it, besides its queues. */
+/* What the next daemon must know of it, besides its queues: to go on with it, or to tell its client why it
+ * ends */
 static int record(struct session *s, struct rnic_device *dev, const struct request *request)
 {
 	struct ledger_session *l;
-	int r = rnic_device_take_slot(dev, s->engine->kind, &s->slot);
+	int r = rnic_device_take_slot(dev, LEDGER_SESSION, &s->slot);
 
 	if (r < 0 || !s->slot)
 		return r;
@@ -184,11 +185,12 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 		release(s);
 		return r;
 	}
-	if (s->slot) {
+	if (s->slot && s->slot->session.recycled) {
 		record_program(s);
 		session_note(s);
-		ledger_live(s->slot);
 	}
+	if (s->slot)
+		ledger_live(s->slot);
 	generation_use(s->offload);
 	if (first)
 		session_join(s, first);

@@ -10,7 +10,7 @@
  *                is silent
  *   limits.h     limits in force
  *   extents.h    the extents of a store that its instances are armed with
- *   heir.h       takes over a session of a daemon before this one, as it is in the ledger
+ *   heir.h       takes over a recycled session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
  *
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
@@ -52,10 +52,10 @@
  * one made goes from MAKING to ACCEPTED, and ESTABLISHED if it was. ARMED and ACCEPTED may go to ENDED, too.
  */
 enum session_state {
-	SESSION_MAKING,   /* charged, in the ledger BUILDING */
-	SESSION_ARMED,    /* session_new(): its client has no answer */
-	SESSION_ACCEPTED, /* server/connect.c: answered, the NIC has begun, and the next daemon goes on with
-			     it */
+	SESSION_MAKING,      /* charged, in the ledger BUILDING */
+	SESSION_ARMED,       /* session_new(): its client has no answer */
+	SESSION_ACCEPTED,    /* server/connect.c: answered, the NIC has begun; if recycled, it outlives the
+				daemon */
 	SESSION_ESTABLISHED, /* its client has the answer: connect_timeout is over */
 	SESSION_ENDED,       /* session_end(): queues are stopped; completions that still come are ignored */
 	SESSION_GONE,        /* collect_reap(): no queue pair, and no completion; session_free() is left */
@@ -94,7 +94,6 @@ struct session_recycler {
 struct session_progress {
 	uint64_t done, armed;
 	uint64_t posted; /* RECVs */
-	uint64_t again;  /* instances from here on find one in their slot that this daemon has armed */
 };
 
 /** Of an offload that publishes (extents.h). */
@@ -214,7 +213,6 @@ struct session {
 	struct session_timer timer;
 	struct foreign *foreign;   /* what .offload is part of if this daemon does not have it; or NULL */
 	bool adopted;              /* a daemon before this one made it */
-	bool resuming;             /* and CQEs come that it has taken, as well as others */
 	bool finished;             /* instances finished that are not armed again */
 	TAILQ_ENTRY(session) link; /* of those finished, or of those ended */
 	/* of the server, of its completions, of the thread that executes */

@@ -22,8 +22,6 @@ static int charge_pool(struct session *s, const struct session_parts *parts)
 		return r;
 	q->pool = parts->cq_pool;
 	q->pool_cqes = cqes;
-	if (s->slot)
-		s->slot->session.pool_cq = ledger_number(rnic_device_ledger(parts->dev), q->pool_cq->slot);
 	return 0;
 }
 
@@ -36,24 +34,22 @@ static bool takes_payload(const struct session *s)
 static void arm(struct session *s, uint64_t to)
 {
 	const struct chain_image *img = s->offload->img;
-	struct session_progress *p = &s->progress;
 	const struct chain_writer *writer = s->offload->program->writer;
-	const uint64_t first_time = p->again < to ? p->again : to;
-	uint64_t first = p->armed;
+	const uint64_t slots = s->queues.layout.slots, first_time = slots < to ? slots : to;
+	uint64_t n = s->progress.armed;
 
-	if (p->armed < first_time) {
-		chain_arm(writer, &s->queues.env, p->armed, first_time);
-		p->armed = first_time;
-	}
-	if (p->armed < to)
-		chain_arm_again(writer, &s->queues.env, p->armed, to);
-	p->armed = to;
-	for (; first < to && (takes_payload(s) || first < s->queues.layout.slots); first++)
-		chain_format_recv(img, &s->queues.env, (unsigned)(first % s->queues.layout.slots));
+	s->progress.armed = to;
+	if (n < first_time)
+		chain_arm(writer, &s->queues.env, n, first_time);
+	if (first_time < to)
+		chain_arm_again(writer, &s->queues.env, n < slots ? slots : n, to);
+	for (; n < to && (takes_payload(s) || n < slots); n++)
+		chain_format_recv(img, &s->queues.env, (unsigned)(n % slots));
 }
 
 static int unrolled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
+	uint64_t slots = s->queues.layout.slots;
 	int r = charge_pool(s, parts);
 
 	if (r == 0)
@@ -65,8 +61,7 @@ static int unrolled_begin(struct session *s, const struct session_parts *parts, 
 		return r;
 	if (!session_extents_have_room(s))
 		return -EAGAIN;
-	s->progress.again = s->queues.layout.slots;
-	arm(s, takes_payload(s) ? session_extents_take(s, 0, s->progress.again) : s->progress.again);
+	arm(s, takes_payload(s) ? session_extents_take(s, 0, slots) : slots);
 	/* a RECV needs the next instance as well, and the NIC begins with the head of the first one */
 	if (s->progress.armed < 2)
 		return -EAGAIN;
@@ -105,24 +100,6 @@ static uint16_t last_index(const struct session *s, uint64_t n)
 	return (uint16_t)(chain_end_index(img, &s->queues.env, 0, n) - s->queues.tail);
 }
 
-/* Two laps of a ring have different indices, so the last one is not mistaken for the next */
-static bool was_counted(const struct session *s, uint16_t index)
-{
-	for (uint64_t n = s->progress.done; n > 0 && n + s->queues.layout.slots > s->progress.done;)
-		if (last_index(s, --n) == index)
-			return true;
-	return false;
-}
-
-/* The ledger has it before the room of the CQE is given back to the device: the next daemon finds each CQE
- * that is not counted there */
-static void count_one(struct session *s)
-{
-	s->progress.done++;
-	if (s->slot)
-		__atomic_store_n(&s->slot->session.counters.done, s->progress.done, __ATOMIC_RELEASE);
-}
-
 int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
 {
 	uint16_t last = last_index(s, s->progress.done);
@@ -131,15 +108,13 @@ int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verd
 		session_fault(s, 0, cqe, v);
 		return 1;
 	}
-	if (s->resuming && was_counted(s, cqe->index))
-		return 0;
 	if (cqe->index != last) {
 		verdict_set(
 			v, VERDICT_QUEUE, true, "completion of WQE %u where %u was next", cqe->index, last);
 		return 1;
 	}
 	session_served(s, s->progress.done, cqe);
-	count_one(s);
+	s->progress.done++;
 	return 0;
 }
 
@@ -206,7 +181,6 @@ static void unrolled_free(struct session *s)
 }
 
 const struct session_engine engine_unrolled = {
-	.kind = LEDGER_SESSION,
 	.begin = unrolled_begin,
 	.serve = session_queues_serve,
 	.postable = unrolled_postable,

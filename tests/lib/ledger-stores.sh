@@ -4,10 +4,10 @@
 # ledger-stores.sh - sourced after supervised.sh by tests whose daemon dies at a store into the ledger (tests/system/ledger-stores.c).
 : "${LEDGER_STORES_LIB:?set LEDGER_STORES_LIB to the path of the library}"
 
-# struct control of ledger-stores.c: at, after, begun, stores
-arm() # after|before N [begun]: a daemon dies at its n-th store from now on, of those that begin a request; 0: never
+# struct control of ledger-stores.c: at, after, stores
+arm() # after|before N: a daemon dies at its n-th store from now on; 0: never
 {
-	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQQ", int(sys.argv[2]), sys.argv[1] == "after", len(sys.argv) > 3, 0))' \
+	python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("=QQQ", int(sys.argv[2]), sys.argv[1] == "after", 0))' \
 		"$@" 1<>"$work/stores"
 }
 

@@ -63,19 +63,6 @@ has_clients() # N
 	[[ $(clients 'len(d)') -eq $1 ]]
 }
 
-# On a device without direct commands a session of the CPU ends with its daemon, and its client learns why
-kill_under_cpu_client() # N PROCESS LOG: kills the daemon for the N-th time; PROCESS is the client, LOG its output
-{
-	local rc=0
-
-	kill -9 "$(daemon)"
-	until_true taken_over "$1" || fail "nobody takes over" "$work/run.log"
-	wait "$2" || rc=$?
-	[[ $rc -eq 2 ]] || fail "the client ends with status $rc" "$work/$3" "$work/run.log"
-	grep -q 'the server was restarted or upgraded, and its CPU executes this offload' "$work/$3" ||
-		fail "the client gets no reason" "$work/$3" "$work/run.log"
-}
-
 # shellcheck disable=SC2034 # used by tests
 # Sweeps go through every step-th point; where several run beside each other, this one takes its part of them
 part=${TEST_PART:-0} parts=${TEST_PARTS:-1}

@@ -19,7 +19,7 @@ configure_reddnd <<END
 control = "$work/control";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
-  { name = "armed"; program = "hash-get"; region = "t"; },
+  { name = "armed"; program = "hash-get"; region = "t"; mode = "unrolled"; },
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; } );
 END
 
@@ -103,7 +103,9 @@ for offload in armed kept; do
 		fail "$offload: a connection that does not begin is not refused" "$work/further.log" "$work/run.log"
 	"$SOFTCX" fault clear
 
+	# the next daemon refuses the connection, and goes on with the session if that is recycled
 	for ((try = 1; ; try++)); do
+		[[ $offload == kept ]] || break
 		[[ $try -le 20 ]] || fail "$offload: the daemon is never killed in time" "$work/further.log" "$work/run.log"
 		"$SOFTCX" fault add delay 60000000 --opcode send-enable --count 1 >"$work/fault.log" || fail "no fault" "$work/fault.log"
 		asks "$client"

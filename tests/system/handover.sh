@@ -116,7 +116,7 @@ fi
 owns first.log users make "$data/users"
 gets users || fail "the file is not served" "$work/get.log" "$work/reddnd.log"
 ok "what is handed over is served at once"
-background bench.log "$REDDN" bench --port "$port" --timeout 100000 --count 1000000000 --verify --keys <(printf 'alice\tusers\n') "$address" users
+background bench.log "$REDDN" bench --lasting --port "$port" --timeout 100000 --count 1000000000 --verify --keys <(printf 'alice\tusers\n') "$address" users
 bench=$child
 becomes sessions "a client is served" "any(c['offload'] == 'users' and c['requests'] > 100 for c in d)"
 dies "$owner"
@@ -147,7 +147,7 @@ for n in 1 2; do
 	until_true again "$n" || fail "no daemon goes on" "$work/reddnd.log"
 	until_true gets users || fail "without owner and daemon a file is lost" "$work/get.log" "$work/reddnd.log"
 done
-alive "$bench" || fail "a session has ended" "$work/bench.log" "$work/reddnd.log"
+alive "$bench" || fail "a client has ended" "$work/bench.log" "$work/reddnd.log"
 ok "a file outlives its owner and daemons"
 
 owns lock.log users lock

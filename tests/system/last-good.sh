@@ -6,6 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 
@@ -22,7 +23,7 @@ control = "$work/control";
 programs = "$programs";
 arena = "16M";
 @include "more.conf"
-offloads = ( { name = "users"; program = "$work/mine.rdn"; region = "t"; } );
+offloads = ( { name = "users"; program = "$work/mine.rdn"; region = "t"; mode = "recycled"; } );
 tenants = ( { name = "all"; key = "$work/key"; } );
 END
 cp "$work/right.conf" "$work/reddnd.conf"

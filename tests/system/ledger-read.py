@@ -16,7 +16,7 @@ PAGE, SLOT, OBJECTS, OBJECT = 4096, 2048, 32, 48
 USED, STATE, KIND, BLOCK, FIRST = 20, 0, 4, 16, 24  # offsets: in the head, and in a slot
 COOKIE = 32  # of an object
 QP, CQ, MR = 1, 2, 3
-SESSION, NUMBER = 6, FIRST + OBJECTS * OBJECT  # kind of slots; and where they have their numbers
+SESSION, NUMBER = 5, FIRST + OBJECTS * OBJECT  # kind of slots; and where they have their numbers
 LIVE, WINDOW = 2, 4
 KINDS = {1: "qps", 2: "cqs", 3: "mkeys", 4: "umems", 5: "uars", 6: "pds"}
 

@@ -28,7 +28,6 @@
 struct control {
 	uint64_t at;     /* kill at this store, from 1; 0: never. Cleared when it is done */
 	uint64_t after;  /* 1: after the store, 0: before it */
-	uint64_t begun;  /* 1: only stores that begin a request (ledger_cpu.begun) are counted */
 	uint64_t stores; /* counted */
 };
 
@@ -89,25 +88,12 @@ static int is_the_kernels(const uint8_t *at, uintptr_t by)
 	       (by < code || by >= code + code_size);
 }
 
-static int begins_request(const uint8_t *at)
-{
-	size_t offset = (size_t)(at - ledger);
-	const struct ledger_slot *slot;
-
-	if (offset < LEDGER_PAGE)
-		return 0;
-	offset -= LEDGER_PAGE;
-	slot = (const struct ledger_slot *)(ledger + LEDGER_PAGE) + offset / sizeof(*slot);
-	return slot->kind == LEDGER_CPU_SESSION &&
-	       offset % sizeof(*slot) == offsetof(struct ledger_slot, session.cpu.begun);
-}
-
 static void count(const uint8_t *at, uintptr_t by)
 {
 	uint64_t n;
 
 	dies = 0;
-	if (is_the_kernels(at, by) || (control->begun && !begins_request(at)))
+	if (is_the_kernels(at, by))
 		return;
 	n = __atomic_add_fetch(&control->stores, 1, __ATOMIC_RELAXED);
 	if (!control->at || n < control->at)

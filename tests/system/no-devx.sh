@@ -49,7 +49,12 @@ for over in 1 2; do
 	background ping.log "$REDDN" ping -p "$port" -t 100000 --interval 20 --count 1000000 "$address" default
 	client=$child
 	until_true grep -q '^reply' "$work/ping.log" || fail "the client is not served" "$work/ping.log" "$work/run.log"
-	kill_under_cpu_client $over "$client" ping.log
+	kill -9 "$(daemon)"
+	until_true taken_over $over || fail "nobody takes over" "$work/run.log"
+	rc=0
+	wait "$client" || rc=$?
+	[[ $rc -eq 2 ]] || fail "the client ends with status $rc" "$work/ping.log" "$work/run.log"
+	grep -q 'the server was restarted, which ends sessions that are not recycled' "$work/ping.log" || fail "the client gets no reason" "$work/ping.log" "$work/run.log"
 	serves default cpu
 	ok "daemon $((over + 1)) serves on, and the clients of the one before learn why they were cut off"
 done

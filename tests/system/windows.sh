@@ -6,6 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
+needs "${recycling[@]}"
 
 : "${REDDN:?set REDDN to the path of the client tool}"
 here=$(dirname "$(realpath "$0")")
@@ -21,7 +22,7 @@ configure_reddnd <<END
 arena = "16M";
 regions = ( { name = "t"; kind = "table"; path = "$table"; },
   { name = "w"; kind = "raw"; path = "$memory/words"; writable = true; } );
-offloads = ( { name = "users"; program = "hash-get"; region = "t"; },
+offloads = ( { name = "users"; program = "hash-get"; region = "t"; mode = "recycled"; },
   { name = "count"; program = "counter"; region = "w"; } );
 END
 
