@@ -281,6 +281,8 @@ uint32_t lower_skip(const struct ast_place *p);
 /* place.c */
 struct word *lower_word(struct lower *l, const char *name, uint16_t size);
 struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64_t value);
+/** The bytes of @value, as one of @type, go to @p. */
+void lower_put(uint8_t *p, const struct ast_type *type, uint64_t value);
 /** True if the result of a calculation is @w as CALC leaves it: big-endian, with room before and behind it.
  */
 bool lower_is_result(const struct web *w);

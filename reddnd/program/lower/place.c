@@ -19,7 +19,7 @@ struct word *lower_word(struct lower *l, const char *name, uint16_t size)
 	return w;
 }
 
-static void put_value(uint8_t *p, const struct ast_type *type, uint64_t v)
+void lower_put(uint8_t *p, const struct ast_type *type, uint64_t v)
 {
 	for (unsigned i = 0; i < type->bytes && i < WORD; i++)
 		p[type->order == AST_LE ? i : type->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
@@ -32,7 +32,7 @@ struct word *lower_constant(struct lower *l, const struct ast_type *type, uint64
 
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)value);
 	w = lower_word(l, name, (uint16_t)type->bytes);
-	put_value(w->init, type, value);
+	lower_put(w->init, type, value);
 	return w;
 }
 
@@ -68,7 +68,7 @@ static void place_in_operand(struct web *w, unsigned i)
 			.first = (uint16_t)k,
 			.len = (uint16_t)len};
 	if (w->from_init)
-		put_value(at.word->init + at.from,
+		lower_put(at.word->init + at.from,
 			&(struct ast_type){.kind = AST_UINT, .order = AST_BE, .bytes = type->bytes},
 			w->var->init);
 }
@@ -101,7 +101,7 @@ void lower_place_web(struct lower *l, struct web *w)
 	w->part[0].word->shared = w->shared;
 	w->nparts = 1;
 	if (w->from_init && type->kind != AST_BYTES)
-		put_value(w->part[0].word->init + w->part[0].at, type, w->var->init);
+		lower_put(w->part[0].word->init + w->part[0].at, type, w->var->init);
 }
 
 /* ---- steps and places ------------------------------------------------------------------------- */

@@ -162,11 +162,56 @@ static void join_sources(struct lower *l, struct step *s)
 	}
 }
 
+/* The variable that the write @op is the first assignment of; NULL: it has others before, or is none, or the
+ * text names the step. */
+static struct web *first_written(const struct lower *l, const struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct web *w =
+		v->kind == AST_WRITE && v->place->kind == AST_AT_VAR ? lower_web_of(op, v->place) : NULL;
+
+	if (!w || w->kind != WEB_MEMORY || w->from_init || w->shared || v->name || l->by_hand)
+		return NULL;
+	for (unsigned i = 0; i < op->naccesses; i++)
+		if (op->access[i].key == v->place && op->access[i].before)
+			return NULL;
+	return w;
+}
+
+/* Arguments and constants that a variable has from the beginning need no WR, as in arrives_there() */
+static bool begins_with(struct lower *l, const struct op *op)
+{
+	const struct ast_verb *v = op->verb;
+	struct web *w = first_written(l, op);
+	uint32_t at = 0;
+
+	for (unsigned i = 0; i < v->nsources && w; i++)
+		if (v->source[i].swab || (v->source[i].kind != AST_CONST && v->source[i].kind != AST_ARG))
+			w = NULL;
+	if (!w)
+		return false;
+	lower_place_web(l, w);
+	for (unsigned i = 0; i < v->nsources; i++) {
+		const struct ast_operand *o = &v->source[i];
+		const struct place to = lower_part(&w->part[0], at, o->type.bytes);
+
+		if (o->kind == AST_CONST)
+			lower_put(to.word->init + to.from, &o->type, o->value);
+		else
+			lower_use_arg(l, o->arg, to, 0, (uint16_t)to.len,
+				o->type.kind == AST_UINT && o->type.order == AST_LE, false);
+		at += o->type.bytes;
+	}
+	return true;
+}
+
 static void lower_write(struct lower *l, struct op *op)
 {
 	const struct ast_verb *v = op->verb;
 	struct step *s = op->main;
 
+	if (begins_with(l, op))
+		return;
 	for (unsigned i = 0; i < v->nsources; i++) {
 		struct place p = lower_source(l, op, s, i, &v->source[i]);
 
