@@ -124,7 +124,8 @@ static bool part_can_be_replaced(const struct reddn *whole, const struct reddn *
 	const unsigned keys = reddn_wire_part_keys(part->part);
 
 	return !part->busy && !part->held &&
-	       reddn_session_part(&whole->session, part->part & REDDN_WIRE_PART_EXISTS, keys) == part->part;
+	       (!keys || reddn_session_part(&whole->session, part->part & REDDN_WIRE_PART_EXISTS, keys) ==
+				 part->part);
 }
 
 static int part_get(struct reddn *whole, uint8_t which, struct reddn **out)
