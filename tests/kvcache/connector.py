@@ -125,5 +125,10 @@ class TestConnector(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ValueError):
             await self.connector.put(Key("short"), Memory(self.free, self.free.pop()[:5]))
 
+    async def test_blocks_of_another_store(self):
+        with kvcache.KVCache(HOSTS, bytearray(2 * BLOCK), 2 * BLOCK, timeout=60) as cache:
+            with self.assertRaisesRegex(ValueError, f"a block of {2 * BLOCK} bytes is larger than its store's max_value"):
+                cache.put(b"key", bytes(2 * BLOCK))
+
 
 unittest.main(argv=["connector.py"])

@@ -92,7 +92,12 @@ class Host:
 
     def put(self, key: bytes, block: Any) -> "concurrent.futures.Future[bool]":
         def put() -> bool:
-            self._connections[0].put(key, block)
+            try:
+                self._connections[0].put(key, block)
+            except OSError as error:
+                if error.errno == errno.EMSGSIZE:
+                    raise ValueError(f"{self.name}: a block of {len(block)} bytes is larger than its store's max_value") from error
+                raise
             return True
 
         return self._ask(put, False)
