@@ -57,6 +57,14 @@ static int check_sizes(
 	return 0;
 }
 
+/* What is answered of a bucket, by the length of what is asked */
+static uint8_t exists_part(const struct reddn_session *s, const struct reddn_wire_table *t)
+{
+	if (s->info.request_len > 2u * t->keys * t->offset_len)
+		return REDDN_PART_EXACT;
+	return (uint8_t)reddn_wire_part(t->header);
+}
+
 /* The table or store of an offload whose requests ask @probes buckets for each of @keys keys, with @room
  * bytes for a record. */
 static int read_geometry(struct reddn_session *s, const struct reddn_wire_table *t, unsigned probes,
@@ -74,7 +82,7 @@ static int read_geometry(struct reddn_session *s, const struct reddn_wire_table 
 		.offset_len = t->offset_len,
 		.keys = (uint8_t)keys,
 		.header = t->header,
-		.part = s->info.shape == REDDN_EXISTS ? (uint8_t)reddn_wire_part(t->header) : 0,
+		.part = s->info.shape == REDDN_EXISTS ? exists_part(s, t) : 0,
 		.room = room};
 	s->info.keys = keys;
 	s->info.hash_seed = s->geo.seed;
@@ -132,7 +140,7 @@ static int read_exists(struct reddn_session *s, const struct reddn_wire_table *t
 
 	if (!t->keys || t->keys > REDDN_WIRE_KEYS)
 		return VIOLATED("requests for %u keys", t->keys);
-	if (s->info.reply_max < REDDN_SLOT_RECORD + 2 * t->keys * reddn_wire_part(t->header))
+	if (s->info.reply_max < REDDN_SLOT_RECORD + 2u * t->keys * exists_part(s, t))
 		return VIOLATED("replies of %u bytes", s->info.reply_max);
 	s->info.shape = REDDN_EXISTS;
 	r = read_geometry(s, t, 2, t->keys, 0, err, errlen);

@@ -36,6 +36,11 @@ void reddn_exists_build(
 {
 	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, key, key_len);
 
+	*mark = (uint16_t)p.fp;
+	if (g->part == REDDN_PART_EXACT) {
+		reddn_request_write(g, &p, request);
+		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		uint64_t at = p.bucket[i] * sizeof(struct reddn_bucket) + REDDN_PART_END - g->part;
 
@@ -43,7 +48,6 @@ void reddn_exists_build(
 			request[byte] = (uint8_t)at;
 		request += g->offset_len;
 	}
-	*mark = (uint16_t)p.fp;
 }
 
 /* That of no record in a store, whose parts begin with the length */
@@ -56,6 +60,8 @@ bool reddn_parts_show(const struct reddn_geometry *g, uint16_t mark, const uint8
 {
 	bool shown = false;
 
+	if (g->part == REDDN_PART_EXACT)
+		return parts[0] || parts[g->part];
 	for (int i = 0; i < 2; i++, parts += g->part) {
 		const uint8_t *low = parts + g->part - sizeof(mark);
 

@@ -24,7 +24,7 @@ struct reddn_geometry {
 	uint8_t offset_len; /* bytes of a bucket offset in a request */
 	uint8_t keys;       /* of a request, >= 1 */
 	uint8_t header;     /* bytes of the server's in front of each record: of a store; 0: of a table */
-	uint8_t part;       /* bytes of a bucket that answer if a key exists (wire.h); 0: its record does */
+	uint8_t part;       /* bytes that answer if a key is in a bucket (wire.h); 0: its record does */
 	bool into;          /* a record comes in a message, with its value apart (into.h) */
 	uint32_t room;      /* bytes for the record of a key in a slot, behind its header */
 };
@@ -45,10 +45,12 @@ static inline size_t reddn_into_at(const struct reddn_geometry *g)
  * table or store has it. */
 const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes, uint32_t request_len);
 
-/** Bytes of the part of a request that asks a bucket. */
+/** Bytes of the part of a request that asks a bucket: with the fingerprint, where the server compares. */
 static inline uint32_t reddn_probe_len(const struct reddn_geometry *g)
 {
-	return (g->part ? 0 : (uint32_t)sizeof(((struct reddn_bucket *)0)->fp)) + g->offset_len;
+	const bool compares = !g->part || g->part == REDDN_PART_EXACT;
+
+	return (compares ? (uint32_t)sizeof(((struct reddn_bucket *)0)->fp) : 0) + g->offset_len;
 }
 
 /** Bytes of the request for a key. */
@@ -97,7 +99,7 @@ static inline size_t reddn_parts_at(const struct reddn_geometry *g, uint32_t k)
 	return REDDN_SLOT_RECORD + (size_t)k * 2 * g->part;
 }
 
-/** True if the @parts of its buckets in a slot show that the key exists, or one with the same mark. */
+/** True if the @parts of its buckets in a slot show that the key exists, or one with the same @mark. */
 bool reddn_parts_show(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts);
 
 /** What a client has seen in the live line of a reply. */

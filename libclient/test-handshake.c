@@ -226,13 +226,26 @@ static void exists_many_keys(struct reddn_wire_rep *rep)
 static void exists_other_request(struct reddn_wire_rep *rep)
 {
 	exists(rep);
+	rep->request_len = htobe32(8 * 2 * 8);
+}
+
+static void exists_exact(struct reddn_wire_rep *rep)
+{
+	exists(rep);
 	rep->request_len = htobe32(8 * 2 * 9);
+	rep->reply_max = htobe32(64 + 8 * 16);
+}
+
+static void exists_exact_too_short(struct reddn_wire_rep *rep)
+{
+	exists_exact(rep);
+	rep->reply_max = htobe32(64 + 8 * 16 - 1);
 }
 
 static void test_exists(void **state)
 {
-	static void (*const wrong[])(struct reddn_wire_rep *) = {
-		exists_too_short, exists_no_keys, exists_many_keys, exists_other_request};
+	static void (*const wrong[])(struct reddn_wire_rep *) = {exists_too_short, exists_no_keys,
+		exists_many_keys, exists_other_request, exists_exact_too_short};
 	struct reddn_session s;
 
 	(void)state;
@@ -243,6 +256,8 @@ static void test_exists(void **state)
 	assert_int_equal(s.key_room, REDDN_KEY_ROOM);
 	assert_int_equal(read_rep(&s, exists_in_a_table), 0);
 	assert_int_equal(s.geo.part, 2);
+	assert_int_equal(read_rep(&s, exists_exact), 0);
+	assert_int_equal(s.geo.part, 8);
 	for (unsigned i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(read_rep(&s, wrong[i]), -EPROTO);
 }

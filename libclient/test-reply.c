@@ -4,6 +4,7 @@
 #include "protocol/wire.h"
 #include "util/array.h"
 
+#include <endian.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -404,6 +405,36 @@ static void test_into(void **state)
 	assert_int_equal(judge_into("key", 20, 10, 5, &len), REDDN_REPLY_OVERTAKEN);
 }
 
+/* The server compares: the request is that of a get, and a word is 1 or begins with 0 */
+static void test_exact(void **state)
+{
+	const uint8_t absent[16] = {
+		0, REDDN_TABLE_TAG, 1, 2, 3, 4, 5, 6, 0, REDDN_TABLE_TAG, 1, 2, 3, 4, 5, 6};
+	struct reddn_geometry g = geo;
+	uint8_t parts[16], request[REDDN_REQUEST_ROOM], get[REDDN_REQUEST_ROOM];
+	uint16_t mark;
+
+	(void)state;
+	g.part = REDDN_PART_EXACT;
+	assert_null(reddn_geometry_error(&g, 2, 18));
+	assert_non_null(reddn_geometry_error(&g, 2, 6));
+	assert_int_equal(reddn_parts_at(&g, 2), 64 + 32);
+	reddn_exists_build(&g, "key", 3, request, &mark);
+	reddn_request_build(&geo, "key", 3, get);
+	assert_memory_equal(request, get, 18);
+	for (unsigned header = 0; header <= 9; header += 9) {
+		g.header = (uint8_t)header;
+		for (unsigned at = 0; at < 3; at++) {
+			memcpy(parts, absent, sizeof(parts));
+			if (at < 2)
+				memcpy(parts + 8 * at, &(uint64_t){htole64(1)}, 8);
+			assert_int_equal(judge_parts(&g, "key", parts, 10, 5),
+				at < 2 ? REDDN_REPLY_EXISTS : REDDN_REPLY_MISS);
+			assert_int_equal(judge_parts(&g, "key", parts, 10, 6), REDDN_REPLY_STALE);
+		}
+	}
+}
+
 static void test_exists_request(void **state)
 {
 	struct reddn_geometry g = geo;
@@ -523,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_into),
 		cmocka_unit_test(test_into_same_place),
+		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_exists_request),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_geometry),

@@ -338,8 +338,9 @@ struct reddn_wire_put_if {
 #define REDDN_VERSION_NONE (UINT64_MAX >> 8)
 
 /*
- * The request of an EXISTS offload has for each key, and for each of its two candidate buckets b in probe
- * order, offset_len bytes: the offset in the bucket array, big-endian, of the part of b that is asked for.
+ * The request of an EXISTS offload that answers parts of buckets has for each key, and for each of its two
+ * candidate buckets b in probe order, offset_len bytes: the offset in the bucket array, big-endian, of the
+ * part of b that is asked for.
  * That part is REDDN_PART_TABLE or, of a store, REDDN_PART_STORE bytes, which end with the first two of the
  * mark. What is of fewer keys is zero.
  *
@@ -353,6 +354,14 @@ struct reddn_wire_put_if {
 enum { REDDN_PART_END = 10, REDDN_PART_TABLE = 2, REDDN_PART_STORE = REDDN_PART_END };
 
 /*
+ * One that compares itself has requests as those of a MGET offload, which are longer: by that a client knows
+ * it. Each part has REDDN_PART_EXACT bytes, the first of which is 1 if the bucket has the fingerprint, and
+ * else 0; the others mean nothing. In a store that is so also while the entry has no record. No other key
+ * exists by chance, but one with the same fingerprint.
+ */
+enum { REDDN_PART_EXACT = 8 };
+
+/*
  * The request of an INTO offload is that of a TABLE one, and behind it the low 32 bits of its number. The
  * answer is one SEND: the live line, that number, and on a hit the record, in a store with its header in
  * front of it. Nothing is written into slots, so the client need not give the server a key for them. It posts
@@ -361,7 +370,7 @@ enum { REDDN_PART_END = 10, REDDN_PART_TABLE = 2, REDDN_PART_STORE = REDDN_PART_
  */
 enum { REDDN_INTO_NUMBER = 64, REDDN_INTO_NUMBER_BYTES = 4, REDDN_INTO_RECORD = 68 };
 
-/** Bytes of the part, for a table with this `header`. */
+/** Bytes of the part that is answered, for a table with this `header`. */
 static inline unsigned reddn_wire_part(unsigned header)
 {
 	return header ? REDDN_PART_STORE : REDDN_PART_TABLE;

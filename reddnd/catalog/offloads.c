@@ -544,7 +544,7 @@ static void parse_later(struct settings *l, const config_setting_t *s, void *obj
 }
 
 /* A whole has none of the last ones, and its parts have none of the first ones */
-enum { RULES_OF_WHOLES = 12, RULES_OF_KEYS = 2 };
+enum { RULES_OF_WHOLES = 13, RULES_OF_KEYS = 2 };
 
 static const struct settings_rule offload_rules[] = {
 	{"name", SETTINGS_A_NAME, SETTINGS_NAME, OFFLOAD(name), .required = true},
@@ -562,6 +562,7 @@ static const struct settings_rule offload_rules[] = {
 	{"put_if", "a group: { depth_max = 16; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"mget", "a group: { keys = [4, 16]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"exists", "a group: { keys = [16, 64]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
+	{"exists_exact", "a group: { keys = [16]; }", SETTINGS_PARSE(SETTINGS_GROUP, parse_later)},
 	{"params", "a group: { probes = 2; }", SETTINGS_PARSE(SETTINGS_GROUP, programs_parse_params)},
 	{"depth_max", "a number of requests", SETTINGS_NUMBER, OFFLOAD(depth_max), 1, REDDN_WIRE_MAX_DEPTH},
 	{"instances", "a power of two, or 0", SETTINGS_PARSE(SETTINGS_INT, parse_instances)},
@@ -674,6 +675,7 @@ static const struct part {
 	{"put_if", "store-put-if", REDDN_WIRE_PART_PUT_IF, 0, 0},
 	{"mget", "hash-mget", 0, 2, REDDN_WIRE_RECORDS},
 	{"exists", "hash-exists", REDDN_WIRE_PART_EXISTS, 1, REDDN_WIRE_KEYS},
+	{"exists_exact", "hash-exists-exact", REDDN_WIRE_PART_EXISTS, 1, REDDN_WIRE_RECORDS},
 };
 
 /* False: its name would be too long, and it is none */

@@ -751,6 +751,9 @@ static void test_parts(void **state)
 		{"mget = { keys = [4, 17]; };", NUMBERS("mget", "2", "16")},
 		{"exists = { keys = [8, 8]; };", NUMBERS("exists", "1", "64")},
 		{"exists = { keys = [0]; };", NUMBERS("exists", "1", "64")},
+		{"exists_exact = { keys = [17]; };", NUMBERS("exists_exact", "1", "16")},
+		{"exists = { keys = [8]; }; exists_exact = { keys = [8]; };",
+			"offload \"t.exists8\" is already declared at c:2; names must differ"},
 		{"exists = { keys = [\"8\"]; };", NUMBERS("exists", "1", "64")},
 		{"mget = { keys = [2, 4]; }; exists = { keys = [1, 2, 3]; };", NUMBERS("exists", "1", "64")},
 		{"exists = { depth_max = 4; };",
@@ -766,8 +769,9 @@ static void test_parts(void **state)
 			"instances, wqe_budget, time_budget, on_error, keys, cpu_above"},
 		{"keys = [4];",
 			"unknown setting \"keys\" in an offload; known are name, program, region, regions, "
-			"mode, engine, loop_budget, loop_rate, put, put_if, mget, exists, params, depth_max, "
-			"instances, wqe_budget, time_budget, on_error"},
+			"mode, engine, loop_budget, loop_rate, put, put_if, mget, exists, exists_exact, "
+			"params, "
+			"depth_max, instances, wqe_budget, time_budget, on_error"},
 	};
 	static const struct {
 		const char *name, *program;
@@ -783,7 +787,8 @@ static void test_parts(void **state)
 		{"s", "/hash-get.rdn", 0, CATALOG_NIC, 64, 0},
 		{"s.put", "/store-put.rdn", 0, CATALOG_NIC, 64, 0},
 		{"s.put_if", "/store-put-if.rdn", 0x80, CATALOG_NIC, 2, 0},
-		{"s.exists1", "/hash-exists.rdn", 0x80 | 1, CATALOG_NIC, 64, 0},
+		{"s.exists64", "/hash-exists.rdn", 0x80 | 64, CATALOG_NIC, 64, 0},
+		{"s.exists1", "/hash-exists-exact.rdn", 0x80 | 1, CATALOG_NIC, 64, 0},
 	};
 	struct catalog *c;
 	char text[1000];
@@ -795,7 +800,8 @@ static void test_parts(void **state)
 		"\"log\"; exists = { keys = [40, 64]; cpu_above = 40; }; mget = { keys = [4, 16]; depth_max "
 		"= 2; }; "
 		"},\n"
-		"{ name = \"s\"; region = \"s\"; engine = \"nic\"; exists = { keys = [1]; }; "
+		"{ name = \"s\"; region = \"s\"; engine = \"nic\"; exists = { keys = [64]; }; "
+		"exists_exact = { keys = [1]; }; "
 		"put_if = { depth_max = 2; }; } );\n"
 		"tenants = ( { name = \"gets\"; offloads = [ \"t\", \"t.mget16\" ]; } );\n",
 		publishing_regions);

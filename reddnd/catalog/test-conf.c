@@ -18,8 +18,9 @@ char conf_dir[] = "/tmp/test-catalog-XXXXXX";
 
 static const char *const files[] = {"c", "more", "get.rdn", "wrong.rdn", "raw.rdn", "key", "store.rdn",
 	"hop.rdn", "use.rdn", "vouched.rdn", "steer.rdn", "look.rdn", "publish.rdn", "retire.rdn",
-	"hash-get.rdn", "hash-mget.rdn", "hash-exists.rdn", "store-put.rdn", "store-put-if.rdn", "change.rdn",
-	"put.rdn", "no-put.rdn", "nowhere.rdn", "which.rdn", "long.rdn", "short.rdn"};
+	"hash-get.rdn", "hash-mget.rdn", "hash-exists.rdn", "hash-exists-exact.rdn", "store-put.rdn",
+	"store-put-if.rdn", "change.rdn", "put.rdn", "no-put.rdn", "nowhere.rdn", "which.rdn", "long.rdn",
+	"short.rdn"};
 
 void conf_put(const char *name, const char *text)
 {
@@ -68,6 +69,10 @@ int conf_enter(void **state)
 	conf_put("hash-exists.rdn",
 		"program hash_exists\nshape exists\nparam keys = 8 from 1 to 64\nregion buckets, live\n"
 		"arg at[keys] : offset(4) in buckets\nwrite_imm live -> slot @ 0, 64 bytes\n");
+	conf_put("hash-exists-exact.rdn",
+		"program hash_exists_exact\nshape exists\nparam keys = 8 from 1 to 16\nregion buckets, live\n"
+		"arg probe[keys] { fp : u48, at : offset(4) in buckets }\nwrite_imm live -> slot @ 0, 64 "
+		"bytes\n");
 	put_publishing("store-put.rdn", "store_put");
 	put_publishing("store-put-if.rdn", "store_put_if");
 	conf_put("wrong.rdn", "program wrong\nregion a\nwrite_imm b -> slot @ 0\n");

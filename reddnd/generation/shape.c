@@ -11,11 +11,19 @@
 
 enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
 
-/* Bytes of the request for a key: two candidates, each a fingerprint, but for shape exists, and an offset, in
- * this order */
+/* It has fingerprints to compare, and not only offsets of parts that the client compares */
+static bool compares(const struct offload *o)
+{
+	const struct program *p = o->program;
+
+	return p->shape != PROGRAM_EXISTS || (p->nargs && p->args[0].kind != PROGRAM_WINDOW);
+}
+
+/* Bytes of the request for a key: two candidates, each a fingerprint, if there is one, and an offset, in this
+ * order */
 static unsigned bytes_of_key(const struct offload *o)
 {
-	return 2u * ((o->program->shape == PROGRAM_EXISTS ? 0 : FP) + o->table->geometry.offset_len);
+	return 2u * ((compares(o) ? FP : 0) + o->table->geometry.offset_len);
 }
 
 unsigned shape_keys(const struct offload *o)
@@ -113,17 +121,18 @@ static int check_put(struct offload *o)
 		(uint64_t)o->program->reply_max);
 }
 
-/* libreddn looks for the parts of the buckets one after the other */
+/* libreddn looks for what is of the buckets one after the other */
 static int check_exists(struct offload *o)
 {
-	const unsigned part = reddn_wire_part(o->table->geometry.header);
+	const unsigned part = compares(o) ? REDDN_PART_EXACT : reddn_wire_part(o->table->geometry.header);
 	const uint64_t need = REDDN_SLOT_RECORD + 2ull * part * shape_keys(o);
 
 	if (!takes_keys(o, REDDN_WIRE_KEYS))
 		return offload_wrong(o, -EINVAL,
 			"a program of shape exists reads in two buckets of a table for each key; its request "
-			"must be two times an offset of %u bytes, up to %d times",
-			o->table->geometry.offset_len, REDDN_WIRE_KEYS);
+			"must be two times%s an offset of %u bytes, up to %d times",
+			compares(o) ? " a fingerprint of 6 bytes and" : "", o->table->geometry.offset_len,
+			REDDN_WIRE_KEYS);
 	if (o->program->reply_max == need)
 		return 0;
 	return offload_wrong(o, -EINVAL,

@@ -39,6 +39,7 @@ static struct {
 	const char *file;      /* of a table, */
 	struct reddn_table *t; /* which this process writes; NULL: it is a store, */
 	struct reddn *puts;    /* which is changed by this */
+	bool exact;            /* the server compares whole fingerprints */
 	struct {
 		bool there;
 		uint64_t since, put; /* clock: of being there or not; of its value */
@@ -95,6 +96,9 @@ static bool is_chance(const struct asked *a, const struct reddn_info *info)
 {
 	const struct reddn_place p = place_of(a->key, info);
 
+	/* an entry without a record */
+	if (test.exact)
+		return !test.t && a->key < KEYS;
 	if (test.t && !(p.fp & 0xffff))
 		return true;
 	for (uint32_t k = 0; k < KEYS; k++) {
@@ -484,6 +488,7 @@ int main(int argc, char **argv)
 	fill();
 	test.replace_at = rnd(requests < OF_A_TABLE ? requests : OF_A_TABLE);
 	test.c = connect_to(argv[2], argv[3], argv[4]);
+	test.exact = strstr(argv[4], "exact");
 	look();
 	while (test.requests < requests)
 		step();

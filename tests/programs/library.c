@@ -224,8 +224,8 @@ static void hash_setup(struct run *r)
 }
 
 /* A get, whose first probe is number @first of the request: the buckets of the key, or NULL if it has another
- * one */
-static void hash_ask(struct run *r, unsigned first, unsigned probes, const uint8_t *hit[2])
+ * one. Returns the fingerprint */
+static uint64_t hash_ask(struct run *r, unsigned first, unsigned probes, const uint8_t *hit[2])
 {
 	unsigned b[2] = {(unsigned)run_random(r, BUCKETS), (unsigned)run_random(r, BUCKETS)};
 	uint64_t fp;
@@ -243,6 +243,7 @@ static void hash_ask(struct run *r, unsigned first, unsigned probes, const uint8
 		run_arg(r, name, b[p] * BUCKET);
 		hit[p] = run_get_le(k + 8, 6) == fp && k[14] == REDDN_TABLE_TAG ? k : NULL;
 	}
+	return fp;
 }
 
 static void hash_record(const struct run *r, const uint8_t *k, uint8_t *record)
@@ -356,6 +357,36 @@ static void exists_request(struct run *r, uint8_t *slot)
 		snprintf(name, sizeof(name), "at[%u]", p);
 		run_arg(r, name, at);
 		memcpy(slot + 64 + p * part, r->region[0] + at, part);
+	}
+}
+
+static void exact_setup(struct run *r)
+{
+	exists_setup(r);
+	for (unsigned b = 0; b < BUCKETS; b++) {
+		uint8_t *bucket = r->region[0] + b * BUCKET;
+
+		bucket[14] = run_random(r, 4) ? REDDN_TABLE_TAG : bucket[14];
+		bucket[15] = run_random(r, 8) ? 0 : bucket[15];
+	}
+}
+
+/* What is looked for comes back as it was sent, with the tag in front of it, where it is not found */
+static void exact_request(struct run *r, uint8_t *slot)
+{
+	memcpy(slot, r->region[1], 64);
+	for (unsigned k = 0; k < r->p->nargs / 4; k++) {
+		const uint8_t *hit[2];
+		const uint64_t fp = hash_ask(r, 2 * k, 2, hit);
+
+		for (unsigned p = 0; p < 2; p++) {
+			uint8_t *word = slot + 64 + (2 * k + p) * 8;
+
+			run_put_be(word, 2, REDDN_TABLE_TAG);
+			run_put_be(word + 2, 6, fp);
+			if (hit[p] && !hit[p][15])
+				run_put_le(word, 8, 1);
+		}
 	}
 }
 
@@ -901,6 +932,27 @@ const struct run_offload library[] = {
 		.region_bytes = {BUCKETS * BUCKET, 64},
 		.setup = exists_setup,
 		.request = exists_request},
+	{.name = "hash-exists-exact, a key",
+		.file = "hash-exists-exact.rdn",
+		.settings = {{"keys", 1}},
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exact_setup,
+		.request = exact_request},
+	{.name = "hash-exists-exact, 8 keys",
+		.file = "hash-exists-exact.rdn",
+		.settings = {{"width", 2}},
+		.depth = 4,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exact_setup,
+		.request = exact_request},
+	{.name = "hash-exists-exact, 16 keys",
+		.file = "hash-exists-exact.rdn",
+		.settings = {{"keys", 16}},
+		.depth = 2,
+		.region_bytes = {BUCKETS * BUCKET, 64},
+		.setup = exact_setup,
+		.request = exact_request},
 	{.name = "store-put",
 		.file = "store-put.rdn",
 		.settings = {{"most", RUN_PAYLOAD - 7}},
