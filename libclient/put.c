@@ -40,11 +40,11 @@ uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, cons
 	const struct reddn_place p = reddn_hash_key(g->seed, g->buckets, r->bytes, r->key_len);
 	uint32_t len = reddn_probe_len(g);
 	uint8_t both[REDDN_REQUEST_ROOM], *at = memory + REDDN_PUT_RECORD - g->header;
-	uint64_t version = htobe64(put->asked << (64 - 8 * REDDN_STORE_VERSION));
+	uint64_t word = htobe64((put->expiry ? put->expiry : put->asked) << (64 - 8 * REDDN_STORE_VERSION));
 
 	reddn_request_write(g, &p, both);
 	memcpy(at, both + put->probe * len, len);
-	memcpy(at + len, &version, REDDN_STORE_VERSION);
+	memcpy(at + len, &word, REDDN_STORE_VERSION);
 	return at;
 }
 

@@ -64,11 +64,13 @@ uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory);
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
 	const void *value, size_t value_len);
 
-/** Of a put or a delete that has no result yet. All zero at first, but for the versions and the seed. */
+/** Of a put or a delete that has no result yet. All zero at first, but for the versions, the seed, and the
+ * expiry. */
 struct reddn_put {
 	uint64_t version; /* of what it is to replace, if it has a condition: 0: there is no record */
 	uint64_t asked;   /* for that, or for that of a deleted one */
 	uint64_t seed;    /* of the store whose version it is */
+	uint64_t expiry;  /* of a record that is put without a condition: as in table-format.h */
 	uint8_t probe;    /* the bucket that is asked */
 	uint8_t absent;   /* answers in a row that the key was not in it; when they are many, only if they are
 			     odd */
@@ -76,8 +78,8 @@ struct reddn_put {
 	uint64_t moves[2]; /* of the last of them, one for each bucket */
 };
 
-/** Write what is before the record, for the bucket and the version that @p asks for. Returns where it begins.
- */
+/** Write what is before the record, for the bucket and the version that @p asks for, or with its expiry.
+ * Returns where it begins. */
 uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, const struct reddn_put *p);
 
 /** What an answer is, and what the caller does. */

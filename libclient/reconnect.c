@@ -100,8 +100,10 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 	if (q->kind == REDDN_RAW)
 		return same ? 0 : -ESTALE;
 	if (reddn_request_is_put(q)) {
-		q->put = (struct reddn_put){
-			.version = q->put.version, .asked = q->put.version, .seed = q->put.seed};
+		q->put = (struct reddn_put){.version = q->put.version,
+			.asked = q->put.version,
+			.seed = q->put.seed,
+			.expiry = q->put.expiry};
 		if (!reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD))
 			return -EMSGSIZE;
 		/* Versions are those of one store, and each has a seed of its own */

@@ -125,7 +125,8 @@ struct reddn_result {
 	/* of a get: as of which moment it is right at least, by what was known before it was sent. That is
 	 * not known of the first answer of a session */
 	struct reddn_as_of as_of;
-	uint64_t version; /* of a value of a store: no other value has had it, or will. Of REDDN_CONFLICT: see
+	uint64_t version; /* of a value of a store: no other value has had it, or will. Of REDDN_MISS: of a
+			     value that has expired and is still there. Of REDDN_CONFLICT: see
 			     reddn_put_if_submit. Else 0 */
 };
 
@@ -190,6 +191,25 @@ int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const voi
 /** Put a value, as reddn_put_submit, and wait. Errors as for reddn_put_submit and its results. -EBUSY:
  * submitted requests are outstanding. -ETIMEDOUT: no reply within `timeout_ms`; the session is then left. */
 int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len);
+
+/**
+ * Submit a put whose value expires `ttl_ms` milliseconds from now. From then on gets find the key absent, and
+ * the server removes it and what it takes, within seconds if it is idle. What asks no clock takes it for a
+ * key that exists until then: reddn_exists, reddn_delete, and the conditions of reddn_put_if and
+ * reddn_delete_if, for which the result of the get has the version. Another put of the key, with a time or
+ * without, replaces both. A put on a condition takes no time: the version is where the time would be in the
+ * request.
+ *
+ * The time is sent as one of CLOCK_REALTIME of this host, and judged by that of the host that gets and that
+ * of the server: keep these clocks together, as by NTP. By as much as one is ahead it finds the value expired
+ * too early. Errors as for reddn_put_submit; -EINVAL: `ttl_ms` is 0, or ends behind 2^56 ms.
+ */
+int reddn_put_ttl_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t ttl_ms, uint64_t cookie);
+
+/** Put a value that expires, as reddn_put_ttl_submit, and wait. Errors as for reddn_put. */
+int reddn_put_ttl(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
+	uint64_t ttl_ms);
 
 /**
  * Submit a delete of a key in a store. The result has status 0, or REDDN_MISS if the key was absent, and no

@@ -8,6 +8,7 @@
 #include "libclient/short.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
+#include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -482,9 +483,9 @@ static int submit_put(struct reddn *c, const void *key, size_t key_len, const vo
 }
 
 static int submit_blind(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
-	uint64_t cookie, enum reddn_request_kind kind)
+	uint64_t expiry, uint64_t cookie, enum reddn_request_kind kind)
 {
-	const struct reddn_put put = {0};
+	const struct reddn_put put = {.expiry = expiry};
 	struct reddn *puts;
 	int r = key_len ? reddn_part_of_puts(c, REDDN_PUT, &puts) : -EINVAL;
 
@@ -494,12 +495,22 @@ static int submit_blind(struct reddn *c, const void *key, size_t key_len, const 
 PUBLIC int reddn_put_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
 	size_t value_len, uint64_t cookie)
 {
-	return submit_blind(c, key, key_len, value, value_len, cookie, REDDN_RECORD);
+	return submit_blind(c, key, key_len, value, value_len, 0, cookie, REDDN_RECORD);
+}
+
+PUBLIC int reddn_put_ttl_submit(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t ttl_ms, uint64_t cookie)
+{
+	const uint64_t now = clock_read_ns(CLOCK_REALTIME) / 1000000;
+
+	if (!ttl_ms || ttl_ms >= REDDN_VERSION_NONE - now)
+		return -EINVAL;
+	return submit_blind(c, key, key_len, value, value_len, now + ttl_ms, cookie, REDDN_RECORD);
 }
 
 PUBLIC int reddn_delete_submit(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	return submit_blind(c, key, key_len, NULL, 0, cookie, REDDN_NO_RECORD);
+	return submit_blind(c, key, key_len, NULL, 0, 0, cookie, REDDN_NO_RECORD);
 }
 
 /* The caller has a version from the session that gets */

@@ -209,6 +209,18 @@ static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct
 	return status ? finish(c, q, at, status == DONE ? 0 : status, NULL, 0, age) : at;
 }
 
+/* A record that has expired is none, but has the version that a put on a condition finds there */
+static void judge_expiry(const struct reddn_geometry *g, const uint8_t *record, struct reddn_result *at)
+{
+	const uint64_t expiry = g->header ? reddn_store_expiry(record) : 0;
+
+	if (LIKELY(!expiry) || expiry > clock_read_ns(CLOCK_REALTIME) / 1000000)
+		return;
+	at->status = REDDN_MISS;
+	at->value = NULL;
+	at->length = 0;
+}
+
 static NOINLINE void refill(struct reddn *c, struct reddn_connection *k)
 {
 	int r = c->state == REDDN_UP ? reddn_post_receives(k) : 0;
@@ -243,7 +255,8 @@ static struct reddn_result *reply_to_keys(
 			at = reply_without(c, s, q, parts, at);
 		} else if (reply_hit(c, s, q, record, at)) {
 			held = true;
-			at++->version = reddn_reply_version(g, record);
+			at->version = reddn_reply_version(g, record);
+			judge_expiry(g, record, at++);
 		} else {
 			at = reply_without(c, s, q, record, at);
 		}
@@ -290,6 +303,8 @@ static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, st
 	at = finish(c, q, at, status, status ? NULL : record.value, status && status != -EMSGSIZE ? 0 : len,
 		as_of(q, &now));
 	at[-1].version = status ? 0 : version;
+	if (!status)
+		judge_expiry(g, record.record, &at[-1]);
 	return at;
 }
 

@@ -1020,6 +1020,35 @@ static void test_puts_padded(void **state)
 	}
 }
 
+/* The time is that of the submission, also where the put is sent later, and to another store */
+static void test_puts_ttl(void **state)
+{
+	uint64_t before, after;
+
+	(void)state;
+	start(1, 1, 2, RIG_PUTS);
+	assert_int_equal(reddn_put_ttl_submit(&rig.c, "a", 1, "v", 1, 0, 0), -EINVAL);
+	assert_int_equal(reddn_put_ttl_submit(&rig.c, "a", 1, "v", 1, 1ull << 56, 0), -EINVAL);
+	before = clock_read_ns(CLOCK_REALTIME) / 1000000;
+	assert_int_equal(reddn_put_ttl_submit(&rig.c, "a", 1, "v", 1, 5000, 0), 0);
+	after = clock_read_ns(CLOCK_REALTIME) / 1000000;
+	for (uint8_t header = RIG_HEADER;; header = 20) {
+		uint64_t expiry = reddn_store_expiry(rig.end[0].wire[0] + header);
+
+		assert_true(expiry >= before + 5000 && expiry <= after + 5000);
+		if (header == 20)
+			break;
+		pause_puts(1);
+		rig_lose(-ECONNRESET);
+		nothing_yet();
+		rig_next_session(1, 1, 2, RIG_PUTS);
+		rig.c.connector.session.geo.header = 20;
+		rig.c.connector.session.geo.offset_len = 7;
+		nothing_yet();
+	}
+	rig_stop();
+}
+
 /* A version is that of one store. Another program, as that of a part's first session, does not matter. */
 static void test_puts_if(void **state)
 {
@@ -1095,6 +1124,7 @@ int main(void)
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_puts),
 		cmocka_unit_test(test_puts_padded),
+		cmocka_unit_test(test_puts_ttl),
 		cmocka_unit_test(test_puts_if),
 		cmocka_unit_test(test_puts_over),
 		cmocka_unit_test(test_over),

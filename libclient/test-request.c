@@ -9,6 +9,7 @@
 #include "util/clock.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -217,6 +218,37 @@ static void test_store(void **state)
 	rig_store = true;
 	property(41, 1, 1, 16, 20000);
 	property(42, RIG_MOST_KEYS, 2, 4, 20000);
+	rig_store = false;
+}
+
+/* A record that has expired is absent, with its version; one that has not is there */
+static void test_expiry(void **state)
+{
+	const uint64_t now = clock_read_ns(CLOCK_REALTIME) / 1000000;
+	const uint64_t expiries[] = {0, 1, now, now + 1000000, (1ull << 56) - 1};
+	uint8_t key[RIG_KEY_MAX];
+	const size_t len = rig_key_of(0, key);
+
+	(void)state;
+	rig_store = true;
+	rig_start(2, RIG_GETS, 100000);
+	for (unsigned i = 0; i < COUNT(expiries); i++) {
+		const struct rig_end *e = rig.end;
+		uint8_t *slot = e->slots + e->served % e->depth * e->slot_size;
+		const uint64_t be = htobe64(expiries[i]);
+		const bool over = i == 1 || i == 2;
+		struct reddn_result res;
+
+		assert_int_equal(reddn_get_submit(&rig.c, key, len, i), 0);
+		rig_serve();
+		memcpy(slot + reddn_record_at(&rig.c.session.geo, 0) - REDDN_STORE_EXPIRY,
+			(const uint8_t *)&be + 1, REDDN_STORE_EXPIRY);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.status, over ? REDDN_MISS : 0);
+		assert_true(res.version && !res.value == over && !res.length == over);
+		reddn_release(&rig.c);
+	}
+	rig_stop();
 	rig_store = false;
 }
 
@@ -817,6 +849,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_property),
 		cmocka_unit_test(test_several_connections),
 		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_store),
 		cmocka_unit_test(test_exists),
 		cmocka_unit_test(test_threads),

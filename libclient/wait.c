@@ -381,6 +381,17 @@ PUBLIC int reddn_put(struct reddn *c, const void *key, size_t key_len, const voi
 	return finish_put(puts, r == 0 ? reddn_put_submit(puts, key, key_len, value, value_len, 0) : r, NULL);
 }
 
+PUBLIC int reddn_put_ttl(struct reddn *c, const void *key, size_t key_len, const void *value,
+	size_t value_len, uint64_t ttl_ms)
+{
+	struct reddn *puts = c;
+	int r = begin_put(c, REDDN_PUT, &puts);
+
+	if (r == 0)
+		r = reddn_put_ttl_submit(puts, key, key_len, value, value_len, ttl_ms, 0);
+	return finish_put(puts, r, NULL);
+}
+
 PUBLIC int reddn_delete(struct reddn *c, const void *key, size_t key_len)
 {
 	struct reddn *puts = c;

@@ -45,6 +45,9 @@
  *     of which a put compares 7), then the record. A length of `header` is that of no record: the key of the
  *     mark is absent. Empty buckets, and those whose key has never had a record, point at the null extent, of
  *     `header` bytes.
+ *   - The last 7 bytes of the header are the *expiry* of the record, which its client has put there: ms since
+ *     1970, big-endian; 0: it does not expire. By its own CLOCK_REALTIME a reader judges if that is over, and
+ *     the key absent, and the writer, if it takes the entry out.
  *   - Each put and delete of a key that has a bucket is one compare-and-swap of the locator by a NIC. The
  *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
  *     any chain ran that had begun before, and then looks at it again.
@@ -151,6 +154,7 @@ struct reddn_store_move {
 
 enum {
 	REDDN_STORE_VERSION = 7, /* bytes of a version that are compared: no extent has a higher one */
+	REDDN_STORE_EXPIRY = 7,  /* bytes of it: the place in a request where others have a version */
 	/* As many as a request that puts has: a fingerprint, an offset of 2 to 7 bytes, and a version */
 	REDDN_STORE_HEADER_MIN = 6 + 2 + REDDN_STORE_VERSION,
 	REDDN_STORE_HEADER_MAX = 6 + 7 + REDDN_STORE_VERSION,
@@ -164,6 +168,7 @@ struct reddn_store_journal {
 	uint64_t versions; /* no extent has this version or a higher one */
 	uint64_t count;    /* of moves that are under way; live.moves is odd if it is not 0 */
 	struct reddn_store_move move[REDDN_STORE_MOVES];
+	uint64_t expires; /* 1: records may have an expiry */
 };
 
 /** The first line of a chunk: extents of `extent` bytes, a multiple of 64, follow it without gaps. Those

@@ -11,6 +11,7 @@
 #include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* For short keys a call of the library is as many instructions as the hash */
 #define XXH_INLINE_ALL
@@ -83,6 +84,16 @@ static inline int reddn_place_same(const struct reddn_place *a, const struct red
 static inline uint64_t reddn_locator(uint64_t off, uint64_t len)
 {
 	return htobe64(len << 40 | off);
+}
+
+/** The expiry in front of a @record of a store; 0: it has none. */
+static inline uint64_t reddn_store_expiry(const uint8_t *record)
+{
+	uint64_t expiry = 0;
+
+	memcpy((uint8_t *)&expiry + sizeof(expiry) - REDDN_STORE_EXPIRY, record - REDDN_STORE_EXPIRY,
+		REDDN_STORE_EXPIRY);
+	return be64toh(expiry);
 }
 
 static inline uint64_t reddn_locator_off(uint64_t word)

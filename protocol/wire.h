@@ -306,11 +306,11 @@ enum { REDDN_SLOT_LIVE = 0, REDDN_SLOT_RECORD = 64 };
  *   6 bytes            the fingerprint, byte-reversed (fp[5] first)
  *   offset_len bytes   byte offset of the bucket in the bucket array, big-endian
  *
- * Request of a PUT offload: the same for one bucket, 7 bytes of 0, then the record, struct reddn_record with
- * key and value, or nothing: then the key is absent. What is before the record has `header` bytes. The reply
- * puts struct reddn_wire_put at the beginning of the slot.
+ * Request of a PUT offload: the same for one bucket, the 7 bytes of the record's expiry (table-format.h),
+ * then the record, struct reddn_record with key and value, or nothing: then the key is absent. What is before
+ * the record has `header` bytes. The reply puts struct reddn_wire_put at the beginning of the slot.
  *
- * Request of a PUT_IF offload: the same, but in place of the 7 bytes of 0 the version of what the key must
+ * Request of a PUT_IF offload: the same, but in place of the expiry the version of what the key must
  * have, big-endian. The reply has struct reddn_wire_put_if.
  */
 struct reddn_wire_put {

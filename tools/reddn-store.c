@@ -64,7 +64,17 @@ static int store_conflict(bool json, const char *key, uint64_t version)
 	return 1;
 }
 
-int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts)
+static int store_put_so(
+	struct reddn *c, const char *key, const char *value, size_t len, uint64_t *version, uint64_t ttl_ms)
+{
+	if (version)
+		return reddn_put_if(c, key, strlen(key), value, len, version);
+	if (ttl_ms)
+		return reddn_put_ttl(c, key, strlen(key), value, len, ttl_ms);
+	return reddn_put(c, key, strlen(key), value, len);
+}
+
+int store_put(struct reddn *c, bool json, const uint64_t *version, uint64_t ttl_ms, char **texts)
 {
 	CLEANUP(cleanup_free) char *input = NULL;
 	const char *key = texts[0], *value = texts[1];
@@ -73,6 +83,8 @@ int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts)
 	size_t len;
 	int r;
 
+	if (version && ttl_ms)
+		return tool_complain("a put with --if-version takes no --ttl");
 	reddn_get_info(c, &info);
 	if (value && strcmp(value, "-") != 0) {
 		len = strlen(value);
@@ -82,8 +94,7 @@ int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts)
 			return tool_complain(
 				"standard input cannot be read, or has more than %u bytes", info.max_value);
 	}
-	r = version ? reddn_put_if(c, key, strlen(key), value, len, &now)
-		    : reddn_put(c, key, strlen(key), value, len);
+	r = store_put_so(c, key, value, len, version ? &now : NULL, ttl_ms);
 	if (r < 0)
 		return store_failed(c, key, r);
 	if (r == REDDN_CONFLICT)

@@ -10,9 +10,11 @@
 
 #include <stdbool.h>
 
-/** @texts: key, value. Without a value, or with "-", standard input is the value. @version: that which the
- * key must have, or NULL. 1: it has another one. */
-int store_put(struct reddn *c, bool json, const uint64_t *version, char **texts);
+/**
+ * @texts: key, value. Without a value, or with "-", standard input is the value. @version: that which the key
+ * must have, or NULL. @ttl_ms: after so long it expires; 0: never. 1: it has another version.
+ */
+int store_put(struct reddn *c, bool json, const uint64_t *version, uint64_t ttl_ms, char **texts);
 
 /** @texts: keys; with @version one. 1: one of them was absent, or has another version. */
 int store_delete(struct reddn *c, bool json, const uint64_t *version, char **texts);

@@ -57,6 +57,7 @@ static const char usage_text[] =
 	"exists: print those of the keys that exist, each on a line\n"
 	"  -f, --first         stop at the first that is missing\n"
 	"put: put a key in a store; without VALUE, or with -, standard input is the value\n"
+	"  -E, --ttl MS        the value expires after so long\n"
 	"delete: delete keys of a store\n"
 	"  -v, --if-version N  put, delete: only if the key has this version, 0: if it is absent\n"
 	"call: call any program; an argument is VALUE or NAME=VALUE, a value a number, text, or "
@@ -94,6 +95,7 @@ struct arguments {
 	int wait_ms;
 	uint64_t version;           /* that a key must have: */
 	const uint64_t *if_version; /* this one, or NULL */
+	uint64_t ttl_ms;
 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
@@ -342,7 +344,7 @@ static int cmd_put(struct arguments *a, char **texts)
 {
 	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
 
-	return c ? store_put(c, a->b.json, a->if_version, texts) : 2;
+	return c ? store_put(c, a->b.json, a->if_version, a->ttl_ms, texts) : 2;
 }
 
 static int cmd_delete(struct arguments *a, char **texts)
@@ -401,7 +403,7 @@ static const struct command {
 	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
 	{{{.name = "exists"}, 3, INT32_MAX, "pLPKtjAf", "  reddn exists storage1 users.exists alice bob\n"},
 		cmd_exists},
-	{{{.name = "put"}, 3, 4, "pLKtjv", "  reddn put storage1 users alice admin\n"}, cmd_put},
+	{{{.name = "put"}, 3, 4, "pLKtjvE", "  reddn put storage1 users alice admin\n"}, cmd_put},
 	{{{.name = "delete"}, 3, INT32_MAX, "pLKtjv", "  reddn delete storage1 users alice bob\n"},
 		cmd_delete},
 	{{{.name = "call"}, 2, INT32_MAX, "pLPKtjrx",
@@ -436,6 +438,7 @@ static const struct option options[] = {
 	{"absent", required_argument, NULL, 'a'},
 	{"put", no_argument, NULL, 'u'},
 	{"if-version", required_argument, NULL, 'v'},
+	{"ttl", required_argument, NULL, 'E'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -494,6 +497,8 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'v':
 		a->if_version = &a->version;
 		return number_parse(text, 0, UINT64_MAX, &a->version) == 0;
+	case 'E':
+		return number_parse(text, 1, UINT64_C(1) << 50, &a->ttl_ms) == 0;
 	case 'u':
 		a->b.set = true;
 		return true;
@@ -519,7 +524,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:uv:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:uv:E:",
 		.options = options,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};

@@ -7,6 +7,7 @@
         users.get("alice")              # b"admin", or None
         users.mget(["alice", "bob"])    # many at once
         users.put("carol", "guest")     # in a store, by the NIC
+        users.put("dave", "guest", ttl=60)  # expires in a minute
         users.delete("bob")             # True, or False: it was absent
         value, version = users.get_versioned("carol")
         users.put("carol", value + b"s", if_version=version)  # or reddn.Conflict: another client was first

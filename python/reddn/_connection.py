@@ -47,7 +47,7 @@ class Host(NamedTuple):
 
 
 class Versioned(NamedTuple):
-    """What a key of a store has. `value` is None if it is absent, and `version` 0."""
+    """What a key of a store has. `value` is None if it is absent, and `version` 0, or that of a value that has expired and is still there."""
 
     value: Optional[bytes]
     version: int
@@ -143,9 +143,13 @@ def judge_change(change: Tuple[int, int]) -> bool:
     return status == 0
 
 
-def to_put(handle: Any, key: Key, value: Key, if_version: Optional[int]) -> Callable[[int], int]:
+def to_put(handle: Any, key: Key, value: Key, if_version: Optional[int], ttl: Optional[float]) -> Callable[[int], int]:
     """A put, by its cookie"""
     k, v = to_bytes(key), to_bytes(value)
+    if ttl is not None:
+        if not 0 < ttl < 2**40 or if_version is not None:
+            raise ValueError(f"ttl={ttl!r}: seconds, more than 0, and not with if_version")
+        return functools.partial(lib.reddn_put_ttl_submit, handle, k, len(k), v, len(v), max(1, round(ttl * 1000)))
     if if_version is None:
         return functools.partial(lib.reddn_put_submit, handle, k, len(k), v, len(v))
     return functools.partial(lib.reddn_put_if_submit, handle, k, len(k), v, len(v), if_version)
@@ -486,16 +490,17 @@ class Connection(Handle):
 
     # ---- stores -----------------------------------------------------------------------------------
 
-    def put(self, key: Key, value: Key, *, if_version: Optional[int] = None) -> None:
+    def put(self, key: Key, value: Key, *, if_version: Optional[int] = None, ttl: Optional[float] = None) -> None:
         """Puts a key and its value in a store: the server's NIC replaces what the key had. With `if_version` only if that has this version,
-        or with 0, if the key is absent: else Conflict.
+        or with 0, if the key is absent: else Conflict. With `ttl` the value expires after so many seconds, by the clock of each host that
+        looks; not together with `if_version`.
 
         Errors after which nothing has changed: OSError (ENOSPC), the store is full; (EMSGSIZE), key and value are too long for it;
         BlockingIOError (EAGAIN), other clients were first all the time, or the server made no entry for a new key. After
         BlockingIOError (EINPROGRESS) and TimeoutError it is not known whether the put took place: get the key. With a version that is not 0
         it is safe to ask again: Conflict then means that this put took place, or another one.
         """
-        judge_change(self._ask(to_put(self._handle(), key, value, if_version), take_change))
+        judge_change(self._ask(to_put(self._handle(), key, value, if_version, ttl), take_change))
 
     def delete(self, key: Key, *, if_version: Optional[int] = None) -> bool:
         """Deletes a key of a store. False: it was absent. With `if_version` only what has this version: else Conflict. Errors as of put()."""

@@ -277,6 +277,8 @@ static void add_store(struct json_object *o, const struct store_numbers *n)
 	json_add_count(o, "deleted", n->tombstones);
 	json_add_count(o, "fresh", n->fresh);
 	json_add_count(o, "moves", n->moves);
+	json_add_count(o, "evicted", n->evicted);
+	json_add_count(o, "expired", n->expired);
 	json_add_count(o, "contradictions", n->contradictions);
 	json_add_count(o, "chunks", n->chunks);
 	json_add_count(o, "chunks_free", n->chunks_free);

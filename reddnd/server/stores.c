@@ -14,6 +14,8 @@
 #include <string.h>
 
 /* Of one thread's time, turns take no more than one part of SHARE */
+/* LOOK_US: so often at least is looked at the clock for what expires, which may be set */
+enum { LOOK_US = 60000000 };
 enum { PAUSE_MIN_US = 20, PAUSE_MAX_US = 2000, PATIENCE_US = 2000000, SHARE = 8, GRACES_AT_ONCE = 8 };
 
 /* A connection whose requests are not over up to number @to */
@@ -33,6 +35,7 @@ struct served_store {
 	size_t n, room;
 	bool failed;       /* there was no memory to count them */
 	uint64_t returned; /* as of held_store_returned(), when waiting sessions were armed last */
+	uint64_t sweep_ms; /* as in struct store_numbers */
 	SLIST_ENTRY(served_store) link;
 };
 
@@ -227,6 +230,7 @@ static void report(struct served_store *t)
 			  " times: another program writes it, or this is a fault of the daemon or the device",
 			t->name, n.contradictions);
 	t->contradictions = n.contradictions;
+	t->sweep_ms = n.sweep_ms;
 	if (n.full == t->full)
 		return;
 	t->full = n.full;
@@ -234,6 +238,27 @@ static void report(struct served_store *t)
 		log_warning("region %s: the store is full: there is no room for a new key", t->name);
 	else
 		log_notice("region %s: the store has room for new keys again", t->name);
+}
+
+/* Until a session has changed something, or a store has something to do by itself */
+static void rest(struct stores *st, uint64_t now)
+{
+	const uint64_t clock = clock_read_ns(CLOCK_REALTIME) / 1000000;
+	struct served_store *t;
+	uint64_t at = UINT64_MAX;
+
+	SLIST_FOREACH (t, &st->all, link) {
+		uint64_t left = t->sweep_ms > clock ? t->sweep_ms - clock : 0;
+
+		if (!t->sweep_ms)
+			continue;
+		left = left < LOOK_US / 1000 ? left * 1000 : LOOK_US;
+		at = now + left < at ? now + left : at;
+	}
+	if (at == UINT64_MAX)
+		return;
+	set_timer(st, later(at, st->not_before));
+	st->due = false;
 }
 
 void stores_turn(struct stores *st)
@@ -255,6 +280,8 @@ void stores_turn(struct stores *st)
 	st->pause_us = !waits ? PAUSE_MIN_US : st->pause_us < PAUSE_MAX_US ? 2 * st->pause_us : PAUSE_MAX_US;
 	if (waits)
 		set_timer(st, later(now + st->pause_us, st->not_before));
+	else
+		rest(st, now);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *arg)

@@ -11,7 +11,7 @@
  *
  * A turn follows soon when a session has changed something. While a grace lasts, sessions that raise no
  * events are looked at in steps. If the steps take long, because there are many sessions, there are fewer of
- * them. A store that nobody changes costs nothing.
+ * them. A store that nobody changes costs nothing, unless it has records that expire.
  *
  * Thread rules: one thread, that of the event loop.
  */
@@ -42,7 +42,7 @@ struct stores_ops {
 
 struct stores {
 	sd_event_source *timer;
-	bool due; /* it is set */
+	bool due; /* it is set, for a turn that follows soon */
 	uint64_t pause_us, not_before;
 	uint64_t patience_us; /* for which a grace waits for a session */
 	SLIST_HEAD(, served_store) all;

@@ -24,6 +24,7 @@ static struct {
 	uint64_t returned;
 	bool shared;
 	unsigned refs;
+	uint64_t sweep_ms;
 } store;
 
 static struct session sessions[SESSIONS];
@@ -49,8 +50,7 @@ void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n);
 
 void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n)
 {
-	(void)h;
-	*n = (struct store_numbers){0};
+	*n = (struct store_numbers){.sweep_ms = h == one ? store.sweep_ms : 0};
 }
 
 bool __wrap_held_store_work(struct held_store *h)
@@ -182,7 +182,7 @@ static int setup(void **state)
 		.bound = {{.region = &regions[1]}, {.region = &regions[1]}}};
 	unbound = (struct offload){.conf = &offload_conf, .program = &none};
 	store.graces = store.begun = store.over = 0;
-	store.returned = 0;
+	store.returned = store.sweep_ms = 0;
 	store.shared = true;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		sessions[i] = (struct session){.id = i + 1,
@@ -224,6 +224,34 @@ static void test_nobody(void **state)
 	turns();
 	assert_int_equal(store.over, 3);
 	assert_false(stores.due);
+}
+
+/* A turn comes by itself for what expires, and sooner for what a session changes */
+static void test_expiry(void **state)
+{
+	int enabled;
+
+	(void)state;
+	assert_true(sd_event_source_get_enabled(stores.timer, &enabled) >= 0 && enabled == SD_EVENT_OFF);
+	store.sweep_ms = UINT64_MAX;
+	store.graces = 1;
+	stores_wake(&stores);
+	turns();
+	assert_int_equal(store.over, 1);
+	assert_false(stores.due);
+	assert_true(sd_event_source_get_enabled(stores.timer, &enabled) >= 0 && enabled == SD_EVENT_ONESHOT);
+	store.graces = 2;
+	stores_wake(&stores);
+	assert_true(stores.due);
+	turns();
+	assert_int_equal(store.over, 2);
+	/* it is over */
+	store.sweep_ms = 1;
+	stores_wake(&stores);
+	turns();
+	store.graces = 3;
+	while (store.over < 3)
+		assert_true(sd_event_run(event, UINT64_MAX) >= 0);
 }
 
 /* A request of @i had begun: the grace lasts until it is over */
@@ -346,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_expiry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_put, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_get, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_get_of_a_session_that_goes_on, setup, teardown),

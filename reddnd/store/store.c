@@ -5,6 +5,7 @@
 #include "reddnd/store/moves.h"
 #include "reddnd/store/pool.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 #include <assert.h>
@@ -23,7 +24,8 @@ enum {
 	COLLECT_STEP = 1024, /* buckets between two looks at other things */
 	EVICTIONS = 32,      /* in one grace */
 	SAMPLE = 16,         /* entries, of which the one that was put first is evicted */
-	SAMPLE_STEPS = 1024  /* buckets that are looked at for one */
+	SAMPLE_STEPS = 1024, /* buckets that are looked at for one */
+	SWEEP_MS = 1000      /* from one look at all buckets for records that expired to the next */
 };
 
 /* An instance that will never be over, until it is known whether it has published */
@@ -54,7 +56,12 @@ struct store {
 	unsigned nwaiting;
 	uint64_t young[YOUNG]; /* the last of them: buckets */
 	unsigned nyoung, next_young;
-	uint64_t collect_at, collect_left; /* buckets that are looked at for entries without a record */
+	/* Buckets that are looked at for entries without a record, or with one that has expired */
+	uint64_t collect_at, collect_left;
+	uint64_t next_expiry; /* ms: no record expires before, but for those of buckets to be looked at; 0:
+				 none */
+	uint64_t swept_ms;    /* when that was looked at last */
+	uint64_t expired;
 
 	/* The last one that found no room: for want of extents of so many bytes, or, if 0, of a bucket */
 	uint32_t full_bytes;
@@ -129,6 +136,34 @@ static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 		     : 0;
 }
 
+static uint64_t now_ms(void)
+{
+	return clock_read_ns(CLOCK_REALTIME) / 1000000;
+}
+
+/* Of a record; 0: none. The owner of the file may have written a locator that names no extent. */
+static uint64_t expiry_of(const struct store *s, uint64_t locator)
+{
+	uint64_t at = reddn_locator_off(locator);
+
+	if (bucket_kind(&s->buckets, locator) != BUCKET_RECORD || !pool_bytes(&s->pool, at))
+		return 0;
+	return reddn_store_expiry(s->heap + at + s->buckets.header);
+}
+
+/* That record is in a bucket */
+static void note_expiry(struct store *s, uint64_t locator)
+{
+	uint64_t expiry = expiry_of(s, locator);
+
+	if (!expiry)
+		return;
+	if (!word_get(&s->journal->expires))
+		word_set(&s->journal->expires, 1);
+	if (!s->next_expiry || expiry < s->next_expiry)
+		s->next_expiry = expiry;
+}
+
 static void set_entries(struct store *s)
 {
 	int64_t n = s->count[BUCKET_RECORD];
@@ -150,6 +185,7 @@ static int recover(struct store *s, char *why, size_t n)
 	pool_claimed(&s->pool);
 	set_entries(s);
 	word_set(&s->live->state, word_get(&s->live->state) & ~(uint64_t)REDDN_TABLE_FULL);
+	s->next_expiry = word_get(&s->journal->expires) ? 1 : 0;
 	s->version = word_get(&s->journal->versions);
 	if (s->version >> (8 * REDDN_STORE_VERSION - 1))
 		return text_why(-EBADMSG, why, n, "damaged: versions from %#" PRIx64 " on", s->version);
@@ -288,6 +324,7 @@ bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now
 	s->count[is]++;
 	if (was != is)
 		set_entries(s);
+	note_expiry(s, now);
 	if (is != BUCKET_WRONG)
 		return true;
 	collect(s, place / sizeof(struct reddn_bucket) % s->buckets.n);
@@ -560,26 +597,59 @@ static bool is_young(const struct store *s, uint64_t b)
 	return false;
 }
 
-static bool should_leave(const struct store *s, uint64_t b)
+/* *@record: that of the entry, if it has expired; else 0 */
+static bool should_leave(struct store *s, uint64_t b, uint64_t now, uint64_t *record)
 {
-	enum bucket_kind kind = bucket_kind(&s->buckets, word_get(bucket_locator(&s->buckets, b)));
+	uint64_t locator = word_get(bucket_locator(&s->buckets, b)), expiry;
+	enum bucket_kind kind = bucket_kind(&s->buckets, locator);
 
-	if (bucket_is_empty(&s->buckets, b) || kind == BUCKET_RECORD ||
-		(kind == BUCKET_FRESH && is_young(s, b)))
+	*record = 0;
+	if (bucket_is_empty(&s->buckets, b) || (kind == BUCKET_FRESH && is_young(s, b)))
 		return false;
+	if (kind == BUCKET_RECORD) {
+		expiry = word_get(&s->journal->expires) ? expiry_of(s, locator) : 0;
+		if (expiry > now)
+			note_expiry(s, locator);
+		if (!expiry || expiry > now)
+			return false;
+		*record = locator;
+	}
 	return !moves_use(&s->moves, b);
 }
 
 static void collect_some(struct store *s)
 {
-	uint64_t step = s->collect_left < COLLECT_STEP ? s->collect_left : COLLECT_STEP;
+	uint64_t step = s->collect_left < COLLECT_STEP ? s->collect_left : COLLECT_STEP, record;
+	const uint64_t now = now_ms();
 
 	for (; step > 0; step--) {
-		if (should_leave(s, s->collect_at) && !moves_remove(&s->moves, s->collect_at, 0))
+		if (should_leave(s, s->collect_at, now, &record) &&
+			!moves_remove(&s->moves, s->collect_at, record))
 			return;
 		s->collect_at = (s->collect_at + 1) % s->buckets.n;
 		s->collect_left--;
 	}
+}
+
+/* When the next look at all buckets may begin; 0: there is nothing to look for */
+static uint64_t sweep_ms(const struct store *s)
+{
+	const uint64_t least = s->swept_ms + SWEEP_MS;
+
+	return s->next_expiry && s->next_expiry < least ? least : s->next_expiry;
+}
+
+/* Times that are known from now on are those of buckets that it passes, and of puts and moves meanwhile */
+static void sweep(struct store *s)
+{
+	const uint64_t now = now_ms();
+
+	/* the clock may have been set back */
+	if (!s->next_expiry || s->next_expiry > now || (sweep_ms(s) > now && s->swept_ms <= now))
+		return;
+	s->next_expiry = 0;
+	s->swept_ms = now;
+	collect(s, s->collect_at);
 }
 
 /* ---- work and graces ---- */
@@ -589,6 +659,7 @@ bool store_work(struct store *s)
 	int64_t idle;
 
 	place_keys(s);
+	sweep(s);
 	idle = s->count[BUCKET_TOMBSTONE] + s->count[BUCKET_FRESH];
 	if (!s->collect_left &&
 		(idle > (int64_t)(s->buckets.n / 8 + s->nyoung) || s->count[BUCKET_WRONG] > 0))
@@ -621,12 +692,17 @@ static void entry_ended(void *arg, const struct moves_ended *e)
 
 	if (!e->removed) {
 		s->moved++;
+		note_expiry(s, e->locator);
 		for (unsigned i = 0; i < s->nyoung; i++)
 			if (s->young[i] == e->move.from)
 				s->young[i] = e->move.to;
 		return;
 	}
-	s->evicted += bucket_kind(&s->buckets, e->locator) == BUCKET_RECORD;
+	if (bucket_kind(&s->buckets, e->locator) == BUCKET_RECORD) {
+		const uint64_t expiry = expiry_of(s, e->locator);
+
+		*(expiry && expiry <= now_ms() ? &s->expired : &s->evicted) += 1;
+	}
 	s->count[bucket_kind(&s->buckets, e->locator)]--;
 	set_entries(s);
 	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(e->locator));
@@ -661,6 +737,8 @@ void store_numbers(const struct store *s, struct store_numbers *n)
 		.fresh = at_least_0(s->count[BUCKET_FRESH]),
 		.moves = s->moved,
 		.evicted = s->evicted,
+		.expired = s->expired,
+		.sweep_ms = sweep_ms(s),
 		.contradictions = s->contradictions,
 		.chunks = s->pool.nchunks,
 		.chunks_free = s->pool.nunassigned,

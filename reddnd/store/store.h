@@ -18,7 +18,7 @@
  * a client, and is checked. A key with the fingerprint 0 gets no entry: a message of no bytes asks for that.
  *
  * A store that evicts (its file has that) removes entries that were put long ago, where there is no room for
- * another key.
+ * another key. Entries whose record has expired leave any store, by CLOCK_REALTIME.
  *
  * Nothing here waits. Thread rules: one thread, that of the event loop.
  */
@@ -86,6 +86,10 @@ struct store_numbers {
 	uint64_t fresh;      /* and of keys that have not had one yet */
 	uint64_t moves;      /* of entries, since it was opened */
 	uint64_t evicted;    /* entries, since it was opened */
+	uint64_t expired;    /* entries that were removed for that, since it was opened */
+	/* When store_work() has something to do by itself, in ms by CLOCK_REALTIME; 0: never. No more than
+	 * once a second it looks for what has expired */
+	uint64_t sweep_ms;
 	/* Reports that cannot be: of a publish that was not armed, or replaced nothing: not zero after a
 	 * fault of the caller or the device */
 	uint64_t contradictions;

@@ -446,6 +446,62 @@ static void test_evict(void **state)
 	}
 }
 
+static void put_until(struct store *s, const struct rig *r, uint32_t key, uint64_t expiry)
+{
+	uint8_t be[sizeof(expiry)];
+	uint64_t at;
+	uint32_t bytes;
+
+	assert_int_equal(rig_put(s, r, key, key), 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	bytes = rig_record(r, r->heap + at + r->header, key, key, 16);
+	expiry = htobe64(expiry);
+	memcpy(be, &expiry, sizeof(expiry));
+	memcpy(r->heap + at + r->header - REDDN_STORE_EXPIRY, be + 1, REDDN_STORE_EXPIRY);
+	assert_true(rig_publish(s, r, at, key, bytes));
+}
+
+/* Records that have expired leave, and others do not; also those that an earlier writer has not removed. */
+static void test_expiry(void **state)
+{
+	const uint64_t later = (1ull << 56) - 1;
+
+	(void)state;
+	for (uint32_t header = REDDN_STORE_HEADER_MIN; header <= REDDN_STORE_HEADER_MAX; header++) {
+		struct rig r = small;
+		struct store *s;
+
+		r.header = header;
+		rig_make(&r);
+		s = rig_open(&r);
+		assert_int_equal(rig_put(s, &r, 1, 1), 0);
+		assert_int_equal(numbers(s).sweep_ms, 0);
+		put_until(s, &r, 2, later);
+		rig_settle(s);
+		assert_int_equal(numbers(s).sweep_ms, later);
+		put_until(s, &r, 3, 1);
+		put_until(s, &r, 4, 1);
+		/* another put in its place, in time */
+		assert_int_equal(rig_put(s, &r, 4, 4), 0);
+		rig_settle(s);
+		assert_true(rig_bucket(&r, 3) < 0);
+		assert_true(rig_bucket(&r, 1) >= 0 && rig_bucket(&r, 2) >= 0 && rig_bucket(&r, 4) >= 0);
+		assert_int_equal(numbers(s).evicted, 0);
+		/* nobody has looked for it before the next writer */
+		put_until(s, &r, 5, 1);
+		assert_true(rig_bucket(&r, 5) >= 0);
+		store_close(s);
+		s = rig_open(&r);
+		rig_settle(s);
+		assert_true(rig_bucket(&r, 5) < 0 && rig_bucket(&r, 1) >= 0 && rig_bucket(&r, 2) >= 0);
+		assert_int_equal(numbers(s).expired, 1);
+		assert_int_equal(numbers(s).sweep_ms, later);
+		assert_int_equal(numbers(s).extents[0].used, numbers(s).entries);
+		store_close(s);
+		free(r.file);
+	}
+}
+
 /* The owner of the file writes locators that name no extent, while the store is open. */
 static void test_wild_locators(void **state)
 {
@@ -538,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_full_extents),
 		cmocka_unit_test(test_deserted),
 		cmocka_unit_test(test_evict),
+		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_tiny),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),

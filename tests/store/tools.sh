@@ -24,8 +24,20 @@ expect()
 
 : >"$work/in"
 "$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 32 --max-value 400 "$store" || fail "no store"
+# gone KEY: it is not found
+gone()
+{
+	! "$SOFTCX" run "$REDDN" get --port "$port" "$address" users "$1" >"$work/out" 2>&1 && grep -q "not found" "$work/out"
+}
+
+# expired N: the server has removed so many
+expired()
+{
+	"$REDDNCTL" --socket "$work/control" --json regions >"$work/state" && grep -q "\"expired\":$1," "$work/state"
+}
+
 start_nic
-start_reddnd "regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
+start_reddnd "control = \"$work/control\"; regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
 offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; put_if = {}; exists = { keys = [2, 8]; }; },
   { name = \"reads\"; program = \"hash-get\"; region = \"users\"; } );"
 expect "a put of a new key" 0 "" put "$address" users alice admin
@@ -33,6 +45,17 @@ expect "its value" 0 "admin" get "$address" users alice
 expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users alice guest
 expect "its value" 0 "guest" get "$address" users alice
 printf 'from\nstandard input' >"$work/in"
+expect "a put that expires, in an hour" 0 "" put --ttl 3600000 "$address" users alice "for an hour"
+expect "its value" 0 "for an hour" get "$address" users alice
+expect "a put that expires at once" 0 '{"key": "brief", "value": "x"}' put --json --ttl 1 "$address" users brief x
+until_true gone brief || fail "it does not expire" "$work/out"
+ok "a value that has expired is not found"
+until_true expired 1 || fail "the server does not remove it" "$work/state" "$work/reddnd.log"
+ok "the server removes it"
+expect "the one with more time" 0 "for an hour" get "$address" users alice
+expect "a put without a time in its place" 0 "" put "$address" users alice guest
+expect "a time beside a condition" 2 "takes no --ttl" put --ttl 5 --if-version 1 "$address" users alice x
+expect "no time" 2 "" put --ttl 0 "$address" users alice x
 expect "a value from standard input" 0 "" put "$address" users bob -
 expect "the same without a dash" 0 "" put "$address" users carol
 expect "it" 0 $'bob\tfrom\\nstandard input' get --escape "$address" users bob
@@ -156,8 +179,27 @@ with reddn.connect(sys.argv[1], "users") as users:
         else:
             sys.exit("the version is not compared")
     assert users.get("number 3") == b"2"
-    assert users.delete("number 3", if_version=users.get_versioned("number 3").version) is True
-    assert users.get_versioned("number 3") == (None, 0)
+    users.put("number 3", "3", ttl=3600)
+    assert users.get("number 3") == b"3"
+    users.put("number 3", "4", ttl=0.001)
+    while users.get_versioned("number 3").value is not None:
+        pass
+    # what it had may be gone, too: then another key has taken the room, perhaps
+    version = users.get_versioned("number 3").version
+    try:
+        users.put("number 3", "5", if_version=version)
+        assert users.get("number 3") == b"5"
+    except (OSError, reddn.Conflict) as error:
+        assert isinstance(error, reddn.Conflict) or error.errno == 28, error
+    for ttl, if_version in ((0, None), (-1, None), (5, 1)):
+        try:
+            users.put("number 3", "6", ttl=ttl, if_version=if_version)
+        except ValueError:
+            continue
+        sys.exit("a wrong ttl is taken")
+    users.put("number 4", "2")
+    assert users.delete("number 4", if_version=users.get_versioned("number 4").version) is True
+    assert users.get_versioned("number 4") == (None, 0)
 END
 	ok "puts, gets and deletes of Python"
 }
