@@ -158,6 +158,7 @@ PUBLIC void reddn_close(struct reddn *c)
 	reddn_connector_deinit(&c->connector);
 	reddn_description_deinit(&c->description);
 	reddn_requests_deinit(c);
+	reddn_into_deinit(c);
 	free(c);
 }
 

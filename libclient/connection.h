@@ -64,7 +64,9 @@ struct reddn_request {
 /** Memory that the caller has registered. */
 struct reddn_memory {
 	uint8_t *at;
-	size_t len; /* 0: none */
+	size_t len;      /* 0: none */
+	int dmabuf;      /* that it is mapped from; -1: it is the process's */
+	uint64_t offset; /* of its first byte in that */
 };
 
 /** Be the same as @q, in memory of its own. */

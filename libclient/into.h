@@ -23,6 +23,9 @@
  * without REDDN_INTO needs none. -errno; reddn_queues_free gives back what there is. */
 int reddn_into_begin(const struct reddn *c, struct reddn_session *s);
 
+/** Give back what is kept of the handle's memory, but for the registrations of sessions. */
+void reddn_into_deinit(struct reddn *c);
+
 /** Find the memory that has @room bytes from @at on. -EFAULT: none has. */
 int reddn_into_find(const struct reddn *c, const uint8_t *at, size_t room);
 

@@ -138,6 +138,16 @@ int reddn_queues_register(const struct reddn_session *s, void *memory, size_t le
 	return *mr ? 0 : -errno;
 }
 
+int reddn_queues_register_dmabuf(const struct reddn_session *s, void *memory, size_t len, int dmabuf,
+	uint64_t offset, struct ibv_mr **mr)
+{
+	*mr = ibv_reg_dmabuf_mr(s->pd, offset, len, (uintptr_t)memory, dmabuf, IBV_ACCESS_LOCAL_WRITE);
+	if (*mr)
+		return 0;
+	/* a kernel that has no such call */
+	return errno == EPROTONOSUPPORT ? -EOPNOTSUPP : -errno;
+}
+
 void reddn_queues_leave(struct ibv_mr **mr)
 {
 	if (*mr)

@@ -21,6 +21,11 @@ int reddn_queues_init(struct reddn_session *s, char *err, size_t errlen);
 /** Let the device read and write @len bytes of memory, until queues_free or queues_leave. -errno. */
 int reddn_queues_register(const struct reddn_session *s, void *memory, size_t len, struct ibv_mr **mr);
 
+/** The same of a @dmabuf, from @offset on, that is mapped at @memory. -EOPNOTSUPP: the device, its driver, or
+ * the kernel cannot. */
+int reddn_queues_register_dmabuf(const struct reddn_session *s, void *memory, size_t len, int dmabuf,
+	uint64_t offset, struct ibv_mr **mr);
+
 /** NULL is allowed, and left there. */
 void reddn_queues_leave(struct ibv_mr **mr);
 

@@ -476,6 +476,18 @@ int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, si
  */
 int reddn_register(struct reddn *c, void *at, size_t len);
 
+/**
+ * The same of memory of a dmabuf, `fd`, of which `len` bytes from `offset` on are mapped at `at`. Places are
+ * those of the mapping, and a CPU reads there what the NIC has written, to compare it with its checksum: so
+ * memory that cannot be mapped, as that of most GPUs, cannot be used, and the exporter has to keep what a CPU
+ * reads coherent without DMA_BUF_IOCTL_SYNC, as those of the system's memory do on x86. The library keeps a
+ * duplicate of `fd` for its next sessions.
+ *
+ * -EOPNOTSUPP: the device, its driver or the kernel takes no dmabuf (ibv_reg_dmabuf_mr(3)). -EBADF, -EINVAL:
+ * `fd` is none, or has fewer bytes. reddn_errmsg() has the words for these. Others as of reddn_register.
+ */
+int reddn_register_dmabuf(struct reddn *c, void *at, size_t len, int fd, uint64_t offset);
+
 /** Take back memory by its first byte. -ENOENT: it is not registered. -EBUSY: requests of the handle are
  * outstanding. */
 int reddn_unregister(struct reddn *c, void *at);

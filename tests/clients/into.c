@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* MOST: bytes of the longest value. PLACE: of a place and the gap behind it. FRESH_MS: longer than a late
  * reply is */
@@ -202,6 +204,22 @@ static struct reddn *connect_to(const char *host, const char *port, const char *
 }
 
 /* What a caller may do wrong, which loses nothing */
+/* A NIC that takes no dmabuf, and nothing that could be one */
+static void refuses_dmabuf(void)
+{
+	const int fd = memfd_create("none", MFD_CLOEXEC);
+
+	if (reddn_register_dmabuf(test.c, memory, 0, fd, 0) != -EINVAL)
+		die("no bytes of a dmabuf");
+	if (reddn_register_dmabuf(test.c, memory, 4096, fd, 0) != -EOPNOTSUPP ||
+		!strstr(reddn_errmsg(test.c), "takes no dmabuf"))
+		die("no word about a dmabuf: %s", reddn_errmsg(test.c));
+	close(fd);
+	if (reddn_register_dmabuf(test.c, memory, 4096, fd, 0) != -EBADF ||
+		!strstr(reddn_errmsg(test.c), "descriptor"))
+		die("no word about a descriptor: %s", reddn_errmsg(test.c));
+}
+
 static void misuse(const char *host, const char *port, const char *offload)
 {
 	struct reddn_options opt = {
@@ -221,6 +239,7 @@ static void misuse(const char *host, const char *port, const char *offload)
 		reddn_get_into(test.c, "k", 1, pieces, sizeof(pieces), &len) != -EFAULT ||
 		reddn_get_into(test.c, "k", 1, NULL, 0, &len) != -EFAULT)
 		die("a place that is not registered");
+	refuses_dmabuf();
 	for (int i = 1; i < 16; i++)
 		must(reddn_register(test.c, &pieces[i], 1), "register");
 	if (reddn_register(test.c, pieces, 1) != -ENOSPC)
