@@ -160,9 +160,7 @@ static void files_forget(struct files *f)
 {
 	files_close(f);
 	list_deinit(&f->list);
-	free(f->keys);
-	f->keys = NULL;
-	f->nkeys = f->room = 0;
+	seen_deinit(&f->seen);
 	f->at = 0;
 }
 
@@ -289,17 +287,6 @@ static int files_open(struct files *f)
 	return 0;
 }
 
-static bool is_wanted(const struct files *f, const struct record_text *rec)
-{
-	const struct prefixes *p = f->prefixes;
-
-	for (unsigned i = 0; i < p->n; i++)
-		if (rec->key_len >= strlen(p->text[i]) &&
-			memcmp(rec->key, p->text[i], strlen(p->text[i])) == 0)
-			return true;
-	return !p->n;
-}
-
 /* The next record of all files. RECORDS_END: that were all; or -errno: it is another state now */
 static int files_next(struct files *f, struct record_text *rec)
 {
@@ -314,7 +301,7 @@ static int files_next(struct files *f, struct record_text *rec)
 			snprintf(f->reader.why, sizeof(f->reader.why), "no value: a line is key TAB value");
 			r = -EBADMSG;
 		}
-		if (r == 0 && is_wanted(f, rec))
+		if (r == 0 && prefixes_have(f->prefixes, rec->key, rec->key_len))
 			return 0;
 		if (r < 0)
 			break;
@@ -338,46 +325,19 @@ static int files_next(struct files *f, struct record_text *rec)
 	return r;
 }
 
-static void key_hash(struct files_key *k, const void *key, size_t len)
-{
-	XXH128_hash_t hash = XXH3_128bits(key, len);
-
-	k->hash[0] = hash.low64;
-	k->hash[1] = hash.high64;
-}
-
-static int by_hash(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(((struct files_key *)0)->hash));
-}
-
-static void files_keep_key(struct files *f, const struct record_text *rec)
-{
-	struct files_key *k;
-
-	if (f->nkeys == f->room) {
-		f->room = f->room ? 2 * f->room : 1024;
-		f->keys = must(reallocarray(f->keys, f->room, sizeof(*f->keys)));
-	}
-	k = &f->keys[f->nkeys++];
-	key_hash(k, rec->key, rec->key_len);
-	k->file = f->at;
-	k->line = (uint32_t)f->reader.line;
-}
-
-/* They are in the order of their hashes. False: one is there twice */
+/* False: one is there twice. Which of two comes first is chance. */
 static bool files_are_unique(struct files *f)
 {
-	for (size_t i = 1; i < f->nkeys; i++) {
-		const struct files_key *a = &f->keys[i - 1], *b = &f->keys[i];
+	const struct seen_key *k = seen_twice(&f->seen);
+	uint64_t a, b;
 
-		if (by_hash(a, b) == 0) {
-			files_fail(f, "%s:%u: the key is there twice, also in %s:%u",
-				list_name(&f->list, b->file), b->line, list_name(&f->list, a->file), a->line);
-			return false;
-		}
-	}
-	return true;
+	if (!k)
+		return true;
+	a = k[0].where < k[1].where ? k[0].where : k[1].where;
+	b = k[0].where < k[1].where ? k[1].where : k[0].where;
+	files_fail(f, "%s:%u: the key is there twice, also in %s:%u", list_name(&f->list, b >> 32),
+		(uint32_t)b, list_name(&f->list, a >> 32), (uint32_t)a);
+	return false;
 }
 
 static void files_check(struct files *f)
@@ -388,28 +348,17 @@ static void files_check(struct files *f)
 	for (unsigned i = 0; i < TURN_RECORDS && r == 0; i++) {
 		r = files_next(f, &rec);
 		if (r == 0)
-			files_keep_key(f, &rec);
+			seen_add(&f->seen, rec.key, rec.key_len,
+				(uint64_t)f->at << 32 | (uint32_t)f->reader.line);
 	}
 	if (r != RECORDS_END)
 		return;
-	qsort(f->keys, f->nkeys, sizeof(*f->keys), by_hash);
+	seen_sort(&f->seen);
 	if (!files_are_unique(f))
 		return;
 	f->at = 0;
-	f->absent = f->no_room = 0;
+	f->no_room = false;
 	files_set_state(f, FILES_LOADING);
-}
-
-static void files_put(struct files *f, const struct record_text *rec)
-{
-	const char *key = (const char *)rec->key, *val = (const char *)rec->val;
-	enum mirror_put put;
-
-	if (mirror_is(f->mirror, key, rec->key_len, val, rec->val_len))
-		return;
-	put = mirror_put(f->mirror, key, rec->key_len, val, rec->val_len);
-	f->absent += put != MIRROR_PUT;
-	f->no_room += put == MIRROR_NO_ROOM;
 }
 
 static void files_load(struct files *f)
@@ -420,7 +369,9 @@ static void files_load(struct files *f)
 	for (unsigned i = 0; i < TURN_RECORDS && r == 0; i++) {
 		r = files_next(f, &rec);
 		if (r == 0)
-			files_put(f, &rec);
+			f->no_room |=
+				MIRROR_NO_ROOM == mirror_equal(f->mirror, (const char *)rec.key, rec.key_len,
+							  (const char *)rec.val, rec.val_len);
 	}
 	if (r != RECORDS_END)
 		return;
@@ -430,27 +381,14 @@ static void files_load(struct files *f)
 
 static void files_remove(struct files *f)
 {
-	const char *key;
-	size_t len;
-
-	for (unsigned i = 0; i < TURN_RECORDS; i++) {
-		struct files_key k;
-
-		if (!mirror_walk_next(f->mirror, &key, &len)) {
-			free(f->keys);
-			f->keys = NULL;
-			f->nkeys = f->room = 0;
-			f->loads++;
-			f->published = false;
-			f->look_at = f->no_room ? f->now + FULL_MS : UINT64_MAX;
-			*f->why = '\0';
-			files_set_state(f, FILES_FOLLOWING);
-			return;
-		}
-		key_hash(&k, key, len);
-		if (!f->nkeys || !bsearch(&k, f->keys, f->nkeys, sizeof(k), by_hash))
-			mirror_delete(f->mirror, key, len);
-	}
+	if (!mirror_keep(f->mirror, &f->seen, TURN_RECORDS))
+		return;
+	seen_deinit(&f->seen);
+	f->loads++;
+	f->published = false;
+	f->look_at = f->no_room ? f->now + FULL_MS : UINT64_MAX;
+	*f->why = '\0';
+	files_set_state(f, FILES_FOLLOWING);
 }
 
 /* What was published until @ns has been read. */
@@ -460,7 +398,7 @@ static void files_publish(struct files *f, uint64_t ns)
 		return;
 	if (ns < f->mirror->as_of.host)
 		mirror_reset_clock(f->mirror);
-	mirror_publish(f->mirror, ns / 1000, ns, !f->absent);
+	mirror_publish(f->mirror, ns / 1000, ns, !mirror_count_absent(f->mirror));
 	f->published = true;
 	f->publish_at = f->now + PUBLISH_MS;
 }
@@ -514,8 +452,8 @@ static void files_report(const void *of, struct source_report *report)
 		.state = names[f->state],
 		.why = f->why,
 		.loads = f->loads,
-		.absent = f->absent,
-		.complete = f->state == FILES_FOLLOWING && !f->absent,
+		.absent = mirror_count_absent(f->mirror),
+		.complete = f->state == FILES_FOLLOWING && !mirror_count_absent(f->mirror),
 		.settled = f->state == FILES_FOLLOWING && f->published,
 	};
 }

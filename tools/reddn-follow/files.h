@@ -21,6 +21,7 @@
 
 #include "tools/common/records.h"
 #include "tools/reddn-follow/mirror.h"
+#include "tools/reddn-follow/seen.h"
 #include "tools/reddn-follow/source.h"
 
 #include <limits.h>
@@ -45,13 +46,6 @@ struct files_list {
 	uint32_t n;
 };
 
-/** A key that the files have, and where. */
-struct files_key {
-	uint64_t hash[2];
-	uint32_t file; /* of the list */
-	uint32_t line;
-};
-
 struct files {
 	const char *path;
 	const struct prefixes *prefixes;
@@ -64,14 +58,13 @@ struct files {
 	uint32_t at; /* the one that is being read, */
 	FILE *file;  /* or NULL: to be opened */
 	struct records_reader reader;
-	struct files_key *keys; /* by hash, when they have been checked */
-	size_t nkeys, room;
+	struct seen seen; /* where: the file of the list, and the line below */
 
 	uint64_t now, look_at, publish_at; /* ms */
 	bool published;                    /* since they were loaded */
 	bool grows;                        /* the table */
+	bool no_room;                      /* for some key, by the last load */
 	uint64_t loads;
-	uint64_t absent, no_room; /* of the last load, or the one that goes on */
 	char why[SOURCE_WHY];
 };
 

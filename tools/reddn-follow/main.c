@@ -2,6 +2,7 @@
 /* reddn-follow - keeps a table equal to a source; see reddn-follow(1). */
 #include "tools/common/tool.h"
 #include "tools/reddn-follow/files.h"
+#include "tools/reddn-follow/postgres.h"
 #include "tools/reddn-follow/redis.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -25,13 +26,16 @@ static const char usage_text[] =
 	"Keeps TABLE equal to a source, so that a NIC can answer gets. SOURCE:\n"
 	"  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]  strings of a Redis server or replica\n"
 	"  unix://[[USER]:PASSWORD@]PATH[?db=DB]       the same on a Unix socket\n"
+	"  postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN\n"
+	"                                              two columns of a table of PostgreSQL\n"
 	"  file:///PATH                                a file of records, or a folder of such\n"
 	"\n"
 	"  -p, --prefix TEXT     only keys that begin so; up to 16 times (all keys)\n"
 	"  -1, --once            end when the table is equal to the source\n"
 	"  -k, --max-key SIZE    longest key, if the table is to be made (64K)\n"
 	"  -v, --max-value SIZE  longest value, if the table is to be made (64K)\n"
-	"      --acl             print the command that gives a user of Redis the rights for that\n"
+	"      --acl [SOURCE]    print the commands that give a user of Redis, or of a source of\n"
+	"                        PostgreSQL, the rights for that\n"
 	"  -j, --json            print each change of state as a line of JSON\n"
 	"  -h, --help            this text\n"
 	"      --version         the version\n"
@@ -46,8 +50,10 @@ enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100, WORDS = 1024 };
 struct arguments {
 	struct prefixes prefixes;
 	struct reddn_table_options create;
-	const char *file; /* NULL: Redis, at */
+	enum { FROM_REDIS, FROM_POSTGRES, FROM_FILES } kind;
 	struct url url;
+	struct postgres_url postgres;
+	const char *file;
 	const char *table;
 	bool once, json, acl;
 };
@@ -204,15 +210,28 @@ static int follow(const struct arguments *a, const struct source *s, struct mirr
 
 static int open_source(const struct arguments *a, struct mirror *m, struct source *s)
 {
-	static struct redis redis; /* large */
+	/* large */
+	static struct redis redis;
+	static struct postgres postgres;
 	static struct files files;
-	int r = a->file ? files_init(&files, a->file, &a->prefixes, m) : 0;
+	int r;
 
-	if (r < 0)
-		return TOOL_FAIL(FAILED, "%s: cannot be watched: %s", a->file, strerror(-r));
-	if (!a->file)
+	switch (a->kind) {
+	case FROM_REDIS:
 		redis_init(&redis, &a->url, &a->prefixes, m);
-	*s = a->file ? files_as_source(&files) : redis_as_source(&redis);
+		*s = redis_as_source(&redis);
+		break;
+	case FROM_POSTGRES:
+		postgres_init(&postgres, &a->postgres, &a->prefixes, m);
+		*s = postgres_as_source(&postgres);
+		break;
+	case FROM_FILES:
+		r = files_init(&files, a->file, &a->prefixes, m);
+		if (r < 0)
+			return TOOL_FAIL(FAILED, "%s: cannot be watched: %s", a->file, strerror(-r));
+		*s = files_as_source(&files);
+		break;
+	}
 	return 0;
 }
 
@@ -281,6 +300,42 @@ static bool set_option(struct arguments *a, int letter)
 	}
 }
 
+static bool read_redis(struct arguments *a, const char *text, char *err, size_t errlen)
+{
+	const char *password = getenv("REDISCLI_AUTH");
+	struct url *url = &a->url;
+
+	if (url_parse(url, text, err, errlen) < 0)
+		return false;
+	if (*url->password || !password)
+		return true;
+	if (strlen(password) < sizeof(url->password))
+		return strcpy(url->password, password);
+	snprintf(err, errlen, "REDISCLI_AUTH has more than %zu bytes", sizeof(url->password) - 1);
+	return false;
+}
+
+static bool read_source(struct arguments *a, const char *text, char *err, size_t errlen)
+{
+	a->kind = strncmp(text, "file:///", 8) == 0 ? FROM_FILES
+		  : strncmp(text, "postgresql://", 13) == 0 || strncmp(text, "postgres://", 11) == 0
+			  ? FROM_POSTGRES
+			  : FROM_REDIS;
+	a->file = text + strlen("file://");
+	return a->kind == FROM_FILES   ? true
+	       : a->kind == FROM_REDIS ? read_redis(a, text, err, errlen)
+				       : postgres_url_parse(&a->postgres, text, err, errlen) == 0;
+}
+
+static int print_rights(const struct arguments *a)
+{
+	if (a->kind == FROM_REDIS)
+		redis_print_acl(&a->prefixes);
+	else if (a->kind == FROM_POSTGRES)
+		postgres_print_rights(&a->postgres);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -295,7 +350,6 @@ int main(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct arguments a = {.create.grow = 1};
-	const char *password = getenv("REDISCLI_AUTH");
 	char err[256];
 	int c;
 
@@ -311,19 +365,14 @@ int main(int argc, char **argv)
 			return TOOL_FAIL(
 				EX_USAGE, "\"%s\" is no value of -%c, or is there already", optarg, c);
 	}
-	if (a.acl)
+	if (a.acl && optind == argc)
 		return redis_print_acl(&a.prefixes), 0;
-	if (argc - optind != 2)
+	if (argc - optind != (a.acl ? 1 : 2))
 		return fputs("usage: reddn-follow [OPTIONS] SOURCE TABLE\n", stderr), EX_USAGE;
-	a.table = argv[optind + 1];
-	if (strncmp(argv[optind], "file:///", 8) == 0)
-		a.file = argv[optind] + 7;
-	else if (url_parse(&a.url, argv[optind], err, sizeof(err)) < 0)
+	if (!read_source(&a, argv[optind], err, sizeof(err)))
 		return TOOL_FAIL(EX_USAGE, "%s", err);
-	if (!*a.url.password && password &&
-		snprintf(a.url.password, sizeof(a.url.password), "%s", password) >=
-			(int)sizeof(a.url.password))
-		return TOOL_FAIL(
-			EX_USAGE, "REDISCLI_AUTH has more than %zu bytes", sizeof(a.url.password) - 1);
+	if (a.acl)
+		return print_rights(&a);
+	a.table = argv[optind + 1];
 	return run(&a);
 }

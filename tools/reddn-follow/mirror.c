@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/mirror.h"
 
+#include "tools/common/tool.h"
 #include "tools/reddn-follow/rules.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,8 +50,55 @@ int mirror_open(
 	return 0;
 }
 
+/* ---- what is absent ---- */
+
+static struct mirror_absent *absent_find(const struct mirror *m, const struct seen_key *k)
+{
+	struct mirror_absent *a;
+
+	HASH_FIND(hh, m->absent, k->hash, sizeof(k->hash), a);
+	return a;
+}
+
+static void absent_forget(struct mirror *m, struct mirror_absent *a)
+{
+	HASH_DEL(m->absent, a);
+	free(a);
+}
+
+static void absent_set(struct mirror *m, const char *key, size_t len, bool absent)
+{
+	const struct seen_key k = seen_key_of(key, len, 0);
+	struct mirror_absent *a = absent_find(m, &k);
+
+	if (a && !absent)
+		absent_forget(m, a);
+	if (a || !absent)
+		return;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		exit(tool_complain("out of memory"));
+	a->key = k;
+	HASH_ADD(hh, m->absent, key.hash, sizeof(k.hash), a);
+}
+
+static void absent_keep(struct mirror *m, const struct seen *seen)
+{
+	struct mirror_absent *a, *next;
+
+	HASH_ITER (hh, m->absent, a, next)
+		if (!seen_has(seen, &a->key))
+			absent_forget(m, a);
+}
+
+uint64_t mirror_count_absent(const struct mirror *m)
+{
+	return HASH_COUNT(m->absent);
+}
+
 void mirror_close(struct mirror *m)
 {
+	absent_keep(m, &(struct seen){0});
 	reddn_table_close(m->table);
 }
 
@@ -124,13 +173,15 @@ void mirror_delete(struct mirror *m, const char *key, size_t key_len)
 {
 	int r = reddn_table_delete(m->table, key, key_len);
 
+	if (m->absent)
+		absent_set(m, key, key_len, false);
 	if (r == 0)
 		m->deletes++;
 	else if (r < 0 && r != -EINVAL && r != -EMSGSIZE)
 		mirror_fail(m, r);
 }
 
-static bool mirror_get(struct mirror *m, const char *key, size_t key_len, const void **val, size_t *val_len)
+bool mirror_get(struct mirror *m, const char *key, size_t key_len, const void **val, size_t *val_len)
 {
 	int r = reddn_table_get(m->table, key, key_len, val, val_len);
 
@@ -147,13 +198,18 @@ bool mirror_has(struct mirror *m, const char *key, size_t key_len)
 	return mirror_get(m, key, key_len, &val, &val_len);
 }
 
-bool mirror_is(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len)
+enum mirror_put mirror_equal(
+	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	enum mirror_put put = MIRROR_PUT;
 	const void *is;
 	size_t is_len;
 
-	return mirror_get(m, key, key_len, &is, &is_len) && is_len == val_len &&
-	       memcmp(is, val, val_len) == 0;
+	if (!mirror_get(m, key, key_len, &is, &is_len) || is_len != val_len || memcmp(is, val, val_len) != 0)
+		put = mirror_put(m, key, key_len, val, val_len);
+	if (put != MIRROR_PUT || m->absent)
+		absent_set(m, key, key_len, put != MIRROR_PUT);
+	return put;
 }
 
 static uint64_t mirror_epoch(struct mirror *m)
@@ -186,6 +242,25 @@ bool mirror_walk_next(struct mirror *m, const char **key, size_t *len)
 	*key = e.key;
 	*len = e.key_len;
 	return true;
+}
+
+bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n)
+{
+	const char *key;
+	size_t len;
+
+	while (n--) {
+		struct seen_key k;
+
+		if (!mirror_walk_next(m, &key, &len)) {
+			absent_keep(m, seen);
+			return true;
+		}
+		k = seen_key_of(key, len, 0);
+		if (!seen_has(seen, &k))
+			mirror_delete(m, key, len);
+	}
+	return false;
 }
 
 /* A table that has grown is another file. One that was removed, or renamed, is not marked. */

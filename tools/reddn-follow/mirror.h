@@ -8,11 +8,13 @@
 #define TOOLS_REDDN_FOLLOW_MIRROR_H
 
 #include "libclient/reddn-table.h"
+#include "tools/reddn-follow/seen.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uthash.h>
 
 struct mirror {
 	struct reddn_table *table;
@@ -21,8 +23,14 @@ struct mirror {
 	const char *path; /* the caller's */
 	uint64_t epoch, look_at;
 	ino_t inode;
-	struct reddn_as_of as_of; /* what the table states */
+	struct reddn_as_of as_of;     /* what the table states */
+	struct mirror_absent *absent; /* of mirror_equal() */
 	int error; /* -errno: -ESTALE, it is not what its name leads to any more; -EBADMSG, it is damaged */
+};
+
+struct mirror_absent {
+	struct seen_key key;
+	UT_hash_handle hh;
 };
 
 enum mirror_put { MIRROR_PUT, MIRROR_NO_ROOM, MIRROR_UNFIT };
@@ -38,8 +46,18 @@ enum mirror_put mirror_put(
 	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
 void mirror_delete(struct mirror *m, const char *key, size_t key_len);
 bool mirror_has(struct mirror *m, const char *key, size_t key_len);
-/** True if the key is there with this value. */
-bool mirror_is(struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
+/** Its value, valid until the next change; false: it is not there. */
+bool mirror_get(struct mirror *m, const char *key, size_t key_len, const void **val, size_t *val_len);
+
+/** For a source that knows each value without being asked: the same as mirror_put(), if another value is
+ * there. What could not be put is kept in mind. */
+enum mirror_put mirror_equal(
+	struct mirror *m, const char *key, size_t key_len, const char *val, size_t val_len);
+/** Keys that could not be put, and have been neither put nor deleted since. */
+uint64_t mirror_count_absent(const struct mirror *m);
+/** Goes on to remove what @seen does not have, from mirror_walk() on, at most @n keys at a time; what is
+ * absent but not seen is forgotten. True: that were all. */
+bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n);
 
 /**
  * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by

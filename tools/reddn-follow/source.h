@@ -8,7 +8,9 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { SOURCE_FDS = 2, SOURCE_PREFIXES = 16, SOURCE_WHY = 512 };
 
@@ -17,6 +19,14 @@ struct prefixes {
 	const char *text[SOURCE_PREFIXES];
 	unsigned n;
 };
+
+static inline bool prefixes_have(const struct prefixes *p, const void *key, size_t len)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		if (len >= strlen(p->text[i]) && memcmp(key, p->text[i], strlen(p->text[i])) == 0)
+			return true;
+	return !p->n;
+}
 
 enum source_stage {
 	SOURCE_APART,     /* it cannot be read; it is tried again */

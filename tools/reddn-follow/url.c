@@ -7,14 +7,12 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { REDIS_PORT = 6379 };
 
-/* Copies @len characters without %HH. False: they do not fit, or are wrong. */
-static bool decode(char *out, size_t size, const char *text, size_t len)
+bool url_decode(char *out, size_t size, const char *text, size_t len)
 {
 	size_t n = 0;
 
@@ -86,15 +84,17 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 	*url = (struct url){0};
 	if (!local && strncmp(text, "redis://", 8) != 0)
 		return snprintf(err, errlen,
-			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB] or file:///PATH"),
+			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB], "
+			       "postgresql://HOST/DB?... or file:///PATH"),
 		       -EINVAL;
 	text += local ? 7 : 8;
 	/* the last one: who writes a password is not to read it in an error */
 	at = local ? (*text == '/' ? NULL : strstr(text, "@/")) : strrchr(text, '@');
 	if (at) {
 		colon = memchr(text, ':', (size_t)(at - text));
-		if (!colon || !decode(url->user, sizeof(url->user), text, (size_t)(colon - text)) ||
-			!decode(url->password, sizeof(url->password), colon + 1, (size_t)(at - colon - 1)))
+		if (!colon || !url_decode(url->user, sizeof(url->user), text, (size_t)(colon - text)) ||
+			!url_decode(
+				url->password, sizeof(url->password), colon + 1, (size_t)(at - colon - 1)))
 			return snprintf(err, errlen,
 				       "before @ there is USER:PASSWORD or :PASSWORD, with %%HH for "
 				       "characters as @ and /"),

@@ -6,6 +6,7 @@
 #ifndef TOOLS_REDDN_FOLLOW_URL_H
 #define TOOLS_REDDN_FOLLOW_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -20,6 +21,10 @@ struct url {
 
 /** 0, or -EINVAL with the mistake in @err. User and password may have %HH for any byte but zero. */
 int url_parse(struct url *url, const char *text, char *err, size_t errlen);
+
+/** Copies @len characters, with bytes for %HH, to @out of @size bytes. False: they do not fit, or are wrong.
+ */
+bool url_decode(char *out, size_t size, const char *text, size_t len);
 
 /** The URL without its password, for messages: it belongs to @url and stays until the next call. */
 const char *url_name(const struct url *url);

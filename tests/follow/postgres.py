@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""reddn-follow and the distribution's PostgreSQL: values and keys of several types, what transactions do, what puts all in doubt, what
+ends and comes back; and that an answer of the table is one that PostgreSQL had at the moment that the table states, or later."""
+import glob
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+import reddn
+from source import FOLLOW, LIMIT, Follower, check, memory, ok, start, until, work
+
+PROGRAMS = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
+USER = {"user": "postgres"} if os.geteuid() == 0 else {}  # the server refuses root
+END = "the answer has ended"
+
+
+class Session:
+    """Of psql: statements as calls. An error is what it prints."""
+
+    def __init__(self, host):
+        self.process = start_psql(host)
+
+    def __call__(self, *statements):
+        self.process.stdin.write("".join(s + ";\n" for s in statements) + f"\\echo {END}\n")
+        self.process.stdin.flush()
+        lines = []
+        while (line := self.process.stdout.readline()) not in (END + "\n", ""):
+            lines.append(line[:-1])
+        if not line:
+            raise OSError("the server has gone")
+        return lines
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start_psql(host):
+    p = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-h", host, "-U", "postgres", "postgres"], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return p
+
+
+class Postgres:
+    def __init__(self):
+        self.path = tempfile.mkdtemp(dir="/tmp")
+        if USER:
+            shutil.chown(self.path, USER["user"])
+        subprocess.run([PROGRAMS + "/initdb", "-D", self.path + "/data", "-U", "postgres", "-A", "trust", "-N", "--no-locale", "-E", "UTF8"],
+                       stdout=subprocess.DEVNULL, check=True, **USER)
+        self.run()
+
+    def run(self, level="logical"):
+        self.process = start(PROGRAMS + "/postgres", "-D", self.path + "/data", "-h", "", "-k", self.path, "-c", f"wal_level={level}", "-c", "fsync=off",
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **USER)
+        until(lambda: subprocess.run([PROGRAMS + "/pg_isready", "-q", "-h", self.path], check=False).returncode == 0, "the server does not answer")
+
+    def stop(self, number=signal.SIGQUIT):
+        """At once, by default: it recovers from its WAL."""
+        self.process.send_signal(number)
+        self.process.wait(LIMIT)
+
+    def end(self):
+        self.stop()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def url(self, table, key="k", value="v", more=""):
+        words = urllib.parse.urlencode({"host": self.path, "table": table, "key": key, "value": value}, quote_via=urllib.parse.quote)
+        return f"postgresql://postgres@/postgres?{words}{more}"
+
+    def follow(self, table, *options, **more):
+        return Follower(self.url(table, **more), *options)
+
+
+def equals(follower, session, table, where="true"):
+    """When nobody writes. Bytes are compared."""
+    def as_hex(column, kind):
+        return f"encode({column if kind == 'bytea' else f'convert_to({column}::text, $$UTF8$$)'}, 'hex')"
+
+    kinds = dict(line.split("|") for line in session(f"SELECT attname, atttypid::regtype FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum > 0"))
+    lines = session(f"SELECT {as_hex('k', kinds['k'])}, {as_hex('v', kinds['v'])} FROM {table} WHERE v IS NOT NULL AND ({where})")
+    expected = {bytes.fromhex(k): bytes.fromhex(v) for k, v in (line.split("|") for line in lines)}
+    got = {}
+
+    def same():
+        nonlocal got
+        got = follower.table()
+        return got == expected and follower.last["state"] == "following"
+
+    def differences():
+        keys = sorted(k for k in got.keys() | expected.keys() if got.get(k) != expected.get(k))
+        return f"{len(keys)} keys differ: {[(k[:40], got.get(k, b'absent')[:40], expected.get(k, b'absent')[:40]) for k in keys[:5]]}; {follower.last}"
+
+    until(same, differences)
+    return len(expected)
+
+
+def values(server):
+    s = server.client
+    s("CREATE TABLE bytes (k text PRIMARY KEY, v bytea, other int)", "CREATE TABLE numbers (v double precision, k bigint PRIMARY KEY)",
+      "CREATE TABLE \"odd \"\"name\"\"\" (k timestamptz PRIMARY KEY, v jsonb)", "CREATE PUBLICATION reddn FOR ALL TABLES",
+      "ALTER TABLE bytes ALTER v SET STORAGE EXTERNAL",
+      "INSERT INTO bytes SELECT 'k' || i, decode(md5(i::text), 'hex') FROM generate_series(1, 20000) i", "INSERT INTO numbers SELECT i / 3.0, i FROM generate_series(1, 100) i")
+    with server.follow("bytes") as f, server.follow("numbers") as n, server.follow('"odd ""name"""') as odd:
+        equals(f, s, "bytes")
+        check(f.last["complete"] and f.last["loads"] == 1, f"{f.last}")
+        s("INSERT INTO bytes VALUES ('\u00fc\t\\\\x', '\\x00ff0a5c'), ('empty', ''), ('null', NULL)", "UPDATE bytes SET v = '\\x01' WHERE k = 'k5'", "DELETE FROM bytes WHERE k = 'k6'",
+          "UPDATE bytes SET k = 'moved' WHERE k = 'k7'", "UPDATE bytes SET v = NULL WHERE k = 'k8'", "UPDATE bytes SET v = 'x' WHERE k = 'null'")
+        equals(f, s, "bytes")
+        ok("inserts, updates, deletes, another key, NULL, bytes of any value")
+        # what an update does not touch is not in the stream
+        long = "(SELECT string_agg(decode(md5(i::text), 'hex'), '') FROM generate_series(1, 2000) i)"
+        s(f"INSERT INTO bytes VALUES ('long', {long}), ('longer', {long} || {long})")
+        s("UPDATE bytes SET other = 5 WHERE k = 'long'", "UPDATE bytes SET k = 'long, moved' WHERE k = 'longer'")
+        equals(f, s, "bytes")
+        check(f.last["loads"] == 1, f"it was loaded again: {f.last}")
+        ok("long values that an update leaves as they are")
+        s("BEGIN", "UPDATE bytes SET v = 'none'", "ROLLBACK", "BEGIN", "UPDATE bytes SET v = 'some' WHERE k < 'k2'", "SAVEPOINT s", "DELETE FROM bytes", "ROLLBACK TO s",
+          "INSERT INTO bytes VALUES ('in it', 'y')", "COMMIT")
+        equals(f, s, "bytes")
+        ok("transactions that are rolled back, whole and in part")
+        s("INSERT INTO numbers VALUES ('NaN', -1), (1e300, 101), (0.1::float8 + 0.2::float8, 102)", "SET datestyle = german", "INSERT INTO \"odd \"\"name\"\"\" VALUES ('2026-11-29 20:00:00+01', '{\"a\": 1}')",
+          "SET datestyle = iso")
+        equals(n, s, "numbers")
+        check(n.has(b"102", b"0.30000000000000004"), "a number is not exact")
+        equals(odd, s, '"odd ""name"""')
+        s("UPDATE \"odd \"\"name\"\"\" SET v = '[1]'")
+        equals(odd, s, '"odd ""name"""')
+        ok("other types, and names that must be quoted")
+    with server.follow("bytes", "--prefix", "k1", "--prefix", "mo") as f:
+        equals(f, s, "bytes", "k LIKE 'k1%' OR k LIKE 'mo%'")
+        s("INSERT INTO bytes VALUES ('k1new', 'x'), ('l', 'x')", "UPDATE bytes SET k = 'other' WHERE k = 'moved'")
+        equals(f, s, "bytes", "k LIKE 'k1%' OR k LIKE 'mo%'")
+    ok("prefixes")
+    with server.follow("bytes", "--max-value", "64") as f:
+        until(lambda: f.last["absent"] == 2 and not f.last["complete"], lambda: f"{f.last}")
+        s("UPDATE bytes SET v = 'short' WHERE k = 'long'", "DELETE FROM bytes WHERE k = 'long, moved'")
+        equals(f, s, "bytes")
+        until(lambda: f.as_of().complete, "the table does not state that it is complete")
+    ok("values that the table cannot hold")
+
+
+def doubts(server):
+    s = server.client
+    with server.follow("bytes") as f:
+        for what in ("TRUNCATE bytes", "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active", "ALTER TABLE bytes RENAME COLUMN v TO w"):
+            loads = f.last["loads"]
+            s(what, f"INSERT INTO bytes SELECT '{len(what)} ' || i, 'x' FROM generate_series(1, 100) i")
+            if "RENAME" in what:
+                until(lambda: "has no column v" in (f.last.get("why") or "") or "has not the column" in (f.last.get("why") or ""), lambda: f"{f.last}")
+                s("ALTER TABLE bytes RENAME COLUMN w TO v")
+            f.reaches("following", loads + 1)
+            equals(f, s, "bytes")
+        ok("TRUNCATE, a connection that is ended, a column that is renamed")
+        loads = f.last["loads"]
+        server.stop()
+        f.reaches("apart")
+        server.run()
+        server.client = s = Session(server.path)
+        f.reaches("following", loads + 1)
+        s("INSERT INTO bytes VALUES ('after it', 'x')")
+        equals(f, s, "bytes")
+        check(s("SELECT count(*) FROM pg_replication_slots") == ["1"], "there is more than its slot")
+        f.end(signal.SIGKILL)
+    until(lambda: s("SELECT count(*) FROM pg_replication_slots") == ["0"], "a dead follower's slot stays")
+    ok("a server that dies and recovers; a follower that dies leaves no slot")
+
+
+def command_line(server):
+    s = server.client
+    s("CREATE TABLE unnamed (k int, v int)", "CREATE VIEW seen AS SELECT * FROM bytes", "CREATE PUBLICATION half FOR TABLE bytes WITH (publish = 'insert')",
+      "CREATE PUBLICATION none")
+    for words, status, args in (
+        ("?table=TABLE&key=COLUMN&value=COLUMN", os.EX_USAGE, ["postgresql://h/db", "t"]), ("libpq does not", os.EX_USAGE, [server.url("t", more="&hots=x"), "t"]),
+        ("bytes is in no publication none", 2, ["--once", server.url("bytes", more="&publication=none"), f"{memory}/pg"]),
+        ("publication half does not publish", 2, ["--once", server.url("bytes", more="&publication=half"), f"{memory}/pg"]),
+        ("there is no table gone", 2, ["--once", server.url("gone"), f"{memory}/pg"]), ("bytes has no column x", 2, ["--once", server.url("bytes", key="x"), f"{memory}/pg"]),
+        ("k is neither the primary key of unnamed", 2, ["--once", server.url("unnamed"), f"{memory}/pg"]),
+        ("seen is no ordinary table", 2, ["--once", server.url("seen"), f"{memory}/pg"]),
+        ("", 2, ["--once", f"postgresql://user:topsecret@/db?host={work}/none&table=t&key=k&value=v", f"{memory}/pg"]),
+    ):
+        done = subprocess.run([FOLLOW, *args], capture_output=True, text=True, timeout=LIMIT, check=False)
+        check(done.returncode == status and words in done.stderr and "topsecret" not in done.stderr, f"{args}: {done.returncode} {done.stderr}")
+    done = subprocess.run([FOLLOW, "--once", server.url("numbers"), f"{memory}/once"], timeout=LIMIT, check=False)
+    check(done.returncode == 0, f"--once: {done}")
+    rights = subprocess.run([FOLLOW, "--acl", server.url("bytes")], capture_output=True, text=True, timeout=LIMIT, check=True).stdout
+    s("DROP PUBLICATION reddn", rights.replace("PASSWORD '", "PASSWORD '"))
+    done = subprocess.run([FOLLOW, "--once", server.url("bytes").replace("postgres@", "follower@"), f"{memory}/acl"], capture_output=True, text=True, timeout=LIMIT, check=False)
+    check(done.returncode == 0, f"the rights that --acl prints: {done}")
+    server.stop(signal.SIGINT)
+    server.run(level="replica")
+    done = subprocess.run([FOLLOW, "--once", server.url("bytes"), f"{memory}/pg"], capture_output=True, text=True, timeout=LIMIT, check=False)
+    check(done.returncode == 2 and "wal_level is replica; set it to logical" in done.stderr, f"{done}")
+    server.stop(signal.SIGINT)
+    server.run()
+    server.client = Session(server.path)
+    ok("the command line, and what a server lacks")
+
+
+KEYS = 200
+
+
+class Writer(threading.Thread):
+    """Counts up; each count is a transaction of its own that has a few keys."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.ended, self.rng = server, False, random.Random(7)
+        self.acknowledged = [[] for _ in range(KEYS)]  # of a key: (ns when it was, count)
+        self.count = 0
+
+    def write(self, session):
+        keys = self.rng.sample(range(KEYS), 3)
+        self.count += 1
+        if session(f"UPDATE counts SET v = {self.count} WHERE k IN ({', '.join(map(str, keys))})"):
+            return  # an error
+        for k in keys:
+            self.acknowledged[k].append((time.time_ns(), self.count))
+
+    def run(self):
+        session = Session(self.server.path)
+        while not self.ended:
+            try:
+                self.write(session)
+            except OSError:
+                time.sleep(0.05)
+                session = Session(self.server.path)
+        session.close()
+
+
+def promise(server):
+    s = server.client
+    s("CREATE TABLE counts (k int PRIMARY KEY, v int NOT NULL)", f"INSERT INTO counts SELECT i, 0 FROM generate_series(0, {KEYS - 1}) i",
+      "ALTER PUBLICATION reddn ADD TABLE counts")
+    follower, writer, rng, asked = server.follow("counts"), Writer(server), random.Random(8), 0
+    writer.start()
+    for turn in range(40):
+        if turn % 10 == 4:
+            follower.end(signal.SIGKILL)
+            follower = Follower(server.url("counts"), table=follower.path)
+        if turn % 20 == 9:
+            server.stop()
+            server.run()
+        for _ in range(50):
+            key = rng.randrange(KEYS)
+            try:
+                with reddn.Table(follower.path) as t:
+                    as_of = t.stat().as_of
+                    value = t.get(str(key).encode(), None)
+            except OSError:  # it grows at this moment
+                continue
+            asked += 1
+            check(value is not None or not as_of.complete, f"{key} is missing")
+            before = [count for ns, count in writer.acknowledged[key][:] if ns <= as_of.host]
+            check(value is None or not before or int(value) >= before[-1], f"{key} is {value}, though {before[-1:]} was there as of {as_of}")
+    writer.ended = True
+    writer.join()
+    server.client = s = Session(server.path)
+    equals(follower, s, "counts")
+    check(follower.end() == 0, "it does not end well")
+    ok(f"{asked} answers while {writer.count} transactions went on: none from before the moment that it states")
+
+
+def main():
+    server = Postgres()
+    try:
+        server.client = Session(server.path)
+        for case in (values, doubts, command_line, promise):
+            case(server)
+    finally:
+        server.end()
+
+
+main()

@@ -1,0 +1,922 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-follow/postgres.h"
+
+#include "tools/reddn-follow/url.h"
+#include "util/clock.h"
+#include "util/number.h"
+#include "util/text.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+	BARRIER_MS = 50,     /* from the end of a barrier to the next one */
+	ASK_MS = 10,         /* between two questions how far the slot has been read */
+	PATIENCE_MS = 10000, /* without a word while it follows: a large transaction takes its time */
+	PAUSE_LEAST_MS = 20,
+	PAUSE_MOST_MS = 2000,
+	FULL_MS = 10000, /* until all is read again where there was no room for a key */
+	FETCH_BYTES = 4 << 20,
+	FETCH_ROWS = 4096,
+	TURN_MESSAGES = 4096,
+	PAGE_HEADER = 24,
+	SEGMENT_HEADER = 40, /* of the WAL (xlog_internal.h) */
+};
+
+/* From 2000-01-01, as the protocol counts */
+static const uint64_t epoch_us = 946684800000000;
+
+static void postgres_set_state(struct postgres *p, enum postgres_state state)
+{
+	assert(state <= POSTGRES_ATTACHING || state == p->state + 1);
+	p->state = state;
+}
+
+/* ---- connections ------------------------------------------------------------------------------ */
+
+static void link_close(struct postgres_link *l)
+{
+	PQclear(l->result);
+	PQfinish(l->conn);
+	*l = (struct postgres_link){0};
+}
+
+/* The table keeps what it has. The slot ends with its connection. */
+static void __attribute__((format(printf, 2, 3))) postgres_lose(struct postgres *p, const char *format, ...)
+{
+	va_list args;
+
+	if (p->state == POSTGRES_APART)
+		return;
+	va_start(args, format);
+	vsnprintf(p->why, sizeof(p->why), format, args);
+	va_end(args);
+	/* an error of libpq has lines */
+	p->why[strcspn(p->why, "\n")] = '\0';
+	text_clean(p->why);
+	link_close(&p->sql);
+	link_close(&p->stream);
+	seen_deinit(&p->seen);
+	postgres_set_state(p, POSTGRES_APART);
+	p->retry_at = p->now + p->pause;
+	p->pause = p->pause * 2 < PAUSE_MOST_MS ? p->pause * 2 : PAUSE_MOST_MS;
+}
+
+static void link_lose(struct postgres *p, const struct postgres_link *l)
+{
+	const char *words = PQresultErrorMessage(l->result);
+
+	if (p->state != POSTGRES_APART)
+		postgres_lose(p, "%s", *words ? words : PQerrorMessage(l->conn));
+}
+
+static void link_open(struct postgres *p, struct postgres_link *l, const char *replication)
+{
+	/* values are to be the same in both ways, whatever the database's settings are */
+	const char *const keys
+		[] = {"dbname", "replication", "application_name", "client_encoding", "options", NULL},
+	    *const values[] = {p->url->conninfo, replication, "reddn-follow", "UTF8",
+		    "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c bytea_output=hex",
+		    NULL};
+
+	*l = (struct postgres_link){
+		.conn = PQconnectStartParams(keys, values, 1), .polling = PGRES_POLLING_WRITING};
+	if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
+		link_lose(p, l);
+}
+
+static void link_turn(struct postgres *p, struct postgres_link *l, short revents)
+{
+	if (p->state == POSTGRES_APART)
+		return;
+	if (!l->connected && revents) {
+		l->polling = PQconnectPoll(l->conn);
+		l->connected = l->polling == PGRES_POLLING_OK;
+		if (l->connected)
+			PQsetnonblocking(l->conn, 1);
+		else if (l->polling == PGRES_POLLING_FAILED)
+			link_lose(p, l);
+		return;
+	}
+	if (l->connected && (revents & ~POLLOUT) && !PQconsumeInput(l->conn))
+		link_lose(p, l);
+}
+
+static void link_flush(struct postgres *p, struct postgres_link *l)
+{
+	int r = p->state != POSTGRES_APART && l->connected ? PQflush(l->conn) : 0;
+
+	l->unsent = r > 0;
+	if (r < 0)
+		link_lose(p, l);
+}
+
+static struct pollfd link_prepare(const struct postgres_link *l)
+{
+	bool writes = l->connected ? l->unsent : l->polling == PGRES_POLLING_WRITING;
+
+	return (struct pollfd){.fd = l->conn ? PQsocket(l->conn) : -1,
+		.events = (short)(writes ? l->connected ? POLLIN | POLLOUT : POLLOUT : POLLIN)};
+}
+
+/* The next step is the answer */
+static void __attribute__((format(printf, 4, 5)))
+link_send(struct postgres *p, struct postgres_link *l, enum postgres_step step, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	p->step = step;
+	if (!PQsendQuery(l->conn, text))
+		link_lose(p, l);
+}
+
+/* True: the answer is complete, and its last result is l->result. */
+static bool link_answered(struct postgres *p, struct postgres_link *l)
+{
+	while (p->state != POSTGRES_APART && !PQisBusy(l->conn)) {
+		PGresult *r = PQgetResult(l->conn);
+		ExecStatusType status = PQresultStatus(r);
+
+		if (!r)
+			return true;
+		PQclear(l->result);
+		l->result = r;
+		if (status == PGRES_COPY_BOTH)
+			return true;
+		if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+			link_lose(p, l);
+	}
+	return false;
+}
+
+static const char *answer_text(const struct postgres_link *l, int column)
+{
+	return PQgetvalue(l->result, 0, column);
+}
+
+/* ---- attaching ---------------------------------------------------------------------------------- */
+
+static void postgres_attach(struct postgres *p)
+{
+	postgres_set_state(p, POSTGRES_ATTACHING);
+	p->step = STEP_CONNECT;
+	p->received = 0;
+	p->barrier.state = BARRIER_NONE;
+	link_open(p, &p->sql, NULL);
+	if (p->state == POSTGRES_ATTACHING)
+		link_open(p, &p->stream, "database");
+}
+
+/* Of another history, or of another table, moments cannot be compared. */
+static void postgres_set_source(struct postgres *p)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s %s %s %s %s", answer_text(&p->stream, 0), answer_text(&p->stream, 1),
+		p->url->table, p->url->key, p->url->value);
+	mirror_set_source(p->mirror, (uint32_t)(XXH3_64bits(text, strlen(text)) >> 40));
+}
+
+/* $1 to $4: table, key, value, publication. Columns: why it cannot be followed, or NULL; its OID and name;
+ * which columns are bytea. prqual is there from version 15 on. */
+static const char ask_table[] =
+	"SELECT CASE WHEN pg_is_in_recovery() THEN 'it is a standby; follow its primary'"
+	" WHEN current_setting('wal_level') <> 'logical' THEN 'wal_level is ' || "
+	"current_setting('wal_level') ||"
+	" '; set it to logical, and restart the server'"
+	" WHEN c.oid IS NULL THEN 'there is no table ' || $1"
+	" WHEN c.relkind <> 'r' THEN $1 || ' is no ordinary table'"
+	" WHEN k.attnum IS NULL THEN $1 || ' has no column ' || $2"
+	" WHEN v.attnum IS NULL THEN $1 || ' has no column ' || $3"
+	" WHEN NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indnkeyatts = 1 AND "
+	"i.indkey[0] = k.attnum"
+	" AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"
+	" THEN $2 || ' is neither the primary key of ' || $1 || ', nor its replica identity'"
+	" WHEN NOT EXISTS (SELECT FROM pg_publication_tables t WHERE t.pubname = $4 AND t.schemaname = "
+	"n.nspname"
+	" AND t.tablename = c.relname) THEN $1 || ' is in no publication ' || $4 || ': CREATE PUBLICATION ' "
+	"|| $4 ||"
+	" ' FOR TABLE ' || $1"
+	" WHEN NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate) OR EXISTS (SELECT FROM"
+	" pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = c.oid AND to_jsonb(r)->>'prqual' IS "
+	"NOT NULL)"
+	" THEN 'publication ' || $4 || ' does not publish all changes of all rows' END,"
+	" c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), k.atttypid = 'bytea'::regtype,"
+	" v.atttypid = 'bytea'::regtype"
+	" FROM (SELECT to_regclass($1)) AS named(oid) LEFT JOIN pg_class c ON c.oid = named.oid"
+	" LEFT JOIN pg_namespace n ON n.oid = c.relnamespace"
+	" LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $2 AND k.attnum > 0 AND NOT "
+	"k.attisdropped"
+	" LEFT JOIN pg_attribute v ON v.attrelid = c.oid AND v.attname = $3 AND v.attnum > 0 AND NOT "
+	"v.attisdropped"
+	" LEFT JOIN pg_publication p ON p.pubname = $4";
+
+static void postgres_ask_table(struct postgres *p)
+{
+	const struct postgres_url *u = p->url;
+	const char *const parameters[] = {u->table, u->key, u->value, u->publication};
+	const Oid types[] = {25, 25, 25, 25}; /* text */
+
+	p->step = STEP_TABLE;
+	if (!PQsendQueryParams(p->sql.conn, ask_table, 4, types, parameters, NULL, NULL, 0))
+		link_lose(p, &p->sql);
+}
+
+static void column_set(struct postgres_column *c, const char *name, const char *is_bytes)
+{
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->is_bytes = *is_bytes == 't';
+	c->at = -1;
+}
+
+static bool query_make(struct postgres *p, const char *table)
+{
+	char *key = PQescapeIdentifier(p->sql.conn, p->key.name, strlen(p->key.name));
+	char *value = PQescapeIdentifier(p->sql.conn, p->value.name, strlen(p->value.name));
+	bool made = key && value;
+
+	if (made)
+		snprintf(p->query, sizeof(p->query), "SELECT %s%s, %s%s FROM %s WHERE %s IS NOT NULL", key,
+			p->key.is_bytes ? "" : "::text", value, p->value.is_bytes ? "" : "::text", table,
+			value);
+	PQfreemem(key);
+	PQfreemem(value);
+	return made;
+}
+
+static void postgres_take_table(struct postgres *p)
+{
+	const struct postgres_link *l = &p->sql;
+	uint64_t oid;
+
+	if (!PQgetisnull(l->result, 0, 0)) {
+		postgres_lose(p, "%s", answer_text(l, 0));
+		return;
+	}
+	column_set(&p->key, p->url->key, answer_text(l, 3));
+	column_set(&p->value, p->url->value, answer_text(l, 4));
+	if (number_parse_decimal(answer_text(l, 1), 1, UINT32_MAX, &oid) < 0 ||
+		!query_make(p, answer_text(l, 2))) {
+		postgres_lose(p, "the server's answer is not understood");
+		return;
+	}
+	p->relation = (uint32_t)oid;
+	link_send(p, &p->stream, STEP_SLOT,
+		"CREATE_REPLICATION_SLOT reddn_follow_%d TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT",
+		PQbackendPID(p->stream.conn));
+}
+
+static void postgres_fetch(struct postgres *p)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "FETCH %u FROM follow", p->rows);
+	p->step = STEP_FETCH;
+	if (!PQsendQueryParams(p->sql.conn, text, 0, NULL, NULL, NULL, NULL, 1))
+		link_lose(p, &p->sql);
+}
+
+static void postgres_put(struct postgres *p, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	p->no_room |= mirror_equal(p->mirror, key, key_len, val, val_len) == MIRROR_NO_ROOM;
+}
+
+/* As many rows as FETCH_BYTES have, by those of the last fetch. False: that were all */
+static bool postgres_take_rows(struct postgres *p)
+{
+	const PGresult *r = p->sql.result;
+	int n = PQntuples(r);
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < n; i++) {
+		const char *key = PQgetvalue(r, i, 0);
+		size_t len = (size_t)PQgetlength(r, i, 0), val_len = (size_t)PQgetlength(r, i, 1);
+
+		bytes += len + val_len;
+		if (!prefixes_have(p->prefixes, key, len))
+			continue;
+		seen_add(&p->seen, key, len, 0);
+		postgres_put(p, key, len, PQgetvalue(r, i, 1), val_len);
+	}
+	if (n) {
+		uint64_t rows = FETCH_BYTES / (bytes / (unsigned)n + 1);
+
+		p->rows = (unsigned)(rows < 1 ? 1 : rows < FETCH_ROWS ? rows : FETCH_ROWS);
+	}
+	return n;
+}
+
+/* One step of attaching and copying, if its answer is there. False: it is not. */
+static bool postgres_step(struct postgres *p)
+{
+	struct postgres_link *sql = &p->sql, *stream = &p->stream;
+	bool on_stream = p->step == STEP_SYSTEM || p->step == STEP_SLOT || p->step == STEP_STREAM;
+
+	if (p->step == STEP_CONNECT ? !sql->connected || !stream->connected
+				    : !link_answered(p, on_stream ? stream : sql))
+		return false;
+	switch (p->step) {
+	case STEP_CONNECT:
+		link_send(p, stream, STEP_SYSTEM, "IDENTIFY_SYSTEM");
+		break;
+	case STEP_SYSTEM:
+		postgres_set_source(p);
+		postgres_ask_table(p);
+		break;
+	case STEP_TABLE:
+		postgres_take_table(p);
+		break;
+	case STEP_SLOT:
+		link_send(p, sql, STEP_SNAPSHOT,
+			"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '%s'",
+			answer_text(stream, 2));
+		break;
+	case STEP_SNAPSHOT:
+		link_send(p, sql, STEP_CURSOR, "DECLARE follow NO SCROLL CURSOR FOR %s", p->query);
+		break;
+	case STEP_CURSOR:
+		postgres_set_state(p, POSTGRES_COPYING);
+		p->no_room = false;
+		p->rows = 64;
+		postgres_fetch(p);
+		break;
+	case STEP_FETCH:
+		if (postgres_take_rows(p))
+			postgres_fetch(p);
+		else
+			link_send(p, sql, STEP_COMMIT, "COMMIT");
+		break;
+	case STEP_COMMIT:
+		seen_sort(&p->seen);
+		mirror_walk(p->mirror);
+		postgres_set_state(p, POSTGRES_REMOVING);
+		p->step = STEP_DONE;
+		break;
+	case STEP_STREAM:
+		p->step = STEP_DONE;
+		p->loads++;
+		p->barriers = 0;
+		p->pause = PAUSE_LEAST_MS;
+		p->heard_at = p->barrier_at = p->now;
+		p->reload_at = p->no_room ? p->now + FULL_MS : UINT64_MAX;
+		*p->why = '\0';
+		postgres_set_state(p, POSTGRES_FOLLOWING);
+		break;
+	case STEP_DONE:
+		break;
+	}
+	return p->state != POSTGRES_APART && p->step != STEP_DONE;
+}
+
+/* Nothing is read from the slot meanwhile: what it has would be put. */
+static void postgres_remove(struct postgres *p)
+{
+	char *publication;
+
+	if (p->step == STEP_STREAM || !mirror_keep(p->mirror, &p->seen, TURN_MESSAGES))
+		return;
+	seen_deinit(&p->seen);
+	publication = PQescapeIdentifier(p->stream.conn, p->url->publication, strlen(p->url->publication));
+	link_send(p, &p->stream, STEP_STREAM,
+		"START_REPLICATION SLOT reddn_follow_%d LOGICAL 0/0 (proto_version '1', publication_names "
+		"'%s')",
+		PQbackendPID(p->stream.conn), publication ? publication : "");
+	PQfreemem(publication);
+}
+
+/* ---- the stream (protocol-logicalrep-message-formats) -------------------------------------------- */
+
+struct bytes {
+	char *at, *end;
+	bool bad;
+};
+
+static char *bytes_take(struct bytes *b, size_t n)
+{
+	char *at = b->at;
+
+	if ((size_t)(b->end - b->at) < n) {
+		b->bad = true;
+		return NULL;
+	}
+	b->at += n;
+	return at;
+}
+
+static uint64_t bytes_number(struct bytes *b, unsigned n)
+{
+	const uint8_t *at = (const uint8_t *)bytes_take(b, n);
+	uint64_t value = 0;
+
+	while (at && n--)
+		value = value << 8 | *at++;
+	return value;
+}
+
+static const char *bytes_string(struct bytes *b)
+{
+	char *zero = memchr(b->at, '\0', (size_t)(b->end - b->at));
+
+	return zero ? bytes_take(b, (size_t)(zero - b->at) + 1) : bytes_take(b, SIZE_MAX);
+}
+
+struct field {
+	char kind; /* 't': a value; 'n': NULL; 'u': as before; 0: there is none */
+	char *bytes;
+	size_t len;
+};
+
+struct tuple {
+	struct field key, value;
+};
+
+/* In place. False: it is no bytea */
+static bool field_decode(struct field *f)
+{
+	if (f->len < 2 || f->len % 2 || f->bytes[0] != '\\' || f->bytes[1] != 'x')
+		return false;
+	f->len = f->len / 2 - 1;
+	for (size_t i = 0; i < f->len; i++) {
+		int hi = text_hex_digit(f->bytes[2 * i + 2]), lo = text_hex_digit(f->bytes[2 * i + 3]);
+
+		if (hi < 0 || lo < 0)
+			return false;
+		f->bytes[i] = (char)(hi << 4 | lo);
+	}
+	return true;
+}
+
+static struct field bytes_field(struct bytes *b)
+{
+	struct field f = {.kind = (char)bytes_number(b, 1)};
+
+	if (f.kind == 't') {
+		f.len = bytes_number(b, 4);
+		f.bytes = bytes_take(b, f.len);
+	} else {
+		b->bad |= f.kind != 'n' && f.kind != 'u';
+	}
+	return f;
+}
+
+static struct tuple bytes_tuple(const struct postgres *p, struct bytes *b)
+{
+	unsigned n = (unsigned)bytes_number(b, 2);
+	struct tuple t = {0};
+
+	for (int i = 0; i < (int)n && !b->bad; i++) {
+		struct field f = bytes_field(b);
+
+		if (i == p->key.at)
+			t.key = f;
+		else if (i == p->value.at)
+			t.value = f;
+	}
+	if (!b->bad && t.key.kind == 't' && p->key.is_bytes)
+		b->bad = !field_decode(&t.key);
+	if (!b->bad && t.value.kind == 't' && p->value.is_bytes)
+		b->bad = !field_decode(&t.value);
+	return t;
+}
+
+static void take_relation(struct postgres *p, struct bytes *b)
+{
+	unsigned n;
+
+	if (bytes_number(b, 4) != p->relation)
+		return;
+	bytes_string(b);
+	bytes_string(b);
+	bytes_number(b, 1);
+	n = (unsigned)bytes_number(b, 2);
+	p->key.at = p->value.at = -1;
+	for (int i = 0; i < (int)n && !b->bad; i++) {
+		bool identifies = bytes_number(b, 1) & 1;
+		const char *name = bytes_string(b);
+
+		bytes_number(b, 8); /* type and modifier */
+		if (b->bad)
+			return;
+		if (strcmp(name, p->key.name) == 0 && identifies)
+			p->key.at = i;
+		if (strcmp(name, p->value.name) == 0)
+			p->value.at = i;
+	}
+	/* of the type, as well: the table is looked at again */
+	if (p->key.at < 0 || p->value.at < 0)
+		postgres_lose(p,
+			"%s: the publication has not the column %s, or %s identifies no row any more",
+			p->url->table, p->value.name, p->key.name);
+}
+
+static bool field_same(const struct field *a, const struct field *b)
+{
+	return a->kind == b->kind && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+static void field_delete(struct postgres *p, const struct field *key)
+{
+	if (key->kind == 't' && prefixes_have(p->prefixes, key->bytes, key->len))
+		mirror_delete(p->mirror, key->bytes, key->len);
+}
+
+static void field_put(struct postgres *p, const struct field *key, const char *val, size_t len)
+{
+	if (prefixes_have(p->prefixes, key->bytes, key->len))
+		postgres_put(p, key->bytes, key->len, val, len);
+}
+
+/* A long value that an update did not touch is not in the stream. The row has another key now: it takes the
+ * value along, if the table has it */
+static void take_along(struct postgres *p, const struct field *from, const struct field *to)
+{
+	const void *val;
+	size_t len;
+	char *copy;
+
+	if (!mirror_get(p->mirror, from->bytes, from->len, &val, &len)) {
+		postgres_lose(p, "a row got another key, and its value is not known");
+		return;
+	}
+	copy = malloc(len + 1);
+	if (!copy) {
+		postgres_lose(p, "out of memory");
+		return;
+	}
+	memcpy(copy, val, len);
+	field_put(p, to, copy, len);
+	free(copy);
+}
+
+/* @before: the key the row had, if it had another one */
+static void row_set(struct postgres *p, const struct field *before, struct tuple *now)
+{
+	bool moved = before && before->kind == 't' && !field_same(before, &now->key);
+
+	if (now->key.kind == 'u' && before && before->kind == 't')
+		now->key = *before;
+	if (now->key.kind != 't') {
+		postgres_lose(p, "a row has no key");
+		return;
+	}
+	p->reported++;
+	if (now->value.kind == 't')
+		field_put(p, &now->key, now->value.bytes, now->value.len);
+	else if (now->value.kind == 'n')
+		field_delete(p, &now->key);
+	else if (moved)
+		take_along(p, before, &now->key);
+	if (moved && p->state == POSTGRES_FOLLOWING)
+		field_delete(p, before);
+}
+
+static void take_row(struct postgres *p, char what, struct bytes *b)
+{
+	bool other = bytes_number(b, 4) != p->relation;
+	char kind = (char)bytes_number(b, 1);
+	struct tuple before = {0}, now = {0};
+
+	if (other)
+		return;
+	if (kind == 'K' || kind == 'O') {
+		before = bytes_tuple(p, b);
+		kind = what == 'D' ? 0 : (char)bytes_number(b, 1);
+	}
+	if (what != 'D' && kind == 'N')
+		now = bytes_tuple(p, b);
+	if (b->bad || (what == 'D' ? before.key.kind != 't' : kind != 'N'))
+		return (void)(b->bad = true);
+	if (what != 'D')
+		return row_set(p, &before.key, &now);
+	p->reported++;
+	field_delete(p, &before.key);
+}
+
+static void take_truncate(struct postgres *p, struct bytes *b)
+{
+	uint64_t n = bytes_number(b, 4);
+
+	bytes_number(b, 1);
+	while (n-- && !b->bad)
+		if (bytes_number(b, 4) == p->relation)
+			return postgres_lose(p, "%s was truncated", p->url->table);
+}
+
+static void postgres_receive(struct postgres *p, uint64_t lsn)
+{
+	if (lsn > p->received)
+		p->received = lsn;
+}
+
+static void take_change(struct postgres *p, struct bytes *b)
+{
+	char what = (char)bytes_number(b, 1);
+
+	switch (what) {
+	case 'C':
+		bytes_number(b, 1);
+		bytes_number(b, 8);
+		postgres_receive(p, bytes_number(b, 8));
+		break;
+	case 'R':
+		take_relation(p, b);
+		break;
+	case 'I':
+	case 'U':
+	case 'D':
+		take_row(p, what, b);
+		break;
+	case 'T':
+		take_truncate(p, b);
+		break;
+	default: /* Begin, Type, Origin: nothing to do */
+		break;
+	}
+}
+
+/* How far the slot has been read: WAL before is not kept for it. @ask: the server is to say how far it has
+ * sent */
+static void postgres_tell(struct postgres *p, bool ask)
+{
+	struct {
+		char kind;
+		uint64_t written, flushed, applied, at;
+		char ask;
+	} __attribute__((packed)) status = {'r', htobe64(p->received), htobe64(p->received),
+		htobe64(p->received), htobe64(clock_read_ns(CLOCK_REALTIME) / 1000 - epoch_us), (char)ask};
+
+	if (PQputCopyData(p->stream.conn, (const char *)&status, sizeof(status)) < 0)
+		link_lose(p, &p->stream);
+	p->ask_at = p->now;
+}
+
+static void take_message(struct postgres *p, char *message, size_t len)
+{
+	struct bytes b = {message, message + len, false};
+	char kind = (char)bytes_number(&b, 1);
+
+	p->heard_at = p->now;
+	if (kind == 'w') {
+		bytes_take(&b, 24);
+		if (!b.bad)
+			take_change(p, &b);
+	} else if (kind == 'k') {
+		postgres_receive(p, bytes_number(&b, 8));
+		bytes_number(&b, 8);
+		if (bytes_number(&b, 1))
+			postgres_tell(p, false);
+	}
+	if (b.bad)
+		postgres_lose(p, "a message of the stream is not understood");
+}
+
+static void postgres_read_stream(struct postgres *p)
+{
+	for (unsigned i = 0; i < TURN_MESSAGES && p->state == POSTGRES_FOLLOWING; i++) {
+		char *message = NULL;
+		int n = PQgetCopyData(p->stream.conn, &message, 1);
+
+		p->more = n > 0;
+		if (n > 0)
+			take_message(p, message, (size_t)n);
+		PQfreemem(message);
+		if (n < 0)
+			link_lose(p, &p->stream);
+		if (n <= 0)
+			return;
+	}
+}
+
+/* ---- barriers ------------------------------------------------------------------------------------ */
+
+/* The next record begins behind the header of a page, the last one may end before it */
+static uint64_t end_of_wal(uint64_t next, uint64_t page)
+{
+	uint64_t in_page = page ? next % page : next;
+
+	return in_page == PAGE_HEADER || in_page == SEGMENT_HEADER ? next - in_page : next;
+}
+
+static void barrier_begin(struct postgres *p)
+{
+	p->barrier.host_ns = clock_read_ns(CLOCK_REALTIME);
+	p->barrier.state = BARRIER_CLOCK;
+	link_send(p, &p->sql, STEP_DONE,
+		"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
+		"pg_current_wal_insert_lsn() - '0/0',"
+		" current_setting('wal_block_size')");
+}
+
+static void barrier_take_clock(struct postgres *p)
+{
+	uint64_t next, page;
+
+	if (number_parse_decimal(answer_text(&p->sql, 0), 0, UINT64_MAX, &p->barrier.source_us) < 0 ||
+		number_parse_decimal(answer_text(&p->sql, 1), 0, UINT64_MAX, &next) < 0 ||
+		number_parse_decimal(answer_text(&p->sql, 2), 1, UINT32_MAX, &page) < 0)
+		return postgres_lose(p, "the server's clock is not understood");
+	p->barrier.goal = end_of_wal(next, page);
+	p->barrier.state = BARRIER_WAL;
+	postgres_tell(p, true);
+}
+
+static void barrier_end(struct postgres *p)
+{
+	if (p->barrier.source_us < p->mirror->as_of.source)
+		mirror_reset_clock(p->mirror);
+	mirror_publish(p->mirror, p->barrier.source_us, p->barrier.host_ns, !mirror_count_absent(p->mirror));
+	p->barriers++;
+	p->barrier.state = BARRIER_NONE;
+	p->barrier_at = p->now + BARRIER_MS;
+}
+
+static void barrier_step(struct postgres *p)
+{
+	if (p->barrier.state == BARRIER_NONE && p->now >= p->barrier_at)
+		barrier_begin(p);
+	if (p->barrier.state == BARRIER_CLOCK && link_answered(p, &p->sql))
+		barrier_take_clock(p);
+	if (p->state != POSTGRES_FOLLOWING || p->barrier.state != BARRIER_WAL)
+		return;
+	if (p->received >= p->barrier.goal)
+		barrier_end(p);
+	else if (p->now - p->ask_at >= ASK_MS)
+		postgres_tell(p, true);
+}
+
+/* ---- the source ------------------------------------------------------------------------------------ */
+
+static void postgres_follow(struct postgres *p)
+{
+	postgres_read_stream(p);
+	if (p->state == POSTGRES_FOLLOWING)
+		barrier_step(p);
+	if (p->state == POSTGRES_FOLLOWING && p->now - p->heard_at > PATIENCE_MS)
+		postgres_lose(p, "no answer for ten seconds");
+	if (p->now >= p->reload_at)
+		postgres_lose(p, "some keys had no room in the table");
+}
+
+static void postgres_turn(void *of, const struct pollfd fds[SOURCE_FDS])
+{
+	struct postgres *p = of;
+
+	p->now = clock_ms();
+	if (p->state == POSTGRES_APART && p->now >= p->retry_at)
+		postgres_attach(p);
+	link_turn(p, &p->stream, fds[0].revents);
+	link_turn(p, &p->sql, fds[1].revents);
+	while (p->state != POSTGRES_APART && p->step != STEP_DONE && postgres_step(p))
+		;
+	if (p->state == POSTGRES_REMOVING)
+		postgres_remove(p);
+	else if (p->state == POSTGRES_FOLLOWING)
+		postgres_follow(p);
+	link_flush(p, &p->stream);
+	link_flush(p, &p->sql);
+	p->grows = mirror_tend(p->mirror, p->now);
+}
+
+static int postgres_prepare(void *of, struct pollfd fds[SOURCE_FDS])
+{
+	const struct postgres *p = of;
+	uint64_t now = clock_ms(), at = now + PAUSE_MOST_MS;
+
+	fds[0] = link_prepare(&p->stream);
+	fds[1] = link_prepare(&p->sql);
+	if (p->grows || p->more || (p->state == POSTGRES_REMOVING && p->step == STEP_DONE))
+		return 0;
+	if (p->state == POSTGRES_APART)
+		at = p->retry_at;
+	else if (p->state == POSTGRES_FOLLOWING)
+		at = p->barrier.state == BARRIER_NONE ? p->barrier_at : p->ask_at + ASK_MS;
+	return at > now ? (int)(at - now) : p->barrier.state == BARRIER_CLOCK ? ASK_MS : 0;
+}
+
+static void postgres_report(const void *of, struct source_report *report)
+{
+	static const char *const names[] = {"apart", "attaching", "copying", "removing", "following"};
+	const struct postgres *p = of;
+
+	*report = (struct source_report){
+		.stage = p->state == POSTGRES_APART       ? SOURCE_APART
+			 : p->state == POSTGRES_FOLLOWING ? SOURCE_FOLLOWING
+							  : SOURCE_LOADING,
+		.state = names[p->state],
+		.why = p->why,
+		.loads = p->loads,
+		.reported = p->reported,
+		.absent = mirror_count_absent(p->mirror),
+		.complete = p->state == POSTGRES_FOLLOWING && !mirror_count_absent(p->mirror),
+		.settled = p->state == POSTGRES_FOLLOWING && p->barriers,
+	};
+}
+
+static void postgres_deinit(void *of)
+{
+	struct postgres *p = of;
+
+	postgres_lose(p, "ended");
+}
+
+void postgres_init(
+	struct postgres *p, const struct postgres_url *url, const struct prefixes *prefixes, struct mirror *m)
+{
+	*p = (struct postgres){.url = url, .prefixes = prefixes, .mirror = m, .pause = PAUSE_LEAST_MS};
+}
+
+struct source postgres_as_source(struct postgres *p)
+{
+	return (struct source){.of = p,
+		.name = p->url->name,
+		.prepare = postgres_prepare,
+		.turn = postgres_turn,
+		.report = postgres_report,
+		.deinit = postgres_deinit};
+}
+
+void postgres_print_rights(const struct postgres_url *url)
+{
+	printf("CREATE ROLE follower LOGIN REPLICATION PASSWORD 'PASSWORD';\n"
+	       "GRANT SELECT ON TABLE %s TO follower;\n"
+	       "CREATE PUBLICATION %s FOR TABLE %s;\n",
+		url->table, url->publication, url->table);
+}
+
+/* ---- its URL ---------------------------------------------------------------------------------------- */
+
+static const char form[] = "postgresql://[USER@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN";
+
+/* Those of this program; the others go to libpq. False: it has no room. */
+static bool url_take(struct postgres_url *url, const char *text, size_t len, char *separator)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} own[] = {{"table=", url->table, sizeof(url->table)}, {"key=", url->key, sizeof(url->key)},
+		{"value=", url->value, sizeof(url->value)},
+		{"publication=", url->publication, sizeof(url->publication)}};
+	size_t used = strlen(url->conninfo), name;
+
+	for (unsigned i = 0; i < sizeof(own) / sizeof(*own); i++) {
+		name = strlen(own[i].name);
+		if (len >= name && strncmp(text, own[i].name, name) == 0)
+			return url_decode(own[i].to, own[i].size, text + name, len - name);
+	}
+	if (!len)
+		return true;
+	used += (size_t)snprintf(
+		url->conninfo + used, sizeof(url->conninfo) - used, "%c%.*s", *separator, (int)len, text);
+	*separator = '&';
+	return used < sizeof(url->conninfo);
+}
+
+/* Without what is before an @ but the user, and without parameters of libpq, of which one is a password */
+static void url_set_name(struct postgres_url *url, const char *text, size_t len)
+{
+	const char *host = strstr(text, "://") + 3, *at = memrchr(text, '@', len);
+
+	snprintf(url->name, sizeof(url->name), "postgresql://%.*s?table=%s",
+		(int)(text + len - (at ? at + 1 : host)), at ? at + 1 : host, url->table);
+}
+
+int postgres_url_parse(struct postgres_url *url, const char *text, char *err, size_t errlen)
+{
+	const char *query = strchrnul(text, '?'), *next;
+	char separator = '?', *why = NULL;
+	PQconninfoOption *options;
+	bool fits;
+
+	*url = (struct postgres_url){.publication = "reddn"};
+	fits = snprintf(url->conninfo, sizeof(url->conninfo), "%.*s", (int)(query - text), text) <
+	       (int)sizeof(url->conninfo);
+	for (const char *at = query; fits && *at; at = next) {
+		next = strchrnul(at + 1, '&');
+		fits = url_take(url, at + 1, (size_t)(next - at - 1), &separator);
+	}
+	if (!fits || !*url->table || !*url->key || !*url->value)
+		return snprintf(err, errlen, "a source of PostgreSQL is %s, with %%HH for characters as &",
+			       form),
+		       -EINVAL;
+	url_set_name(url, text, (size_t)(query - text));
+	options = PQconninfoParse(url->conninfo, &why);
+	PQconninfoFree(options);
+	if (options)
+		return 0;
+	/* what it does not understand may be a password */
+	PQfreemem(why);
+	return snprintf(err, errlen, "libpq does not understand it; a source of PostgreSQL is %s", form),
+	       -EINVAL;
+}
