@@ -22,26 +22,26 @@ static void family(FILE *f, const char *name, const char *type, const char *unit
 static const struct {
 	const char *name, *unit, *help;
 	size_t at;
-	bool seen; /* by the daemon when it arms an instance again: unknown for recycled offloads */
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
-		offsetof(struct stats_offload, requests), false},
-	{"reddnd_hits", "", "Requests of unrolled offloads that a conditional WRITE answered.",
-		offsetof(struct stats_offload, hits), true},
-	{"reddnd_misses", "",
-		"Requests of unrolled offloads that no conditional WRITE answered, though there is one.",
-		offsetof(struct stats_offload, misses), true},
+		offsetof(struct stats_offload, requests)},
+	{"reddnd_hits", "", "Requests that a conditional WRITE answered.",
+		offsetof(struct stats_offload, hits)},
+	{"reddnd_misses", "", "Requests that no conditional WRITE answered, though there is one.",
+		offsetof(struct stats_offload, misses)},
+	{"reddnd_unseen_requests", "",
+		"Requests of recycled offloads that are not in hits, misses and bytes of replies.",
+		offsetof(struct stats_offload, unseen)},
 	{"reddnd_wqes", "", "Work requests of chains and loops that were executed, NOPs included.",
-		offsetof(struct stats_offload, wqes), false},
+		offsetof(struct stats_offload, wqes)},
 	{"reddnd_loop_iterations", "",
 		"Iterations of loops without a bound, half a lap of their ring at a time.",
-		offsetof(struct stats_offload, iterations), false},
-	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct stats_offload, bytes_in),
-		false},
-	{"reddnd_reply_bytes", "bytes", "Bytes of replies to clients by unrolled offloads.",
-		offsetof(struct stats_offload, bytes_out), true},
+		offsetof(struct stats_offload, iterations)},
+	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct stats_offload, bytes_in)},
+	{"reddnd_reply_bytes", "bytes", "Bytes of replies to clients.",
+		offsetof(struct stats_offload, bytes_out)},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
-		offsetof(struct stats_offload, failed), false},
+		offsetof(struct stats_offload, failed)},
 };
 
 static uint64_t value_at(const void *stats, size_t at)
@@ -75,9 +75,8 @@ static void by_offload(FILE *f, const struct stats *st)
 	for (size_t c = 0; c < COUNT(counters); c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
 		for (unsigned i = 0; i < st->noffloads; i++)
-			if (!(counters[c].seen && all[i].recycled))
-				fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
-					all[i].name, value_at(&all[i], counters[c].at));
+			fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name, all[i].name,
+				value_at(&all[i], counters[c].at));
 	}
 	family(f, "reddnd_service_seconds", "histogram", "seconds",
 		"From the arrival of a request to the acknowledgement of its reply; of recycled offloads, of "

@@ -130,15 +130,13 @@ static struct json_object *session_json(const struct stats_session *s)
 	json_add_count(o, "rate", s->rate);
 	json_add_count(o, "burst", s->rate ? s->burst : 0);
 	json_add_count(o, "bytes_rate", s->bytes_rate);
-	if (!s->unseen) {
-		json_add_count(o, "hits", s->hits);
-		json_add_count(o, "misses", s->misses);
-	}
+	json_add_count(o, "hits", s->hits);
+	json_add_count(o, "misses", s->misses);
+	json_add_count(o, "unseen", s->unseen);
 	json_add_count(o, "wqes", s->wqes);
 	json_add_count(o, "iterations", s->iterations);
 	json_add_count(o, "bytes_in", s->bytes_in);
-	if (!s->unseen)
-		json_add_count(o, "bytes_out", s->bytes_out);
+	json_add_count(o, "bytes_out", s->bytes_out);
 	json_add_count(o, "verdicts", sum_verdicts(s->verdicts));
 	json_object_object_add(o, "verdicts_by_kind", verdicts_json(s->verdicts));
 	json_object_object_add(o, "service", service_json(&s->service));
@@ -162,23 +160,20 @@ static struct json_object *args_json(const struct stats_offload *f)
 	return list;
 }
 
-/* The outcomes of a recycled chain are unknown: no number is better than 0 */
 static void add_counters(struct json_object *o, const struct stats_offload *f)
 {
 	json_add_count(o, "sessions", f->sessions);
 	json_add_count(o, "failed_sessions", f->failed);
 	json_add_count(o, "requests", f->requests);
-	if (!f->recycled) {
-		json_add_count(o, "hits", f->hits);
-		json_add_count(o, "misses", f->misses);
-	}
+	json_add_count(o, "hits", f->hits);
+	json_add_count(o, "misses", f->misses);
+	json_add_count(o, "unseen", f->unseen);
 	if (f->publishes)
 		json_add_count(o, "conflicts", f->conflicts);
 	json_add_count(o, "wqes", f->wqes);
 	json_add_count(o, "iterations", f->iterations);
 	json_add_count(o, "bytes_in", f->bytes_in);
-	if (!f->recycled)
-		json_add_count(o, "bytes_out", f->bytes_out);
+	json_add_count(o, "bytes_out", f->bytes_out);
 	json_object_object_add(o, "verdicts", verdicts_json(f->verdicts));
 	json_object_object_add(o, "service", service_json(&f->service));
 }

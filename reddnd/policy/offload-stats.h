@@ -15,11 +15,12 @@ struct offload_stats {
 	char name[CATALOG_NAME_MAX + 1];
 	unsigned sessions; /* now */
 	uint64_t requests, failed;
-	uint64_t hits, misses;        /* of unrolled sessions (outcome.h) */
+	uint64_t hits, misses;        /* outcome.h */
+	uint64_t unseen;              /* requests that are missing in these, and in bytes_out */
 	uint64_t conflicts;           /* publishes that found what they were to replace replaced */
 	uint64_t wqes;                /* of chains and loops, executed */
 	uint64_t iterations;          /* of loops without a bound */
-	uint64_t bytes_in, bytes_out; /* of requests; of replies, of unrolled sessions */
+	uint64_t bytes_in, bytes_out; /* of requests; of replies */
 	uint64_t verdicts[VERDICT_KINDS];
 	struct service_times service; /* of recycled sessions, those that were seen */
 	UT_hash_handle hh;

@@ -22,7 +22,7 @@ static void add_connection(struct stats_session *to, const struct session *s)
 	to->instances += s->queues.layout.slots;
 	to->queue_bytes += s->charge.queue_bytes;
 	to->requests += s->progress.done;
-	to->unseen |= s->foreign || s->counters.unseen || !session_outcomes_are_known(s);
+	to->unseen += s->counters.unseen;
 	to->hits += s->counters.hits;
 	to->misses += s->counters.misses;
 	to->wqes +=
@@ -84,6 +84,7 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 		.requests = t->requests,
 		.hits = t->hits,
 		.misses = t->misses,
+		.unseen = t->unseen,
 		.publishes = o->img->publish.there,
 		.conflicts = t->conflicts,
 		.wqes = t->wqes,

@@ -48,8 +48,8 @@ struct stats_session {
 	uint64_t queue_bytes, age_us, requests;
 	uint64_t rate, burst; /* rate 0: no limit of its own */
 	uint64_t bytes_rate;  /* the same */
-	bool unseen;          /* the outcome of some requests is unknown: no hits, misses, bytes_out */
 	uint64_t hits, misses, wqes, bytes_in, bytes_out;
+	uint64_t unseen;     /* requests that are missing in hits, misses and bytes_out */
 	uint64_t iterations; /* of a loop without a bound */
 	uint64_t verdicts[VERDICT_KINDS];
 	struct service_times service;
@@ -71,6 +71,7 @@ struct stats_offload {
 	uint64_t copies, atomics, waits_enables, wqes_per_request;
 	uint64_t sessions; /* now */
 	uint64_t failed, requests, hits, misses, wqes, iterations, bytes_in, bytes_out;
+	uint64_t unseen; /* as of sessions */
 	bool publishes;
 	uint64_t conflicts; /* of one that publishes */
 	uint64_t verdicts[VERDICT_KINDS];

@@ -96,25 +96,40 @@ static void count_outcome(struct session *s, uint64_t n, const struct outcome *o
 	settle(s, n, out->bytes);
 }
 
-/* Of some foreign sessions nobody knows what is in the log */
-bool session_outcomes_are_known(const struct session *s)
+static void count_unseen(struct session *s, uint64_t n)
 {
-	return !(s->engine->is_silent && !session_is_paced(s)) &&
-	       !(s->foreign && !s->offload->outcome.nmessages);
+	s->counters.unseen += n;
+	s->counters.read += n;
+	s->offload->stats->unseen += n;
+}
+
+/* Of some foreign sessions nobody knows what is in the log. It has the last lap of any */
+static void skip_unseen(struct session *s)
+{
+	const bool is_readable = !s->foreign || s->offload->outcome.nmessages;
+	const uint64_t n = s->progress.done - s->counters.read,
+		       most = is_readable ? s->queues.layout.slots : 0;
+
+	if (s->engine->is_silent && n > most)
+		count_unseen(s, n - most);
 }
 
 void session_count_outcomes(struct session *s)
 {
 	struct outcome out;
 
-	if (!session_outcomes_are_known(s)) {
-		s->counters.unseen += s->progress.done - s->counters.read;
-		s->counters.read = s->progress.done;
-	}
-	for (; s->counters.read < s->progress.done; s->counters.read++) {
-		if (!s->engine->outcome(s, s->counters.read, &out))
+	skip_unseen(s);
+	while (s->counters.read < s->progress.done) {
+		switch (s->engine->outcome(s, s->counters.read, &out)) {
+		case SESSION_KNOWN:
+			count_outcome(s, s->counters.read++, &out);
+			break;
+		case SESSION_UNKNOWN:
+			count_unseen(s, 1);
+			break;
+		case SESSION_NOT_YET:
 			return;
-		count_outcome(s, s->counters.read, &out);
+		}
 	}
 }
 

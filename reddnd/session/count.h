@@ -22,10 +22,9 @@ unsigned session_used(const struct session *s);
 uint64_t session_count(struct session *s);
 /** Iterations of its loop since the last time. */
 uint64_t session_count_loop(struct session *s);
-/** Counts the outcomes of finished instances, and settles limits in bytes. Those of a recycled session
- * without limits remain unseen: it does not wait for anybody to look, and the log may be a lap ahead. */
+/** Counts the outcomes of finished instances, and settles limits in bytes. A recycled session without limits
+ * does not wait for anybody to look: of its outcomes those of the last lap are known. */
 void session_count_outcomes(struct session *s);
-bool session_outcomes_are_known(const struct session *s);
 /** To the ledger: counters and limits, as they are now. */
 void session_note(struct session *s);
 

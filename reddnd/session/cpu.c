@@ -167,12 +167,12 @@ uint64_t session_cpu_iterations(const struct session *s)
 	return s->cpu->iterations;
 }
 
-bool session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out)
+enum session_known session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
 	uint64_t kept = *cpu_outcome_at(s, n);
 
 	*out = (struct outcome){.hit = kept & 1, .bytes = kept >> 1};
-	return true;
+	return SESSION_KNOWN;
 }
 
 /* Those that were taken together, and completed together, are counted together */

@@ -19,6 +19,13 @@
 struct session;
 struct session_parts;
 
+/** Whether the outcome of a request is known. */
+enum session_known {
+	SESSION_KNOWN,
+	SESSION_NOT_YET, /* look again */
+	SESSION_UNKNOWN, /* another one of its slot was over before somebody looked */
+};
+
 /** A positive value reports a fault of the session, which @v describes. */
 struct session_engine {
 	/* No event reports that requests are over: .count() finds them. So an outcome may be lost that nobody
@@ -50,8 +57,8 @@ struct session_engine {
 	uint64_t (*iterations)(const struct session *s);
 	/** Requests that have come, answered or not; counted up to number @to at most. */
 	uint64_t (*received)(const struct session *s, uint64_t to);
-	/** How request @n ended, which is over and not armed again. False: look again. */
-	bool (*outcome)(const struct session *s, uint64_t n, struct outcome *out);
+	/** How request @n ended, which is over. */
+	enum session_known (*outcome)(const struct session *s, uint64_t n, struct outcome *out);
 	/** Makes ready again what is over, and was counted. 0 or positive: a request broke a rule. NULL: it
 	 * was made ready when it ended. */
 	int (*rearm)(struct session *s, struct verdict *v);

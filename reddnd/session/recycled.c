@@ -203,22 +203,26 @@ static void recycled_count(struct session *s)
 		times_sample(s, n);
 }
 
-/* From the log of the recycler once its section is armed again, or from the ring as long as the recycler
- * cannot have begun with that section, because an instance of it is not over. It may be between the two. */
-static bool recycled_outcome(const struct session *s, uint64_t n, struct outcome *out)
+/*
+ * From the log of the recycler once its section is armed again, or from the ring until then. Either is
+ * written again when a section is over: by the recycler, which waits for the CQE of its last instance, and
+ * the NIC goes on meanwhile. The CQ has room for two laps: that CQE is another one only if more is recycled.
+ */
+static enum session_known recycled_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
 	const struct queue_layout *l = &s->queues.layout;
-	unsigned together = chain_recycle_together(l->slots);
-	uint64_t last = n / together * together + together - 1;
+	const unsigned together = chain_recycle_together(l->slots);
+	const bool is_logged = n < session_recycled(s);
+	uint64_t until = n / together * together + (is_logged ? l->slots : 0);
 	struct rnic_cqe cqe;
 
-	if (n < session_recycled(s)) {
-		*out = session_outcome_at(s, n, s->queues.env.lanes.mem + l->recycling.log);
-		return true;
-	}
-	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
+	*out = session_outcome_at(
+		s, n, is_logged ? s->queues.env.lanes.mem + l->recycling.log : s->queues.env.queue[0].ring);
 	barrier_from_device();
-	return !rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)last, &cqe);
+	if (session_recycled(s) <= until &&
+		!rnic_cq_peek(&s->recycler.reply_cq, (uint32_t)(until + together - 1), &cqe))
+		return SESSION_KNOWN;
+	return is_logged ? SESSION_UNKNOWN : SESSION_NOT_YET;
 }
 
 const struct session_engine engine_recycled = {

@@ -109,7 +109,7 @@ struct session_extents {
 struct session_counters {
 	uint64_t read; /* instances whose outcome has been counted */
 	uint64_t hits, misses, bytes_out;
-	uint64_t unseen;     /* instances that nobody looked at before they were armed again */
+	uint64_t unseen;     /* instances whose outcome nobody has read in time */
 	uint64_t iterations; /* of the loop without a bound */
 	uint64_t conflicts;  /* requests whose publish has found another word than they had read */
 	uint64_t payload;    /* bytes of requests behind their arguments */

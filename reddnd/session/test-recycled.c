@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which RECVs of a recycled session the daemon posts when a limit begins and ends. The NIC is two numbers. */
+/* Which RECVs of a recycled session the daemon posts when a limit begins and ends, and how it learns how
+ * requests ended. The NIC is two numbers, and what it leaves of replies. */
+#include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
+#include "reddnd/policy/offload-stats.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
@@ -14,11 +17,20 @@
 
 #include <cmocka.h>
 
-enum { SLOTS = 64, SECTION = 16 };
+enum { SLOTS = 64, SECTION = 16, LOG = 64, BYTES = 100, LOG_CQES = 7 };
 
 static struct tenant tenant;
 static struct tenant_domain domain;
-static uint64_t progress; /* what the recycler has counted */
+/* What the recycler has counted, and its log */
+static _Alignas(uint64_t) uint8_t lanes[LOG + SLOTS * RNIC_WQEBB_BYTES];
+static uint8_t replies[SLOTS * RNIC_WQEBB_BYTES], cqes[RNIC_CQE_BYTES << LOG_CQES];
+static struct offload_stats stats;
+static const struct offload offload = {.stats = &stats,
+	.outcome = {.reply_wqebbs = 1,
+		.conditional = true,
+		.longest = BYTES,
+		.nmessages = 1,
+		.messages[0] = {.nsge = 1, .conditional = true}}};
 static uint8_t ring[4 * 64];
 static uint16_t posted; /* to the NIC */
 static struct session session;
@@ -59,9 +71,16 @@ static int setup(void **state)
 		.engine = &engine_recycled,
 		.tenant = &tenant,
 		.domain = &domain,
+		.offload = &offload,
 		.first = s};
 	s->queues.layout.slots = SLOTS;
-	s->queues.env.lanes.mem = (uint8_t *)&progress;
+	s->queues.layout.recycling.log = LOG;
+	s->queues.env.lanes.mem = lanes;
+	s->queues.env.queue[0].ring = replies;
+	s->recycler.reply_cq = (struct rnic_cq){.cqes = cqes, .log_size = LOG_CQES};
+	memset(lanes, 0, sizeof(lanes));
+	memset(cqes, CQE_OP_INVALID << 4, sizeof(cqes));
+	stats = (struct offload_stats){0};
 	s->queues.env.recycler.ring = ring;
 	for (unsigned g = 0; g < SLOTS / SECTION; g++) {
 		s->queues.layout.recycling.recv_en[g] = (uint16_t)g;
@@ -75,7 +94,8 @@ static int setup(void **state)
 
 static void recycled(uint64_t n)
 {
-	progress = htole64(n);
+	n = htole64(n);
+	memcpy(lanes, &n, sizeof(n));
 }
 
 /* The client has used every RECV that was posted, in the middle of a section, and nobody has read how these
@@ -160,6 +180,100 @@ static void the_next_is_armed(void **state)
 	assert_int_equal(s->engine->postable(s), 76);
 }
 
+/* The reply to each even request is a hit */
+static void answered(uint64_t from, uint64_t to)
+{
+	for (uint64_t n = from; n < to; n++) {
+		uint8_t *wqe = replies + n % SLOTS * RNIC_WQEBB_BYTES;
+
+		wqe[WQE_OPCODE] = n % 2 ? WQE_OP_NOP : WQE_OP_WRITE;
+		wqe_put32(wqe + WQE_RDMA_SGE + WQE_SGE_LEN, BYTES);
+		cqes[n % (1 << LOG_CQES) * RNIC_CQE_BYTES + CQE_OP_OWN] = n >> LOG_CQES & 1;
+	}
+	session.progress.done = to;
+}
+
+/* The section up to @n: logged, and armed again */
+static void section_is_over(uint64_t n)
+{
+	const size_t at = (n - SECTION) % SLOTS * RNIC_WQEBB_BYTES, size = SECTION * RNIC_WQEBB_BYTES;
+
+	memcpy(lanes + LOG + at, replies + at, size);
+	memset(replies + at, 0, size);
+	recycled(n);
+}
+
+static void expect(uint64_t hits, uint64_t misses, uint64_t unseen)
+{
+	const struct session_counters *c = &session.counters;
+
+	session_count_outcomes(&session);
+	assert_int_equal(c->hits, hits);
+	assert_int_equal(c->misses, misses);
+	assert_int_equal(c->unseen, unseen);
+	assert_int_equal(c->bytes_out, hits * BYTES);
+	assert_int_equal(stats.hits, hits);
+	assert_int_equal(stats.misses, misses);
+	assert_int_equal(stats.unseen, unseen);
+	assert_int_equal(stats.bytes_out, hits * BYTES);
+}
+
+/* Nobody waits for the daemon to look */
+static void outcomes_are_read(void **state)
+{
+	(void)state;
+	answered(0, SECTION);
+	section_is_over(SECTION);
+	answered(SECTION, SECTION + 5);
+	/* from the log, and from the ring */
+	expect(11, 10, 0);
+	answered(SECTION + 5, 2 * SECTION);
+	/* the recycler may be at work on that section */
+	expect(11, 10, 0);
+	section_is_over(2 * SECTION);
+	expect(16, 16, 0);
+	for (uint64_t n = 2 * SECTION; n < 3 * SLOTS; n += SECTION) {
+		answered(n, n + SECTION);
+		section_is_over(n + SECTION);
+	}
+	/* a lap is in the log */
+	expect(16 + SLOTS / 2, 16 + SLOTS / 2, 3 * SLOTS - 2 * SECTION - SLOTS);
+	for (uint64_t n = 3 * SLOTS; n < 5 * SLOTS; n += SECTION) {
+		answered(n, n + SECTION);
+		if (n + SECTION < 5 * SLOTS)
+			section_is_over(n + SECTION);
+	}
+	session_count_outcomes(&session);
+	/* the recycler may have begun to log the last section over that of the lap before */
+	assert_int_equal(session.counters.read, 5 * SLOTS - SECTION);
+	section_is_over(5 * SLOTS);
+	session_count_outcomes(&session);
+	assert_int_equal(session.counters.read, 5 * SLOTS);
+	assert_int_equal(
+		session.counters.hits + session.counters.misses + session.counters.unseen, 5 * SLOTS);
+	assert_int_equal(session.counters.unseen, 3 * SLOTS - 2 * SECTION - SLOTS + SLOTS);
+}
+
+/* The section that the log had is being logged again when somebody looks */
+static void outcomes_are_lost(void **state)
+{
+	(void)state;
+	for (uint64_t n = 0; n < SLOTS; n += SECTION) {
+		answered(n, n + SECTION);
+		section_is_over(n + SECTION);
+	}
+	answered(SLOTS, SLOTS + SECTION);
+	session.progress.done = SLOTS; /* as it was counted before these */
+	expect((SLOTS - SECTION) / 2, (SLOTS - SECTION) / 2, SECTION);
+	/* and with two laps of CQEs more, from which that one does not differ */
+	for (uint64_t n = SLOTS; n < 6 * SLOTS; n += SECTION) {
+		answered(n, n + SECTION);
+		section_is_over(n + SECTION);
+	}
+	session.progress.done = 2 * SLOTS;
+	expect((SLOTS - SECTION) / 2, (SLOTS - SECTION) / 2, SECTION + SLOTS);
+}
+
 static uint64_t received(const struct session *s, uint64_t to)
 {
 	(void)s;
@@ -185,7 +299,8 @@ static void requests_that_came(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(requests_that_came, setup),
-		cmocka_unit_test_setup(pacing_ends, setup),
+		cmocka_unit_test_setup(outcomes_are_read, setup),
+		cmocka_unit_test_setup(outcomes_are_lost, setup), cmocka_unit_test_setup(pacing_ends, setup),
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
 		cmocka_unit_test_setup(the_next_is_armed, setup),

@@ -124,17 +124,17 @@ static void unrolled_count(struct session *s)
 	(void)s;
 }
 
-static bool unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
+static enum session_known unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
 	struct chain_outcome o;
 
 	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
 	if (!takes_payload(s))
-		return true;
+		return SESSION_KNOWN;
 	o = session_extents_outcome(s, n);
 	out->hit = o.published;
 	out->conflict = o.tried && !o.published;
-	return true;
+	return SESSION_KNOWN;
 }
 
 /* Whether the request of instance @n was as long as it must be: a longer one than its RECV takes has failed

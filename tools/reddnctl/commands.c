@@ -52,6 +52,7 @@ static const struct table_column session_columns[] = {
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
+	{"unseen", "UNSEEN", TABLE_COUNT},
 	{"bytes_out", "REPLIED", TABLE_BYTES},
 	{"verdicts", "VERDICTS", TABLE_COUNT},
 	{"current", "CURRENT", TABLE_FLAG},
@@ -74,6 +75,7 @@ static const struct table_column offload_columns[] = {
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
+	{"unseen", "UNSEEN", TABLE_COUNT},
 	{"failed_sessions", "FAILED", TABLE_COUNT},
 	{"why", "WHY", TABLE_TEXT},
 };

@@ -44,6 +44,7 @@ static const struct table_column session_columns[] = {
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
+	{"unseen", "UNSEEN", TABLE_COUNT},
 	{"bytes_out", "REPLIED", TABLE_BYTES},
 	{"wqes", "WQES", TABLE_COUNT},
 	{"age_us", "AGE", TABLE_DURATION},
@@ -60,6 +61,7 @@ static const struct table_column offload_columns[] = {
 	{"requests", "REQUESTS", TABLE_COUNT},
 	{"hits", "HITS", TABLE_COUNT},
 	{"misses", "MISSES", TABLE_COUNT},
+	{"unseen", "UNSEEN", TABLE_COUNT},
 	{"failed_sessions", "FAILED", TABLE_COUNT},
 	LAST,
 };
