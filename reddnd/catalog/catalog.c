@@ -129,13 +129,6 @@ static void parse_programs(struct settings *l, const config_setting_t *s, void *
 	settings_each(l, s, object, parse_programs_one);
 }
 
-static void parse_engine(struct settings *l, const config_setting_t *s, void *object)
-{
-	struct catalog *c = object;
-
-	entries_parse_engine(l, s, &c->engine);
-}
-
 static void parse_later(struct settings *l, const config_setting_t *s, void *object)
 {
 	(void)l;
@@ -162,7 +155,7 @@ static const struct settings_rule top_rules[] = {
 	{"source_prefix", "a number of bits", SETTINGS_NUMBER, CATALOG(source_bits), 32, 128},
 	{"arena", "a size from 4M to 64G, as in \"256M\"", SETTINGS_SIZE, CATALOG(arena), ARENA_MIN,
 		ARENA_MAX},
-	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
+	ENTRIES_ENGINE(CATALOG(engine)),
 	{"executors", "a number of threads", SETTINGS_NUMBER, CATALOG(executors), 0, 64},
 	{"fenced_enables", "true or false", SETTINGS_FLAG, CATALOG(fenced_enables)},
 	{"programs", "a directory or a list of such",
@@ -348,7 +341,7 @@ static int load(const struct settings *from, struct catalog **out, char **errors
 	if (!catalog)
 		return -ENOMEM;
 	l.catalog = catalog;
-	catalog->arena = 256ull << 20;
+	catalog->arena = 1ull << 30;
 	catalog->connect_timeout = 10 * SECOND_US;
 	catalog->refusal_rate = 1;
 	catalog->source_bits = 64;

@@ -90,6 +90,16 @@ enum catalog_engine {
 	CATALOG_CPU,
 };
 
+/** Who arms the instances of an offload again that the NIC executes. */
+enum catalog_mode {
+	CATALOG_MODE_AUTO, /* the NIC if it can, else the daemon: the default */
+	CATALOG_RECYCLED,  /* the NIC */
+	CATALOG_UNROLLED,  /* the daemon */
+};
+
+/** Why an offload is not recycled that publishes. */
+#define CATALOG_PUBLISHES "its program publishes, which no recycled one can"
+
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
 	unsigned entry; /* index in the list of the configuration */
@@ -102,7 +112,7 @@ struct catalog_offload {
 	unsigned region; /* index in regions: for regions of the program without a binding */
 	struct catalog_binding bindings[CATALOG_BINDINGS_MAX];
 	unsigned nbindings;
-	bool recycled;
+	uint8_t mode;   /* enum catalog_mode */
 	uint8_t engine; /* enum catalog_engine */
 	/* It is a part of the offload of the same entry that has the name of the list: as in wire.h. 0: it is
 	 * none, or that of puts */

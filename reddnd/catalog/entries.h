@@ -12,8 +12,14 @@ void entries_parse_region(struct settings *l, const config_setting_t *group);
 void entries_parse_offload(struct settings *l, const config_setting_t *group);
 void entries_parse_tenant(struct settings *l, const config_setting_t *group);
 
-/** What executes offloads, of one of them or as the default; and what may be said. */
-void entries_parse_engine(struct settings *l, const config_setting_t *s, uint8_t *engine);
-extern const char entries_engines[];
+/** The setting "engine" of offloads, and of the daemon for those that do not have it. */
+#define ENTRIES_ENGINE(field)                                                                                \
+	{                                                                                                    \
+		"engine", "\"nic\", \"cpu\" or \"auto\"", SETTINGS_CHOICE, field, .words = {                 \
+			[CATALOG_AUTO] = "auto",                                                             \
+			[CATALOG_NIC] = "nic",                                                               \
+			[CATALOG_CPU] = "cpu"                                                                \
+		}                                                                                            \
+	}
 
 #endif

@@ -389,9 +389,9 @@ static int check_published(const struct catalog *c, const struct catalog_offload
 			"be "
 			"\"%s.heap\"",
 			store->name, p->regions[p->payload.region].name, store->name);
-	if (o->recycled)
-		return text_why(-EINVAL, why, size,
-			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\"");
+	if (o->mode == CATALOG_RECYCLED)
+		return text_why(
+			-EINVAL, why, size, CATALOG_PUBLISHES "; set \"mode\" to \"unrolled\" or \"auto\"");
 	if (o->engine == CATALOG_CPU)
 		return text_why(-EINVAL, why, size,
 			"its program publishes, which only a NIC can; set \"engine\" to \"nic\"");
@@ -481,29 +481,6 @@ static void parse_policy(struct settings *l, const config_setting_t *s, struct v
 			config_setting_name(s));
 }
 
-const char entries_engines[] = "\"nic\", \"cpu\" or \"auto\"";
-
-void entries_parse_engine(struct settings *l, const config_setting_t *s, uint8_t *engine)
-{
-	static const char *const names[] = {
-		[CATALOG_NIC] = "nic", [CATALOG_CPU] = "cpu", [CATALOG_AUTO] = "auto"};
-	const char *name = config_setting_get_string(s);
-
-	for (uint8_t i = 0; i < COUNT(names); i++)
-		if (strcmp(name, names[i]) == 0) {
-			*engine = i;
-			return;
-		}
-	settings_wrong_value(l, s, entries_engines);
-}
-
-static void parse_engine(struct settings *l, const config_setting_t *s, void *object)
-{
-	struct catalog_offload *o = object;
-
-	entries_parse_engine(l, s, &o->engine);
-}
-
 /* One for all kinds of verdicts, or a group of some kinds */
 static void parse_on_error(struct settings *l, const config_setting_t *s, void *object)
 {
@@ -551,9 +528,11 @@ static const struct settings_rule offload_rules[] = {
 	{"program", A_PROGRAM, SETTINGS_PARSE(SETTINGS_STRING, programs_parse)},
 	{"region", "the name of a region", SETTINGS_PARSE(SETTINGS_STRING, bindings_parse_region)},
 	{"regions", "a group: { nodes = \"users\"; }", SETTINGS_PARSE(SETTINGS_GROUP, bindings_parse)},
-	{"mode", "\"unrolled\" or \"recycled\"", SETTINGS_CHOICE, OFFLOAD(recycled),
-		.words = {"unrolled", "recycled"}},
-	{"engine", entries_engines, SETTINGS_PARSE(SETTINGS_STRING, parse_engine)},
+	{"mode", "\"recycled\", \"unrolled\" or \"auto\"", SETTINGS_CHOICE, OFFLOAD(mode),
+		.words = {[CATALOG_MODE_AUTO] = "auto",
+			[CATALOG_RECYCLED] = "recycled",
+			[CATALOG_UNROLLED] = "unrolled"}},
+	ENTRIES_ENGINE(OFFLOAD(engine)),
 	{"loop_budget", "a number of iterations from 1 to \"1024G\", as in 10000 or \"1M\"", SETTINGS_SIZE,
 		OFFLOAD(loop_budget), 1, LOOP_BUDGET_MAX},
 	{"loop_rate", "a number of WQEs per second", SETTINGS_NUMBER, OFFLOAD(loop_rate), LOOP_RATE_MIN,
@@ -620,7 +599,7 @@ static void check_budget(struct settings *l, const config_setting_t *group, cons
 	int r = 0;
 
 	fewest.fenced_enables = l->catalog->fenced_enables || o->engine != CATALOG_NIC;
-	fewest.ignores_index = !o->recycled;
+	fewest.ignores_index = o->mode != CATALOG_RECYCLED;
 	if (o->wqe_budget && catalog_compile(o, NULL, NULL, 0, &fewest, &p, &messages) == 0)
 		r = catalog_check_budget(o, p, why, sizeof(why));
 	if (r < 0)
@@ -724,7 +703,7 @@ static void add_part(struct settings *l, const config_setting_t *group, const st
 	o->has_region = true;
 	o->region = whole->region;
 	o->engine = keys ? whole->engine : CATALOG_NIC;
-	o->recycled = keys && whole->recycled;
+	o->mode = keys ? whole->mode : CATALOG_MODE_AUTO;
 	o->depth_max = whole->depth_max;
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	o->time_budget = whole->time_budget;

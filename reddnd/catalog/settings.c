@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/settings.h"
 
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/number.h"
 #include "util/text.h"
@@ -186,8 +187,12 @@ static bool read_text(const config_setting_t *s, const struct settings_rule *rul
 		*(char **)field = strdup(text);
 		return true;
 	default:
-		*(bool *)field = strcmp(text, rule->words[1]) == 0;
-		return *(bool *)field || strcmp(text, rule->words[0]) == 0;
+		for (uint8_t i = 0; i < COUNT(rule->words); i++)
+			if (strcmp(text, rule->words[i]) == 0) {
+				*(uint8_t *)field = i;
+				return true;
+			}
+		return false;
 	}
 }
 

@@ -29,7 +29,7 @@ enum settings_kind {
 	SETTINGS_NAME,   /* char[CATALOG_NAME_MAX + 1] */
 	SETTINGS_PATH, /* char *, which the object owns: an absolute path of at most max characters; 0: any */
 	SETTINGS_FLAG, /* bool */
-	SETTINGS_CHOICE, /* bool: one of two words; true for the second */
+	SETTINGS_CHOICE, /* uint8_t: one of the words; its index */
 	SETTINGS_NUMBER, /* uint16_t, uint32_t or uint64_t, from min to max */
 	SETTINGS_SIZE,   /* uint64_t, from min to max: a number, or text as in "64K" */
 	SETTINGS_TIME,   /* uint64_t, us, at least min: text as in "250ms" */
@@ -51,7 +51,7 @@ struct settings_rule {
 	size_t offset, size; /* of the field: SETTINGS_FIELD() */
 	uint64_t min, max;
 	bool required;
-	const char *words[2]; /* of a choice */
+	const char *words[3]; /* of a choice */
 	unsigned types;       /* of a custom one */
 	void (*parse)(struct settings *l, const config_setting_t *s, void *object);
 };

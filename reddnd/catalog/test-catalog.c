@@ -44,11 +44,11 @@ static void test_full(void **state)
 	assert_string_equal(c->regions[0].path, "/d/users");
 	assert_string_equal(c->regions[0].where, "c:7");
 	assert_int_equal(c->noffloads, 2);
-	assert_false(c->offloads[0].recycled);
+	assert_int_equal(c->offloads[0].mode, CATALOG_MODE_AUTO);
 	assert_int_equal(c->offloads[0].nparams, 0);
 	assert_int_equal(c->offloads[0].depth_max, 64);
 	assert_int_equal(c->offloads[0].instances, 0);
-	assert_true(c->offloads[1].recycled);
+	assert_int_equal(c->offloads[1].mode, CATALOG_RECYCLED);
 	assert_int_equal(c->offloads[1].nparams, 1);
 	assert_string_equal(c->offloads[1].params[0].name, "width");
 	assert_int_equal(c->offloads[1].params[0].value, 5);
@@ -70,7 +70,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->listen[0].port, 7471);
 	assert_int_equal(c->ndevices, 0);
 	assert_false(c->all_devices);
-	assert_int_equal(c->arena, 256 << 20);
+	assert_int_equal(c->arena, 1ull << 30);
 	assert_int_equal(c->nregions + c->noffloads, 0);
 	assert_false(c->has_offloads);
 	catalog_free(c);
@@ -411,7 +411,8 @@ static const struct conf_mistake offload_mistakes[] = {
 		"no region \"user\"; did you mean \"users\"?"},
 	{"name = \"get\"; program = \"get\"; region = \"zzz\";",
 		"no region \"zzz\"; declare it in \"regions\""},
-	{CONF_OFFLOAD "mode = \"fast\";", "\"mode\" is \"fast\"; it must be \"unrolled\" or \"recycled\""},
+	{CONF_OFFLOAD "mode = \"fast\";",
+		"\"mode\" is \"fast\"; it must be \"recycled\", \"unrolled\" or \"auto\""},
 	{CONF_OFFLOAD "engine = \"\";", "\"engine\" is \"\"; it must be \"nic\", \"cpu\" or \"auto\""},
 	{CONF_OFFLOAD "depth_max = 0;", "\"depth_max\" is 0; it must be a number of requests from 1 to 4096"},
 	{CONF_OFFLOAD "depth_max = 4097;",
@@ -568,7 +569,8 @@ static void test_publishing_programs(void **state)
 			"the program writes to region \"words\", but \"t\" is not declared writable = true"},
 		{"program = \"publish\"; mode = \"recycled\"; regions = { words = \"s.buckets\"; heap = "
 		 "\"s.heap\"; };",
-			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\""},
+			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\" or "
+			"\"auto\""},
 		{"program = \"publish\"; engine = \"cpu\"; regions = { words = \"s.buckets\"; heap = "
 		 "\"s.heap\"; };",
 			"its program publishes, which only a NIC can; set \"engine\" to \"nic\""},
@@ -701,9 +703,10 @@ static void test_puts(void **state)
 	c = conf_load(text);
 	assert_int_equal(c->noffloads, 4);
 	assert_string_equal(c->offloads[0].name, "s");
-	assert_true(strstr(c->offloads[0].path, "/hash-get.rdn") && c->offloads[0].recycled);
+	assert_true(strstr(c->offloads[0].path, "/hash-get.rdn") && c->offloads[0].mode == CATALOG_RECYCLED);
 	assert_string_equal(c->offloads[1].name, "s.put");
-	assert_true(strstr(c->offloads[1].path, "/store-put.rdn") && !c->offloads[1].recycled);
+	assert_true(
+		strstr(c->offloads[1].path, "/store-put.rdn") && c->offloads[1].mode == CATALOG_MODE_AUTO);
 	assert_int_equal(c->offloads[1].engine, CATALOG_NIC);
 	assert_int_equal(c->offloads[1].depth_max, 4);
 	assert_int_equal(c->offloads[1].instances, 0);
@@ -817,7 +820,7 @@ static void test_parts(void **state)
 		assert_int_equal(o->depth_max, parts[i].depth_max);
 		assert_int_equal(o->cpu_above, parts[i].cpu_above);
 		assert_int_equal(o->entry, i >= 5);
-		assert_int_equal(o->recycled, i < 5);
+		assert_int_equal(o->mode, i < 5 ? CATALOG_RECYCLED : CATALOG_MODE_AUTO);
 		assert_int_equal(o->on_error[0].action, i < 5 ? VERDICT_LOG : VERDICT_TERMINATE);
 		assert_int_equal(o->nparams, (o->part & 0x7f) > 0);
 		assert_int_equal(o->params[0].value, o->part & 0x7f);

@@ -92,6 +92,13 @@ static void by_offload(FILE *f, const struct stats *st)
 	for (unsigned i = 0; i < st->noffloads; i++)
 		fprintf(f, "reddnd_engine{offload=\"%s\",engine=\"%s\"} 1\n", all[i].name,
 			all[i].cpu ? "cpu" : "nic");
+	family(f, "reddnd_mode", "gauge", "",
+		"1: who arms chains of the offload again, recycled: the NIC; of offloads that the NIC "
+		"executes.");
+	for (unsigned i = 0; i < st->noffloads; i++)
+		if (!all[i].cpu)
+			fprintf(f, "reddnd_mode{offload=\"%s\",mode=\"%s\"} 1\n", all[i].name,
+				all[i].recycled ? "recycled" : "unrolled");
 	family(f, "reddnd_sessions", "gauge", "", "Clients connected.");
 	for (unsigned i = 0; i < st->noffloads; i++)
 		fprintf(f, "reddnd_sessions{offload=\"%s\"} %" PRIu64 "\n", all[i].name, all[i].sessions);

@@ -190,7 +190,7 @@ static struct json_object *offload_json(const struct stats_offload *f)
 	json_add_text(o, "engine", f->cpu ? "cpu" : "nic");
 	json_add_text(o, "state", *f->disabled ? "disabled" : "serving");
 	json_add_text(o, "device", f->device);
-	json_add_text(o, "why", *f->disabled ? f->disabled : f->why_cpu);
+	json_add_text(o, "why", *f->disabled ? f->disabled : f->reason);
 	json_object_object_add(o, "args", args_json(f));
 	json_add_count(o, "depth_max", f->depth_max);
 	json_add_count(o, "request_bytes", f->request_bytes);

@@ -84,7 +84,7 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 
 	if (!request_check(request, o->conf->depth_max, o->slot_need, rej))
 		return false;
-	if (!o->conf->recycled || (request->depth & (request->depth - 1)) == 0)
+	if (!o->recycled || (request->depth & (request->depth - 1)) == 0)
 		return true;
 	fits = 1u << (31 - __builtin_clz(request->depth));
 	request_refuse(rej, REDDN_REJ_DEPTH, fits,

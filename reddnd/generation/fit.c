@@ -147,7 +147,7 @@ static int check_ring(
 	enum { REFRESHING_READ = (2 + LAP_MAX_SGE) * 16 };
 	bool renews = recycled || p->loop;
 	const char *without = p->loop ? "there are no loops without a bound; give it one, as in `loop max 8`"
-				      : "no chain can be recycled; mode = \"unrolled\" would do";
+				      : "no chain can be recycled";
 
 	if (renews && !has_masked_atomics(caps))
 		return lacks(why, "the device has no masked fetch-and-add, without which %s", without);

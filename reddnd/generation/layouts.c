@@ -175,13 +175,13 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 		return -ENOMEM;
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
-		r = queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &o->layouts[i]);
+		r = queue_layout_make(o->img, loop, o->recycled, *most, max_wqebbs, &o->layouts[i]);
 		if (r == 0)
 			o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
 		*most /= 2;
-		if (queue_layout_make(o->img, loop, o->conf->recycled, *most, max_wqebbs, &l) == 0)
+		if (queue_layout_make(o->img, loop, o->recycled, *most, max_wqebbs, &l) == 0)
 			break;
 	}
 	return r;
@@ -269,7 +269,7 @@ unsigned layouts_slots(const struct offload *o, unsigned depth)
 {
 	if (o->conf->instances)
 		return o->conf->instances;
-	return o->cpu ? cpu_slots(depth) : queue_layout_slots(depth, o->conf->recycled);
+	return o->cpu ? cpu_slots(depth) : queue_layout_slots(depth, o->recycled);
 }
 
 const struct queue_layout *layouts_of_depth(const struct offload *o, unsigned depth)
@@ -307,7 +307,7 @@ int layouts_recycler(const struct offload *o, const struct queue_layout *l, cons
 
 uint32_t layouts_reply_cqes(const struct offload *o, unsigned slots)
 {
-	if (o->conf->recycled || o->cpu)
+	if (o->recycled || o->cpu)
 		return 0;
 	return (o->cq_alone ? chain_ring_wqes : chain_ring_cqes)(&o->img->queue[0], slots);
 }

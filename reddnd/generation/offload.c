@@ -88,7 +88,7 @@ static int find_lack(struct offload *o, const struct with *with, const struct pr
 static int compile_offload(struct offload *o, const struct with *with, const struct rnic_caps *caps)
 {
 	struct program_target target =
-		o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps, o->conf->recycled);
+		o->cpu || *caps->no_chains ? fit_cpu_target() : fit_target(caps, o->recycled);
 	CLEANUP(cleanup_free) char *messages = NULL;
 	int r;
 
@@ -131,6 +131,8 @@ static int check_publish(struct offload *o, const struct rnic_device *dev)
 
 	if (r < 0)
 		return offload_wrong(o, r, "%s", why);
+	if (publishes(o) && o->recycled)
+		return offload_unfit(o, CATALOG_PUBLISHES);
 	if (!publishes(o) || dev == home)
 		return 0;
 	snprintf(o->why, sizeof(o->why), "it publishes, which is done on the first device alone, %s",
@@ -144,6 +146,8 @@ static int check_budget(struct offload *o)
 	char why[OFFLOAD_WHY];
 	int r = catalog_check_budget(o->conf, o->program, why, sizeof(why));
 
+	if (r == -E2BIG && offload_may_be_unrolled(o))
+		return offload_unfit(o, "%s", why);
 	return r < 0 ? offload_wrong(o, r, "%s", why) : 0;
 }
 
@@ -165,6 +169,10 @@ static int check_device(struct offload *o, const struct rnic_device *dev)
 
 	if (o->cpu)
 		return layouts_make_cpu(o, dev);
+	if (offload_may_be_unrolled(o) && (o->conf->depth_max & (o->conf->depth_max - 1)))
+		return offload_unfit(o,
+			"its depth_max is %u, and a recycled session has a depth that is a power of two",
+			o->conf->depth_max);
 	if (o->program->loop && o->program->loop_ring > max_wqebbs)
 		return offload_unfit(o, "its loop takes a queue of %u WQEBBs, the device has queues of %u",
 			o->program->loop_ring, max_wqebbs);
@@ -179,7 +187,7 @@ static int check_device(struct offload *o, const struct rnic_device *dev)
 			most / 2);
 	if (r < 0)
 		return r;
-	return fit_check(o->program, o->conf->recycled, caps, why) < 0 ? offload_unfit(o, "%s", why) : 0;
+	return fit_check(o->program, o->recycled, caps, why) < 0 ? offload_unfit(o, "%s", why) : 0;
 }
 
 static uint32_t longest_message(const struct chain_desc *d)
@@ -291,8 +299,8 @@ static int open_engine(
 	return r == -ENOMEM ? r : 0;
 }
 
-/* The device cannot run it, so the CPU does: what was found is the reason */
-static void turn_to_cpu(struct offload *o)
+/* The device cannot do it as it was tried: what was found is the reason. Unrolled then, or by the CPU */
+static void fall_back(struct offload *o, bool cpu)
 {
 	char why[OFFLOAD_WHY];
 
@@ -303,8 +311,21 @@ static void turn_to_cpu(struct offload *o)
 		.found = o->found,
 		.stats = o->stats,
 		.conf = o->conf,
-		.cpu = true};
-	memcpy(o->why_cpu, why, sizeof(why));
+		.cpu = cpu};
+	memcpy(o->reason, why, sizeof(why));
+}
+
+/* As the configuration asks for, before anything is known of the device */
+static void choose(struct offload *o)
+{
+	o->cpu = o->conf->engine == CATALOG_CPU;
+	o->recycled = !o->cpu && o->conf->mode != CATALOG_UNROLLED;
+	if (o->cpu && o->conf->cpu_above)
+		snprintf(o->reason, sizeof(o->reason),
+			"its requests have %u keys, and the configuration asks for it above %u",
+			reddn_wire_part_keys(o->conf->part), o->conf->cpu_above);
+	else if (!o->recycled)
+		snprintf(o->reason, sizeof(o->reason), "the configuration asks for it");
 }
 
 int offload_open(struct offload *o, const struct catalog_offload *conf, const struct catalog *catalog,
@@ -313,16 +334,14 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	int r;
 
 	o->conf = conf;
-	o->cpu = conf->engine == CATALOG_CPU;
-	if (o->cpu && conf->cpu_above)
-		snprintf(o->why_cpu, sizeof(o->why_cpu),
-			"its requests have %u keys, and the configuration asks for it above %u",
-			reddn_wire_part_keys(conf->part), conf->cpu_above);
-	else if (o->cpu)
-		snprintf(o->why_cpu, sizeof(o->why_cpu), "the configuration asks for it");
+	choose(o);
 	r = open_engine(o, catalog, regions, pd);
+	if (o->unfit && offload_may_be_unrolled(o)) {
+		fall_back(o, false);
+		r = open_engine(o, catalog, regions, pd);
+	}
 	if (o->unfit && conf->engine == CATALOG_AUTO && !publishes(o)) {
-		turn_to_cpu(o);
+		fall_back(o, true);
 		r = open_engine(o, catalog, regions, pd);
 	}
 	if (r < 0)
@@ -339,7 +358,9 @@ int offload_open(struct offload *o, const struct catalog_offload *conf, const st
 	describe(o);
 	if (o->cpu)
 		log_at(conf->engine == CATALOG_CPU ? LOG_NOTICE : LOG_WARNING, 0,
-			"offload %s: the CPU executes it: %s", conf->name, o->why_cpu);
+			"offload %s: the CPU executes it: %s", conf->name, o->reason);
+	else if (!o->recycled)
+		log_notice("offload %s: it is unrolled: %s", conf->name, o->reason);
 	return 0;
 }
 

@@ -45,7 +45,8 @@ struct offload {
 	bool unfit;                    /* that is the device, so it stays wrong */
 	bool elsewhere;                /* the same: it publishes, and the first device is another one */
 	bool cpu;                      /* this process executes it, not the NIC */
-	char why_cpu[OFFLOAD_WHY];     /* of that */
+	bool recycled;                 /* the NIC executes it, and arms instances again by itself */
+	char reason[OFFLOAD_WHY];      /* why it is not; "": it is */
 	bool in_turn;                  /* its instances do not overlap, so that they fit a queue */
 	bool cq_alone;                 /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };

@@ -93,16 +93,15 @@ static void queues_are_charged(void **state)
 	uint8_t starts[WQES] = {1, 1, 1};
 	struct chain_image img = {.nqueues = 1, .queue[0] = {.wqebbs = WQES, .starts = starts}};
 	struct queue_layout layouts[LOG_SLOTS + 1] = {[LOG_SLOTS] = {.slots = SLOTS, .size = SIZE}};
-	struct catalog_offload armed = {.depth_max = DEPTH},
-			       recycled = {.depth_max = DEPTH, .recycled = true};
-	struct offload o = {.img = &img, .conf = &armed, .layouts = layouts};
+	struct catalog_offload in_catalog = {.depth_max = DEPTH};
+	struct offload o = {.img = &img, .conf = &in_catalog, .layouts = layouts};
 
 	(void)state;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	o.cq_alone = true;
 	/* a ring of 256 WQEBBs: 192 WQEs and a pad of 16 are 208 CQEs; and a page for the doorbell record */
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE + 4096 + 256 * 64);
-	o.conf = &recycled;
+	o.recycled = true;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 }
 

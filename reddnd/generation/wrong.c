@@ -9,12 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
+bool offload_may_be_unrolled(const struct offload *o)
+{
+	return o->recycled && o->conf->mode == CATALOG_MODE_AUTO;
+}
+
 static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
 static int vwrong(struct offload *o, int error, const char *format, va_list ap)
 {
-	bool may_fall_back = error == -EOPNOTSUPP && !o->cpu && o->conf->engine == CATALOG_AUTO;
+	bool may_fall_back = error == -EOPNOTSUPP && !o->cpu &&
+			     (o->conf->engine == CATALOG_AUTO || offload_may_be_unrolled(o));
 
 	vsnprintf(o->why, sizeof(o->why), format, ap);
 	log_at(may_fall_back ? LOG_NOTICE : LOG_ERR, 0, "%s: offload %s: %s", o->conf->where, o->conf->name,

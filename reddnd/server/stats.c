@@ -68,7 +68,7 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 		.shape = program_shape_name(o->program->shape),
 		.path = o->conf->path,
 		.where = o->conf->where,
-		.recycled = o->conf->recycled && !o->cpu,
+		.recycled = o->recycled,
 		.cpu = o->cpu,
 		.args = o->program->args,
 		.nargs = o->program->nargs,
@@ -95,7 +95,7 @@ static struct stats_offload offload_stats(const struct offload *o, const char *d
 	};
 
 	offload_is_disabled(o, out.disabled);
-	memcpy(out.why_cpu, o->why_cpu, sizeof(out.why_cpu));
+	memcpy(out.reason, o->reason, sizeof(out.reason));
 	memcpy(out.verdicts, t->verdicts, sizeof(out.verdicts));
 	return out;
 }
@@ -169,7 +169,8 @@ static bool allocate(struct stats *st, const struct stats_source *source)
 }
 
 /* Offload @i of the first device where clients cannot have it, though they should, or else the CPU executes
- * it, or else of any that is not lost; *@device: its name, "" if it is no worse than others */
+ * it, or else it is unrolled, or else of any that is not lost; *@device: its name, "" if it is no worse than
+ * others */
 static const struct offload *worst(const struct generation *g, unsigned i, const char **device)
 {
 	const struct offload *found = NULL;
@@ -181,7 +182,7 @@ static const struct offload *worst(const struct generation *g, unsigned i, const
 
 		if (g->lost[k] || (o->elsewhere && !g->lost[0]))
 			continue;
-		bad = offload_is_disabled(o, NULL) ? 2 : o->cpu;
+		bad = offload_is_disabled(o, NULL) ? 3 : o->cpu ? 2 : !o->recycled;
 		seen |= 1u << bad;
 		if (found && bad <= most)
 			continue;

@@ -60,9 +60,9 @@ struct stats_offload {
 	const char *name, *program, *shape, *path, *where;
 	/* It is as follows on this device, and perhaps not on the others; "": on all of them */
 	const char *device;
-	bool recycled; /* the outcome of its requests may be unknown: no hits, misses, bytes_out */
-	bool cpu;      /* not the NIC executes it */
-	char why_cpu[OFFLOAD_WHY]; /* of that */
+	bool recycled;
+	bool cpu;                 /* not the NIC executes it */
+	char reason[OFFLOAD_WHY]; /* why it is so, if not recycled by the NIC */
 	const struct program_arg *args;
 	unsigned nargs;
 	char disabled[OFFLOAD_WHY]; /* why clients cannot have it; "": they can */

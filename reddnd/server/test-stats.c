@@ -271,6 +271,12 @@ static void test_devices(void **state)
 	assert_true(st->offloads[0].cpu);
 	assert_string_equal(st->offloads[0].device, "second");
 	stats_free(st);
+	both[0].recycled = true;
+	both[1].cpu = false;
+	st = snapshot(b, &b->generation);
+	assert_false(st->offloads[0].recycled);
+	assert_string_equal(st->offloads[0].device, "second");
+	stats_free(st);
 	b->generation.lost[1] = devices[1].lost = true;
 	st = snapshot(b, &b->generation);
 	assert_true(st->devices[1].lost);

@@ -172,7 +172,7 @@ static int fill_outcome(struct foreign *f, const struct ledger_recycler *r)
 
 static void fill_conf(struct foreign *f, const struct ledger_session *s, const struct offload *now)
 {
-	f->conf = (struct catalog_offload){.recycled = true, .path = f->conf.name};
+	f->conf = (struct catalog_offload){.path = f->conf.name};
 	snprintf(f->conf.name, sizeof(f->conf.name), "%s", s->offload);
 	for (unsigned k = 0; k < VERDICT_KINDS; k++)
 		f->conf.on_error[k] =
@@ -194,8 +194,11 @@ int foreign_new(
 		return r;
 	fill_image(f, &slot->session);
 	fill_conf(f, &slot->session, now);
-	f->offload = (struct offload){
-		.stats = &f->stats, .conf = &f->conf, .program = &f->program, .img = &f->image};
+	f->offload = (struct offload){.stats = &f->stats,
+		.conf = &f->conf,
+		.program = &f->program,
+		.img = &f->image,
+		.recycled = true};
 	r = fill_outcome(f, &slot->session.recycler);
 	if (r < 0)
 		return r;

@@ -41,7 +41,7 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	if (why)
 		return why;
 	layout = layouts_of_slots(o, l->slots);
-	if (!layout || !o->conf->recycled || o->cpu || layouts_image(o, layout) != l->image)
+	if (!layout || !o->recycled || layouts_image(o, layout) != l->image)
 		return "the server was upgraded, and the offload is another one now";
 	return NULL;
 }

@@ -19,7 +19,7 @@ def run(build, count, seed):
     with Served(seed, build=build) as rig:
         rig.table(10000, 64, seed)
         conf = rig.write_config('regions = ( { name = "t"; kind = "table"; path = "%s"; } );\n'
-                                'offloads = ( { name = "get"; program = "hash-get"; region = "t"; } );\n' % rig.table_file)
+                                'offloads = ( { name = "get"; program = "hash-get"; region = "t"; mode = "unrolled"; } );\n' % rig.table_file)
         counted = os.path.join(rig.dir, "callgrind")
         daemon = rig.start("reddnd", ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + counted, "reddnd", "--config", conf],
                            lambda _: os.path.exists(rig.control))

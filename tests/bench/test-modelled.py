@@ -60,7 +60,7 @@ def executed():
         regions = ['{ name = "%s"; kind = "raw"; path = "%s"; }' % (name, write(rig, name, data)) for name, data in raw.items()]
         regions.append('{ name = "t"; kind = "table"; path = "%s"; }' % rig.table_file)
         uses = {"hash-get": 'region = "t";', "hash-get-parallel": 'region = "t";', "while-unrolled": 'region = "array";', "list-walk": 'regions = { nodes = "nodes"; heap = "heap"; };'}
-        offloads = ['{ name = "o%d"; program = "%s"; params = { %s }; %s instances = 128; depth_max = 16; }' % (
+        offloads = ['{ name = "o%d"; program = "%s"; params = { %s }; %s mode = "unrolled"; instances = 128; depth_max = 16; }' % (
             number, program, " ".join("%s = %d;" % item for item in params.items()), uses.get(program, "")) for number, (program, params, *_) in enumerate(CASES.values())]
         rig.reddnd(*offloads, regions=", ".join(regions))
         took = {}

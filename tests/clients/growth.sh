@@ -17,7 +17,7 @@ table=$memory/table
 "$REDDN_TABLE" create --quiet --grow --buckets 256 --heap 64K --max-key 16 --max-value 64 "$table" || fail "no table"
 start_nic
 start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; } );
-offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
+offloads = ( { name = \"unrolled\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
 	{ name = \"cpu\"; program = \"hash-get\"; region = \"t\"; engine = \"cpu\"; } );"
 CONTROL=$control on_nic client.log "$PYTHON" "$here/growth.py" "$table" "$address:$port" unrolled recycled cpu ||
 	fail "sessions of a table that grows" "$work/client.log" "$work/reddnd.log"

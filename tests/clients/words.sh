@@ -18,7 +18,7 @@ serve()
 	local program more=
 
 	for program in swaps:compare-and-swap adds:fetch-and-add; do
-		more+="${more:+,} { name = \"${program%:*}\"; program = \"${program#*:}\"; region = \"words\"; },
+		more+="${more:+,} { name = \"${program%:*}\"; program = \"${program#*:}\"; mode = \"unrolled\"; region = \"words\"; },
   { name = \"${program%:*}.r\"; program = \"${program#*:}\"; region = \"words\"; mode = \"recycled\"; }"
 	done
 	start_reddnd "regions = ( { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );

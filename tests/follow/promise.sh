@@ -12,7 +12,7 @@ needs "${recycling[@]}"
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 table=$memory/table
 settings="regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; } );
-offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );"
+offloads = ( { name = \"unrolled\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );"
 
 "$REDDN_TABLE" create --quiet --grow --buckets 256 --heap 64K --max-key 16 --max-value 64 "$table" || fail "no table"
 start_nic

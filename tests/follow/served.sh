@@ -16,7 +16,7 @@ table=$memory/table
 "$REDDN_TABLE" create --quiet --grow --buckets 256 --heap 64K --max-key 16 --max-value 64 "$table" || fail "no table"
 start_nic
 start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; } );
-offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );"
+offloads = ( { name = \"unrolled\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );"
 reported regions '"source" not in d[0] and d[0]["entries"] == 0' || fail "a table that nobody has filled" "$work/ctl.out" "$work/ctl.err"
 on_nic client.log "$PYTHON" "$here/served.py" "$table" "$address:$port" unrolled recycled ||
 	fail "gets of a table that follows" "$work/client.log" "$work/reddnd.log"

@@ -27,8 +27,8 @@ regions = (
   { name = \"r\"; kind = \"raw\"; path = \"$memory/registers\"; writable = true; },
   { name = \"m\"; kind = \"raw\"; path = \"$memory/more\"; writable = true; } );
 offloads = (
-  { name = \"get\"; program = \"hash-get\"; region = \"t\"; },
-  { name = \"both\"; program = \"hash-get-parallel\"; region = \"t\"; },
+  { name = \"get\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"both\"; mode = \"unrolled\"; program = \"hash-get-parallel\"; region = \"t\"; },
   { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
   { name = \"compare\"; program = \"compare\"; },
   { name = \"scan\"; program = \"scan\"; region = \"w\"; },

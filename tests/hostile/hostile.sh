@@ -40,11 +40,11 @@ start_reddnd "regions = (
   { name = \"s\"; kind = \"table\"; path = \"$work/secret\"; },
   { name = \"small\"; kind = \"table\"; path = \"$work/small\"; } );
 offloads = (
-  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
-  { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
+  { name = \"sequential\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"parallel\"; mode = \"unrolled\"; program = \"hash-get-parallel\"; region = \"t\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
-  { name = \"small\"; program = \"hash-get\"; region = \"small\"; },
-  { name = \"small-parallel\"; program = \"hash-get-parallel\"; region = \"small\"; },
+  { name = \"small\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"small\"; },
+  { name = \"small-parallel\"; mode = \"unrolled\"; program = \"hash-get-parallel\"; region = \"small\"; },
   { name = \"small-recycled\"; program = \"hash-get\"; region = \"small\"; mode = \"recycled\"; },
   { name = \"secret\"; program = \"hash-get\"; region = \"s\"; },
   { name = \"keyed\"; program = \"hash-get\"; region = \"s\"; } );

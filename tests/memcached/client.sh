@@ -23,8 +23,8 @@ start_nic
 start_memcached -1 -m 8 -o hashpower=12
 pool=--SERVER=127.0.0.1:$mc_port
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
-offloads = ( { name = \"memcached\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
-  { name = \"memcached-pieces\"; program = \"memcached-piece\"; region = \"cache\"; },
+offloads = ( { name = \"memcached\"; mode = \"unrolled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },
+  { name = \"memcached-pieces\"; mode = \"unrolled\"; program = \"memcached-piece\"; region = \"cache\"; },
   { name = \"recycled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; mode = \"recycled\"; },
   { name = \"recycled-pieces\"; program = \"memcached-piece\"; region = \"cache\"; mode = \"recycled\"; },
   { name = \"few\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 2; most = 1000; }; },

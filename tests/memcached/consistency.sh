@@ -34,8 +34,8 @@ nic_options=(--seed "${SEED:-$SRANDOM}")
 start_nic
 start_memcached -1 "${options[@]}"
 start_reddnd "regions = ( { name = \"cache\"; kind = \"memcached\"; path = \"$cache\"; server = \"127.0.0.1:$mc_port\"; } );
-offloads = ( { name = \"cache\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; },
-  { name = \"cache-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; },
+offloads = ( { name = \"cache\"; mode = \"unrolled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; },
+  { name = \"cache-pieces\"; mode = \"unrolled\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; },
   { name = \"recycled\"; program = \"memcached-get\"; region = \"cache\"; params = { n = ${ITEMS:-4}; most = 800; }; depth_max = 64; mode = \"recycled\"; },
   { name = \"recycled-pieces\"; program = \"memcached-piece\"; region = \"cache\"; depth_max = 64; mode = \"recycled\"; },
   { name = \"first\"; program = \"memcached-get\"; region = \"cache\"; params = { n = 1; most = 9000; }; } );"

@@ -37,7 +37,7 @@ ok "a thread for each device"
 
 many_records 1000 >"$work/data.tsv"
 make_table "$work/table" <"$work/data.tsv"
-offloads='{ name = "armed"; program = "hash-get"; region = "t"; }'
+offloads='{ name = "armed"; mode = "unrolled"; program = "hash-get"; region = "t"; }'
 names=(armed)
 if able "recycled offloads" "${recycling[@]}"; then
 	offloads+=', { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; }'

@@ -19,7 +19,7 @@ done
 offloads() # ENGINE
 {
 	cat <<-END
-		{ name = "get.$1"; program = "hash-get"; region = "t"; engine = "$1"; depth_max = 32; },
+		{ name = "get.$1"; program = "hash-get"; region = "t"; engine = "$1"; mode = "unrolled"; depth_max = 32; },
 		{ name = "mget.$1"; program = "hash-mget"; region = "t"; engine = "$1"; },
 		{ name = "many.$1"; program = "hash-mget"; region = "t"; engine = "$1"; mode = "recycled"; params = { keys = 16; }; },
 		{ name = "both.$1"; program = "hash-get-parallel"; region = "t"; engine = "$1"; mode = "recycled"; },

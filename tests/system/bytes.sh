@@ -43,7 +43,7 @@ open(sys.argv[2], "wb").write(b"x" * 200000)' "$work/index" "$work/heap" $LENGTH
 start_nic
 start_reddnd "control = \"$control\"; regions = ( { name = \"index\"; kind = \"raw\"; path = \"$work/index\"; },
   { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
-offloads = ( { name = \"plain\"; program = \"$work/blob.rdn\"; regions = { index = \"index\"; heap = \"heap\"; }; },
+offloads = ( { name = \"plain\"; mode = \"unrolled\"; program = \"$work/blob.rdn\"; regions = { index = \"index\"; heap = \"heap\"; }; },
   { name = \"lap\"; program = \"$work/blob.rdn\"; regions = { index = \"index\"; heap = \"heap\"; }; mode = \"recycled\"; } );
 tenants = ( { name = \"thin\"; bytes_rate = 1000; } );"
 until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"

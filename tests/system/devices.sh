@@ -19,13 +19,13 @@ big-endian-atomics)
 	;;
 no-loopback) logged=('mlx5_0: its queues reach each other by GID [0-9]+, as it has no forced loopback$') ;;
 no-masked-atomics)
-	disabled=("recycled|the device has no masked fetch-and-add, without which no chain can be recycled; mode = \"unrolled\" would do"
+	disabled=("recycled|the device has no masked fetch-and-add, without which no chain can be recycled"
 		"masked|its program needs masked atomics, which the device has not"
 		"loop|the device has no masked fetch-and-add, without which there are no loops without a bound")
 	;;
 recv-en-broken)
 	logged=('RECV_EN does not work: a RECV_EN enabled nothing$')
-	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled; mode = \"unrolled\" would do")
+	disabled=("recycled|RECV_EN does not work on the device, without which no chain can be recycled")
 	;;
 prefetch-256)
 	logged=('it fetches WQEs before they are enabled, in groups of 256 bytes'
@@ -100,9 +100,9 @@ start_nic
 start_reddnd "control = \"$work/control\";
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
   { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
-offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; },
+offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; mode = \"unrolled\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
-  { name = \"unrolled-break\"; program = \"while-break\"; region = \"words\"; },
+  { name = \"unrolled-break\"; program = \"while-break\"; region = \"words\"; mode = \"unrolled\"; },
   { name = \"recycled-break\"; program = \"while-break\"; region = \"words\"; mode = \"recycled\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"table\"; },
   { name = \"counter\"; program = \"counter\"; region = \"words\"; },
@@ -119,7 +119,7 @@ done
 why() # OFFLOAD: the reason for which it is disabled, or nothing
 {
 	timeout "$limit" "$REDDNCTL" --socket "$work/control" --json offloads |
-		python3 -c 'import json, sys; print(*(d.get("why", "") for d in json.load(sys.stdin) if d["offload"] == sys.argv[1]))' "$1"
+		python3 -c 'import json, sys; print(*(d.get("why", "") for d in json.load(sys.stdin) if d["offload"] == sys.argv[1] and d["state"] == "disabled"))' "$1"
 }
 
 sells() # NUMBER: the ticket is sold, and has that number

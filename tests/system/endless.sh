@@ -87,18 +87,18 @@ settings()
 		"$control" "${regions%, }" "$1"
 }
 loop_rate=20000
-offloads="{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; },
+offloads="{ name = \"while-recycled\"; mode = \"unrolled\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; },
   { name = \"while-recycled.r\"; program = \"while-recycled\"; region = \"array.a\"; time_budget = \"10m\"; mode = \"recycled\"; },
-  { name = \"list-endless\"; $(list a) loop_budget = 100000; on_error = \"log\"; },
+  { name = \"list-endless\"; mode = \"unrolled\"; $(list a) loop_budget = 100000; on_error = \"log\"; },
   { name = \"list-endless.r\"; $(list a) loop_budget = 100000; mode = \"recycled\"; },
   { name = \"list-endless.log\"; $(list a) loop_budget = 1000; on_error = { loop = \"log\"; }; },
-  { name = \"turing\"; $(machine a) time_budget = \"10m\"; },
+  { name = \"turing\"; mode = \"unrolled\"; $(machine a) time_budget = \"10m\"; },
   { name = \"turing.r\"; $(machine b) time_budget = \"10m\"; mode = \"recycled\"; },
   { name = \"patient\"; $(list a) time_budget = \"10m\"; },
-  { name = \"list-endless.c\"; $(list a) loop_budget = 20000; },
+  { name = \"list-endless.c\"; mode = \"unrolled\"; $(list a) loop_budget = 20000; },
   { name = \"list-endless.cr\"; $(list a) loop_budget = 20000; mode = \"recycled\"; },
   { name = \"timed\"; $(list a) time_budget = \"200ms\"; },
-  { name = \"paced\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; },
+  { name = \"paced\"; mode = \"unrolled\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; },
   { name = \"paced.r\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; mode = \"recycled\"; },
   { name = \"slow\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = 2000; time_budget = \"40s\"; },
   { name = \"paced.c\"; program = \"while-recycled\"; region = \"array.a\"; loop_rate = $loop_rate; time_budget = \"2s\"; engine = \"cpu\"; }"
@@ -247,7 +247,7 @@ refused "{ name = \"x\"; $(list a) loop_budget = 1000; wqe_budget = 5000; }" 'a 
 
 begins one.log patient "$circle" 1
 in_loop=$child
-configure_reddnd "$(settings "{ name = \"while-recycled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")"
+configure_reddnd "$(settings "{ name = \"while-recycled\"; mode = \"unrolled\"; program = \"while-recycled\"; region = \"array.b\"; loop_budget = \"1M\"; }")"
 ctl reload || fail "reload" "$work/ctl.err"
 becomes sessions "a reload leaves who is in a loop, and who is not" '[(c["offload"], c["current"]) for c in d] == [("while-recycled", False), ("patient", False)]'
 ask while-recycled b 8 16

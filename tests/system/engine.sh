@@ -23,12 +23,12 @@ get() # OFFLOAD VALUE
 	ok "$1: a hit and a miss"
 }
 
-engine() # OFFLOAD ENGINE WORDS
+engine() # OFFLOAD ENGINE MODE WHY
 {
 	ctl --json offloads
-	[[ $(value "[(o['engine'], '$3' in o['why']) for o in d if o['offload'] == '$1']") == "[('$2', True)]" ]] ||
-		fail "offload $1 is not executed by the $2" "$work/ctl.out" "$work/reddnd.log"
-	ok "$1 is executed by the $2"
+	[[ $(value "[(o['engine'], o['mode'], '$4' in o['why'] if '$4' else not o['why']) for o in d if o['offload'] == '$1']") == "[('$2', '$3', True)]" ]] ||
+		fail "offload $1 is not executed by the $2, $3" "$work/ctl.out" "$work/reddnd.log"
+	ok "$1 is executed by the $2, $3"
 }
 
 settings() # TABLE
@@ -41,7 +41,9 @@ settings() # TABLE
 		  { name = "nic"; program = "hash-get"; region = "t"; engine = "nic"; },
 		  { name = "auto"; program = "hash-get"; region = "t"; engine = "auto"; },
 		  { name = "kept"; program = "hash-get"; region = "t"; engine = "cpu"; mode = "recycled"; },
-		  { name = "limited"; program = "hash-get"; region = "t"; engine = "cpu"; } );
+		  { name = "limited"; program = "hash-get"; region = "t"; engine = "cpu"; },
+		  { name = "asked"; program = "hash-get"; region = "t"; mode = "unrolled"; },
+		  { name = "odd"; program = "hash-get"; region = "t"; depth_max = 48; } );
 	END
 }
 
@@ -51,11 +53,12 @@ if [[ $# -gt 0 ]]; then
 	start_nic
 	start_reddnd "control = \"$control\"; engine = \"auto\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/third\"; } );
 	offloads = ( { name = \"recycled\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; },
-	  { name = \"unrolled\"; program = \"hash-get\"; region = \"t\"; } );"
+	  { name = \"auto\"; program = \"hash-get\"; region = \"t\"; } );"
 	get recycled hill
-	get unrolled hill
-	engine recycled cpu "RECV_EN does not work"
-	engine unrolled nic ""
+	get auto hill
+	engine recycled cpu unrolled "RECV_EN does not work"
+	engine auto nic unrolled "RECV_EN does not work"
+	grep -q 'offload auto: it is unrolled: RECV_EN does not work' "$work/reddnd.log" || fail "the log does not say why" "$work/reddnd.log"
 	stop_reddnd
 	done_testing
 	exit
@@ -68,10 +71,17 @@ start_reddnd "$(settings first)"
 for offload in cpu nic auto kept limited; do
 	get "$offload" wonder
 done
-engine cpu cpu "the configuration asks for it"
-engine nic nic ""
-engine auto nic ""
-engine kept cpu ""
+engine cpu cpu unrolled "the configuration asks for it"
+engine nic nic recycled ""
+engine auto nic recycled ""
+engine kept cpu unrolled "the configuration asks for it"
+engine asked nic unrolled "the configuration asks for it"
+engine odd nic unrolled "its depth_max is 48"
+ctl metrics
+for line in 'reddnd_mode{offload="auto",mode="recycled"} 1' 'reddnd_mode{offload="odd",mode="unrolled"} 1' 'reddnd_engine{offload="cpu",engine="cpu"} 1'; do
+	grep -qxF "$line" "$work/ctl.out" || fail "no metric $line" "$work/ctl.out"
+done
+ok "metrics tell the mode and the engine"
 
 # Many requests at a time, from several clients
 printf 'alice\twonder\n' >"$work/users"

@@ -16,7 +16,7 @@ configure_reddnd <<END
 control = "$work/control";
 regions = ( { name = "t"; kind = "table"; path = "$work/table"; } );
 offloads = (
-  { name = "unrolled"; program = "hash-get-parallel"; region = "t"; },
+  { name = "unrolled"; mode = "unrolled"; program = "hash-get-parallel"; region = "t"; },
   { name = "recycled"; program = "hash-get-parallel"; region = "t"; mode = "recycled"; } );
 END
 start_nic

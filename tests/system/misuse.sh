@@ -15,9 +15,9 @@ start_nic
 # the questions of "why" come right after many refusals
 start_reddnd "refusal_rate = 1000; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
 offloads = (
-  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; },
+  { name = \"sequential\"; program = \"hash-get\"; region = \"t\"; mode = \"unrolled\"; },
   { name = \"parallel\"; program = \"hash-get-parallel\"; region = \"t\"; },
-  { name = \"several\"; program = \"hash-mget\"; region = \"t\"; } );"
+  { name = \"several\"; program = \"hash-mget\"; region = \"t\"; mode = \"unrolled\"; } );"
 
 idle_objects on_nic get.log "$REDDN" get --port "$port" --timeout 50000 "$address" sequential alice
 
@@ -45,6 +45,8 @@ for mode in sequential parallel; do
 	on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" refusals || fail "refusals" "$work/misuse.log" "$work/reddnd.log"
 	expect_unharmed "$mode: $(wc -l <"$work/misuse.log") wrong requests for a connection are refused with words"
 	for case in why wrong-rkey short-send long-send outside-window no-receives flood leave-in-flight; do
+		# nobody looks at the completions of a recycled session
+		[[ $mode != parallel || $case != short-send ]] || continue
 		on_nic misuse.log "$MISUSE" "$address" "$port" "$mode" "$case" || fail "$mode: $case" "$work/misuse.log" \
 			"$work/reddnd.log"
 		expect_unharmed "$mode: $case"

@@ -18,7 +18,7 @@ cat >"$work/hello.rdn" <<END
 program hello
 write_imm 7 as be64 -> slot @ 0
 END
-start_reddnd "offloads = ( { name = \"plain\"; program = \"$work/hello.rdn\"; },
+start_reddnd "offloads = ( { name = \"plain\"; mode = \"unrolled\"; program = \"$work/hello.rdn\"; },
   { name = \"lap\"; program = \"$work/hello.rdn\"; mode = \"recycled\"; } );"
 
 tracing()

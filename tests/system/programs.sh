@@ -75,7 +75,7 @@ if $newer {
 }
 write_imm 1 as be64 -> slot @ 0
 END
-configure "$ticket, { name = \"newest\"; program = \"newest\"; region = \"pairs\"; },
+configure "$ticket, { name = \"newest\"; mode = \"unrolled\"; program = \"newest\"; region = \"pairs\"; },
   { name = \"for-ever\"; program = \"newest\"; region = \"pairs\"; mode = \"recycled\"; }"
 ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 for offload in newest "${forever[@]}"; do
@@ -205,7 +205,7 @@ arg at : offset(1) in words
 add words @ at as le64 by 1
 write_imm 1 as u8 -> slot @ 0
 END
-configure '{ name = "count"; program = "count"; region = "words"; }, { name = "count.r"; program = "count"; region = "words"; mode = "recycled"; }'
+configure '{ name = "count"; mode = "unrolled"; program = "count"; region = "words"; }, { name = "count.r"; program = "count"; region = "words"; mode = "recycled"; }'
 ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 for offload in "${counts[@]}"; do
 	[[ $(call "$offload" 8) == 01*(0) ]] || fail "$offload: no answer" "$work/call.log" "$work/reddnd.log"

@@ -80,7 +80,7 @@ nic_options=(--hosts "a,b,c,d")
 start_nic
 server_on=(--host a)
 start_reddnd "control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
-offloads = ( { name = \"plain\"; program = \"hash-get\"; region = \"t\"; },
+offloads = ( { name = \"plain\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; },
   { name = \"lap\"; program = \"hash-get\"; region = \"t\"; mode = \"recycled\"; } );
 tenants = ( { name = \"slow\"; key = \"$work/key.b\"; rate = 400; burst = 20; },
   { name = \"each\"; key = \"$work/key.c\"; session_rate = 300; session_burst = 10; },

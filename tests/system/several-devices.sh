@@ -35,7 +35,7 @@ offloads = (
   { name = "kept"; program = "hash-get"; region = "t"; mode = "recycled"; },
   { name = "armed"; program = "hash-get"; region = "t"; mode = "unrolled"; },
   { name = "cpu"; program = "hash-get"; region = "t"; engine = "cpu"; },
-  { name = "strict"; program = "hash-get"; region = "t"; on_error = { request = "ban:600s"; }; }${*:3} );
+  { name = "strict"; program = "hash-get"; region = "t"; mode = "unrolled"; on_error = { request = "ban:600s"; }; }${*:3} );
 END
 }
 

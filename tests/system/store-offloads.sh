@@ -88,9 +88,13 @@ import json, sys
 engines = {o["offload"]: (o["engine"], o["why"]) for o in json.load(open(sys.argv[1]))}
 assert engines["large.exists8"] == ("cpu", "its requests have 8 keys, and the configuration asks for it above 2"), engines
 assert engines["large.exists2"][0] == engines["large"][0], engines
+modes = {o["offload"]: o["mode"] for o in json.load(open(sys.argv[1]))}
+assert modes["large.mget2"] == modes["large.exists2"] == modes["large"], modes
+puts = {o: (modes[o], engines[o][1]) for o in modes if o.endswith(".put")}
+assert puts == {o: ("unrolled", "its program publishes, which no recycled one can") for o in ("large.put", "small.put")}, puts
 END
 grep -q 'offload large.exists8: the CPU executes it: its requests have 8 keys' "$work/reddnd.log" || fail "no reason in the log" "$work/reddnd.log"
-ok "above a number of keys the CPU answers, and it is reported why"
+ok "above a number of keys the CPU answers, puts are unrolled, and it is reported why"
 
 sparing=(--port "$port" --token-file "$work/sparing.key" "$address")
 ! on_nic put.log "$REDDN" put "${sparing[@]}" large key value || fail "extents beyond the quota"

@@ -74,7 +74,7 @@ chmod 600 "$work/key" "$work/wrong-key"
 settings() # TENANTS
 {
 	printf 'control = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } );
-offloads = ( { name = "one"; program = "hash-get"; region = "t"; }, { name = "two"; program = "hash-get"; region = "t"; },
+offloads = ( { name = "one"; mode = "unrolled"; program = "hash-get"; region = "t"; }, { name = "two"; mode = "unrolled"; program = "hash-get"; region = "t"; },
   { name = "lap"; program = "hash-get"; region = "t"; mode = "recycled"; } );\n%s' "$control" "$work/table" "$1"
 }
 
