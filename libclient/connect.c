@@ -353,6 +353,14 @@ static int attempt(struct reddn_connector *a)
 	return r < 0 ? r : connect_first(a);
 }
 
+/* A recycled offload takes a depth that is a power of two: the next one has room for what was asked for */
+static bool may_be_rounded(const struct reddn_connector *a)
+{
+	return a->depth_allowed > a->depth && a->depth_allowed < 2 * a->depth &&
+	       !(a->depth_allowed & (a->depth_allowed - 1)) &&
+	       a->depth_allowed * a->opt.connections <= UINT16_MAX;
+}
+
 /* The defaults give way to what the server wants: slots of the size that it has reported, and the most that
  * it allows of the depth. */
 static bool attempt_fits(struct reddn_connector *a, int error)
@@ -363,7 +371,8 @@ static bool attempt_fits(struct reddn_connector *a, int error)
 		a->sized = true;
 		return true;
 	}
-	if ((a->opt.depth && !a->yields) || !a->depth_allowed || a->depth_allowed >= a->depth)
+	if (!may_be_rounded(a) &&
+		((a->opt.depth && !a->yields) || !a->depth_allowed || a->depth_allowed >= a->depth))
 		return false;
 	a->depth = a->depth_allowed;
 	a->sized = false;

@@ -58,7 +58,7 @@ struct reddn_connector {
 	bool asked;             /* a REQ was sent to this address */
 	bool answered;          /* by a REP or a reddnd's REJ: no other address of the host is tried */
 	uint32_t slot_required; /* the slot size that the server asked for */
-	unsigned depth_allowed; /* the most that the server allows, if it refused @depth; else 0 */
+	unsigned depth_allowed; /* what the server allows, if it refused @depth; else 0 */
 	char err[REDDN_CONNECT_WORDS];
 
 	/* The failure of the addresses before: the last of those that answered; else of those that a REQ was

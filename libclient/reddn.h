@@ -65,8 +65,8 @@ struct reddn_options {
 	const char *host;
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* of hosts without one. 0: 7471 */
-	uint16_t depth; /* largest number of outstanding requests of a connection, up to 4096. 0: 16, or the
-			 offload's most if that is less */
+	uint16_t depth; /* largest number of outstanding requests of a connection, up to 4096; of a recycled
+			 offload the next power of two. 0: 16, or the offload's most if that is less */
 	uint32_t slot_size;  /* bytes of a reply slot, a multiple of 64. 0: the size that the server asks for,
 				up to 256 MiB + 64. A process that connects again has it from before */
 	uint32_t timeout_ms; /* limit of reddn_connect, reddn_get, reddn_mget and reddn_call. 0: 5000. At

@@ -245,9 +245,9 @@ enum reddn_wire_rep_flag { REDDN_REP_SENDS = 1, REDDN_REP_READS = 2 };
 enum reddn_wire_reason {
 	REDDN_REJ_VERSION = 1, /* a version that the server speaks */
 	REDDN_REJ_MALFORMED = 2,
-	REDDN_REJ_OFFLOAD = 3,   /* no such offload */
-	REDDN_REJ_DEPTH = 4,     /* the largest depth allowed */
-	REDDN_REJ_SLOT = 5,      /* the smallest slot_size that the offload takes */
+	REDDN_REJ_OFFLOAD = 3, /* no such offload */
+	REDDN_REJ_DEPTH = 4,   /* a depth that is allowed: the most, or a larger one that is a power of two */
+	REDDN_REJ_SLOT = 5,    /* the smallest slot_size that the offload takes */
 	REDDN_REJ_RESOURCES = 6, /* the server is full */
 	REDDN_REJ_INTERNAL = 7,
 	REDDN_REJ_SHUTDOWN = 8,

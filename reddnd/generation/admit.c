@@ -86,7 +86,8 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 		return false;
 	if (!o->recycled || (request->depth & (request->depth - 1)) == 0)
 		return true;
-	fits = 1u << (31 - __builtin_clz(request->depth));
+	fits = 2u << (31 - __builtin_clz(request->depth));
+	fits = fits <= o->conf->depth_max ? fits : fits / 2;
 	request_refuse(rej, REDDN_REJ_DEPTH, fits,
 		"depth is %u; offload %s is recycled and takes a power of two, such as %u", request->depth,
 		request->offload, fits);

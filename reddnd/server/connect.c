@@ -270,14 +270,16 @@ static bool admit(struct dispatch *d, const struct session_client *c, const void
 	return admit_client(d->generation, &from, admitted, rej);
 }
 
-/* The client asked for the size of reply slots, and @rej has it. No event either, at the rate of questions */
-static bool is_told_size(struct dispatch *d, const struct session_client *c,
-	const struct admit_result *admitted, const struct reddn_wire_rej *rej)
+/* The client asked for the size of reply slots, or a larger depth would do, and @rej has it. No event either,
+ * at the rate of questions */
+static bool is_told(struct dispatch *d, const struct session_client *c, const struct admit_result *admitted,
+	const struct reddn_wire_rej *rej)
 {
 	const struct source of = client_source(d, c);
+	const bool size = admitted->request.guessed && rej->reason == REDDN_REJ_SLOT,
+		   depth = rej->reason == REDDN_REJ_DEPTH && be32toh(rej->detail) > admitted->request.depth;
 
-	return admitted->offload && admitted->request.guessed && rej->reason == REDDN_REJ_SLOT &&
-	       refusals_allow(&d->shared->refusals, &of, clock_us());
+	return admitted->offload && (size || depth) && refusals_allow(&d->shared->refusals, &of, clock_us());
 }
 
 /* True: the tenant has been charged. False: the client has been refused */
@@ -288,7 +290,7 @@ static bool judge(struct dispatch *d, const struct session_client *c, const void
 
 	if (admit(d, c, data, size, admitted, &rej))
 		return true;
-	if (is_told_size(d, c, admitted, &rej)) {
+	if (is_told(d, c, admitted, &rej)) {
 		log_debug("client %s: %s", c->peer, rej.text);
 		client_reject(c, &rej);
 	} else {

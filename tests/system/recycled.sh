@@ -23,7 +23,7 @@ start_reddnd "control = \"$control\"; regions = (
 offloads = (
   { name = \"random\"; program = \"hash-get\"; region = \"random\"; mode = \"recycled\"; },
   { name = \"both\"; program = \"hash-get-parallel\"; region = \"random\"; mode = \"recycled\"; },
-  { name = \"table\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
+  { name = \"table\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; depth_max = 24; },
   { name = \"large\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; instances = 256; } );"
 daemon=$(program_of "$reddnd") || exit
 
@@ -37,11 +37,17 @@ for offload in random both; do
 done
 
 rc=0
-"$SOFTCX" run "$REDDN" bench --timeout 100000 --depth 12 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
-[[ $rc -eq 2 ]] || fail "a depth of 12: status $rc" "$work/odd.log"
-grep -q 'depth is 12; offload table is recycled and takes a power of two, such as 8' "$work/odd.log" ||
-	fail "a depth of 12 is refused without a reason" "$work/odd.log"
-ok "a depth that is no power of two is refused with a reason"
+on_nic odd.log "$REDDN" bench --timeout 100000 --depth 12 --count 10 --keys "$work/data.tsv" "$address" large || fail "a depth of 12" "$work/odd.log"
+grep -q 'offload large, depth 16' "$work/reddnd.log" || fail "a depth of 12 is not 16" "$work/reddnd.log"
+grep -q 'depth is 12' "$work/reddnd.log" && fail "a depth that is rounded up is reported as a refusal" "$work/reddnd.log"
+ok "a depth that is no power of two is rounded up"
+becomes offloads "the outcomes of the last lap are known" \
+	"[(o['hits'] == o['requests'] > 0, o['misses'], o['unseen'], o['bytes_out'] > 64 * o['hits']) for o in d if o['offload'] == 'large'] == [(True, 0, 0, True)]"
+"$SOFTCX" run "$REDDN" bench --timeout 100000 --depth 20 --count 10 --keys "$work/data.tsv" "$address" table >"$work/odd.log" 2>&1 || rc=$?
+[[ $rc -eq 2 ]] || fail "a depth of 20: status $rc" "$work/odd.log"
+grep -q 'depth is 20; offload table is recycled and takes a power of two, such as 16' "$work/odd.log" ||
+	fail "a depth of 20 is refused without a reason" "$work/odd.log"
+ok "one for which the next power of two is too large is refused with a reason"
 
 on_cpu() # PID: nanoseconds it has run
 {
