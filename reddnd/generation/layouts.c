@@ -50,13 +50,6 @@ static void hash_recv(uint64_t *h, const struct chain_recv_sge *s)
 	hash_number(h, s->offset);
 }
 
-static void hash_publish(uint64_t *h, const struct chain_publish *p)
-{
-	hash_number(h,
-		(uint64_t)p->extent << 32 | (uint64_t)p->swapped << 24 | (uint64_t)p->region << 8 | p->queue);
-	hash_number(h, (uint64_t)p->offset << 32 | p->was);
-}
-
 static void hash_restore(uint64_t *h, const struct chain_restore *r)
 {
 	hash_number(h, (uint64_t)r->sym << 8 | r->index);
@@ -78,10 +71,6 @@ static void hash_image(uint64_t *h, const struct chain_image *img)
 	hash_bytes(h, img->region_bits, sizeof(img->region_bits));
 	hash_number(h, img->nregions);
 	hash_number(h, img->arg_len);
-	if (img->publish.there) {
-		hash_publish(h, &img->publish);
-		hash_number(h, (uint64_t)img->payload.region << 32 | img->payload.max);
-	}
 	hash_number(h, img->pad_wqebbs);
 }
 

@@ -24,7 +24,7 @@ unsigned layouts_slots(const struct offload *o, unsigned depth);
 const struct queue_layout *layouts_of_depth(const struct offload *o, unsigned depth);
 /** The same of a session with so many instances; NULL: this offload has none. */
 const struct queue_layout *layouts_of_slots(const struct offload *o, unsigned slots);
-/** A hash of what instances in that layout are written from. */
+/** A hash of what instances of a recycled offload in that layout are written from. */
 uint64_t layouts_image(const struct offload *o, const struct queue_layout *layout);
 /** Of a recycled offload: what the recyclers of its sessions with that layout are written from. Made when
  * the first of them begins, which takes milliseconds; only on the thread of sessions. -ENOMEM. */

@@ -225,7 +225,6 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->first = s; /* until it joins that one */
 	s->secret = l->secret;
 	s->connections = 1;
-	s->image = l->image;
 	s->since = l->since < now ? l->since : now;
 	s->tenant = t;
 	s->domain = &t->domain[parts->device];

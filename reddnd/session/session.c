@@ -81,6 +81,7 @@ static void record_program(struct session *s)
 	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
 	const struct ledger_slot *slots[CHAIN_MAX_WINDOWS];
 
+	s->slot->session.image = layouts_image(s->offload, &s->queues.layout);
 	bindings_slots(s->offload, s->domain->pd, slots);
 	for (unsigned i = 0; i < CHAIN_MAX_WINDOWS; i++)
 		s->slot->session.windows[i] = ledger_number(ledger, slots[i]);
@@ -123,7 +124,6 @@ static int record(struct session *s, struct rnic_device *dev, const struct reque
 	l->number = s->id;
 	l->secret = s->secret;
 	l->since = s->since;
-	l->image = s->image;
 	l->cm_id = rnic_conn_id(s->client.conn);
 	ledger_set_name(l->tenant, s->tenant->name);
 	ledger_set_name(l->offload, s->offload->conf->name);
@@ -173,7 +173,6 @@ int session_new(struct session **out, uint64_t id, struct session *first, const 
 	s->charge = a->charge;
 	s->client = *client;
 	s->queues.layout = *layouts_of_depth(a->offload, a->request.depth);
-	s->image = layouts_image(a->offload, &s->queues.layout);
 	s->engine = session_engine_of(a->offload->cpu, s->queues.layout.recycled);
 	r = first ? 0 : begin_group(s, now);
 	if (r < 0)

@@ -181,7 +181,6 @@ struct session {
 	uint64_t id; /* > 0: session_number(), and that of the connection */
 	enum session_state state;
 	const struct session_engine *engine;
-	uint64_t image; /* hash of what its instances are written from, and of the layout */
 	uint64_t since; /* CLOCK_MONOTONIC, us */
 	const struct offload *offload;
 	struct tenant *tenant;
