@@ -54,7 +54,7 @@ tenants = (
 daemon=$(program_of "$reddnd") || exit
 # that the daemon and two clients have at least: the CPU needs no windows on regions, and no queues of code
 keys_min=8 queues_min=4
-! by_cpu 1 || keys_min=2 queues_min=2
+! by_cpu || keys_min=2 queues_min=2
 files=$(sha256sum "$work/table" "$work/secret" "$work/small")
 
 attack() # OFFLOAD CASE [ARGUMENT...]
@@ -78,7 +78,7 @@ rss() # KiB
 # The first round makes the daemon allocate what it allocates once. For queue pairs of verbs libmlx5 makes up to 8 pages of doorbells
 # and keeps them (MLX5_TOTAL_UUARS): these may grow in the first round, and not after it.
 once='^$'
-! by_cpu 1 || once='[.]uars '
+! by_cpu || once='[.]uars '
 held()
 {
 	objects | grep -v "$once"

@@ -7,7 +7,7 @@
 : "${REDDND:?set REDDND to the path of the daemon}"
 
 # without direct commands the CPU executes offloads, and the NIC runs none
-[[ ${ENGINE:-nic} != @(nic|mixed) ]] || needs has.devx
+[[ ${ENGINE:-nic} != nic ]] || needs has.devx
 
 port=7471
 # the programs of the tree, not the installed ones
@@ -23,21 +23,15 @@ reddnd_listens()
 	cm_listens && { [[ -z $control ]] || unix_listens "$control"; } && { [[ -z $metrics ]] || tcp_listens "$metrics"; }
 }
 
-# with_engine CONFIG: prints this text with ENGINE as the engine unless it is empty; `mixed`: the CPU executes the first offload, the
-# third, and so on.
+# with_engine CONFIG: prints this text with ENGINE as the engine unless it is empty.
 with_engine()
 {
-	case ${ENGINE-} in
-	'') printf '%s\n' "$1" ;;
-	mixed) awk -v RS='program = ' -v ORS= '{ print (NR == 1 ? "" : NR % 2 ? RS : "engine = \"cpu\"; " RS) $0 }' <<<"$1" ;;
-	*) printf '%s\nengine = "%s";\n' "$1" "$ENGINE" ;;
-	esac
+	printf '%s\n%s' "$1" "${ENGINE:+engine = \"$ENGINE\";$'\n'}"
 }
 
-# by_cpu N: with ENGINE the CPU executes the N-th offload, from 1 on
-by_cpu()
+by_cpu() # the CPU executes all offloads
 {
-	[[ ${ENGINE-} == cpu || (${ENGINE-} == mixed && $(($1 % 2)) -eq 1) ]]
+	[[ ${ENGINE-} == cpu ]]
 }
 
 # The settings of a daemon that listens at the address of the test: on all addresses of the device, if it is a link-local one.
@@ -67,14 +61,14 @@ start_reddnd()
 	server_ready "$reddnd" reddnd reddnd.log reddnd_listens
 }
 
-# idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu or mixed COMMAND makes
+# idle_objects COMMAND...: sets $idle to the objects of the NIC while the daemon has no sessions. With ENGINE=cpu COMMAND makes
 # one of the first offload before: without direct commands verbs make its queue pair, and libmlx5 takes a doorbell page for the first
 # one, which it keeps.
 idle_objects()
 {
 	local ids keys
 
-	if by_cpu 1; then
+	if by_cpu; then
 		ids=$(object ids) keys=$(object mkeys)
 		"$@" || fail "no answer" "$work/reddnd.log"
 		until_true holds_of mkeys "$keys" && until_true holds_of ids "$ids" || fail "the first client stays" "$work/reddnd.log"

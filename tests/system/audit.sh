@@ -17,17 +17,11 @@ here=$(dirname "$(realpath "$0")")
 mode=recycled
 able "recycled offloads" "${recycling[@]}" || mode=unrolled
 # What the CPU executes, no fault of the NIC slows, and of the NIC only messages to the client can fail
-declare -A number=([get]=1 [recycled]=2 [patient]=3 [strict]=4 [slowed]=5 [slow]=6 [loop]=7 [guarded]=8)
-executed() # OFFLOAD: the CPU executes it
-{
-	by_cpu "${number[$1]}"
-}
-! executed recycled || mode=unrolled
-# sets $at, the work request that fails of OFFLOAD, $failed, how that is reported, and $step
-failing() # OFFLOAD
+! by_cpu || mode=unrolled
+failing() # sets $at, the work request that fails, $failed, how that is reported, and $step
 {
 	at='read' failed='step look\[.\] failed: local protection error' step='look['
-	! executed "$1" || { at='write-imm' failed='step hit\[.\] failed: local protection error' step='hit['; }
+	! by_cpu || { at='write-imm' failed='step hit\[.\] failed: local protection error' step='hit['; }
 	able "the step that a verdict names" "${named_steps[@]}" || failed="($failed|a queue failed|the device reports that queue pair)"
 }
 : "${REDDN:?}" "${MISUSE:?}" "${REFUSED_CLIENTS:?}"
@@ -191,7 +185,7 @@ verdict() # KIND WORDS EXPRESSION: of the last event of that kind, named e
 	becomes audit "$2" "[$3 for e in [e for e in d if e['event'] == 'verdict' and e['verdict'] == '$1'][-1:]] == [True]"
 }
 
-failing get
+failing
 fault add error local-protection --opcode "$at" --at 100
 bench get
 if able "the step that a verdict names" "${named_steps[@]}"; then
@@ -227,7 +221,7 @@ late()
 	fault add delay "$1" --opcode read --at "${2-1}"
 }
 
-if ! executed patient; then
+if ! by_cpu; then
 	# much longer than a daemon on a busy machine takes to notice
 	late 3000000
 	get patient alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
@@ -242,7 +236,7 @@ if ! executed patient; then
 	wait "$ping"
 	fault clear
 fi
-if ! executed strict; then
+if ! by_cpu; then
 	late 30000000
 	get strict alice && fail "a chain runs longer than its time budget" "$work/get.log" "$work/reddnd.log"
 	verdict time "or ends the session" 'e["offload"] == "strict" and [x["text"] for x in d if x["event"] == "ends" and x["session"] == e["session"]] == ["ends after 0 requests: " + e["text"].split(": ", 1)[1]]'
@@ -250,7 +244,7 @@ if ! executed strict; then
 	why 'request 0 was taken more than [0-9]+ ms ago and is not answered; the time budget is 100 ms' get.log
 	fault clear
 fi
-if ! executed loop; then
+if ! by_cpu; then
 	# 16 iterations of a second each, on the NIC alone
 	fault add delay 1000000 --opcode read --probability 1
 	on_nic call.log "$REDDN" call --port "$port" --timeout 50000 "$address" loop 7 && fail "a runaway program answers" "$work/call.log"
@@ -264,7 +258,7 @@ fi
 
 # ---- throttles ----------------------------------------------------------------------------
 
-if ! executed slowed; then
+if ! by_cpu; then
 	# 1 request per second for 2 seconds, then as fast as before: 300 requests at that rate would take five minutes
 	late 6000000 100
 	on_nic client.log "$REDDN" bench --port "$port" --timeout 50000 --count 300 --keys "$work/keys" "$address" slowed ||
@@ -276,7 +270,7 @@ if ! executed slowed; then
 	done
 	ok "and no longer than configured"
 fi
-if ! executed slow; then
+if ! by_cpu; then
 	# a client that connects again is throttled too, for every offload
 	late 3000000
 	get slow alice || fail "no slow answer" "$work/get.log" "$work/reddnd.log"
@@ -292,7 +286,7 @@ fi
 
 # ---- bans ---------------------------------------------------------------------------------
 
-failing guarded
+failing
 fault add error local-protection --opcode "$at" --at 100
 bench guarded
 fault clear
