@@ -372,6 +372,8 @@ int main(int argc, char **argv)
 	d.config = o.config;
 	if (o.check)
 		return check(o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	/* Whoever reads the log may leave */
+	signal(SIGPIPE, SIG_IGN);
 	configuration_init(&begin);
 	r = load(&o, &begin);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */

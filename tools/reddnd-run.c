@@ -265,6 +265,8 @@ static int run(char **command)
 	for (size_t i = 0; i < COUNT(passed); i++)
 		sigaddset(&set, passed[i]);
 	sigprocmask(SIG_BLOCK, &set, &before);
+	/* Whoever reads stderr may leave. COMMAND ignores it too, as with IgnoreSIGPIPE=yes, the default of systemd */
+	signal(SIGPIPE, SIG_IGN);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0) {
 		perror("reddnd-run: signalfd");

@@ -171,4 +171,21 @@ kill -INT "$daemon_pid"
 expect_exit "$reddnd" reddnd reddnd.log
 until_true grep -q STOPPING=1 "$work/notified" || fail "no notification of the end" "$work/notified"
 ok "SIGINT ends the daemon and notifies systemd"
+
+# Whoever reads its messages leaves
+mkfifo "$work/log"
+exec {log}<>"$work/log"
+"$SOFTCX" run "$REDDND" --config "$work/reddnd.conf" >/dev/null 2>"$work/log" {log}<&- &
+reddnd=$!
+pids+=("$reddnd")
+answers()
+{
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice {log}<&-
+}
+until_true reddnd_listens && answers || fail "no answer of a daemon whose messages go to a pipe" "$work/get.log"
+exec {log}<&-
+answers && answers || fail "no answer when nobody reads the messages" "$work/get.log"
+kill "$reddnd"
+wait "$reddnd" || fail "the daemon ends with status $? when nobody reads its messages"
+ok "the daemon goes on when nobody reads its messages any more"
 done_testing

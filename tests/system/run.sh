@@ -63,4 +63,16 @@ ok "nothing is left of its socket"
 long=$work/$(printf '%0100d' 0)
 TMPDIR=$long timeout "$limit" "$REDDND_RUN" true 2>"$work/run.log" && fail "a path that is too long"
 grep -q 'TMPDIR is too long for a socket' "$work/run.log" || fail "no reason" "$work/run.log"
+
+# The service writes until nobody reads, is killed, and the next one ends with status 7
+cat >"$work/service.sh" <<'END'
+[ ! -e "$1" ] || exit 7
+touch "$1"
+trap '' PIPE
+while echo more; do :; done >&2
+kill -KILL $$
+END
+timeout "$limit" "$REDDND_RUN" sh "$work/service.sh" "$work/ran" 2>&1 >/dev/null | true
+[[ ${PIPESTATUS[0]} -eq 7 ]] || fail "it ends when nobody reads its messages"
+ok "it goes on when nobody reads its messages any more"
 printf "%d checks\n" "$checks"
