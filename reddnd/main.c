@@ -11,6 +11,7 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/file.h"
 #include "util/output.h"
 
 #include <errno.h>
@@ -372,8 +373,9 @@ int main(int argc, char **argv)
 	d.config = o.config;
 	if (o.check)
 		return check(o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	/* Whoever reads the log may leave */
+	/* Whoever reads the log may leave, or stand still */
 	signal(SIGPIPE, SIG_IGN);
+	file_unblock_stderr();
 	configuration_init(&begin);
 	r = load(&o, &begin);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */

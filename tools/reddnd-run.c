@@ -4,6 +4,7 @@
  * machines without systemd, by the same protocol (sd_notify(3), sd_listen_fds(3), systemd.service(5)).
  */
 #include "util/array.h"
+#include "util/file.h"
 #include "util/output.h"
 
 #include <errno.h>
@@ -212,7 +213,13 @@ static void give_descriptors(void)
 	setenv("LISTEN_PID", text, 1);
 }
 
-static pid_t start(char **command, const sigset_t *before)
+/* What COMMAND gets: signals that are blocked, and stderr */
+struct before {
+	sigset_t signals;
+	int messages;
+};
+
+static pid_t start(char **command, const struct before *before)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -223,7 +230,8 @@ static pid_t start(char **command, const sigset_t *before)
 		_exit(EX_OSERR);
 	setenv("NOTIFY_SOCKET", notify.sun_path, 1);
 	give_descriptors();
-	sigprocmask(SIG_SETMASK, before, NULL);
+	dup2(before->messages, STDERR_FILENO);
+	sigprocmask(SIG_SETMASK, &before->signals, NULL);
 	execvp(command[0], command);
 	fprintf(stderr, "reddnd-run: %s: %s\n", command[0], strerror(errno));
 	_exit(127);
@@ -257,16 +265,19 @@ static int watch(pid_t service, int sock, int signals, bool *asked)
 static int run(char **command)
 {
 	static const int passed[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+	struct before before = {.messages = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH)};
 	int sock, signals, status;
 	bool asked = false;
-	sigset_t set, before;
+	sigset_t set;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < COUNT(passed); i++)
 		sigaddset(&set, passed[i]);
-	sigprocmask(SIG_BLOCK, &set, &before);
-	/* Whoever reads stderr may leave. COMMAND ignores it too, as with IgnoreSIGPIPE=yes, the default of systemd */
+	sigprocmask(SIG_BLOCK, &set, &before.signals);
+	/* Whoever reads stderr may leave, or stand still. COMMAND ignores it too, as with IgnoreSIGPIPE=yes,
+	 * the default of systemd */
 	signal(SIGPIPE, SIG_IGN);
+	file_unblock_stderr();
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0) {
 		perror("reddnd-run: signalfd");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* O_NONBLOCK: a FIFO is opened at once, and then seen to be one */
 enum { ALWAYS = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
@@ -77,6 +78,21 @@ void file_fill_standard(void)
 		if (fcntl(fd, F_GETFD) < 0 &&
 			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
 			abort();
+}
+
+void file_unblock_stderr(void)
+{
+	CLEANUP(cleanup_close) int fd = -1;
+	struct stat st;
+
+	/* Of a regular file the offset has to stay shared */
+	if (fstat(STDERR_FILENO, &st) < 0 || S_ISREG(st.st_mode))
+		return;
+	fd = open("/proc/self/fd/2", O_WRONLY | ALWAYS);
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+	else if (!S_ISCHR(st.st_mode))
+		fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
 }
 
 const char *file_error(int error)

@@ -34,6 +34,14 @@ int file_reopen(int fd, int flags);
  */
 void file_fill_standard(void);
 
+/**
+ * From now on writing to stderr does not wait for whoever reads it: EAGAIN, if that stands still. A pipe or a
+ * terminal is opened once more, because other programs have the same open file, and a flag of it would be
+ * theirs too; so it is for a pipe that this process may not open, and a socket. A terminal that it may not
+ * open stays as it is.
+ */
+void file_unblock_stderr(void);
+
 /** Why a file cannot be opened, a clause: of an error of these functions. */
 const char *file_error(int error);
 

@@ -28,6 +28,11 @@ static struct {
 	struct log_pace pace;
 } pacing = {PTHREAD_MUTEX_INITIALIZER, {{{0}}}};
 
+static struct {
+	pthread_mutex_t lock;
+	uint64_t lost; /* lines, since the last one that was written */
+} output = {PTHREAD_MUTEX_INITIALIZER, 0};
+
 static __thread FILE *tee;
 static __thread bool muted;
 
@@ -88,18 +93,34 @@ static void emit_fields(int level, uint64_t session, const char *id, const struc
 	sd_journal_sendv(v, n);
 }
 
+/* Whoever reads it may stand still (file_unblock_stderr()) */
+static void print(const char *before, const char *text)
+{
+	pthread_mutex_lock(&output.lock);
+	if (output.lost && fprintf(stderr, "%s%" PRIu64 " lines were lost: nobody read them\n",
+				   log_state.journal ? "<4>" : "", output.lost) >= 0)
+		output.lost = 0;
+	if (output.lost || fprintf(stderr, "%s%s\n", before, text) < 0)
+		output.lost++;
+	pthread_mutex_unlock(&output.lock);
+}
+
 static void emit(int level, uint64_t session, const char *file, int line, const char *text)
 {
-	if (log_state.journal && level <= LOG_ERR && !session)
-		fprintf(stderr, "<%i>%s\n", level, text);
-	else if (log_state.journal)
+	char before[80] = "";
+
+	if (log_state.journal && (level > LOG_ERR || session)) {
 		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", level, "CODE_FILE=%s", file,
 			"CODE_LINE=%i", line, session ? "REDDND_SESSION=%" PRIu64 : NULL, session, NULL);
+		return;
+	}
+	if (log_state.journal)
+		snprintf(before, sizeof(before), "<%i>", level);
 	else if (session)
-		fprintf(stderr, "session %" PRIu64 ": %s\n", session, text);
-	else
-		fprintf(stderr, "%s%s%s\n", log_state.name ? log_state.name : "", log_state.name ? ": " : "",
-			text);
+		snprintf(before, sizeof(before), "session %" PRIu64 ": ", session);
+	else if (log_state.name)
+		snprintf(before, sizeof(before), "%s: ", log_state.name);
+	print(before, text);
 }
 
 /* True: it may be written. What was left out before it is reported first */

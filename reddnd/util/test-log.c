@@ -3,6 +3,8 @@
  */
 #include "reddnd/util/log.h"
 
+#include "util/file.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -95,12 +97,67 @@ static void not_without_end(void **state)
 	close(before);
 }
 
+/* Everything that is in the pipe, as a text */
+static char *drain(int fd)
+{
+	enum { SIZE = 1 << 20 };
+	char *text = calloc(1, SIZE + 1);
+	size_t len = 0;
+	ssize_t n;
+
+	assert_non_null(text);
+	while ((n = read(fd, text + len, SIZE - len)) > 0)
+		len += (size_t)n;
+	return text;
+}
+
+/* Nobody waits for a reader that stands still: lines are lost, and that is said when it goes on */
+static void reader_stands_still(void **state)
+{
+	enum { LINES = 500 };
+	int before = dup(STDERR_FILENO), ends[2];
+	unsigned written = 0, lost = 0;
+	char line[1000], *got;
+
+	(void)state;
+	unsetenv("JOURNAL_STREAM");
+	log_init(LOG_INFO);
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\0';
+	assert_int_equal(pipe(ends), 0);
+	dup2(ends[1], STDERR_FILENO);
+	file_unblock_stderr();
+	for (unsigned i = 0; i < LINES; i++)
+		log_error("%s", line);
+	dup2(before, STDERR_FILENO);
+	/* The flag is of this process */
+	assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	got = drain(ends[0]);
+	for (const char *at = got; (at = strchr(at, '\n')); at++)
+		written++;
+	assert_in_range(written, 1, LINES - 1);
+	free(got);
+	dup2(ends[1], STDERR_FILENO);
+	log_error("it goes on");
+	dup2(before, STDERR_FILENO);
+	got = drain(ends[0]);
+	assert_int_equal(sscanf(got, "%u lines were lost: nobody read them\nit goes on\n", &lost), 1);
+	assert_int_equal(lost, LINES - written);
+	assert_non_null(strstr(got, "\nit goes on\n"));
+	free(got);
+	close(ends[0]);
+	close(ends[1]);
+	close(before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(to_a_terminal),
 		cmocka_unit_test(errors_to_the_journal),
 		cmocka_unit_test(not_without_end),
+		cmocka_unit_test(reader_stands_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

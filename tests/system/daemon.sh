@@ -172,7 +172,7 @@ expect_exit "$reddnd" reddnd reddnd.log
 until_true grep -q STOPPING=1 "$work/notified" || fail "no notification of the end" "$work/notified"
 ok "SIGINT ends the daemon and notifies systemd"
 
-# Whoever reads its messages leaves
+# Whoever reads its messages stands still, and then leaves
 mkfifo "$work/log"
 exec {log}<>"$work/log"
 "$SOFTCX" run "$REDDND" --config "$work/reddnd.conf" >/dev/null 2>"$work/log" {log}<&- &
@@ -180,11 +180,21 @@ reddnd=$!
 pids+=("$reddnd")
 answers()
 {
-	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice {log}<&-
+	on_nic get.log "$REDDN" get --timeout 100000 --port "$port" "$address" o alice
 }
-until_true reddnd_listens && answers || fail "no answer of a daemon whose messages go to a pipe" "$work/get.log"
+until_true reddnd_listens || fail "it does not start when its messages go to a pipe"
+dd if=/dev/zero of="$work/log" oflag=nonblock bs=4096 count=10000 2>/dev/null && fail "a pipe without an end"
+for _ in 1 2; do
+	answers || fail "no answer when nobody reads the messages" "$work/get.log"
+done
+dd if="$work/log" of=/dev/null iflag=nonblock bs=4096 2>/dev/null && fail "a pipe has an end"
+answers || fail "no answer" "$work/get.log"
+timeout "$limit" grep -aqEm 1 '^[1-9][0-9]* lines were lost: nobody read them' <&"$log" || fail "lines are lost, and nobody learns it"
+ok "the daemon does not wait for whoever reads its messages"
 exec {log}<&-
-answers && answers || fail "no answer when nobody reads the messages" "$work/get.log"
+for _ in 1 2; do
+	answers || fail "no answer when nobody reads the messages" "$work/get.log"
+done
 kill "$reddnd"
 wait "$reddnd" || fail "the daemon ends with status $? when nobody reads its messages"
 ok "the daemon goes on when nobody reads its messages any more"
