@@ -3,6 +3,7 @@
 
 #include "memcached/cache-layout.h"
 #include "util/cleanup.h"
+#include "util/file-limit.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* The group is that of the directory, and reddnd is in it (units/reddnd.tmpfiles) */
@@ -67,14 +67,14 @@ static int open_locked(const char *path, char *why, size_t size)
  * of SIGXFSZ here */
 static int allocate(int fd, const char *path, uint64_t bytes, char *why, size_t size)
 {
-	struct rlimit most;
+	uint64_t most = file_limit();
 	int e;
 
-	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes)
+	if (bytes > most)
 		return refuse(why, size, -EFBIG,
 			"%s: the cache file has %" PRIu64 " bytes, and memcached may make files of %" PRIu64
 			" (ulimit -f, LimitFSIZE=)",
-			path, bytes, (uint64_t)most.rlim_cur);
+			path, bytes, most);
 	do
 		e = posix_fallocate(fd, 0, (off_t)bytes);
 	while (e == EINTR);

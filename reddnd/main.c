@@ -2,7 +2,9 @@
 #include "reddnd/catalog/catalog.h"
 #include "reddnd/control/control.h"
 #include "reddnd/control/listener.h"
+#include "reddnd/rnic/arena.h"
 #include "reddnd/server/configuration.h"
+#include "reddnd/server/devices.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/server/renewal.h"
 #include "reddnd/server/server.h"
@@ -66,6 +68,7 @@ static const char usage[] =
 DEFINE_CLEANUP(struct catalog *, catalog_free)
 DEFINE_CLEANUP(struct control *, control_free)
 DEFINE_CLEANUP(struct listener *, listener_free)
+DEFINE_CLEANUP(struct rnic_arena *, rnic_arena_free)
 DEFINE_CLEANUP(struct server *, server_free)
 DEFINE_CLEANUP(struct stats *, stats_free)
 
@@ -333,8 +336,11 @@ static int run(struct daemon *d, struct configuration *begin)
 static int check(const char *path)
 {
 	CLEANUP(catalog_freep) struct catalog *catalog = NULL;
+	CLEANUP(rnic_arena_freep) struct rnic_arena *arena = NULL;
 	int r = renewal_load(path, &catalog);
 
+	if (r == 0)
+		r = devices_make_arena(&arena, catalog->arena);
 	if (r == 0)
 		printf("%s: %u regions, %u offloads, no mistakes\n", path, catalog->nregions,
 			catalog->noffloads);
@@ -371,6 +377,8 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_init(o.verbose ? LOG_DEBUG : LOG_INFO);
 	d.config = o.config;
+	/* A limit of files is an error of what meets it */
+	signal(SIGXFSZ, SIG_IGN);
 	if (o.check)
 		return check(o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	/* Whoever reads the log may leave, or stand still */

@@ -274,9 +274,10 @@ static int run(char **command)
 	for (size_t i = 0; i < COUNT(passed); i++)
 		sigaddset(&set, passed[i]);
 	sigprocmask(SIG_BLOCK, &set, &before.signals);
-	/* Whoever reads stderr may leave, or stand still. COMMAND ignores it too, as with IgnoreSIGPIPE=yes,
-	 * the default of systemd */
+	/* Whoever reads stderr may leave, or stand still, or it is a file that may not grow. COMMAND ignores
+	 * both too, SIGPIPE as with IgnoreSIGPIPE=yes, the default of systemd */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	file_unblock_stderr();
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0) {

@@ -5,6 +5,7 @@
 #include "protocol/table-hash.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/file-limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -365,14 +365,6 @@ static bool has_room(int fd, uint64_t bytes)
 	return fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0 || fs.f_bavail >= bytes / fs.f_frsize;
 }
 
-/* True: the system would end this process with SIGXFSZ if it made a file of @bytes. */
-static bool is_above_limit(uint64_t bytes)
-{
-	struct rlimit most;
-
-	return getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur;
-}
-
 /* Parts of the file; what lies between them is never touched */
 enum { HEADER, BUCKETS, HEAP, PARTS };
 
@@ -398,7 +390,7 @@ static int set_size(int fd, const struct reddn_table_header *h)
 {
 	const struct span buckets = part_of(h, BUCKETS), heap = part_of(h, HEAP);
 
-	if (is_above_limit(h->file_size))
+	if (h->file_size > file_limit())
 		return -EFBIG;
 	if (ftruncate(fd, 0) < 0)
 		return -errno;

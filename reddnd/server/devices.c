@@ -6,6 +6,7 @@
 #include "reddnd/rnic/master-qp.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
+#include "util/file-limit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -284,15 +285,27 @@ static const char *name_of(const struct opening *o)
 	return o->assignment->name[o->number];
 }
 
+int devices_make_arena(struct rnic_arena **arena, uint64_t size)
+{
+	int r = rnic_arena_new(arena, size);
+
+	if (r == -EFBIG)
+		log_error("an arena of %" PRIu64 " bytes: this process may make files of up to %" PRIu64
+			  " (ulimit -f, LimitFSIZE=); raise that, or lower \"arena\"",
+			size, file_limit());
+	else if (r < 0)
+		log_errno(r, "cannot make an arena of %" PRIu64 " bytes", size);
+	return r;
+}
+
 /* Nothing was left */
 static int open_afresh(const struct opening *o)
 {
 	struct device *d = o->device;
-	int r;
+	int r = devices_make_arena(&d->arena, o->catalog->arena);
 
-	r = rnic_arena_new(&d->arena, o->catalog->arena);
 	if (r < 0)
-		return log_errno(r, "cannot make an arena of %" PRIu64 " bytes", o->catalog->arena);
+		return r;
 	r = ledger_new(&d->ledger, LEDGER_SLOTS, rnic_arena_size(d->arena));
 	if (r < 0)
 		return log_errno(r, "cannot make a ledger");

@@ -52,6 +52,9 @@ struct devices {
  * instead.
  */
 int devices_open(struct devices *d, const struct fd_store *left, const struct catalog *c, bool kept);
+/** The arena of a device that has none. Errors have been logged; -EFBIG: the process may not make such a
+ * file, and would end here if it did not ignore SIGXFSZ. */
+int devices_make_arena(struct rnic_arena **arena, uint64_t size);
 /** The number of @device. */
 unsigned devices_number(const struct devices *d, const struct device *device);
 /** True: a daemon before this one left something that this one goes on with. */

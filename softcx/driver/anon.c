@@ -3,6 +3,7 @@
 
 #include "softcx/driver/maps.h"
 #include "softcx/driver/sys.h"
+#include "util/file-limit.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -29,7 +30,7 @@ int anon_new(size_t len)
 		fd = memfd_create("softcx-shared", MFD_CLOEXEC);
 		if (fd >= 0)
 			fd = sys_moved_high(fd);
-		if (fd < 0 || ftruncate(fd, (off_t)len) < 0 || sys_fstat(fd, &st) < 0) {
+		if (fd < 0 || len > file_limit() || ftruncate(fd, (off_t)len) < 0 || sys_fstat(fd, &st) < 0) {
 			if (fd >= 0)
 				sys_close(fd);
 			atomic_store(&slots[i].fd, 0);

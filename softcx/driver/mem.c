@@ -4,6 +4,7 @@
 #include "softcx/driver/maps.h"
 #include "softcx/driver/stacks.h"
 #include "softcx/driver/sys.h"
+#include "util/file-limit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -367,6 +368,8 @@ static int convert_all(void)
 	 * pages do not give.
 	 */
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	if (pool.size + bytes > file_limit())
+		return -EFBIG;
 	if (ftruncate(pool.fd, (off_t)(pool.size + bytes)) < 0)
 		return -errno;
 	for (unsigned i = 0; i < work.n; i++) {

@@ -15,7 +15,8 @@
  * Nothing is remembered about converted ranges: what is shared is read from /proc/self/maps each time, so
  * memory that was unmapped, moved or reused is never mistaken.
  *
- * Threads: mem_resolve() by one at a time (device.c holds its lock). Errors: negative errno.
+ * Threads: mem_resolve() by one at a time (device.c holds its lock). Errors: negative errno; -EFBIG: the
+ * process may not make files as large (ulimit -f), and what is converted needs one.
  */
 #ifndef SOFTCX_DRIVER_MEM_H
 #define SOFTCX_DRIVER_MEM_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* test-mem.c - conversion of private memory, with this process as its own NIC. */
+#include "softcx/driver/anon.h"
 #include "softcx/driver/maps.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/stacks.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +67,23 @@ static void test_both_see_one_memory(void **state)
 	view[7000] = 3;
 	assert_int_equal(nic_view(p, 3 * PAGE)[7000], 3);
 	assert_int_equal(p[7000], 3);
+}
+
+/* A limit of files does not end the program: the file is of softcx */
+static void test_limit_of_files(void **state)
+{
+	unsigned char *p = map_anon(2 * PAGE);
+	struct rlimit before, none;
+	struct mem_list list;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){0, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(mem_resolve((uintptr_t)p, PAGE, true, true, &list), -EFBIG);
+	assert_int_equal(anon_new(PAGE), -1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	nic_view(p, PAGE);
 }
 
 static void test_only_pages_of_the_range(void **state)
@@ -468,6 +487,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_both_see_one_memory),
+		cmocka_unit_test(test_limit_of_files),
 		cmocka_unit_test(test_only_pages_of_the_range),
 		cmocka_unit_test(test_sparse_range),
 		cmocka_unit_test(test_data_segment_and_heap),
