@@ -638,10 +638,11 @@ static void redis_read_data(struct redis *r)
 	}
 }
 
-/* Keys of a message, or all */
+/* Keys of a message, or all. Other users of the source can publish on the channel too, but only texts: they
+ * mean nothing */
 static void redis_invalidate(struct redis *r, const redisReply *keys)
 {
-	if (keys->type != REDIS_REPLY_ARRAY && rule_kept(RULE_ALL_IN_DOUBT))
+	if (keys->type == REDIS_REPLY_NIL && rule_kept(RULE_ALL_IN_DOUBT))
 		redis_doubt(r);
 	for (size_t i = 0; keys->type == REDIS_REPLY_ARRAY && i < keys->elements; i++) {
 		r->invalidated++;
