@@ -517,7 +517,7 @@ static bool set_option(void *arguments, int letter, const char *text)
 
 int main(int argc, char **argv)
 {
-	/* "+": keys may begin with a dash. */
+	/* "+": keys may begin with a dash, and need no "--" */
 	static const struct verbs verbs = {.tool = "reddn",
 		.usage = usage_text,
 		.version = "reddn " REDDN_VERSION "\n",
@@ -526,10 +526,11 @@ int main(int argc, char **argv)
 		.size = sizeof(commands[0]),
 		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:uv:E:",
 		.options = options,
+		.before_dashes = 2,
 		.set = set_option};
 	struct arguments a = {.b = LOAD_DEFAULTS, .interval_ms = 1000, .lease_ms = 10000, .wait_ms = -1};
 	const struct command *command;
-	char **args, **rest;
+	char **args;
 	int status;
 
 	a.b.connect.flags = REDDN_NO_RECONNECT;
@@ -539,11 +540,7 @@ int main(int argc, char **argv)
 	command = verbs_parse(&verbs, argc, argv, &a, &args, &status);
 	if (!command)
 		return status;
-	/* Keys and arguments may begin with a dash, and need no "--" */
-	rest = args + 2;
-	if (*rest && strcmp(*rest, "--") == 0 && rest[1])
-		rest++;
 	a.b.connect.host = args[0];
 	a.b.connect.offload = args[1];
-	return command->run(&a, rest);
+	return command->run(&a, args + 2);
 }

@@ -49,6 +49,7 @@ reddn() # STATUS TEXT COMMAND...: the exit status of the tool, and what it print
 }
 reddn 0 0 cas "$address" swaps 8 0 18446744073709551615
 reddn 1 18446744073709551615 cas "$address" swaps 8 0 1
+reddn 1 18446744073709551615 cas "$address" swaps -- 8 0 1
 reddn 1 '{"was": 18446744073709551615, "swapped": false}' cas --json "$address" swaps 8 0 1
 reddn 0 18446744073709551615 faa "$address" adds 8 6
 reddn 0 '{"was": 5}' faa --json "$address" adds 8 0

@@ -60,6 +60,9 @@ expect "a value from standard input" 0 "" put "$address" users bob -
 expect "the same without a dash" 0 "" put "$address" users carol
 expect "it" 0 $'bob\tfrom\\nstandard input' get --escape "$address" users bob
 expect "it, too" 0 $'carol\tfrom\\nstandard input' get --escape "$address" users carol
+expect "a key that begins with a dash" 0 "" put "$address" users -- -k dash
+expect "it" 0 "dash" get "$address" users -- -k
+expect "its end" 0 '{"key": "-k", "deleted": true}' delete --json "$address" users -- -k
 expect "an empty value" 0 "" put "$address" users dave ""
 expect "it" 0 '{"key": "dave", "value": "", "version": ' get --json "$address" users dave
 version=$(sed -n 's/.*"version": \([0-9]*\)}$/\1/p' "$work/out")

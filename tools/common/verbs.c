@@ -83,6 +83,17 @@ static int set(const struct verbs *v, const struct verb *verb, void *arguments, 
 	return -1;
 }
 
+/* Their number, without a "--" before others */
+static int skip_dashes(const struct verbs *v, char **args, int n)
+{
+	const int at = v->before_dashes;
+
+	if (!at || n < at + 2 || strcmp(args[at], "--") != 0)
+		return n;
+	memmove(&args[at], &args[at + 1], (size_t)(n - at) * sizeof(*args));
+	return n - 1;
+}
+
 const void *verbs_parse(
 	const struct verbs *v, int argc, char **argv, void *arguments, char ***args, int *status)
 {
@@ -98,7 +109,7 @@ const void *verbs_parse(
 	argv[1] = name;
 	while (r < 0 && (letter = getopt_long(argc - 1, argv + 1, letters, v->options, NULL)) != -1)
 		r = set(v, verb, arguments, letter);
-	n = argc - 1 - optind;
+	n = skip_dashes(v, argv + 1 + optind, argc - 1 - optind);
 	if (r < 0 && (n < verb->min_args || n > verb->max_args))
 		r = wrong_number(v, verb, n);
 	argv[1] = (char *)(uintptr_t)verb->is.name;

@@ -27,6 +27,7 @@ struct verbs {
 	size_t n, size;
 	const char *letters; /* for getopt_long(3), without h */
 	const struct option *options;
+	int before_dashes;  /* arguments after which a "--" before others is left out; 0: nowhere */
 	const char *values; /* how values are written, for messages about wrong ones; NULL: --help has it */
 	/** Sets option @letter. False: @text is not a value for it. @arguments: of verbs_parse() */
 	bool (*set)(void *arguments, int letter, const char *text);
