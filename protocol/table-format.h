@@ -165,8 +165,10 @@ enum {
 
 /** The part of a store's header page that belongs to its writer. */
 struct reddn_store_journal {
-	uint64_t versions; /* no extent has this version or a higher one */
-	uint64_t count;    /* of moves that are under way; live.moves is odd if it is not 0 */
+	/* No extent has this version or a higher one. A new store begins with 1 + (live.epoch >> 9): higher
+	 * than those of a store that it replaces */
+	uint64_t versions;
+	uint64_t count; /* of moves that are under way; live.moves is odd if it is not 0 */
 	struct reddn_store_move move[REDDN_STORE_MOVES];
 	uint64_t expires; /* 1: records may have an expiry */
 };

@@ -568,13 +568,16 @@ static int take_stock(struct reddn_table *t, char *err, size_t errlen)
 int reddn_table_make_end(
 	struct reddn_table *t, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
-	int r = opt->from ? reddn_store_fill(t, opt->from, err, errlen) : 0;
+	int r;
 
+	t->geo.live.epoch = clock_read_ns(CLOCK_REALTIME);
+	if (t->geo.header)
+		reddn_store_begin(t);
+	else
+		make_null(t);
+	r = opt->from ? reddn_store_fill(t, opt->from, err, errlen) : 0;
 	if (r < 0)
 		return r;
-	if (!t->geo.header)
-		make_null(t);
-	t->geo.live.epoch = clock_read_ns(CLOCK_REALTIME);
 	/* The magic comes last, so that an unfinished file is no table. */
 	memcpy(t->map + sizeof(t->geo.magic), (uint8_t *)&t->geo + sizeof(t->geo.magic),
 		sizeof(t->geo) - sizeof(t->geo.magic));

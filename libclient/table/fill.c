@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A store that is made from a table. */
+/* What a new store begins with: versions, and entries of a table. */
 #include "libclient/public.h"
 #include "libclient/table/impl.h"
 #include "protocol/table-hash.h"
@@ -43,8 +43,24 @@ static void put_entry(
 	memcpy(record, &head, sizeof(head));
 }
 
+/* No store has a put in each of these times for all of its life. Until 2116 JSON readers, whose numbers are
+ * of 53 bits, get such versions right. */
+enum { TIME_SHIFT = 9 }; /* 512 ns */
+
+static struct reddn_store_journal *journal_of(struct reddn_table *t)
+{
+	return (struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL);
+}
+
+/* 0 is that of the null extent */
+void reddn_store_begin(struct reddn_table *t)
+{
+	journal_of(t)->versions = 1 + (t->geo.live.epoch >> TIME_SHIFT);
+}
+
 int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err, size_t errlen)
 {
+	struct reddn_store_journal *journal = journal_of(t);
 	uint64_t extent = reddn_store_extent(&t->geo), off = 0, pos = 0, n = 0;
 	struct reddn_table_entry e;
 	int r;
@@ -60,7 +76,8 @@ int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err,
 			return reddn_fail(-ENOSPC, err, errlen,
 				"the heap has room for %" PRIu64 " of %" PRIu64 " entries", n,
 				from->live->entries);
-		put_entry(t, &e, off, ++n);
+		put_entry(t, &e, off, journal->versions++);
+		n++;
 		reddn_word_set(reddn_table_locator(t, b),
 			reddn_locator(off, t->geo.header + reddn_store_payload(t->geo.header, size)));
 		reddn_word_set(reddn_table_mark(t, b), reddn_word_get(reddn_table_mark(from, b)));
@@ -68,7 +85,6 @@ int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err,
 	if (r < 0)
 		return reddn_fail(
 			r, err, errlen, "the record of bucket %" PRIu64 " of the table is damaged", pos - 1);
-	((struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL))->versions = n + 1;
 	t->geo.live.entries = n;
 	return 0;
 }

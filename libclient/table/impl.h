@@ -144,6 +144,10 @@ int reddn_store_plan(struct reddn_table_header *h, const struct reddn_table_opti
 	uint64_t *heap, char *err, size_t errlen);
 /** The same as of a table's header is right already. -EBADMSG */
 int reddn_store_check(const struct reddn_table_header *h, char *err, size_t errlen);
+/** The versions of the new store @t begin: with its epoch, so that none comes back that a store before it
+ * had.
+ */
+void reddn_store_begin(struct reddn_table *t);
 /** Fills the new store @t with the entries of the table @from, which has as many buckets and the same seed.
  * -ENOSPC, -EMSGSIZE, -EBADMSG */
 int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err, size_t errlen);

@@ -298,6 +298,27 @@ static void test_store_sizes(void **state)
 	}
 }
 
+/* A store has no version that one before it had */
+static void test_store_versions(void **state)
+{
+	struct reddn_table_options opt = {.capacity = 100};
+	struct reddn_table *from = table_create(table_file(), &opt), *t;
+	uint64_t last = (uint64_t)1 << 50;
+
+	(void)state;
+	assert_int_equal(reddn_table_put(from, "a", 1, "b", 1), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		CLEANUP(cleanup_close) int other = memfd_create("store", MFD_CLOEXEC);
+		struct reddn_table_options store = {.store = 1, .from = i % 2 ? from : NULL};
+
+		assert_int_equal(reddn_table_create_fd(&t, other, &store, table_why, sizeof(table_why)), 0);
+		assert_true(t->store_journal->versions > last);
+		last = t->store_journal->versions;
+		reddn_table_close(t);
+	}
+	reddn_table_close(from);
+}
+
 /* Nobody takes the name of a store from its writer. */
 static void test_served_store(void **state)
 {
@@ -557,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_store_sizes),
+		cmocka_unit_test(test_store_versions),
 		cmocka_unit_test(test_served_store),
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_concurrent),
