@@ -378,6 +378,14 @@ void offload_close(struct offload *o)
 	*o = (struct offload){0};
 }
 
+bool offload_loses(const struct offload *o)
+{
+	for (unsigned i = 0; i < o->program->nregions; i++)
+		if (o->bound[i].writable && region_is_lost(o->bound[i].region))
+			return true;
+	return false;
+}
+
 bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY])
 {
 	char bad[REGION_WHY], words[OFFLOAD_WHY];
@@ -387,6 +395,9 @@ bool offload_is_disabled(const struct offload *o, char why[OFFLOAD_WHY])
 		if (region_is_bad(o->bound[i].region, bad))
 			snprintf(words, sizeof(words), "region \"%s\" cannot be served: %s",
 				o->bound[i].region->conf->name, bad);
+	if (!*words && offload_loses(o))
+		snprintf(words, sizeof(words),
+			"the file of its store was removed or replaced; put it back, or reload");
 	if (why)
 		memcpy(why, words, sizeof(words));
 	return *words;

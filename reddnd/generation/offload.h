@@ -72,6 +72,8 @@ bool offload_uses(const struct offload *o, const struct region *r);
 /** True if a table of it was replaced: region_is_retired(). */
 bool offload_is_retired(const struct offload *o);
 
+/** True if it changes a store that is lost: region_is_lost(). */
+bool offload_loses(const struct offload *o);
 /** True if its program may write to one of its regions. */
 bool offload_writes(const struct offload *o);
 

@@ -298,6 +298,11 @@ bool region_is_retired(const struct region *r)
 	return cached < 0 ? r->retired_us != 0 : cached;
 }
 
+bool region_is_lost(const struct region *r)
+{
+	return r->store && r->moved && !region_is_retired(r);
+}
+
 bool region_live(const struct region *r, struct reddn_table_live *live)
 {
 	return r->file && is_table(r) && !region_is_bad(r, NULL) && table_live(r->file, r->in_memory, live);

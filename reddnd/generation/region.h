@@ -60,6 +60,9 @@ bool region_is_file(const struct region *r, int fd);
 /** True if another table has replaced it, and marked it: its readers learn that. When it was last looked at
  * if the file system cannot tell it without waiting (rnic_region_read_cached()). */
 bool region_is_retired(const struct region *r);
+/** True if it is a store whose file has no name any more, or another file has it: what is put there is lost
+ * with the next reload or restart. Not one that is retired, because that is soon opened again. */
+bool region_is_lost(const struct region *r);
 /** The live line of its table. False: it has none, or to read it one would have to wait. */
 bool region_live(const struct region *r, struct reddn_table_live *live);
 

@@ -331,6 +331,9 @@ static void end_bad(struct dispatch *d, struct session *s)
 		if (!session_is_over(s) && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED,
 				"the data of the offload were cut off or overwritten");
+	if (!session_is_over(s) && offload_loses(o))
+		actions_end(d, s, REDDN_WIRE_END_FAILED,
+			"the file of the store was removed or replaced: what is put would be lost");
 }
 
 void dispatch_end_bad(struct dispatch *d)
@@ -339,7 +342,7 @@ void dispatch_end_bad(struct dispatch *d)
 
 	collect_drain(d);
 	/* else no session has one that is bad */
-	if (d->nolder || generation_bad_regions(d->generation))
+	if (d->nolder || generation_bad_regions(d->generation) || generation_moved(d->generation))
 		HASH_ITER (by_id, d->sessions, s, next)
 			end_bad(d, s);
 	collect_round(d);

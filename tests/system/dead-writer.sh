@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Tables whose writer died in the middle of a move: the daemon reports them, once each, until they are repaired; it does not
-# report writers that are at work. And tables whose file is removed or replaced.
+# report writers that are at work. And tables and stores whose file is removed or replaced.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -99,6 +99,35 @@ until_true reported regions '[r["moved"] for r in d] == [False, True]' || fail "
 ctl reload || fail "reload" "$work/ctl.err"
 reported status 'd["moved_files"] == 0' || fail "after a reload" "$work/ctl.out"
 ok "a file that is removed or replaced is reported"
+stop_reddnd
 
+# What is put into a store without a name would be lost
+for name in store new; do
+	"$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 16 --max-value 16 "$memory/$name" || fail "no store"
+done
+start_reddnd "control = \"$control\"; regions = ( { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
+offloads = ( { name = \"store\"; region = \"store\"; } );"
+put() # VALUE: into $work/put.log
+{
+	on_nic put.log "$REDDN" put --timeout 100000 --port "$port" "$address" store alice "$1"
+}
+put store || fail "put" "$work/put.log" "$work/reddnd.log"
+printf 'bob\tvalue\n' >"$work/keys.tsv"
+background bench.log "$REDDN" bench --put --rate 2 --depth 1 --seconds 100000 --keys "$work/keys.tsv" --port "$port" "$address" store
+bench=$child
+until_true reported sessions 'any(s["offload"] == "store.put" for s in d)' || fail "no session that puts" "$work/ctl.out"
+ln "$memory/store" "$memory/kept"
+mv "$memory/new" "$memory/store"
+until_true grep -q 'ends after .* the file of the store was removed or replaced: what is put would be lost' "$work/reddnd.log" ||
+	fail "puts go on when they would be lost" "$work/bench.log" "$work/reddnd.log"
+kill "$bench"
+put lost && fail "a put that would be lost" "$work/reddnd.log"
+grep -q 'disabled until its data can be served' "$work/put.log" || fail "no reason" "$work/put.log"
+reported offloads '"the file of its store was removed or replaced" in next(o["why"] for o in d if o["offload"] == "store.put")' ||
+	fail "it is not reported" "$work/ctl.out"
+gets store || fail "no get" "$work/get.log"
+mv "$memory/kept" "$memory/store"
+until_true put back || fail "no put when the file is back" "$work/put.log" "$work/reddnd.log"
+ok "nothing is put into a store whose file is removed or replaced"
 stop_reddnd
 done_testing
