@@ -61,7 +61,7 @@ def quoted(text):
 def lines_of(figure, rows):
     """[(name, [(x, y)])] of a figure, without points that have no value."""
     found = {}
-    for row in rows:
+    for row in (r for r in rows if all(r.get(column) == value for column, value in figure.only.items())):
         for column, name in figure.ys.items():
             words = [str(row[figure.series])] if figure.series and row.get(figure.series) is not None else []
             if len(figure.ys) > 1 or not words:

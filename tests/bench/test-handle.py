@@ -11,6 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.realpath(__file__))
 ONE_REQUEST_US = (8, 9.5)  # of four keys
 MORE = 1.5  # times the rate: of two connections, and of four keys in a request
+EXISTS_16_US = {"reddn, recycled": (8, 10), "reddn, unrolled": (8, 10), "one-sided READs": (2, 6), "a server that polls": (3, 5)}
 RECYCLED = 0.8  # of the rate of an unrolled connection, at least: requests of both overlap
 
 
@@ -25,6 +26,10 @@ def main():
     rates = {(row["mode"], row["connections"]): row["gets_per_s"] for row in rows if row["table"] == "connections"}
     if any(rates[mode, 2] < MORE * rates[mode, 1] for mode in ("unrolled", "recycled")) or rates["recycled", 1] < RECYCLED * rates["unrolled", 1]:
         bad.append(rates)
+    many = {(row["way"], row["connections"]): row for row in rows if row["table"] == "many"}
+    bad += [row for (way, _), row in many.items() if not EXISTS_16_US[way][0] < row["us"] < EXISTS_16_US[way][1]]
+    if len(many) != 2 * len(EXISTS_16_US):
+        bad.append("exists of 16 keys: %s" % list(many))
     print("\n".join(map(str, bad)) or "ok")
     return int(bool(bad))
 
