@@ -6,6 +6,7 @@
 #include "tests/bench/ways/many.h"
 #include "tests/bench/ways/slots.h"
 #include "tests/bench/ways/ways.h"
+#include "tools/common/tool.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -40,6 +41,10 @@ struct reader {
 	enum lookup lookup;
 	struct slots slots;
 	struct get *gets;
+	/* READs that are not posted yet, two of a lookup at most */
+	struct ibv_send_wr *wrs;
+	struct ibv_sge *sges;
+	unsigned unposted;
 	unsigned depth, buckets; /* per lookup */
 	size_t stride;           /* bytes of a slot's memory */
 	uint64_t file, array, places, random;
@@ -53,48 +58,46 @@ static uint8_t *memory(struct reader *c, uint32_t slot)
 	return c->link.mem + slot * c->stride;
 }
 
-static struct ibv_send_wr read_of(struct ibv_sge *sge, uint32_t slot, uint64_t addr, uint32_t rkey)
+/* A READ that post() will post. */
+static void read_one(
+	struct reader *c, uint32_t slot, void *to, uint64_t addr, uint32_t rkey, uint32_t len, unsigned flags)
 {
-	return (struct ibv_send_wr){.wr_id = slot,
+	struct ibv_sge *sge = &c->sges[c->unposted];
+	struct ibv_send_wr *wr = &c->wrs[c->unposted++];
+
+	*sge = (struct ibv_sge){(uintptr_t)to, len, c->link.mr->lkey};
+	*wr = (struct ibv_send_wr){.wr_id = slot,
+		.next = wr + 1,
 		.sg_list = sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_READ,
-		.send_flags = IBV_SEND_SIGNALED,
+		.send_flags = flags,
 		.wr.rdma = {addr, rkey}};
 }
 
-static int post(struct reader *c, struct ibv_send_wr *wr)
+/* All READs of a call with one doorbell */
+static int post(struct reader *c)
 {
 	struct ibv_send_wr *bad;
-	int r = ibv_post_send(c->link.id->qp, wr, &bad);
+	int r = 0;
 
+	if (c->unposted) {
+		c->wrs[c->unposted - 1].next = NULL;
+		r = ibv_post_send(c->link.id->qp, c->wrs, &bad);
+		c->unposted = 0;
+	}
 	if (r)
 		snprintf(c->why, sizeof(c->why), "posting a READ: %s", strerror(r));
 	return -r;
 }
 
-static int read_one(struct reader *c, uint32_t slot, void *to, uint64_t addr, uint32_t rkey, uint32_t len)
-{
-	struct ibv_sge sge = {(uintptr_t)to, len, c->link.mr->lkey};
-	struct ibv_send_wr wr = read_of(&sge, slot, addr, rkey);
-
-	return post(c, &wr);
-}
-
 /* READs of one queue complete in order: the last one is signaled. */
-static int read_both(struct reader *c, uint32_t slot)
+static void read_both(struct reader *c, uint32_t slot)
 {
-	struct ibv_sge sge[2];
-	struct ibv_send_wr wr[2];
-
-	for (unsigned i = 0; i < 2; i++) {
-		sge[i] = (struct ibv_sge){(uintptr_t)memory(c, slot) + BUCKET * i, BUCKET, c->link.mr->lkey};
-		wr[i] = read_of(&sge[i], slot,
-			c->file + c->hdr.buckets_off + c->gets[slot].place.bucket[i] * BUCKET, c->file_key);
-	}
-	wr[0].next = &wr[1];
-	wr[0].send_flags = 0;
-	return post(c, wr);
+	for (unsigned i = 0; i < 2; i++)
+		read_one(c, slot, memory(c, slot) + BUCKET * i,
+			c->file + c->hdr.buckets_off + c->gets[slot].place.bucket[i] * BUCKET, c->file_key,
+			BUCKET, i ? IBV_SEND_SIGNALED : 0);
 }
 
 static uint64_t somewhere(struct reader *c)
@@ -103,12 +106,13 @@ static uint64_t somewhere(struct reader *c)
 	return c->hdr.heap_off + (c->random >> 20) % (c->hdr.heap_size - way_ideal_bytes) / 64 * 64;
 }
 
-static int read_node(struct reader *c, uint32_t slot, uint64_t at)
+static void read_node(struct reader *c, uint32_t slot, uint64_t at)
 {
-	return read_one(c, slot, memory(c, slot), c->array + at, c->array_key, sizeof(struct list_node));
+	read_one(c, slot, memory(c, slot), c->array + at, c->array_key, sizeof(struct list_node),
+		IBV_SEND_SIGNALED);
 }
 
-static int look(struct reader *c, uint32_t slot)
+static void look(struct reader *c, uint32_t slot)
 {
 	struct get *g = &c->gets[slot];
 
@@ -116,48 +120,57 @@ static int look(struct reader *c, uint32_t slot)
 	g->reading_record = false;
 	switch (c->lookup) {
 	case IDEAL:
-		return read_one(
-			c, slot, memory(c, slot), c->file + somewhere(c), c->file_key, way_ideal_bytes);
+		read_one(c, slot, memory(c, slot), c->file + somewhere(c), c->file_key, way_ideal_bytes,
+			IBV_SEND_SIGNALED);
+		return;
 	case TWO_CHOICES:
-		return read_both(c, slot);
+		read_both(c, slot);
+		return;
 	case LIST:
-		return read_node(c, slot, 0);
+		read_node(c, slot, 0);
+		return;
 	case HOPSCOTCH:
-		break;
+		read_one(c, slot, memory(c, slot), c->array + hopscotch_place(&g->place, c->places) * BUCKET,
+			c->array_key, HOPSCOTCH_NEIGHBOURS * BUCKET, IBV_SEND_SIGNALED);
 	}
-	return read_one(c, slot, memory(c, slot), c->array + hopscotch_place(&g->place, c->places) * BUCKET,
-		c->array_key, HOPSCOTCH_NEIGHBOURS * BUCKET);
 }
 
-static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+/* There is a free slot. */
+static void begin(struct reader *c, const struct load_op *op, uint64_t cookie)
 {
-	struct reader *c = conn;
-	struct get *g;
-	uint32_t slot;
+	uint32_t slot = slots_take(&c->slots);
+	struct get *g = &c->gets[slot];
 
-	if (op->value)
-		return -EINVAL;
-	if (!c->slots.nfree)
-		return -EAGAIN;
-	slot = slots_take(&c->slots);
-	g = &c->gets[slot];
 	g->op = *op;
 	g->cookie = cookie;
 	g->retries = 0;
 	g->asked = list_asked(op->key, op->key_len);
 	if (c->lookup == TWO_CHOICES || c->lookup == HOPSCOTCH)
 		g->place = reddn_hash_key(c->hdr.hash_seed, c->hdr.buckets, op->key, op->key_len);
-	return look(c, slot);
+	look(c, slot);
+}
+
+static int submit(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	struct reader *c = conn;
+
+	if (op->value)
+		return -EINVAL;
+	if (!c->slots.nfree)
+		return -EAGAIN;
+	begin(c, op, cookie);
+	return post(c);
 }
 
 static int submit_many(void *conn, const struct reddn_key *keys, unsigned n, uint64_t cookie)
 {
 	struct reader *c = conn;
-	int r = c->slots.nfree < n ? -EAGAIN : 0;
 
-	for (unsigned i = 0; i < n && r == 0; i++)
-		r = submit(c, &(struct load_op){.key = keys[i].key, .key_len = keys[i].key_len}, cookie + i);
-	return r;
+	if (c->slots.nfree < n)
+		return -EAGAIN;
+	for (unsigned i = 0; i < n; i++)
+		begin(c, &(struct load_op){.key = keys[i].key, .key_len = keys[i].key_len}, cookie + i);
+	return post(c);
 }
 
 static int answer(struct reader *c, uint32_t slot, struct reddn_result *res, const void *value, size_t len)
@@ -189,8 +202,9 @@ static int try_buckets(struct reader *c, uint32_t slot, struct reddn_result *res
 		if (way_exists)
 			return answer(c, slot, res, mem, 0);
 		g->reading_record = true;
-		return read_one(c, slot, memory(c, slot) + BUCKETS, c->file + c->hdr.heap_off + off,
-			c->file_key, len);
+		read_one(c, slot, memory(c, slot) + BUCKETS, c->file + c->hdr.heap_off + off, c->file_key,
+			len, IBV_SEND_SIGNALED);
+		return 0;
 	}
 	return answer(c, slot, res, NULL, 0);
 }
@@ -209,10 +223,14 @@ static int try_node(struct reader *c, uint32_t slot, struct reddn_result *res)
 		g->len = (uint32_t)list_big(node->len, sizeof(node->len));
 		if (g->len > c->stride)
 			return -EMSGSIZE;
-		return read_one(c, slot, memory(c, slot), c->file + list_big(node->off, sizeof(node->off)),
-			c->file_key, g->len);
+		read_one(c, slot, memory(c, slot), c->file + list_big(node->off, sizeof(node->off)),
+			c->file_key, g->len, IBV_SEND_SIGNALED);
+		return 0;
 	}
-	return next ? read_node(c, slot, next) : answer(c, slot, res, NULL, 0);
+	if (!next)
+		return answer(c, slot, res, NULL, 0);
+	read_node(c, slot, next);
+	return 0;
 }
 
 /* Returns 1 with a result. */
@@ -229,8 +247,10 @@ static int completed(struct reader *c, uint32_t slot, struct reddn_result *res)
 		return try_buckets(c, slot, res);
 	if (rec->key_len > c->hdr.max_key || rec->val_len > c->hdr.max_value ||
 		reddn_record_sum(rec) != rec->sum) {
-		if (++g->retries < RETRIES)
-			return look(c, slot);
+		if (++g->retries < RETRIES) {
+			look(c, slot);
+			return 0;
+		}
 		snprintf(c->why, sizeof(c->why), "a record of the table is damaged");
 		return -EBADMSG;
 	}
@@ -252,13 +272,12 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 {
 	struct reader *c = conn;
 	struct ibv_wc wc[POLL_BATCH];
-	int k, n = 0;
+	int k, n = 0, r;
 
 	release(c);
 	k = ibv_poll_cq(c->link.cq, max < POLL_BATCH ? max : POLL_BATCH, wc);
 	for (int i = 0; i < k; i++) {
-		int r = -EIO;
-
+		r = -EIO;
 		if (wc[i].status == IBV_WC_SUCCESS)
 			r = completed(c, (uint32_t)wc[i].wr_id, &res[n]);
 		else
@@ -268,7 +287,8 @@ static int poll_results(void *conn, struct reddn_result *res, int max)
 			return r;
 		n += r;
 	}
-	return k < 0 ? -EIO : n;
+	r = post(c);
+	return r < 0 ? r : k < 0 ? -EIO : n;
 }
 
 static const char *errmsg(void *conn)
@@ -283,6 +303,8 @@ static void close_reader(void *conn)
 	link_close(&c->link);
 	slots_deinit(&c->slots);
 	free(c->gets);
+	free(c->wrs);
+	free(c->sges);
 	free(c);
 }
 
@@ -292,8 +314,10 @@ static int read_header(struct reader *c)
 	struct ibv_wc wc;
 	int n, r = link_memory(&c->link, sizeof(c->hdr));
 
-	if (r == 0)
-		r = read_one(c, 0, c->link.mem, c->file, c->file_key, sizeof(c->hdr));
+	if (r < 0)
+		return r;
+	read_one(c, 0, c->link.mem, c->file, c->file_key, sizeof(c->hdr), IBV_SEND_SIGNALED);
+	r = post(c);
 	if (r < 0)
 		return r;
 	while (!(n = ibv_poll_cq(c->link.cq, 1, &wc)))
@@ -354,6 +378,10 @@ static int open_reader(struct load_way *way, const struct reddn_options *opt, en
 	c->array = be64toh(c->link.offer.array.addr);
 	c->array_key = be32toh(c->link.offer.array.rkey);
 	c->places = be64toh(c->link.offer.array.size) / BUCKET - (HOPSCOTCH_NEIGHBOURS - 1);
+	c->wrs = calloc(2 * depth, sizeof(*c->wrs));
+	c->sges = calloc(2 * depth, sizeof(*c->sges));
+	if (!c->wrs || !c->sges)
+		return tool_complain("%s", strerror(ENOMEM));
 	r = lookup == LIST ? 0 : read_header(c);
 	if (r == 0)
 		r = make_slots(c);
