@@ -131,10 +131,10 @@ def lines_markdown(head, lines):
 
 def table_markdown(rows, wanted):
     """@wanted: None, names of columns "a, b", or "a / b = c": for each a a line, for each b a column, in which c stands. " where d" after
-    them: only rows that have a d."""
-    where = re.fullmatch(r"(.*) where (\w+)", wanted or "")
+    them: only rows that have a d; " where d=1": that have this one."""
+    where = re.fullmatch(r"(.*) where (\w+)(?:=(\w+))?", wanted or "")
     if where:
-        wanted, rows = where[1], [row for row in rows if row.get(where[2]) is not None]
+        wanted, rows = where[1], [row for row in rows if row.get(where[2]) is not None and where[3] in (None, str(row[where[2]]))]
     cross = re.fullmatch(r"(\w+) / (\w+) = (\w+)", wanted or "")
     if cross:
         down, across, what = cross.groups()

@@ -91,6 +91,15 @@ def page():
     check(judged <= {name for name, table in shown if table == targets.TABLE}, "it shows the targets of each result")
 
 
+def comparisons():
+    """Requests of several keys: each way is measured for each number of keys and of connections, of what exists and of gets."""
+    everything = results()
+    for name, ways in (("handle", ("reddn, unrolled", "reddn, recycled", "one-sided READs", "a server that polls")),):
+        cells = sorted((r["what"], r["keys"], r["connections"], r["way"]) for r in everything[name] if r["table"] == "many")
+        sizes = [("exists", keys) for keys in (1, 4, 16, 64)] + [("mget", keys) for keys in (1, 4, 16)]
+        check(cells == sorted((*size, n, way) for size in sizes for n in (1, 16) for way in ways), "%s.json has all of its ways for all requests of several keys" % name)
+
+
 # What README.md and docs/limitations.md state as ranges: the words, with the numbers as groups; the results that are to be between them
 def modelled(*what):
     return (("paper", "ours", lambda r: r["table"] == "Figure 10: a hash get, mean latency" and r.get("bytes") == 64 and r["what"].startswith(what)),)
@@ -145,5 +154,6 @@ rule()
 rule_of_targets()
 rule_of_readme()
 page()
+comparisons()
 readme_holds()
 sys.exit(failed > 0)

@@ -11,7 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.realpath(__file__))
 ONE_REQUEST_US = (8, 9.5)  # of four keys
 MORE = 1.5  # times the rate: of two connections, and of four keys in a request
-EXISTS_16_US = {"reddn, recycled": (8, 10), "reddn, unrolled": (8, 10), "one-sided READs": (2, 6), "a server that polls": (3, 5)}
+EXISTS_16_US = {"reddn, recycled": (8, 10), "reddn, unrolled": (8, 10), "one-sided READs": (5, 9), "a server that polls": (3, 5)}
 RECYCLED = 0.8  # of the rate of an unrolled connection, at least: requests of both overlap
 
 
