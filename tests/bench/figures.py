@@ -62,8 +62,6 @@ FIGURES = [
     Figure("handle", "connections", "Gets of one handle, modelled", "connections", {"gets_per_s": ""}, "gets/s", "connections", series="mode"),
     Figure("handle", "many", "Requests of several keys, modelled, nothing else outstanding", "keys", {"us": ""}, "us", "keys of a request", series="series", only={"connections": 1}, logx=2, logy=True,
            file="handle-many.svg"),
-    Figure("wall-many", "many", "Requests of several keys, by the clock, one at a time", "keys", {"p50_us": ""}, "us", "keys of a request", series="series", only={"connections": 1}, logx=2, logy=True,
-           file="wall-many.svg"),
     Figure("isolation", None, "A get while writers load the server's CPU, 99th percentile", "writers", {"p99_us": ""}, "us", series="series", logy=True),
     Figure("isolation", None, "A get while writers load the server's CPU, average", "writers", {"avg_us": ""}, "us", series="series", logy=True),
     Figure("failover", "bins", "Gets while the server's software dies (RedN, figure 16)", "s", {"gets_per_s": ""}, "gets/s, in 50 ms", "seconds since the event",

@@ -94,7 +94,8 @@ def page():
 def comparisons():
     """Requests of several keys: each way is measured for each number of keys and of connections, of what exists and of gets."""
     everything = results()
-    for name, ways in (("handle", ("reddn, unrolled", "reddn, recycled", "one-sided READs", "a server that polls")),):
+    for name, ways in (("handle", ("reddn, unrolled", "reddn, recycled", "one-sided READs", "a server that polls")),
+                       ("wall-many", ("reddn recycled", "reddn, engine cpu", "one-sided", "two-sided polling", "two-sided events", "memcached", "redis"))):
         cells = sorted((r["what"], r["keys"], r["connections"], r["way"]) for r in everything[name] if r["table"] == "many")
         sizes = [("exists", keys) for keys in (1, 4, 16, 64)] + [("mget", keys) for keys in (1, 4, 16)]
         check(cells == sorted((*size, n, way) for size in sizes for n in (1, 16) for way in ways), "%s.json has all of its ways for all requests of several keys" % name)
