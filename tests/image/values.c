@@ -187,11 +187,12 @@ struct bytes word_byte(const struct word *w, const struct actor *a, unsigned k)
 	return b;
 }
 
-/* Of a store that may not happen: what is there then */
-static void list_add_others(struct list *l, const struct word *w, const struct actor *a, uint32_t made)
+/* Of a store that may not happen: what is there then, of the @n cases @was */
+static void list_add_others(
+	struct list *l, const struct word_case *was, unsigned n, const struct actor *a, uint32_t made)
 {
-	for (unsigned i = 0; i < w->n; i++) {
-		struct word_case c = w->now[i];
+	for (unsigned i = 0; i < n; i++) {
+		struct word_case c = was[i];
 
 		if (made)
 			c.in = (struct guard){made, NOT_MADE};
@@ -213,14 +214,20 @@ void word_store(struct pool_of_cases *p, struct word *w, const struct actor *a, 
 	if (a->sure && !a->alone) {
 		list_add_all(&before, w->before, w->nbefore);
 		if (made) /* if it has failed, then as a whole */
-			list_add_others(&before, w, a, made);
+			list_add_others(&before, w->now, w->n, a, made);
 		else
 			list_add_all(&before, w->now, w->n);
 		w->before = keep(p, &before);
 		w->nbefore = (uint8_t)before.n;
 		w->owner = a->queue;
 	} else if (!a->sure) {
-		list_add_others(&now, w, a, made);
+		list_add_others(&now, w->now, w->n, a, made);
+		/* what it saw of another queue's is among what it stores */
+		if (w->nbefore && a->guard.decision && !made && a->queue != w->owner) {
+			list_add_others(&before, w->before, w->nbefore, a, 0);
+			w->before = keep(p, &before);
+			w->nbefore = (uint8_t)before.n;
+		}
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct word_case more = c[i];
