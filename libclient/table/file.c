@@ -222,10 +222,7 @@ static int scan_store(struct reddn_table *t, char *err, size_t errlen)
 	for (uint64_t b = 0; b < t->geo.buckets; b++) {
 		uint64_t mark = reddn_store_mark(t, b), loc = reddn_word_get(reddn_table_locator(t, b));
 		uint64_t extent = reddn_store_extent_of(t, loc);
-		int r = check_mark(b, mark, err, errlen);
 
-		if (r < 0)
-			return r;
 		if (loc != t->null_locator && !extent) {
 			if (reddn_word_get(reddn_table_locator(t, b)) == loc)
 				return wild(t, b, loc, err, errlen);

@@ -96,7 +96,8 @@ bool reddn_store_has_record(const struct reddn_table *t, uint64_t locator)
 	return len != t->geo.header && reddn_store_length_ok(t->geo.header, len);
 }
 
-uint64_t reddn_store_mark(const struct reddn_table *t, uint64_t bucket)
+/* The mark, or that of the move that has taken it away; 0 */
+static uint64_t mark_of(const struct reddn_table *t, uint64_t bucket)
 {
 	uint64_t mark = reddn_word_get(reddn_table_mark(t, bucket)), n;
 
@@ -112,4 +113,12 @@ uint64_t reddn_store_mark(const struct reddn_table *t, uint64_t bucket)
 			return v->mark;
 	}
 	return 0;
+}
+
+/* In a store, what can be no mark costs its entry; store_open() ends it */
+uint64_t reddn_store_mark(const struct reddn_table *t, uint64_t bucket)
+{
+	uint64_t mark = mark_of(t, bucket);
+
+	return t->geo.header && mark != reddn_mark(reddn_hash_fp(mark)) ? 0 : mark;
 }

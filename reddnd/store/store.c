@@ -105,7 +105,8 @@ static int check_header(const struct reddn_table_header *h, uint64_t size, char 
 	return 0;
 }
 
-/* The entry in bucket @b. One that a client made in breach of the rules ends here. */
+/* The entry in bucket @b. One that was made in breach of the rules ends here: whoever could do that to a
+ * bucket, a client among them, shall not do more harm than that. */
 static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 {
 	uint64_t locator = word_get(bucket_locator(&s->buckets, b)),
@@ -113,10 +114,7 @@ static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 	enum bucket_kind kind = bucket_kind(&s->buckets, locator);
 	int r;
 
-	if (mark && !bucket_is_mark(mark))
-		return text_why(
-			-EBADMSG, why, n, "damaged: bucket %" PRIu64 " has the mark %#" PRIx64, b, mark);
-	if (!mark || kind == BUCKET_WRONG) {
+	if (!bucket_is_mark(mark) || kind == BUCKET_WRONG) {
 		if (mark)
 			word_set(bucket_mark(&s->buckets, b), 0);
 		if (locator != s->buckets.null)

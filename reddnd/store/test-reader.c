@@ -113,6 +113,10 @@ static void test_read(void **state)
 	/* Of a length that no client may publish: as if it was not there */
 	rig_publish(m.store, &m.rig, 64, 2, 17);
 	assert_int_equal(look(&m, 2), 0);
+	/* So is that of what is no mark */
+	m.rig.words[2 * rig_bucket(&m.rig, 4) + 1] = reddn_locator(4096, 128);
+	assert_int_equal(look(&m, 4), 0);
+	assert_int_equal(look(&m, 5), 5);
 	m.rig.words[2 * rig_bucket(&m.rig, 3)] = reddn_locator(72, 128);
 	assert_int_equal(reddn_table_open_fd(&t, m.fd, 0, NULL, 0), -EBADMSG);
 	made_free(&m);

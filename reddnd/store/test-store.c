@@ -375,6 +375,15 @@ static void test_wrong_files(void **state)
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "where no extent is"));
 	memcpy(r.file, good, r.size);
+	/* What is no mark costs its entry */
+	r.words[2 * b + 1] = reddn_locator(4096, RIG_MESSAGE);
+	s = rig_open(&r);
+	assert_int_equal(numbers(s).entries, 11);
+	assert_int_equal(r.words[2 * b + 1], 0);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	assert_int_equal(numbers(s).entries, 12);
+	store_close(s);
+	memcpy(r.file, good, r.size);
 	*(uint64_t *)(r.file + REDDN_STORE_JOURNAL + 8) = 1;
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "journal"));
