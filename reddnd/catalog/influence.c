@@ -53,8 +53,8 @@ static struct chain_span span_of_place(const struct influence_place *at, const s
 	return from < to ? (struct chain_span){from - at->off, to - at->off} : (struct chain_span){0};
 }
 
-/* What is stored in the file, as bytes of the place. A word that is published is one of the file, and where
- * words of the place lie across those the length of none is known */
+/* What is stored in the file, as bytes of the place. A bucket in which something is published is one of the
+ * file, and where buckets of the place lie across those the length of none is known */
 static struct chain_stored stored_in_place(const struct influence_place *at, const struct chain_stored *file)
 {
 	struct chain_stored s = {.any = span_of_place(at, &file->any),
@@ -63,7 +63,7 @@ static struct chain_stored stored_in_place(const struct influence_place *at, con
 
 	if (s.located.to)
 		s.longest = file->longest;
-	if (at->off % sizeof(uint64_t))
+	if (at->off % CHAIN_BUCKET)
 		cover(&s.any, &s.located);
 	return s;
 }

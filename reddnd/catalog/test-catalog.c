@@ -595,10 +595,11 @@ static void test_publishing_programs(void **state)
 		{"program = \"nowhere\"; regions = { a = \"s.heap\"; };",
 			"its program has shape put, and none of its regions is the buckets of a store"},
 	};
-	static const char rest[] =
-		"var was : le64\nread %s as le64 -> pub.compare\npub: cas %s as le64 : 0 -> %s, was -> was\n"
-		"write_imm was -> slot\n";
-	char text[800], message[300], end[200];
+	static const char rest[] = "var was : le64\nstruct bucket { loc : le64, mark : le56 }\n"
+				   "read %s as bucket { loc -> pub.compare, mark -> mark }\n"
+				   "if mark == 0xa5 << 48 {\n  pub: cas %s as le64 : 0 -> %s, was -> was\n}\n"
+				   "write_imm was -> slot\n";
+	char text[800], message[300], end[320];
 
 	(void)state;
 	snprintf(end, sizeof(end), rest, "words", "words", "record");

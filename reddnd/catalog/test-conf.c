@@ -36,12 +36,14 @@ void conf_put(const char *name, const char *text)
 
 static void put_publishing(const char *file, const char *name)
 {
-	char text[512];
+	char text[640];
 
 	snprintf(text, sizeof(text),
 		"program %s\nshape put\nparam most = 1K from 64 to 1M\nregion buckets writable\n"
 		"region heap\npayload record : max most in heap\nvar was : le64\n"
-		"read buckets as le64 -> pub.compare\npub: cas buckets as le64 : 0 -> record, was -> was\n"
+		"struct bucket { loc : le64, mark : le56 }\n"
+		"read buckets as bucket { loc -> pub.compare, mark -> mark }\n"
+		"if mark == 0xa5 << 48 {\n pub: cas buckets as le64 : 0 -> record, was -> was\n}\n"
 		"write_imm was -> slot\n",
 		name);
 	conf_put(file, text);

@@ -245,8 +245,8 @@ static void test_influence_of_stores(void **state)
 		" { name = \"u\"; kind = \"store\"; path = \"/u\"; },\n"
 		" { name = \"r\"; kind = \"raw\"; path = \"/r\"; writable = true; } );\noffloads = (\n";
 	static const struct influence_place same[] = {{0, 0, 0}, {1, 0, 0}, {0, 0, UINT64_MAX}},
-					    across[] = {{0, 0, 0}, {1, 0, 0}, {0, 4089, 4096}},
-					    fits[] = {{0, 0, 0}, {1, 0, 0}, {0, 4088, 4096}},
+					    across[] = {{0, 0, 0}, {1, 0, 0}, {0, 4088, 4096}},
+					    fits[] = {{0, 0, 0}, {1, 0, 0}, {0, 4080, 4096}},
 					    apart[] = {{0, 0, 0}, {1, 0, 0}, {2, 0, UINT64_MAX}};
 	enum { GET = 1, SHORT = 2, PUT = 4, RAW = 8 };
 	static const struct {
@@ -266,7 +266,7 @@ static void test_influence_of_stores(void **state)
 		{PROGRAM_OF("get", "u") "," PROGRAM_OF("short", "u") "," PROGRAM_OF(
 			 "put", "s") "," PROGRAM_OF("change", "r"),
 			true, same, PUT},
-		/* its words, and what lies across them */
+		/* its buckets, and what lies across them */
 		{PROGRAM_OF("get", "s") "," PROGRAM_OF("long", "r") "," PROGRAM_OF("put", "s"), true, fits,
 			0},
 		{PROGRAM_OF("get", "s") "," PROGRAM_OF("long", "r") "," PROGRAM_OF("put", "s"), true, across,
@@ -274,19 +274,24 @@ static void test_influence_of_stores(void **state)
 	};
 
 	(void)state;
-	conf_put("get.rdn", "program get\nparam record = 64K from 64 to 16M\nregion buckets, heap\n"
-			    "struct bucket { len : be24, off : be40 }\narg at : offset(4) in buckets\n"
-			    "read buckets @ at as bucket { len -> hit.length, off -> hit.addr }\n"
-			    "hit: write heap -> slot @ 64, 1 to record\nwrite_imm 0 as u8 -> slot\n");
-	conf_put("short.rdn", "program short\nregion buckets\nread buckets @ 8 as be24 -> hit.length\n"
+	conf_put("get.rdn",
+		"program get\nparam record = 64K from 64 to 16M\nregion buckets, heap\n"
+		"struct bucket { len : be24, off : be40, mark : le56 }\n"
+		"arg fp : u48\narg at : offset(4) in buckets\n"
+		"read buckets @ at as bucket { len -> hit.length, off -> hit.addr, mark -> mark }\n"
+		"if mark == fp + (0xa5 << 48) {\n"
+		"hit: write heap -> slot @ 64, 1 to record\n}\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("short.rdn", "program short\nregion buckets\nread buckets @ 16 as be24 -> hit.length\n"
 			      "hit: write buckets -> slot @ 64, 1 to 109\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("long.rdn", "program long\nregion words\nread words @ 16 as be24 -> hit.length\n"
 			     "hit: write words -> slot @ 64, 1 to 110\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("put.rdn",
 		"program put\nparam most = 1M from 64 to 1M\nregion buckets writable steered\nregion heap\n"
-		"arg fp : be48\narg at : offset(4) in buckets\npayload record : max most in heap\n"
-		"read buckets @ at as le64 -> pub.compare\n"
-		"pub: cas buckets @ at as le64 : 0 -> record, was -> was\nwrite_imm was, fp -> slot\n");
+		"var was : le64\narg fp : be48\narg at : offset(4) in buckets\npayload record : max most in "
+		"heap\n"
+		"struct bucket { loc : le64, _ : bytes 6, tag : u8 }\n"
+		"read buckets @ at as bucket { loc -> pub.compare, tag -> tag }\nif tag == 0xa5 {\n"
+		"pub: cas buckets @ at as le64 : 0 -> record, was -> was\n}\nwrite_imm was, fp -> slot\n");
 	conf_put("change.rdn", "program change\nregion words writable\nadd words @ 4096 as le64 by 1\n"
 			       "write_imm 0 as u8 -> slot\n");
 	for (size_t i = 0; i < COUNT(cases); i++) {

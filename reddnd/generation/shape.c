@@ -8,6 +8,11 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
+
+_Static_assert(CHAIN_BUCKET == sizeof(struct reddn_bucket) && CHAIN_TAG == REDDN_TABLE_TAG &&
+		       CHAIN_BUCKET_TAG == offsetof(struct reddn_bucket, tag),
+	"chains publish in tables");
 
 enum { FP = sizeof(((struct reddn_bucket *)0)->fp) };
 

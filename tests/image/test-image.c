@@ -406,8 +406,9 @@ static void refuses_a_wrong_calculation(void **state)
 
 static const char put[] = "program put\nregion words writable steered\nregion other writable\nregion heap\n"
 			  "arg at : offset(4) in words\narg key : u24\npayload record : max 4K in heap\n"
-			  "var was : le64\nvar mark : le24\nread words @ at as le64 -> pub.compare\n"
-			  "fence read words @ at + 8 as le24 -> mark\nif mark == key {\n"
+			  "struct bucket { loc : le64, _ : bytes 3, mark : le32 }\nvar was : le64\n"
+			  "read words @ at as bucket { loc -> pub.compare, mark -> mark }\n"
+			  "if mark == key + (0xa5 << 24) {\n"
 			  "  pub: cas words @ at as le64 : 0 -> record, was -> was\n}\n"
 			  "write_imm was -> slot @ 0\n";
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/programs/generate.h"
 
+#include "reddnd/chain/ir/image.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -1123,12 +1125,13 @@ static void declare_payload(struct gen *g)
 		put(g, "payload pl : max %u in r%u\n", 1 + below(g, 100), in);
 }
 
-/* A word is read and, if it is still there, replaced by the locator of the payload, or by a constant */
+/* A locator is read and, if it is still there and in a bucket, replaced by that of the payload, or by a
+ * constant */
 static void publish(struct gen *g)
 {
 	const struct name *at = NULL;
-	unsigned region = below(g, g->nregions), place = 8 * below(g, 32), name = g->names++;
-	const bool direct = chance(g, 50), branch = chance(g, 40);
+	unsigned region = below(g, g->nregions), place = CHAIN_BUCKET * below(g, 16), name = g->names++;
+	const bool direct = chance(g, 50), branch = chance(g, 40), turned = chance(g, 30);
 
 	while (!g->writable[region])
 		region = (region + 1) % g->nregions;
@@ -1136,33 +1139,34 @@ static void publish(struct gen *g)
 		if (g->arg[i].type.order == 'o' && g->arg[i].type.region == region)
 			at = &g->arg[i];
 	g->published = true;
-	put(g, "var y%u : le64\n", name);
+	put(g, "struct p%u { loc : le64, _ : bytes 6, tag : u8 }\nvar y%u : le64\n", name, name);
 	for (unsigned i = 0; i < 2; i++) {
 		if (i && branch) {
 			put(g, "if ");
 			put_cond(g);
 			put(g, " {\n");
 		}
-		put(g, i ? "pub: cas r%u" : "read r%u", region);
+		if (i)
+			put(g, "if z%u %s %u {\n", name, turned ? "!=" : "==", CHAIN_TAG - mistake(g));
+		put(g, i ? "%spub: cas r%u" : "%sread r%u", i && turned ? "nop\n} else {\n" : "", region);
 		if (at)
 			put(g, " @ %s", at->word);
 		else
 			put(g, " @ %u", mistake(g) ? 8 : place);
-		put(g, " as le64");
 		if (i == 0 && direct)
-			put(g, " -> pub.compare\n");
+			put(g, " as p%u { loc -> pub.compare, tag -> z%u }\n", name, name);
 		else if (i == 0)
-			put(g, " -> x%u\n", name);
+			put(g, " as p%u { loc -> x%u, tag -> z%u }\n", name, name, name);
 		else if (direct)
-			put(g, " : 0");
+			put(g, " as le64 : 0");
 		else
-			put(g, " : x%u", name);
+			put(g, " as le64 : x%u", name);
 	}
 	if (g->payload)
 		put(g, " -> pl");
 	else
 		put(g, " -> 0x080000 in r%u", below(g, g->nregions));
-	put(g, ", was -> y%u\n%swrite y%u -> slot @ 104\n", name, branch ? "}\n" : "", name);
+	put(g, ", was -> y%u\n}\n%swrite y%u -> slot @ 104\n", name, branch ? "}\n" : "", name);
 }
 
 static void declarations(struct gen *g)

@@ -30,9 +30,17 @@ static void fill_words(struct run *r, uint8_t *region)
 	}
 }
 
+/* Where something is published are buckets, some in use */
+static void mark_buckets(struct run *r, uint8_t *region)
+{
+	for (unsigned at = CHAIN_BUCKET_TAG; at < REGION; at += CHAIN_BUCKET)
+		if (run_random(r, 4))
+			region[at] = CHAIN_TAG;
+}
+
 static void setup(struct run *r)
 {
-	for (unsigned i = 0; i < r->p->nregions; i++)
+	for (unsigned i = 0; i < r->p->nregions; i++) {
 		if (run_random(r, 3) == 0)
 			fill_words(r, r->region[i]);
 		else
@@ -40,6 +48,9 @@ static void setup(struct run *r)
 				r->region[i][at] =
 					run_random(r, 3) ? 0
 							 : (uint8_t)run_random(r, run_random(r, 3) ? 4 : 256);
+		if (r->p->image->publish.there)
+			mark_buckets(r, r->region[i]);
+	}
 }
 
 static void random_args(struct run *r)

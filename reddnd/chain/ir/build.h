@@ -58,7 +58,11 @@ struct chain_place {
 	uint32_t len;   /* bytes; of a remote place: ignored, the data segments give it */
 	uint32_t max;   /* of a data segment whose length the chain replaces: that length at most; else 0 */
 	uint32_t least; /* and at least, which a region's writer has to keep; 0: a condition sees to it */
-	unsigned line;  /* of an argument: line of the source, 0: none */
+	/* Of a length that a READ brings: the step that has it is executed only if this READ has found the
+	 * tag of the bucket that begins with these bytes. The proof cannot check that, and
+	 * program/front/bucket.c is responsible */
+	bool in_bucket;
+	unsigned line; /* of an argument: line of the source, 0: none */
 };
 
 enum chain_step_flag {
@@ -108,6 +112,8 @@ struct chain_step {
 	bool extent;     /* and its swap operand is the locator of the extent, whose length is 0 until a READ
 			    brings it */
 	uint8_t located; /* if not, it is that of a part of this region */
+	bool in_bucket;  /* executed only if the READ that has brought what it compares has found the tag of
+			    that bucket: as of chain_place */
 	unsigned line;   /* of the source, for messages; 0: none */
 	const char *why; /* one sentence if the step was derived: what needs it; else NULL */
 };

@@ -56,6 +56,11 @@ enum {
 	CHAIN_MAX_ARG = 2048,         /* bytes of a request, without its payload */
 	CHAIN_MAX_LOCATED = 0xffffff, /* bytes that a locator can name */
 	CHAIN_WQEBB = 64,             /* bytes */
+	/* Words that are published are those of buckets of this size, and this byte of one has this value;
+	 * no other byte of them has, and none of an offset that a server gives (protocol/table-format.h) */
+	CHAIN_BUCKET = 16,
+	CHAIN_BUCKET_TAG = 14,
+	CHAIN_TAG = 0xa5,
 };
 
 /** What an address or key relocation refers to. */

@@ -16,7 +16,8 @@
  *   - A client chooses the place, any multiple of 8 in the region, for the device refuses an atomic at
  * another one. So it may name a word that is no locator, such as the mark of a bucket, and what the chain
  * takes for the mark is then the locator that follows. That must never match: no offset that is published has
- * the byte by which the chain knows a mark (of a store the tag, protocol/table-format.h).
+ * the byte by which the chain knows a mark (of a store the tag, protocol/table-format.h). A chain that does
+ * not look at that byte is refused (verify/trace.h).
  *   - All words that are published are changed by atomics of one device and by nothing else, or not at all
  *     while a chain may run: atomics of a CPU or of another device do not exclude those of a NIC.
  *   - A message may be shorter than the arguments. What it lacks of them is zero, and the length that is

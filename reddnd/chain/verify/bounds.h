@@ -19,11 +19,14 @@
  *
  * A region's writer is believed as to the least and the most of a length only where no program stores in
  * these bytes, and the whole length comes from there by one store: not what an atomic makes of it, nor one of
- * which a part comes from elsewhere. What a condition puts in its place stays the program's. Of words that
- * programs publish it is the length of a message, which a declared least and most have to allow.
+ * which a part comes from elsewhere. What a condition puts in its place stays the program's. Of what
+ * programs publish it is the length of a message, which a declared least and most have to allow, if it is the
+ * length in a bucket. All else where programs publish is a client's.
  *
- * One thing is assumed: a step marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked
- * atomics leave depend on the bytes beside them, which this proof does not follow; tests/image does.
+ * Two things are assumed. What is marked .in_bucket is executed, or used, only if the READ that brings it has
+ * found the tag of a bucket (program/front/bucket.c). And a step marked CHAIN_LANES copies only opcodes of
+ * their steps, or 0. Bytes that masked atomics leave depend on the bytes beside them, which this proof does
+ * not follow; tests/image does.
  *
  * Refused, with the step and its line:
  *   - an opcode that is not always the step's own or a NOP, or that bytes of a region or request can reach;

@@ -147,7 +147,9 @@ uint32_t cells_longest(const struct cell *len)
  * lowest byte, too, and with nothing but 0 above it */
 bool cells_vouched(const struct cell *len)
 {
+	const uint8_t all = (1u << LOCATED_BYTES) - 1;
 	bool region = false;
+	uint8_t digits = 0;
 
 	for (unsigned k = 0; k < LEN_BYTES; k++) {
 		const struct cell *above = k ? &len[k - 1] : NULL;
@@ -157,10 +159,11 @@ bool cells_vouched(const struct cell *len)
 		region |= len[k].from >> REGION & 1;
 		if (len[k].digits & ~(k ? 1u << (k - 1) : 0)) /* of what is published, in another order */
 			return false;
+		digits |= len[k].digits;
 		if (region && (len[k].unvouched || (above && above->apart && !cell_is_only(above, 0))))
 			return false;
 	}
-	return true;
+	return !digits || digits == all;
 }
 
 const struct cell *cells_written(const struct cell *c, unsigned n)
@@ -194,6 +197,8 @@ struct reach {
 	struct layout_range r;
 	bool moved;  /* somewhere in its region */
 	bool picked; /* where a client wants it */
+	bool bucket; /* wherever it is, a bucket begins at its byte */
+	unsigned bucket_at;
 };
 
 /* The step is executed or not, depending on what a client sent */
@@ -236,11 +241,25 @@ static bool is_theirs(const struct machine *m, const struct reach *p, unsigned i
 	return is_stored(&m->stored[p->r.index].theirs, p, i);
 }
 
+/* Byte @i of a place where programs publish: one of a length, of which the client has decided how long that
+ * is. All else of a bucket is a mark, made of a key of the client, or what only a server knows to be an
+ * offset */
+static void load_published(struct machine *m, const struct reach *p, unsigned i, struct cell *c)
+{
+	uint64_t at = p->bucket ? i - p->bucket_at : (p->r.offset + i) % CHAIN_BUCKET;
+
+	if ((p->moved && !p->bucket) || at >= LOCATED_BYTES) {
+		c->from |= 1u << CLIENT;
+		return;
+	}
+	c->longest = m->stored[p->r.index].longest;
+	c->digits = (uint8_t)(1u << at);
+	c->influence |= DECIDED;
+}
+
 static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 {
 	bool ours = is_ours(m, &p->r);
-	const unsigned at =
-		(p->r.offset + i) % OPERAND_BYTES; /* of a word: the device publishes no other ones */
 	struct cell c = ours ? cells(m, &p->r)[i] : m->of_region;
 
 	if (p->r.sym == CHAIN_SYM_CQE)
@@ -251,10 +270,8 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 		c.from |= 1u << CLIENT;
 	if (!ours)
 		c.unvouched = is_stored(&m->stored[p->r.index].any, p, i);
-	if (!ours && at < LOCATED_BYTES && is_stored(&m->stored[p->r.index].located, p, i)) {
-		c.longest = m->stored[p->r.index].longest;
-		c.digits = (uint8_t)(1u << at);
-	}
+	if (!ours && is_stored(&m->stored[p->r.index].located, p, i))
+		load_published(m, p, i, &c);
 	if (p->picked)
 		c.influence |= PICKED;
 	for (unsigned v = 0; c.settled != m->l.d->steps[m->s].queue + 1 && v < 256 / 64; v++)
@@ -496,6 +513,8 @@ static void copy(struct machine *m)
 		bool lanes = st->flags & CHAIN_LANES && is_opcode(&st->local[i]);
 
 		stretch(m, v, &local);
+		remote.bucket = st->verb == CHAIN_READ && st->local[i].in_bucket;
+		remote.bucket_at = at;
 		for (unsigned k = 0; k < local.r.len; k++, at++) {
 			struct cell c = st->verb == CHAIN_READ ? load(m, &remote, at) : load(m, &local, k);
 
@@ -854,7 +873,7 @@ static void publish(struct machine *m, const struct reach *word)
 	struct chain_stored *stored = &m->stored[word->r.index];
 	const uint32_t most = st->extent ? longest_request(m) : chain_located_bytes(st->swap);
 
-	for (unsigned k = 0; k < OPERAND_BYTES; k++)
+	for (unsigned k = 0; k < CHAIN_BUCKET; k++)
 		make_stored(&stored->located, word, k);
 	stored->longest = most > stored->longest ? most : stored->longest;
 }

@@ -552,28 +552,36 @@ static void lengths(void **state)
 	assert_fine();
 }
 
-/* A length that is published is one of 1 to .longest bytes, where all of it is read, in its order */
+/* A length that is published is one of 1 to .longest bytes, where all of it is read, in its order, from the
+ * beginning of a bucket. What else is there is a client's */
 static void lengths_that_are_published(void **state)
 {
 	static const struct {
 		uint32_t least, max, from, longest;
 		struct chain_span located;
 		int why;
+		bool picked, in_bucket;
 	} cases[] = {
 		{1, 60, 0, 60, {0, UINT64_MAX}, 0},
-		{1, 60, 0, 60, {8, 16}, 0},
-		{1, 60, 0, 61, {8, 16}, 0}, /* of others, */
-		{2, 60, 0, 61, {8, 16}, 0},
-		{1, 60, 8, 60, {8, 16}, 0}, /* of these, */
+		{1, 60, 0, 60, {16, 32}, 0},
+		{1, 60, 0, 61, {16, 32}, 0}, /* of others, */
+		{2, 60, 0, 61, {16, 32}, 0},
+		{1, 60, 16, 60, {16, 32}, 0}, /* of these, */
 		{1, 60, 0, 61, {0, UINT64_MAX}, CHAIN_E_LENGTH_PUBLISHED},
-		{1, 60, 8, 61, {8, 16}, CHAIN_E_LENGTH_PUBLISHED},
-		{2, 60, 8, 60, {8, 16}, CHAIN_E_LENGTH_PUBLISHED},
-		{0, 60, 8, 61, {8, 16}, 0},                        /* at which the NIC looks, */
-		{1, 60, 9, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED}, /* a part of one, */
-		{1, 60, 7, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED},
-		{1, 60, 10, 60, {8, 16}, CHAIN_E_LENGTH_UNVOUCHED},
-		{1, 60, 11, 60, {8, 16}, 0}, /* the server's offset */
-		{1, 60, 13, 61, {8, 16}, 0},
+		{1, 60, 16, 61, {16, 32}, CHAIN_E_LENGTH_PUBLISHED},
+		{2, 60, 16, 60, {16, 32}, CHAIN_E_LENGTH_PUBLISHED},
+		{0, 60, 16, 61, {16, 32}, 0},                      /* at which the NIC looks, */
+		{1, 60, 17, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* a part of one, */
+		{1, 60, 15, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 18, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 19, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* the offset, */
+		{0, 60, 20, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 24, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* the mark, */
+		{1, 60, 28, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
+		/* and where a client has it read, any of these, unless it is a bucket's */
+		{1, 60, 0, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST, .picked = true},
+		{1, 60, 0, 60, {16, 32}, 0, .picked = true, .in_bucket = true},
+		{1, 60, 0, 61, {16, 32}, CHAIN_E_LENGTH_PUBLISHED, .picked = true, .in_bucket = true},
 	};
 
 	(void)state;
@@ -587,7 +595,9 @@ static void lengths_that_are_published(void **state)
 		t.s[LOOK].remote.from = cases[i].from;
 		t.s[HIT].local[0].least = cases[i].least;
 		t.s[HIT].local[0].max = cases[i].max;
-		t.a[1] = PLACE(WORD(24, 5)); /* LOOK reads where the program has it */
+		t.s[LOOK].local[0].in_bucket = cases[i].in_bucket;
+		if (!cases[i].picked)
+			t.a[1] = PLACE(WORD(24, 5)); /* LOOK reads where the program has it */
 		r = chain_check_bounds(&t.d, NULL, &err);
 		if (r != (cases[i].why ? CHAIN_REFUSED : 0) || (r && (int)err.code != cases[i].why))
 			fail_msg("case %zu: %s", i, r ? chain_error_name(err.code) : "accepted");
@@ -597,12 +607,16 @@ static void lengths_that_are_published(void **state)
 			assert_int_equal(err.number[2], cases[i].max);
 		}
 	}
-	fresh(); /* where a client has it read, each word may be a published one */
-	t.r[TABLE].stored.located = (struct chain_span){8, 16};
-	t.r[TABLE].stored.longest = 61;
+	fresh(); /* the lowest byte alone may be 0 */
+	t.r[TABLE].stored.located = (struct chain_span){16, 32};
+	t.r[TABLE].stored.longest = 60;
+	t.a[1] = PLACE(WORD(24, 5));
+	t.s[LOOK].remote.from = 18;
+	t.s[LOOK].local[0].from += 2;
+	t.s[LOOK].local[0].len = 1;
 	t.s[HIT].local[0].least = 1;
 	t.s[HIT].local[0].max = 60;
-	assert_wrong(WRONG(LENGTH_PUBLISHED, HIT, LOOK, LINES(10, 3), NUMBERS(61, 1, 60)));
+	assert_wrong(WRONG(LENGTH_REQUEST, HIT, LOOK, LINES(10, 3)));
 }
 
 static void writes(void **state)

@@ -49,7 +49,7 @@ static const struct chain_step good[STEPS] = {
 	[DECIDE] = {.label = "decide", .queue = 1, .verb = CHAIN_READ, .flags = CHAIN_SIGNALLED, .remote = WORD(7, 0),
 		    .local = {FIELD("pub", CHAIN_F_OPCODE, 0, 1)}},
 	[PUB] = {.label = "pub", .queue = 1, .verb = CHAIN_CAS, .flags = CHAIN_DORMANT, .remote = REGION(BUCKETS, 0, 0),
-		 .local = {WORD(WAS, 8)}, .publishes = true, .extent = true},
+		 .local = {WORD(WAS, 8)}, .publishes = true, .extent = true, .in_bucket = true},
 	[OTHER] = {.label = "other", .queue = 1, .verb = CHAIN_NOP},
 	[ANSWER] = {.label = "answer", .queue = 1, .verb = CHAIN_SEND_EN, .upto = CHAIN_UPTO_NEXT_HEAD},
 	[DONE] = {.label = "done", .verb = CHAIN_WRITE_IMM, .flags = CHAIN_SIGNALLED, .remote = SLOT(0),
@@ -186,10 +186,10 @@ static void puts_and_deletes(void **state)
 	assert_fine();
 	assert_located(0, UINT64_MAX, 9 + 4096);
 	a_constant_place();
-	t.s[LOOK].remote.from = 8;
-	t.s[PUB].remote.from = 8;
+	t.s[LOOK].remote.from = 16;
+	t.s[PUB].remote.from = 16;
 	assert_fine();
-	assert_located(8, 16, 6 + 4096);
+	assert_located(16, 32, 6 + 4096);
 	a_tombstone();
 	assert_fine();
 	assert_located(0, UINT64_MAX, 8);
@@ -464,6 +464,19 @@ static void nothing_else_is_stored(void **state)
 	assert_located(0, UINT64_MAX, 65536);
 }
 
+/* Where no bucket was found it would replace a mark */
+static void only_in_buckets(void **state)
+{
+	const struct fault why = WRONG(PUBLISH_BLIND, PUB, NO_STEP);
+
+	(void)state;
+	t.s[PUB].in_bucket = false;
+	assert_wrong(why);
+	a_constant_place();
+	t.s[PUB].in_bucket = false;
+	assert_wrong(why);
+}
+
 /* P4: what came of it is to be seen when it is over */
 static void what_it_found_stays(void **state)
 {
@@ -530,9 +543,9 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(puts_and_deletes), T(what_is_replaced), T(where_it_is_replaced),
-		T(where_a_sum_is), T(what_it_brings), T(it_leaves_by_nothing_else), T(what_it_found_stays),
-		T(what_a_constant_names), T(nothing_else_is_stored), T(the_count_and_the_region),
-		T(without_memory)};
+		T(where_a_sum_is), T(what_it_brings), T(it_leaves_by_nothing_else), T(only_in_buckets),
+		T(what_it_found_stays), T(what_a_constant_names), T(nothing_else_is_stored),
+		T(the_count_and_the_region), T(without_memory)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -353,10 +353,12 @@ static int check(struct trace *t)
 			return CHAIN_REFUSED;
 	if (check_armed(t) || check_locator(t) || find_look(t, &look, &from))
 		return CHAIN_REFUSED;
-	return is_same_place(t, look, from)
+	if (!is_same_place(t, look, from))
+		return layout_refuse(t->l, PUBLISH_PLACE, .at = layout_at(t->l, t->publish),
+			.other = layout_at(t->l, look));
+	return t->l->d->steps[t->publish].in_bucket
 		       ? 0
-		       : layout_refuse(t->l, PUBLISH_PLACE, .at = layout_at(t->l, t->publish),
-				 .other = layout_at(t->l, look));
+		       : layout_refuse(t->l, PUBLISH_BLIND, .at = layout_at(t->l, t->publish));
 }
 
 static int make_sources(struct trace *t)

@@ -15,6 +15,7 @@
  *   - one at another place than that READ's, or at one that is the same only if the client wants it so;
  *   - a locator that is not the extent's with the length from the CQE, or not the constant of the
  * description;
+ *   - one that does not depend on the tag of its bucket, for which the compiler vouches (build.h);
  *   - another use of these bytes, and another writer of the word that the publish has found.
  */
 #ifndef CHAIN_VERIFY_TRACE_H

@@ -220,13 +220,23 @@ enum ast_calc {
 /** The next `type.bytes` bytes of what a READ reads. */
 struct ast_piece {
 	const struct ast_place *to; /* AT_VAR of the same type, AT_FIELD; NULL: skipped. Not the last piece */
+	bool in_bucket; /* to a length: used only if a bucket begins with it, whose tag this READ has brought
+			 */
 	struct ast_type
 		type; /* for an AT_FIELD: big-endian and at most as wide, its low bytes are replaced */
 };
 
+/** A condition, and whether it has to hold. */
+struct ast_under {
+	const struct ast_cond *cond; /* NULL: it is wrong */
+	bool holds;
+	const struct ast_under *up; /* the next one around it; NULL: none */
+};
+
 struct ast_verb {
-	uint8_t kind;     /* enum ast_verb_kind */
-	bool fence;       /* by hand */
+	uint8_t kind;                  /* enum ast_verb_kind */
+	const struct ast_under *under; /* the `if`s around it, the innermost first */
+	bool fence;                    /* by hand */
 	bool ahead;       /* READ: of the conditions around it; WRITE_IMM, SEND: of what comes after it */
 	const char *name; /* label: "hit", "hit[1]"; unique; NULL: none */
 	struct diag_pos pos;
@@ -267,6 +277,8 @@ struct ast_verb {
 	/* CAS: `swap` is a locator of that region, the payload's or a constant. At most one of a program, in
 	   a word of a region, of all its bits, and with `was` */
 	const struct ast_region *located;
+	bool in_bucket;        /* a CAS with .located: only if that READ has brought the tag of the bucket,
+				  which brings what it compares */
 	struct ast_operand by; /* ADD: likewise */
 	uint64_t fields;       /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
 	const struct ast_place *was;

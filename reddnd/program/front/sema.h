@@ -71,15 +71,16 @@ struct sema {
 	const struct syn_block *body; /* of the program, for hints */
 	struct ast_program *prog;
 	struct scope *scope;
-	struct ast_loop *loop;          /* around the current statement */
-	bool endless;                   /* and one of those around it has no bound */
-	const struct ast_queue *queue;  /* of the `on` around it */
-	const char *suffix;             /* of names in the current iteration: "[1][0]" */
-	unsigned statements;            /* made so far */
-	unsigned decisions;             /* iterations and comparisons so far */
-	bool given_up;                  /* a limit of the whole program was passed */
-	const struct ast_verb *publish; /* the cas that puts a locator somewhere; or NULL */
-	struct sym **implied;           /* variables to be used at least once */
+	struct ast_loop *loop;         /* around the current statement */
+	bool endless;                  /* and one of those around it has no bound */
+	const struct ast_queue *queue; /* of the `on` around it */
+	const char *suffix;            /* of names in the current iteration: "[1][0]" */
+	unsigned statements;           /* made so far */
+	unsigned decisions;            /* iterations and comparisons so far */
+	bool given_up;                 /* a limit of the whole program was passed */
+	const struct ast_under *under; /* the `if`s around the current statement */
+	struct ast_verb *publish;      /* the cas that puts a locator somewhere; or NULL */
+	struct sym **implied;          /* variables to be used at least once */
 	unsigned nimplied;
 	const struct ast_place **fields; /* places in WQEs, looked at when all verbs are known */
 	unsigned nfields;
@@ -167,6 +168,13 @@ enum sema_constness sema_cond(
 bool sema_verb(struct sema *s, const struct syn_verb *syn, struct ast_verb *v);
 /** When all verbs are known: places in WQEs, and lengths. */
 void sema_check_fields(struct sema *s);
+
+/* ---- bucket.c: places in stores ---------------------------------------------------------------- */
+
+/** What follows is executed only if @cond @holds; until s->under is set to what it was. */
+void sema_go_under(struct sema *s, const struct ast_cond *cond, bool holds);
+/** When all verbs are known: finds what is done only where a bucket is. */
+void sema_find_buckets(struct sema *s);
 
 /* ---- decl.c ----------------------------------------------------------------------------------- */
 

@@ -73,6 +73,7 @@ static void verb(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 	v->fence = st->verb->fence;
 	v->ahead = is_ahead(s, st->verb);
 	v->queue = s->queue;
+	v->under = s->under;
 	if (own)
 		v->name = scope_unique(s, pool_printf(s->pool, "%s%s", label->word, s->suffix), true);
 	if (!sema_verb(s, st->verb, v))
@@ -95,6 +96,7 @@ static void inner(struct sema *s, const struct syn_block *syn, struct ast_block 
 static void branch(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
 	struct ast_block then = {0}, otherwise = {0};
+	const struct ast_under *around = s->under;
 	const struct ast_cond *cond = NULL;
 	struct ast_stmt *made;
 	bool holds = false;
@@ -104,8 +106,12 @@ static void branch(struct sema *s, const struct syn_stmt *st, struct ast_block *
 		inner(s, holds ? &st->body : &st->otherwise, out);
 		return;
 	}
+	sema_go_under(s, cond, true);
 	inner(s, &st->body, &then);
+	s->under = around;
+	sema_go_under(s, cond, false);
 	inner(s, &st->otherwise, &otherwise);
+	s->under = around;
 	if (c == SEMA_ERROR)
 		return;
 	made = add(s, out, AST_IF, st->pos);
@@ -308,6 +314,7 @@ void sema_body(struct sema *s, const struct syn_block *b)
 	if (diag_errors(s->d))
 		return;
 	sema_check_fields(s);
+	sema_find_buckets(s);
 	sema_replies(s);
 	check_uses(s);
 	if (!s->prog->endless)

@@ -45,7 +45,7 @@ static bool is_new(const struct sema *s, const struct syn_expr *e)
 static bool add_piece(struct sema *s, struct ast_verb *v, struct ast_place *to, const struct ast_type *type)
 {
 	pool_grow(s->pool, v->piece, v->npieces);
-	v->piece[v->npieces++] = (struct ast_piece){to, *type};
+	v->piece[v->npieces++] = (struct ast_piece){.to = to, .type = *type};
 	if (to && !patches(s, to, type->bytes))
 		return false;
 	return v->npieces <= PROGRAM_MAX_SEGMENTS ||

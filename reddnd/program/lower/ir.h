@@ -124,7 +124,8 @@ struct place {
 	struct step *step; /* FIELD */
 	uint8_t field, sge;
 	bool reversed;
-	bool joins; /* a source: it goes on where the one before it ends, in its data segment */
+	bool in_bucket; /* as of chain_place */
+	bool joins;     /* a source: it goes on where the one before it ends, in its data segment */
 	uint32_t from, len, max, least;
 };
 
@@ -148,8 +149,9 @@ struct step {
 	struct step *until, *through;
 	bool publishes, extent; /* CAS: as of chain_step */
 	uint8_t located;        /* the same */
-	bool request;           /* WAIT: for the request */
-	struct test *lanes_of;  /* it is the READ that copies this test's lanes */
+	bool in_bucket;
+	bool request;          /* WAIT: for the request */
+	struct test *lanes_of; /* it is the READ that copies this test's lanes */
 	unsigned depth, index;
 };
 

@@ -41,8 +41,12 @@ static uint8_t first_segment(const struct step *s, unsigned sge)
 
 static struct chain_place plain(const struct lower *l, const struct place *p)
 {
-	struct chain_place to = {
-		.kind = p->kind, .from = p->from, .len = p->len, .max = p->max, .least = p->least};
+	struct chain_place to = {.kind = p->kind,
+		.from = p->from,
+		.len = p->len,
+		.max = p->max,
+		.least = p->least,
+		.in_bucket = p->in_bucket};
 	uint32_t at = p->from;
 
 	switch ((enum chain_place_kind)p->kind) {
@@ -154,6 +158,7 @@ static void add_step(struct out *o, const struct step *s)
 		.line = s->line,
 		.publishes = s->publishes,
 		.located = s->located,
+		.in_bucket = s->in_bucket,
 		.extent = s->extent,
 	};
 	o->step = s;

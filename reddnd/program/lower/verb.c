@@ -67,6 +67,7 @@ static void lower_read(struct lower *l, struct op *op)
 		if (v->piece[i].to)
 			to = lower_target(l, op, v->piece[i].to, v->piece[i].type.bytes);
 		to.reversed = v->piece[i].to && is_turned(&v->piece[i].type, v->piece[i].to);
+		to.in_bucket = v->piece[i].in_bucket;
 		*lower_local(l, s) = to;
 		if (to.kind != CHAIN_AT_NONE)
 			used = s->nlocal;
@@ -508,6 +509,7 @@ static void lower_atomic(struct lower *l, struct op *op)
 		s->compare_mask = s->swap_mask = raw ? __builtin_bswap64(mask) : mask;
 		s->publishes = v->located;
 		s->extent = v->swap.kind == AST_LOCATOR;
+		s->in_bucket = v->in_bucket;
 		s->located = v->located ? (uint8_t)v->located->index : 0;
 	} else {
 		s->add = operand(l, op, s, &v->by, CHAIN_F_ADD, raw);
