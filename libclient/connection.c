@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* IDLE_MS: after so long without a request, see first whether the session has ended */
+enum { IDLE_MS = 100 };
+
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 
 void reddn_set_state(struct reddn *c, enum reddn_state state)
@@ -185,6 +188,18 @@ void reddn_check_events(struct reddn *c)
 	if (reddn_queues_events(&c->session) < 0)
 		reddn_break(c, -ENODEV, "the RDMA device was removed");
 	c->exceptional |= c->session.hangup;
+}
+
+void reddn_look_first(struct reddn *c)
+{
+	uint64_t now = clock_ms();
+
+	if (c->state == REDDN_UP && !c->busy && now - c->used_at >= IDLE_MS) {
+		reddn_check_events(c);
+		if (c->session.hangup)
+			reddn_break(c, -ECONNRESET, "the server closed the connection");
+	}
+	c->used_at = now;
 }
 
 PUBLIC int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)

@@ -179,7 +179,7 @@ struct reddn {
 	uint64_t connect_at; /* ms; AWAY */
 	uint64_t up_since;   /* ms */
 	uint64_t lost_at;    /* ms: the last session */
-	uint64_t used_at;    /* ms; of one for puts, by the last request */
+	uint64_t used_at;    /* ms; by the last request that may change something */
 	/* the table was replaced, and its successor is at the same host: until that refuses, or a session
 	 * with it is lost */
 	bool go_back;
@@ -205,6 +205,10 @@ void reddn_requests_deinit(struct reddn *c);
 
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
+
+/** Before a request that may change something: a session that has ended while nobody used it is lost now, and
+ * does not take a request of which nobody could tell what became of it. */
+void reddn_look_first(struct reddn *c);
 
 /** All that @whole consists of: itself and then its parts. Returns what follows @p, or NULL. */
 static inline struct reddn *reddn_next_of(const struct reddn *whole, const struct reddn *p)

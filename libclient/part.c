@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-/* IDLE_MS: after so long without a request, see first whether the session has ended */
-enum { IDLE_MS = 100 };
-
 DEFINE_CLEANUP(struct reddn *, reddn_close)
 
 /* Until there is a session of a part that puts: what is known of it from that of gets */
@@ -145,20 +142,6 @@ static void wake_up(struct reddn *part)
 		reddn_connector_alarm(&part->connector, part->connect_at);
 }
 
-/* One that ended while nobody used it takes no request, of which nobody could tell what became */
-static void look_first(struct reddn *part)
-{
-	uint64_t now = clock_ms();
-
-	wake_up(part);
-	if (part->state == REDDN_UP && !part->busy && now - part->used_at >= IDLE_MS) {
-		reddn_check_events(part);
-		if (part->session.hangup)
-			reddn_break(part, -ECONNRESET, "the server closed the connection");
-	}
-	part->used_at = now;
-}
-
 int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **puts)
 {
 	const bool is_store = c->session.info.shape == REDDN_TABLE && c->session.geo.header;
@@ -172,7 +155,8 @@ int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **p
 	if (r < 0)
 		return r;
 	c->asked = is_store ? *puts : NULL;
-	look_first(*puts);
+	wake_up(*puts);
+	reddn_look_first(*puts);
 	return 0;
 }
 

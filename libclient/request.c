@@ -443,19 +443,26 @@ PUBLIC int reddn_get_into_submit(
 	return 0;
 }
 
+static int submit_raw(struct reddn *c, const void *request, size_t len, uint64_t cookie)
+{
+	if (!c->session.repeatable)
+		reddn_look_first(c);
+	return submit(c, request, len, cookie, REDDN_RAW);
+}
+
 PUBLIC int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
 {
 	uint8_t request[REDDN_REQUEST_MAX];
 	int r = reddn_format_encode(&c->session.format, args, nargs, c->session.info.request_len, request);
 
-	return r < 0 ? r : submit(c, request, c->session.info.request_len, cookie, REDDN_RAW);
+	return r < 0 ? r : submit_raw(c, request, c->session.info.request_len, cookie);
 }
 
 PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cookie)
 {
 	if (len != c->session.info.request_len)
 		return -EINVAL;
-	return submit(c, request, len, cookie, REDDN_RAW);
+	return submit_raw(c, request, len, cookie);
 }
 
 /* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into

@@ -375,6 +375,22 @@ static void answer(void)
 		.imm_data = htonl((uint32_t)e->served++)});
 }
 
+/* A session that has ended while nobody used it takes no call, of which nobody could tell what became. */
+static void test_call_after_the_end(void **state)
+{
+	struct reddn_result res;
+
+	(void)state;
+	start(1, 1, 4, true);
+	rig.c.session.hangup = true;
+	assert_int_equal(call(7), 0);
+	nothing_yet();
+	rig_next_session(1, 1, 4, true);
+	assert_int_equal(reddn_poll(&rig.c, &res, 1), 0);
+	assert_int_equal(rig.end[0].arrived, 1);
+	rig_stop();
+}
+
 /* A call that was sent may have been executed. One that was not, was not. */
 static void test_calls(void **state)
 {
@@ -1118,6 +1134,7 @@ int main(void)
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_fewer_keys),
 		cmocka_unit_test(test_shorter_keys),
+		cmocka_unit_test(test_call_after_the_end),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_another_offload),
 		cmocka_unit_test(test_another_offload_of_two),
