@@ -562,22 +562,22 @@ static void lengths_that_are_published(void **state)
 		int why;
 		bool picked, in_bucket;
 	} cases[] = {
-		{1, 60, 0, 60, {0, UINT64_MAX}, 0},
-		{1, 60, 0, 60, {16, 32}, 0},
-		{1, 60, 0, 61, {16, 32}, 0}, /* of others, */
-		{2, 60, 0, 61, {16, 32}, 0},
-		{1, 60, 16, 60, {16, 32}, 0}, /* of these, */
-		{1, 60, 0, 61, {0, UINT64_MAX}, CHAIN_E_LENGTH_PUBLISHED},
-		{1, 60, 16, 61, {16, 32}, CHAIN_E_LENGTH_PUBLISHED},
-		{2, 60, 16, 60, {16, 32}, CHAIN_E_LENGTH_PUBLISHED},
-		{0, 60, 16, 61, {16, 32}, 0},                      /* at which the NIC looks, */
-		{1, 60, 17, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* a part of one, */
-		{1, 60, 15, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
-		{1, 60, 18, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
-		{1, 60, 19, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* the offset, */
-		{0, 60, 20, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
-		{1, 60, 24, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST}, /* the mark, */
-		{1, 60, 28, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 0, 60, {0, UINT64_MAX}, .why = 0},
+		{1, 60, 0, 60, {16, 32}, .why = 0},
+		{1, 60, 0, 61, {16, 32}, .why = 0}, /* of others, */
+		{2, 60, 0, 61, {16, 32}, .why = 0},
+		{1, 60, 16, 60, {16, 32}, .why = 0}, /* of these, */
+		{1, 60, 0, 61, {0, UINT64_MAX}, .why = CHAIN_E_LENGTH_PUBLISHED},
+		{1, 60, 16, 61, {16, 32}, .why = CHAIN_E_LENGTH_PUBLISHED},
+		{2, 60, 16, 60, {16, 32}, .why = CHAIN_E_LENGTH_PUBLISHED},
+		{0, 60, 16, 61, {16, 32}, .why = 0},                      /* at which the NIC looks, */
+		{1, 60, 17, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST}, /* a part of one, */
+		{1, 60, 15, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 18, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 19, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST}, /* the offset, */
+		{0, 60, 20, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST},
+		{1, 60, 24, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST}, /* the mark, */
+		{1, 60, 28, 60, {16, 32}, .why = CHAIN_E_LENGTH_REQUEST},
 		/* and where a client has it read, any of these, unless it is a bucket's */
 		{1, 60, 0, 60, {16, 32}, CHAIN_E_LENGTH_REQUEST, .picked = true},
 		{1, 60, 0, 60, {16, 32}, 0, .picked = true, .in_bucket = true},
