@@ -120,8 +120,8 @@ FIGURES = (
     (r"\| a server that polls \| ([\d.]+) to ([\d.]+) us", modelled("two-sided, polling")),
     (r"\| one-sided READs \| ([\d.]+) to ([\d.]+) us", modelled("one-sided, FaRM")),
     (r"\| a server that sleeps \(events, sockets\) \| ([\d.]+) to ([\d.]+) us", modelled("two-sided, events")),
-    (r"([\d.]+) to ([\d.]+) us, off the path", (("wall", "server_us", lambda r: r.get("way") == "reddn"),)),
-    (r"recycled: ([\d.]+) to ([\d.]+) \|", (("wall", "server_us", lambda r: r.get("way") == "reddn recycled"),)),
+    (r"([\d.]+) to ([\d.]+) us, off the path", (("wall", "server_us", lambda r: r.get("way") == "reddn recycled"),)),
+    (r"unrolled: ([\d.]+) to ([\d.]+) \|", (("wall", "server_us", lambda r: r.get("way") == "reddn"),)),
     (r"([\d.]+) to ([\d.]+) us one at a time", (("wall", "server_us", lambda r: r.get("way") == "two-sided events" and r["depth"] == 1),)),
 )
 
