@@ -5,6 +5,7 @@ expects of each method."""
 import abc
 import asyncio
 import sys
+import threading
 import unittest
 
 import kvcache
@@ -117,6 +118,26 @@ class TestConnector(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([one.byte_array[0] for one in got], [0, 1, 2])
         for one in got:
             one.ref_count_down()
+
+    async def test_cancelled(self):
+        """Memory is given back when nothing is written to it any more."""
+        get, started, go = self.connector._cache.get, threading.Event(), threading.Event()
+
+        def slow(names, places):
+            started.set()
+            go.wait()
+            return get(names, places)
+
+        self.connector._cache.get = slow
+        asked = asyncio.ensure_future(self.connector.batched_get([Key("x"), Key("y")]))
+        await asyncio.to_thread(started.wait)
+        asked.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await asked
+        self.assertEqual(len(self.free), PLACES - 2)
+        go.set()
+        while len(self.free) < PLACES:
+            await asyncio.sleep(0.01)
 
     async def test_rest(self):
         self.assertEqual(await self.connector.ping(), 0)

@@ -224,7 +224,12 @@ class Connector:
         objects = [self._allocate() for _ in keys]
         wanted = [i for i, one in enumerate(objects) if one is not None]
         names, places = [self._name(keys[i]) for i in wanted], [objects[i].byte_array for i in wanted]
-        there = await asyncio.to_thread(self._cache.get, names, places)
+        got = asyncio.ensure_future(asyncio.to_thread(self._cache.get, names, places))
+        try:
+            there = await asyncio.shield(got)
+        except BaseException:  # a NIC may write there until the thread has ended, also if nobody waits for it
+            got.add_done_callback(lambda _: [objects[i].ref_count_down() for i in wanted])
+            raise
         for i in (i for i, arrived in zip(wanted, there) if not arrived):
             objects[i].ref_count_down()
             objects[i] = None
@@ -240,7 +245,8 @@ class Connector:
             finally:
                 memory_obj.ref_count_down()
 
-        await asyncio.gather(*(asyncio.to_thread(put, key, one) for key, one in zip(keys, memory_objs)))
+        # what is cancelled is put nevertheless: else nobody would give the object back
+        await asyncio.gather(*(asyncio.shield(asyncio.to_thread(put, key, one)) for key, one in zip(keys, memory_objs)))
 
     def support_batched_contains(self) -> bool:
         return True
