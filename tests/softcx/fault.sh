@@ -191,7 +191,7 @@ $with_daemon || {
 	exit
 }
 config="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );
-offloads = ( { name = \"get\"; program = \"hash-get\"; region = \"t\"; } );"
+offloads = ( { name = \"get\"; program = \"hash-get\"; region = \"t\"; mode = \"unrolled\"; } );"
 start_reddnd "$config"
 idle=$(objects)
 
