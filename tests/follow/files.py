@@ -124,6 +124,8 @@ def mistakes():
     with Follower(f"file://{path}", "--prefix", "a", "--prefix", "lo") as f:
         has(f, {"a": "1", "long": "x" * 65536})
     ok("prefixes")
+    done = subprocess.run([FOLLOW, "--acl", "file:///x"], capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == os.EX_USAGE and "files need no rights" in done.stderr, f"{done}")
     for words, status, args in (("a source is redis://", os.EX_USAGE, ["file://here"]), ("No such file", 2, ["--once", f"file://{work}/none/x"]),
                                 ("/dev/null: it is no regular file", 2, ["--once", "file:///dev/null"])):
         done = subprocess.run([FOLLOW, *args, f"{work}/t"], capture_output=True, text=True, timeout=60)

@@ -287,7 +287,7 @@ static int files_open(struct files *f)
 	return 0;
 }
 
-/* The next record of all files. RECORDS_END: that were all; or -errno: it is another state now */
+/* The next record of all files. RECORDS_END: that was all; or -errno: it is another state now */
 static int files_next(struct files *f, struct record_text *rec)
 {
 	int r = 0;

@@ -40,7 +40,8 @@ static const char usage_text[] =
 	"  -h, --help            this text\n"
 	"      --version         the version\n"
 	"\n"
-	"A table that does not exist is made, and grows. The password may be in REDISCLI_AUTH.\n"
+	"A table that does not exist is made, and grows. The password may be in REDISCLI_AUTH, or "
+	"PGPASSWORD.\n"
 	"\n"
 	"Examples:\n"
 	"  reddn-follow --prefix user: redis://db.example.com /dev/shm/reddn/users.table\n";
@@ -333,6 +334,8 @@ static int print_rights(const struct arguments *a)
 		redis_print_acl(&a->prefixes);
 	else if (a->kind == FROM_POSTGRES)
 		postgres_print_rights(&a->postgres);
+	else
+		return TOOL_FAIL(EX_USAGE, "files need no rights: --acl is for Redis and PostgreSQL");
 	return 0;
 }
 
@@ -366,7 +369,7 @@ int main(int argc, char **argv)
 				EX_USAGE, "\"%s\" is no value of -%c, or is there already", optarg, c);
 	}
 	if (a.acl && optind == argc)
-		return redis_print_acl(&a.prefixes), 0;
+		return print_rights(&a);
 	if (argc - optind != (a.acl ? 1 : 2))
 		return fputs("usage: reddn-follow [OPTIONS] SOURCE TABLE\n", stderr), EX_USAGE;
 	if (!read_source(&a, argv[optind], err, sizeof(err)))

@@ -56,7 +56,7 @@ enum mirror_put mirror_equal(
 /** Keys that could not be put, and have been neither put nor deleted since. */
 uint64_t mirror_count_absent(const struct mirror *m);
 /** Goes on to remove what @seen does not have, from mirror_walk() on, at most @n keys at a time; what is
- * absent but not seen is forgotten. True: that were all. */
+ * absent but not seen is forgotten. True: that was all. */
 bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n);
 
 /**
@@ -74,7 +74,7 @@ void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool
  * deleted, but no others may be put: an entry that moves might not be met.
  */
 void mirror_walk(struct mirror *m);
-/** The next key; false: that were all. It is valid until the next call for the mirror. */
+/** The next key; false: that was all. It is valid until the next call for the mirror. */
 bool mirror_walk_next(struct mirror *m, const char **key, size_t *len);
 
 /** Goes on with growth, and sees whether the table was replaced or removed. @now: ms. True: call it again

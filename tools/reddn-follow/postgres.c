@@ -292,7 +292,7 @@ static void postgres_put(struct postgres *p, const char *key, size_t key_len, co
 	p->no_room |= mirror_equal(p->mirror, key, key_len, val, val_len) == MIRROR_NO_ROOM;
 }
 
-/* As many rows as FETCH_BYTES have, by those of the last fetch. False: that were all */
+/* As many rows as FETCH_BYTES have, by those of the last fetch. False: that was all */
 static bool postgres_take_rows(struct postgres *p)
 {
 	const PGresult *r = p->sql.result;
@@ -515,8 +515,7 @@ static void take_relation(struct postgres *p, struct bytes *b)
 	}
 	/* of the type, as well: the table is looked at again */
 	if (p->key.at < 0 || p->value.at < 0)
-		postgres_lose(p,
-			"%s: the publication has not the column %s, or %s identifies no row any more",
+		postgres_lose(p, "%s: the publication lacks the column %s, or %s identifies no row any more",
 			p->url->table, p->value.name, p->key.name);
 }
 
