@@ -120,8 +120,8 @@ static void check_object(
 		return;
 	fuzz_need(o->type <= LEDGER_PD, "an unknown type is accepted");
 	fuzz_need(ledger_find(v, o->type, o->handle, &found) != NULL, "an object is not found");
-	fuzz_need(slot->state != LEDGER_LIVE || ledger_keeps(v, o->handle),
-		"an object of a live slot is not kept");
+	fuzz_need(!ledger_goes_on(slot) || ledger_keeps(v, o->handle),
+		"an object of a slot that goes on is not kept");
 	if (o->type != LEDGER_CQ && o->type != LEDGER_QP)
 		return;
 	bytes = (uint64_t)o->entries * 64 + (uint64_t)o->rq_entries * o->rq_stride;
