@@ -194,7 +194,7 @@ int reddn_put(struct reddn *c, const void *key, size_t key_len, const void *valu
 
 /**
  * Submit a put whose value expires `ttl_ms` milliseconds from now. From then on gets find the key absent, and
- * the server removes it and what it takes, within seconds if it is idle. What asks no clock takes it for a
+ * the server removes its entry within a second or two. What asks no clock takes it for a
  * key that exists until then: reddn_exists, reddn_delete, and the conditions of reddn_put_if and
  * reddn_delete_if, for which the result of the get has the version. Another put of the key, with a time or
  * without, replaces both. A put on a condition takes no time: the version is where the time would be in the

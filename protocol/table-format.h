@@ -46,8 +46,8 @@
  *     mark is absent. Empty buckets, and those whose key has never had a record, point at the null extent, of
  *     `header` bytes.
  *   - The last 7 bytes of the header are the *expiry* of the record, which its client has put there: ms since
- *     1970, big-endian; 0: it does not expire. By its own CLOCK_REALTIME a reader judges if that is over, and
- *     the key absent, and the writer, if it takes the entry out.
+ *     1970, big-endian; 0: it does not expire. A reader takes the key for absent when its own CLOCK_REALTIME
+ *     has reached that time; the writer removes the entry when its own has.
  *   - Each put and delete of a key that has a bucket is one compare-and-swap of the locator by a NIC. The
  *     writer alone changes marks. It changes the locator of a bucket only after the mark was 0 for as long as
  *     any chain ran that had begun before, and then looks at it again.

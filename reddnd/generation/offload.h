@@ -46,7 +46,7 @@ struct offload {
 	bool elsewhere;                /* the same: it publishes, and the first device is another one */
 	bool cpu;                      /* this process executes it, not the NIC */
 	bool recycled;                 /* the NIC executes it, and arms instances again by itself */
-	char reason[OFFLOAD_WHY];      /* why it is not; "": it is */
+	char reason[OFFLOAD_WHY];      /* why the CPU executes it, or why it is unrolled; "": neither */
 	bool in_turn;                  /* its instances do not overlap, so that they fit a queue */
 	bool cq_alone;                 /* each session has the CQ of its replies alone (rnic/cq-pool.h) */
 };

@@ -136,7 +136,7 @@ struct ledger_session {
 	uint64_t since;  /* CLOCK_MONOTONIC, us */
 	uint64_t image;  /* hash of what its instances are written from */
 	uint32_t cm_id;
-	uint8_t accepted;    /* the next daemon goes on with it: ledger_accepted() */
+	uint8_t accepted;    /* ledger_accepted(); if it is recycled too, the next daemon goes on with it */
 	uint8_t established; /* the client has the answer */
 	uint8_t recycled; /* it goes on under the next daemon; else what follows .slot_rkey is not kept up */
 	uint8_t further;  /* of the first connection: number of those that are accepted besides */

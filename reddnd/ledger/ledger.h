@@ -80,8 +80,8 @@ bool ledger_release(struct ledger *ledger, const struct ledger_slot *slot);
 
 /** Right after the object was made. A slot has room for all that is made together. */
 void ledger_made(struct ledger_slot *slot, const struct ledger_object *object);
-/** Right before the connection manager accepts its connection, or when the NIC has begun with its queues: the
- * next daemon goes on with it. */
+/** Right before the connection manager accepts its connection, or when the NIC has begun with its queues: if
+ * the session is recycled, the next daemon goes on with it. */
 void ledger_accepted(struct ledger_slot *slot);
 /** The client has completed the connection. */
 void ledger_established(struct ledger_slot *slot);

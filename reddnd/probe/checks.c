@@ -52,7 +52,7 @@ static const struct probe_check checks[] = {
 		"and relies on it",
 		0, check_doorbell},
 	{PROBE_RECV_ENABLE, "recv-enable", "a RECV_EN lets messages use RECVs up to its index, and no others",
-		"no chain can be recycled; mode = \"unrolled\" does without",
+		"no chain can be recycled: offloads are unrolled",
 		"PCX; Mellanox gtest cross-channel, disabled \"because of issue in FW\"", PROBE_AT_START,
 		check_recv_enable},
 	{PROBE_SMALLER_RECV_ENABLE, "smaller-recv-enable",

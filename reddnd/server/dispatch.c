@@ -341,7 +341,7 @@ void dispatch_end_bad(struct dispatch *d)
 	struct session *s, *next;
 
 	collect_drain(d);
-	/* else no session has one that is bad */
+	/* else no session has a region that is bad, or a store that is lost */
 	if (d->nolder || generation_bad_regions(d->generation) || generation_moved(d->generation))
 		HASH_ITER (by_id, d->sessions, s, next)
 			end_bad(d, s);

@@ -114,8 +114,8 @@ static int begin(struct inheritance *in, struct ledger_view *v)
 	n = ledger_has_device(v) ? rnic_sweep(in->store.fd[FD_STORE_DEVICE], v) : 0;
 	if (n < 0)
 		return log_errno(n, "what the daemon before this one left in the device cannot be destroyed");
-	log_info("%s: going on with %u sessions of the daemon before this one; %d objects of the device were "
-		 "nobody's",
+	log_info("%s: going on with %u sessions of the daemon before this one; %d objects that do not go on "
+		 "were destroyed",
 		in->store.name, count_sessions(v, true), n);
 	return 0;
 }
@@ -214,8 +214,7 @@ int inheritance_open_record(struct fd_store *store, bool goes_on, struct record 
 /* ---- sessions ---- */
 
 /* Its queues are destroyed first, if they have not been: once the client has the event, nothing is written to
- * it
- */
+ * it. */
 static void end_in_words(
 	struct dispatch *d, struct ledger_slot *slot, struct rnic_conn *conn, const char *why)
 {

@@ -13,10 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one thread's time, turns take no more than one part of SHARE */
-/* LOOK_US: so often at least is looked at the clock for what expires, which may be set */
-enum { LOOK_US = 60000000 };
-enum { PAUSE_MIN_US = 20, PAUSE_MAX_US = 2000, PATIENCE_US = 2000000, SHARE = 8, GRACES_AT_ONCE = 8 };
+/* SHARE: turns take no more than one part of so many of a thread's time. LOOK_US: the clock is looked at at
+ * least so often for what expires, because it may be set */
+enum {
+	PAUSE_MIN_US = 20,
+	PAUSE_MAX_US = 2000,
+	PATIENCE_US = 2000000,
+	LOOK_US = 60000000,
+	SHARE = 8,
+	GRACES_AT_ONCE = 8,
+};
 
 /* A connection whose requests are not over up to number @to */
 struct awaited {

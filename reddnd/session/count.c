@@ -136,7 +136,7 @@ void session_count_outcomes(struct session *s)
 int session_rearm(struct session *s, struct verdict *v)
 {
 	session_count_outcomes(s);
-	session_note(s); /* arming destroys the outcomes that were counted */
+	session_note(s);
 	if (s->engine->rearm)
 		return s->engine->rearm(s, v);
 	s->progress.armed = s->progress.done + s->queues.layout.slots;
@@ -185,6 +185,7 @@ void session_note(struct session *s)
 	l->false_alarms = c->false_alarms;
 	ledger_keep(&l->counters, &counters, sizeof(counters));
 }
+
 /* ---- silence ---- */
 
 bool session_busy(const struct session *s)
