@@ -151,11 +151,6 @@ bool session_cpu_note(struct session *s, struct verdict *v)
 	return true;
 }
 
-uint64_t session_cpu_done(const struct session *s)
-{
-	return s->cpu->done;
-}
-
 uint64_t session_cpu_received(const struct session *s, uint64_t to)
 {
 	(void)to;

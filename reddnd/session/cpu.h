@@ -21,16 +21,14 @@ int session_cpu_begin(struct session *s, const struct session_parts *parts, cons
 void session_cpu_share_loops(struct session *s);
 void session_cpu_free(struct session_cpu *c); /* NULL is fine */
 
-/** After the last turn: takes the completions that are left, so that session_cpu_done() counts every reply
- * that the client has: one that leaves as soon as it has its reply is faster than the next turn. A verdict
- * that waits for the replies before it waits no longer. */
+/** After the last turn: takes the completions that are left, so that .count() of its engine finds every
+ * reply that the client has: one that leaves as soon as it has its reply is faster than the next turn. A
+ * verdict that waits for the replies before it waits no longer. */
 void session_cpu_settle(struct session *s);
 /** Its verdict, if it is broken; else NULL. */
 const struct verdict *session_cpu_broken(const struct session *s);
 /** True, once: a request exceeds a budget, and goes on. */
 bool session_cpu_note(struct session *s, struct verdict *v);
-/** Requests that are done, whether they were counted or not. */
-uint64_t session_cpu_done(const struct session *s);
 
 /* Calls of engine.h */
 
