@@ -33,7 +33,7 @@ regions = (
   { name = \"nodes\"; kind = \"raw\"; path = \"$work/nodes\"; },
   { name = \"heap\"; kind = \"raw\"; path = \"$work/heap\"; } );
 offloads = ( { name = \"list\"; program = \"list-walk\"; params = { stop = 1; }; regions = { nodes = \"nodes\"; heap = \"heap\"; }; },
-  { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; } );"
+  { name = \"array\"; program = \"while-unrolled\"; params = { n = 4; }; region = \"nodes\"; mode = \"unrolled\"; } );"
 
 grep -qE "a fence holds back a SEND_EN: $heeded; it checks index and QPN of a WQE: $checked\$" "$work/reddnd.log" ||
 	fail "the probe has another result" "$work/reddnd.log"
