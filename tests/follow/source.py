@@ -60,6 +60,12 @@ def start(*args, **more):
     return p
 
 
+def refuses(args, status, words, secret=None):
+    """The follower ends with this exit status and these words, and without a secret."""
+    done = subprocess.run([FOLLOW, *args], capture_output=True, text=True, timeout=LIMIT, check=False)
+    check(done.returncode == status and words in done.stderr and not (secret and secret in done.stderr), f"{args}: {done.returncode} {done.stderr}")
+
+
 class Error(Exception):
     pass
 
@@ -197,11 +203,8 @@ class Follower:
         except OSError:  # it grows at this moment
             return False
 
-    def equals(self, source, db=0, wanted=lambda key: True, absent=()):
-        """When nobody writes."""
-        expected = source.strings(db, wanted)
-        for key in absent:
-            expected.pop(key, None)
+    def becomes(self, expected):
+        """Keys and values; when nobody writes."""
         got = {}
 
         def same():
@@ -214,6 +217,21 @@ class Follower:
             return f"{len(keys)} keys differ: {[(k[:40], got.get(k, b'absent')[:40], expected.get(k, b'absent')[:40]) for k in keys[:5]]}; {self.last}"
 
         until(same, differences)
+
+    def equals(self, source, db=0, wanted=lambda key: True, absent=()):
+        """When nobody writes."""
+        expected = source.strings(db, wanted)
+        for key in absent:
+            expected.pop(key, None)
+        self.becomes(expected)
+
+    def ask(self, key):
+        """The as-of before a get of the key, and its value or None. None: the table grows at this moment."""
+        try:
+            with reddn.Table(self.path) as t:
+                return t.stat().as_of, t.get(key, None)
+        except OSError:
+            return None
 
     def as_of(self):
         with reddn.Table(self.path) as t:
