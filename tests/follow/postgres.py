@@ -154,6 +154,34 @@ def doubts(server):
     ok("a server that dies and recovers; a follower that dies leaves no slot")
 
 
+def changed_tables(server):
+    """What the WAL has nothing of: the table is read again, or is not followed any more; it is never stated to be complete and is not."""
+    s = server.client
+    long = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 80) i)"
+    s("CREATE TABLE t (k text PRIMARY KEY, v text)", "ALTER TABLE t ALTER k SET STORAGE EXTERNAL", f"INSERT INTO t VALUES ('a', '1'), ({long}, 'of a long key')")
+    with server.follow("t") as f:
+        equals(f, s, "t")
+        s("UPDATE t SET v = v || ', again'")
+        equals(f, s, "t")
+        for what in ("ALTER TABLE t RENAME TO old; CREATE TABLE t (k text PRIMARY KEY, v text); INSERT INTO t VALUES ('b', '2'); DROP TABLE old",
+                     "ALTER TABLE t ALTER v TYPE text USING upper(v || 'x')", "ALTER TABLE t ALTER v TYPE bytea USING convert_to(v, 'UTF8'); INSERT INTO t VALUES ('c', 'A')",
+                     "ALTER PUBLICATION reddn SET (publish = 'insert'); DELETE FROM t WHERE k = 'c'; ALTER PUBLICATION reddn SET (publish = 'insert, update, delete, truncate')"):
+            loads = f.last["loads"]
+            s(what)
+            f.reaches("following", loads + 1)
+            equals(f, s, "t")
+        s("CREATE TABLE child () INHERITS (t)", "INSERT INTO child VALUES ('of a child', 'x')")
+        check(server.follow("t").end() == 0, "a table with a child cannot be followed")
+        s("DROP TABLE child")
+        loads = f.last["loads"]
+        s("DROP TABLE t")
+        until(lambda: "there is no table t" in (f.last.get("why") or ""), lambda: f"{f.last}")
+    s("CREATE TABLE secret (k text PRIMARY KEY, v text)", "INSERT INTO secret VALUES ('a', '1')", "ALTER TABLE secret ENABLE ROW LEVEL SECURITY",
+      "CREATE ROLE limited LOGIN REPLICATION", "GRANT SELECT ON secret TO limited", "CREATE POLICY none ON secret USING (false)")
+    refuses(["--once", server.url("secret").replace("postgres@", "limited@"), f"{memory}/limited"], 2, "row-level security")
+    ok("a table that another one replaces, that is rewritten, or is gone; another type; a publication that changes; row-level security")
+
+
 def command_line(server):
     s = server.client
     s("CREATE TABLE unnamed (k int, v int)", "CREATE VIEW seen AS SELECT * FROM bytes", "CREATE PUBLICATION half FOR TABLE bytes WITH (publish = 'insert')",
@@ -249,7 +277,7 @@ def main():
     server = Postgres()
     try:
         server.client = Session(server.path)
-        for case in (values, doubts, command_line, promise):
+        for case in (values, doubts, changed_tables, command_line, promise):
             case(server)
     finally:
         server.end()

@@ -22,7 +22,9 @@ enum {
 	PATIENCE_MS = 10000, /* without a word while it follows: a large transaction takes its time */
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 2000,
-	FULL_MS = 10000, /* until all is read again where there was no room for a key */
+	FULL_MS = 10000, /* until all is read again where there was no room for a key, and twice that the next
+			    time */
+	FULL_MOST_MS = 600000,
 	FETCH_BYTES = 4 << 20,
 	FETCH_ROWS = 4096,
 	TURN_MESSAGES = 4096,
@@ -63,6 +65,7 @@ static void __attribute__((format(printf, 2, 3))) postgres_lose(struct postgres 
 	text_clean(p->why);
 	link_close(&p->sql);
 	link_close(&p->stream);
+	p->more = false;
 	seen_deinit(&p->seen);
 	postgres_set_state(p, POSTGRES_APART);
 	p->retry_at = p->now + p->pause;
@@ -73,18 +76,20 @@ static void link_lose(struct postgres *p, const struct postgres_link *l)
 {
 	const char *words = PQresultErrorMessage(l->result);
 
-	if (p->state != POSTGRES_APART)
-		postgres_lose(p, "%s", *words ? words : PQerrorMessage(l->conn));
+	if (!*words)
+		words = PQerrorMessage(l->conn);
+	postgres_lose(p, "%s", *words ? words : "the connection was lost");
 }
 
 static void link_open(struct postgres *p, struct postgres_link *l, const char *replication)
 {
 	/* values are to be the same in both ways, whatever the database's settings are */
-	const char *const keys
-		[] = {"dbname", "replication", "application_name", "client_encoding", "options", NULL},
-	    *const values[] = {p->url->conninfo, replication, "reddn-follow", "UTF8",
-		    "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c bytea_output=hex",
-		    NULL};
+	const char *const keys[] = {"dbname", "replication", "application_name", "client_encoding", "options",
+		NULL},
+			  *const values[] = {p->url->conninfo, replication, "reddn-follow", "UTF8",
+				  "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c "
+				  "bytea_output=hex -c row_security=off",
+				  NULL};
 
 	*l = (struct postgres_link){
 		.conn = PQconnectStartParams(keys, values, 1), .polling = PGRES_POLLING_WRITING};
@@ -171,6 +176,7 @@ static void postgres_attach(struct postgres *p)
 {
 	postgres_set_state(p, POSTGRES_ATTACHING);
 	p->step = STEP_CONNECT;
+	p->heard_at = p->now;
 	p->received = 0;
 	p->barrier.state = BARRIER_NONE;
 	link_open(p, &p->sql, NULL);
@@ -183,13 +189,18 @@ static void postgres_set_source(struct postgres *p)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s %s %s %s %s", answer_text(&p->stream, 0), answer_text(&p->stream, 1),
-		p->url->table, p->url->key, p->url->value);
+	snprintf(text, sizeof(text), "%s %s %s %s %s %s", answer_text(&p->stream, 0),
+		answer_text(&p->stream, 1), answer_text(&p->stream, 3), p->url->table, p->url->key,
+		p->url->value);
 	mirror_set_source(p->mirror, (uint32_t)(XXH3_64bits(text, strlen(text)) >> 40));
 }
 
-/* $1 to $4: table, key, value, publication. Columns: why it cannot be followed, or NULL; its OID and name;
- * which columns are bytea. prqual is there from version 15 on. */
+/* $1 to $4: table, key, value, publication. The time is that of the statement, before it looks at anything;
+ * what is in PRINT differs after whatever puts the stream in doubt, and the WAL has nothing of: another table
+ * of the name, a table that was rewritten, another type, a publication that was changed. prqual is there from
+ * version 15 on. */
+enum { WHY, TABLE, KEY_TYPE, VALUE_TYPE, OID, PRINT, TIME, WAL, PAGE };
+
 static const char ask_table[] =
 	"SELECT CASE WHEN pg_is_in_recovery() THEN 'it is a standby; follow its primary'"
 	" WHEN current_setting('wal_level') <> 'logical' THEN 'wal_level is ' || "
@@ -212,8 +223,13 @@ static const char ask_table[] =
 	" pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = c.oid AND to_jsonb(r)->>'prqual' IS "
 	"NOT NULL)"
 	" THEN 'publication ' || $4 || ' does not publish all changes of all rows' END,"
-	" c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), k.atttypid = 'bytea'::regtype,"
-	" v.atttypid = 'bytea'::regtype"
+	" quote_ident(n.nspname) || '.' || quote_ident(c.relname), k.atttypid, v.atttypid, c.oid,"
+	" concat_ws(' ', c.oid, c.relfilenode, k.attnum, k.atttypid, v.attnum, v.atttypid, p.oid, p.xmin,"
+	" (SELECT r.oid || ' ' || r.xmin FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = "
+	"c.oid)),"
+	" (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,"
+	" CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0' END, "
+	"current_setting('wal_block_size')"
 	" FROM (SELECT to_regclass($1)) AS named(oid) LEFT JOIN pg_class c ON c.oid = named.oid"
 	" LEFT JOIN pg_namespace n ON n.oid = c.relnamespace"
 	" LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $2 AND k.attnum > 0 AND NOT "
@@ -222,22 +238,29 @@ static const char ask_table[] =
 	"v.attisdropped"
 	" LEFT JOIN pg_publication p ON p.pubname = $4";
 
-static void postgres_ask_table(struct postgres *p)
+static void postgres_ask_table(struct postgres *p, enum postgres_step step)
 {
 	const struct postgres_url *u = p->url;
 	const char *const parameters[] = {u->table, u->key, u->value, u->publication};
 	const Oid types[] = {25, 25, 25, 25}; /* text */
 
-	p->step = STEP_TABLE;
+	p->step = step;
 	if (!PQsendQueryParams(p->sql.conn, ask_table, 4, types, parameters, NULL, NULL, 0))
 		link_lose(p, &p->sql);
 }
 
-static void column_set(struct postgres_column *c, const char *name, const char *is_bytes)
+static bool column_set(struct postgres_column *c, const char *name, const char *type)
 {
+	const uint32_t bytea = 17; /* pg_type.dat */
+	uint64_t oid;
+
+	if (number_parse_decimal(type, 1, UINT32_MAX, &oid) < 0)
+		return false;
 	snprintf(c->name, sizeof(c->name), "%s", name);
-	c->is_bytes = *is_bytes == 't';
+	c->type = (uint32_t)oid;
+	c->is_bytes = oid == bytea;
 	c->at = -1;
+	return true;
 }
 
 static bool query_make(struct postgres *p, const char *table)
@@ -247,8 +270,8 @@ static bool query_make(struct postgres *p, const char *table)
 	bool made = key && value;
 
 	if (made)
-		snprintf(p->query, sizeof(p->query), "SELECT %s%s, %s%s FROM %s WHERE %s IS NOT NULL", key,
-			p->key.is_bytes ? "" : "::text", value, p->value.is_bytes ? "" : "::text", table,
+		snprintf(p->query, sizeof(p->query), "SELECT %s%s, %s%s FROM ONLY %s WHERE %s IS NOT NULL",
+			key, p->key.is_bytes ? "" : "::text", value, p->value.is_bytes ? "" : "::text", table,
 			value);
 	PQfreemem(key);
 	PQfreemem(value);
@@ -260,18 +283,19 @@ static void postgres_take_table(struct postgres *p)
 	const struct postgres_link *l = &p->sql;
 	uint64_t oid;
 
-	if (!PQgetisnull(l->result, 0, 0)) {
-		postgres_lose(p, "%s", answer_text(l, 0));
+	if (!PQgetisnull(l->result, 0, WHY)) {
+		postgres_lose(p, "%s", answer_text(l, WHY));
 		return;
 	}
-	column_set(&p->key, p->url->key, answer_text(l, 3));
-	column_set(&p->value, p->url->value, answer_text(l, 4));
-	if (number_parse_decimal(answer_text(l, 1), 1, UINT32_MAX, &oid) < 0 ||
-		!query_make(p, answer_text(l, 2))) {
+	if (number_parse_decimal(answer_text(l, OID), 1, UINT32_MAX, &oid) < 0 ||
+		!column_set(&p->key, p->url->key, answer_text(l, KEY_TYPE)) ||
+		!column_set(&p->value, p->url->value, answer_text(l, VALUE_TYPE)) ||
+		!query_make(p, answer_text(l, TABLE))) {
 		postgres_lose(p, "the server's answer is not understood");
 		return;
 	}
 	p->relation = (uint32_t)oid;
+	snprintf(p->print, sizeof(p->print), "%s", answer_text(l, PRINT));
 	link_send(p, &p->stream, STEP_SLOT,
 		"CREATE_REPLICATION_SLOT reddn_follow_%d TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT",
 		PQbackendPID(p->stream.conn));
@@ -289,7 +313,9 @@ static void postgres_fetch(struct postgres *p)
 
 static void postgres_put(struct postgres *p, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	p->no_room |= mirror_equal(p->mirror, key, key_len, val, val_len) == MIRROR_NO_ROOM;
+	if (mirror_equal(p->mirror, key, key_len, val, val_len) == MIRROR_NO_ROOM &&
+		p->reload_at == UINT64_MAX)
+		p->reload_at = p->now + p->full;
 }
 
 /* As many rows as FETCH_BYTES have, by those of the last fetch. False: that was all */
@@ -332,7 +358,7 @@ static bool postgres_step(struct postgres *p)
 		break;
 	case STEP_SYSTEM:
 		postgres_set_source(p);
-		postgres_ask_table(p);
+		postgres_ask_table(p, STEP_TABLE);
 		break;
 	case STEP_TABLE:
 		postgres_take_table(p);
@@ -347,7 +373,7 @@ static bool postgres_step(struct postgres *p)
 		break;
 	case STEP_CURSOR:
 		postgres_set_state(p, POSTGRES_COPYING);
-		p->no_room = false;
+		p->reload_at = UINT64_MAX;
 		p->rows = 64;
 		postgres_fetch(p);
 		break;
@@ -369,7 +395,6 @@ static bool postgres_step(struct postgres *p)
 		p->barriers = 0;
 		p->pause = PAUSE_LEAST_MS;
 		p->heard_at = p->barrier_at = p->now;
-		p->reload_at = p->no_room ? p->now + FULL_MS : UINT64_MAX;
 		*p->why = '\0';
 		postgres_set_state(p, POSTGRES_FOLLOWING);
 		break;
@@ -504,19 +529,19 @@ static void take_relation(struct postgres *p, struct bytes *b)
 	for (int i = 0; i < (int)n && !b->bad; i++) {
 		bool identifies = bytes_number(b, 1) & 1;
 		const char *name = bytes_string(b);
+		uint64_t type = bytes_number(b, 4);
 
-		bytes_number(b, 8); /* type and modifier */
+		bytes_number(b, 4); /* its modifier */
 		if (b->bad)
 			return;
-		if (strcmp(name, p->key.name) == 0 && identifies)
+		if (strcmp(name, p->key.name) == 0 && identifies && type == p->key.type)
 			p->key.at = i;
-		if (strcmp(name, p->value.name) == 0)
+		if (strcmp(name, p->value.name) == 0 && type == p->value.type)
 			p->value.at = i;
 	}
-	/* of the type, as well: the table is looked at again */
 	if (p->key.at < 0 || p->value.at < 0)
-		postgres_lose(p, "%s: the publication lacks the column %s, or %s identifies no row any more",
-			p->url->table, p->value.name, p->key.name);
+		postgres_lose(p, "%s: the publication lacks the column %s, or a column has another type",
+			p->url->table, p->value.name);
 }
 
 static bool field_same(const struct field *a, const struct field *b)
@@ -561,10 +586,11 @@ static void take_along(struct postgres *p, const struct field *from, const struc
 /* @before: the key the row had, if it had another one */
 static void row_set(struct postgres *p, const struct field *before, struct tuple *now)
 {
-	bool moved = before && before->kind == 't' && !field_same(before, &now->key);
+	bool moved;
 
 	if (now->key.kind == 'u' && before && before->kind == 't')
 		now->key = *before;
+	moved = before && before->kind == 't' && !field_same(before, &now->key);
 	if (now->key.kind != 't') {
 		postgres_lose(p, "a row has no key");
 		return;
@@ -711,19 +737,21 @@ static void barrier_begin(struct postgres *p)
 {
 	p->barrier.host_ns = clock_read_ns(CLOCK_REALTIME);
 	p->barrier.state = BARRIER_CLOCK;
-	link_send(p, &p->sql, STEP_DONE,
-		"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
-		"pg_current_wal_insert_lsn() - '0/0',"
-		" current_setting('wal_block_size')");
+	postgres_ask_table(p, STEP_DONE);
 }
 
 static void barrier_take_clock(struct postgres *p)
 {
+	const struct postgres_link *l = &p->sql;
 	uint64_t next, page;
 
-	if (number_parse_decimal(answer_text(&p->sql, 0), 0, UINT64_MAX, &p->barrier.source_us) < 0 ||
-		number_parse_decimal(answer_text(&p->sql, 1), 0, UINT64_MAX, &next) < 0 ||
-		number_parse_decimal(answer_text(&p->sql, 2), 1, UINT32_MAX, &page) < 0)
+	if (!PQgetisnull(l->result, 0, WHY))
+		return postgres_lose(p, "%s", answer_text(l, WHY));
+	if (strcmp(answer_text(l, PRINT), p->print) != 0)
+		return postgres_lose(p, "%s or its publication was changed", p->url->table);
+	if (number_parse_decimal(answer_text(l, TIME), 0, UINT64_MAX, &p->barrier.source_us) < 0 ||
+		number_parse_decimal(answer_text(l, WAL), 0, UINT64_MAX, &next) < 0 ||
+		number_parse_decimal(answer_text(l, PAGE), 1, UINT32_MAX, &page) < 0)
 		return postgres_lose(p, "the server's clock is not understood");
 	p->barrier.goal = end_of_wal(next, page);
 	p->barrier.state = BARRIER_WAL;
@@ -763,8 +791,10 @@ static void postgres_follow(struct postgres *p)
 		barrier_step(p);
 	if (p->state == POSTGRES_FOLLOWING && p->now - p->heard_at > PATIENCE_MS)
 		postgres_lose(p, "no answer for ten seconds");
-	if (p->now >= p->reload_at)
+	if (p->now >= p->reload_at) {
+		p->full = p->full * 2 < FULL_MOST_MS ? p->full * 2 : FULL_MOST_MS;
 		postgres_lose(p, "some keys had no room in the table");
+	}
 }
 
 static void postgres_turn(void *of, const struct pollfd fds[SOURCE_FDS])
@@ -778,6 +808,9 @@ static void postgres_turn(void *of, const struct pollfd fds[SOURCE_FDS])
 	link_turn(p, &p->sql, fds[1].revents);
 	while (p->state != POSTGRES_APART && p->step != STEP_DONE && postgres_step(p))
 		;
+	/* the steps behind may wait for locks, and for transactions of others */
+	if (p->state == POSTGRES_ATTACHING && p->step == STEP_CONNECT && p->now - p->heard_at > PATIENCE_MS)
+		postgres_lose(p, "no answer for ten seconds");
 	if (p->state == POSTGRES_REMOVING)
 		postgres_remove(p);
 	else if (p->state == POSTGRES_FOLLOWING)
@@ -832,7 +865,8 @@ static void postgres_deinit(void *of)
 void postgres_init(
 	struct postgres *p, const struct postgres_url *url, const struct prefixes *prefixes, struct mirror *m)
 {
-	*p = (struct postgres){.url = url, .prefixes = prefixes, .mirror = m, .pause = PAUSE_LEAST_MS};
+	*p = (struct postgres){
+		.url = url, .prefixes = prefixes, .mirror = m, .pause = PAUSE_LEAST_MS, .full = FULL_MS};
 }
 
 struct source postgres_as_source(struct postgres *p)

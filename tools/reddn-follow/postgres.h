@@ -54,6 +54,7 @@ struct postgres_link {
 
 struct postgres_column {
 	char name[64];
+	uint32_t type; /* its OID */
 	bool is_bytes;
 	int at; /* in tuples of the stream; -1: not known yet */
 };
@@ -80,6 +81,7 @@ struct postgres {
 	struct postgres_link sql, stream;
 
 	uint32_t relation; /* its OID */
+	char print[256];   /* of table and publication: in doubt when it differs */
 	struct postgres_column key, value;
 	char query[768]; /* both columns of the table */
 	unsigned rows;   /* of a fetch */
@@ -93,8 +95,8 @@ struct postgres {
 	uint64_t barriers;
 
 	uint64_t now, retry_at, pause, barrier_at, ask_at, heard_at; /* ms */
-	bool grows, more, no_room;                                   /* more: of the stream is to be read */
-	uint64_t reload_at;
+	bool grows, more;                                            /* more: of the stream is to be read */
+	uint64_t reload_at, full; /* full: ms until then, if a key has no room */
 	uint64_t loads, reported;
 	char why[SOURCE_WHY];
 };
