@@ -41,6 +41,7 @@ void actions_end(struct dispatch *d, struct session *s, enum reddn_wire_end reas
 	{
 		c->engine->settle(c, &v);
 		accounting_update(&d->shared->accounting, c);
+		session_count_rest(c);
 	}
 	accounting_ended(&d->shared->accounting, first, report_level(reason) == LOG_WARNING);
 	report_ended(d->shared->events, first, reason, text);

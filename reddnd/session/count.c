@@ -133,6 +133,13 @@ void session_count_outcomes(struct session *s)
 	}
 }
 
+void session_count_rest(struct session *s)
+{
+	session_count_outcomes(s);
+	if (s->counters.read < s->progress.done)
+		count_unseen(s, s->progress.done - s->counters.read);
+}
+
 int session_rearm(struct session *s, struct verdict *v)
 {
 	session_count_outcomes(s);

@@ -25,6 +25,8 @@ uint64_t session_count_loop(struct session *s);
 /** Counts the outcomes of finished instances, and settles limits in bytes. A recycled session without limits
  * does not wait for anybody to look: of its outcomes those of the last lap are known. */
 void session_count_outcomes(struct session *s);
+/** The same for one that ends: what it does not know yet, nobody ever will. */
+void session_count_rest(struct session *s);
 /** To the ledger: counters and limits, as they are now. */
 void session_note(struct session *s);
 

@@ -254,6 +254,16 @@ static void outcomes_are_read(void **state)
 	assert_int_equal(session.counters.unseen, 3 * SLOTS - 2 * SECTION - SLOTS + SLOTS);
 }
 
+/* The recycler is at work on a section when the session ends */
+static void outcomes_at_the_end(void **state)
+{
+	(void)state;
+	answered(0, SECTION);
+	expect(0, 0, 0);
+	session_count_rest(&session);
+	expect(0, 0, SECTION);
+}
+
 /* The section that the log had is being logged again when somebody looks */
 static void outcomes_are_lost(void **state)
 {
@@ -300,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(requests_that_came, setup),
 		cmocka_unit_test_setup(outcomes_are_read, setup),
+		cmocka_unit_test_setup(outcomes_at_the_end, setup),
 		cmocka_unit_test_setup(outcomes_are_lost, setup), cmocka_unit_test_setup(pacing_ends, setup),
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
