@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a program does only where it has found the bucket of a store. A client may send any place, and of the
- * bytes of a store only the last one of a mark is ever the tag (image.h): a condition that looks for it there
- * shows that the READ which has brought it began where a bucket does. That READ may then bring, to what the
+ * bytes of a store only the last one of a mark is ever the tag (image.h), but for a length that was just
+ * published (docs/design/stores.md): a condition that looks for it there shows that the READ which has
+ * brought it began where a bucket does. That READ may then bring, to what the
  * condition guards, the length or the locator of the bucket.
  */
 #include "reddnd/program/front/sema.h"
