@@ -103,8 +103,8 @@ def _connect(keep: List[Any], *arguments: Any) -> int:
                 lib.reddn_close(arguments[0][0])
 
     thread = threading.Thread(target=run, args=(keep,), daemon=True)
-    thread.start()
     try:
+        thread.start()  # waits until it runs
         thread.join()
     except BaseException:
         with lock:

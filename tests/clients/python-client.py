@@ -116,11 +116,13 @@ class Gets(unittest.TestCase):
         closed, began, go, real = threading.Event(), threading.Event(), threading.Event(), reddn._connection.lib
 
         def interrupt(*_):
+            signal.setitimer(signal.ITIMER_REAL, 0)
             raise KeyboardInterrupt
 
         def late(*arguments):
             began.set()
-            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            # again and again: one that comes right before the main thread waits wakes nobody
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)
             go.wait(60)
             return real.reddn_connect(*arguments)
 
