@@ -19,10 +19,10 @@ def pair(rule, *options, proxies=(None, None), **more):
             Follower(source.url(user=user, path=paths[1]), *options, program=WITHOUT, env={"REDDN_FOLLOW_WITHOUT": str(rule)}))
 
 
-def both_have_marker(followers):
-    client("SET", "marker", "x")
+def both_have_marker(followers, marker="marker"):
+    client("SET", marker, "x")
     for f in followers:
-        until(lambda f=f: f.has(b"marker"), "what is set after it does not arrive")
+        until(lambda f=f: f.has(marker.encode()), "what is set after it does not arrive")
 
 
 def case(rule, words, followers, wrong):
@@ -78,6 +78,8 @@ def ask_again():
         client("SET", "k", "old")
         if i == 0:
             until(lambda: followers[0].has(b"k", b"newer0"), "the last value does not arrive")
+            # the other one has no question left that the next round would answer
+            both_have_marker(followers, "between")
     until(lambda: followers[1].has(b"k"), "no value arrives")
     both_have_marker(followers)
     case(2, "changed while its value is on the way", followers, lambda t: t[b"k"] == b"old")
