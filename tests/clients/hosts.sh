@@ -9,17 +9,14 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+# shellcheck source=tests/lib/hosts.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/hosts.sh"
 # shellcheck source=tests/lib/table.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 : "${LASTING:?set LASTING to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
 : "${REDDN:?set REDDN to the path of reddn}"
-declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) daemon=()
-
-listens() # HOST
-{
-	unix_listens "$work/$1.control" && [[ $(object listeners) -ge ${#daemon[@]} ]]
-}
+declare -A at=([a]=127.1.0.1 [b]=127.2.0.1)
 
 # start HOST [SETTINGS]: without settings it serves the table
 start()
@@ -27,19 +24,7 @@ start()
 	local served="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } );
 		offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; } );"
 
-	printf 'listen = "%s:%s"; control = "%s"; programs = "%s";\n%s\n' "${at[$1]}" "$port" "$work/$1.control" "$programs" \
-		"$(with_engine "${2-$served}")" >"$work/$1.conf"
-	rm -f "$work/$1.control"
-	background "$1.log" --host "$1" "$REDDND" --config "$work/$1.conf"
-	daemon[$1]=$child
-	server_ready "$child" reddnd "$1.log" listens "$1"
-}
-
-kill_host() # HOST
-{
-	kill -KILL "$(program_of "${daemon[$1]}")"
-	wait "${daemon[$1]}" 2>/dev/null
-	unset "daemon[$1]"
+	start_host "$1" "$(with_engine "${2-$served}")"
 }
 
 other() # HOST

@@ -4,10 +4,11 @@
 # killed, stopped, and without parts.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/reddnd.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/hosts.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/table.sh"
 : "${PARTS:?set PARTS to the path of the test client}"
 : "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
-declare -A at=([a]=127.1.0.1 [b]=127.2.0.1) daemon=()
+declare -A at=([a]=127.1.0.1 [b]=127.2.0.1)
 parts='mget = { keys = [4]; }; exists = { keys = [8]; };'
 
 nic_options+=(--hosts "client,a,b")
@@ -17,26 +18,9 @@ make_entries()
 	printf 'k%s\tvalue\n' 1 2
 	[[ $# -eq 0 ]] || printf '%s\tvalue\n' "$1"
 }
-listens() # HOST
-{
-	unix_listens "$work/$1.control" && [[ $(object listeners) -ge ${#daemon[@]} ]]
-}
-
 start() # HOST [PARTS]
 {
-	printf 'listen = "%s:%s"; control = "%s"; programs = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = ( { name = "t"; region = "t"; %s } );\n' \
-		"${at[$1]}" "$port" "$work/$1.control" "$programs" "$work/$1.table" "${2-}" >"$work/$1.conf"
-	rm -f "$work/$1.control"
-	background "$1.log" --host "$1" "$REDDND" --config "$work/$1.conf"
-	daemon[$1]=$child
-	server_ready "$child" reddnd "$1.log" listens "$1"
-}
-
-kill_host() # HOST
-{
-	kill -KILL "$(program_of "${daemon[$1]}")"
-	wait "${daemon[$1]}" 2>/dev/null
-	unset "daemon[$1]"
+	start_host "$1" "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } ); offloads = ( { name = \"t\"; region = \"t\"; ${2-} } );"
 }
 
 # sessions HOST OFFLOAD EXPRESSION: prints it of the list s of the sessions; false if there is none

@@ -8,28 +8,18 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 . "$here/../lib/lib.sh"
 # shellcheck source=tests/lib/reddnd.sh
 . "$here/../lib/reddnd.sh"
+# shellcheck source=tests/lib/hosts.sh
+. "$here/../lib/hosts.sh"
 : "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${PYTHON:?}" "${PYTHONPATH:?}"
 needs has.devx has.cross_channel
 example=$(realpath "$here/../../docs/examples/kvcache")
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PYTHONPATH:$example
 prompts=${TEST_PROMPTS:-60} block=${TEST_BLOCK:-65536} heap=${TEST_HEAP:-16M} seed=${TEST_SEED:-1}
-declare -A at=([a]=127.1.0.1 [b]=127.2.0.1 [c]=127.3.0.1 [d]=127.4.0.1) daemon=()
-
-listens() # HOST
-{
-	unix_listens "$work/$1.control" && [[ $(object listeners) -ge ${#daemon[@]} ]]
-}
+declare -A at=([a]=127.1.0.1 [b]=127.2.0.1 [c]=127.3.0.1 [d]=127.4.0.1)
 
 start() # HOST
 {
-	{
-		printf 'listen = "%s:%s"; control = "%s"; programs = "%s";\n' "${at[$1]}" "$port" "$work/$1.control" "$programs"
-		sed "s,/dev/shm/reddn/kv.store,$memory/$1.store," "$example/reddnd.conf"
-	} >"$work/$1.conf"
-	rm -f "$work/$1.control"
-	background "$1.log" --host "$1" "$REDDND" --config "$work/$1.conf"
-	daemon[$1]=$child
-	server_ready "$child" reddnd "$1.log" listens "$1"
+	start_host "$1" "$(sed "s,/dev/shm/reddn/kv.store,$memory/$1.store," "$example/reddnd.conf")"
 }
 
 port() # up|down
@@ -64,9 +54,7 @@ while ((!kills)) || ! reached "$prompts"; do
 	kills=$((kills + 1))
 	# another time its port goes down, and the client hears nothing
 	if ((kills % 2)); then
-		kill -KILL "$(program_of "${daemon[b]}")"
-		wait "${daemon[b]}" 2>/dev/null
-		unset "daemon[b]"
+		kill_host b
 	else
 		port down
 	fi
