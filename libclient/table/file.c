@@ -110,7 +110,7 @@ static int handle_map(struct reddn_table *t, char *err, size_t errlen)
 	}
 	t->live = &((struct reddn_table_header *)t->map)->live;
 	t->journal = (struct reddn_table_journal *)(t->map + JOURNAL_OFF);
-	t->store_journal = (const struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL);
+	t->store_journal = (struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL);
 	t->words = (_Atomic uint64_t *)(t->map + t->geo.buckets_off);
 	t->heap = t->map + t->geo.heap_off;
 	t->null_locator =

@@ -47,20 +47,15 @@ static void put_entry(
  * of 53 bits, get such versions right. */
 enum { TIME_SHIFT = 9 }; /* 512 ns */
 
-static struct reddn_store_journal *journal_of(struct reddn_table *t)
-{
-	return (struct reddn_store_journal *)(t->map + REDDN_STORE_JOURNAL);
-}
-
 /* 0 is that of the null extent */
 void reddn_store_begin(struct reddn_table *t)
 {
-	journal_of(t)->versions = 1 + (t->geo.live.epoch >> TIME_SHIFT);
+	t->store_journal->versions = 1 + (t->geo.live.epoch >> TIME_SHIFT);
 }
 
 int reddn_store_fill(struct reddn_table *t, struct reddn_table *from, char *err, size_t errlen)
 {
-	struct reddn_store_journal *journal = journal_of(t);
+	struct reddn_store_journal *journal = t->store_journal;
 	uint64_t extent = reddn_store_extent(&t->geo), off = 0, pos = 0, n = 0;
 	struct reddn_table_entry e;
 	int r;

@@ -47,8 +47,8 @@ struct reddn_table {
 	struct reddn_table_header geo;
 	struct reddn_table_live *live;
 	struct reddn_table_journal *journal;
-	const struct reddn_store_journal *store_journal; /* in its place, of a store */
-	_Atomic uint64_t *words;                         /* two per bucket: locator, mark */
+	struct reddn_store_journal *store_journal; /* in its place, of a store */
+	_Atomic uint64_t *words;                   /* two per bucket: locator, mark */
 	uint8_t *heap;
 	uint64_t null_locator;
 	uint64_t made;                /* bytes of a new file that have memory, if they need it */

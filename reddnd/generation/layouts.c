@@ -165,7 +165,7 @@ int layouts_make(struct offload *o, uint32_t max_wqebbs, unsigned *most)
 	for (unsigned i = log_slots(o, 1); i <= last && r == 0; i++) {
 		*most = 1u << i;
 		r = queue_layout_make(o->img, loop, o->recycled, *most, max_wqebbs, &o->layouts[i]);
-		if (r == 0)
+		if (r == 0 && o->recycled)
 			o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	for (struct queue_layout l; r == -E2BIG && *most > 2;) {
@@ -240,7 +240,6 @@ int layouts_make_cpu(struct offload *o, const struct rnic_device *dev)
 		o->layouts[i].slots = 1u << i;
 		o->layouts[i].size = cpu_bytes(o, dev, 1u << i, sends);
 		o->layouts[i].sends_size = cpu_bytes(o, dev, 1u << i, true);
-		o->images[i] = image_hash(o->program, &o->layouts[i]);
 	}
 	return 0;
 }

@@ -39,7 +39,7 @@ struct offload {
 	uint32_t slot_need;            /* bytes of a reply slot */
 	uint32_t max_message;          /* bytes of the longest message to the client */
 	struct queue_layout *layouts;  /* by the logarithm of the number of slots */
-	uint64_t *images;              /* the same: layouts_image() */
+	uint64_t *images;              /* the same, of a recycled one: layouts_image() */
 	struct ring_image **recyclers; /* by that, too; NULL: no session has needed it */
 	char why[OFFLOAD_WHY];         /* what was wrong when it was opened; "": nothing */
 	bool unfit;                    /* that is the device, so it stays wrong */

@@ -118,11 +118,6 @@ int tenant_get(struct tenant **out, struct tenant **all, const char *name, const
 	return 0;
 }
 
-void tenant_ref(struct tenant *t)
-{
-	t->refs++;
-}
-
 void tenant_unref(struct tenant *t)
 {
 	if (!t || --t->refs > 0)

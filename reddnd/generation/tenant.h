@@ -63,7 +63,6 @@ struct tenant {
  * been logged. @all and what is in @served must outlive it.
  */
 int tenant_get(struct tenant **tenant, struct tenant **all, const char *name, const struct served *served);
-void tenant_ref(struct tenant *t);
 void tenant_unref(struct tenant *t); /* NULL is fine */
 
 /** Applies @limits of the configuration. Sessions beyond them stay; new ones are refused. */

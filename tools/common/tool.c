@@ -24,6 +24,13 @@ int tool_complain(const char *fmt, ...)
 	return 2;
 }
 
+void *tool_must(void *memory)
+{
+	if (!memory)
+		exit(tool_complain("out of memory"));
+	return memory;
+}
+
 bool tool_bytes(const char *s, uint8_t *out, size_t len)
 {
 	size_t n = strlen(s);

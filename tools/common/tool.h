@@ -16,6 +16,9 @@ int tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** The same, with @status as its value. */
 #define TOOL_FAIL(status, ...) (tool_complain(__VA_ARGS__), (status))
 
+/** @memory, of an allocation; ends the process with 2 if there is none. */
+void *tool_must(void *memory);
+
 /** Parse text, or "hex:" and hexadecimal digits, padded with zeroes to @len bytes. False: longer than @len,
  * or no hexadecimal digits. */
 bool tool_bytes(const char *s, uint8_t *out, size_t len);

@@ -36,13 +36,6 @@ static void files_set_state(struct files *f, enum files_state state)
 	f->state = state;
 }
 
-static void *must(void *memory)
-{
-	if (!memory)
-		exit(tool_complain("out of memory"));
-	return memory;
-}
-
 /* ---- which files there are ---------------------------------------------------------------- */
 
 static void list_deinit(struct files_list *l)
@@ -77,8 +70,8 @@ static bool list_same(const struct files_list *a, const struct files_list *b)
 
 static void list_add(struct files_list *l, const char *path, const struct stat *st)
 {
-	l->one = must(realloc(l->one, (l->n + 1) * sizeof(*l->one)));
-	l->one[l->n++] = (struct files_one){must(strdup(path)), version_of(st)};
+	l->one = tool_must(realloc(l->one, (l->n + 1) * sizeof(*l->one)));
+	l->one[l->n++] = (struct files_one){tool_must(strdup(path)), version_of(st)};
 }
 
 static bool has_end(const char *name, const char *end)
@@ -282,7 +275,7 @@ static int files_open(struct files *f)
 
 	if (fd < 0)
 		return fd;
-	f->file = must(fdopen(fd, "r"));
+	f->file = tool_must(fdopen(fd, "r"));
 	records_init(&f->reader, f->file, is_json(path) ? RECORDS_JSON : RECORDS_TSV, RECORDS_MOST);
 	return 0;
 }

@@ -75,9 +75,7 @@ static void absent_set(struct mirror *m, const char *key, size_t len, bool absen
 		absent_forget(m, a);
 	if (a || !absent)
 		return;
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		exit(tool_complain("out of memory"));
+	a = tool_must(calloc(1, sizeof(*a)));
 	a->key = k;
 	HASH_ADD(hh, m->absent, key.hash, sizeof(k.hash), a);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/postgres.h"
 
+#include "tools/common/tool.h"
 #include "tools/reddn-follow/url.h"
 #include "util/clock.h"
 #include "util/number.h"
@@ -573,11 +574,7 @@ static void take_along(struct postgres *p, const struct field *from, const struc
 		postgres_lose(p, "a row got another key, and its value is not known");
 		return;
 	}
-	copy = malloc(len + 1);
-	if (!copy) {
-		postgres_lose(p, "out of memory");
-		return;
-	}
+	copy = tool_must(malloc(len + 1));
 	memcpy(copy, val, len);
 	field_put(p, to, copy, len);
 	free(copy);

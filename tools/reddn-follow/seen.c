@@ -23,9 +23,7 @@ void seen_add(struct seen *s, const void *key, size_t len, uint64_t where)
 {
 	if (s->n == s->room) {
 		s->room = s->room ? 2 * s->room : 1024;
-		s->keys = reallocarray(s->keys, s->room, sizeof(*s->keys));
-		if (!s->keys)
-			exit(tool_complain("out of memory"));
+		s->keys = tool_must(reallocarray(s->keys, s->room, sizeof(*s->keys)));
 	}
 	s->keys[s->n++] = seen_key_of(key, len, where);
 }
