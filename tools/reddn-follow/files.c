@@ -333,7 +333,8 @@ static bool files_are_unique(struct files *f)
 	return false;
 }
 
-static void files_check(struct files *f)
+/* Some records more. True: that was all */
+static bool files_read(struct files *f, void (*take)(struct files *, const struct record_text *))
 {
 	struct record_text rec;
 	int r = 0;
@@ -341,10 +342,19 @@ static void files_check(struct files *f)
 	for (unsigned i = 0; i < TURN_RECORDS && r == 0; i++) {
 		r = files_next(f, &rec);
 		if (r == 0)
-			seen_add(&f->seen, rec.key, rec.key_len,
-				(uint64_t)f->at << 32 | (uint32_t)f->reader.line);
+			take(f, &rec);
 	}
-	if (r != RECORDS_END)
+	return r == RECORDS_END;
+}
+
+static void files_see(struct files *f, const struct record_text *rec)
+{
+	seen_add(&f->seen, rec->key, rec->key_len, (uint64_t)f->at << 32 | (uint32_t)f->reader.line);
+}
+
+static void files_check(struct files *f)
+{
+	if (!files_read(f, files_see))
 		return;
 	seen_sort(&f->seen);
 	if (!files_are_unique(f))
@@ -354,19 +364,16 @@ static void files_check(struct files *f)
 	files_set_state(f, FILES_LOADING);
 }
 
+static void files_put(struct files *f, const struct record_text *rec)
+{
+	const char *key = (const char *)rec->key, *val = (const char *)rec->val;
+
+	f->no_room |= mirror_equal(f->mirror, key, rec->key_len, val, rec->val_len) == MIRROR_NO_ROOM;
+}
+
 static void files_load(struct files *f)
 {
-	struct record_text rec;
-	int r = 0;
-
-	for (unsigned i = 0; i < TURN_RECORDS && r == 0; i++) {
-		r = files_next(f, &rec);
-		if (r == 0)
-			f->no_room |=
-				MIRROR_NO_ROOM == mirror_equal(f->mirror, (const char *)rec.key, rec.key_len,
-							  (const char *)rec.val, rec.val_len);
-	}
-	if (r != RECORDS_END)
+	if (!files_read(f, files_put))
 		return;
 	files_set_state(f, FILES_REMOVING);
 	mirror_walk(f->mirror);
