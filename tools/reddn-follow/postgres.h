@@ -25,6 +25,7 @@
 #include "tools/reddn-follow/mirror.h"
 #include "tools/reddn-follow/seen.h"
 #include "tools/reddn-follow/source.h"
+#include "tools/reddn-follow/url.h"
 
 #include <libpq-fe.h>
 
@@ -34,14 +35,6 @@ enum postgres_state {
 	POSTGRES_COPYING,
 	POSTGRES_REMOVING,
 	POSTGRES_FOLLOWING
-};
-
-/** postgresql://...?table=TABLE&key=COLUMN&value=COLUMN[&publication=NAME]; the other parameters are those of
- * libpq. */
-struct postgres_url {
-	char conninfo[1024]; /* for libpq */
-	char table[160], key[64], value[64], publication[64];
-	char name[512]; /* without the password, for messages */
 };
 
 struct postgres_link {
@@ -100,9 +93,6 @@ struct postgres {
 	uint64_t loads, reported;
 	char why[SOURCE_WHY];
 };
-
-/** 0, or -EINVAL with the mistake in @err. */
-int postgres_url_parse(struct postgres_url *url, const char *text, char *err, size_t errlen);
 
 /** Everything stays the caller's. */
 void postgres_init(struct postgres *p, const struct postgres_url *url, const struct prefixes *prefixes,

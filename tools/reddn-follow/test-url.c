@@ -37,6 +37,30 @@ static void test_right(void **state)
 	}
 }
 
+static void test_postgres(void **state)
+{
+	static const char *const wrong[] = {"postgresql://h/db", "postgresql://h/db?table=t&key=k",
+		"postgresql://h/db?table=t&key=k&value=%0",
+		"postgresql://u:topsecret@h/db?table=t&key=k&value=v&hots=x"};
+	struct postgres_url url;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(
+		postgres_url_parse(&url,
+			"postgresql://u:topsecret@h:1/db?sslmode=require&table=a%20b&key=k&value=v&host=/run",
+			err, sizeof(err)),
+		0);
+	assert_string_equal(url.conninfo, "postgresql://u:topsecret@h:1/db?sslmode=require&host=/run");
+	assert_string_equal(url.name, "postgresql://h:1/db?table=a b");
+	assert_string_equal(url.table, "a b");
+	assert_string_equal(url.publication, "reddn");
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		assert_int_equal(postgres_url_parse(&url, wrong[i], err, sizeof(err)), -EINVAL);
+		assert_null(strstr(err, "topsecret"));
+	}
+}
+
 static void test_wrong(void **state)
 {
 	static const char *const urls[][2] = {
@@ -74,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_postgres),
 		cmocka_unit_test(test_wrong),
 	};
 

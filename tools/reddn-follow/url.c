@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/url.h"
 
+#include "util/array.h"
 #include "util/host.h"
 #include "util/number.h"
 #include "util/text.h"
 
 #include <errno.h>
+#include <libpq-fe.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { REDIS_PORT = 6379 };
 
-bool url_decode(char *out, size_t size, const char *text, size_t len)
+static bool url_decode(char *out, size_t size, const char *text, size_t len)
 {
 	size_t n = 0;
 
@@ -115,4 +117,71 @@ const char *url_name(const struct url *url)
 			strchr(url->host, ':') ? "redis://[%s]:%u/%u" : "redis://%s:%u/%u", url->host,
 			url->port, url->db);
 	return name;
+}
+
+/* ---- PostgreSQL ---- */
+
+static const char form[] = "postgresql://[USER@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN";
+
+/* Those of this program; the others go to libpq. False: it has no room. */
+static bool url_take(struct postgres_url *url, const char *text, size_t len, char *separator)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} own[] = {{"table=", url->table, sizeof(url->table)}, {"key=", url->key, sizeof(url->key)},
+		{"value=", url->value, sizeof(url->value)},
+		{"publication=", url->publication, sizeof(url->publication)}};
+	size_t used = strlen(url->conninfo), name;
+
+	for (unsigned i = 0; i < COUNT(own); i++) {
+		name = strlen(own[i].name);
+		if (len >= name && strncmp(text, own[i].name, name) == 0)
+			return url_decode(own[i].to, own[i].size, text + name, len - name);
+	}
+	if (!len)
+		return true;
+	used += (size_t)snprintf(
+		url->conninfo + used, sizeof(url->conninfo) - used, "%c%.*s", *separator, (int)len, text);
+	*separator = '&';
+	return used < sizeof(url->conninfo);
+}
+
+/* Without what is before an @ but the user, and without parameters of libpq, of which one is a password */
+static void url_set_name(struct postgres_url *url, const char *text, size_t len)
+{
+	const char *host = strstr(text, "://") + 3, *at = memrchr(text, '@', len);
+
+	snprintf(url->name, sizeof(url->name), "postgresql://%.*s?table=%s",
+		(int)(text + len - (at ? at + 1 : host)), at ? at + 1 : host, url->table);
+}
+
+int postgres_url_parse(struct postgres_url *url, const char *text, char *err, size_t errlen)
+{
+	const char *query = strchrnul(text, '?'), *next;
+	char separator = '?', *why = NULL;
+	PQconninfoOption *options;
+	bool fits;
+
+	*url = (struct postgres_url){.publication = "reddn"};
+	fits = snprintf(url->conninfo, sizeof(url->conninfo), "%.*s", (int)(query - text), text) <
+	       (int)sizeof(url->conninfo);
+	for (const char *at = query; fits && *at; at = next) {
+		next = strchrnul(at + 1, '&');
+		fits = url_take(url, at + 1, (size_t)(next - at - 1), &separator);
+	}
+	if (!fits || !*url->table || !*url->key || !*url->value)
+		return snprintf(err, errlen, "a source of PostgreSQL is %s, with %%HH for characters as &",
+			       form),
+		       -EINVAL;
+	url_set_name(url, text, (size_t)(query - text));
+	options = PQconninfoParse(url->conninfo, &why);
+	PQconninfoFree(options);
+	if (options)
+		return 0;
+	/* what it does not understand may be a password */
+	PQfreemem(why);
+	return snprintf(err, errlen, "libpq does not understand it; a source of PostgreSQL is %s", form),
+	       -EINVAL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * url.h - where a Redis server is: redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or
- * unix://[[USER]:PASSWORD@]PATH[?db=DB], as other clients write them. Pure.
+ * unix://[[USER]:PASSWORD@]PATH[?db=DB], and which columns of a PostgreSQL server are followed, as other
+ * clients write them. Pure.
  */
 #ifndef TOOLS_REDDN_FOLLOW_URL_H
 #define TOOLS_REDDN_FOLLOW_URL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -22,11 +22,18 @@ struct url {
 /** 0, or -EINVAL with the mistake in @err. User and password may have %HH for any byte but zero. */
 int url_parse(struct url *url, const char *text, char *err, size_t errlen);
 
-/** Copies @len characters, with bytes for %HH, to @out of @size bytes. False: they do not fit, or are wrong.
- */
-bool url_decode(char *out, size_t size, const char *text, size_t len);
-
 /** The URL without its password, for messages: it belongs to @url and stays until the next call. */
 const char *url_name(const struct url *url);
+
+/** postgresql://...?table=TABLE&key=COLUMN&value=COLUMN[&publication=NAME]; the other parameters are those of
+ * libpq. */
+struct postgres_url {
+	char conninfo[1024]; /* for libpq */
+	char table[160], key[64], value[64], publication[64];
+	char name[512]; /* without the password, for messages */
+};
+
+/** 0, or -EINVAL with the mistake in @err. */
+int postgres_url_parse(struct postgres_url *url, const char *text, char *err, size_t errlen);
 
 #endif
