@@ -31,7 +31,7 @@ static struct {
 	enum reddn_arg_kind first;
 	enum { ANSWERED, LOST_BEFORE, LOST_AFTER, LIED } how;
 	unsigned calls;
-	uint64_t lie, lie_by; /* of LIED: the last answer, and what is added for the next */
+	uint64_t lie, lie_by; /* of LIED: the last answer, and how the next one differs */
 } server;
 
 static struct reddn_host hosts[2];
@@ -71,7 +71,7 @@ int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, vo
 	assert_int_equal(buf_len, sizeof(was));
 	server.calls++;
 	if (server.how == LIED)
-		was = server.lie += server.lie_by;
+		was = server.lie ^= server.lie_by;
 	else if (server.how != ANSWERED)
 		return -EINPROGRESS;
 	memcpy(buf, &was, sizeof(was));
@@ -297,7 +297,7 @@ static void server_lies(void **state)
 	assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
 	assert_int_equal(server.calls, 3);
 	assert_int_equal(reddn_lock(&client, &l, 3), -EAGAIN);
-	server.lie = HELD(1, 1); /* the holder's own, renewed again and again */
+	server.lie = HELD(1, 0); /* the holder's own, renewed again and again */
 	server.lie_by = 1;
 	holder.since -= 1000000;
 	assert_int_equal(reddn_lock_renew(&client, &holder), -ETIMEDOUT);

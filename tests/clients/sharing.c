@@ -28,7 +28,7 @@
 
 enum { LOCK, COUNTED, KEPT, ADDED, SWAPPED }; /* numbers of words */
 enum { TIMEOUT_MS = 100000, LEASE_MS = 200, KEPT_LEASE_MS = 2000, TRY_MS = 50, TURNS = 5, SWAPS = 400 };
-enum { VALUE_BITS = 17 };
+enum { VALUE_BITS = 32 };
 
 static volatile sig_atomic_t stopped;
 static struct reddn *c;
@@ -60,7 +60,7 @@ static int stamp(const struct reddn_lock *l, uint64_t *seen)
 	for (;; *seen = was) {
 		if (*seen >> VALUE_BITS > l->token)
 			return -EPERM;
-		own = l->token << VALUE_BITS | (*seen & ((1 << VALUE_BITS) - 1));
+		own = l->token << VALUE_BITS | (*seen & ((1ull << VALUE_BITS) - 1));
 		if (unknown(reddn_cas(c, COUNTED, *seen, own, &was)))
 			return -EINPROGRESS;
 		if (was == *seen)

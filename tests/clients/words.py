@@ -12,7 +12,7 @@ import time
 
 CLIENT, HOST, PORT, FOLDER, WORDS, SWAPS, ADDS = sys.argv[1:8]
 LOCK, COUNTED, KEPT, ADDED, SWAPPED = range(5)
-HELD, COUNT_MASK, SECONDS = 1 << 63, (1 << 17) - 1, 100
+HELD, COUNT_MASK, SECONDS = 1 << 63, (1 << 32) - 1, 100
 numbers = itertools.count()
 clients = []
 
