@@ -212,8 +212,7 @@ struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots
 	const struct layouts_cpu l = layouts_for_cpu(o, slots);
 
 	return (struct rnic_plain_attr){
-		.size = (uint64_t)slots * l.recv_bytes + (uint64_t)l.replies * l.reply_bytes +
-			slots * sizeof(uint64_t),
+		.size = (uint64_t)slots * l.recv_bytes + (uint64_t)l.replies * l.reply_bytes,
 		.recvs = {.n = slots, .stride = l.recv_bytes, .bytes = o->img->arg_len},
 		.sends = (sends ? 2 : 1) * l.replies * executor_max_messages(o->program),
 	};

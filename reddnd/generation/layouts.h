@@ -46,8 +46,8 @@ struct layouts_cpu {
 	unsigned replies;
 };
 struct layouts_cpu layouts_for_cpu(const struct offload *o, unsigned slots);
-/** Its queues, but for events and ledger; @sends: there are no immediates. Their memory has the RECVs, the
- * replies, and a number of 8 bytes for each slot. */
+/** Its queues, but for events and ledger; @sends: there are no immediates. Their memory has the RECVs and
+ * the replies. */
 struct rnic_plain_attr layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends);
 
 #endif

@@ -11,7 +11,7 @@
  * LOG_CQES: as many as a page has */
 enum { LINE = 64, PAGE = 4096, STRIDE = WQE_DS, MIN_ENTRIES = WQE_BB / STRIDE, LOG_CQES = 6 };
 
-/* What completions of sends lack. It is in the block, by WQEBB */
+/* What completions of sends lack */
 struct sent {
 	uint32_t tag, number;
 };
@@ -21,9 +21,9 @@ struct direct {
 	struct rnic_block block;
 	struct rnic_cq cq;
 	struct rnic_qp qp;
-	struct sent *sent;
-	uint32_t mask;    /* of WQEBBs of the SQ; each WQE has one */
-	uint16_t written; /* WQEBBs; those before qp.sq_posted are posted */
+	uint32_t mask;      /* of WQEBBs of the SQ; each WQE has one */
+	uint16_t written;   /* WQEBBs; those before qp.sq_posted are posted */
+	struct sent sent[]; /* by WQEBB */
 };
 
 static struct direct *of(struct rnic_plain *q)
@@ -33,9 +33,9 @@ static struct direct *of(struct rnic_plain *q)
 
 /* ---- making ----------------------------------------------------------------------------------- */
 
-/* Memory of messages, doorbell records, what was sent, RQ and SQ, CQEs */
+/* Memory of messages, doorbell records, RQ and SQ, CQEs */
 struct places {
-	uint64_t db, sent, wq, cqes, size;
+	uint64_t db, wq, cqes, size;
 	uint32_t rq_entries, sq_wqebbs;
 	unsigned log_cqes;
 };
@@ -62,8 +62,7 @@ static struct places places_of(const struct rnic_plain_attr *attr)
 	while (1u << p.log_cqes < attr->recvs.n + attr->sends)
 		p.log_cqes++;
 	p.db = aligned(attr->size, LINE);
-	p.sent = p.db + 2 * (uint64_t)RNIC_DB_BYTES;
-	p.wq = aligned(p.sent + p.sq_wqebbs * sizeof(struct sent), PAGE);
+	p.wq = aligned(p.db + 2 * (uint64_t)RNIC_DB_BYTES, PAGE);
 	p.cqes = aligned(p.wq + (uint64_t)p.rq_entries * STRIDE + (uint64_t)p.sq_wqebbs * WQE_BB, PAGE);
 	p.size = p.cqes + ((uint64_t)RNIC_CQE_BYTES << p.log_cqes);
 	return p;
@@ -109,7 +108,7 @@ int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_ar
 	const struct rnic_plain_attr *attr)
 {
 	const struct places p = places_of(attr);
-	struct direct *q = calloc(1, sizeof(*q));
+	struct direct *q = calloc(1, sizeof(*q) + p.sq_wqebbs * sizeof(*q->sent));
 	int r;
 
 	if (!q)
@@ -122,7 +121,6 @@ int plain_direct_new(struct rnic_plain **out, struct rnic_pd *pd, struct rnic_ar
 		return r;
 	}
 	q->base = (struct rnic_plain){.direct = true, .qpn = q->qp.qpn, .mem = q->block.mem};
-	q->sent = (struct sent *)(q->block.mem + p.sent);
 	q->mask = p.sq_wqebbs - 1;
 	write_recvs(q, &attr->recvs, p.rq_entries);
 	*out = &q->base;

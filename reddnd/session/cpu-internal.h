@@ -25,14 +25,19 @@ struct loops {
 	struct rate rate; /* of work requests */
 };
 
+/* Written before .received is, and then before .done is */
+struct cpu_request {
+	uint64_t ns; /* when it was taken; once it is done, how long it took */
+	struct outcome outcome;
+};
+
 struct session_cpu {
 	struct rnic_plain *queue;
 	struct cpu_threads *threads;      /* may be NULL */
 	struct rnic_plain_events *events; /* of the thread that serves it */
 	struct executor *executor;
 	struct layouts_cpu layout;
-	uint64_t *times; /* by slot; written before .done is: ns, when the request was taken; once it is done,
-			    how long it took */
+	struct cpu_request *requests; /* by slot */
 	/* for the event loop */
 	_Atomic(uint64_t) received, done;
 	atomic_ullong iterations;
@@ -84,13 +89,9 @@ static inline uint64_t cpu_reply_at(const struct session *s, uint64_t n)
 	return (uint64_t)s->queues.layout.slots * l->recv_bytes + n % l->replies * l->reply_bytes;
 }
 
-/* And then the outcomes, by slot, each written before .done is. A number: bytes << 1 | hit */
-static inline uint64_t *cpu_outcome_at(const struct session *s, uint64_t n)
+static inline struct cpu_request *cpu_request(const struct session *s, uint64_t n)
 {
-	const struct layouts_cpu *l = &s->cpu->layout;
-	uint64_t at = cpu_reply_at(s, 0) + (uint64_t)l->replies * l->reply_bytes;
-
-	return (uint64_t *)(rnic_plain_memory(s->cpu->queue) + at) + cpu_slot(s, n);
+	return &s->cpu->requests[cpu_slot(s, n)];
 }
 
 /* ---- turns ---- */

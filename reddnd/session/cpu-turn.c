@@ -87,7 +87,7 @@ static uint64_t count_done(struct session *s, uint64_t received, uint64_t n, uin
 	uint64_t end = n + (uint32_t)(number - (uint32_t)n);
 
 	for (; n < end && n < received; n++)
-		s->cpu->times[cpu_slot(s, n)] = now_ns - s->cpu->times[cpu_slot(s, n)];
+		cpu_request(s, n)->ns = now_ns - cpu_request(s, n)->ns;
 	return n;
 }
 
@@ -114,7 +114,7 @@ static bool take_some(struct session *s, struct rnic_plain_completion *some, int
 			done = count_done(s, received, done, some[i].number, now_ns);
 		} else {
 			take_request(s, &some[i], received);
-			s->cpu->times[cpu_slot(s, received++)] = now_ns;
+			cpu_request(s, received++)->ns = now_ns;
 		}
 	}
 	if (received != s->cpu->received)
@@ -309,12 +309,11 @@ static void begin(struct session *s)
 static int finish(struct session *s)
 {
 	struct session_cpu *c = s->cpu;
-	struct outcome out = outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
 	uint64_t n = c->begun - 1;
 
 	c->running = false;
 	c->looped += executor_iterations(c->executor);
-	*cpu_outcome_at(s, n) = out.bytes << 1 | out.hit;
+	cpu_request(s, n)->outcome = outcome_read(&s->offload->outcome, executor_replies(c->executor), 0);
 	return send_replies(s, n);
 }
 

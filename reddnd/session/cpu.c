@@ -62,13 +62,13 @@ static int prepare(struct session *s, const struct session_parts *parts, const s
 	env->slot_size = request->slot_size;
 	env->slot_count = request->depth;
 	c->layout = layouts_for_cpu(s->offload, s->queues.layout.slots);
-	c->times = calloc(s->queues.layout.slots, sizeof(*c->times));
+	c->requests = calloc(s->queues.layout.slots, sizeof(*c->requests));
 	c->awake = AWAKE_MAX_US;
 	session_cpu_set_paced(s, session_is_paced(s));
 	if (s->offload->program->loop)
 		make_loops(s, c);
 	c->threads = parts->threads;
-	r = c->times ? cpu_threads_choose(c->threads, &c->events) : -ENOMEM;
+	r = c->requests ? cpu_threads_choose(c->threads, &c->events) : -ENOMEM;
 	return r == 0 ? make_executor(s, c) : r;
 }
 
@@ -120,7 +120,7 @@ void session_cpu_free(struct session_cpu *c)
 	executor_free(c->executor);
 	if (c->loops)
 		pthread_mutex_destroy(&c->own.lock);
-	free(c->times);
+	free(c->requests);
 	free(c);
 }
 
@@ -164,9 +164,7 @@ uint64_t session_cpu_iterations(const struct session *s)
 
 enum session_known session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
-	uint64_t kept = *cpu_outcome_at(s, n);
-
-	*out = (struct outcome){.hit = kept & 1, .bytes = kept >> 1};
+	*out = cpu_request(s, n)->outcome;
 	return SESSION_KNOWN;
 }
 
@@ -177,9 +175,9 @@ static void cpu_count(struct session *s)
 
 	s->progress.done = s->cpu->done;
 	for (; from < s->progress.done; from += n) {
-		uint64_t ns = s->cpu->times[cpu_slot(s, from)];
+		uint64_t ns = cpu_request(s, from)->ns;
 
-		for (n = 1; from + n < s->progress.done && s->cpu->times[cpu_slot(s, from + n)] == ns;)
+		for (n = 1; from + n < s->progress.done && cpu_request(s, from + n)->ns == ns;)
 			n++;
 		session_took(s, ns, n);
 	}
