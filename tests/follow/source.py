@@ -180,7 +180,7 @@ class Follower:
 
     def read(self):
         for line in self.process.stdout:
-            self.lines.append(json.loads(line))
+            self.lines.append({**json.loads(line), "at": time.monotonic()})
 
     @property
     def last(self):
