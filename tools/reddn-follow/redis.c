@@ -22,10 +22,10 @@ enum {
 	PATIENCE_MS = 2000,
 	PING_MS = 500,
 	INFO_MS = 1000,
-	BARRIER_MS = 50, /* from the end of a barrier to the next one */
-	SLEW_US = 1000,  /* that a clock may lose in a second, when it is slewed; and to round off */
+	BARRIER_MS = 5, /* from the end of a barrier to the next one */
+	SLEW_US = 1000, /* that a clock may lose in a second, when it is slewed; and to round off */
 	PAUSE_LEAST_MS = 20,
-	PAUSE_MOST_MS = 2000,
+	PAUSE_MOST_MS = 500,
 	FULL_MS = 10000,  /* until a key is tried again for which there was no room, */
 	FULL_PER_MS = 10, /* and that much longer for each of them, */
 	FULL_MOST_MS = 600000,
