@@ -27,6 +27,7 @@ FIGURE_14, OF_256, KILLED = "modelled, memcached-get with 2 items of a bucket, 2
 BY_NIC, IDLE = {"by the NIC", "by the NIC, recycled"}, "256 bytes, without what it takes when idle"
 DEATHS = (", daemon killed", ", daemon restarted", ", owner of the data killed", ", all but the NIC stopped")
 BOTH_MODES = {"reddn, unrolled", "reddn, recycled"}
+AT_100K = "Redis, 100,000 in a second, 50 in a pipeline"
 AT_16 = "64 bytes, 16 writers of 100 us each, the application polls"
 
 TARGETS = [
@@ -85,6 +86,12 @@ TARGETS = [
     Target("memcached", "its wrong answers", KILLED, 0, "gaps", "wrong", {"case": BY_NIC}),
     Target("memcached", "its bins of 50 ms without an answer", KILLED, 0, "gaps", "silent_bins", {"case": BY_NIC}),
     Target("memcached", "ms until it sees what is set after the restart", KILLED, 1000, "gaps", "visible_ms", {"case": BY_NIC}),
+    Target("follow", "keys per second of a load", "Redis, 1,000,000 keys with values of 100 bytes, a new table", 200000, "load", "keys_per_s", {"what": "a new table"}, at_least=True),
+    Target("follow", "median lag of a change, ms", AT_100K, 1, "changes", "p50_ms", {"offered_per_s": 100000}),
+    Target("follow", "its 99th percentile", AT_100K, 10, "changes", "p99_ms", {"offered_per_s": 100000}),
+    Target("follow", "us of the follower's CPU for a change", AT_100K, 3, "changes", "follower_us", {"offered_per_s": 100000}),
+    Target("follow", "99th percentile of the age that the table states, ms", "Redis, each rate", 10, "changes", "as_of_p99_ms", {"driver": "paced"}),
+    Target("follow", "seconds until equal again, beyond those of the source and of a load", "each failure", 1, "equal again", "beyond_s"),
 ]
 
 
