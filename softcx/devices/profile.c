@@ -50,6 +50,7 @@ static const struct fact {
 	[PROFILE_SYNC_FENCE] = {"checks.sync_fence", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MESSAGE_LIMIT] = {"checks.message_limit", TRUTH, 0, 0, {NULL}},
 	[PROFILE_FETCH_GROUP] = {"managed.fetch", POWER, 64, 4096, {NULL}},
+	[PROFILE_RECV_FETCH] = {"managed.recv_fetch", POWER, 16, 4096, {NULL}},
 	[PROFILE_DOORBELL] = {"managed.doorbell", WORD, 0, 0, {"error", "ignored", "moves"}},
 	[PROFILE_BEHIND] = {"managed.behind", WORD, 0, 0, {"ignored", "around"}},
 	[PROFILE_FLUSH] = {"managed.flush", WORD, 0, 0, {"enabled", "doorbell"}},

@@ -52,6 +52,7 @@ enum profile_fact {
 	PROFILE_SYNC_FENCE,   /* WAIT, SEND_EN and RECV_EN obey their fence */
 	PROFILE_MESSAGE_LIMIT /* a message longer than QPC.log_msg_max is an error */,
 	PROFILE_FETCH_GROUP, /* bytes of a managed SQ that are fetched together, past the enabled index too */
+	PROFILE_RECV_FETCH,  /* the same of a managed RQ */
 	PROFILE_FLUSH,       /* enum profile_flush */
 	PROFILE_DOORBELL,    /* enum profile_doorbell: what a doorbell for such an SQ does */
 	PROFILE_BEHIND,      /* enum profile_behind: what a SEND_EN does whose index is not ahead */

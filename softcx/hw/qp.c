@@ -32,13 +32,14 @@ static void release(struct hw_qp *qp)
 	free(qp);
 }
 
-static uint16_t fetch_group(const struct hw_qp *qp)
+/* Of a managed queue of @n entries of @size bytes each: those that are fetched together. */
+static uint16_t fetch_group(const struct hw_dev *dev, enum profile_fact fact, uint32_t size, uint32_t n)
 {
-	uint32_t group = (uint32_t)hw_fact(qp->dev, PROFILE_FETCH_GROUP) / WQE_BB;
+	uint32_t group = (uint32_t)hw_fact(dev, fact) / size;
 
-	if (!qp->cd_send || qp->dev->cfg.lenient)
+	if (dev->cfg.lenient || !group)
 		return 1;
-	return (uint16_t)(group < qp->sq_wqebbs ? group : qp->sq_wqebbs);
+	return (uint16_t)(group < n ? group : n);
 }
 
 /* Pins the rings and the doorbell record. */
@@ -116,7 +117,9 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	qp->cd_master = attr->cd_master;
 	qp->cd_send = attr->cd_slave_send;
 	qp->cd_recv = attr->cd_slave_recv;
-	qp->fetch_group = fetch_group(qp);
+	qp->fetch_group = qp->cd_send ? fetch_group(dev, PROFILE_FETCH_GROUP, WQE_BB, qp->sq_wqebbs) : 1;
+	qp->recv_group =
+		qp->cd_recv && qp->rq ? fetch_group(dev, PROFILE_RECV_FETCH, qp->rq_stride, qp->rq_wqes) : 1;
 	qp->real_time = attr->real_time;
 	qp->srq = attr->srq;
 	if (qp->srq)
@@ -322,6 +325,9 @@ const uint8_t *hw_qp_take_recv(struct hw_qp *qp)
 			posted = (uint16_t)qp->rq_wqes;
 		to = (uint16_t)(qp->rq_ci + 1 + hw_pick(qp->dev, posted));
 	}
+	to = (uint16_t)((to + qp->recv_group - 1u) & ~(qp->recv_group - 1u));
+	if ((uint16_t)(to - qp->rq_ci) > qp->rq_wqes)
+		to = (uint16_t)(qp->rq_ci + qp->rq_wqes);
 	while ((int16_t)(to - qp->rq_fetched) > 0) {
 		size_t at = (size_t)(qp->rq_fetched & (qp->rq_wqes - 1)) * qp->rq_stride;
 

@@ -8,7 +8,7 @@
  * may fetch an enabled WQEBB at any time before it executes it, into @shadow; later stores to the ring are
  * not seen. WQEBBs from sq_pi on are not fetched, unless the profile has a device that fetches groups of a
  * managed queue: then sq_fetched may be ahead of sq_pi by the rest of a group. RECVs are fetched ahead in the
- * same way, into @rq_shadow: [rq_ci, rq_fetched).
+ * same way, into @rq_shadow: [rq_ci, rq_fetched), but only when one of them is used.
  */
 #ifndef SOFTCX_HW_QP_H
 #define SOFTCX_HW_QP_H
@@ -29,7 +29,7 @@ struct hw_qp {
 
 	uint8_t *sq, *shadow;
 	uint32_t sq_wqebbs;
-	uint16_t fetch_group; /* WQEBBs that are fetched together */
+	uint16_t fetch_group, recv_group; /* WQEBBs, RECVs that are fetched together */
 	uint16_t sq_ci, sq_fetched, sq_pi;
 	bool cd_master, cd_send, cd_recv, real_time;
 	enum hw_run run_state;

@@ -321,6 +321,74 @@ static void fetch_groups(void **state)
 	}
 }
 
+/* Enables the RECVs of @b up to number @to, from @from on, and sends a message to each of these */
+static void fill_recvs(
+	struct rig_qp *a, struct rig_qp *b, const uint64_t *message, unsigned from, unsigned to)
+{
+	wqe_enable(a, WQE_OP_RECV_EN, hw_qpn(b->qp), to, 0);
+	for (; from < to; from++)
+		wqe_send(a, WQE_OP_SEND, message, sizeof(*message), 0, 0);
+	rig_ring(a);
+	rig_run(a->rig);
+}
+
+/*
+ * The first RECVs of a managed queue are used, up to @first; then the others get new places, and are enabled.
+ * Bit i: RECV i had its new place.
+ */
+static unsigned moved(struct hw_config cfg, unsigned first)
+{
+	enum { RECVS = 8, MESSAGE = 2 * RECVS, WORDS };
+	struct rig_opt managed = {.managed_recv = true}; /* RECVs of 64 bytes */
+	struct rig rig;
+	struct rig_cq cq;
+	struct rig_qp a, b;
+	unsigned done = 0;
+	uint64_t *w;
+
+	rig_open(&rig, &cfg);
+	rig_cq_new_attr(&rig, &cq, (struct hw_cq_attr){.log_size = 4, .cc = true, .oi = true});
+	rig_qp_new(&rig, &a, &cq, &cq);
+	rig_qp_new_with(&rig, &b, &cq, &cq, managed);
+	rig_connect(&a, &b);
+	w = rig_alloc(&rig, WORDS * sizeof(*w));
+	w[MESSAGE] = 42;
+	for (unsigned i = 0; i < RECVS; i++)
+		rig_recv(&b, 1, w + i, sizeof(*w));
+	fill_recvs(&a, &b, w + MESSAGE, 0, first + 1);
+	b.rpi = first + 1;
+	for (unsigned i = first + 1; i < RECVS; i++)
+		rig_recv(&b, 1, w + RECVS + i, sizeof(*w));
+	fill_recvs(&a, &b, w + MESSAGE, first + 1, RECVS);
+	for (unsigned i = 0; i < RECVS; i++)
+		done |= (unsigned)(w[RECVS + i] == 42) << i;
+	rig_destroy(&a);
+	rig_destroy(&b);
+	assert_int_equal(hw_cq_destroy(rig.dev, cq.cq), 0);
+	rig_close(&rig);
+	return done;
+}
+
+static void recv_groups(void **state)
+{
+	struct hw_config lenient = with(PROFILE_RECV_FETCH, 256);
+
+	(void)state;
+	lenient.lenient = true;
+	for (unsigned first = 0; first < 7; first++) {
+		unsigned behind = 0xffu << (first + 1) & 0xff;
+
+		assert_int_equal(moved(cx5(), first), behind);
+		assert_int_equal(moved(lenient, first), behind);
+		/* the group has four: those of the first one's are stale */
+		assert_int_equal(moved(with(PROFILE_RECV_FETCH, 256), first), first < 4 ? 0xf0 : 0);
+		assert_int_equal(
+			moved(with(PROFILE_RECV_FETCH, 128), first), 0xffu << ((first / 2 + 1) * 2) & 0xff);
+		assert_int_equal(moved(with(PROFILE_RECV_FETCH, 32), first), behind); /* less than one */
+		assert_int_equal(moved(with(PROFILE_RECV_FETCH, 4096), first), 0);
+	}
+}
+
 /*
  * A managed queue of which two WQEs are executed and two more enabled, behind a WAIT, fails with @record in
  * its doorbell record. Returns the CQEs that it gives.
@@ -478,6 +546,7 @@ int main(void)
 		cmocka_unit_test(queue_limit),
 		cmocka_unit_test(unchecked),
 		cmocka_unit_test(fetch_groups),
+		cmocka_unit_test(recv_groups),
 		cmocka_unit_test(flush_to_doorbell),
 		cmocka_unit_test(doorbell_of_a_managed_queue),
 		cmocka_unit_test(enable_behind),
