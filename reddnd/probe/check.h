@@ -42,6 +42,7 @@ int check_smaller_recv_enable(struct probe *probe, struct probe_result *result);
 int check_wqe_wrap(struct probe *probe, struct probe_result *result);
 int check_cqe_wrap(struct probe *probe, struct probe_result *result);
 int check_fetch(struct probe *probe, struct probe_result *result);
+int check_recv_fetch(struct probe *probe, struct probe_result *result);
 int check_read_patch(struct probe *probe, struct probe_result *result);
 int check_recv_patch(struct probe *probe, struct probe_result *result);
 int check_awaited_read(struct probe *probe, struct probe_result *result);

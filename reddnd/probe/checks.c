@@ -96,6 +96,10 @@ static const struct probe_check checks[] = {
 		"nothing: a device that ignores both allows programs with one copy less per condition",
 		"DPDK mlx5_prm.h wqe_index_ignore_cap; RedN clears registers to get rid of the check",
 		PROBE_AT_START, check_wqe_checks},
+	{PROBE_RECV_FETCH, "recv-fetch", "a managed receive queue is fetched no further than it is enabled",
+		"nothing of the daemon: no chain patches a RECV yet",
+		"no source; puts that the NIC arms again would rely on it", PROBE_LOADED | PROBE_RACE,
+		check_recv_fetch},
 
 	{PROBE_FLUSH, "flush",
 		"a managed queue that fails gives a CQE for each WQE that was enabled, and no more",

@@ -24,7 +24,8 @@ no-devx) not=(device) ;;
 no-masked-atomics) not=(masked-atomics) ;;
 no-message-limit) not=(message-limit) ;;
 prefetch-256) not=(fetch) ;;
-recv-en-broken) not=(recv-enable) untried=(smaller-recv-enable) ;;
+prefetch-recvs) not=(recv-fetch) ;;
+recv-en-broken) not=(recv-enable) untried=(smaller-recv-enable recv-fetch) ;;
 *) fail "usage: probe.sh DEVICE" ;;
 esac
 case $1 in
