@@ -438,6 +438,11 @@ static uint64_t state_after(uint64_t before, const struct reddn_as_of *as_of)
 	return (uint64_t)as_of->epoch << REDDN_TABLE_EPOCH | ceased | as_of->flags;
 }
 
+static bool states_any(const struct reddn_as_of *as_of)
+{
+	return as_of->source || as_of->host || as_of->epoch || as_of->flags;
+}
+
 PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of)
 {
 	struct reddn_table_live *live = t->live;
@@ -447,7 +452,7 @@ PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of
 		return -EROFS;
 	if (!reddn_word_get(reddn_live_word(&live->epoch)))
 		return -ESTALE;
-	if ((as_of->flags & ~(uint32_t)FLAGS) || as_of->flags == REDDN_COMPLETE)
+	if ((as_of->flags & ~(uint32_t)FLAGS) || (!(as_of->flags & REDDN_FOLLOWS) && states_any(as_of)))
 		return -EINVAL;
 	if (state >> REDDN_TABLE_EPOCH != as_of->epoch) {
 		reddn_word_set(reddn_live_word(&live->as_of_source), 0);

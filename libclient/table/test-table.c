@@ -528,6 +528,9 @@ static void test_as_of(void **state)
 	assert_int_equal(reddn_table_set_as_of(reader, &first), -EROFS);
 	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.flags = 4}), -EINVAL);
 	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.flags = REDDN_COMPLETE}), -EINVAL);
+	/* Replies do not show the times of a table that follows nothing */
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.source = 1000}), -EINVAL);
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.host = 1000}), -EINVAL);
 	check_as_of(reader, second);
 	reddn_table_close(reader);
 	reddn_table_close(t);
