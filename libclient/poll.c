@@ -89,9 +89,10 @@ static void take(struct reddn *c)
 			if (s) {
 				*tail = s;
 				tail = &s->next_arrived;
-				outstanding--;
+				if (--outstanding == 0)
+					break;
 			}
-		} while (outstanding && (r = ibv_next_poll(cq)) == 0);
+		} while ((r = ibv_next_poll(cq)) == 0);
 		ibv_end_poll(cq);
 		*tail = NULL;
 	}

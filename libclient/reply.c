@@ -19,7 +19,9 @@ const char *reddn_geometry_error(const struct reddn_geometry *g, unsigned probes
 				   : "the length of requests does not fit a lookup in two buckets";
 	if (g->header && g->header < sizeof(uint64_t))
 		return "there is no room for the version of a record";
-	if (!g->part && g->room < sizeof(struct reddn_record))
+	/* those that are put may have fewer bytes than both limits allow */
+	if (!g->part && g->room < (probes == 1 ? sizeof(struct reddn_record)
+					       : reddn_record_size(g->max_key, g->max_value)))
 		return "there is no room for records";
 	return NULL;
 }
@@ -100,8 +102,8 @@ enum reddn_reply_state reddn_reply_without(const struct reddn_geometry *g, const
 	if (!h.key_len && !h.val_len)
 		return check_none(now, before);
 	/* a key that is the same now was another when it was checked first */
-	if (!h.key_len || h.key_len > g->max_key || !reddn_head_fits(g, &h) ||
-		!reddn_head_is_right(&h, bytes) || (h.key_len == key_len && memcmp(bytes, key, key_len) == 0))
+	if (!h.key_len || !reddn_head_fits(g, &h) || !reddn_head_is_right(&h, bytes) ||
+		(h.key_len == key_len && memcmp(bytes, key, key_len) == 0))
 		return REDDN_REPLY_OVERTAKEN;
 	return check_other(g, key, key_len, bytes, h.key_len);
 }
@@ -151,7 +153,7 @@ enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const vo
 		return REDDN_REPLY_STALE;
 	if (!h.key_len && !h.val_len)
 		return check_none(now, before);
-	if (!h.key_len || h.key_len > g->max_key || !reddn_head_fits(g, &h))
+	if (!h.key_len || !reddn_head_fits(g, &h))
 		return REDDN_REPLY_OVERTAKEN;
 	if (h.key_len != key_len || memcmp(r->record + sizeof(h), key, key_len) != 0)
 		return apart_other(g, key, key_len, r, &h);

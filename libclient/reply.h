@@ -26,7 +26,9 @@ struct reddn_geometry {
 	uint8_t header;     /* bytes of the server's in front of each record: of a store; 0: of a table */
 	uint8_t part;       /* bytes that answer if a key is in a bucket (wire.h); 0: its record does */
 	bool into;          /* a record comes in a message, with its value apart (into.h) */
-	uint32_t room;      /* bytes for the record of a key in a slot, behind its header */
+	/* Bytes for the record of a key in a slot, behind its header: the longest one fits. Of a put: for its
+	 * record */
+	uint32_t room;
 };
 
 /** Where record @k is in a slot. */
@@ -126,10 +128,14 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED)};
 }
 
-/** True if the table states nothing of its age. */
-static inline bool reddn_seen_is_plain(const struct reddn_seen *s)
+/** True if the live line of a reply has this @epoch and states nothing of an age; then *@moves is in it. */
+static inline bool reddn_reply_is_plain(const uint8_t *slot, uint64_t epoch, uint64_t *moves)
 {
-	return !(s->state | s->as_of_source | s->as_of_host);
+	const struct reddn_table_live *live = (const struct reddn_table_live *)(slot + REDDN_SLOT_LIVE);
+
+	*moves = __atomic_load_n(&live->moves, __ATOMIC_RELAXED);
+	return !((__atomic_load_n(&live->epoch, __ATOMIC_RELAXED) ^ epoch) |
+		 __atomic_load_n(&live->state, __ATOMIC_RELAXED));
 }
 
 /**
@@ -175,10 +181,10 @@ static inline struct reddn_head reddn_head_read(const uint8_t *record)
 	return (struct reddn_head){.key_len = h->key_len, .val_len = h->val_len, .sum = h->sum};
 }
 
-/** True if the table may have such a record, and the slot has room for it. */
+/** True if the table may have such a record: then a slot has room for it. */
 static inline bool reddn_head_fits(const struct reddn_geometry *g, const struct reddn_head *h)
 {
-	return h->val_len <= g->max_value && reddn_record_size(h->key_len, h->val_len) <= g->room;
+	return h->key_len <= g->max_key && h->val_len <= g->max_value;
 }
 
 /** True if its checksum is that of the record's @bytes. */
@@ -199,7 +205,7 @@ static inline int64_t reddn_reply_hit(
 	const struct reddn_head h = reddn_head_read(record);
 	const uint8_t *bytes = record + sizeof(h);
 
-	if (h.key_len == key_len && reddn_head_fits(g, &h) && short_same(bytes, key, key_len) &&
+	if (h.key_len == key_len && h.val_len <= g->max_value && short_same(bytes, key, key_len) &&
 		reddn_head_is_right(&h, bytes))
 		return h.val_len;
 	return -1;

@@ -146,7 +146,7 @@ static bool see(struct reddn *c, const struct reddn_seen *now)
 	c->session.seen = *now;
 	if (!current)
 		c->session.seen.epoch = epoch;
-	c->session.dated |= !reddn_seen_is_plain(now);
+	c->session.dated |= now->state != 0;
 	c->session.plain = c->session.dated ? UINT64_MAX : c->session.seen.epoch;
 	return current;
 }
@@ -154,11 +154,11 @@ static bool see(struct reddn *c, const struct reddn_seen *now)
 /* The line of a reply, with which nothing is new but moves. False: another one. */
 static bool see_plain(struct reddn_session *s, const uint8_t *slot)
 {
-	const struct reddn_seen now = reddn_reply_see(slot);
+	uint64_t moves;
 
-	if (now.epoch != s->plain || !reddn_seen_is_plain(&now))
+	if (!LIKELY(reddn_reply_is_plain(slot, s->plain, &moves)))
 		return false;
-	s->seen.moves = now.moves;
+	s->seen.moves = moves;
 	return true;
 }
 
@@ -430,7 +430,7 @@ static struct reddn_result *reply(
 	struct reddn_request *q = s->request;
 	const uint8_t *record = s->mem + REDDN_SLOT_RECORD;
 
-	if (q->kind != REDDN_ONE_KEY)
+	if (!LIKELY(q->kind == REDDN_ONE_KEY))
 		return reply_unusual(c, s, at, end);
 	pop(c, s);
 	if (!LIKELY(reply_hit(c, s, q, record, at))) {

@@ -312,6 +312,7 @@ static void parts(struct reddn_wire_rep *rep)
 	rep->shape = REDDN_SHAPE_TABLE;
 	rep->request_len = htobe32(2 * 9);
 	rep->reply_max = htobe32(256);
+	rep->table.max_value = htobe32(256 - 64 - 16 - 16 - 100);
 	memcpy(rep->table.part,
 		(const uint8_t[]){4, 16, REDDN_WIRE_PART_EXISTS | 16, REDDN_WIRE_PART_EXISTS | 64},
 		REDDN_WIRE_PARTS);
@@ -323,6 +324,13 @@ static void unknown_parts(struct reddn_wire_rep *rep)
 	parts(rep);
 	rep->table.part[1] = 17;
 	rep->table.part[3] = REDDN_WIRE_PART_EXISTS | 65;
+}
+
+/* The longest record has one byte more than its place in a slot */
+static void long_records(struct reddn_wire_rep *rep)
+{
+	parts(rep);
+	rep->table.max_value = htobe32(256 - 64 - 16 - 16 - 100 + 1);
 }
 
 /* The one that takes so many keys with the fewest bytes */
@@ -340,6 +348,7 @@ static void test_parts(void **state)
 	assert_int_equal(read_rep(&s, unknown_parts), 0);
 	assert_int_equal(reddn_session_part(&s, 0, 100), 4);
 	assert_int_equal(reddn_session_part(&s, REDDN_WIRE_PART_EXISTS, 100), REDDN_WIRE_PART_EXISTS | 16);
+	assert_int_equal(read_rep(&s, long_records), -EPROTO);
 	assert_int_equal(read_rep(&s, as_it_is), 0);
 	assert_int_equal(reddn_session_part(&s, 0, 1), 0);
 }
