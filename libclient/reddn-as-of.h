@@ -23,6 +23,8 @@ struct reddn_as_of {
 	uint64_t host;   /* and by CLOCK_REALTIME of the host of its writer, ns. 0: unknown */
 	uint32_t epoch;  /* of the source: after a change, its clock and its values may have gone backwards */
 	uint32_t flags;  /* enum reddn_as_of_flag */
+	uint64_t origin; /* which source, as libreddn-redis compares it with its own; 0: unknown. Another one
+			    has another epoch, too */
 };
 
 #endif

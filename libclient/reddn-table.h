@@ -192,8 +192,8 @@ struct reddn_table_stat {
  * State how new the table is, for readers and for clients of reddnd; it stays so until it is stated again. A
  * larger table has it as well (reddn_table_grow). To be called when all changes until then are in the table,
  * and before a change after which it is not complete any more. When `epoch` changes, readers see no as-of for
- * a moment. -EINVAL: unknown flags, or without REDDN_FOLLOWS anything that is not 0. -EROFS: not opened for
- * writing. -ESTALE: another table has replaced it.
+ * a moment. -EINVAL: unknown flags, without REDDN_FOLLOWS anything that is not 0, or another `origin` with
+ * the same `epoch`. -EROFS: not opened for writing. -ESTALE: another table has replaced it.
  */
 int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of);
 

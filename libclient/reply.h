@@ -111,6 +111,7 @@ struct reddn_seen {
 	uint64_t state;
 	uint64_t as_of_source;
 	uint64_t as_of_host;
+	uint64_t origin;
 };
 
 /** Before the first reply: an odd number of moves, which proves nothing, and an epoch that no table has. */
@@ -125,7 +126,8 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 		.epoch = __atomic_load_n(&live->epoch, __ATOMIC_RELAXED),
 		.state = __atomic_load_n(&live->state, __ATOMIC_RELAXED),
 		.as_of_source = __atomic_load_n(&live->as_of_source, __ATOMIC_RELAXED),
-		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED)};
+		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED),
+		.origin = __atomic_load_n(&live->origin, __ATOMIC_RELAXED)};
 }
 
 /** True if the live line of a reply has this @epoch and states nothing of an age; then *@moves is in it. */
@@ -162,7 +164,8 @@ static inline struct reddn_as_of reddn_seen_as_of(
 	return (struct reddn_as_of){.source = same ? before->as_of_source : 0,
 		.host = same ? before->as_of_host : 0,
 		.epoch = (uint32_t)(now->state >> REDDN_TABLE_EPOCH),
-		.flags = (now->state & REDDN_FOLLOWS) | complete};
+		.flags = (now->state & REDDN_FOLLOWS) | complete,
+		.origin = now->origin};
 }
 
 /** The head of a record in a slot. Packed: it is read where a server has put it. */

@@ -222,6 +222,7 @@ static void growth_publish(struct reddn_table *t)
 	next->live->state = t->live->state;
 	next->live->as_of_source = t->live->as_of_source;
 	next->live->as_of_host = t->live->as_of_host;
+	next->live->origin = t->live->origin;
 	r = reddn_table_succeed(t->growth->tmp, t->path, t);
 	/* Somebody has locked the name. The next put or step tries again, and until then both are written */
 	if (r == -EBUSY)
@@ -440,7 +441,7 @@ static uint64_t state_after(uint64_t before, const struct reddn_as_of *as_of)
 
 static bool states_any(const struct reddn_as_of *as_of)
 {
-	return as_of->source || as_of->host || as_of->epoch || as_of->flags;
+	return as_of->source || as_of->host || as_of->epoch || as_of->flags || as_of->origin;
 }
 
 PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of)
@@ -454,11 +455,14 @@ PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of
 		return -ESTALE;
 	if ((as_of->flags & ~(uint32_t)FLAGS) || (!(as_of->flags & REDDN_FOLLOWS) && states_any(as_of)))
 		return -EINVAL;
+	if (state >> REDDN_TABLE_EPOCH == as_of->epoch && live->origin != as_of->origin)
+		return -EINVAL;
 	if (state >> REDDN_TABLE_EPOCH != as_of->epoch) {
 		reddn_word_set(reddn_live_word(&live->as_of_source), 0);
 		reddn_word_set(reddn_live_word(&live->as_of_host), 0);
 	}
 	reddn_word_set(reddn_live_word(&live->state), state_after(state, as_of));
+	reddn_word_set(reddn_live_word(&live->origin), as_of->origin);
 	reddn_word_set(reddn_live_word(&live->as_of_source), as_of->source);
 	reddn_word_set(reddn_live_word(&live->as_of_host), as_of->host);
 	return 0;
@@ -476,7 +480,8 @@ static struct reddn_as_of as_of_read(struct reddn_table_live *live)
 	return (struct reddn_as_of){.source = same ? source : 0,
 		.host = same ? host : 0,
 		.epoch = (uint32_t)(state >> REDDN_TABLE_EPOCH),
-		.flags = (uint32_t)(before & state & FLAGS)};
+		.flags = (uint32_t)(before & state & FLAGS),
+		.origin = reddn_word_get(reddn_live_word(&live->origin))};
 }
 
 /* ---- */

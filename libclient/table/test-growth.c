@@ -208,8 +208,8 @@ static void check_as_of(struct reddn_table *t, struct reddn_as_of expected)
 /* A larger table is as new as the one before, also if that is stated while it grows. */
 static void test_as_of(void **state)
 {
-	const struct reddn_as_of first = {1000, 2000, 7, REDDN_FOLLOWS},
-				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	const struct reddn_as_of first = {1000, 2000, 7, REDDN_FOLLOWS, 9},
+				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE, 9};
 	struct place *p = *state;
 	struct reddn_table *t = make(p, &(struct reddn_table_options){.buckets = 4, .heap_size = 4096}),
 			   *reader;

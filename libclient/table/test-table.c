@@ -507,8 +507,8 @@ static void check_as_of(struct reddn_table *t, struct reddn_as_of expected)
 /* Readers see what the writer states, and nothing of a table whose writer states nothing. */
 static void test_as_of(void **state)
 {
-	const struct reddn_as_of none = {0}, first = {1000, 2000, 7, REDDN_FOLLOWS},
-				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	const struct reddn_as_of none = {0}, first = {1000, 2000, 7, REDDN_FOLLOWS, 9},
+				 second = {1500, 2500, 7, REDDN_FOLLOWS | REDDN_COMPLETE, 9};
 	int fd = table_file();
 	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100}), *reader;
 
@@ -531,6 +531,11 @@ static void test_as_of(void **state)
 	/* Replies do not show the times of a table that follows nothing */
 	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.source = 1000}), -EINVAL);
 	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.host = 1000}), -EINVAL);
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){.origin = 9}), -EINVAL);
+	assert_int_equal(
+		reddn_table_set_as_of(
+			t, &(struct reddn_as_of){.epoch = second.epoch, .flags = REDDN_FOLLOWS, .origin = 1}),
+		-EINVAL);
 	check_as_of(reader, second);
 	reddn_table_close(reader);
 	reddn_table_close(t);
@@ -541,7 +546,7 @@ static void test_as_of(void **state)
  * client whose miss is in between sees that. */
 static void test_ceased(void **state)
 {
-	struct reddn_as_of as_of = {1000, 2000, 7, REDDN_FOLLOWS | REDDN_COMPLETE};
+	struct reddn_as_of as_of = {1000, 2000, 7, REDDN_FOLLOWS | REDDN_COMPLETE, 9};
 	int fd = table_file();
 	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100});
 	const struct reddn_table_header *h = mmap(NULL, REDDN_TABLE_PAGE, PROT_READ, MAP_SHARED, fd, 0);

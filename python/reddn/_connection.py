@@ -331,7 +331,8 @@ class Connection(Handle):
             as_of = to_as_of(result.as_of)
             if self._as_of is not None:
                 older = min(self._as_of, as_of, key=lambda one: one.host)
-                as_of = older._replace(complete=as_of.complete and self._as_of.complete)
+                one = as_of.origin == self._as_of.origin
+                as_of = older._replace(complete=as_of.complete and self._as_of.complete, origin=as_of.origin if one else 0)
             self._as_of = as_of
             values[result.cookie - base] = take(result)
         lib.reddn_release(self._handle())

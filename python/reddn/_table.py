@@ -11,7 +11,7 @@ class AsOf(NamedTuple):
     """How new a table is that follows a source; see reddn-as-of.h. All 0 of one that follows none.
 
     `source`: us by the clock of the source; `host`: ns by time.time_ns() of the writer's host; 0: unknown. `epoch`: of the source.
-    `complete`: it has all keys of the source; else a miss proves nothing.
+    `complete`: it has all keys of the source; else a miss proves nothing. `origin`: which source, as reddn.redis compares it; 0: unknown.
     """
 
     source: int
@@ -19,11 +19,12 @@ class AsOf(NamedTuple):
     epoch: int
     follows: bool
     complete: bool
+    origin: int = 0
 
 
 def to_as_of(as_of: Any) -> AsOf:
     """Of a struct reddn_as_of."""
-    return AsOf(as_of.source, as_of.host, as_of.epoch, bool(as_of.flags & lib.REDDN_FOLLOWS), bool(as_of.flags & lib.REDDN_COMPLETE))
+    return AsOf(as_of.source, as_of.host, as_of.epoch, bool(as_of.flags & lib.REDDN_FOLLOWS), bool(as_of.flags & lib.REDDN_COMPLETE), as_of.origin)
 
 
 class Stat(NamedTuple):
@@ -106,10 +107,10 @@ class Table(Handle, MutableMapping[Key, bytes]):
         values[-1] = to_as_of(values[-1])
         return Stat(*values)
 
-    def set_as_of(self, source: int, host: int, *, epoch: int = 0, complete: bool = False) -> None:
+    def set_as_of(self, source: int, host: int, *, epoch: int = 0, complete: bool = False, origin: int = 0) -> None:
         """States how new the table is, which follows a source: when all changes until then are in it, and before a change after which
-        it is not complete any more."""
-        as_of = {"source": source, "host": host, "epoch": epoch, "flags": lib.REDDN_FOLLOWS | (lib.REDDN_COMPLETE if complete else 0)}
+        it is not complete any more. Another `origin` needs another `epoch`."""
+        as_of = {"source": source, "host": host, "epoch": epoch, "origin": origin, "flags": lib.REDDN_FOLLOWS | (lib.REDDN_COMPLETE if complete else 0)}
         result = lib.reddn_table_set_as_of(self._handle(), ffi.new("struct reddn_as_of *", as_of))
         if result < 0:
             fail(result)

@@ -64,10 +64,10 @@ with reddn.Table("users.table", write=True) as t, reddn.Table("users.table") as 
     with reddn.Table("users.table") as now:
         assert now["new"] == b"value"
     del t["new"]
-    assert t.stat().as_of == (0, 0, 0, False, False)
-    t.set_as_of(5, 6, epoch=7, complete=True)
+    assert t.stat().as_of == (0, 0, 0, False, False, 0)
+    t.set_as_of(5, 6, epoch=7, complete=True, origin=8)
     with reddn.Table("users.table") as reader:
-        assert reader.stat().as_of == reddn.AsOf(source=5, host=6, epoch=7, follows=True, complete=True)
+        assert reader.stat().as_of == reddn.AsOf(source=5, host=6, epoch=7, follows=True, complete=True, origin=8)
         assert raises(OSError, lambda: reader.set_as_of(5, 6)).errno == errno.EROFS
 with reddn.Table.create("small.table", capacity=1, heap_size=4096, max_value=100, grow=True) as t:
     for i in range(10000):

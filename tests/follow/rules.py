@@ -338,6 +338,7 @@ def clock():
     for f, b in zip(followers, before):
         until(lambda f=f, b=b: 0 < f.as_of().source < b.source and f.as_of().complete, lambda f=f: f"the clock has no effect: {f.as_of()}")
     check(followers[0].as_of().epoch != before[0].epoch, "the epoch is the same")
+    check(followers[0].as_of().origin == before[0].origin != 0, "another origin")
     check(followers[0].last["loads"] == 2, "it does not ask again when keys expire")
     check(followers[1].as_of().epoch == before[1].epoch, "rule 14: a follower without it is right")
     for f in followers:
@@ -355,6 +356,7 @@ def clock():
     check(again.end() == 0, "it does not end well")
     again = Follower(source.url(path=proxies[0].path), "-p", "k", table=followers[0].path)
     other = again.as_of().epoch
+    check(again.as_of().origin not in (before[0].origin, 0), "it follows other keys, and the origin is the same")
     check(other != epoch, "it follows other keys, and the epoch is the same")
     check(again.end() == 0, "it does not end well")
     # nor is it the same when it follows these keys once more: what was seen in that epoch has gone meanwhile

@@ -106,12 +106,13 @@ void mirror_close(struct mirror *m)
  * that is back has another epoch. The others are the source. */
 enum { SOURCE_SHIFT = 8, CLOCKS = (1 << SOURCE_SHIFT) - 1 };
 
-void mirror_set_source(struct mirror *m, uint32_t source)
+void mirror_set_source(struct mirror *m, uint32_t source, uint64_t origin)
 {
-	if (m->as_of.epoch >> SOURCE_SHIFT != source)
+	if (m->as_of.epoch >> SOURCE_SHIFT != source || m->as_of.origin != origin)
 		mirror_state(m, (struct reddn_as_of){
 					.epoch = source << SOURCE_SHIFT | ((m->as_of.epoch + 1) & CLOCKS),
-					.flags = REDDN_FOLLOWS});
+					.flags = REDDN_FOLLOWS,
+					.origin = origin});
 }
 
 void mirror_reset_clock(struct mirror *m)
@@ -119,7 +120,8 @@ void mirror_reset_clock(struct mirror *m)
 	uint32_t epoch = m->as_of.epoch;
 
 	mirror_state(m, (struct reddn_as_of){.epoch = (epoch & ~(uint32_t)CLOCKS) | ((epoch + 1) & CLOCKS),
-				.flags = REDDN_FOLLOWS});
+				.flags = REDDN_FOLLOWS,
+				.origin = m->as_of.origin});
 }
 
 void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool complete)
@@ -129,7 +131,8 @@ void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool
 	mirror_state(m, (struct reddn_as_of){.source = source_us,
 				.host = host_ns,
 				.epoch = m->as_of.epoch,
-				.flags = REDDN_FOLLOWS | (complete ? REDDN_COMPLETE : 0)});
+				.flags = REDDN_FOLLOWS | (complete ? REDDN_COMPLETE : 0),
+				.origin = m->as_of.origin});
 }
 
 /* Before a key is removed that the source has */

@@ -61,9 +61,10 @@ bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n);
 
 /**
  * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by
- * another one, that is not known any more.
+ * another one, that is not known any more. @origin: as the table states it (table-format.h); 0: clients
+ * cannot compare it.
  */
-void mirror_set_source(struct mirror *m, uint32_t source);
+void mirror_set_source(struct mirror *m, uint32_t source, uint64_t origin);
 /** The clock of the source has gone backwards: moments before cannot be compared with later ones. */
 void mirror_reset_clock(struct mirror *m);
 /** The table has all that the source had at a moment, by its clock in us, and by CLOCK_REALTIME in ns. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/redis.h"
 
+#include "protocol/redis-origin.h"
 #include "tools/reddn-follow/rules.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -233,23 +234,24 @@ static void link_answered(struct redis *r, struct redis_link *l)
 /* ---- a load ------------------------------------------------------------------------------------ */
 
 /* Another process, another history, or other keys */
-static uint32_t redis_source(const struct redis *r)
+static void redis_set_source(struct redis *r)
 {
+	const struct prefixes *p = r->prefixes;
 	uint64_t h = XXH3_64bits(r->facts.run_id, sizeof(r->facts.run_id));
 
 	h = XXH3_64bits_withSeed(r->facts.replid, sizeof(r->facts.replid), h);
 	h = XXH3_64bits_withSeed(r->facts.role, sizeof(r->facts.role), h);
 	h = XXH3_64bits_withSeed(&r->url->db, sizeof(r->url->db), h);
-	for (unsigned i = 0; i < r->prefixes->n; i++)
-		h = XXH3_64bits_withSeed(r->prefixes->text[i], strlen(r->prefixes->text[i]) + 1, h);
-	return h >> 40;
+	for (unsigned i = 0; i < p->n; i++)
+		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
+	mirror_set_source(r->mirror, h >> 40, redis_origin(r->facts.run_id, r->url->db, p->text, p->n));
 }
 
 static void redis_load(struct redis *r)
 {
 	redis_set_state(r, REDIS_VERIFYING);
 	r->facts = r->last;
-	mirror_set_source(r->mirror, redis_source(r));
+	redis_set_source(r);
 	r->again = false;
 	r->load_from = r->now;
 	mirror_walk(r->mirror);
@@ -551,7 +553,7 @@ static void barrier_step(struct redis *r)
 static void redis_changed(struct redis *r)
 {
 	r->facts = r->last;
-	mirror_set_source(r->mirror, redis_source(r));
+	redis_set_source(r);
 	redis_doubt(r);
 }
 
