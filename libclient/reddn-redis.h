@@ -15,7 +15,8 @@
  *
  * GET, MGET, EXISTS and STRLEN ask the NIC first, and Redis if the NIC's answer is no proof: it has no such
  * key, which may be of another type, or too long for the table; the answer is from before the last write of
- * this handle, or from before the last answer that it had from Redis about that key, or too old; there is
+ * this handle, or from before the last answer that it had from Redis about that key, or too old; the table
+ * follows another Redis than the one of the context (a replica is another one), or another database; there is
  * none. All other commands go to Redis alone. A GET of a key of another type has no value where Redis has an
  * error.
  *
@@ -42,17 +43,19 @@ struct reddn_redis_options {
 	 * if it is 0. A NIC that has not answered is not asked again for a second, one that is refused for
 	 * half a minute. */
 	const struct reddn_options *nic;
-	/* Those of the follower, if it follows only keys that begin with one of these */
+	/* Exactly those of the follower, if it follows only keys that begin with one of these */
 	const char *const *prefixes;
 	size_t nprefixes;
 	uint64_t reserved[4]; /* 0 */
 };
 
 /**
- * A handle over @source: connected, blocking, in the database that the table follows, and without commands
- * that have no reply yet. It stays the caller's, who may use it for what changes no key, and connects it
- * again (redisReconnect) when it has an error: until then what the table has is answered, and for all else
- * there is NULL, as from redisCommand. -EINVAL: no host or offload, or @source is not blocking. -ENOMEM.
+ * A handle over @source: connected to the Redis that the table follows, version 6.2 or later, with the right
+ * to INFO and CLIENT INFO; blocking, in the database that the table follows, and without commands that have
+ * no reply yet. Its first read of each connection goes to Redis, and finds out if that is so. It stays the
+ * caller's, who may use it for what changes no key, and connects it again (redisReconnect) when it has an
+ * error: until then what the table has is answered, and for all else there is NULL, as from redisCommand.
+ * -EINVAL: no host or offload, or @source is not blocking. -ENOMEM.
  */
 int reddn_redis_new(
 	struct reddn_redis **out, redisContext *source, const struct reddn_redis_options *options);

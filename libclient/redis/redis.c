@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/public.h"
 #include "libclient/reddn-redis.h"
+#include "protocol/redis-origin.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <xxhash.h>
 
 enum {
@@ -34,6 +36,8 @@ struct reddn_redis {
 	uint8_t *values;
 	size_t values_size, value_max;
 	bool in_transaction, elsewhere; /* in another database, perhaps */
+	uint64_t link;   /* the connection that has said which Redis it leads to: its SO_COOKIE */
+	uint64_t origin; /* and which that is (redis-origin.h); 0: it has not */
 	/* Commands that may have changed something; those of them that are before `since` */
 	uint64_t written, known, since;
 	struct note note[NOTES];
@@ -195,19 +199,76 @@ static redisReply *redis_send(struct reddn_redis *r, const struct command *c)
 	return reply;
 }
 
-/* And learns from when on a table has what this answer has. */
+/* Of the connection of the context, which the application may have made again: no other socket of this host
+ * has or will have the same. */
+static uint64_t redis_link(const struct reddn_redis *r)
+{
+	uint64_t link = 0;
+	socklen_t size = sizeof(link);
+
+	getsockopt(r->source->fd, SOL_SOCKET, SO_COOKIE, &link, &size);
+	return link;
+}
+
+/* The number or text behind @name; NULL: the reply is no text that has it. With RESP3 it is of another type
+ */
+static const char *reply_find(const redisReply *reply, const char *name)
+{
+	const char *at = reply->type != REDIS_REPLY_ERROR && reply->str ? strstr(reply->str, name) : NULL;
+
+	return at ? at + strlen(name) : NULL;
+}
+
+/* Answers about another process, or another database, say nothing of this one's: as after a write, Redis has
+ * to answer once. */
+static void redis_set_origin(struct reddn_redis *r, const redisReply *server, const redisReply *client)
+{
+	const char *run_id = reply_find(server, "\nrun_id:"), *db = reply_find(client, " db=");
+	const redisReply *bad = run_id ? client : server;
+	uint64_t origin = 0;
+
+	if (run_id && db)
+		origin = redis_origin(run_id, strtoull(db, NULL, 10), r->own.prefixes, r->own.nprefixes);
+	else
+		snprintf(r->error, sizeof(r->error), "Redis does not say which one it is, by %s: %s",
+			run_id ? "CLIENT INFO" : "INFO server",
+			bad->type == REDIS_REPLY_ERROR ? bad->str : "nothing that is known");
+	if (origin != r->origin)
+		r->written++;
+	r->origin = origin;
+	r->silent_until = 0;
+}
+
+static void redis_learn(struct reddn_redis *r, uint64_t link)
+{
+	void *server = NULL, *client = NULL;
+
+	if (redisGetReply(r->source, &server) == REDIS_OK && redisGetReply(r->source, &client) == REDIS_OK) {
+		redis_set_origin(r, server, client);
+		r->link = link;
+	}
+	freeReplyObject(server);
+	freeReplyObject(client);
+}
+
+/* And learns from when on a table has what this answer has, and of a new connection, which Redis that is. */
 static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 {
 	void *reply = NULL, *when = NULL;
-	uint64_t us;
+	uint64_t us, link = redis_link(r);
+	bool learns = link != r->link;
 
 	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
 		redisAppendCommand(r->source, "TIME") != REDIS_OK ||
+		(learns && (redisAppendCommand(r->source, "INFO server") != REDIS_OK ||
+				   redisAppendCommand(r->source, "CLIENT INFO") != REDIS_OK)) ||
 		redisGetReply(r->source, &reply) != REDIS_OK)
 		return NULL;
 	r->info.source_answers++;
 	if (redisGetReply(r->source, &when) != REDIS_OK)
 		return reply;
+	if (learns)
+		redis_learn(r, link);
 	if (((redisReply *)reply)->type != REDIS_REPLY_ERROR && reply_is_time(when, &us))
 		redis_note(r, c, reply, us);
 	freeReplyObject(when);
@@ -277,7 +338,9 @@ static bool has_prefix(const struct reddn_redis *r, const struct reddn_key *key)
 
 static bool nic_may_know(const struct reddn_redis *r, const struct command *c)
 {
-	if (!c->nkeys || r->known != r->written || r->in_transaction || r->elsewhere)
+	if (!c->nkeys || r->known != r->written || r->in_transaction || r->elsewhere || !r->origin)
+		return false;
+	if (!r->source->err && redis_link(r) != r->link)
 		return false;
 	for (size_t i = 1; i <= c->nkeys; i++)
 		if (!c->word[i].key_len || !has_prefix(r, &c->word[i]))
@@ -304,6 +367,19 @@ static int nic_make_room(struct reddn_redis *r, size_t n)
 	r->values = values;
 	r->values_size = size;
 	return 0;
+}
+
+/* A table that follows another Redis, or none, is not asked again soon. */
+static bool is_of_source(struct reddn_redis *r, const struct reddn_mget *got, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (got[i].status >= 0 && got[i].as_of.origin != r->origin) {
+			nic_failed(r, -ESTALE,
+				"the table does not follow the Redis, the database and the prefixes of this "
+				"handle");
+			return false;
+		}
+	return true;
 }
 
 /* True: each answer has what the handle has seen of its key, and @complete: a miss is one of Redis'. */
@@ -413,8 +489,8 @@ static redisReply *nic_read(struct reddn_redis *r, const struct command *c, enum
 	got = calloc(c->nkeys, sizeof(*got));
 	for (size_t i = 0; got && i < c->nkeys; i++)
 		got[i] = (struct reddn_mget){.key = c->word[i + 1].key, .key_len = c->word[i + 1].key_len};
-	if (!got || !nic_get(r, got, c->nkeys) || !is_proof(r, got, c->nkeys, &complete) ||
-		!is_answer(what, got, c->nkeys, complete))
+	if (!got || !nic_get(r, got, c->nkeys) || !is_of_source(r, got, c->nkeys) ||
+		!is_proof(r, got, c->nkeys, &complete) || !is_answer(what, got, c->nkeys, complete))
 		return NULL;
 	reply = reply_of(what, got, c->nkeys);
 	r->info.nic_answers += reply != NULL;

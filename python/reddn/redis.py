@@ -41,6 +41,8 @@ _OWN = ("reddn", "offload", "prefixes", "max_age", "nic_timeout", "token_file")
 _UNANSWERED = (errno.ESTALE, errno.EMSGSIZE, errno.EINVAL)
 """Of a key that it cannot have, or an answer that is too old: the next key may have one"""
 
+_FNV, _FNV_PRIME, _ALL = 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1
+
 _GETS = frozenset("GET MGET EXISTS STRLEN".split())
 
 _READS = frozenset(
@@ -53,13 +55,28 @@ _READS = frozenset(
 _OF_NO_KEY = frozenset("PING ECHO TIME INFO PUBLISH".split())
 
 
+def _fnv(text: bytes) -> int:
+    h = _FNV
+    for byte in text:
+        h = (h ^ byte) * _FNV_PRIME & _ALL
+    return h
+
+
+def _origin(run_id: str, database: int, prefixes: Tuple[bytes, ...]) -> int:
+    """What a table states that follows this Redis: protocol/redis-origin.h has the same function."""
+    return (_fnv(b"%s/%d" % (run_id.encode(), database)) + sum(map(_fnv, prefixes))) & _ALL
+
+
 class Redis(redis.Redis):
     """As redis.Redis, with a reddnd server. Any number of threads may use it, as the other one.
 
-    `reddn`: the hosts of the server, as those of reddn.Connection, `offload`: its gets of the table. `prefixes`: those of the
-    follower, if it follows only some keys. `max_age`: seconds that an answer may be older than Redis' own. `nic_timeout`: seconds until
+    `reddn`: the hosts of the server, as those of reddn.Connection, `offload`: its gets of the table. `prefixes`: exactly
+    those of the follower, if it follows only some keys. `max_age`: seconds that an answer may be older than Redis' own. `nic_timeout`: seconds until
     Redis is asked; a NIC that has not answered is not asked again for a second, one whose server refuses the client for half a minute.
-    `token_file`: as of reddn.Connection. The database is the one that the table follows; after SELECT, Redis alone is asked.
+    `token_file`: as of reddn.Connection. After SELECT, Redis alone is asked.
+
+    A table that follows another Redis, a replica of it included, another database or other prefixes is not believed: GET, MGET,
+    EXISTS and STRLEN also ask which process that is, by INFO, when Redis answers them.
 
     `nic_answers` and `source_answers` count the reads that one and the other has answered. `nic_error`: why the NIC could not be asked
     the last time, "" if it could.
@@ -88,6 +105,8 @@ class Redis(redis.Redis):
         self._written = self._known = 0  # commands that may have changed something; those of them that are before _since
         self._since = 0  # us of Redis' clock
         self._notes: Dict[int, Tuple[bytes, int, int]] = {}  # keys that Redis was asked for, hashes of the answers, and the same of them
+        self._run_id = ""  # of the Redis that has answered
+        self._origin = 0  # which one that is, as a table states it; 0: it does not say
         self._elsewhere = False  # in another database, perhaps
         self.nic_answers = self.source_answers = 0
         self.nic_error = ""
@@ -109,9 +128,9 @@ class Redis(redis.Redis):
         if len(words) > 1 and name in _GETS:
             keys = [self._encoder.encode(key) for key in words[1:]]
             found = self._ask(name, keys)
-            return self._ask_source(keys, words, options) if found is None else found[0]
+            return self._ask_source(keys, words, options, True) if found is None else found[0]
         if len(words) > 1 and name in _READS:
-            return self._ask_source([self._encoder.encode(words[1])], words, options)
+            return self._ask_source([self._encoder.encode(words[1])], words, options, False)
         if name in ("SELECT", "RESET"):
             self._elsewhere = True
         try:
@@ -136,24 +155,49 @@ class Redis(redis.Redis):
         with self._lock:
             self._written += 1
 
-    def _ask_source(self, keys: List[bytes], words: Tuple[Any, ...], options: Any) -> Any:
-        """As execute_command(); and learns from when on a table has what this answer has."""
+    def _ask_source(self, keys: List[bytes], words: Tuple[Any, ...], options: Any, which: bool) -> Any:
+        """As execute_command(); and learns from when on a table has what this answer has, and with `which`, what Redis that is: without
+        that, Redis has to answer again after a write."""
+        questions = (("TIME",), ("INFO", "server")) if which else (("TIME",),)
         with self._lock:
             self.source_answers += 1
             written = self._written
         if self.connection is not None:  # a pipeline has another one
-            answer, when = super().execute_command(*words, **options), super().execute_command("TIME")
+            answer, after = super().execute_command(*words, **options), [self._try(*question) for question in questions]
         else:
-            both = super().pipeline(transaction=False)
-            both.execute_command(*words, **options)
-            both.execute_command("TIME")
-            answer, when = both.execute(raise_on_error=False)
+            all_of = super().pipeline(transaction=False)
+            all_of.execute_command(*words, **options)
+            for question in questions:
+                all_of.execute_command(*question)
+            answer, *after = all_of.execute(raise_on_error=False)
+        if which:
+            written += self._know(after[1])
         if isinstance(answer, Exception):
             raise answer
-        if not isinstance(when, Exception):
+        if not isinstance(after[0], Exception):
             known = hash((*map(self._encoder.encode, words), repr(answer)))
-            self._note(keys, known, written, when[0] * 1000000 + when[1])
+            self._note(keys, known, written if which else 0, after[0][0] * 1000000 + after[0][1])
         return answer
+
+    def _try(self, *words: Any) -> Any:
+        try:
+            return super().execute_command(*words)
+        except redis.ResponseError as e:
+            return e
+
+    def _know(self, server: Any) -> bool:
+        """True: another process than before. What was read from that proves nothing about this one: as after a write, Redis has to answer."""
+        run_id = str(server.get("run_id", "")) if isinstance(server, dict) else ""
+        if not run_id:
+            self.nic_error = f"Redis does not say which one it is, by INFO server: {server}"
+        with self._lock:
+            if run_id == self._run_id:
+                return False
+            self._run_id = run_id
+            self._origin = _origin(run_id, int(self.connection_pool.connection_kwargs.get("db") or 0), self._prefixes) if run_id else 0
+            self._written += 1
+            self._silent_until = 0.0
+            return True
 
     def _note(self, keys: List[bytes], known: int, written: int, us: int) -> None:
         """An answer that is known already needs no newer table: else a key that is always read would be of none."""
@@ -176,7 +220,7 @@ class Redis(redis.Redis):
 
     def _ask(self, name: str, keys: List[bytes]) -> Optional[Tuple[Any]]:
         """What the command returns; None: the NIC cannot know."""
-        if self._elsewhere or self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
+        if self._elsewhere or not self._origin or self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
             return None
         got = self._get(keys)
         if got is None:
@@ -210,6 +254,9 @@ class Redis(redis.Redis):
             connection.close()
             raise
         self._give_back(connection)
+        if as_of is not None and as_of.origin != self._origin:
+            self._fail(OSError(errno.ESTALE, "the table does not follow the Redis, the database and the prefixes of this handle"))
+            return None
         return (values, as_of.complete) if as_of is not None and self._is_proof(keys, as_of) else None
 
     def _give_back(self, connection: Connection) -> None:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * commands SOCKET HOST PORT OFFLOAD [PREFIX...] - runs commands of Redis by libreddn-redis. A line of
- * standard input has the words of one, in hexadecimal; an empty one, "-": something else has changed keys.
+ * commands SOCKET DATABASE HOST PORT OFFLOAD [PREFIX...] - runs commands of Redis by libreddn-redis. A line
+ * of standard input has the words of one, in hexadecimal; an empty one, "-": something else has changed keys.
  * Prints for each a line: how many the NIC has answered, and Redis, and the reply: its type as the protocol
  * has it, and then its number, its length, or its bytes in hexadecimal.
  */
@@ -63,6 +63,14 @@ static size_t from_hex(char *text)
 	return n;
 }
 
+/* Of the context, once it is connected */
+static void choose(redisContext *source, const char *database)
+{
+	freeReplyObject(redisCommand(source, "SELECT %s", database));
+	if (source->err)
+		errx(1, "%s", source->errstr);
+}
+
 int main(int argc, char **argv)
 {
 	struct reddn_options nic = {0};
@@ -72,17 +80,18 @@ int main(int argc, char **argv)
 	redisContext *source;
 	static char line[LINE];
 
-	if (argc < 5)
-		errx(2, "usage: commands SOCKET HOST PORT OFFLOAD [PREFIX...]");
+	if (argc < 6)
+		errx(2, "usage: commands SOCKET DATABASE HOST PORT OFFLOAD [PREFIX...]");
 	signal(SIGPIPE, SIG_IGN);
 	source = redisConnectUnix(argv[1]);
-	nic.host = argv[2];
-	nic.port = (uint16_t)arg_number(argv[3], UINT16_MAX);
-	nic.offload = argv[4];
-	options.prefixes = (const char *const *)&argv[5];
-	options.nprefixes = (size_t)argc - 5;
+	nic.host = argv[3];
+	nic.port = (uint16_t)arg_number(argv[4], UINT16_MAX);
+	nic.offload = argv[5];
+	options.prefixes = (const char *const *)&argv[6];
+	options.nprefixes = (size_t)argc - 6;
 	if (!source || source->err || reddn_redis_new(&r, source, &options))
 		errx(2, "no connection");
+	choose(source, argv[2]);
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *word[WORDS];
 		size_t length[WORDS];
@@ -96,9 +105,10 @@ int main(int argc, char **argv)
 		if (n == 1 && length[0] == 0) {
 			reddn_redis_wrote(r);
 			reply = NULL;
-		} else if (!(reply = reddn_redis_command_argv(r, n, word, length)) &&
-			   redisReconnect(source) != REDIS_OK) {
-			errx(1, "%s", source->errstr);
+		} else if (!(reply = reddn_redis_command_argv(r, n, word, length))) {
+			if (redisReconnect(source) != REDIS_OK)
+				errx(1, "%s", source->errstr);
+			choose(source, argv[2]);
 		}
 		reddn_redis_get_info(r, &info);
 		printf("%" PRIu64 " %" PRIu64, info.nic_answers, info.source_answers);

@@ -16,7 +16,7 @@ import reddn.redis  # noqa: E402
 from source import Follower, Redis, check, ok, until  # noqa: E402
 
 TABLE, SERVER, OFFLOAD, PID, COMMANDS = sys.argv[1:]
-source = Redis()
+source = Redis(tcp=True)
 SOCKET = source.path + "/socket"
 plain = redis.Redis(unix_socket_path=SOCKET)
 follower = Follower(source.url(), table=TABLE)
@@ -26,9 +26,9 @@ r = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
 class Hiredis:
     """An application of libreddn-redis (commands.c), as far as this needs a client of redis-py"""
 
-    def __init__(self, *prefixes):
+    def __init__(self, *prefixes, socket=SOCKET, database=0):
         self._lock, self.nic_answers, self.source_answers = threading.Lock(), 0, 0
-        self._process = subprocess.Popen([COMMANDS, SOCKET, *SERVER.rsplit(":", 1), OFFLOAD, *prefixes], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([COMMANDS, socket, str(database), *SERVER.rsplit(":", 1), OFFLOAD, *prefixes], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __call__(self, *words):
         with self._lock:
@@ -254,6 +254,33 @@ for i in range(500):
         check(of.get(f"k{i % 200}") == b"%d" % (i % 200), f"{i}")
 check(plain.info("commandstats")["cmdstat_get"]["calls"] < asked + 500, "Redis was asked")
 ok("nobody asks Redis while nobody writes")
+
+replica = Redis("--replicaof", "127.0.0.1", str(source.port))
+elsewhere = Redis()
+for what, other, database, prefixes in (("another database", source, 1, ()), ("a replica", replica, 0, ()), ("another Redis", elsewhere, 0, ()),
+                                        ("other prefixes", source, 0, ("k",))):
+    mine = reddn.redis.Redis(unix_socket_path=other.path + "/socket", db=database, reddn=SERVER, offload=OFFLOAD, prefixes=prefixes)
+    here = redis.Redis(unix_socket_path=other.path + "/socket", db=database)
+    if other is replica:
+        until(lambda: here.exists("k1"), "the replica has no keys")
+    elif other is not source or database:
+        here.set("k1", what)
+    for of in (mine, Hiredis(*prefixes, socket=other.path + "/socket", database=database)):
+        for i in range(100):
+            check(of.get("k1") == here.get("k1") and of.get("k1x") is None, f"{what}: another value")
+        check(of.nic_answers == 0 and of.source_answers == 200, f"{what}: {of.nic_answers} answers of the NIC")
+    until(lambda: mine.get("k1") and "does not follow" in mine.nic_error, lambda: f"{what}: no reason, but {mine.nic_error!r}")
+source.client()("ACL", "SETUSER", "default", "-info")
+mute = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
+for of in (mute, Hiredis()):
+    for i in range(20):
+        check(of.get("k1") == plain.get("k1"), "another value")
+    check(of.nic_answers == 0, "the NIC is believed, and nothing is known of Redis")
+check("INFO" in mute.nic_error, f"no reason, but {mute.nic_error!r}")
+source.client()("ACL", "SETUSER", "default", "+info")
+for of in (mute, r, c):
+    by_nic("get", "k1", of=of)
+ok("a table that follows another Redis, database or prefixes is not believed")
 
 pid = os.fork()
 if not pid:
