@@ -20,8 +20,9 @@ struct held_store;
 /**
  * The store in @file, which @table was read from: that which is open, or it is opened, and what its last
  * writer left half done is completed; then @table has what its header has since. No chain may publish
- * meanwhile. -EAGAIN: another program writes it; -EBUSY: sessions of the one that was in the file before have
- * not ended; -EINVAL, -EBADMSG; @why in words of each. -ENOMEM.
+ * meanwhile. 0; @why: what was lost of an opened one, in words, or empty. -EAGAIN: another program writes it;
+ * -EBUSY: sessions of the one that was in the file before have not ended; -EINVAL, -EBADMSG; @why in words of
+ * each. -ENOMEM.
  */
 int held_store_get(
 	struct held_store **h, struct table *table, const struct rnic_region *file, char *why, size_t size);

@@ -71,7 +71,7 @@ static const char *words_of(int error)
 static void open_table(struct region *r)
 {
 	const struct table_geometry *g = &r->table.geometry;
-	char why[200];
+	char why[200] = "";
 
 	if (table_open(&r->table, r->file, why, sizeof(why)) < 0) {
 		set_bad(r, "file %s: %s", r->conf->path, why);
@@ -82,6 +82,8 @@ static void open_table(struct region *r)
 	} else if (r->conf->store && held_store_get(&r->store, &r->table, r->file, why, sizeof(why)) < 0) {
 		set_bad(r, "file %s: %s", r->conf->path, why);
 	} else {
+		if (*why)
+			log_warning("region %s: file %s: %s", r->conf->name, r->conf->path, why);
 		r->retired_us = table_is_retired(r->file) ? clock_us() : 0;
 		log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
 			 " bytes, keys to %u, values to %u bytes",

@@ -2,7 +2,6 @@
 #include "reddnd/store/moves.h"
 
 #include <assert.h>
-#include <errno.h>
 
 static bool is_removal(const struct reddn_store_move *v)
 {
@@ -20,58 +19,53 @@ static void entry_move(const struct buckets *b, const struct reddn_store_move *v
 
 /* ---- recovery ---- */
 
-static bool is_possible(const struct moves *m, const struct reddn_store_move *v)
+/* A removal is taken back: the entry may have got a record. Moves are done in the order in which they were to
+ * be done, so the next one finds its bucket empty. False: the move cannot be, and nothing was done but to
+ * leave the entry where it is, if that is known. */
+static bool recover_one(const struct moves *m, const struct reddn_store_move *v)
 {
 	const struct buckets *b = m->buckets;
 	uint64_t from, to;
 
-	if (v->from >= b->n || v->to >= b->n || !bucket_is_mark(v->mark))
+	if (v->from >= b->n || v->to >= b->n || !bucket_is_mark(v->mark) ||
+		(!is_removal(v) && bucket_other(b, v->from, v->mark) != v->to))
 		return false;
-	if (is_removal(v))
-		return true;
 	from = word_get(bucket_mark(b, v->from));
 	to = word_get(bucket_mark(b, v->to));
-	return bucket_other(b, v->from, v->mark) == v->to && (to == v->mark || !to) &&
-	       (to == v->mark || !from || from == v->mark);
-}
-
-/* A removal is taken back: the entry may have got a record. Moves are done in the order in which they were to
- * be done, so the next one finds its bucket empty. */
-static void recover_one(const struct moves *m, const struct reddn_store_move *v)
-{
-	const struct buckets *b = m->buckets;
-
-	if (is_removal(v)) {
-		if (bucket_is_empty(b, v->from))
-			word_set(bucket_mark(b, v->from), v->mark);
-	} else if (word_get(bucket_mark(b, v->to)) != v->mark) {
-		entry_move(b, v);
-	} else if (bucket_is_empty(b, v->from) || word_get(bucket_mark(b, v->from)) == v->mark) {
-		word_set(bucket_mark(b, v->from), 0);
-		word_set(bucket_locator(b, v->from), b->null);
+	if (!is_removal(v) && to == v->mark) {
+		if (!from || from == v->mark) {
+			word_set(bucket_mark(b, v->from), 0);
+			word_set(bucket_locator(b, v->from), b->null);
+		}
+		return true;
 	}
+	if (!is_removal(v) && !to && (!from || from == v->mark)) {
+		entry_move(b, v);
+		return true;
+	}
+	if (!from)
+		word_set(bucket_mark(b, v->from), v->mark);
+	return is_removal(v);
 }
 
-int moves_recover(struct moves *m)
+unsigned moves_recover(struct moves *m, struct reddn_store_move *wrong)
 {
 	uint64_t count = word_get(&m->journal->count), moves = word_get(m->live);
+	unsigned nwrong = 0;
 
-	if (count > REDDN_STORE_MOVES)
-		return -EBADMSG;
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count && i < REDDN_STORE_MOVES; i++) {
 		const struct reddn_store_move *in = &m->journal->move[i];
 		/* Others may change it meanwhile: what is checked is what is done */
 		const struct reddn_store_move v = {
 			word_get(&in->from), word_get(&in->to), word_get(&in->mark)};
 
-		if (!is_possible(m, &v))
-			return -EBADMSG;
-		recover_one(m, &v);
+		if (!recover_one(m, &v) && nwrong++ == 0)
+			*wrong = v;
 	}
 	word_set(&m->journal->count, 0);
 	if (moves % 2)
 		word_set(m->live, moves + 1);
-	return 0;
+	return nwrong;
 }
 
 /* ---- collecting ---- */

@@ -33,8 +33,9 @@ struct moves {
 	uint64_t path[2][MOVES_MAX_PATH];
 };
 
-/** Ends what the journal has, while no chain runs. -EBADMSG: it is damaged. */
-int moves_recover(struct moves *m);
+/** Ends what the journal has, while no chain runs. Returns how many moves of it cannot be, as after damage;
+ * the first of them is in @wrong. They cost their own entries, if any. */
+unsigned moves_recover(struct moves *m, struct reddn_store_move *wrong);
 
 /** True if bucket @n is one of a move: nothing else may be done with it. */
 bool moves_use(const struct moves *m, uint64_t n);

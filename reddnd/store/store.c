@@ -171,10 +171,16 @@ static void set_entries(struct store *s)
 
 static int recover(struct store *s, char *why, size_t n)
 {
+	struct reddn_store_move wrong;
+	unsigned nwrong = moves_recover(&s->moves, &wrong);
 	int r;
 
-	if (moves_recover(&s->moves) < 0)
-		return text_why(-EBADMSG, why, n, "damaged: its journal has moves that cannot be");
+	if (nwrong)
+		snprintf(why, n,
+			"its journal had %u moves that cannot be, and their entries may be lost: first that "
+			"of mark "
+			"%#" PRIx64 " from bucket %" PRIu64 " to %" PRIu64,
+			nwrong, wrong.mark, wrong.from, wrong.to);
 	for (uint64_t b = 0; b < s->buckets.n; b++) {
 		r = open_entry(s, b, why, n);
 		if (r < 0)
@@ -208,6 +214,7 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	CLEANUP(store_closep) struct store *s = NULL;
 	int r;
 
+	*why = '\0';
 	if (size >= REDDN_TABLE_PAGE)
 		memcpy(h, file, sizeof(*h));
 	r = check_header(h, size, why, why_size);

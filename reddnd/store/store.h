@@ -34,7 +34,8 @@ struct store;
 /**
  * Opens the store in @file, @size bytes that are mapped for writing and stay so, and ends what an earlier
  * writer left; notes in its header that it was opened. The caller has the lock of a writer, and no chain that
- * publishes in it runs. -EBADMSG: it is no store or a damaged one, @why in words; -ENOMEM.
+ * publishes in it runs. 0; @why: what of the earlier writer's could not be ended, in words, or empty.
+ * -EBADMSG: it is no store or a damaged one, @why in words; -ENOMEM.
  */
 int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size);
 /** Nothing is written to the file after this. Extents that are held are free when it is opened again. */

@@ -58,7 +58,7 @@ struct store *rig_open(const struct rig *rig)
 	struct store *s = NULL;
 	char why[200] = "";
 
-	if (store_open(&s, rig->file, rig->size, why, sizeof(why)) < 0)
+	if (store_open(&s, rig->file, rig->size, why, sizeof(why)) < 0 || *why)
 		fail_msg("%s", why);
 	return s;
 }

@@ -187,7 +187,7 @@ static void check_file(struct sim *m, uint8_t *file)
 	uint64_t at;
 
 	rig_look(&copy, &m->rig, file);
-	if (store_open(&s, file, copy.size, why, sizeof(why)) < 0) {
+	if (store_open(&s, file, copy.size, why, sizeof(why)) < 0 || *why) {
 		wrong(m, "%s", why);
 		return;
 	}
