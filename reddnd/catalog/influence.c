@@ -68,18 +68,23 @@ static struct chain_stored stored_in_place(const struct influence_place *at, con
 	return s;
 }
 
+void influence_add(struct chain_stored *file, const struct chain_stored *more)
+{
+	cover(&file->any, &more->any);
+	cover(&file->theirs, &more->theirs);
+	cover(&file->located, &more->located);
+	if (more->longest > file->longest)
+		file->longest = more->longest;
+}
+
 /* The same the other way round */
 static void store_in_file(
 	struct chain_stored *file, const struct influence_place *at, const struct chain_stored *s)
 {
-	const struct chain_span any = span_of_file(at, &s->any), theirs = span_of_file(at, &s->theirs),
-				located = span_of_file(at, &s->located);
-
-	cover(&file->any, &any);
-	cover(&file->theirs, &theirs);
-	cover(&file->located, &located);
-	if (s->longest > file->longest)
-		file->longest = s->longest;
+	influence_add(file, &(struct chain_stored){.any = span_of_file(at, &s->any),
+				    .theirs = span_of_file(at, &s->theirs),
+				    .located = span_of_file(at, &s->located),
+				    .longest = s->longest});
 }
 
 static void note_file(struct influence_offload *o, unsigned file, bool stores)

@@ -167,7 +167,8 @@ bool stored_has_more(const struct stored *s, const struct stored *before, const 
 /* ---- finding out ---- */
 
 struct settling {
-	struct stored files; /* that regions have open, by number, with what is stored there */
+	struct stored
+		files; /* that regions have open, by number, with what clients have stored there anyway */
 	struct chain_stored *stored;
 	struct influence_offload *offloads; /* of the catalog, then living ones */
 	unsigned ncatalog, n;
@@ -180,6 +181,25 @@ static void settling_deinit(struct settling *s)
 	free(s->stored);
 	free(s->offloads);
 	free(s->leave_out);
+}
+
+static struct chain_span part_of(const struct region *r, uint8_t part)
+{
+	const uint64_t off = region_part_off(r, part, false);
+
+	return (struct chain_span){off, off + region_part_size(r, part)};
+}
+
+/* A store is filled by clients, whoever else opens it: those of a daemon whose list is gone, or of another
+ * catalog. It has no longer records (store_open()) */
+static struct chain_stored stored_by_clients(const struct region *r)
+{
+	const struct chain_span heap = part_of(r, CATALOG_HEAP);
+
+	return (struct chain_stored){.any = heap,
+		.theirs = heap,
+		.located = part_of(r, CATALOG_BUCKETS),
+		.longest = (uint32_t)(table_slot_need(&r->table.geometry) - REDDN_SLOT_RECORD)};
 }
 
 static void add_file(struct settling *s, const struct region *r)
@@ -198,6 +218,11 @@ static void add_file(struct settling *s, const struct region *r)
 	if (r->conf->handover) {
 		f->handed = true;
 		f->owner = r->conf->owner;
+	}
+	if (r->conf->store && !region_is_bad(r, NULL)) {
+		const struct chain_stored theirs = stored_by_clients(r);
+
+		influence_add(&f->stored, &theirs);
 	}
 }
 
@@ -292,7 +317,9 @@ static void settle(struct settling *s, const struct stored *before)
 	for (unsigned i = 0; i < s->files.n; i++) {
 		const struct stored_file *f = find(before, &s->files.files[i].id);
 
-		s->stored[i] = f ? f->stored : (struct chain_stored){0};
+		s->stored[i] = s->files.files[i].stored;
+		if (f)
+			influence_add(&s->stored[i], &f->stored);
 	}
 	for (unsigned i = 0; i < s->n; i++) {
 		struct influence_offload *o = &s->offloads[i];

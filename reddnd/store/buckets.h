@@ -14,6 +14,7 @@ struct buckets {
 	uint64_t *words; /* two of each: locator, mark */
 	uint64_t n;
 	uint32_t header; /* bytes before a record */
+	uint32_t most;   /* and with the longest that the store can have */
 	uint64_t null;   /* the locator of the null extent */
 };
 
@@ -22,7 +23,7 @@ enum bucket_kind {
 	BUCKET_FRESH,     /* its key has had no record yet */
 	BUCKET_TOMBSTONE, /* it has none any more */
 	BUCKET_RECORD,
-	BUCKET_WRONG, /* a length that no client may publish */
+	BUCKET_WRONG, /* a length that no client may publish, or a longer record than the store can have */
 	BUCKET_KINDS
 };
 
@@ -49,7 +50,7 @@ static inline enum bucket_kind bucket_kind(const struct buckets *b, uint64_t loc
 		return BUCKET_FRESH;
 	if (len == b->header)
 		return BUCKET_TOMBSTONE;
-	return reddn_store_length_ok(b->header, len) ? BUCKET_RECORD : BUCKET_WRONG;
+	return len <= b->most && reddn_store_length_ok(b->header, len) ? BUCKET_RECORD : BUCKET_WRONG;
 }
 
 /** The other bucket of the entry with @mark that is in @n. */

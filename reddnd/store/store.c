@@ -230,6 +230,7 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	s->max_key = h->max_key;
 	s->max_value = h->max_value;
 	s->buckets = (struct buckets){(uint64_t *)(file + h->buckets_off), h->buckets, h->header,
+		(uint32_t)reddn_record_padded(h->header + reddn_record_size(h->max_key, h->max_value)),
 		reddn_locator(h->null_off, h->header)};
 	s->moves.buckets = &s->buckets;
 	s->moves.journal = s->journal;

@@ -422,7 +422,7 @@ static void test_wrong_files(void **state)
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "as another does"));
 	memcpy(r.file, good, r.size);
-	r.words[2 * b] = reddn_locator(64 + 8, RIG_MESSAGE);
+	r.words[2 * b] = reddn_locator(64 + 8, 64);
 	assert_int_equal(opens(&r, why), -EBADMSG);
 	assert_non_null(strstr(why, "where no extent is"));
 	memcpy(r.file, good, r.size);
@@ -575,7 +575,7 @@ static void test_wild_locators(void **state)
 		s = rig_open(&r);
 		assert_int_equal(rig_put(s, &r, 0, 0), 0);
 		for (uint64_t b = 0; b < r.buckets; b++) {
-			r.words[2 * b] = reddn_locator(offs[i], RIG_MESSAGE);
+			r.words[2 * b] = reddn_locator(offs[i], 64);
 			r.words[2 * b + 1] = reddn_mark(b + 1);
 		}
 		assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);

@@ -115,6 +115,12 @@ ok "a tenant holds no more extents than its quota"
 ! reddn get.log call short || fail "it answers" "$work/get.log"
 ok "a get that relies on shorter records is refused"
 stop_reddnd
+start_reddnd "$regions offloads = ( { name = \"again\"; program = \"hash-get\"; region = \"large\"; }, { name = \"short\"; program = \"$work/short.rdn\"; region = \"large\"; } );"
+grep -q 'short.rdn:4:1: error: .* replaces a length by that of what a program publishes there, 1 to [0-9]* bytes, .* declared are 1 to 300' \
+	"$work/reddnd.log" || fail "a program that takes shorter lengths for granted is served" "$work/reddnd.log"
+{ reddn get.log get again key && [[ $(cat "$work/get.log") = "$(cat "$work/value")" ]]; } || fail "no get" "$work/get.log" "$work/reddnd.log"
+ok "also by a daemon that has no puts of the store, and knows nothing of an earlier one"
+stop_reddnd
 
 # The smallest records and the largest ones that reddn-table makes a store for
 "$REDDN_TABLE" create --quiet --store --buckets 16 --max-key 1 --max-value 1 "$memory/least" || fail "no store of the smallest records"
