@@ -87,20 +87,20 @@ _SLICE_MS = 100
 """A wait of C, which no signal ends: Python handles signals in between"""
 
 
-def _connect(keep: List[Any], *arguments: Any) -> int:
-    """reddn_connect(), in a thread if signals have to be handled meanwhile: one that raises leaves it to end by itself, with what
-    the options point to."""
+def _apart(call: Callable[[], Any], abandoned: Callable[[int], Any], keep: Any) -> int:
+    """A call of C that waits for the server, in a thread if signals have to be handled meanwhile: one that raises leaves it to end by
+    itself, with what it points to, `keep`; `abandoned` gets its result then."""
     if threading.current_thread() is not threading.main_thread():
-        return int(lib.reddn_connect(*arguments))
+        return int(call())
     results: List[int] = []
     lock, left = threading.Lock(), False
 
-    def run(_keep: List[Any]) -> None:
-        result = lib.reddn_connect(*arguments)
+    def run(_keep: Any) -> None:
+        result = int(call())
         with lock:
             results.append(result)
-            if left and result == 0:
-                lib.reddn_close(arguments[0][0])
+            if left:
+                abandoned(result)
 
     thread = threading.Thread(target=run, args=(keep,), daemon=True)
     try:
@@ -109,10 +109,10 @@ def _connect(keep: List[Any], *arguments: Any) -> int:
     except BaseException:
         with lock:
             left = True
-            if results and results[0] == 0:
-                lib.reddn_close(arguments[0][0])
+            if results:
+                abandoned(results[0])
         raise
-    return int(results[0])
+    return results[0]
 
 
 def take_word(result: Any) -> int:
@@ -169,7 +169,8 @@ class Connection(Handle):
     ...     users.get("alice")
     b'admin'
 
-    One thread at a time uses a Connection, and no handler of a signal that comes while it does: RuntimeError. Close it, or use it as a context manager. A child of fork() opens its own; close()
+    One thread at a time uses a Connection, and no handler of a signal that comes while it does: RuntimeError. One that raises closes the
+    Connection if it comes while the server is asked for the arguments of call() or for an end reason. Close it, or use it as a context manager. A child of fork() opens its own; close()
     of the parent's does nothing there.
 
     Errors are OSError with the errno that reddn.h documents, and the server's words if it had any: FileNotFoundError, the
@@ -232,7 +233,7 @@ class Connection(Handle):
         self._in_use = threading.Lock()
         self._memory: List[Any] = []  # what is registered
         self._timeout, self._reconnect = timeout, reconnect
-        result = _connect(keep, out, options, err, ERR_BYTES)
+        result = _apart(lambda: lib.reddn_connect(out, options, err, ERR_BYTES), lambda r: r == 0 and lib.reddn_close(out[0]), keep)
         if result < 0:
             fail(result, to_str(err))
         self._open(out[0])
@@ -527,7 +528,7 @@ class Connection(Handle):
     def _describe(self) -> None:
         if self._is_described():
             return
-        result = lib.reddn_describe(self._handle())
+        result = self._question(lambda handle: lib.reddn_describe(handle))
         if result < 0:
             fail(result)
         kind, size = ffi.new("enum reddn_arg_kind *"), ffi.new("uint32_t *")
@@ -635,7 +636,8 @@ class Connection(Handle):
 
     def end_reason(self) -> int:
         """Why the server ended the last session that was lost: an End, or a number that only later versions know."""
-        result = int(lib.reddn_end_reason(self._handle()))
+        with self._alone():
+            result = self._question(lambda handle: lib.reddn_end_reason(handle))
         if result < 0:
             fail(result)
         return End(result) if result in End._value2member_map_ else result
@@ -658,8 +660,18 @@ class Connection(Handle):
 
     def _end_words(self) -> str:
         """The same with what the server reports, which it is asked for."""
-        lib.reddn_end_reason(self._handle())
+        self._question(lambda handle: lib.reddn_end_reason(handle))
         return self._words()
+
+    def _question(self, ask: Callable[[Any], Any]) -> int:
+        """A question to the server, which takes up to `timeout`. A handler of a signal that raises closes the connection: only the answer
+        ends the call."""
+        handle = self._handle()
+        try:
+            return _apart(lambda: ask(handle), lambda _: lib.reddn_close(handle), self._memory)
+        except BaseException:
+            self._pointer, self._memory = None, []
+            raise
 
     def _lost(self, result: int) -> NoReturn:
         """Raises the error of a request, in words if a lost session is the reason."""

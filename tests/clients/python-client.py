@@ -138,6 +138,41 @@ class Gets(unittest.TestCase):
             go.set()
             self.assertTrue(began.is_set() and closed.wait(60))
 
+    def test_interrupted_question(self):
+        """It ends by itself, and then the connection, which nobody can use meanwhile."""
+        real = reddn._connection.lib
+
+        def interrupt(*_):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        for name, use in (("reddn_describe", lambda c: c.arguments), ("reddn_describe", lambda c: c.call(at=40, limit=0)), ("reddn_end_reason", lambda c: c.end_reason())):
+            go, asked, closed = threading.Event(), threading.Event(), threading.Event()
+
+            def late(handle, name=name, go=go, asked=asked):
+                # again and again: one that comes right before the main thread waits wakes nobody
+                signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)
+                go.wait(60)
+                asked.set()
+                return getattr(real, name)(handle)
+
+            def close(handle, closed=closed, asked=asked):
+                real.reddn_close(handle)
+                if asked.is_set():
+                    closed.set()
+
+            with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
+                c = connect("ticket")
+                setattr(lib, name, late)
+                lib.reddn_close = close
+                self.assertRaises(KeyboardInterrupt, use, c)
+                self.assertRaisesRegex(ValueError, "closed", use, c)
+                c.close()
+                self.assertFalse(asked.is_set())
+                go.set()
+                self.assertTrue(closed.wait(60))
+
     def test_fork(self):
         """Whatever a child does, the session is the parent's."""
         with connect("users") as c:
