@@ -172,7 +172,7 @@ struct reddn_store_journal {
 	uint64_t versions;
 	uint64_t count; /* of moves that are under way; live.moves is odd if it is not 0 */
 	struct reddn_store_move move[REDDN_STORE_MOVES];
-	uint64_t expires; /* 1: records may have an expiry */
+	uint64_t expires; /* 1: records may have an expiry, as while a writer has the store open */
 };
 
 /** The first line of a chunk: extents of `extent` bytes, a multiple of 64, follow it without gaps. Those

@@ -85,6 +85,13 @@ static void open_it(void *arg)
 	c->h->table.header.opened = ((const struct reddn_table_header *)file)->opened;
 }
 
+static void leave(void *arg)
+{
+	struct call *c = arg;
+
+	store_leave(c->h->store);
+}
+
 static void take(void *arg)
 {
 	struct call *c = arg;
@@ -159,8 +166,12 @@ static void count(void *arg)
 
 static void held_store_close(struct held_store *h)
 {
-	if (h->store)
+	struct call c = {0};
+
+	if (h->store) {
+		guarded(h, leave, &c);
 		store_close(h->store);
+	}
 	if (h->file)
 		rnic_region_close(h->file);
 	pthread_mutex_destroy(&h->writing);

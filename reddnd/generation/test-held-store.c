@@ -76,6 +76,14 @@ static uint64_t held(struct held_store *h)
 	return sum;
 }
 
+static uint64_t sweep_ms(struct held_store *h)
+{
+	struct store_numbers n;
+
+	held_store_numbers(h, &n);
+	return n.sweep_ms;
+}
+
 /* As after a reload: the second one has the extents that are held */
 static void test_once(void **state)
 {
@@ -105,6 +113,7 @@ static void test_once(void **state)
 	/* it is another one now */
 	a = opened(NULL);
 	assert_int_equal(held(a->store), 0);
+	assert_int_equal(sweep_ms(a->store), 0);
 	assert_int_equal(held_store_take(a->store, BYTES, &at), -ENOSPC);
 	first_grace(a->store);
 	/* what the caller had stays as it was when there is no other */
@@ -112,6 +121,10 @@ static void test_once(void **state)
 		at = UINT64_MAX;
 	while (held_store_take(a->store, BYTES, &at) == 0);
 	assert_int_equal(at, UINT64_MAX);
+	region_close(a);
+	/* what somebody still had may have a time at which it expires */
+	a = opened(NULL);
+	assert_int_not_equal(sweep_ms(a->store), 0);
 	region_close(a);
 }
 

@@ -470,6 +470,14 @@ bool pool_may_hold(const struct pool *p, uint32_t bytes, uint64_t n)
 	return held <= p->nchunks * p->chunk / HELD_PART;
 }
 
+bool pool_is_held(const struct pool *p)
+{
+	for (unsigned i = 0; i < STORE_CLASSES; i++)
+		if (p->class[i].held)
+			return true;
+	return false;
+}
+
 bool pool_is_used(const struct pool *p, uint32_t bytes)
 {
 	for (unsigned i = 0; i < STORE_CLASSES; i++)

@@ -78,6 +78,8 @@ static inline uint32_t pool_class_bytes(uint32_t bytes)
 uint32_t pool_bytes(const struct pool *p, uint64_t at);
 /** True if @n more of @bytes may be held: all that are held are a part of the heap. */
 bool pool_may_hold(const struct pool *p, uint32_t bytes, uint64_t n);
+/** True if any is held. */
+bool pool_is_held(const struct pool *p);
 /** True if one of @bytes is in use. */
 bool pool_is_used(const struct pool *p, uint32_t bytes);
 /**

@@ -60,7 +60,8 @@ struct store {
 	uint64_t collect_at, collect_left;
 	uint64_t next_expiry; /* ms: no record expires before, but for those of buckets to be looked at; 0:
 				 none */
-	uint64_t swept_ms;    /* when that was looked at last */
+	bool expires;      /* records may: one did, or the writer before this one did not leave the store */
+	uint64_t swept_ms; /* when that was looked at last */
 	uint64_t expired;
 
 	/* The last one that found no room: for want of extents of so many bytes, or, if 0, of a bucket */
@@ -156,8 +157,7 @@ static void note_expiry(struct store *s, uint64_t locator)
 
 	if (!expiry)
 		return;
-	if (!word_get(&s->journal->expires))
-		word_set(&s->journal->expires, 1);
+	s->expires = true;
 	if (!s->next_expiry || expiry < s->next_expiry)
 		s->next_expiry = expiry;
 }
@@ -189,7 +189,8 @@ static int recover(struct store *s, char *why, size_t n)
 	pool_claimed(&s->pool);
 	set_entries(s);
 	word_set(&s->live->state, word_get(&s->live->state) & ~(uint64_t)REDDN_TABLE_FULL);
-	s->next_expiry = word_get(&s->journal->expires) ? 1 : 0;
+	s->expires = word_get(&s->journal->expires);
+	s->next_expiry = s->expires ? 1 : 0;
 	s->version = word_get(&s->journal->versions);
 	if (s->version >> (8 * REDDN_STORE_VERSION - 1))
 		return text_why(-EBADMSG, why, n, "damaged: versions from %#" PRIx64 " on", s->version);
@@ -246,8 +247,16 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 		r = note_opened(file);
 	if (r < 0)
 		return r;
+	/* Clients may publish what expires, and this process may end before it sees that */
+	word_set(&s->journal->expires, 1);
 	*out = steal_ptr(&s);
 	return 0;
+}
+
+void store_leave(struct store *s)
+{
+	if (!s->expires && !s->nunfinished && !pool_is_held(&s->pool))
+		word_set(&s->journal->expires, 0);
 }
 
 void store_close(struct store *s)
@@ -613,7 +622,7 @@ static bool should_leave(struct store *s, uint64_t b, uint64_t now, uint64_t *re
 	if (bucket_is_empty(&s->buckets, b) || (kind == BUCKET_FRESH && is_young(s, b)))
 		return false;
 	if (kind == BUCKET_RECORD) {
-		expiry = word_get(&s->journal->expires) ? expiry_of(s, locator) : 0;
+		expiry = s->expires ? expiry_of(s, locator) : 0;
 		if (expiry > now)
 			note_expiry(s, locator);
 		if (!expiry || expiry > now)
@@ -635,6 +644,9 @@ static void collect_some(struct store *s)
 		s->collect_at = (s->collect_at + 1) % s->buckets.n;
 		s->collect_left--;
 	}
+	/* All buckets were looked at since a sweep began */
+	if (!s->collect_left && !s->next_expiry)
+		s->expires = false;
 }
 
 /* When the next look at all buckets may begin; 0: there is nothing to look for */

@@ -38,7 +38,11 @@ struct store;
  * -EBADMSG: it is no store or a damaged one, @why in words; -ENOMEM.
  */
 int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size);
-/** Nothing is written to the file after this. Extents that are held are free when it is opened again. */
+/** Notes in the file what the next writer need not look for. To be called before store_close() by a writer
+ * that can: one that dies has not called it. */
+void store_leave(struct store *s);
+/** Nothing is written to the file by this, or after it. Extents that are held are free when it is opened
+ * again. */
 void store_close(struct store *s);
 
 /**

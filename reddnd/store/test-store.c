@@ -558,6 +558,41 @@ static void test_expiry(void **state)
 	}
 }
 
+/* The writer dies before it sees the first publish of a record that expires. One that leaves looks for none
+ * later if there was none. */
+static void test_unseen_expiry(void **state)
+{
+	struct rig r = small;
+	struct store *s;
+	uint64_t at;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	assert_int_equal(rig_put(s, &r, 2, 2), 0);
+	store_leave(s);
+	store_close(s);
+	s = rig_open(&r);
+	assert_int_equal(numbers(s).sweep_ms, 0);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	r.words[2 * rig_bucket(&r, 1)] = reddn_locator(at, rig_record(&r, r.heap + at + r.header, 1, 3, 16));
+	r.heap[at + r.header - 1] = 1;
+	store_leave(s);
+	store_close(s);
+	s = rig_open(&r);
+	assert_int_not_equal(numbers(s).sweep_ms, 0);
+	rig_settle(s);
+	assert_true(rig_bucket(&r, 1) < 0 && rig_bucket(&r, 2) >= 0);
+	assert_int_equal(numbers(s).expired, 1);
+	store_leave(s);
+	store_close(s);
+	s = rig_open(&r);
+	assert_int_equal(numbers(s).sweep_ms, 0);
+	store_close(s);
+	free(r.file);
+}
+
 /* The owner of the file writes locators that name no extent, while the store is open. */
 static void test_wild_locators(void **state)
 {
@@ -651,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_deserted),
 		cmocka_unit_test(test_evict),
 		cmocka_unit_test(test_expiry),
+		cmocka_unit_test(test_unseen_expiry),
 		cmocka_unit_test(test_tiny),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
