@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -543,15 +542,6 @@ struct reddn_session reddn_connector_take(struct reddn_connector *a)
 	assert(a->state == REDDN_CONNECT_DONE);
 	reddn_connector_rest(a);
 	return a->session;
-}
-
-uint64_t reddn_jitter(uint64_t time)
-{
-	uint32_t any = 0;
-
-	if (getrandom(&any, sizeof(any), GRND_NONBLOCK) < 0)
-		any = (uint32_t)clock_ns();
-	return time - time / 4 + any % (time / 2 + 1);
 }
 
 /* ---- */

@@ -13,6 +13,7 @@
 #define LIBCLIENT_CONNECT_H
 
 #include "libclient/hosts.h"
+#include "libclient/pause.h"
 #include "libclient/reddn.h"
 #include "libclient/session.h"
 #include "protocol/token.h"
@@ -22,8 +23,8 @@
 
 enum { REDDN_CONNECT_WORDS = 512 };
 
-/* Of connects again, in ms. STEADY: a session that has lasted so long resets the pause */
-enum { REDDN_PAUSE_LEAST_MS = 20, REDDN_PAUSE_MOST_MS = 2000, REDDN_STEADY_MS = 1000 };
+/* A session that has lasted so long resets the pause until the next attempt */
+enum { REDDN_STEADY_MS = 1000 };
 
 enum reddn_connect_state {
 	REDDN_CONNECT_IDLE,    /* nothing is being done */
@@ -106,15 +107,6 @@ void reddn_connector_abandon(struct reddn_connector *a);
 
 /** It has FAILED: be IDLE. */
 void reddn_connector_rest(struct reddn_connector *a);
-
-/** @time plus or minus a quarter, so that those who were lost together do not come back together. */
-uint64_t reddn_jitter(uint64_t time);
-
-/** @ms, but at least @least and at most @most. */
-static inline uint32_t reddn_pause_within(uint64_t ms, uint32_t least, uint32_t most)
-{
-	return ms < least ? least : ms > most ? most : (uint32_t)ms;
-}
 
 /** The descriptor becomes readable at @ms (clock_ms), and stays so until the next call. UINT64_MAX: never. */
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms);

@@ -153,7 +153,7 @@ static void pause_for(struct reddn *c, uint64_t ms)
 
 static void pause_doubled(struct reddn *c, uint32_t least, uint32_t most)
 {
-	c->pause_ms = reddn_pause_within(2ull * c->pause_ms, least, most);
+	c->pause_ms = reddn_pause_next(c->pause_ms, least, most);
 	pause_for(c, c->pause_ms);
 }
 

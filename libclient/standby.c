@@ -149,7 +149,7 @@ static void standby_lost(struct reddn *c)
 	if (y->state != REDDN_STANDBY_NONE && now - y->since > REDDN_STEADY_MS)
 		y->pause_ms = 0;
 	reddn_standby_drop(c);
-	y->pause_ms = reddn_pause_within(2ull * y->pause_ms, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
+	y->pause_ms = reddn_pause_next(y->pause_ms, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
 	y->connect_at = now + reddn_jitter(y->pause_ms);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/nic.h"
 
+#include "libclient/pause.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* SHARE: of the time, an attempt to connect may take one part in so many */
-enum { PAUSE_MS = 1000, SHARE = 20 };
+/* A pause is so much longer than the attempt to connect took, for which a get has waited */
+enum { SHARE = 20 };
 
 void mc_nic_lose(struct mc_nic *nic, uint64_t now_ms, const char *why)
 {
@@ -16,7 +17,8 @@ void mc_nic_lose(struct mc_nic *nic, uint64_t now_ms, const char *why)
 		snprintf(nic->why, sizeof(nic->why), "%s", why);
 	nic->lost = nic->c != NULL;
 	nic->flying = 0;
-	nic->retry_ms = now_ms + PAUSE_MS;
+	nic->pause_ms = reddn_pause_next(nic->pause_ms, REDDN_PAUSE_LEAST_MS, REDDN_PAUSE_MOST_MS);
+	nic->retry_ms = now_ms + reddn_jitter(nic->pause_ms);
 }
 
 void mc_nic_release(struct mc_nic *nic)
@@ -65,8 +67,7 @@ bool mc_nic_ready(struct mc_nic *nic, const struct mc_where *where, const char *
 
 		nic->c = NULL;
 		mc_nic_lose(nic, now_ms + took_ms, nic->why);
-		if (SHARE * took_ms > PAUSE_MS)
-			nic->retry_ms = now_ms + took_ms + SHARE * took_ms;
+		nic->retry_ms += SHARE * took_ms;
 		return false;
 	}
 	if (is_program(nic, offset_bytes))

@@ -13,7 +13,8 @@ struct mc_nic {
 	bool lost;         /* c is to be closed, once its results are released */
 	uint32_t flying;   /* requests without a reply */
 	uint64_t heard_ms; /* clock_tick_ms() since when replies are due */
-	uint64_t retry_ms; /* connects again not before */
+	uint64_t retry_ms; /* connects again not before, */
+	uint32_t pause_ms; /* which is so much later; 0: it has been of use since */
 	int refused;       /* how the last attempt to connect ended; 0: well */
 	char why[300];     /* why it is not used; "": it is */
 };

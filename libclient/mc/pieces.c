@@ -119,6 +119,7 @@ static void take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_re
 
 	memcpy(&lines, got->value, sizeof(lines));
 	p->flying--;
+	s->pieces.pause_ms = 0;
 	if (lines.live.generation != p->generation || lines.served.identity != known)
 		p->changed = true;
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/server.h"
 
-#include "libclient/mc/pause.h"
+#include "libclient/pause.h"
 #include "libclient/public.h"
 #include "util/clock.h"
 
@@ -12,8 +12,17 @@
 #include <string.h>
 
 /* DOUBT_MS: for a memcached that seems to be dead, while gets wait. LOOK_MS: between two looks whether it is.
- * PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
-enum { TALK_MS = 1000, DOUBT_MS = 100, LOOK_MS = 10, PIECES = 16, LESS = 4 };
+ * TALK_PAUSE_MS: the longest pause between two attempts, which is TALK_SHARE times as long as the attempt
+ * took. PIECES: the depth for them; LESS: the part of it that is asked for next where that is too much */
+enum {
+	TALK_MS = 1000,
+	DOUBT_MS = 100,
+	LOOK_MS = 10,
+	TALK_PAUSE_MS = 200,
+	TALK_SHARE = 4,
+	PIECES = 16,
+	LESS = 4
+};
 
 static void name_it(struct mc_server *s, const char *host, unsigned port)
 {
@@ -120,10 +129,10 @@ bool mc_server_has_pieces(struct mc_server *s)
 /* It did not answer what it was asked at @since_ms */
 static void talk_later(struct mc_server *s, uint64_t since_ms)
 {
-	uint64_t now_ms = clock_ms();
+	uint64_t now_ms = clock_ms(), least = TALK_SHARE * (now_ms - since_ms);
 
-	s->pause_ms = mc_pause_next(s->pause_ms, now_ms - since_ms);
-	s->talk_ms = now_ms + s->pause_ms;
+	s->pause_ms = reddn_pause_next(s->pause_ms, REDDN_PAUSE_LEAST_MS, TALK_PAUSE_MS);
+	s->talk_ms = now_ms + (s->pause_ms > least ? s->pause_ms : least);
 }
 
 bool mc_server_listens(struct mc_server *s)
@@ -204,6 +213,7 @@ static bool verify(struct mc_server *s, const struct identity *named, uint64_t n
 	/* of two that are dead nobody can say more */
 	if (r > 0 || was || died) {
 		s->verified = *named;
+		s->nic.pause_ms = 0;
 		*s->nic.why = '\0';
 		return true;
 	}

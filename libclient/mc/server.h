@@ -26,7 +26,7 @@ struct mc_server {
 	bool talks;
 	uint64_t look_ms;  /* of which that was seen last at this time */
 	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered, */
-	uint64_t pause_ms; /* for so long; 0: it answered */
+	uint32_t pause_ms; /* for so long; 0: it answered */
 	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet, */
 	bool listens;      /* which accepts connections */
 	struct mc_uses uses;
