@@ -13,7 +13,8 @@
 
 #include <errno.h>
 
-enum { VENDOR_FLUSH = 0xf9 }; /* as seen in bug reports */
+/* VENDOR_FLUSH: as seen in bug reports. BROKEN_AT_ONCE: a pass looks at so many queues in ERR */
+enum { VENDOR_FLUSH = 0xf9, BROKEN_AT_ONCE = 64 };
 
 /* ---- flush ------------------------------------------------------------------------------ */
 
@@ -108,11 +109,18 @@ void hw_qp_leave_broken(struct hw_qp *qp)
 
 bool hw_qp_flush_broken(struct hw_dev *dev)
 {
-	struct hw_qp *qp;
+	const struct hw_qp *last = TAILQ_LAST(&dev->broken, hw_qp_list);
 	bool any = false;
 
-	TAILQ_FOREACH (qp, &dev->broken, broken)
+	for (unsigned i = 0; last && i < BROKEN_AT_ONCE; i++) {
+		struct hw_qp *qp = TAILQ_FIRST(&dev->broken);
+
 		any |= flush_rq(qp);
+		TAILQ_REMOVE(&dev->broken, qp, broken);
+		TAILQ_INSERT_TAIL(&dev->broken, qp, broken);
+		if (qp == last)
+			break;
+	}
 	return any;
 }
 

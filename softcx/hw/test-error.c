@@ -55,6 +55,37 @@ static void error_flushes(void **state)
 	rig_pair_close(&p);
 }
 
+/* More queues in ERR than a pass looks at */
+static void many_flushes(void **state)
+{
+	enum { QPS = 150 };
+	static struct rig_qp q[QPS];
+	struct rig rig;
+	struct rig_cq scq, rcq;
+	uint8_t *dst;
+
+	(void)state;
+	rig_open(&rig, &(struct hw_config){.seed = 1});
+	dst = rig_alloc(&rig, 64);
+	rig_cq_new(&rig, &scq, 4);
+	rig_cq_new(&rig, &rcq, 8);
+	for (unsigned i = 0; i < QPS; i++) {
+		rig_qp_new(&rig, &q[i], &scq, &rcq);
+		rig_qp_to(&q[i], HW_ERR);
+	}
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < QPS; i++)
+			rig_recv(&q[i], 1, dst, 8);
+		rig_run(&rig);
+		assert_int_equal(rig_cq_count(&rcq), QPS);
+	}
+	for (unsigned i = 0; i < QPS; i++)
+		rig_destroy(&q[i]);
+	assert_int_equal(hw_cq_destroy(rig.dev, scq.cq), 0);
+	assert_int_equal(hw_cq_destroy(rig.dev, rcq.cq), 0);
+	rig_close(&rig);
+}
+
 static void managed_flush(void **state)
 {
 	struct rig_pair p;
@@ -552,6 +583,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(error_flushes),
+		cmocka_unit_test(many_flushes),
 		cmocka_unit_test(managed_flush),
 		cmocka_unit_test(managed_recv_flush),
 		cmocka_unit_test(key_checks),
