@@ -56,6 +56,7 @@ struct reddn_request {
 			uint8_t *at;
 			uint32_t room;   /* bytes there */
 			unsigned memory; /* index in that of the handle */
+			uint64_t longer; /* struct reddn_apart */
 		} into;
 	};
 	uint64_t due; /* ns, CLOCK_MONOTONIC; of one that pauses */

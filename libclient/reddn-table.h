@@ -156,6 +156,7 @@ struct reddn_table_entry {
 	size_t key_len;
 	const void *val;
 	size_t val_len;
+	uint64_t expires; /* of a store: ms, CLOCK_REALTIME; 0: never */
 };
 
 /**

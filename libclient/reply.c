@@ -142,6 +142,14 @@ static enum reddn_reply_state apart_other(const struct reddn_geometry *g, const 
 	return reddn_place_same(&wanted, &stored) ? REDDN_REPLY_MISS : REDDN_REPLY_OVERTAKEN;
 }
 
+static enum reddn_reply_state apart_longer(const struct reddn_apart *r, const struct reddn_head *h)
+{
+	const bool again = *r->longer == h->sum;
+
+	*r->longer = h->sum;
+	return again ? REDDN_REPLY_TOO_LONG : REDDN_REPLY_OVERTAKEN;
+}
+
 enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const struct reddn_apart *r, const struct reddn_seen *now, const struct reddn_seen *before,
 	size_t *len)
@@ -158,7 +166,7 @@ enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const vo
 	if (h.key_len != key_len || memcmp(r->record + sizeof(h), key, key_len) != 0)
 		return apart_other(g, key, key_len, r, &h);
 	if (h.val_len > r->room)
-		return REDDN_REPLY_TOO_LONG;
+		return apart_longer(r, &h);
 	return apart_is_right(r, key_len, &h) ? REDDN_REPLY_EXISTS : REDDN_REPLY_OVERTAKEN;
 }
 

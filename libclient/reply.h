@@ -256,11 +256,14 @@ struct reddn_apart {
 	const uint8_t *value;
 	const uint8_t *rest;
 	size_t room;
+	uint64_t *longer; /* checksum of the record of this request that was the last without room; 0: none */
 };
 
 /**
  * What a reply with such a record is, or with none. TOO_LONG: the value has more bytes than there is room
- * for, and its checksum was not looked at. *@len is the length of the value then, and of a hit. The same.
+ * for. Not all of them are there, so the record may have changed while the NIC read it: the first such reply
+ * is OVERTAKEN, and another one with the same checksum is TOO_LONG. *@len is the length of the value then,
+ * and of a hit. The same.
  */
 enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const void *key, size_t key_len,
 	const struct reddn_apart *r, const struct reddn_seen *now, const struct reddn_seen *before,

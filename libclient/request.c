@@ -439,6 +439,7 @@ PUBLIC int reddn_get_into_submit(
 	q->into.at = at;
 	q->into.room = (uint32_t)room;
 	q->into.memory = (unsigned)memory;
+	q->into.longer = 0;
 	go(c, k, q);
 	return 0;
 }

@@ -283,10 +283,12 @@ static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, st
 	const struct reddn_apart record = {.record = s->mem + reddn_into_at(g),
 		.value = q->into.at,
 		.rest = c->session.sink,
-		.room = q->into.room};
+		.room = q->into.room,
+		.longer = &q->into.longer};
 	const struct reddn_seen before = {.moves = q->before.moves, .epoch = c->session.seen.epoch};
 	const struct reddn_seen now = reddn_reply_see(s->mem);
 	uint64_t version = reddn_reply_version(g, record.record);
+	bool there;
 	size_t len;
 	enum reddn_reply_state state = reddn_reply_into(g, q->key, q->len, &record, &now, &before, &len);
 	int status;
@@ -300,11 +302,12 @@ static struct reddn_result *reply_into(struct reddn *c, struct reddn_slot *s, st
 	if (!status)
 		return at;
 	status = status == DONE ? 0 : status;
-	at = finish(c, q, at, status, status ? NULL : record.value, status && status != -EMSGSIZE ? 0 : len,
-		as_of(q, &now));
-	at[-1].version = status ? 0 : version;
-	if (!status)
+	there = status == 0 || status == -EMSGSIZE;
+	at = finish(c, q, at, status, status ? NULL : record.value, there ? len : 0, as_of(q, &now));
+	if (there) {
+		at[-1].version = version;
 		judge_expiry(g, record.record, &at[-1]);
+	}
 	return at;
 }
 

@@ -322,6 +322,8 @@ static void test_parts(void **state)
 	}
 }
 
+static uint64_t longer;
+
 /* The record in the slot, as a message brings it for a key of @key_len bytes, with @room for the value. */
 /* @intact: no other reply has used the sink since */
 static int judge_into_in(const struct reddn_geometry *g, const char *key, size_t room, bool intact,
@@ -329,7 +331,8 @@ static int judge_into_in(const struct reddn_geometry *g, const char *key, size_t
 {
 	const struct reddn_seen now = reddn_reply_see(slot.bytes), before = {.moves = moves, .epoch = epoch};
 	uint8_t head[64], value[1100], sink[1100];
-	const struct reddn_apart r = {.record = head, .value = value, .rest = sink, .room = room};
+	const struct reddn_apart r = {
+		.record = head, .value = value, .rest = sink, .room = room, .longer = &longer};
 	const size_t first = sizeof(struct reddn_record) + strlen(key);
 
 	memcpy(head, record, first);
@@ -383,8 +386,13 @@ static void test_into(void **state)
 			assert_int_not_equal(judge_into("key", val_len, 8, 5, &len), REDDN_REPLY_EXISTS);
 			((uint8_t *)record)[at] ^= 1;
 		}
-		if (val_len)
-			assert_int_equal(judge_into("key", val_len - 1, 8, 5, &len), REDDN_REPLY_TOO_LONG);
+		longer = 0;
+		for (unsigned n = 0; val_len && n < 3; n++) {
+			/* a record that changed while it was read has another checksum */
+			record->sum += n == 2;
+			assert_int_equal(judge_into("key", val_len - 1, 8, 5, &len),
+				n == 1 ? REDDN_REPLY_TOO_LONG : REDDN_REPLY_OVERTAKEN);
+		}
 		assert_int_equal(len, val_len);
 	}
 	for (unsigned i = 0; i < COUNT(others); i++) {

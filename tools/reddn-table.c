@@ -250,7 +250,7 @@ static int cmd_dump(struct arguments *a, char **args)
 {
 	struct reddn_table *t;
 	struct reddn_table_entry e;
-	uint64_t pos = 0, damaged = 0;
+	uint64_t pos = 0, damaged = 0, expiring = 0;
 	char err[512];
 	int r;
 
@@ -263,7 +263,11 @@ static int cmd_dump(struct arguments *a, char **args)
 			continue;
 		}
 		records_write(stdout, a->format, &(struct record_text){e.key, e.key_len, e.val, e.val_len});
+		expiring += e.expires != 0;
 	}
+	if (expiring)
+		tool_complain("%s: %" PRIu64 " of the values expire, and their records do not say when",
+			args[0], expiring);
 	reddn_table_close(t);
 	return damaged ? 2 : 0;
 }

@@ -57,6 +57,7 @@ struct reddn_table {
 	struct reddn_heap space;      /* writer */
 	uint64_t *chains;             /* writer: two of REDDN_TABLE_MAX_PATH */
 	struct reddn_record *scratch; /* a copy of the record that get and next return */
+	uint64_t expires;             /* the same of a store: ms, CLOCK_REALTIME; 0: never */
 	struct reddn_record *before;  /* that of the table before it grew, which the caller may have */
 	struct reddn_table_repair repaired; /* writer: when it was opened */
 	char *path;                         /* writer: absolute; NULL: it was opened by a descriptor */

@@ -4,6 +4,7 @@
 #include "libclient/reddn-table.h"
 #include "libclient/table/impl.h"
 #include "protocol/table-hash.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -60,8 +61,10 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 	from = (const _Atomic uint64_t *)(t->heap + reddn_locator_off(locator));
 	for (uint32_t i = 0; i < (len + 7) / 8; i++)
 		((uint64_t *)r)[i] = atomic_load_explicit((_Atomic uint64_t *)&from[i], memory_order_relaxed);
-	if (t->geo.header)
+	if (t->geo.header) {
+		t->expires = reddn_store_expiry((uint8_t *)r + t->geo.header);
 		memmove(r, (uint8_t *)r + t->geo.header, len - t->geo.header);
+	}
 	return reddn_table_record_is_whole(t, r, len) ? 0 : -EBADMSG;
 }
 
@@ -69,6 +72,12 @@ static int read_record(struct reddn_table *t, uint64_t locator)
 static bool has_no_record(const struct reddn_table *t, uint64_t locator)
 {
 	return t->geo.header && !reddn_store_has_record(t, locator);
+}
+
+/* The record that was read last: its key is absent, as for gets. */
+static bool has_expired(const struct reddn_table *t)
+{
+	return t->expires && t->expires <= clock_read_ns(CLOCK_REALTIME) / 1000000;
 }
 
 /* Search both buckets once. 0, REDDN_TABLE_MISS, or -EBADMSG: a record did not match its bucket. */
@@ -89,6 +98,8 @@ static int look(struct reddn_table *t, const struct reddn_place *p, const void *
 			result = -EBADMSG;
 			continue;
 		}
+		if (has_expired(t))
+			continue;
 		if (t->scratch->key_len == key_len && !memcmp(t->scratch->bytes, key, key_len))
 			return 0;
 		stored = reddn_table_place(t, t->scratch->bytes, t->scratch->key_len);
@@ -160,8 +171,10 @@ PUBLIC int reddn_table_next(struct reddn_table *t, uint64_t *pos, struct reddn_t
 			if (has_no_record(t, locator))
 				break;
 			if (read_record(t, locator) == 0) {
+				if (has_expired(t))
+					break;
 				*e = (struct reddn_table_entry){
-					r->bytes, r->key_len, r->bytes + r->key_len, r->val_len};
+					r->bytes, r->key_len, r->bytes + r->key_len, r->val_len, t->expires};
 				return 0;
 			}
 			same = nothing_changed(t, (const uint64_t[]){b, b}, &last) ? same + 1 : 0;

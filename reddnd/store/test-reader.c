@@ -84,6 +84,15 @@ static int64_t look(const struct made *m, uint32_t key)
 	return r < 0 ? r : (int64_t)val;
 }
 
+static void expire(const struct made *m, uint32_t key, uint64_t ms)
+{
+	const uint64_t at = reddn_locator_off(m->rig.words[2 * rig_bucket(&m->rig, key)]);
+	const uint64_t be = htobe64(ms);
+
+	memcpy(m->rig.heap + at + m->rig.header - REDDN_STORE_EXPIRY,
+		(const uint8_t *)&be + sizeof(be) - REDDN_STORE_EXPIRY, REDDN_STORE_EXPIRY);
+}
+
 static void test_read(void **state)
 {
 	struct made m = made_new(&(struct reddn_table_options){.store = 1,
@@ -110,6 +119,11 @@ static void test_read(void **state)
 	assert_int_equal(st.entries, 489);
 	assert_int_equal(st.idle, 10);
 	assert_int_equal(st.heap_used, 499 * 128);
+	/* What has expired is absent */
+	expire(&m, 5, 1);
+	assert_int_equal(look(&m, 5), 0);
+	expire(&m, 5, UINT64_MAX >> 8);
+	assert_int_equal(look(&m, 5), 5);
 	/* Of a length that no client may publish: as if it was not there */
 	rig_publish(m.store, &m.rig, 64, 2, 17);
 	assert_int_equal(look(&m, 2), 0);

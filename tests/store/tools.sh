@@ -39,7 +39,7 @@ expired()
 start_nic
 start_reddnd "control = \"$work/control\"; regions = ( { name = \"users\"; kind = \"store\"; path = \"$store\"; } );
 offloads = ( { name = \"users\"; region = \"users\"; depth_max = 256; put = { depth_max = 16; }; put_if = {}; exists = { keys = [2, 8]; }; },
-  { name = \"reads\"; program = \"hash-get\"; region = \"users\"; } );"
+  { name = \"reads\"; program = \"hash-get\"; region = \"users\"; }, { name = \"into\"; program = \"hash-into\"; region = \"users\"; } );"
 expect "a put of a new key" 0 "" put "$address" users alice admin
 expect "its value" 0 "admin" get "$address" users alice
 expect "a put of a key that is there" 0 '{"key": "alice", "value": "guest"}' put --json "$address" users alice guest
@@ -52,6 +52,23 @@ until_true gone brief || fail "it does not expire" "$work/out"
 ok "a value that has expired is not found"
 until_true expired 1 || fail "the server does not remove it" "$work/state" "$work/reddnd.log"
 ok "the server removes it"
+[[ -z ${PYTHON-} ]] || {
+	"$SOFTCX" run "$PYTHON" - "$address:$port" >"$work/python" 2>&1 <<'END' || fail "into memory" "$work/python" "$work/reddnd.log"
+import sys
+import time
+
+import reddn
+
+memory = bytearray(10)
+with reddn.connect(sys.argv[1], "users") as users, reddn.connect(sys.argv[1], "into", into=True) as into:
+    into.register(memory)
+    users.put("brief", bytes(300), ttl=0.01)
+    while users.get("brief") is not None:
+        time.sleep(0.001)
+    assert into.get_into("brief", memory) is None
+END
+	ok "nor into memory where it would have no room"
+}
 expect "the one with more time" 0 "for an hour" get "$address" users alice
 expect "a put without a time in its place" 0 "" put "$address" users alice guest
 expect "a time beside a condition" 2 "takes no --ttl" put --ttl 5 --if-version 1 "$address" users alice x
