@@ -146,6 +146,13 @@ class TestConnector(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ValueError):
             await self.connector.put(Key("short"), Memory(self.free, self.free.pop()[:5]))
 
+    def test_wrong_places(self):
+        with kvcache.KVCache(HOSTS, bytearray(BLOCK), BLOCK, timeout=60) as cache:
+            for place, words in ((memoryview(bytearray(BLOCK)), "not in the cache's pool"), (memoryview(bytearray(BLOCK - 1)), "too short")):
+                with self.assertRaisesRegex(ValueError, words):
+                    cache.get([b"key"], [place])
+            self.assertEqual([host.losses for host in cache.hosts], [0] * len(HOSTS))
+
     async def test_blocks_of_another_store(self):
         with kvcache.KVCache(HOSTS, bytearray(2 * BLOCK), 2 * BLOCK, timeout=60) as cache:
             with self.assertRaisesRegex(ValueError, f"a block of {2 * BLOCK} bytes is larger than its store's max_value"):

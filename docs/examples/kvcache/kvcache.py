@@ -88,7 +88,15 @@ class Host:
         return self._ask(lambda: self._connections[0].first_missing(keys), 0)
 
     def get(self, keys: List[bytes], places: List[memoryview]) -> "concurrent.futures.Future[List[Optional[int]]]":
-        return self._ask(lambda: self._connections[1].mget_into(keys, places), [])
+        def get() -> "List[Optional[int]]":
+            try:
+                return self._connections[1].mget_into(keys, places)
+            except OSError as error:
+                if error.errno == errno.EFAULT:
+                    raise ValueError("a place that is not in the cache's pool") from error
+                raise
+
+        return self._ask(get, [])
 
     def put(self, key: bytes, block: Any) -> "concurrent.futures.Future[bool]":
         def put() -> bool:
@@ -149,6 +157,8 @@ class KVCache:
 
     def get(self, keys: Sequence[bytes], places: Sequence[memoryview]) -> List[bool]:
         """Gets blocks into their places, and returns which of them are there. Places of the others may have anything."""
+        if any(place.nbytes < self.block for place in places):
+            raise ValueError(f"a place is too short: a block of this cache has {self.block} bytes")
         there = [False] * len(keys)
         asked = [(mine, host.get([keys[i] for i in mine], [places[i] for i in mine])) for host, mine in self._by_host(keys).items()]
         for mine, future in asked:
