@@ -55,6 +55,12 @@ _READS = frozenset(
 _OF_NO_KEY = frozenset("PING ECHO TIME INFO PUBLISH".split())
 
 
+def _name(command: Any) -> str:
+    """redis-py takes bytes, too, and text of several words."""
+    text = command.decode("latin-1") if isinstance(command, bytes) else str(command)
+    return " ".join(text.split()[:1]).upper()
+
+
 def _fnv(text: bytes) -> int:
     h = _FNV
     for byte in text:
@@ -124,15 +130,14 @@ class Redis(redis.Redis):
     # ---- commands ---------------------------------------------------------------------------------
 
     def execute_command(self, *words: Any, **options: Any) -> Any:
-        name = str(words[0]).upper()
+        name = _name(words[0])
         if len(words) > 1 and name in _GETS:
             keys = [self._encoder.encode(key) for key in words[1:]]
             found = self._ask(name, keys)
             return self._ask_source(keys, words, options, True) if found is None else found[0]
         if len(words) > 1 and name in _READS:
             return self._ask_source([self._encoder.encode(words[1])], words, options, False)
-        if name in ("SELECT", "RESET"):
-            self._elsewhere = True
+        self._notice(name)
         try:
             return super().execute_command(*words, **options)
         finally:
@@ -150,6 +155,10 @@ class Redis(redis.Redis):
         super().close()
 
     # ---- Redis ------------------------------------------------------------------------------------
+
+    def _notice(self, name: str) -> None:
+        if name in ("SELECT", "RESET"):
+            self._elsewhere = True
 
     def _count_write(self) -> None:
         with self._lock:
@@ -290,6 +299,10 @@ class _Pipeline(redis.client.Pipeline):
     def __init__(self, of: Redis, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._of = of
+
+    def execute_command(self, *words: Any, **options: Any) -> Any:
+        self._of._notice(_name(words[0]))
+        return super().execute_command(*words, **options)
 
     def execute(self, raise_on_error: bool = True) -> Any:
         try:

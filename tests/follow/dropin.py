@@ -270,6 +270,17 @@ for what, other, database, prefixes in (("another database", source, 1, ()), ("a
             check(of.get("k1") == here.get("k1") and of.get("k1x") is None, f"{what}: another value")
         check(of.nic_answers == 0 and of.source_answers == 200, f"{what}: {of.nic_answers} answers of the NIC")
     until(lambda: mine.get("k1") and "does not follow" in mine.nic_error, lambda: f"{what}: no reason, but {mine.nic_error!r}")
+for choose in (lambda of: of.pipeline(transaction=False).execute_command("SELECT", 1).execute(), lambda of: of.execute_command(b"select", 1),
+               lambda of: of.execute_command("SELECT 1")):
+    chosen = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
+    by_nic("get", "k2", of=chosen)
+    choose(chosen)
+    check(chosen.get("k2") is None, "another database has the keys of this one")
+    # until the table is newer than that answer
+    r.set("k3", 3)
+    by_nic("get", "k3")
+    for _ in range(3):
+        check(chosen.get("k2") is None, "the NIC knows the keys of another database")
 source.client()("ACL", "SETUSER", "default", "-info")
 mute = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
 for of in (mute, Hiredis()):
