@@ -297,6 +297,21 @@ pid = os.fork()
 if not pid:
     os._exit(0 if r.get("k9") == b"9" else 1)
 check(os.waitpid(pid, 0)[1] == 0, "a child of fork")
+
+by_nic("get", "k2", of=c)
+follower.send(signal.SIGSTOP)
+source.kill()
+source.run()
+check(c.ping() is None, "no connection is lost")
+for _ in range(20):
+    check(c.get("k2") is None, "a Redis that has been started again, without its keys, is answered for by a table of the one before")
+follower.send(signal.SIGCONT)
+for of in (r, c):
+    check(of.set("k2", 22) and of.get("k2") == b"22", "another value")
+    by_nic("get", "k2", of=of)
+    check(of.get("k2") == b"22", "another value")
+ok("a handle notices that its Redis is another process")
+
 follower.end(9)
 os.kill(int(PID), signal.SIGTERM)
 
