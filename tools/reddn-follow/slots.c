@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/reddn-follow/slots.h"
+
+#include "util/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { ID, ADDRESS, FLAGS, RANGES = 8 }; /* words of a line */
+
+/* CRC-16/XMODEM */
+static unsigned crc16(const char *p, size_t len)
+{
+	unsigned crc = 0;
+
+	while (len--) {
+		crc ^= (unsigned)(unsigned char)*p++ << 8;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
+	}
+	return crc & 0xffff;
+}
+
+unsigned slot_of(const char *key, size_t len)
+{
+	const char *open = memchr(key, '{', len);
+	const char *close = open ? memchr(open, '}', len - (size_t)(open - key)) : NULL;
+
+	if (close && close > open + 1)
+		return crc16(open + 1, (size_t)(close - open - 1)) % SLOTS;
+	return crc16(key, len) % SLOTS;
+}
+
+/* The words of a line, up to RANGES; how many there are. The last one goes on to the end of the line. */
+static unsigned line_split(
+	const char *line, size_t len, const char *word[RANGES + 1], size_t word_len[RANGES + 1])
+{
+	const char *end = line + len;
+	unsigned n = 0;
+
+	while (n <= RANGES && line < end) {
+		const char *space = n < RANGES ? memchr(line, ' ', (size_t)(end - line)) : NULL;
+
+		word[n] = line;
+		word_len[n++] = (size_t)((space ? space : end) - line);
+		line = space ? space + 1 : end;
+	}
+	return n;
+}
+
+static bool has_flag(const char *flags, size_t len, const char *flag)
+{
+	return memmem(flags, len, flag, strlen(flag)) != NULL;
+}
+
+/* ip:port@cport,hostname; without a host: it is the node itself, which does not know its address */
+static void read_address(struct slots_master *m, const char *text, size_t len)
+{
+	const char *end = text + strcspn(text, "@ "), *colon = memrchr(text, ':', (size_t)(end - text));
+
+	*m->host = '\0';
+	m->port = 0;
+	if (!colon || end > text + len || (size_t)(colon - text) >= sizeof(m->host))
+		return;
+	memcpy(m->host, text, (size_t)(colon - text));
+	m->host[colon - text] = '\0';
+	m->port = (uint16_t)strtoul(colon + 1, NULL, 10);
+}
+
+bool slots_next(const char **text, struct slots_master *m)
+{
+	const char *word[RANGES + 1];
+	size_t len[RANGES + 1], line;
+
+	for (; **text; *text += line + ((*text)[line] == '\n')) {
+		line = strcspn(*text, "\n");
+		if (line_split(*text, line, word, len) <= RANGES ||
+			!has_flag(word[FLAGS], len[FLAGS], "master") || len[ID] >= sizeof(m->id) ||
+			*word[RANGES] == '[')
+			continue;
+		memcpy(m->id, word[ID], len[ID]);
+		m->id[len[ID]] = '\0';
+		read_address(m, word[ADDRESS], len[ADDRESS]);
+		m->ranges = word[RANGES];
+		m->len = len[RANGES];
+		*text += line + ((*text)[line] == '\n');
+		return true;
+	}
+	return false;
+}
+
+/* Without those that move, which are behind them and in brackets */
+static size_t ranges_len(const struct slots_master *m)
+{
+	const char *bracket = memchr(m->ranges, '[', m->len);
+
+	return bracket ? (size_t)(bracket - m->ranges) - 1 : m->len;
+}
+
+unsigned slots_assign(const struct slots_master *m, uint8_t owner[SLOTS], uint8_t number)
+{
+	const char *p = m->ranges, *end = m->ranges + ranges_len(m);
+	unsigned n = 0;
+	char *next;
+
+	while (p < end) {
+		unsigned long first = strtoul(p, &next, 10), last = first;
+
+		if (next == p)
+			break;
+		if (*next == '-')
+			last = strtoul(next + 1, &next, 10);
+		for (; first <= last && first < SLOTS; first++, n++)
+			owner[first] = number;
+		p = next + (*next == ' ');
+	}
+	return n;
+}
+
+uint64_t slots_hash(const struct slots_master *m)
+{
+	uint64_t h = XXH3_64bits_withSeed(m->id, strlen(m->id), m->port);
+
+	return XXH3_64bits_withSeed(m->ranges, ranges_len(m), h);
+}
+
+/* A sum: each node has its own order of lines */
+uint64_t slots_view(const char *text)
+{
+	struct slots_master m;
+	uint64_t view = 1;
+
+	while (slots_next(&text, &m))
+		view += slots_hash(&m);
+	return view;
+}
+
+bool slots_myself(const char *text, char id[48], bool *moves)
+{
+	const char *word[RANGES + 1];
+	size_t len[RANGES + 1], line;
+
+	for (; *text; text += line + (text[line] == '\n')) {
+		unsigned n;
+
+		line = strcspn(text, "\n");
+		n = line_split(text, line, word, len);
+		if (n < RANGES || !has_flag(word[FLAGS], len[FLAGS], "myself") || len[ID] >= 48)
+			continue;
+		memcpy(id, word[ID], len[ID]);
+		id[len[ID]] = '\0';
+		*moves = n > RANGES && memchr(word[RANGES], '[', len[RANGES]);
+		return true;
+	}
+	return false;
+}
