@@ -376,12 +376,12 @@ static void files_load(struct files *f)
 	if (!files_read(f, files_put))
 		return;
 	files_set_state(f, FILES_REMOVING);
-	mirror_walk(f->mirror);
+	mirror_walk(f->mirror, &f->walk);
 }
 
 static void files_remove(struct files *f)
 {
-	if (!mirror_keep(f->mirror, &f->seen, TURN_RECORDS))
+	if (!mirror_keep(f->mirror, &f->walk, &f->seen, TURN_RECORDS))
 		return;
 	seen_deinit(&f->seen);
 	f->loads++;
@@ -405,7 +405,7 @@ static void files_publish(struct files *f, uint64_t ns)
 
 /* ---- the source ---------------------------------------------------------------------------- */
 
-static void files_turn(void *of, const struct pollfd fds[SOURCE_FDS])
+static void files_turn(void *of, const struct pollfd *fds)
 {
 	struct files *f = of;
 	uint64_t ns = clock_read_ns(CLOCK_REALTIME);
@@ -427,14 +427,14 @@ static void files_turn(void *of, const struct pollfd fds[SOURCE_FDS])
 	f->grows = mirror_tend(f->mirror, f->now);
 }
 
-static int files_prepare(void *of, struct pollfd fds[SOURCE_FDS])
+static int files_prepare(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n)
 {
 	struct files *f = of;
 	uint64_t at = f->state == FILES_FOLLOWING && f->publish_at < f->look_at ? f->publish_at : f->look_at;
 	uint64_t now = clock_ms();
 
 	fds[0] = (struct pollfd){.fd = f->inotify, .events = POLLIN};
-	fds[1] = (struct pollfd){.fd = -1};
+	*n = 1;
 	if (f->grows || (f->state != FILES_APART && f->state != FILES_FOLLOWING) || at <= now)
 		return 0;
 	return at - now < LOOK_MS ? (int)(at - now) : LOOK_MS;

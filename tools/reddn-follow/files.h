@@ -50,6 +50,7 @@ struct files {
 	const char *path;
 	const struct prefixes *prefixes;
 	struct mirror *mirror;
+	struct mirror_walk walk;
 	enum files_state state;
 	int inotify, watch; /* watch: of the folder; -1: it is not there */
 	bool is_folder;     /* when it was watched */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reddn-follow - keeps a table equal to a source; see reddn-follow(1). */
 #include "tools/common/tool.h"
+#include "tools/reddn-follow/cluster.h"
 #include "tools/reddn-follow/files.h"
 #include "tools/reddn-follow/postgres.h"
 #include "tools/reddn-follow/redis.h"
@@ -26,6 +27,8 @@ static const char usage_text[] =
 	"Keeps TABLE equal to a source, so that a NIC can answer gets. SOURCE:\n"
 	"  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]  strings of a Redis server or replica\n"
 	"  unix://[[USER]:PASSWORD@]PATH[?db=DB]       the same on a Unix socket\n"
+	"  redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],...\n"
+	"                                              the same of a cluster, of which some nodes are given\n"
 	"  postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN\n"
 	"                                              two columns of a table of PostgreSQL\n"
 	"  file:///PATH                                a file of records, or a folder of such\n"
@@ -51,8 +54,9 @@ enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100, WORDS = 1024 };
 struct arguments {
 	struct prefixes prefixes;
 	struct reddn_table_options create;
-	enum { FROM_REDIS, FROM_POSTGRES, FROM_FILES } kind;
-	struct url url;
+	enum { FROM_REDIS, FROM_CLUSTER, FROM_POSTGRES, FROM_FILES } kind;
+	struct url url[URL_SEEDS]; /* the first one; of a cluster, nurls */
+	unsigned nurls;
 	struct postgres_url postgres;
 	const char *file;
 	const char *table;
@@ -178,6 +182,7 @@ static int follow(const struct arguments *a, const struct source *s, struct mirr
 	struct reports reports = {.args = a, .source = s, .mirror = m};
 	struct source_report now = {0};
 	struct pollfd fds[SOURCE_FDS];
+	nfds_t nfds;
 	sigset_t block, before;
 	int pause;
 
@@ -189,9 +194,8 @@ static int follow(const struct arguments *a, const struct source *s, struct mirr
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	while (!stopped) {
-		pause = s->prepare(s->of, fds);
-		if (ppoll(fds, COUNT(fds), &(struct timespec){pause / 1000, pause % 1000 * 1000000L},
-			    &before) < 0)
+		pause = s->prepare(s->of, fds, &nfds);
+		if (ppoll(fds, nfds, &(struct timespec){pause / 1000, pause % 1000 * 1000000L}, &before) < 0)
 			continue;
 		s->turn(s->of, fds);
 		s->report(s->of, &now);
@@ -213,14 +217,21 @@ static int open_source(const struct arguments *a, struct mirror *m, struct sourc
 {
 	/* large */
 	static struct redis redis;
+	static struct redis_whole whole;
+	static struct cluster cluster;
 	static struct postgres postgres;
 	static struct files files;
 	int r;
 
 	switch (a->kind) {
 	case FROM_REDIS:
-		redis_init(&redis, &a->url, &a->prefixes, m);
+		redis_whole_init(&whole, &a->prefixes, m);
+		redis_init(&redis, a->url, &whole);
 		*s = redis_as_source(&redis);
+		break;
+	case FROM_CLUSTER:
+		cluster_init(&cluster, a->url, a->nurls, &a->prefixes, m);
+		*s = cluster_as_source(&cluster);
 		break;
 	case FROM_POSTGRES:
 		postgres_init(&postgres, &a->postgres, &a->prefixes, m);
@@ -304,34 +315,42 @@ static bool set_option(struct arguments *a, int letter)
 static bool read_redis(struct arguments *a, const char *text, char *err, size_t errlen)
 {
 	const char *password = getenv("REDISCLI_AUTH");
-	struct url *url = &a->url;
 
-	if (url_parse(url, text, err, errlen) < 0)
+	a->nurls = 1;
+	if ((a->kind == FROM_CLUSTER ? url_parse_cluster(a->url, &a->nurls, text, err, errlen)
+				     : url_parse(a->url, text, err, errlen)) < 0)
 		return false;
-	if (*url->password || !password)
+	if (*a->url->password || !password)
 		return true;
-	if (strlen(password) < sizeof(url->password))
-		return strcpy(url->password, password);
-	snprintf(err, errlen, "REDISCLI_AUTH has more than %zu bytes", sizeof(url->password) - 1);
+	for (unsigned i = 0; i < a->nurls && strlen(password) < sizeof(a->url->password); i++)
+		strcpy(a->url[i].password, password);
+	if (*a->url->password || !*password)
+		return true;
+	snprintf(err, errlen, "REDISCLI_AUTH has more than %zu bytes", sizeof(a->url->password) - 1);
 	return false;
+}
+
+static bool has_scheme(const char *text, const char *scheme)
+{
+	return strncmp(text, scheme, strlen(scheme)) == 0;
 }
 
 static bool read_source(struct arguments *a, const char *text, char *err, size_t errlen)
 {
-	a->kind = strncmp(text, "file:///", 8) == 0 ? FROM_FILES
-		  : strncmp(text, "postgresql://", 13) == 0 || strncmp(text, "postgres://", 11) == 0
-			  ? FROM_POSTGRES
-			  : FROM_REDIS;
+	a->kind = has_scheme(text, "file:///")                                           ? FROM_FILES
+		  : has_scheme(text, "postgresql://") || has_scheme(text, "postgres://") ? FROM_POSTGRES
+		  : has_scheme(text, "redis+cluster://")                                 ? FROM_CLUSTER
+											 : FROM_REDIS;
 	a->file = text + strlen("file://");
-	return a->kind == FROM_FILES   ? true
-	       : a->kind == FROM_REDIS ? read_redis(a, text, err, errlen)
-				       : postgres_url_parse(&a->postgres, text, err, errlen) == 0;
+	return a->kind == FROM_FILES      ? true
+	       : a->kind == FROM_POSTGRES ? postgres_url_parse(&a->postgres, text, err, errlen) == 0
+					  : read_redis(a, text, err, errlen);
 }
 
 static int print_rights(const struct arguments *a)
 {
-	if (a->kind == FROM_REDIS)
-		redis_print_acl(&a->prefixes);
+	if (a->kind == FROM_REDIS || a->kind == FROM_CLUSTER)
+		redis_print_acl(&a->prefixes, a->kind == FROM_CLUSTER);
 	else if (a->kind == FROM_POSTGRES)
 		postgres_print_rights(&a->postgres);
 	else

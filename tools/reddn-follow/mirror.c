@@ -221,21 +221,20 @@ static uint64_t mirror_epoch(struct mirror *m)
 	return st.epoch;
 }
 
-void mirror_walk(struct mirror *m)
+void mirror_walk(struct mirror *m, struct mirror_walk *w)
 {
-	m->walk = 0;
-	m->walk_epoch = mirror_epoch(m);
+	*w = (struct mirror_walk){.epoch = mirror_epoch(m)};
 }
 
-bool mirror_walk_next(struct mirror *m, const char **key, size_t *len)
+bool mirror_walk_next(struct mirror *m, struct mirror_walk *w, const char **key, size_t *len)
 {
 	struct reddn_table_entry e;
 	int r;
 
 	/* a table that has grown has its keys at other places */
-	if (mirror_epoch(m) != m->walk_epoch)
-		mirror_walk(m);
-	r = reddn_table_next(m->table, &m->walk, &e);
+	if (mirror_epoch(m) != w->epoch)
+		mirror_walk(m, w);
+	r = reddn_table_next(m->table, &w->at, &e);
 	if (r < 0)
 		mirror_fail(m, r);
 	if (r != 0)
@@ -245,7 +244,7 @@ bool mirror_walk_next(struct mirror *m, const char **key, size_t *len)
 	return true;
 }
 
-bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n)
+bool mirror_keep(struct mirror *m, struct mirror_walk *w, const struct seen *seen, unsigned n)
 {
 	const char *key;
 	size_t len;
@@ -253,7 +252,7 @@ bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n)
 	while (n--) {
 		struct seen_key k;
 
-		if (!mirror_walk_next(m, &key, &len)) {
+		if (!mirror_walk_next(m, w, &key, &len)) {
 			absent_keep(m, seen);
 			return true;
 		}

@@ -19,7 +19,6 @@
 struct mirror {
 	struct reddn_table *table;
 	uint64_t puts, deletes;
-	uint64_t walk, walk_epoch;
 	const char *path; /* the caller's */
 	uint64_t epoch, look_at;
 	ino_t inode;
@@ -31,6 +30,11 @@ struct mirror {
 struct mirror_absent {
 	struct seen_key key;
 	UT_hash_handle hh;
+};
+
+/** Over all keys. */
+struct mirror_walk {
+	uint64_t at, epoch;
 };
 
 enum mirror_put { MIRROR_PUT, MIRROR_NO_ROOM, MIRROR_UNFIT };
@@ -57,7 +61,7 @@ enum mirror_put mirror_equal(
 uint64_t mirror_count_absent(const struct mirror *m);
 /** Goes on to remove what @seen does not have, from mirror_walk() on, at most @n keys at a time; what is
  * absent but not seen is forgotten. True: that was all. */
-bool mirror_keep(struct mirror *m, const struct seen *seen, unsigned n);
+bool mirror_keep(struct mirror *m, struct mirror_walk *w, const struct seen *seen, unsigned n);
 
 /**
  * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by
@@ -74,9 +78,9 @@ void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool
  * Begins a walk over all keys. As long as it goes on, keys that are in the table may get values and be
  * deleted, but no others may be put: an entry that moves might not be met.
  */
-void mirror_walk(struct mirror *m);
+void mirror_walk(struct mirror *m, struct mirror_walk *w);
 /** The next key; false: that was all. It is valid until the next call for the mirror. */
-bool mirror_walk_next(struct mirror *m, const char **key, size_t *len);
+bool mirror_walk_next(struct mirror *m, struct mirror_walk *w, const char **key, size_t *len);
 
 /** Goes on with growth, and sees whether the table was replaced or removed. @now: ms. True: call it again
  * soon.

@@ -385,7 +385,7 @@ static bool postgres_step(struct postgres *p)
 		break;
 	case STEP_COMMIT:
 		seen_sort(&p->seen);
-		mirror_walk(p->mirror);
+		mirror_walk(p->mirror, &p->walk);
 		postgres_set_state(p, POSTGRES_REMOVING);
 		p->step = STEP_DONE;
 		break;
@@ -409,7 +409,7 @@ static void postgres_remove(struct postgres *p)
 {
 	char *publication;
 
-	if (p->step == STEP_STREAM || !mirror_keep(p->mirror, &p->seen, TURN_MESSAGES))
+	if (p->step == STEP_STREAM || !mirror_keep(p->mirror, &p->walk, &p->seen, TURN_MESSAGES))
 		return;
 	seen_deinit(&p->seen);
 	publication = PQescapeIdentifier(p->stream.conn, p->url->publication, strlen(p->url->publication));
@@ -793,7 +793,7 @@ static void postgres_follow(struct postgres *p)
 	}
 }
 
-static void postgres_turn(void *of, const struct pollfd fds[SOURCE_FDS])
+static void postgres_turn(void *of, const struct pollfd *fds)
 {
 	struct postgres *p = of;
 
@@ -816,13 +816,14 @@ static void postgres_turn(void *of, const struct pollfd fds[SOURCE_FDS])
 	p->grows = mirror_tend(p->mirror, p->now);
 }
 
-static int postgres_prepare(void *of, struct pollfd fds[SOURCE_FDS])
+static int postgres_prepare(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n)
 {
 	const struct postgres *p = of;
 	uint64_t now = clock_ms(), at = now + PAUSE_MOST_MS;
 
 	fds[0] = link_prepare(&p->stream);
 	fds[1] = link_prepare(&p->sql);
+	*n = 2;
 	if (p->grows || p->more || (p->state == POSTGRES_REMOVING && p->step == STEP_DONE))
 		return 0;
 	if (p->state == POSTGRES_APART)

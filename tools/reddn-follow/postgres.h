@@ -56,6 +56,7 @@ struct postgres {
 	const struct postgres_url *url;
 	const struct prefixes *prefixes;
 	struct mirror *mirror;
+	struct mirror_walk walk;
 	enum postgres_state state;
 	/* of ATTACHING and COPYING: which answer is awaited. Commands go over the SQL link, the slot over the
 	 * other one */

@@ -23,8 +23,11 @@ enum {
 	PATIENCE_MS = 2000,
 	PING_MS = 500,
 	INFO_MS = 1000,
-	BARRIER_MS = 5, /* from the end of a barrier to the next one */
-	SLEW_US = 1000, /* that a clock may lose in a second, when it is slewed; and to round off */
+	VIEW_MS = 100,      /* until a cluster is asked again whose nodes do not agree, or move slots */
+	LATER_MS = 100,     /* until a key is asked for again that another server's walk was in the way of */
+	VERIFY_STEP = 4096, /* keys of other servers, in a turn */
+	BARRIER_MS = 5,     /* from the end of a barrier to the next one */
+	SLEW_US = 1000,     /* that a clock may lose in a second, when it is slewed; and to round off */
 	PAUSE_LEAST_MS = 20,
 	PAUSE_MOST_MS = 500,
 	FULL_MS = 10000,  /* until a key is tried again for which there was no room, */
@@ -38,7 +41,20 @@ static const char no_question[] = "an answer to no question";
 static void redis_set_state(struct redis *r, enum redis_state state)
 {
 	assert(state <= REDIS_VERIFYING || state == r->state + 1);
+	r->whole->verifying += state == REDIS_VERIFYING;
+	r->whole->verifying -= r->state == REDIS_VERIFYING;
 	r->state = state;
+}
+
+/* It sees the slots as they are followed. */
+static bool redis_agrees(const struct redis *r)
+{
+	return !r->whole->is_cluster || (r->view && r->view == r->whole->view);
+}
+
+static bool redis_owns(const struct redis *r, const char *key, size_t len)
+{
+	return !r->whole->is_cluster || r->whole->owner[slot_of(key, len)] == r->number;
 }
 
 static bool redis_complete(const struct redis *r)
@@ -69,7 +85,8 @@ static void redis_lose(struct redis *r, const char *why)
 	r->data = r->inval = (struct redis_link){0};
 	r->n = r->asked = 0;
 	r->put = MIRROR_PUT;
-	r->scanning = false;
+	r->scanning = r->later = r->moves = false;
+	r->view = 0;
 	r->barrier.state = BARRIER_REST;
 	r->pings = r->pongs = 0;
 	r->infos = 0; /* all is asked for again anyway */
@@ -164,6 +181,8 @@ static void redis_ask_info(struct redis *r)
 	r->barrier = (struct redis_barrier){
 		.state = BARRIER_ASKED, .host_ns = clock_read_ns(CLOCK_REALTIME), .asked_us = clock_us()};
 	DATA_SEND(r, ASK_TIME, "TIME");
+	if (r->whole->is_cluster)
+		DATA_SEND(r, ASK_NODES, "CLUSTER", "NODES");
 	for (size_t i = 0; i < COUNT(info_sections); i++)
 		DATA_SEND(r, ASK_INFO, "INFO", info_sections[i]);
 	r->seen = (struct redis_facts){0};
@@ -234,7 +253,7 @@ static void link_answered(struct redis *r, struct redis_link *l)
 /* ---- a load ------------------------------------------------------------------------------------ */
 
 /* Another process, another history, or other keys */
-static void redis_set_source(struct redis *r)
+static uint64_t redis_identity(const struct redis *r)
 {
 	const struct prefixes *p = r->prefixes;
 	uint64_t h = XXH3_64bits(r->facts.run_id, sizeof(r->facts.run_id));
@@ -244,18 +263,37 @@ static void redis_set_source(struct redis *r)
 	h = XXH3_64bits_withSeed(&r->url->db, sizeof(r->url->db), h);
 	for (unsigned i = 0; i < p->n; i++)
 		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
-	mirror_set_source(r->mirror, h >> 40, redis_origin(r->facts.run_id, r->url->db, p->text, p->n));
+	return h;
+}
+
+/* Servers of a cluster have no order. A client with a connection to one of them cannot know whether it is
+ * one. */
+static void redis_identify(struct redis *r)
+{
+	const struct prefixes *p = r->prefixes;
+	uint64_t is = redis_identity(r);
+
+	r->whole->identity += is - r->identity;
+	r->identity = is;
+	mirror_set_source(r->mirror, (uint32_t)(r->whole->identity >> 40),
+		r->whole->is_cluster ? 0 : redis_origin(r->facts.run_id, r->url->db, p->text, p->n));
 }
 
 static void redis_load(struct redis *r)
 {
 	redis_set_state(r, REDIS_VERIFYING);
 	r->facts = r->last;
-	redis_set_source(r);
+	redis_identify(r);
 	r->again = false;
 	r->load_from = r->now;
-	mirror_walk(r->mirror);
+	mirror_walk(r->mirror, &r->walk);
 	keys_mark_absent(&r->keys);
+}
+
+static bool redis_may_load_again(const struct redis *r)
+{
+	return r->state == REDIS_FOLLOWING && r->again && r->now >= r->load_at && redis_agrees(r) &&
+	       !r->moves;
 }
 
 /* Whatever there was: all may be different. Nothing is removed before the source has been asked. New keys are
@@ -263,19 +301,13 @@ static void redis_load(struct redis *r)
 static void redis_doubt(struct redis *r)
 {
 	r->again = true;
-	if (r->state == REDIS_FOLLOWING && r->now >= r->load_at)
+	if (redis_may_load_again(r))
 		redis_load(r);
 }
 
 static bool redis_wants(const struct redis *r, const char *key, size_t len)
 {
-	for (unsigned i = 0; i < r->prefixes->n; i++) {
-		size_t n = strlen(r->prefixes->text[i]);
-
-		if (len >= n && memcmp(key, r->prefixes->text[i], n) == 0)
-			return true;
-	}
-	return r->prefixes->n == 0;
+	return redis_owns(r, key, len) && prefixes_have(r->prefixes, key, len);
 }
 
 /* What is in the table, until there are enough to ask for */
@@ -284,13 +316,14 @@ static void redis_verify(struct redis *r)
 	const char *key;
 	size_t len;
 
-	while (r->keys.nqueued < REDIS_WINDOW) {
-		if (!mirror_walk_next(r->mirror, &key, &len)) {
+	for (unsigned i = 0; i < VERIFY_STEP && r->keys.nqueued < REDIS_WINDOW; i++) {
+		if (!mirror_walk_next(r->mirror, &r->walk, &key, &len)) {
 			redis_set_state(r, REDIS_SCANNING);
 			strcpy(r->cursor, "0");
 			return;
 		}
-		keys_mark(&r->keys, key, len);
+		if (redis_owns(r, key, len))
+			keys_mark(&r->keys, key, len);
 	}
 }
 
@@ -362,17 +395,28 @@ static void redis_finish_load(struct redis *r)
 		redis_track(r);
 }
 
+/* While another server verifies, nothing new can be put. */
+static bool redis_may_scan(const struct redis *r)
+{
+	return r->state == REDIS_SCANNING && *r->cursor && !r->scanning && !r->whole->verifying;
+}
+
+static bool redis_is_scanned(const struct redis *r)
+{
+	return r->state == REDIS_SCANNING && !*r->cursor;
+}
+
 static void redis_advance(struct redis *r)
 {
-	if (r->state == REDIS_FOLLOWING && r->again && r->now >= r->load_at)
+	if (redis_may_load_again(r))
 		redis_load(r);
 	if (r->state == REDIS_VERIFYING)
 		redis_verify(r);
 	if (r->state != REDIS_SCANNING)
 		return;
-	if (*r->cursor && !r->scanning && r->keys.nqueued < REDIS_WINDOW)
+	if (redis_may_scan(r) && r->keys.nqueued < REDIS_WINDOW)
 		redis_scan(r);
-	else if (!*r->cursor && r->keys.answered >= r->goal)
+	else if (redis_is_scanned(r) && r->keys.answered >= r->goal)
 		redis_finish_load(r);
 }
 
@@ -389,8 +433,10 @@ static void redis_ask(struct redis *r)
 	if (r->asked > window / 2)
 		return;
 	while (r->asked < window && (k = keys_ask(&r->keys))) {
-		if (!redis_wants(r, k->bytes, k->len)) { /* in the table from before */
-			mirror_delete(r->mirror, k->bytes, k->len);
+		if (!redis_wants(r, k->bytes, k->len)) {
+			/* in the table from before; or it has gone to another server since */
+			if (redis_owns(r, k->bytes, k->len))
+				mirror_delete(r->mirror, k->bytes, k->len);
 			keys_answer(&r->keys, k, false, 0);
 			continue;
 		}
@@ -407,18 +453,35 @@ static bool is_error(const redisReply *reply, const char *word)
 	return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
 }
 
+/* The key is, or may be, at another server: only that one knows its value. */
+static bool is_elsewhere(const struct redis *r, const redisReply *reply)
+{
+	return r->whole->is_cluster && (is_error(reply, "MOVED ") || is_error(reply, "ASK "));
+}
+
+/* A key that is new may not be put while there is a walk: SCANNING finds it if it is one's own, else it is
+ * asked for again. */
+static enum mirror_put redis_put(struct redis *r, struct key *k, const redisReply *reply)
+{
+	if (!r->whole->verifying || mirror_has(r->mirror, k->bytes, k->len))
+		return mirror_put(r->mirror, k->bytes, k->len, reply->str, reply->len);
+	if (r->state == REDIS_VERIFYING)
+		return k->absent ? MIRROR_UNFIT : MIRROR_PUT;
+	r->later = true;
+	return MIRROR_NO_ROOM;
+}
+
 static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 {
 	r->got = reply->type == REDIS_REPLY_STRING;
 	r->put = MIRROR_PUT;
+	r->later = false;
 	if (r->got) {
 		/* Large ones come together: fewer at a time at once, and more again by and by */
 		r->mean = reply->len > r->mean ? reply->len : r->mean - (r->mean - reply->len) / 8;
-		/* A key that is new may not be put while there is a walk. SCANNING finds it. */
-		if (r->state == REDIS_VERIFYING && !mirror_has(r->mirror, k->bytes, k->len))
-			r->put = k->absent ? MIRROR_UNFIT : MIRROR_PUT;
-		else
-			r->put = mirror_put(r->mirror, k->bytes, k->len, reply->str, reply->len);
+		r->put = redis_put(r, k, reply);
+	} else if (is_elsewhere(r, reply)) {
+		r->again = true;
 	} else if (reply->type == REDIS_REPLY_NIL || is_error(reply, "WRONGTYPE") ||
 		   !rule_kept(RULE_ERRORS_SAY_NOTHING)) {
 		mirror_delete(r->mirror, k->bytes, k->len);
@@ -433,10 +496,14 @@ static void redis_got_ttl(struct redis *r, const struct redis_question *q, const
 	uint64_t due = 0, full = FULL_MS + FULL_PER_MS * r->keys.nabsent;
 	struct key *k = q->key;
 
-	if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
+	if (is_elsewhere(r, reply))
+		r->again = true;
+	else if (reply->type == REDIS_REPLY_ERROR && rule_kept(RULE_ERRORS_SAY_NOTHING))
 		return redis_lose(r, reply->str);
 	r->asked--;
-	if (r->put == MIRROR_NO_ROOM)
+	if (r->later)
+		due = source_ms(r) + LATER_MS;
+	else if (r->put == MIRROR_NO_ROOM)
 		due = source_ms(r) + (full < FULL_MOST_MS ? full : FULL_MOST_MS);
 	else if (r->got && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 &&
 		 rule_kept(RULE_EXPIRY))
@@ -487,13 +554,15 @@ static void redis_told_time(struct redis *r, const redisReply *reply)
 	if (!rule_kept(RULE_CLOCK))
 		return;
 	mirror_reset_clock(r->mirror);
+	r->stated = (struct reddn_as_of){0};
 	/* when keys expire is by the clock before */
 	redis_doubt(r);
 }
 
 static bool barrier_may_go_on(const struct redis *r)
 {
-	return (r->state == REDIS_FOLLOWING && !r->again) || !rule_kept(RULE_DOUBT);
+	return (r->state == REDIS_FOLLOWING && !r->again && redis_agrees(r) && !r->moves) ||
+	       !rule_kept(RULE_DOUBT);
 }
 
 /* The answers to TIME and INFO are there. */
@@ -502,7 +571,7 @@ static void barrier_informed(struct redis *r)
 	struct redis_barrier *b = &r->barrier;
 
 	if (!barrier_may_go_on(r))
-		return barrier_end(r, INFO_MS);
+		return barrier_end(r, r->whole->is_cluster ? VIEW_MS : INFO_MS);
 	r->info_at = UINT64_MAX;
 	b->state = rule_kept(RULE_PONG) ? BARRIER_PONG : BARRIER_PASS;
 	b->goal = rule_kept(RULE_PONG) ? r->pings + 1 : r->keys.queued;
@@ -518,10 +587,31 @@ static void barrier_queue(struct redis *r)
 	r->barrier.goal = r->keys.queued;
 }
 
+/* The oldest of their moments: the table has all that any of them had by then. What one is in doubt of is as
+ * of the moment before. */
+static void whole_publish(const struct redis_whole *w)
+{
+	struct reddn_as_of oldest = w->server[0]->stated;
+	bool complete = !w->is_cluster || w->is_covered;
+
+	for (unsigned i = 0; i < w->n; i++) {
+		const struct redis *r = w->server[i];
+
+		if (!r->stated.source || !barrier_may_go_on(r))
+			return;
+		complete = complete && redis_complete(r);
+		if (r->stated.source < oldest.source)
+			oldest.source = r->stated.source;
+		if (r->stated.host < oldest.host)
+			oldest.host = r->stated.host;
+	}
+	mirror_publish(w->mirror, oldest.source, oldest.host, complete);
+}
+
 static void barrier_publish(struct redis *r)
 {
-	mirror_publish(r->mirror, r->barrier.source_us, r->barrier.host_ns, redis_complete(r));
-	r->barriers++;
+	r->stated = (struct reddn_as_of){.source = r->barrier.source_us, .host = r->barrier.host_ns};
+	whole_publish(r->whole);
 	barrier_end(r, BARRIER_MS);
 }
 
@@ -532,7 +622,7 @@ static void barrier_step(struct redis *r)
 	if (b->state <= BARRIER_ASKED)
 		return;
 	if (!barrier_may_go_on(r))
-		return barrier_end(r, INFO_MS);
+		return barrier_end(r, r->whole->is_cluster ? VIEW_MS : INFO_MS);
 	if (b->state == BARRIER_PONG && r->pongs >= b->goal) {
 		b->state = BARRIER_SECOND_PONG;
 		b->goal = r->pings + rule_kept(RULE_SECOND_PONG);
@@ -553,7 +643,7 @@ static void barrier_step(struct redis *r)
 static void redis_changed(struct redis *r)
 {
 	r->facts = r->last;
-	redis_set_source(r);
+	redis_identify(r);
 	redis_doubt(r);
 }
 
@@ -567,6 +657,22 @@ static void info_read(const char *text, const char *name, char *value, size_t si
 
 	if (at)
 		snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r,"), at + strlen(name));
+}
+
+static bool redis_has_changed(const struct redis *r)
+{
+	return (rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0) ||
+	       (r->reset && rule_kept(RULE_RESET));
+}
+
+/* The text is kept if slots are to be followed in another way. */
+static void redis_told_nodes(struct redis *r, const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_STRING || !slots_myself(reply->str, r->id, &r->moves))
+		return redis_lose(r, "the answer to CLUSTER NODES has no line of the node itself");
+	r->view = slots_view(reply->str);
+	free(r->nodes);
+	r->nodes = redis_agrees(r) ? NULL : strdup(reply->str);
 }
 
 static void redis_informed(struct redis *r, const redisReply *reply)
@@ -593,10 +699,9 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 		redis_lose(r, "the name of the source leads to several servers: name one of them");
 	else if (strcmp(r->seen.loading, "1") == 0)
 		redis_lose(r, "the source loads its data");
-	else if (r->state == REDIS_ATTACHING)
+	else if (r->state == REDIS_ATTACHING && redis_agrees(r))
 		redis_load(r);
-	else if ((rule_kept(RULE_INFO) && memcmp(&r->seen, &r->facts, sizeof(r->seen)) != 0) ||
-		 (r->reset && rule_kept(RULE_RESET)))
+	else if (r->state != REDIS_ATTACHING && redis_has_changed(r))
 		redis_changed(r);
 	if (r->state != REDIS_APART)
 		barrier_informed(r);
@@ -619,6 +724,8 @@ static void redis_answer(struct redis *r, const redisReply *reply)
 		redis_lose(r, reply->str);
 	else if (q.what == ASK_TIME)
 		redis_told_time(r, reply);
+	else if (q.what == ASK_NODES)
+		redis_told_nodes(r, reply);
 	else if (q.what == ASK_SCAN)
 		redis_scanned(r, reply);
 	else if (q.what == ASK_INFO)
@@ -692,11 +799,19 @@ static void redis_read_messages(struct redis *r)
 
 /* ---- turns ------------------------------------------------------------------------------------- */
 
-void redis_init(struct redis *r, const struct url *url, const struct prefixes *prefixes, struct mirror *m)
+void redis_whole_init(struct redis_whole *w, const struct prefixes *prefixes, struct mirror *m)
 {
+	*w = (struct redis_whole){.prefixes = prefixes, .mirror = m};
+}
+
+void redis_init(struct redis *r, const struct url *url, struct redis_whole *w)
+{
+	assert(w->n < REDIS_SERVERS);
+	w->server[w->n++] = r;
 	*r = (struct redis){.url = url,
-		.prefixes = prefixes,
-		.mirror = m,
+		.whole = w,
+		.prefixes = w->prefixes,
+		.mirror = w->mirror,
 		.pause = PAUSE_LEAST_MS,
 		.mean = UNKNOWN_BYTES};
 	keys_init(&r->keys);
@@ -705,9 +820,26 @@ void redis_init(struct redis *r, const struct url *url, const struct prefixes *p
 static void redis_deinit(void *of)
 {
 	struct redis *r = of;
+	struct redis_whole *w = r->whole;
+	unsigned i = 0;
 
 	redis_lose(r, "");
 	keys_deinit(&r->keys);
+	free(r->nodes);
+	w->identity -= r->identity;
+	while (w->server[i] != r)
+		i++;
+	w->server[i] = w->server[--w->n];
+}
+
+void redis_reassign(struct redis *r, bool others)
+{
+	r->stated = (struct reddn_as_of){0};
+	r->again |= others && r->state > REDIS_ATTACHING;
+	/* The answers of one that is asked are compared with the new view. */
+	if (r->barrier.state > BARRIER_ASKED ||
+		(r->barrier.state == BARRIER_REST && r->info_at != UINT64_MAX))
+		barrier_end(r, 0);
 }
 
 static bool redis_is_full(const struct redis *r)
@@ -754,7 +886,7 @@ static void link_write(struct redis *r, struct redis_link *l)
 	l->unsent = !all;
 }
 
-static void redis_turn(void *of, const struct pollfd fds[SOURCE_FDS])
+static void redis_turn(void *of, const struct pollfd *fds)
 {
 	struct redis *r = of;
 
@@ -782,7 +914,7 @@ static int until(uint64_t at, uint64_t now, int most)
 	return at <= now ? 0 : at - now < (uint64_t)most ? (int)(at - now) : most;
 }
 
-static int redis_prepare(void *of, struct pollfd fds[SOURCE_FDS])
+static int redis_prepare(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n)
 {
 	struct redis *r = of;
 	const struct redis_link *links[] = {&r->inval, &r->data};
@@ -791,12 +923,13 @@ static int redis_prepare(void *of, struct pollfd fds[SOURCE_FDS])
 	for (int i = 0; i < 2; i++)
 		fds[i] = (struct pollfd){.fd = links[i]->context ? links[i]->context->fd : -1,
 			.events = (short)(POLLIN | (links[i]->unsent ? POLLOUT : 0))};
+	*n = 2;
 	if (redis_is_full(r))
 		fds[0].events &= ~POLLIN;
 	if (r->state == REDIS_APART)
 		return until(r->retry_at, now, PING_MS);
 	if (r->grows ||
-		((r->state == REDIS_VERIFYING || r->state == REDIS_SCANNING) && !r->asked && !r->scanning))
+		(!r->asked && (r->state == REDIS_VERIFYING || redis_may_scan(r) || redis_is_scanned(r))))
 		return 0;
 	return keys_pause(&r->keys, source_ms(r) + now - r->now,
 		until(r->ping_at, now, until(r->info_at, now, PING_MS)));
@@ -817,7 +950,7 @@ static void redis_report(const void *of, struct source_report *report)
 		.reported = r->invalidated,
 		.absent = r->keys.nabsent,
 		.complete = redis_complete(r),
-		.settled = r->state == REDIS_FOLLOWING && !r->again && r->barriers,
+		.settled = r->state == REDIS_FOLLOWING && !r->again && r->stated.source,
 	};
 }
 
@@ -833,7 +966,7 @@ struct source redis_as_source(struct redis *r)
 
 /* As redis.conf and redis-cli read a word in quotation marks; white space would end a pattern of keys, and is
  * "any character" to it */
-void redis_print_acl(const struct prefixes *prefixes)
+void redis_print_acl(const struct prefixes *prefixes, bool is_cluster)
 {
 	printf("ACL SETUSER follower on >PASSWORD resetchannels &%s resetkeys", channel);
 	for (unsigned i = 0; i < prefixes->n; i++) {
@@ -843,6 +976,7 @@ void redis_print_acl(const struct prefixes *prefixes)
 				*p == '"' || *p == '\\' ? "\\" : "", isspace((unsigned char)*p) ? '?' : *p);
 		printf("*\"");
 	}
-	printf("%s -@all +get +pttl +scan +info +ping +time +select +subscribe +client|id +client|tracking\n",
-		prefixes->n ? "" : " allkeys");
+	printf("%s -@all +get +pttl +scan +info +ping +time +select +subscribe +client|id "
+	       "+client|tracking%s\n",
+		prefixes->n ? "" : " allkeys", is_cluster ? " +cluster|nodes" : "");
 }

@@ -14,6 +14,11 @@
  * which show that nothing has happened that is not reported; then PING twice on the connection of the
  * reports; then what is to be asked for is asked for. The table is as of that TIME then.
  *
+ * Several servers, the masters of a cluster, may share a table: each has the keys of its slots, and asks for
+ * CLUSTER NODES with its INFO. Then all is as of the oldest of their moments, each of which has been found
+ * while the server saw the slots as they are followed, and moved none of its own: what moves may be at two
+ * servers, of which one reports nothing.
+ *
  * Only the lookup of the host's name may block.
  */
 #ifndef TOOLS_REDDN_FOLLOW_REDIS_H
@@ -21,6 +26,7 @@
 
 #include "tools/reddn-follow/keys.h"
 #include "tools/reddn-follow/mirror.h"
+#include "tools/reddn-follow/slots.h"
 #include "tools/reddn-follow/source.h"
 #include "tools/reddn-follow/url.h"
 
@@ -30,7 +36,7 @@
 
 enum redis_state { REDIS_APART, REDIS_ATTACHING, REDIS_VERIFYING, REDIS_SCANNING, REDIS_FOLLOWING };
 
-enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096 };
+enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096, REDIS_SERVERS = SOURCE_FDS / 2 };
 
 struct redis_link {
 	redisContext *context;
@@ -61,17 +67,32 @@ struct redis_facts {
 	char loading[4];
 };
 
-struct redis {
-	const struct url *url;
+/** What a table comes from: one server, or those of a cluster. */
+struct redis_whole {
 	const struct prefixes *prefixes;
 	struct mirror *mirror;
+	struct redis *server[REDIS_SERVERS];
+	unsigned n, verifying; /* servers; those of them that walk over the table */
+	uint64_t identity;     /* of all servers */
+	bool is_cluster;
+	uint64_t view;        /* slots_view() that is followed; 0: none yet */
+	uint8_t owner[SLOTS]; /* number of the server; 0: none */
+	bool is_covered;      /* each slot has one */
+};
+
+struct redis {
+	const struct url *url;
+	struct redis_whole *whole;
+	const struct prefixes *prefixes;
+	struct mirror *mirror;
+	uint8_t number; /* of its slots */
 	struct keys keys;
 	enum redis_state state;
 	struct redis_link data, inval;
 	char inval_id[24], inval_run_id[48];
 
 	struct redis_question {
-		enum { ASK_SETUP, ASK_TIME, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
+		enum { ASK_SETUP, ASK_TIME, ASK_NODES, ASK_INFO, ASK_SCAN, ASK_GET, ASK_TTL } what;
 		struct key *key;
 		uint64_t source_ms;   /* ASK_TTL: when it was asked, by the clock of the source, or earlier */
 	} questions[REDIS_QUESTIONS]; /* on the data connection, in the order of the answers */
@@ -79,7 +100,15 @@ struct redis {
 	unsigned asked; /* keys */
 	uint64_t mean;  /* bytes of an answer: the window is less for large values */
 	bool got;       /* a value of the key whose PTTL comes next */
+	bool later;     /* it was not put because another server verifies */
 	enum mirror_put put;
+	struct mirror_walk walk;
+
+	uint64_t identity; /* of the process and its history */
+	char id[48];       /* of the node of a cluster */
+	char *nodes;       /* what it has stated last of them; NULL: nothing */
+	uint64_t view;     /* of that; 0: not on this connection */
+	bool moves;        /* and slots of its own are being moved */
 
 	struct redis_facts facts, seen,
 		last;                /* at the last load; of the INFO that comes; of the one before */
@@ -93,21 +122,30 @@ struct redis {
 	uint64_t goal;               /* keys that are to be answered until the table is equal */
 
 	struct redis_barrier barrier;
-	uint64_t barriers;     /* that were published */
-	uint64_t pings, pongs; /* of this connection */
-	int64_t behind_us;     /* the clock of the source is so far ahead of CLOCK_MONOTONIC, or further */
-	uint64_t behind_at;    /* us: when that was found; 0: never */
+	struct reddn_as_of stated; /* the last one; 0: there is none that counts */
+	uint64_t pings, pongs;     /* of this connection */
+	int64_t behind_us;  /* the clock of the source is so far ahead of CLOCK_MONOTONIC, or further */
+	uint64_t behind_at; /* us: when that was found; 0: never */
 
 	uint64_t now, ping_at, info_at, retry_at, pause;
 	uint64_t loads, invalidated;
 	char why[256]; /* of being apart, the last time */
 };
 
-/** @url, @prefixes and @m stay the caller's. */
-void redis_init(struct redis *r, const struct url *url, const struct prefixes *prefixes, struct mirror *m);
+/** All stay the caller's. */
+void redis_whole_init(struct redis_whole *w, const struct prefixes *prefixes, struct mirror *m);
+/** One more server of it; @url stays the caller's. deinit() of its source takes it out. */
+void redis_init(struct redis *r, const struct url *url, struct redis_whole *w);
 struct source redis_as_source(struct redis *r);
 
+/** Slots are followed in another way, and if @others, it has others than before: it asks for all keys. */
+void redis_reassign(struct redis *r, bool others);
+static inline bool redis_is_attached(const struct redis *r)
+{
+	return r->state != REDIS_APART;
+}
+
 /** Prints the command that gives a user of Redis what a follower of these prefixes needs. */
-void redis_print_acl(const struct prefixes *prefixes);
+void redis_print_acl(const struct prefixes *prefixes, bool is_cluster);
 
 #endif

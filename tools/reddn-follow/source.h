@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SOURCE_FDS = 2, SOURCE_PREFIXES = 16, SOURCE_WHY = 512 };
+enum { SOURCE_FDS = 128, SOURCE_PREFIXES = 16, SOURCE_WHY = 512 };
 
 /** Only keys that begin with one of these; none: all keys. */
 struct prefixes {
@@ -48,10 +48,10 @@ struct source_report {
 struct source {
 	void *of;
 	const char *name; /* for messages */
-	/** What to wait for, in milliseconds and on descriptors; negative ones are not in use. */
-	int (*prepare)(void *of, struct pollfd fds[SOURCE_FDS]);
+	/** What to wait for, in milliseconds and on *@n descriptors; negative ones are not in use. */
+	int (*prepare)(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n);
 	/** Does what there is to do. @fds: of prepare, after poll(2). */
-	void (*turn)(void *of, const struct pollfd fds[SOURCE_FDS]);
+	void (*turn)(void *of, const struct pollfd *fds);
 	void (*report)(const void *of, struct source_report *report);
 	void (*deinit)(void *of);
 };

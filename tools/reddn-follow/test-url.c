@@ -37,6 +37,26 @@ static void test_right(void **state)
 	}
 }
 
+static void test_cluster(void **state)
+{
+	static const char *const wrong[] = {"redis+cluster://", "redis+cluster://a,", "redis+cluster://a,b/1",
+		"redis+cluster://a:0", "redis+cluster://u@a",
+		"redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"};
+	struct url seeds[URL_SEEDS];
+	char err[256];
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(
+		url_parse_cluster(seeds, &n, "redis+cluster://u:p%2c,q@a,[::1]:7", err, sizeof(err)), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(url_name(&seeds[0]), "redis://a:6379/0");
+	assert_string_equal(url_name(&seeds[1]), "redis://[::1]:7/0");
+	assert_string_equal(seeds[1].password, "p,,q");
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(url_parse_cluster(seeds, &n, wrong[i], err, sizeof(err)), -EINVAL);
+}
+
 static void test_postgres(void **state)
 {
 	static const char *const wrong[] = {"postgresql://h/db", "postgresql://h/db?table=t&key=k",
@@ -98,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_cluster),
 		cmocka_unit_test(test_postgres),
 		cmocka_unit_test(test_wrong),
 	};

@@ -87,7 +87,7 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 	if (!local && strncmp(text, "redis://", 8) != 0)
 		return snprintf(err, errlen,
 			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB], "
-			       "postgresql://HOST/DB?... or file:///PATH"),
+			       "redis+cluster://HOST[:PORT],..., postgresql://HOST/DB?... or file:///PATH"),
 		       -EINVAL;
 	text += local ? 7 : 8;
 	/* the last one: who writes a password is not to read it in an error */
@@ -104,6 +104,31 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 		text = at + 1;
 	}
 	return local ? parse_path(url, text, err, errlen) : parse_host(url, text, err, errlen);
+}
+
+int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, const char *text, char *err, size_t errlen)
+{
+	const char *rest = text + strlen("redis+cluster://"), *at = strrchr(rest, '@'), *host, *end;
+	size_t user = at ? (size_t)(at + 1 - rest) : 0;
+	char one[1024];
+	int r = 0;
+
+	*n = 0;
+	for (host = rest + user; r == 0; host = end + 1) {
+		end = strchrnul(host, ',');
+		if (*n == URL_SEEDS || user + (size_t)(end - host) + sizeof("redis://") > sizeof(one))
+			return snprintf(err, errlen,
+				       "%u nodes of a cluster are enough, each of less than 256 characters",
+				       URL_SEEDS),
+			       -EINVAL;
+		snprintf(one, sizeof(one), "redis://%.*s%.*s", (int)user, rest, (int)(end - host), host);
+		r = url_parse(&seeds[*n], one, err, errlen);
+		if (r == 0 && seeds[(*n)++].db)
+			return snprintf(err, errlen, "a cluster has database 0 only"), -EINVAL;
+		if (!*end)
+			break;
+	}
+	return r;
 }
 
 const char *url_name(const struct url *url)

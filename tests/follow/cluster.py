@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""reddn-follow and a cluster of the distribution's redis-servers: three masters and a replica, slots that move, masters that are killed,
+and that an answer of the table is one that the cluster had at the moment that the table states, or later."""
+import binascii
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+
+import reddn
+from source import FOLLOW, LIMIT, Client, Error, Follower, Redis, check, memory, ok, refuses, start, until, work
+
+SLOTS = 16384
+TIMEOUT_MS, SHORT_MS = 15000, 1000  # until a master counts as dead; where it is
+
+
+def slot_of(key):
+    begin = key.find(b"{")
+    end = key.find(b"}", begin + 1) if begin >= 0 else -1
+    return binascii.crc_hqx(key[begin + 1:end] if end > begin + 1 else key, 0) % SLOTS
+
+
+class Node:
+    def __init__(self):
+        # a cluster's bus has the port + 10000
+        while True:
+            with socket.socket() as s, socket.socket() as bus:
+                s.bind(("127.0.0.1", 0))
+                self.port = s.getsockname()[1]
+                try:
+                    if self.port < 55536:
+                        bus.bind(("127.0.0.1", self.port + 10000))
+                        break
+                except OSError:
+                    pass
+        self.path = f"{work}/node{self.port}"
+        os.mkdir(self.path)
+        self.run()
+        self.id = self.client()("CLUSTER", "MYID").decode()
+
+    def run(self):
+        self.process = start("redis-server", "--port", str(self.port), "--unixsocket", self.path + "/socket", "--bind", "127.0.0.1", "--dir", self.path, "--cluster-enabled", "yes",
+                             "--cluster-node-timeout", str(TIMEOUT_MS), "--save", "", "--appendonly", "yes", "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
+                             stdout=subprocess.DEVNULL)
+        until(self.answers, "redis-server does not answer")
+
+    def answers(self):
+        try:
+            return self.client()("PING") == b"PONG"
+        except (OSError, Error):
+            return False
+
+    def client(self):
+        return Client(self.path + "/socket")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def nodes(self):
+        """Words of each line"""
+        return [line.split() for line in self.client()("CLUSTER", "NODES").decode().splitlines()]
+
+
+class Cluster:
+    def __init__(self, masters=3):
+        self.nodes = [Node() for _ in range(masters)]
+        for i, node in enumerate(self.nodes):
+            c, first, last = node.client(), i * SLOTS // masters, (i + 1) * SLOTS // masters - 1
+            c.many([("CLUSTER", "ADDSLOTSRANGE", first, last), ("CLUSTER", "SET-CONFIG-EPOCH", i + 1)])
+        for node in self.nodes[1:]:
+            self.meet(node)
+        self.settles()
+
+    def meet(self, node):
+        check(node.client()("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port) == b"OK", "they do not meet")
+
+    def set_timeout(self, ms):
+        for node in self.alive:
+            node.client()("CONFIG", "SET", "cluster-node-timeout", ms)
+
+    @property
+    def alive(self):
+        return [n for n in self.nodes if n.process.poll() is None]
+
+    def settles(self):
+        """All that live know each other, and agree."""
+        def agree():
+            try:
+                views = {tuple(sorted((w[0], *w[8:]) for w in n.nodes() if "master" in w[2] and len(w) > 8)) for n in self.alive}
+                return len(views) == 1 and all(b"cluster_state:ok" in n.client()("CLUSTER", "INFO") and len(n.nodes()) == len(self.nodes) for n in self.alive)
+            except (OSError, Error):
+                return False
+        until(agree, lambda: "the nodes do not agree:\n" + "\n".join(n.client()("CLUSTER", "NODES").decode() for n in self.alive))
+
+    def add_replica(self, master):
+        node = Node()
+        self.nodes.append(node)
+        self.meet(node)
+        until(lambda: any(w[0] == master.id for w in node.nodes()), "the replica does not know its master")
+        self.settles()
+        node.client()("CLUSTER", "REPLICATE", master.id)
+        until(lambda: b"master_link_status:up" in node.client()("INFO", "replication"), "the replica has no master")
+        return node
+
+    @property
+    def masters(self):
+        return [n for n in self.alive if any("myself,master" in w[2] and len(w) > 8 for w in n.nodes())]
+
+    def owner(self, slot):
+        """By what each node states of itself"""
+        for node in self.alive:
+            for words in node.nodes():
+                if "myself" not in words[2]:
+                    continue
+                for r in words[8:]:
+                    ends = r.split("-")
+                    if "[" not in r and int(ends[0]) <= slot <= int(ends[-1]):
+                        return node
+        return None
+
+    def url(self, user="", nodes=None):
+        return f"redis+cluster://{user}" + ",".join(f"127.0.0.1:{n.port}" for n in nodes or self.nodes[:2])
+
+    def strings(self, db=0, wanted=lambda key: True):
+        """What is there when nobody writes"""
+        found = {}
+        for node in self.masters:
+            client, cursor = node.client(), b""
+            while cursor != b"0":
+                cursor, keys = client("SCAN", cursor or 0, "COUNT", 1000, "TYPE", "string")
+                found.update(zip(keys, client.many([("GET", k) for k in keys])))
+        return {k: v for k, v in found.items() if isinstance(v, bytes) and wanted(k)}
+
+
+class History:
+    """Of a key: [from, to, value], it became that between the two; what is not known to have been done may become so at any time."""
+
+    EVER = 1 << 62
+
+    def __init__(self):
+        self.of = {}
+
+    def begin(self, key, value):
+        entry = [now_us(), History.EVER, value]
+        self.of.setdefault(key, [[0, 0, None]]).append(entry)
+        return entry
+
+    def had(self, key, value, begin, end):
+        """At some moment between the two"""
+        over = History.EVER
+        for became, by, v in reversed(self.of.get(key, [[0, 0, None]])[:]):
+            if became <= end and v == value and over >= begin:
+                return True
+            over = min(over, by)
+            if over < begin:
+                return False
+        return False
+
+
+def now_us():
+    return time.time_ns() // 1000
+
+
+class Writer:
+    """A client of the cluster: it goes where MOVED and ASK send it. What it has set is also at a replica, if there is one."""
+
+    def __init__(self, cluster):
+        self.cluster, self.at, self.clients, self.history = cluster, {}, {}, History()
+
+    def ask(self, node, commands):
+        if node not in self.clients:
+            self.clients[node] = node.client()
+        return self.clients[node].many(commands)
+
+    def node_of(self, answer):
+        port = int(str(answer).rsplit(":", 1)[1])
+        return next(n for n in self.cluster.nodes if n.port == port)
+
+    def try_once(self, words):
+        """True: it was done."""
+        slot, asking, node = slot_of(words[1]), [], None
+        for _ in range(50):
+            node = node or self.at.get(slot) or random.choice(self.cluster.alive)
+            wait = [("WAIT", 1, 1000)] if node in self.cluster.has_replica else []
+            try:
+                *_, answer, enough = self.ask(node, asking + [words] + wait) + ([1] if not wait else [])
+            except (OSError, ValueError, Error):
+                self.clients.pop(node, None)
+                self.at.pop(slot, None)
+                return False
+            asking = []
+            if isinstance(answer, Error) and str(answer).startswith("MOVED"):
+                self.at[slot] = node = self.node_of(answer)
+            elif isinstance(answer, Error) and str(answer).startswith("ASK"):
+                node, asking = self.node_of(answer), [("ASKING",)]
+            else:
+                return not isinstance(answer, Error) and not isinstance(enough, Error) and enough >= 1
+        return False
+
+    def __call__(self, *words):
+        """SET or DEL"""
+        value = words[2] if words[0] == "SET" else None
+        for _ in range(LIMIT * 100):
+            entry = self.history.begin(words[1], value)
+            if self.try_once(words):
+                entry[1] = now_us()
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{words} is not done")
+
+
+class Load:
+    """A writer, and a reader of the table that compares each answer with what the cluster had."""
+
+    KEYS = 300
+
+    def __init__(self, writer, follower):
+        self.writer, self.follower, self.over, self.failure, self.counts = writer, follower, False, None, {"hits": 0, "misses": 0, "writes": 0}
+        self.threads = [threading.Thread(target=self.guard, args=[f], daemon=True) for f in (self.write, self.read)]
+
+    def guard(self, function):
+        try:
+            while not self.over:
+                function()
+        except BaseException as e:  # noqa: B036
+            self.failure = e
+            self.over = True
+
+    def write(self, rng=random.Random(3)):  # noqa: B008
+        key = b"w%d" % rng.randrange(self.KEYS)
+        self.counts["writes"] += 1
+        if rng.random() < 0.3:
+            self.writer("DEL", key)
+        else:
+            self.writer("SET", key, b"%s %d" % (key, self.counts["writes"]))
+        time.sleep(0.001)
+
+    def read(self, rng=random.Random(4)):  # noqa: B008
+        key = b"w%d" % rng.randrange(self.KEYS)
+        asked = self.follower.ask(key)
+        if asked is None or not asked[0].source:
+            return time.sleep(0.001)
+        as_of, value = asked
+        at = now_us()
+        if value is None and not as_of.complete:
+            return None
+        check(self.writer.history.had(key, value, as_of.source, at), f"{key} is {value} as of {as_of}, at {at}: {self.writer.history.of.get(key, [])[-6:]}")
+        self.counts["misses" if value is None else "hits"] += 1
+        return time.sleep(0.0005)
+
+    def more(self, n=50):
+        """Something is written, and the table is as of a moment after that and complete."""
+        at = self.counts["writes"] + n
+        until(lambda: self.counts["writes"] >= at or self.over, "nothing is written")
+        written = now_us()
+        until(lambda: self.over or (self.follower.as_of().complete and self.follower.as_of().source > written), lambda: f"it is not as of now: {self.follower.last} {self.follower.as_of()}")
+        if self.failure:
+            raise self.failure
+
+    def __enter__(self):
+        for t in self.threads:
+            t.start()
+        self.more()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.over = True
+        for t in self.threads:
+            t.join(LIMIT)
+        if self.failure and not kind:
+            raise self.failure
+
+
+def fill(cluster, writer):
+    for i in range(1500):
+        writer("SET", b"{tag%d}k%d" % (i % 40, i), b"v%d" % i)
+    for i in range(50):
+        writer.try_once(("HSET", b"hash%d" % i, "a", 1))
+
+
+def changes(cluster, writer, follower):
+    follower.equals(cluster)
+    until(lambda: follower.last["complete"], lambda: f"{follower.last}")
+    for i in range(0, 300, 3):
+        writer("SET", b"{tag%d}k%d" % (i % 40, i), b"new")
+        writer("DEL", b"{tag%d}k%d" % ((i + 1) % 40, i + 1))
+        writer.try_once(("PEXPIRE", b"{tag%d}k%d" % ((i + 2) % 40, i + 2), 50 + i))
+    until(lambda: not any(int(k.split(b"k")[1]) % 3 == 2 for k in cluster.strings() if int(k.split(b"k")[1]) < 300), "keys do not expire")
+    follower.equals(cluster)
+    loads = follower.last["loads"]
+    cluster.nodes[1].client()("FLUSHALL")
+    follower.reaches("following", loads + 1)
+    follower.equals(cluster)
+    fill(cluster, writer)
+    follower.equals(cluster)
+    ok("changes on all masters, and one of them emptied")
+
+
+def migrate(cluster, slot, to, between=lambda: None):
+    """As redis-cli does it"""
+    source = cluster.owner(slot)
+    if source is to:
+        return
+    s, t = source.client(), to.client()
+    check(t("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id) == s("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id) == b"OK", "it does not begin")
+    between()
+    while keys := s("CLUSTER", "GETKEYSINSLOT", slot, 5):
+        s.many([("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", *keys)])
+    for node in (to, source, *(n for n in cluster.masters if n not in (to, source))):
+        node.client().many([("CLUSTER", "SETSLOT", slot, "NODE", to.id)])  # who has lost its last slot becomes a replica, and refuses
+
+
+def resharding(cluster, writer, follower):
+    slots = [slot_of(b"tag%d" % i) for i in range(10)] + [slot_of(b"w%d" % i) for i in range(40)]
+    with Load(writer, follower) as load:
+        for i, node in enumerate(cluster.nodes):  # to one after the other: else they may take the same epoch, and then a slot is nobody's
+            for slot in slots[i::3]:
+                migrate(cluster, slot, node)
+            cluster.settles()
+            load.more()
+        # one that takes long: the table is as of the moment before, and follows on
+        tag = next(tag for tag in (b"{tag%d}" % i for i in range(40)) if cluster.owner(slot_of(tag)) is cluster.nodes[0])
+        slot, key = slot_of(tag), tag + b"between"
+
+        def between():
+            at = load.counts["writes"] + 100
+            Writer(cluster)("SET", key, b"between")
+            written = now_us()
+            until(lambda: load.counts["writes"] >= at or load.over, "nothing is written")
+            as_of, value = next(asked for asked in iter(lambda: follower.ask(key), 0) if asked)
+            check(value or as_of.source <= written, f"a key that came while its slot was moved is absent as of {as_of}, and was there at {written}")
+
+        migrate(cluster, slot, cluster.nodes[1], between)
+        load.more()
+        check(follower.has(key, b"between"), "a key that came while its slot was moved is absent")
+    follower.equals(cluster)
+    ok(f"slots that move: {load.counts}")
+
+
+def connections(cluster, writer, follower):
+    with Load(writer, follower) as load:
+        for i in range(10):
+            loads = follower.last["loads"]
+            cluster.nodes[i % 3].client()("CLIENT", "KILL", "TYPE", "pubsub")
+            follower.reaches("following", loads + 1)
+        load.more()
+    follower.equals(cluster)
+    ok(f"connections of one master that are lost: {load.counts}")
+
+
+def another_master(cluster, writer, follower):
+    node = Node()
+    cluster.nodes.append(node)
+    cluster.meet(node)
+    cluster.settles()
+    with Load(writer, follower) as load:
+        for i in range(20, 40):
+            migrate(cluster, slot_of(b"tag%d" % i), node)
+        cluster.settles()
+        load.more()
+        for i in range(20, 40):
+            migrate(cluster, slot_of(b"tag%d" % i), cluster.nodes[2])
+        cluster.settles()
+        load.more()
+    follower.equals(cluster)
+    node.kill()
+    cluster.nodes.remove(node)
+    for n in cluster.nodes:
+        n.client()("CLUSTER", "FORGET", node.id)
+    cluster.settles()
+    ok(f"a master that comes, and goes: {load.counts}")
+
+
+def failover(cluster, writer, follower):
+    master = cluster.nodes[0]
+    replica = cluster.add_replica(master)
+    cluster.has_replica = [master, replica]
+    with Load(writer, follower) as load:
+        epoch = follower.as_of().epoch
+        cluster.set_timeout(SHORT_MS)
+        master.kill()
+        until(lambda: replica in cluster.masters, "the replica is not promoted")
+        cluster.set_timeout(TIMEOUT_MS)
+        cluster.has_replica = []
+        load.more()
+        check(follower.as_of().epoch != epoch, "the epoch is the one before")
+        master.run()
+        cluster.settles()
+        load.more()
+    follower.equals(cluster)
+    ok(f"a master is killed, and its replica promoted: {load.counts}")
+    # as an administrator does it
+    with Load(writer, follower) as load:
+        until(lambda: b"master_link_status:up" in master.client()("INFO", "replication"), "the replica has no master")
+        cluster.has_replica = [master, replica]
+        master.client()("CLUSTER", "FAILOVER")
+        until(lambda: master in cluster.masters and replica not in cluster.masters, "there is no failover")
+        cluster.settles()
+        load.more()
+    follower.equals(cluster)
+    ok(f"a failover by hand: {load.counts}")
+
+
+def restart(cluster, writer, follower):
+    """Without a replica: its slots are nobody's meanwhile, and the table keeps what it has."""
+    node = cluster.nodes[2]
+    with Load(writer, follower) as load:
+        node.kill()
+        until(lambda: follower.last["state"] == "apart" and f":{node.port}: " in follower.last["why"], lambda: f"{follower.last}")
+        node.run()
+        cluster.settles()
+        load.more()
+    follower.equals(cluster)
+    for node in cluster.nodes:
+        node.kill()
+    until(lambda: follower.last["state"] == "apart", lambda: f"{follower.last}")
+    for node in cluster.nodes:
+        node.run()
+    cluster.settles()
+    with Load(writer, follower) as load:
+        load.more()
+    follower.equals(cluster)
+    ok("a master, and all of them, killed and started again")
+
+
+def seeds(cluster):
+    replica, gone = next(n for n in cluster.nodes if n not in cluster.masters), Node()
+    gone.kill()
+    with Follower(cluster.url(nodes=[replica]), "--prefix", "{tag1}", "--prefix", "w") as f:
+        f.equals(cluster, wanted=lambda k: k.startswith((b"{tag1}", b"w")))
+    done = subprocess.run([FOLLOW, "--once", cluster.url(nodes=[gone, *cluster.nodes]), f"{memory}/once"], timeout=LIMIT, check=False)
+    with reddn.Table(f"{memory}/once") as t:
+        check(done.returncode == 0 and dict(t.records()) == cluster.strings(), f"--once: {done}")
+    refuses(["--once", cluster.url(nodes=[gone]), f"{memory}/none"], 2, f"127.0.0.1:{gone.port}: Connection refused")
+    line = subprocess.run([FOLLOW, "--acl", "redis+cluster://h"], capture_output=True, text=True, check=True).stdout.replace(">PASSWORD", ">p@ss")
+    for n in cluster.nodes:
+        out = subprocess.run(["redis-cli", "-s", n.path + "/socket"], input=line, capture_output=True, text=True, check=True).stdout
+        check(out.strip() == "OK", f"{line}: {out}")
+    with Follower(cluster.url(user="follower:p%40ss@")) as f:
+        f.equals(cluster)
+    alone = Redis(tcp=True)
+    refuses(["--once", cluster.url(nodes=[alone]), f"{memory}/alone"], 2, "cluster support disabled")
+    ok("some nodes are given, one of them a replica; --once; rights; servers of no cluster, and without the cluster")
+
+
+def command_line():
+    for words, args in (("a cluster has database 0 only", ["redis+cluster://h/1", "t"]), ("is not HOST", ["redis+cluster://a,b:0", "t"]), ("is not HOST", ["redis+cluster://", "t"]),
+                        ("USER:PASSWORD", ["redis+cluster://u@a,b", "t"]), ("nodes of a cluster are enough", ["redis+cluster://" + ",".join("h" * 17), "t"])):
+        refuses(args, os.EX_USAGE, words)
+    ok("the command line")
+
+
+def main():
+    command_line()
+    cluster = Cluster()
+    cluster.has_replica = []
+    writer = Writer(cluster)
+    fill(cluster, writer)
+    with Follower(cluster.url()) as follower:
+        for case in (changes, resharding, connections, another_master, failover, restart):
+            case(cluster, writer, follower)
+    seeds(cluster)
+
+
+main()
