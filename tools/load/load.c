@@ -18,7 +18,7 @@
 
 /* EMPTY_ROUNDS: rounds without an answer before it yields the CPU. A system call in each round would delay
  * answers. */
-enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200 };
+enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200, REST_US = 2000, SPIN_MS = 10 };
 
 /* A run without an answer for so long fails, unless one request may take longer */
 static const uint64_t SILENCE_MS = 10000;
@@ -240,15 +240,26 @@ static bool collect(struct load *b, struct client *c, bool *any)
 	return true;
 }
 
+/* Sleep until the rate allows the next request; not so long that the end of a run comes late. */
+static void await_due(const struct load *b, uint64_t now)
+{
+	double due_us = 0;
+
+	if (b->opt->rate)
+		due_us = (double)b->asked * 1e6 / (double)b->opt->rate - (double)(now - b->began) * 1e-3;
+	usleep(due_us < PAUSE_US ? PAUSE_US : due_us < REST_US ? (useconds_t)due_us : REST_US);
+}
+
 /* Submit and collect until the end of the run. 0, or 2 if a connection was lost. */
 static int drive(struct load *b)
 {
 	uint64_t end = b->opt->count ? UINT64_MAX : 0;
 	const uint64_t timeout_ms = b->opt->connect.timeout_ms;
 	const uint64_t silence_ms = timeout_ms > SILENCE_MS ? timeout_ms : SILENCE_MS;
+	uint64_t asked = 0, active;
 	unsigned empty = 0;
 
-	b->began = b->last_answer = clock_ns();
+	b->began = b->last_answer = active = clock_ns();
 	b->started = measured_ns(b);
 	if (!b->opt->count)
 		end = b->last_answer +
@@ -268,16 +279,21 @@ static int drive(struct load *b)
 		}
 		if (b->answered == b->asked && !more)
 			break;
-		if (any) {
+		if (any || b->asked != asked) {
 			empty = 0;
+			asked = b->asked;
+			active = now;
 		} else if (b->answered == b->asked) {
-			/* The rate allows no request yet. */
-			usleep(PAUSE_US);
+			await_due(b, now);
 		} else if (++empty == EMPTY_ROUNDS) {
 			if (now > b->last_answer && (now - b->last_answer) / 1000000 > silence_ms)
 				return tool_complain("no answer for %" PRIu64 " seconds", silence_ms / 1000);
 			empty = 0;
-			sched_yield();
+			/* Whoever takes so long has died, or is stopped. */
+			if (now - active > SPIN_MS * 1000000ull)
+				usleep(PAUSE_US);
+			else
+				sched_yield();
 		}
 	}
 	return 0;
