@@ -2,7 +2,8 @@
 /*
  * lasting HOST PORT OFFLOAD [KEY] - a client that is meant to outlive its servers: keeps as many gets of KEY
  * in flight as it can, or, without KEY, calls with the arguments 0 and 2^40; sleeps on the descriptor of the
- * library in between. Ends on SIGINT. Prints, each on a line of its own:
+ * library in between, and rests after answers, to leave the processor to other tests. Ends on SIGINT. Prints,
+ * each on a line of its own:
  *
  *     value VALUE       what a get returned, if the get before returned something else; "absent" for a miss
  *     error N WORDS     the status of a result, if that of the error before was another one or of another
@@ -26,8 +27,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TIMEOUT_MS = 100000, RESULTS = 16, SILENCE_MS = 200, VALUE = 1024 };
+enum { TIMEOUT_MS = 100000, RESULTS = 16, SILENCE_MS = 200, REST_US = 5000, VALUE = 1024 };
 
 static volatile sig_atomic_t stopped, marked;
 
@@ -186,6 +188,7 @@ int main(int argc, char **argv)
 			errx(2, "cannot arm");
 		if (take()) {
 			silent = false;
+			usleep(REST_US);
 			continue;
 		}
 		if (poll(&p, 1, SILENCE_MS) == 0 && !silent) {

@@ -95,7 +95,7 @@ asked_by_bench()
 printf 'alice\tfourth\n' >"$work/keys"
 kill -INT "$users"
 wait "$users" || fail "a client fails" "$work/users.log"
-background bench.log "$REDDN" bench --lasting --json --port "$port" --timeout 100000 --count 1000000000 --verify --keys "$work/keys" "$address" users
+background bench.log "$REDDN" bench --lasting --json --port "$port" --timeout 100000 --rate 2000 --count 1000000000 --verify --keys "$work/keys" "$address" users
 bench=$child
 until_true asked_by_bench || fail "no gets" "$work/bench.log" "$work/ctl.out"
 kill_reddnd

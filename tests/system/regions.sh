@@ -128,7 +128,7 @@ gets bad || fail "the same file without a link is not served" "$work/get.log" "$
 
 # while it is served: cut, and removed
 printf 'alice\tbad\n' >"$data/keys"
-background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --rate 100 --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
 until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 ctl limit --rate 54321 everyone || fail "no limit" "$work/ctl.err"
@@ -141,7 +141,7 @@ serves_again "cut while it is served"
 reported tenants '[t["rate"] for t in d] == [54321]' || fail "a limit is forgotten when a file is right again" "$work/ctl.out"
 # the same file, as long as before
 named_table other
-background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --rate 100 --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
 until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 cp "$data/other" "$data/bad"
@@ -165,7 +165,7 @@ gets bad || fail "a new file in place of a removed one" "$work/get.log"
 
 # cut under a session from before a reload, after which it is no region
 named_table other
-background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --seconds 800 --depth 4 --port "$port" "$address" bad
+background stay.log "$REDDN" bench --timeout 100000 --keys "$data/keys" --rate 100 --seconds 800 --depth 4 --port "$port" "$address" bad
 stay=$child
 until_true reported sessions 'len(d) == 1' || fail "no session" "$work/stay.log"
 configure "${settings/"$data/bad"/"$data/other"}"

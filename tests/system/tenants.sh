@@ -56,7 +56,7 @@ refused() # REASON HOST OFFLOAD [OPTIONS...]
 # stay LOG HOST OFFLOAD DEPTH: starts a client that stays; sets $child
 stay()
 {
-	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --keys "$work/keys" --seconds 800 --depth "$4" --port "$port" "$address" "$3"
+	background "$1" --host "$2" "$REDDN" bench --timeout 100000 --keys "$work/keys" --rate 100 --seconds 800 --depth "$4" --port "$port" "$address" "$3"
 }
 
 leave() # PID...
