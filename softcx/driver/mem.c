@@ -351,13 +351,29 @@ static int collect(const struct maps_entry *e, void *arg)
 	return 0;
 }
 
-static int convert_all(void)
+/* Bytes that come into the pool */
+static uint64_t to_convert(void)
 {
 	uint64_t bytes = 0;
-	int rc;
 
 	for (unsigned i = 0; i < work.n; i++)
 		bytes += work.how[i].kind == PIECE_CONVERT ? work.how[i].end - work.how[i].start : 0;
+	return bytes;
+}
+
+/* One half of a limit of file sizes is left to queues, which have to be shared. */
+static bool is_beyond_limit(void)
+{
+	uint64_t bytes = to_convert();
+
+	return bytes && pool.size + bytes > file_limit() / 2;
+}
+
+static int convert_all(void)
+{
+	uint64_t bytes = to_convert();
+	int rc;
+
 	if (bytes == 0)
 		return 0;
 	rc = pool_open();
@@ -409,6 +425,7 @@ int mem_resolve(uint64_t va, uint64_t len, bool writable, bool direct, struct me
 		unshared |= work.how[i].kind == PIECE_UNSHARED;
 	if (rc >= 0 && unshared && direct)
 		rc = -EFAULT;
+	unshared |= !direct && is_beyond_limit();
 	if (rc >= 0 && !unshared)
 		rc = convert_all();
 	out->n = work.n;

@@ -9,14 +9,14 @@
  * then. (System calls of other threads that write to such a page in these microseconds fail with EFAULT.)
  *
  * Never converted: thread stacks, thread control blocks and the kernel's special mappings; private huge pages
- * only where a queue lies in them, which makes them small ones. They are reached through
- * process_vm_readv/writev instead.
+ * only where a queue lies in them, which makes them small ones; and what a limit of file sizes (ulimit -f)
+ * has no room for, unless a queue lies in it. They are reached through process_vm_readv/writev instead.
  *
  * Nothing is remembered about converted ranges: what is shared is read from /proc/self/maps each time, so
  * memory that was unmapped, moved or reused is never mistaken.
  *
  * Threads: mem_resolve() by one at a time (device.c holds its lock). Errors: negative errno; -EFBIG: the
- * process may not make files as large (ulimit -f), and what is converted needs one.
+ * process may not make files as large (ulimit -f), and a queue needs one.
  */
 #ifndef SOFTCX_DRIVER_MEM_H
 #define SOFTCX_DRIVER_MEM_H

@@ -82,8 +82,38 @@ static void test_limit_of_files(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
 	assert_int_equal(mem_resolve((uintptr_t)p, PAGE, true, true, &list), -EFBIG);
 	assert_int_equal(anon_new(PAGE), -1);
+	assert_int_equal(mem_resolve((uintptr_t)p, PAGE, true, false, &list), 0);
+	assert_int_equal(list.n, 1);
+	assert_int_equal(list.pieces[0].fd, -1);
+	mem_list_done(&list);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	nic_view(p, PAGE);
+}
+
+/* What is left of a limit is that of queues: what may be elsewhere does not take it. */
+static void test_limit_for_queues(void **state)
+{
+	unsigned char *queue = map_anon(PAGE), *data = map_anon(PAGE);
+	struct rlimit before, some;
+	struct mem_list list;
+	uint64_t used;
+
+	(void)state;
+	assert_int_equal(mem_resolve((uintptr_t)queue, PAGE, true, true, &list), 0);
+	used = list.pieces[0].offset + PAGE;
+	mem_list_done(&list);
+	queue = map_anon(PAGE);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	some = (struct rlimit){used + PAGE, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
+	assert_int_equal(mem_resolve((uintptr_t)data, PAGE, true, false, &list), 0);
+	assert_int_equal(list.pieces[0].fd, -1);
+	mem_list_done(&list);
+	assert_int_equal(mem_resolve((uintptr_t)queue, PAGE, true, true, &list), 0);
+	assert_int_not_equal(list.pieces[0].fd, -1);
+	mem_list_done(&list);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	nic_view(data, PAGE);
 }
 
 static void test_only_pages_of_the_range(void **state)
@@ -488,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_both_see_one_memory),
 		cmocka_unit_test(test_limit_of_files),
+		cmocka_unit_test(test_limit_for_queues),
 		cmocka_unit_test(test_only_pages_of_the_range),
 		cmocka_unit_test(test_sparse_range),
 		cmocka_unit_test(test_data_segment_and_heap),
