@@ -397,7 +397,8 @@ def failover(cluster, writer, follower):
     with Load(writer, follower) as load:
         until(lambda: b"master_link_status:up" in master.client()("INFO", "replication"), "the replica has no master")
         cluster.has_replica = [master, replica]
-        master.client()("CLUSTER", "FAILOVER")
+        load.more()  # the replica has what was set before, too
+        master.client()("CLUSTER", "FAILOVER", "TAKEOVER")  # without, it is given up after 5 seconds
         until(lambda: master in cluster.masters and replica not in cluster.masters, "there is no failover")
         cluster.settles()
         load.more()
