@@ -43,7 +43,7 @@ class Node:
 
     def run(self):
         self.process = start("redis-server", "--port", str(self.port), "--unixsocket", self.path + "/socket", "--bind", "127.0.0.1", "--dir", self.path, "--cluster-enabled", "yes",
-                             "--cluster-node-timeout", str(TIMEOUT_MS), "--save", "", "--appendonly", "yes", "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
+                             "--cluster-node-timeout", str(TIMEOUT_MS), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
                              stdout=subprocess.DEVNULL)
         until(self.answers, "redis-server does not answer")
 
@@ -85,6 +85,10 @@ class Cluster:
     @property
     def alive(self):
         return [n for n in self.nodes if n.process.poll() is None]
+
+    def is_saved(self):
+        """What was acknowledged survives SIGKILL: a replica that was loaded writes its log anew."""
+        return all(b"aof_rewrite_in_progress:0" in text and b"aof_rewrite_scheduled:0" in text for text in (n.client()("INFO", "persistence") for n in self.alive))
 
     def settles(self):
         """All that live know each other, and agree."""
@@ -409,6 +413,7 @@ def failover(cluster, writer, follower):
 def restart(cluster, writer, follower):
     """Without a replica: its slots are nobody's meanwhile, and the table keeps what it has."""
     node = cluster.nodes[2]
+    until(cluster.is_saved, "a log is written all the time")
     with Load(writer, follower) as load:
         node.kill()
         until(lambda: follower.last["state"] == "apart" and f":{node.port}: " in follower.last["why"], lambda: f"{follower.last}")
@@ -416,6 +421,7 @@ def restart(cluster, writer, follower):
         cluster.settles()
         load.more()
     follower.equals(cluster)
+    until(cluster.is_saved, "a log is written all the time")
     for node in cluster.nodes:
         node.kill()
     until(lambda: follower.last["state"] == "apart", lambda: f"{follower.last}")
