@@ -19,8 +19,9 @@
 
 /* A client can cause events without end: others have their turn after so many */
 enum { EVENTS_AT_ONCE = 64 };
-/* Clients that ask learn from a table that it was replaced. The sessions of others end so long after that */
-enum { IDLE_US = 5000000 };
+/* Clients that ask learn from a table that it was replaced. The sessions of others end so long after that,
+ * and so many at once: clients of the next table are served in between */
+enum { IDLE_US = 5000000, IDLE_AT_ONCE = 16 };
 
 #define OVERTAKEN "a program stores what the session takes for its owner's: connect again"
 #define REPLACED "another table has replaced the one of this session: connect again"
@@ -320,13 +321,16 @@ static bool was_replaced_long_ago(const struct offload *o)
 	return false;
 }
 
+/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
+static bool is_left_behind(const struct dispatch *d, const struct session *s)
+{
+	return !session_is_over(s) && live_is_older(d, s) && was_replaced_long_ago(s->offload);
+}
+
 static void end_bad(struct dispatch *d, struct session *s)
 {
 	const struct offload *o = s->offload;
 
-	/* A client that is idle does not learn it from the table, and the memory stays pinned for it */
-	if (!session_is_over(s) && live_is_older(d, s) && was_replaced_long_ago(o))
-		actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 	for (unsigned i = 0; i < o->program->nregions; i++)
 		if (!session_is_over(s) && region_is_bad(o->bound[i].region, NULL))
 			actions_end(d, s, REDDN_WIRE_END_FAILED,
@@ -336,16 +340,21 @@ static void end_bad(struct dispatch *d, struct session *s)
 			"the file of the store was removed or replaced: what is put would be lost");
 }
 
-void dispatch_end_bad(struct dispatch *d)
+bool dispatch_end_bad(struct dispatch *d)
 {
 	struct session *s, *next;
+	unsigned idle = 0;
 
 	collect_drain(d);
 	/* else no session has a region that is bad, or a store that is lost */
 	if (d->nolder || generation_bad_regions(d->generation) || generation_moved(d->generation))
-		HASH_ITER (by_id, d->sessions, s, next)
+		HASH_ITER (by_id, d->sessions, s, next) {
+			if (is_left_behind(d, s) && idle++ < IDLE_AT_ONCE)
+				actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);
 			end_bad(d, s);
+		}
 	collect_round(d);
+	return idle > IDLE_AT_ONCE;
 }
 
 static bool is_replaced(const struct session *s)

@@ -92,8 +92,9 @@ void dispatch_end_replaced(struct dispatch *d);
 
 /** Adds the regions of sessions whose offload is not of the generation in force. */
 void dispatch_inspect(struct dispatch *d, struct inspection *in);
-/** Sessions that use regions that are bad end, and those of tables that were replaced a while ago. */
-void dispatch_end_bad(struct dispatch *d);
+/** Sessions that use regions that are bad end, and some of those of tables that were replaced a while ago.
+ * True: there are more of these. */
+bool dispatch_end_bad(struct dispatch *d);
 
 /** Judges the budgets of @s, and gives its loop the credits that it may have. */
 void dispatch_check_budget(struct dispatch *d, struct session *s, uint64_t now_us);

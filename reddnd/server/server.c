@@ -477,18 +477,21 @@ static void on_inspected(void *arg, struct region *r, unsigned news)
 static void on_all_inspected(void *arg, bool all)
 {
 	struct server *sv = arg;
+	bool more = false;
 
 	DEVICES_EACH (device, &sv->devices)
-		dispatch_end_bad(&device->dispatch);
+		more |= dispatch_end_bad(&device->dispatch);
 	if (all && sv->again) {
 		sv->again = false;
 		inspect(sv);
 		all = !inspection_is_busy(sv->inspection);
 	}
-	if (!all || !sv->replaces)
-		return;
-	end_replaced(sv);
-	acknowledge(sv);
+	if (all && sv->replaces) {
+		end_replaced(sv);
+		acknowledge(sv);
+	}
+	if (all && more)
+		inspect(sv);
 }
 
 static const struct inspection_ops inspection_ops = {.looked = on_inspected, .done = on_all_inspected};

@@ -164,3 +164,18 @@ with connect(OFFLOADS[0]) as c:
     while slots() > 1 << 20:  # until the session with the old one has ended
         time.sleep(0.05)
 print("replaced by one of smaller values")
+
+
+def left():
+    """Sessions of the daemon."""
+    return json.loads(subprocess.check_output([os.environ["REDDNCTL"], "--socket", CONTROL, "--json", "status"]))["sessions"]
+
+
+# Those who ask nothing do not learn it; there are more than end at once
+idle = [connect(OFFLOADS[0]) for _ in range(40)]
+make(TABLE, "last", "--replace")
+reload()
+while left():
+    time.sleep(0.05)
+assert {c.get("alice") for c in idle} == {b"last"}
+print("replaced, and nobody asks")
