@@ -23,8 +23,11 @@
  * SLOT_GUESS: asked for first if neither the caller nor an earlier session knows what the offload needs.
  * SLOT_LEARNED_MAX: bytes that the server may ask for; a record of a table has less than 16 MiB
  * (reddn-table.h).
+ * NEIGHBOUR_MS: so long an attempt after the first waits for the address of a host on the link. The next one
+ * asks for it again, which one that waits does only after a second; and it is no work for the server.
  */
 enum {
+	NEIGHBOUR_MS = 100,
 	DEPTH_DEFAULT = 16,
 	SLOT_GUESS = 4096,
 	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_RECORDS * (16 << 20),
@@ -194,11 +197,13 @@ static int new_id(struct reddn_connector *a)
 
 static int resolve_address(struct reddn_connector *a, struct sockaddr *from, struct sockaddr *to)
 {
-	int r = new_id(a);
+	int left = time_left(a), r = new_id(a);
 
 	if (r < 0)
 		return r;
-	if (rdma_resolve_addr(a->k->id, from, to, time_left(a)) < 0)
+	if (a->begun > 1 && left > NEIGHBOUR_MS)
+		left = NEIGHBOUR_MS;
+	if (rdma_resolve_addr(a->k->id, from, to, left) < 0)
 		return FAIL(a, -errno, "%s: no RDMA device leads there: %m", connector_host(a)->name);
 	connector_set(a, REDDN_CONNECT_ADDRESS);
 	return 0;

@@ -201,6 +201,19 @@ stated b 100000
 asks && fail "a value that is too old" "$work/get.log"
 grep -q Stale "$work/get.log" || fail "no reason" "$work/get.log"
 ok "a host whose table is too old is asked last, and no value is older than wanted"
+
+# Nobody answers where its only host was: it does not wait long for that
+background alone.log --host c "$LASTING" "${at[a]}" "$port" users alice
+alone=$child
+until_true grep -q '^value' "$work/alone.log" || fail "no value" "$work/alone.log" "$work/a.log"
+port down a
+until_true grep -qx unanswered "$work/alone.log" || fail "it waits for one attempt" "$work/alone.log"
+port up a
+until_true grep -qx "session 2" "$work/alone.log" || fail "no other session" "$work/alone.log" "$work/a.log"
+kill -INT "$alone"
+wait "$alone" || fail "the client fails" "$work/alone.log"
+! grep -q '^error' "$work/alone.log" || fail "an error" "$work/alone.log"
+ok "a client of one host without its port asks again and again"
 for host in a b; do
 	kill "${daemon[$host]}"
 	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"

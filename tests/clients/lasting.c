@@ -11,6 +11,7 @@
  *     replies           a call has an answer, the first of a session
  *     silent            nothing came for a while
  *     session N         the handle has its N-th session
+ *     unanswered        an attempt to connect again has had no answer
  *     host NAME         of several hosts, this one is asked now; "none"
  *     standby NAME      and this is the one that is ready; "none"
  *     end N             results in all
@@ -40,7 +41,7 @@ static struct {
 	uint64_t submitted, mark; /* the number of the next request; of the first one after a signal, or 0 */
 	uint64_t older;           /* requests without a result, of those before it */
 	int error;
-	bool replied;
+	bool replied, unanswered;
 	unsigned host, standby; /* index + 1; 0: none */
 	char value[VALUE];
 } client;
@@ -123,6 +124,16 @@ static void see_session(void)
 	printf("session %" PRIu64 "\n", client.session);
 }
 
+/* An attempt to connect has ended without an answer */
+static void see_attempts(void)
+{
+	bool unanswered = strstr(reddn_errmsg(client.c), "no answer in time");
+
+	if (unanswered && !client.unanswered)
+		printf("unanswered\n");
+	client.unanswered = unanswered;
+}
+
 /* Of several hosts: print @word and the name of one that has got this state. */
 static void see_host(enum reddn_host_state state, const char *word, unsigned *last)
 {
@@ -154,6 +165,7 @@ static bool take(void)
 		failed(r);
 	n = reddn_poll(client.c, res, RESULTS);
 	see_session();
+	see_attempts();
 	see_host(REDDN_HOST_IN_USE, "host", &client.host);
 	see_host(REDDN_HOST_STANDBY, "standby", &client.standby);
 	for (int i = 0; i < n; i++)
