@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -164,6 +165,13 @@ static void count(void *arg)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
+/* Somebody may have a copy of the descriptor */
+static void unlock_and_close(struct rnic_region *file)
+{
+	rnic_unlock(rnic_region_fd(file), REDDN_TABLE_LOCK_WRITER);
+	rnic_region_close(file);
+}
+
 static void held_store_close(struct held_store *h)
 {
 	struct call c = {0};
@@ -173,7 +181,7 @@ static void held_store_close(struct held_store *h)
 		store_close(h->store);
 	}
 	if (h->file)
-		rnic_region_close(h->file);
+		unlock_and_close(h->file);
 	pthread_mutex_destroy(&h->writing);
 	free(h);
 }
@@ -206,7 +214,7 @@ static bool give_up(struct held_store *h)
 		file = steal_ptr(&h->file);
 	pthread_mutex_unlock(&lock);
 	if (file)
-		rnic_region_close(file);
+		unlock_and_close(file);
 	return file;
 }
 
@@ -326,6 +334,20 @@ bool held_store_has(const struct rnic_region *file)
 		return false;
 	held_store_unref(h);
 	return true;
+}
+
+int held_store_lock(const struct held_store *h)
+{
+	int fd = -EBADF;
+
+	pthread_mutex_lock(&lock);
+	if (h->file) {
+		fd = fcntl(rnic_region_fd(h->file), F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			fd = -errno;
+	}
+	pthread_mutex_unlock(&lock);
+	return fd;
 }
 
 bool held_store_is_shared(const struct held_store *h)

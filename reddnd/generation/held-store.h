@@ -32,6 +32,12 @@ bool held_store_has(const struct rnic_region *file);
 void held_store_end(struct held_store *h);
 struct held_store *held_store_ref(struct held_store *h);
 void held_store_unref(struct held_store *h); /* the last one gives the file back to other writers */
+/**
+ * A descriptor, the caller's, that keeps other writers away from the file for as long as it is open in any
+ * process, but no longer than this one has the store. So that of a service manager does when this process has
+ * died, and chains may still publish. -EBADF: the store was given up; -errno.
+ */
+int held_store_lock(const struct held_store *h);
 /** True: there is another reference than that of the caller. */
 bool held_store_is_shared(const struct held_store *h);
 /** The file was cut off or overwritten. */

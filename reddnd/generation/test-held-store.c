@@ -165,7 +165,7 @@ static void test_another_writer(void **state)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_WRITER, .l_len = 1};
-	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC);
+	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC), copy = -1;
 	struct region *r;
 
 	(void)state;
@@ -176,9 +176,11 @@ static void test_another_writer(void **state)
 	lock.l_type = F_UNLCK;
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 	r = opened(NULL);
+	copy = held_store_lock(r->store);
+	assert_true(copy >= 0);
 	lock.l_type = F_WRLCK;
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), -1);
-	region_close(r);
+	region_close(r); /* whoever has a copy of its descriptor */
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 }
 

@@ -154,6 +154,18 @@ int rnic_region_lock(const struct rnic_region *region, off_t byte)
 	return errno == EACCES ? -EAGAIN : -errno;
 }
 
+void rnic_unlock(int fd, off_t byte)
+{
+	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int rnic_region_fd(const struct rnic_region *region)
+{
+	return region->fd;
+}
+
 uid_t rnic_region_owner(const struct rnic_region *region)
 {
 	return region->owner;

@@ -47,9 +47,13 @@ bool rnic_region_is_whole(const struct rnic_region *region);
 /** True: another open file description holds a lock for writing on this byte of the file. False also if that
  * is unknown. */
 bool rnic_region_is_locked(const struct rnic_region *region, off_t byte);
-/** Locks this byte of the file for writing, for as long as the region is open. -EAGAIN: another open file
- * description has it. */
+/** Locks this byte of the file for writing, until rnic_unlock() or until no descriptor of this open file is
+ * left, in any process. -EAGAIN: another open file description has it. */
 int rnic_region_lock(const struct rnic_region *region, off_t byte);
+/** Gives back what this, or another process, has locked by the open file of @fd. */
+void rnic_unlock(int fd, off_t byte);
+/** The descriptor of its open file, which stays the region's. */
+int rnic_region_fd(const struct rnic_region *region);
 uid_t rnic_region_owner(const struct rnic_region *region); /* when it was opened */
 uint64_t rnic_region_size(const struct rnic_region *region);
 /** Bytes of the file that have memory now, or swap: registering allocates the others of a file in memory. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/fd-store.h"
 
+#include "protocol/table-format.h"
+#include "reddnd/rnic/region.h"
 #include "reddnd/util/log.h"
 #include "reddnd/util/notify.h"
 #include "util/cleanup.h"
@@ -19,6 +21,7 @@ enum { PATIENCE_US = 5000000 };
 #define RECORD "record"
 #define STORED "stored"
 #define REGION_PREFIX "region-"
+#define LOCKED_PREFIX "store-"
 #define CONFIGURATION_PREFIX "configuration-"
 
 /* Before the name of the device */
@@ -128,6 +131,17 @@ static bool take_region(struct fd_store *store, const char *name, int fd)
 	return true;
 }
 
+static bool take_locked(struct fd_store *store, const char *name, int fd)
+{
+	if (strncmp(name, LOCKED_PREFIX, strlen(LOCKED_PREFIX)) != 0 ||
+		store->nlocked == FD_STORE_REGION_MAX ||
+		number_parse_decimal(name + strlen(LOCKED_PREFIX), 1, UINT64_MAX,
+			&store->locked_number[store->nlocked]) < 0)
+		return false;
+	store->locked[store->nlocked++] = fd;
+	return true;
+}
+
 static void name_configuration(char name[FD_STORE_NAME_BYTES], uint64_t number)
 {
 	snprintf(name, FD_STORE_NAME_BYTES, CONFIGURATION_PREFIX "%" PRIu64, number);
@@ -175,7 +189,7 @@ static bool take(struct fd_store *store, const char *name, int fd)
 		return true;
 	}
 	return take_part(store, name, fd) || take_cm(store, name, fd) || take_region(store, name, fd) ||
-	       take_configuration(store, name, fd);
+	       take_locked(store, name, fd) || take_configuration(store, name, fd);
 }
 
 void fd_store_take(struct fd_store *store)
@@ -304,6 +318,37 @@ void fd_store_put_configuration(struct fd_store *store, int fd)
 	drop_configuration(store);
 	store->configuration = fd;
 	store->configuration_number = number;
+}
+
+static void name_locked(char name[FD_STORE_NAME_BYTES], uint64_t number)
+{
+	snprintf(name, FD_STORE_NAME_BYTES, LOCKED_PREFIX "%" PRIu64, number);
+}
+
+void fd_store_put_locked(uint64_t number, int fd)
+{
+	char name[FD_STORE_NAME_BYTES];
+
+	name_locked(name, number);
+	send_fd(name, fd);
+}
+
+void fd_store_drop_locked(uint64_t number)
+{
+	char name[FD_STORE_NAME_BYTES];
+
+	name_locked(name, number);
+	remove_stored(name);
+}
+
+void fd_store_unlock(struct fd_store *store)
+{
+	for (unsigned i = 0; i < store->nlocked; i++) {
+		rnic_unlock(store->locked[i], REDDN_TABLE_LOCK_WRITER);
+		fd_store_drop_locked(store->locked_number[i]);
+		close(store->locked[i]);
+	}
+	store->nlocked = 0;
 }
 
 void fd_store_put_region(const char *name, int fd)

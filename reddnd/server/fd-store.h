@@ -48,6 +48,11 @@ struct fd_store {
 					  */
 	char region_name[FD_STORE_REGION_MAX][FD_STORE_NAME_BYTES];
 	unsigned nregions;
+	/* Files of stores with the lock of their writer (generation/held-store.h), and the numbers in their
+	 * names */
+	int locked[FD_STORE_REGION_MAX];
+	uint64_t locked_number[FD_STORE_REGION_MAX];
+	unsigned nlocked;
 	int configuration; /* that was last in force (catalog/kept.h), of this daemon or one before; -1: none
 			    */
 	uint64_t configuration_number;
@@ -85,6 +90,12 @@ void fd_store_put_stored(struct fd_store *store, int fd);
 
 /** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
 void fd_store_put_configuration(struct fd_store *store, int fd);
+
+/** Nobody publishes any more in the stores of the daemon before this one: other writers may have them. */
+void fd_store_unlock(struct fd_store *store);
+/** Keeps @fd, which has the lock of a store, under a number of its own. */
+void fd_store_put_locked(uint64_t number, int fd);
+void fd_store_drop_locked(uint64_t number);
 
 /** Keeps the file of region @name, in place of the one before. fd_store_clear() leaves it there. */
 void fd_store_put_region(const char *name, int fd);

@@ -646,6 +646,8 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 		r = devices_open(&sv->devices, &sv->store, catalog, sv->kept);
 	}
 	if (r == 0)
+		fd_store_unlock(&sv->store);
+	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)
 		r = inheritance_open_record(&sv->store, devices_go_on(&sv->devices), &sv->record);

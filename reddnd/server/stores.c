@@ -2,9 +2,11 @@
 #include "reddnd/server/stores.h"
 
 #include "reddnd/generation/held-store.h"
+#include "reddnd/server/fd-store.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/extents.h"
 #include "reddnd/util/log.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -32,6 +34,7 @@ struct awaited {
 
 struct served_store {
 	struct held_store *store;
+	uint64_t number;
 	char name[CATALOG_NAME_MAX + 1]; /* of a region that has it */
 	bool full;
 	uint64_t contradictions;
@@ -199,6 +202,7 @@ static void serve(struct stores *st, struct served_store *t)
 
 static void forget(struct served_store *t)
 {
+	fd_store_drop_locked(t->number);
 	held_store_unref(t->store);
 	free(t->awaited);
 	free(t);
@@ -306,6 +310,17 @@ void stores_wake(struct stores *st)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
+static void keep_locked(const struct served_store *t)
+{
+	CLEANUP(cleanup_close) int fd = held_store_lock(t->store);
+
+	if (fd >= 0)
+		fd_store_put_locked(t->number, fd);
+	else
+		log_errno(fd, "region %s: other programs may write the store when this daemon is killed",
+			t->name);
+}
+
 static struct served_store *find(const struct stores *st, const struct held_store *h)
 {
 	struct served_store *t;
@@ -332,6 +347,8 @@ void stores_serve(struct stores *st, const struct generation *g)
 		}
 		t->store = held_store_ref(h);
 		memcpy(t->name, g->regions[i]->conf->name, sizeof(t->name));
+		t->number = ++st->served;
+		keep_locked(t);
 		SLIST_INSERT_HEAD(&st->all, t, link);
 	}
 	stores_wake(st);

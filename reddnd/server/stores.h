@@ -9,6 +9,10 @@
  * moved there. So a session for which a grace has waited two seconds, or its "time_budget" if that is longer,
  * is judged as one that exceeds a time budget.
  *
+ * While this daemon has a store, the service manager has a copy of the descriptor with the lock of its
+ * writer: so nobody else writes it when this one has died, until the next one has destroyed the queues that
+ * publish.
+ *
  * A turn follows soon when a session has changed something. While a grace lasts, sessions that raise no
  * events are looked at in steps. If the steps take long, because there are many sessions, there are fewer of
  * them. A store that nobody changes costs nothing, unless it has records that expire.
@@ -46,6 +50,7 @@ struct stores {
 	uint64_t pause_us, not_before;
 	uint64_t patience_us; /* for which a grace waits for a session */
 	SLIST_HEAD(, served_store) all;
+	uint64_t served; /* so many, which gives each a number */
 	const struct stores_ops *ops;
 	void *arg;
 };

@@ -6,6 +6,7 @@
 #include "reddnd/session/count.h"
 #include "reddnd/session/extents.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,6 +45,7 @@ uint64_t __wrap_held_store_returned(const struct held_store *h);
 struct held_store *__wrap_held_store_ref(struct held_store *h);
 void __wrap_held_store_unref(struct held_store *h);
 bool __wrap_held_store_is_shared(const struct held_store *h);
+int __wrap_held_store_lock(const struct held_store *h);
 uint64_t __wrap_session_received(const struct session *s);
 void __wrap_session_extents_settle(struct session *s);
 void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n);
@@ -51,6 +53,12 @@ void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n);
 void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n)
 {
 	*n = (struct store_numbers){.sweep_ms = h == one ? store.sweep_ms : 0};
+}
+
+int __wrap_held_store_lock(const struct held_store *h)
+{
+	(void)h;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 bool __wrap_held_store_work(struct held_store *h)

@@ -134,12 +134,30 @@ wait_puts "killed daemons" "$e" e.log
 ok "no put that was answered is lost when daemons are killed"
 expect_accounted "killed daemons"
 
-# ---- no room ------------------------------------------------------------------------------
+# ---- no daemon, but chains that may publish -----------------------------------------------
 
 put() # KEY [ADDRESS]
 {
 	on_nic put.log --host a "$REDDN" put --port "$port" "${2:-$first}" small "$1" "value of $1"
 }
+
+replace_store() # NAME
+{
+	"$REDDN_TABLE" create --quiet --replace --store --max-key 32 --max-value 320 --buckets 64 --heap 256K "$data/$1" 2>"$work/replace.log"
+}
+
+above=$(program_of "$run")
+dead=$(daemon)
+kill -STOP "$above"
+kill -9 "$dead"
+replace_store small && fail "a store is replaced while its chains may publish"
+grep -q 'reddnd serves it and is its writer' "$work/replace.log" || fail "no reason" "$work/replace.log"
+kill -CONT "$above"
+until_true taken_over 8 || fail "nobody takes over" "$work/run.log"
+until_true put "key 0" || fail "the store does not go on" "$work/put.log" "$work/run.log"
+ok "nobody else writes a store between a daemon that was killed and the next one"
+
+# ---- no room ------------------------------------------------------------------------------
 
 filled=0
 while put "key $filled"; do
