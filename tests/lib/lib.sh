@@ -253,8 +253,16 @@ preloading()
 # program_of PID: prints the process id of the program below a background child. The child itself is timeout(1).
 program_of()
 {
-	until_true pgrep -P "$1" || fail "there is no program"
-	pgrep -P "$1"
+	local program
+
+	until_true find_child "$1" || fail "there is no program"
+	printf '%s\n' "$program"
+}
+
+# On a busy machine pgrep(1) may miss a process that it has seen before
+find_child() # PID: sets $program
+{
+	program=$(pgrep -P "$1")
 }
 
 # kill_hard PID: sends SIGKILL to the program below a background child, and not to timeout(1).

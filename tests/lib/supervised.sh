@@ -20,11 +20,7 @@ serve_supervised()
 
 daemon() # prints its process id; waits until there is one, because the one before may just have died
 {
-	local above
-
-	above=$(program_of "$run")
-	until_true pgrep -P "$above"
-	pgrep -P "$above"
+	program_of "$(program_of "$run")"
 }
 
 takeovers() # prints how many daemons have gone on with what was left
