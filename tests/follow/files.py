@@ -129,6 +129,18 @@ def mistakes():
     ok("the command line")
 
 
+def other_prefixes():
+    path = f"{work}/prefixes.tsv"
+    publish(path, {"a": "1", "b": "2"})
+    with Follower(f"file://{path}", "--prefix", "a") as f:
+        has(f, {"a": "1"})
+        before = f.as_of()
+    with Follower(f"file://{path}", "--prefix", "b", table=f.path) as f:
+        has(f, {"b": "2"})
+        check(f.as_of().epoch != before.epoch, "other keys are followed in the same epoch")
+    ok("other prefixes begin another epoch")
+
+
 KEYS = 3000
 
 
@@ -192,5 +204,6 @@ def promise():
 one_file()
 folder()
 mistakes()
+other_prefixes()
 promise()
 shutil.rmtree(work, ignore_errors=True)

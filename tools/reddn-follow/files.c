@@ -472,7 +472,7 @@ int files_init(struct files *f, const char *path, const struct prefixes *prefixe
 	f->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (f->inotify < 0)
 		return -errno;
-	mirror_set_source(m, (uint32_t)(XXH3_64bits(path, strlen(path)) >> 40), 0);
+	mirror_set_source(m, source_number(path, prefixes), 0);
 	return 0;
 }
 

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 enum {
 	BARRIER_MS = 50,     /* from the end of a barrier to the next one */
@@ -192,7 +191,7 @@ static void postgres_set_source(struct postgres *p)
 	snprintf(text, sizeof(text), "%s %s %s %s %s %s", answer_text(&p->stream, 0),
 		answer_text(&p->stream, 1), answer_text(&p->stream, 3), p->url->table, p->url->key,
 		p->url->value);
-	mirror_set_source(p->mirror, (uint32_t)(XXH3_64bits(text, strlen(text)) >> 40), 0);
+	mirror_set_source(p->mirror, source_number(text, p->prefixes), 0);
 }
 
 /* $1 to $4: table, key, value, publication. The time is that of the statement, before it looks at anything;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { SOURCE_FDS = 128, SOURCE_PREFIXES = 16, SOURCE_WHY = 512 };
 
@@ -26,6 +27,16 @@ static inline bool prefixes_have(const struct prefixes *p, const void *key, size
 		if (len >= strlen(p->text[i]) && memcmp(key, p->text[i], strlen(p->text[i])) == 0)
 			return true;
 	return !p->n;
+}
+
+/** Of what a table is made equal to, 24 bits (mirror_set_source()). @text names it. */
+static inline uint32_t source_number(const char *text, const struct prefixes *p)
+{
+	uint64_t h = XXH3_64bits(text, strlen(text));
+
+	for (unsigned i = 0; i < p->n; i++)
+		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
+	return (uint32_t)(h >> 40);
 }
 
 enum source_stage {
