@@ -129,6 +129,84 @@ def mistakes():
     ok("the command line")
 
 
+def in_place():
+    """What is written in place, and not closed yet, is not published; nor does it keep from following what is."""
+    path, n = f"{work}/in_place.tsv", 100000
+    old, new = ({f"k{i}": value for i in range(n)} for value in ("old", "new"))
+    publish(path, old)
+    with Follower(f"file://{path}") as f:
+        has(f, old)
+        publish(path, new)
+        published = time.time_ns()
+        until(lambda: f.last["state"] == "loading" or f.last["loads"] == 2, lambda: f"{f.last}")
+        with open(path, "w", encoding="utf-8") as out:
+            until(lambda: "somebody is writing it" in (f.last.get("why") or "") or f.last["loads"] == 2, lambda: f"{f.last}")
+            check(f.last["loads"] == 2 or f.as_of().host <= published, "it states to have what it has not")
+            check(set(f.table().values()) <= {b"old", b"new"} and len(f.table()) == n, "the table has what was not published")
+            out.write("k\tlast\n")
+        has(f, {"k": "last"})
+        ok("a file that somebody begins to write while it is read")
+    os.mkdir(f"{work}/logs")
+    publish(f"{work}/logs/a.tsv", old)
+    ended = threading.Event()
+
+    def append():
+        with open(f"{work}/logs/log.tsv", "a", buffering=1, encoding="utf-8") as log:
+            while not ended.wait(0.001):
+                log.write(f"log{time.monotonic_ns()}\tx\n")
+
+    with Follower(f"file://{work}/logs") as f:
+        writer = threading.Thread(target=append, daemon=True)
+        writer.start()
+        until(lambda: os.path.exists(f"{work}/logs/log.tsv"), "there is no log")
+        publish(f"{work}/logs/b.tsv", {"b": "1"})
+        until(lambda: f.has(b"b", b"1") and f.last["complete"], lambda: f"{f.last}")
+        ended.set()
+        writer.join()
+    ok("a file that is published while another one is appended to")
+
+
+def same_times():
+    path = f"{work}/times.tsv"
+    publish(path, {"price": "1001"})
+    os.utime(path, (1, 1))
+    with Follower(f"file://{path}") as f:
+        has(f, {"price": "1001"})
+        with open(path, "r+", encoding="utf-8") as out:
+            out.write("price\t1002\n")
+            out.flush()
+            os.utime(path, (1, 1))
+        closed = time.time_ns()
+        until(lambda: f.as_of().host > closed, "the moment that it states does not go on")
+        check(f.has(b"price", b"1002"), f"it states that it has what was written before, and has {f.table()}")
+    ok("a file that is written with as many bytes, and gets the time that it had")
+
+
+def elsewhere():
+    """The path leads to another file, and nothing happens in the folder that is watched."""
+    for version in "12":
+        os.makedirs(f"{work}/release{version}/data/sub")
+        publish(f"{work}/release{version}/data/one.tsv", {"version": version})
+    top = f"{work}/current"
+    os.symlink("release1", top)
+    os.mkdir(f"{work}/links")
+    os.symlink("../current/data/one.tsv", f"{work}/links/one.tsv")
+    with Follower(f"file://{top}/data/one.tsv") as f, Follower(f"file://{top}/data") as folder, Follower(f"file://{work}/links") as links:
+        for each in (f, folder, links):
+            has(each, {"version": "1"})
+        os.symlink("release2", top + ".new")
+        os.rename(top + ".new", top)
+        replaced = time.time_ns()
+        for each in (f, folder, links):
+            until(lambda each=each: each.as_of().host > replaced, "the moment that it states does not go on")
+            check(each.has(b"version", b"2"), f"it states to be as of now, and has {each.table()}")
+        with open(f"{work}/release2/data/one.tsv", "w", encoding="utf-8") as out:
+            out.write("version\t3\n")
+        for each in (f, folder, links):
+            has(each, {"version": "3"})
+    ok("a link above, to another release; a file behind a link that is written in place")
+
+
 def other_prefixes():
     path = f"{work}/prefixes.tsv"
     publish(path, {"a": "1", "b": "2"})
@@ -204,6 +282,9 @@ def promise():
 one_file()
 folder()
 mistakes()
+in_place()
+same_times()
+elsewhere()
 other_prefixes()
 promise()
 shutil.rmtree(work, ignore_errors=True)

@@ -46,32 +46,27 @@ static void list_deinit(struct files_list *l)
 	*l = (struct files_list){0};
 }
 
-static struct files_version version_of(const struct stat *st)
+static bool same_inode(const struct stat *a, const struct stat *b)
 {
-	return (struct files_version){st->st_dev, st->st_ino, st->st_size, st->st_mtim};
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool version_same(const struct files_version *a, const struct files_version *b)
+/* False: it was written between */
+static bool same_content(const struct stat *a, const struct stat *b)
 {
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* The same files: what is in them only counts when it is published. */
 static bool list_same(const struct files_list *a, const struct files_list *b)
 {
 	if (a->n != b->n)
 		return false;
 	for (uint32_t i = 0; i < a->n; i++)
-		if (strcmp(a->one[i].path, b->one[i].path) != 0 ||
-			!version_same(&a->one[i].version, &b->one[i].version))
+		if (strcmp(a->one[i].path, b->one[i].path) != 0 || !same_inode(&a->one[i].st, &b->one[i].st))
 			return false;
 	return true;
-}
-
-static void list_add(struct files_list *l, const char *path, const struct stat *st)
-{
-	l->one = tool_must(realloc(l->one, (l->n + 1) * sizeof(*l->one)));
-	l->one[l->n++] = (struct files_one){tool_must(strdup(path)), version_of(st)};
 }
 
 static bool has_end(const char *name, const char *end)
@@ -102,13 +97,39 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct files_one *)a)->path, ((const struct files_one *)b)->path);
 }
 
+/* A folder has no event of what is behind a link in it: the file is watched that it leads to at this moment.
+ * That watch ends with that file; of one that the link has left, at worst an event is too much. */
+static void list_watch(struct files_list *l, const char *path, int inotify)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
+		return;
+	l->has_links = true;
+	inotify_add_watch(inotify, path, IN_CLOSE_WRITE | IN_DELETE_SELF);
+}
+
+/* 0 or -errno; -EINVAL: it is no regular file */
+static int list_add(struct files_list *l, const char *path, int inotify)
+{
+	struct stat st;
+
+	list_watch(l, path, inotify);
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	l->one = tool_must(realloc(l->one, (l->n + 1) * sizeof(*l->one)));
+	l->one[l->n++] = (struct files_one){.path = tool_must(strdup(path)), .st = st};
+	return 0;
+}
+
 /* One that goes away meanwhile is not there; inotify reports that. 0 or -errno */
-static int list_folder(struct files_list *l, const char *folder)
+static int list_folder(struct files_list *l, const char *folder, int inotify)
 {
 	CLEANUP(closedirp) DIR *dir = opendir(folder);
 	char path[PATH_MAX];
 	struct dirent *e;
-	struct stat st;
 
 	if (!dir)
 		return -errno;
@@ -117,25 +138,16 @@ static int list_folder(struct files_list *l, const char *folder)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-			list_add(l, path, &st);
+		list_add(l, path, inotify);
 	}
-	qsort(l->one, l->n, sizeof(*l->one), by_path);
+	if (l->n)
+		qsort(l->one, l->n, sizeof(*l->one), by_path);
 	return 0;
 }
 
-static int list_read(struct files_list *l, const char *path, bool is_folder)
+static int list_read(struct files_list *l, const struct files *f)
 {
-	struct stat st;
-
-	if (is_folder)
-		return list_folder(l, path);
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	list_add(l, path, &st);
-	return 0;
+	return f->is_folder ? list_folder(l, f->path, f->inotify) : list_add(l, f->path, f->inotify);
 }
 
 /* ---- states -------------------------------------------------------------------------------- */
@@ -154,10 +166,12 @@ static void files_forget(struct files *f)
 	files_close(f);
 	list_deinit(&f->list);
 	seen_deinit(&f->seen);
-	f->at = 0;
+	free(f->sums);
+	f->sums = NULL;
+	f->checked = f->room = f->at = 0;
 }
 
-/* The table keeps what it has, and the list of files what is not to be read again as it is. */
+/* The table keeps what it has, and the list of files those that are not to be read again as they are. */
 static void __attribute__((format(printf, 2, 3))) files_fail(struct files *f, const char *format, ...)
 {
 	va_list args;
@@ -171,26 +185,31 @@ static void __attribute__((format(printf, 2, 3))) files_fail(struct files *f, co
 	f->look_at = f->now + LOOK_MS;
 }
 
-/* The folder that it is, or is in */
+/* The folder that it is, or is in. It is watched later than it is looked at: if another one has its name by
+ * then, files_replaced() notices. */
 static int files_watch(struct files *f)
 {
-	char folder[PATH_MAX];
+	char path[PATH_MAX];
 	struct stat st;
-	bool is_folder = stat(f->path, &st) == 0 && S_ISDIR(st.st_mode);
+	int watch;
 
-	if (f->watch >= 0 && f->is_folder == is_folder)
-		return 0;
-	if (f->watch >= 0)
-		inotify_rm_watch(f->inotify, f->watch);
-	f->is_folder = is_folder;
-	snprintf(folder, sizeof(folder), "%s", f->path);
-	f->watch = inotify_add_watch(f->inotify, is_folder ? folder : dirname(folder),
+	f->is_folder = stat(f->path, &st) == 0 && S_ISDIR(st.st_mode);
+	snprintf(path, sizeof(path), "%s", f->path);
+	snprintf(f->folder, sizeof(f->folder), "%s", f->is_folder ? path : dirname(path));
+	if (stat(f->folder, &f->watched) < 0)
+		return -errno;
+	watch = inotify_add_watch(f->inotify, f->folder,
 		IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |
 			IN_ONLYDIR);
-	return f->watch < 0 ? -errno : 0;
+	if (watch < 0)
+		return -errno;
+	if (f->watch >= 0 && watch != f->watch)
+		inotify_rm_watch(f->inotify, f->watch);
+	f->watch = watch;
+	return 0;
 }
 
-/* They are read if another version is there than that which was read last, or @again. */
+/* They are read if they are not those that were read last, or @again. */
 static void files_look(struct files *f, bool again)
 {
 	struct files_list list = {0};
@@ -198,14 +217,14 @@ static void files_look(struct files *f, bool again)
 
 	f->look_at = f->now + LOOK_MS;
 	if (r == 0)
-		r = list_read(&list, f->path, f->is_folder);
+		r = list_read(&list, f);
 	if (r < 0) {
 		list_deinit(&list);
 		files_forget(f);
 		files_fail(f, "%s", file_error(r));
 		return;
 	}
-	if (!again && (f->list.one || f->state == FILES_FOLLOWING) && list_same(&f->list, &list)) {
+	if (!again && f->list.one && list_same(&f->list, &list)) {
 		list_deinit(&list);
 		return;
 	}
@@ -214,16 +233,33 @@ static void files_look(struct files *f, bool again)
 	files_set_state(f, FILES_CHECKING);
 }
 
-/* One that is written is not read because of others. What gets another name may be what a symbolic link leads
- * over. */
+/* Events tell of the folder that is watched, and of files that links in it lead to; not that a folder above,
+ * or a link on the way, is another one now. */
+static bool files_replaced(const struct files *f)
+{
+	struct files_list list = {0};
+	struct stat st;
+	bool same;
+
+	if (stat(f->folder, &st) < 0 || !same_inode(&st, &f->watched))
+		return true;
+	if (!f->list.has_links)
+		return false;
+	same = list_read(&list, f) == 0 && list_same(&list, &f->list);
+	list_deinit(&list);
+	return !same;
+}
+
 static bool event_publishes(const struct files *f, const struct inotify_event *e)
 {
-	if (!e->len || (e->mask & IN_MOVED_TO))
+	if (e->mask & IN_IGNORED)
+		return false;
+	if (!e->len)
 		return true;
 	return f->is_folder ? is_of_folder(e->name) : strcmp(e->name, strrchr(f->path, '/') + 1) == 0;
 }
 
-/* True: something is published. A folder that is gone is looked for again. */
+/* True: something is published. */
 static bool files_read_events(struct files *f)
 {
 	char bytes[4096] __attribute__((aligned(8)));
@@ -236,11 +272,6 @@ static bool files_read_events(struct files *f)
 		for (const char *p = bytes; p < bytes + n; p += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)p;
 			publishes |= event_publishes(f, e);
-			if (e->wd != f->watch || !(e->mask & (IN_IGNORED | IN_MOVE_SELF)))
-				continue;
-			if (e->mask & IN_MOVE_SELF)
-				inotify_rm_watch(f->inotify, f->watch);
-			f->watch = -1;
 		}
 	}
 	return publishes;
@@ -248,74 +279,81 @@ static bool files_read_events(struct files *f)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int open_version(const struct files_one *one)
+static int files_open(struct files *f, struct files_one *one)
 {
 	int fd = file_open(one->path, O_RDONLY);
-	struct files_version version;
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0) {
-		close(fd);
-		return -EIO;
-	}
-	version = version_of(&st);
-	if (!version_same(&version, &one->version)) {
-		close(fd);
-		return -ESTALE;
-	}
-	return fd;
-}
-
-static int files_open(struct files *f)
-{
-	const char *path = f->list.one[f->at].path;
-	int fd = open_version(&f->list.one[f->at]);
 
 	if (fd < 0)
 		return fd;
 	f->file = tool_must(fdopen(fd, "r"));
-	records_init(&f->reader, f->file, is_json(path) ? RECORDS_JSON : RECORDS_TSV, RECORDS_MOST);
+	records_init(&f->reader, f->file, is_json(one->path) ? RECORDS_JSON : RECORDS_TSV, RECORDS_MOST);
+	if (f->state == FILES_CHECKING && fstat(fd, &one->st) < 0)
+		return -errno;
 	return 0;
 }
 
-/* The next record of all files. RECORDS_END: that was all; or -errno: it is another state now */
+/* CHECKING reads as much as there was when it was opened; whoever appends does not stop it. LOADING reads
+ * what was checked. */
+static bool one_is_read(const struct files *f, const struct files_one *one)
+{
+	return f->state == FILES_CHECKING ? f->reader.bytes >= (uint64_t)one->st.st_size
+					  : f->loaded == one->end;
+}
+
+/* A record, or RECORDS_END, or -errno */
+static int one_next(struct files *f, struct files_one *one, struct record_text *rec)
+{
+	int r = f->file ? 0 : files_open(f, one);
+
+	if (r < 0)
+		return r;
+	if (one_is_read(f, one))
+		return RECORDS_END;
+	r = records_next(&f->reader, rec);
+	if (r == 0 && !rec->val) {
+		snprintf(f->reader.why, sizeof(f->reader.why), "no value: a line is key TAB value");
+		r = -EBADMSG;
+	}
+	if (f->state == FILES_CHECKING ? r == RECORDS_END && !one_is_read(f, one)
+				       : r == RECORDS_END || r == -EBADMSG)
+		return -ESTALE;
+	return r;
+}
+
+/* The next record of all files, RECORDS_END, or -errno. */
 static int files_next(struct files *f, struct record_text *rec)
 {
-	int r = 0;
-
 	while (f->at < f->list.n) {
-		if (!f->file)
-			r = files_open(f);
-		if (r == 0)
-			r = records_next(&f->reader, rec);
-		if (r == 0 && !rec->val) {
-			snprintf(f->reader.why, sizeof(f->reader.why), "no value: a line is key TAB value");
-			r = -EBADMSG;
-		}
-		if (r == 0 && prefixes_have(f->prefixes, rec->key, rec->key_len))
-			return 0;
-		if (r < 0)
-			break;
+		struct files_one *one = &f->list.one[f->at];
+		int r = one_next(f, one, rec);
+
+		if (r < 0 || (r == 0 && prefixes_have(f->prefixes, rec->key, rec->key_len)))
+			return r;
 		if (r == RECORDS_END) {
+			if (f->state == FILES_CHECKING)
+				one->end = f->checked;
 			files_close(f);
 			f->at++;
 		}
-		r = 0;
 	}
-	if (r == 0)
-		return RECORDS_END;
-	if (r == -EBADMSG) {
-		files_fail(
-			f, "%s:%" PRIu64 ": %s", list_name(&f->list, f->at), f->reader.line, f->reader.why);
-	} else if (r == -ESTALE || r == -ENOENT) {
+	return RECORDS_END;
+}
+
+/* What has changed while it was read was published, or somebody is writing it: then its end is waited for. */
+static void files_disturbed(struct files *f, int error)
+{
+	const char *name = list_name(&f->list, f->at);
+
+	if (error == -EBADMSG) {
+		files_fail(f, "%s:%" PRIu64 ": %s", name, f->reader.line, f->reader.why);
+	} else if (error == -ENOENT || (error == -ESTALE && files_read_events(f))) {
 		files_look(f, true);
+	} else if (error == -ESTALE) {
+		files_fail(f, "%s: somebody is writing it", name);
 	} else {
-		files_fail(f, "%s: %s", list_name(&f->list, f->at), file_error(r));
+		files_fail(f, "%s: %s", name, file_error(error));
 		files_forget(f);
 	}
-	return r;
 }
 
 /* False: one is there twice. Which of two comes first is chance. */
@@ -334,7 +372,7 @@ static bool files_are_unique(struct files *f)
 }
 
 /* Some records more. True: that was all */
-static bool files_read(struct files *f, void (*take)(struct files *, const struct record_text *))
+static bool files_read(struct files *f, int (*take)(struct files *, const struct record_text *))
 {
 	struct record_text rec;
 	int r = 0;
@@ -342,14 +380,28 @@ static bool files_read(struct files *f, void (*take)(struct files *, const struc
 	for (unsigned i = 0; i < TURN_RECORDS && r == 0; i++) {
 		r = files_next(f, &rec);
 		if (r == 0)
-			take(f, &rec);
+			r = take(f, &rec);
 	}
+	if (r < 0)
+		files_disturbed(f, r);
 	return r == RECORDS_END;
 }
 
-static void files_see(struct files *f, const struct record_text *rec)
+static uint64_t record_sum(const struct record_text *rec)
 {
+	return XXH3_64bits_withSeed(
+		rec->val, rec->val_len, XXH3_64bits_withSeed(rec->key, rec->key_len, rec->key_len));
+}
+
+static int files_see(struct files *f, const struct record_text *rec)
+{
+	if (f->checked == f->room) {
+		f->room = f->room ? 2 * f->room : 1024;
+		f->sums = tool_must(reallocarray(f->sums, f->room, sizeof(*f->sums)));
+	}
+	f->sums[f->checked++] = record_sum(rec);
 	seen_add(&f->seen, rec->key, rec->key_len, (uint64_t)f->at << 32 | (uint32_t)f->reader.line);
+	return 0;
 }
 
 static void files_check(struct files *f)
@@ -360,15 +412,20 @@ static void files_check(struct files *f)
 	if (!files_are_unique(f))
 		return;
 	f->at = 0;
+	f->loaded = 0;
 	f->no_room = false;
 	files_set_state(f, FILES_LOADING);
 }
 
-static void files_put(struct files *f, const struct record_text *rec)
+/* -ESTALE: it is not what was checked */
+static int files_put(struct files *f, const struct record_text *rec)
 {
 	const char *key = (const char *)rec->key, *val = (const char *)rec->val;
 
+	if (record_sum(rec) != f->sums[f->loaded++])
+		return -ESTALE;
 	f->no_room |= mirror_equal(f->mirror, key, rec->key_len, val, rec->val_len) == MIRROR_NO_ROOM;
+	return 0;
 }
 
 static void files_load(struct files *f)
@@ -396,11 +453,32 @@ static void files_publish(struct files *f, uint64_t ns)
 {
 	if (f->published && f->now < f->publish_at)
 		return;
+	if (files_replaced(f))
+		return files_look(f, true);
 	if (ns < f->mirror->as_of.host)
 		mirror_reset_clock(f->mirror);
 	mirror_publish(f->mirror, ns / 1000, ns, !mirror_count_absent(f->mirror));
 	f->published = true;
 	f->publish_at = f->now + PUBLISH_MS;
+}
+
+/* There may be room now. What is being written is not read for that. */
+static void files_retry(struct files *f)
+{
+	bool written = false;
+	struct stat st;
+
+	for (uint32_t i = 0; i < f->list.n; i++) {
+		struct files_one *one = &f->list.one[i];
+
+		if (stat(one->path, &st) < 0 || !same_inode(&st, &one->st))
+			continue;
+		written |= !same_content(&st, &one->st);
+		one->st = st;
+	}
+	f->look_at = f->now + FULL_MS;
+	if (!written)
+		files_look(f, true);
 }
 
 /* ---- the source ---------------------------------------------------------------------------- */
@@ -413,9 +491,11 @@ static void files_turn(void *of, const struct pollfd *fds)
 	(void)fds;
 	f->now = clock_ms();
 	if (files_read_events(f))
+		files_look(f, true);
+	else if (f->state == FILES_APART && f->now >= f->look_at)
 		files_look(f, false);
-	else if (f->now >= f->look_at && (f->state == FILES_APART || f->state == FILES_FOLLOWING))
-		files_look(f, f->state == FILES_FOLLOWING);
+	else if (f->state == FILES_FOLLOWING && f->now >= f->look_at)
+		files_retry(f);
 	if (f->state == FILES_CHECKING)
 		files_check(f);
 	else if (f->state == FILES_LOADING)

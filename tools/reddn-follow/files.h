@@ -10,11 +10,14 @@
  *
  * CHECKING reads them and changes nothing: with a mistake, or a key that is there twice, the table keeps what
  * it has, and the state is APART until something is published. LOADING reads them once more and puts what
- * differs. REMOVING takes what they do not have out of the table. What is published meanwhile leads back to
- * CHECKING. A turn takes some thousand records. Memory is 24 bytes a key while they are read.
+ * differs, a record only if it is the one that was checked: if another is there, somebody is writing that
+ * file, and the state is APART as well. REMOVING takes what they do not have out of the table. What is
+ * published meanwhile leads back to CHECKING. A turn takes some thousand records. Memory is 32 bytes a key
+ * while they are read.
  *
  * How new the table is, is known without a barrier: inotify reports a file before rename(2) and close(2)
- * return. As long as it has nothing to report, the table is as of this moment.
+ * return. As long as it has nothing to report, and the paths lead to the files that were read, the table is
+ * as of this moment.
  */
 #ifndef TOOLS_REDDN_FOLLOW_FILES_H
 #define TOOLS_REDDN_FOLLOW_FILES_H
@@ -26,24 +29,18 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <time.h>
+#include <sys/stat.h>
 
 enum files_state { FILES_APART, FILES_CHECKING, FILES_LOADING, FILES_REMOVING, FILES_FOLLOWING };
-
-/** A version of a file: another one differs. */
-struct files_version {
-	dev_t device;
-	ino_t inode;
-	off_t size;
-	struct timespec changed;
-};
 
 struct files_list {
 	struct files_one {
 		char *path;
-		struct files_version version;
-	} * one; /* by path */
+		struct stat st; /* when it was listed; from CHECKING on, when it was opened for that */
+		size_t end;     /* how many were checked with it */
+	} * one;                /* by path */
 	uint32_t n;
+	bool has_links;
 };
 
 struct files {
@@ -52,14 +49,19 @@ struct files {
 	struct mirror *mirror;
 	struct mirror_walk walk;
 	enum files_state state;
-	int inotify, watch; /* watch: of the folder; -1: it is not there */
+	int inotify, watch; /* watch: of the folder; -1: there was none yet */
 	bool is_folder;     /* when it was watched */
+	char folder[PATH_MAX];
+	struct stat watched; /* the folder */
 
 	struct files_list list;
 	uint32_t at; /* the one that is being read, */
 	FILE *file;  /* or NULL: to be opened */
 	struct records_reader reader;
-	struct seen seen; /* where: the file of the list, and the line below */
+	struct seen seen;     /* where: the file of the list, and the line below */
+	uint64_t *sums;       /* of each record that was checked, */
+	size_t checked, room; /* so many */
+	size_t loaded;
 
 	uint64_t now, look_at, publish_at; /* ms */
 	bool published;                    /* since they were loaded */
