@@ -122,6 +122,25 @@ def changed_tables(server):
     ok("a table that another one replaces, that is rewritten, or is gone; another type; a publication that changes; row-level security")
 
 
+def published(server):
+    """A table that is in no publication for a moment: what was changed meanwhile is not in the WAL that is sent."""
+    s = server.client
+    s("CREATE TABLE parent (k text PRIMARY KEY, v text) PARTITION BY LIST (k)", "CREATE TABLE part PARTITION OF parent DEFAULT", "INSERT INTO part VALUES ('a', '1')",
+      "CREATE SCHEMA apart", "CREATE TABLE apart.t (k text PRIMARY KEY, v text)", "INSERT INTO apart.t VALUES ('a', '1')", "CREATE PUBLICATION partial_ones FOR TABLE parent")
+    ways = [("part", "ALTER PUBLICATION partial_ones DROP TABLE parent", "ALTER PUBLICATION partial_ones ADD TABLE parent"),
+            ("part", "ALTER TABLE parent DETACH PARTITION part", "ALTER TABLE parent ATTACH PARTITION part DEFAULT")]
+    if int(s("SHOW server_version_num")[0]) >= 150000:
+        s("ALTER PUBLICATION partial_ones ADD TABLES IN SCHEMA apart")
+        ways.append(("apart.t", "ALTER PUBLICATION partial_ones DROP TABLES IN SCHEMA apart", "ALTER PUBLICATION partial_ones ADD TABLES IN SCHEMA apart"))
+    for table, away, back in ways:
+        with server.follow(table, more="&publication=partial_ones") as f:
+            equals(f, s, table)
+            s("BEGIN", away, f"UPDATE {table} SET v = v || '2'", back, "COMMIT")
+            f.reaches("following", 2)
+            equals(f, s, table)
+    ok("a publication that loses a parent, a partition or a schema, and gets it again")
+
+
 def command_line(server):
     s = server.client
     s("CREATE TABLE unnamed (k int, v int)", "CREATE VIEW seen AS SELECT * FROM bytes", "CREATE PUBLICATION half FOR TABLE bytes WITH (publish = 'insert')",
@@ -217,7 +236,7 @@ def main():
     server = Postgres()
     try:
         server.client = Session(server.path)
-        for case in (values, doubts, changed_tables, command_line, promise):
+        for case in (values, doubts, changed_tables, published, command_line, promise):
             case(server)
     finally:
         server.end()

@@ -87,7 +87,7 @@ static void link_open(struct postgres *p, struct postgres_link *l, const char *r
 		NULL},
 			  *const values[] = {p->url->conninfo, replication, "reddn-follow", "UTF8",
 				  "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c "
-				  "bytea_output=hex -c row_security=off",
+				  "bytea_output=hex -c row_security=off -c plan_cache_mode=force_generic_plan",
 				  NULL};
 
 	*l = (struct postgres_link){
@@ -194,57 +194,92 @@ static void postgres_set_source(struct postgres *p)
 	mirror_set_source(p->mirror, source_number(text, p->prefixes), 0);
 }
 
-/* $1 to $4: table, key, value, publication. The time is that of the statement, before it looks at anything;
- * what is in PRINT differs after whatever puts the stream in doubt, and the WAL has nothing of: another table
- * of the name, a table that was rewritten, another type, a publication that was changed. prqual is there from
- * version 15 on. */
+/* $1 to $4: table, key, value, publication. The time is that of the statement, before it looks at anything.
+ *
+ * The WAL has nothing of the catalogs. PRINT is of each row of them that decides which changes of the table
+ * are published, or how a value is printed: by its oid, and by its xmin if it may be changed in place.
+ * - of the table, the file that it is in; of a partition, what it is a partition of;
+ * - the publication, and by which of its parts it has the table, one above, or a schema of them: these are
+ *   its dependents in pg_depend;
+ * - the types of the columns, those that they consist of, the function that prints each, and names of enums.
+ * prqual and rngmultitypid are not there in version 13. */
 enum { WHY, TABLE, KEY_TYPE, VALUE_TYPE, OID, PRINT, TIME, WAL, PAGE };
 
 static const char ask_table[] =
+	"WITH RECURSIVE c AS (SELECT * FROM pg_class WHERE oid = to_regclass($1)),"
+	" n AS (SELECT * FROM pg_namespace WHERE oid = (SELECT relnamespace FROM c)),"
+	" a AS (SELECT * FROM pg_attribute WHERE attrelid = (SELECT oid FROM c) AND attnum > 0"
+	" AND NOT attisdropped AND attname IN ($2, $3)),"
+	" p AS (SELECT xmin, * FROM pg_publication WHERE pubname = $4),"
+	/* the table, and of a partition, those above it */
+	" line AS (SELECT oid, relnamespace FROM c UNION SELECT l.oid, l.relnamespace"
+	" FROM c, pg_partition_ancestors(c.oid) r JOIN pg_class l ON l.oid = r.relid),"
+	" parts AS (SELECT d.classid, d.objid FROM pg_depend d"
+	" WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = (SELECT oid FROM p)"
+	" AND EXISTS (SELECT FROM pg_depend e, line WHERE e.classid = d.classid AND e.objid = d.objid"
+	" AND (e.refclassid = 'pg_class'::regclass AND e.refobjid = line.oid"
+	" OR e.refclassid = 'pg_namespace'::regclass AND e.refobjid = line.relnamespace))),"
+	" types(oid) AS (SELECT atttypid FROM a UNION SELECT part.oid FROM types,"
+	" LATERAL (SELECT unnest(ARRAY[typelem, typbasetype]) FROM pg_type WHERE oid = types.oid"
+	" UNION ALL SELECT f.atttypid FROM pg_type t JOIN pg_attribute f ON f.attrelid = t.typrelid"
+	" WHERE t.oid = types.oid AND t.typtype = 'c' AND f.attnum > 0 AND NOT f.attisdropped"
+	" UNION ALL SELECT r.rngsubtype FROM pg_range r"
+	" WHERE types.oid IN (r.rngtypid, (to_jsonb(r)->>'rngmultitypid')::oid)) part(oid))"
 	"SELECT CASE WHEN pg_is_in_recovery() THEN 'it is a standby; follow its primary'"
-	" WHEN current_setting('wal_level') <> 'logical' THEN 'wal_level is ' || "
-	"current_setting('wal_level') ||"
-	" '; set it to logical, and restart the server'"
+	" WHEN current_setting('wal_level') <> 'logical'"
+	" THEN 'wal_level is ' || current_setting('wal_level')"
+	" || '; set it to logical, and restart the server'"
 	" WHEN c.oid IS NULL THEN 'there is no table ' || $1"
 	" WHEN c.relkind <> 'r' THEN $1 || ' is no ordinary table'"
 	" WHEN k.attnum IS NULL THEN $1 || ' has no column ' || $2"
 	" WHEN v.attnum IS NULL THEN $1 || ' has no column ' || $3"
-	" WHEN NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indnkeyatts = 1 AND "
-	"i.indkey[0] = k.attnum"
+	" WHEN EXISTS (SELECT FROM types JOIN pg_type t USING (oid)"
+	" WHERE t.typnamespace = 'pg_catalog'::regnamespace"
+	" AND (t.typname LIKE 'reg%' OR t.typname = 'aclitem'))"
+	" THEN $1 || ' has names of objects as keys or values, which change without it: use another type'"
+	" WHEN NOT EXISTS (SELECT FROM pg_index i"
+	" WHERE i.indrelid = c.oid AND i.indnkeyatts = 1 AND i.indkey[0] = k.attnum"
 	" AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"
 	" THEN $2 || ' is neither the primary key of ' || $1 || ', nor its replica identity'"
-	" WHEN NOT EXISTS (SELECT FROM pg_publication_tables t WHERE t.pubname = $4 AND t.schemaname = "
-	"n.nspname"
-	" AND t.tablename = c.relname) THEN $1 || ' is in no publication ' || $4 || ': CREATE PUBLICATION ' "
-	"|| $4 ||"
-	" ' FOR TABLE ' || $1"
-	" WHEN NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate) OR EXISTS (SELECT FROM"
-	" pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = c.oid AND to_jsonb(r)->>'prqual' IS "
-	"NOT NULL)"
+	" WHEN NOT EXISTS (SELECT FROM pg_publication_tables t"
+	" WHERE t.pubname = $4 AND t.schemaname = n.nspname AND t.tablename = c.relname)"
+	" THEN $1 || ' is in no publication ' || $4 || ': CREATE PUBLICATION ' || $4 || ' FOR TABLE ' || $1"
+	" WHEN NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate)"
+	" OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid"
+	" AND r.prrelid IN (SELECT oid FROM line) AND to_jsonb(r)->>'prqual' IS NOT NULL)"
 	" THEN 'publication ' || $4 || ' does not publish all changes of all rows' END,"
 	" quote_ident(n.nspname) || '.' || quote_ident(c.relname), k.atttypid, v.atttypid, c.oid,"
-	" concat_ws(' ', c.oid, c.relfilenode, k.attnum, k.atttypid, v.attnum, v.atttypid, p.oid, p.xmin,"
-	" (SELECT r.oid || ' ' || r.xmin FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = "
-	"c.oid)),"
+	" hashtextextended(concat_ws(' ', c.oid, c.relfilenode, k.attnum, v.attnum, p.oid, p.xmin,"
+	" (SELECT string_agg(concat_ws(' ', i.inhrelid, i.inhparent, i.xmin), ' ' ORDER BY i.inhrelid)"
+	" FROM pg_inherits i WHERE i.inhrelid IN (SELECT oid FROM line)),"
+	" (SELECT string_agg(concat_ws(' ', classid, objid), ' ' ORDER BY classid, objid) FROM parts),"
+	" (SELECT string_agg(concat_ws(' ', t.oid, t.xmin, f.oid, f.xmin), ' ' ORDER BY t.oid)"
+	" FROM types JOIN pg_type t USING (oid) JOIN pg_proc f ON f.oid = t.typoutput),"
+	" (SELECT string_agg(concat_ws(' ', e.oid, e.xmin), ' ' ORDER BY e.oid)"
+	" FROM types JOIN pg_enum e ON e.enumtypid = types.oid)), 0),"
 	" (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,"
-	" CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0' END, "
-	"current_setting('wal_block_size')"
-	" FROM (SELECT to_regclass($1)) AS named(oid) LEFT JOIN pg_class c ON c.oid = named.oid"
-	" LEFT JOIN pg_namespace n ON n.oid = c.relnamespace"
-	" LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $2 AND k.attnum > 0 AND NOT "
-	"k.attisdropped"
-	" LEFT JOIN pg_attribute v ON v.attrelid = c.oid AND v.attname = $3 AND v.attnum > 0 AND NOT "
-	"v.attisdropped"
-	" LEFT JOIN pg_publication p ON p.pubname = $4";
+	" CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0' END,"
+	" current_setting('wal_block_size')"
+	" FROM (SELECT) one LEFT JOIN c ON true LEFT JOIN n ON true LEFT JOIN p ON true"
+	" LEFT JOIN a k ON k.attname = $2 LEFT JOIN a v ON v.attname = $3";
+
+/* It is asked at each barrier: planning it takes longer than it does */
+static void postgres_prepare_ask(struct postgres *p)
+{
+	const Oid types[] = {25, 25, 25, 25}; /* text */
+
+	p->step = STEP_PREPARE;
+	if (!PQsendPrepare(p->sql.conn, "ask", ask_table, 4, types))
+		link_lose(p, &p->sql);
+}
 
 static void postgres_ask_table(struct postgres *p, enum postgres_step step)
 {
 	const struct postgres_url *u = p->url;
 	const char *const parameters[] = {u->table, u->key, u->value, u->publication};
-	const Oid types[] = {25, 25, 25, 25}; /* text */
 
 	p->step = step;
-	if (!PQsendQueryParams(p->sql.conn, ask_table, 4, types, parameters, NULL, NULL, 0))
+	if (!PQsendQueryPrepared(p->sql.conn, "ask", 4, parameters, NULL, NULL, 0))
 		link_lose(p, &p->sql);
 }
 
@@ -357,6 +392,9 @@ static bool postgres_step(struct postgres *p)
 		break;
 	case STEP_SYSTEM:
 		postgres_set_source(p);
+		postgres_prepare_ask(p);
+		break;
+	case STEP_PREPARE:
 		postgres_ask_table(p, STEP_TABLE);
 		break;
 	case STEP_TABLE:

@@ -10,7 +10,7 @@
  * gone keeps no WAL. COPYING reads the table as it was when the slot was made, and puts what differs;
  * REMOVING takes out what the table had not. From there on changes are read from the slot (pgoutput), each
  * transaction when it is committed. A connection that is lost leads to APART; so does TRUNCATE, and whatever
- * else puts all in doubt.
+ * else puts all in doubt, also a change of the catalogs, of which the slot has nothing.
  *
  * How new the table is, is found by barriers: the clock and the end of the WAL are asked for, and when the
  * slot has been read to there, the table is as of that time.
@@ -63,6 +63,7 @@ struct postgres {
 	enum postgres_step {
 		STEP_CONNECT,
 		STEP_SYSTEM,
+		STEP_PREPARE,
 		STEP_TABLE,
 		STEP_SLOT,
 		STEP_SNAPSHOT,
@@ -75,7 +76,7 @@ struct postgres {
 	struct postgres_link sql, stream;
 
 	uint32_t relation; /* its OID */
-	char print[256];   /* of table and publication: in doubt when it differs */
+	char print[32]; /* of the catalogs: all is in doubt when it differs */
 	struct postgres_column key, value;
 	char query[768]; /* both columns of the table */
 	unsigned rows;   /* of a fetch */
