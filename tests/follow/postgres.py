@@ -122,6 +122,36 @@ def changed_tables(server):
     ok("a table that another one replaces, that is rewritten, or is gone; another type; a publication that changes; row-level security")
 
 
+def printed(server):
+    """Each value is as psql prints it in UTC, whether it was copied or changed later; what else changes how it is printed."""
+    s = server.client
+
+    def prints(follower, table, key="k", value="v"):
+        follower.becomes({k.encode(): v.encode() for k, v in (line.split("|") for line in s(f"SELECT {key}, {value} FROM {table} WHERE {value} IS DISTINCT FROM NULL"))})
+
+    s("SET timezone = UTC", "CREATE TYPE state AS ENUM ('open', 'shut')", "CREATE TYPE pair AS (first int, second state[])",
+      "CREATE TABLE padded (k char(8) PRIMARY KEY, v boolean)", "INSERT INTO padded VALUES ('a', true), ('b', false)",
+      "CREATE TABLE hosts (k inet PRIMARY KEY, v timestamptz)", "INSERT INTO hosts VALUES ('10.0.0.1', '2026-07-01 12:00:00+02'), ('10.0.0.2', 'epoch')",
+      "CREATE TABLE pairs (k state PRIMARY KEY, v pair)", "INSERT INTO pairs VALUES ('open', (1, '{open}')), ('shut', (NULL, NULL))",
+      "CREATE TABLE names (k text PRIMARY KEY)", "INSERT INTO names VALUES ('one')")
+    with server.follow("padded") as padded, server.follow("hosts") as hosts, server.follow("pairs") as pairs, server.follow("names", value="k") as names:
+        for follower, table, value in ((padded, "padded", "v"), (hosts, "hosts", "v"), (pairs, "pairs", "v"), (names, "names", "k")):
+            prints(follower, table, value=value)
+        s("UPDATE padded SET v = NOT v WHERE k = 'a'", "DELETE FROM padded WHERE k = 'b'", "UPDATE hosts SET v = v + '1 h' WHERE k = '10.0.0.1'", "DELETE FROM hosts WHERE k = '10.0.0.2'",
+          "UPDATE pairs SET v.second = '{shut,open}' WHERE k = 'open'", "INSERT INTO names VALUES ('two')", "UPDATE names SET k = 'first' WHERE k = 'one'")
+        for follower, table, value in ((padded, "padded", "v"), (hosts, "hosts", "v"), (pairs, "pairs", "v"), (names, "names", "k")):
+            prints(follower, table, value=value)
+            check(follower.last["loads"] == 1, f"it was loaded again: {follower.last}")
+        ok("types of which the text is another one when it is cast; a key that is its own value")
+        s("ALTER TYPE state RENAME VALUE 'open' TO 'free'")
+        pairs.reaches("following", 2)
+        prints(pairs, "pairs")
+        ok("a value of an enum that is renamed, in an array of a composite type")
+    s("CREATE TABLE classes (k regclass PRIMARY KEY, v text)")
+    refuses(["--once", server.url("classes"), f"{memory}/classes"], 2, "classes has names of objects as keys or values")
+    ok("types that print names of others")
+
+
 def published(server):
     """A table that is in no publication for a moment: what was changed meanwhile is not in the WAL that is sent."""
     s = server.client
@@ -236,7 +266,7 @@ def main():
     server = Postgres()
     try:
         server.client = Session(server.path)
-        for case in (values, doubts, changed_tables, published, command_line, promise):
+        for case in (values, doubts, changed_tables, printed, published, command_line, promise):
             case(server)
     finally:
         server.end()

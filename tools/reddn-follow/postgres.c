@@ -82,12 +82,13 @@ static void link_lose(struct postgres *p, const struct postgres_link *l)
 
 static void link_open(struct postgres *p, struct postgres_link *l, const char *replication)
 {
-	/* values are to be the same in both ways, whatever the database's settings are */
+	/* both print a value alike, whatever the settings of the database are, or become meanwhile */
 	const char *const keys[] = {"dbname", "replication", "application_name", "client_encoding", "options",
 		NULL},
 			  *const values[] = {p->url->conninfo, replication, "reddn-follow", "UTF8",
-				  "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c "
-				  "bytea_output=hex -c row_security=off -c plan_cache_mode=force_generic_plan",
+				  "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC "
+				  "-c lc_monetary=C -c extra_float_digits=3 -c bytea_output=hex "
+				  "-c row_security=off -c plan_cache_mode=force_generic_plan",
 				  NULL};
 
 	*l = (struct postgres_link){
@@ -283,7 +284,7 @@ static void postgres_ask_table(struct postgres *p, enum postgres_step step)
 		link_lose(p, &p->sql);
 }
 
-static bool column_set(struct postgres_column *c, const char *name, const char *type)
+static bool column_set(struct pgoutput_column *c, const char *name, const char *type)
 {
 	const uint32_t bytea = 17; /* pg_type.dat */
 	uint64_t oid;
@@ -297,16 +298,16 @@ static bool column_set(struct postgres_column *c, const char *name, const char *
 	return true;
 }
 
+/* NULL is read as well: of a composite type, IS NOT NULL means another thing. */
 static bool query_make(struct postgres *p, const char *table)
 {
-	char *key = PQescapeIdentifier(p->sql.conn, p->key.name, strlen(p->key.name));
-	char *value = PQescapeIdentifier(p->sql.conn, p->value.name, strlen(p->value.name));
+	const struct pgoutput_table *t = &p->followed;
+	char *key = PQescapeIdentifier(p->sql.conn, t->key.name, strlen(t->key.name));
+	char *value = PQescapeIdentifier(p->sql.conn, t->value.name, strlen(t->value.name));
 	bool made = key && value;
 
 	if (made)
-		snprintf(p->query, sizeof(p->query), "SELECT %s%s, %s%s FROM ONLY %s WHERE %s IS NOT NULL",
-			key, p->key.is_bytes ? "" : "::text", value, p->value.is_bytes ? "" : "::text", table,
-			value);
+		snprintf(p->query, sizeof(p->query), "SELECT %s, %s FROM ONLY %s", key, value, table);
 	PQfreemem(key);
 	PQfreemem(value);
 	return made;
@@ -322,27 +323,23 @@ static void postgres_take_table(struct postgres *p)
 		return;
 	}
 	if (number_parse_decimal(answer_text(l, OID), 1, UINT32_MAX, &oid) < 0 ||
-		!column_set(&p->key, p->url->key, answer_text(l, KEY_TYPE)) ||
-		!column_set(&p->value, p->url->value, answer_text(l, VALUE_TYPE)) ||
+		!column_set(&p->followed.key, p->url->key, answer_text(l, KEY_TYPE)) ||
+		!column_set(&p->followed.value, p->url->value, answer_text(l, VALUE_TYPE)) ||
 		!query_make(p, answer_text(l, TABLE))) {
 		postgres_lose(p, "the server's answer is not understood");
 		return;
 	}
-	p->relation = (uint32_t)oid;
+	p->followed.oid = (uint32_t)oid;
 	snprintf(p->print, sizeof(p->print), "%s", answer_text(l, PRINT));
 	link_send(p, &p->stream, STEP_SLOT,
 		"CREATE_REPLICATION_SLOT reddn_follow_%d TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT",
 		PQbackendPID(p->stream.conn));
 }
 
+/* As text, which each type's output function makes here as in the stream */
 static void postgres_fetch(struct postgres *p)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "FETCH %u FROM follow", p->rows);
-	p->step = STEP_FETCH;
-	if (!PQsendQueryParams(p->sql.conn, text, 0, NULL, NULL, NULL, NULL, 1))
-		link_lose(p, &p->sql);
+	link_send(p, &p->sql, STEP_FETCH, "FETCH %u FROM follow", p->rows);
 }
 
 static void postgres_put(struct postgres *p, const char *key, size_t key_len, const char *val, size_t val_len)
@@ -352,22 +349,40 @@ static void postgres_put(struct postgres *p, const char *key, size_t key_len, co
 		p->reload_at = p->now + p->full;
 }
 
+static bool row_decode(
+	const struct pgoutput_column *c, PGresult *r, int row, int column, char **bytes, size_t *len)
+{
+	*bytes = PQgetvalue(r, row, column);
+	*len = (size_t)PQgetlength(r, row, column);
+	return !c->is_bytes || pgoutput_decode_bytea(*bytes, len) == 0;
+}
+
+static void postgres_take_row(struct postgres *p, PGresult *r, int row)
+{
+	const struct pgoutput_table *t = &p->followed;
+	size_t len, val_len;
+	char *key, *val;
+
+	if (PQgetisnull(r, row, 1))
+		return;
+	if (!row_decode(&t->key, r, row, 0, &key, &len) || !row_decode(&t->value, r, row, 1, &val, &val_len))
+		return postgres_lose(p, "a value of %s is not understood", p->url->table);
+	if (!prefixes_have(p->prefixes, key, len))
+		return;
+	seen_add(&p->seen, key, len, 0);
+	postgres_put(p, key, len, val, val_len);
+}
+
 /* As many rows as FETCH_BYTES have, by those of the last fetch. False: that was all */
 static bool postgres_take_rows(struct postgres *p)
 {
-	const PGresult *r = p->sql.result;
+	PGresult *r = p->sql.result;
 	int n = PQntuples(r);
 	uint64_t bytes = 0;
 
-	for (int i = 0; i < n; i++) {
-		const char *key = PQgetvalue(r, i, 0);
-		size_t len = (size_t)PQgetlength(r, i, 0), val_len = (size_t)PQgetlength(r, i, 1);
-
-		bytes += len + val_len;
-		if (!prefixes_have(p->prefixes, key, len))
-			continue;
-		seen_add(&p->seen, key, len, 0);
-		postgres_put(p, key, len, PQgetvalue(r, i, 1), val_len);
+	for (int i = 0; i < n && p->state == POSTGRES_COPYING; i++) {
+		bytes += (uint64_t)PQgetlength(r, i, 0) + (uint64_t)PQgetlength(r, i, 1);
+		postgres_take_row(p, r, i);
 	}
 	if (n) {
 		uint64_t rows = FETCH_BYTES / (bytes / (unsigned)n + 1);
@@ -457,142 +472,20 @@ static void postgres_remove(struct postgres *p)
 	PQfreemem(publication);
 }
 
-/* ---- the stream (protocol-logicalrep-message-formats) -------------------------------------------- */
+/* ---- the stream ----------------------------------------------------------------------------------- */
 
-struct bytes {
-	char *at, *end;
-	bool bad;
-};
-
-static char *bytes_take(struct bytes *b, size_t n)
-{
-	char *at = b->at;
-
-	if ((size_t)(b->end - b->at) < n) {
-		b->bad = true;
-		return NULL;
-	}
-	b->at += n;
-	return at;
-}
-
-static uint64_t bytes_number(struct bytes *b, unsigned n)
-{
-	const uint8_t *at = (const uint8_t *)bytes_take(b, n);
-	uint64_t value = 0;
-
-	while (at && n--)
-		value = value << 8 | *at++;
-	return value;
-}
-
-static const char *bytes_string(struct bytes *b)
-{
-	char *zero = memchr(b->at, '\0', (size_t)(b->end - b->at));
-
-	return zero ? bytes_take(b, (size_t)(zero - b->at) + 1) : bytes_take(b, SIZE_MAX);
-}
-
-struct field {
-	char kind; /* 't': a value; 'n': NULL; 'u': as before; 0: there is none */
-	char *bytes;
-	size_t len;
-};
-
-struct tuple {
-	struct field key, value;
-};
-
-/* In place. False: it is no bytea */
-static bool field_decode(struct field *f)
-{
-	if (f->len < 2 || f->len % 2 || f->bytes[0] != '\\' || f->bytes[1] != 'x')
-		return false;
-	f->len = f->len / 2 - 1;
-	for (size_t i = 0; i < f->len; i++) {
-		int hi = text_hex_digit(f->bytes[2 * i + 2]), lo = text_hex_digit(f->bytes[2 * i + 3]);
-
-		if (hi < 0 || lo < 0)
-			return false;
-		f->bytes[i] = (char)(hi << 4 | lo);
-	}
-	return true;
-}
-
-static struct field bytes_field(struct bytes *b)
-{
-	struct field f = {.kind = (char)bytes_number(b, 1)};
-
-	if (f.kind == 't') {
-		f.len = bytes_number(b, 4);
-		f.bytes = bytes_take(b, f.len);
-	} else {
-		b->bad |= f.kind != 'n' && f.kind != 'u';
-	}
-	return f;
-}
-
-static struct tuple bytes_tuple(const struct postgres *p, struct bytes *b)
-{
-	unsigned n = (unsigned)bytes_number(b, 2);
-	struct tuple t = {0};
-
-	for (int i = 0; i < (int)n && !b->bad; i++) {
-		struct field f = bytes_field(b);
-
-		if (i == p->key.at)
-			t.key = f;
-		else if (i == p->value.at)
-			t.value = f;
-	}
-	if (!b->bad && t.key.kind == 't' && p->key.is_bytes)
-		b->bad = !field_decode(&t.key);
-	if (!b->bad && t.value.kind == 't' && p->value.is_bytes)
-		b->bad = !field_decode(&t.value);
-	return t;
-}
-
-static void take_relation(struct postgres *p, struct bytes *b)
-{
-	unsigned n;
-
-	if (bytes_number(b, 4) != p->relation)
-		return;
-	bytes_string(b);
-	bytes_string(b);
-	bytes_number(b, 1);
-	n = (unsigned)bytes_number(b, 2);
-	p->key.at = p->value.at = -1;
-	for (int i = 0; i < (int)n && !b->bad; i++) {
-		bool identifies = bytes_number(b, 1) & 1;
-		const char *name = bytes_string(b);
-		uint64_t type = bytes_number(b, 4);
-
-		bytes_number(b, 4); /* its modifier */
-		if (b->bad)
-			return;
-		if (strcmp(name, p->key.name) == 0 && identifies && type == p->key.type)
-			p->key.at = i;
-		if (strcmp(name, p->value.name) == 0 && type == p->value.type)
-			p->value.at = i;
-	}
-	if (p->key.at < 0 || p->value.at < 0)
-		postgres_lose(p, "%s: the publication lacks the column %s, or a column has another type",
-			p->url->table, p->value.name);
-}
-
-static bool field_same(const struct field *a, const struct field *b)
+static bool field_same(const struct pgoutput_field *a, const struct pgoutput_field *b)
 {
 	return a->kind == b->kind && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-static void field_delete(struct postgres *p, const struct field *key)
+static void field_delete(struct postgres *p, const struct pgoutput_field *key)
 {
-	if (key->kind == 't' && prefixes_have(p->prefixes, key->bytes, key->len))
+	if (prefixes_have(p->prefixes, key->bytes, key->len))
 		mirror_delete(p->mirror, key->bytes, key->len);
 }
 
-static void field_put(struct postgres *p, const struct field *key, const char *val, size_t len)
+static void field_put(struct postgres *p, const struct pgoutput_field *key, const char *val, size_t len)
 {
 	if (prefixes_have(p->prefixes, key->bytes, key->len))
 		postgres_put(p, key->bytes, key->len, val, len);
@@ -600,7 +493,7 @@ static void field_put(struct postgres *p, const struct field *key, const char *v
 
 /* A long value that an update did not touch is not in the stream. The row has another key now: it takes the
  * value along, if the table has it */
-static void take_along(struct postgres *p, const struct field *from, const struct field *to)
+static void take_along(struct postgres *p, const struct pgoutput_field *from, const struct pgoutput_field *to)
 {
 	const void *val;
 	size_t len;
@@ -616,91 +509,29 @@ static void take_along(struct postgres *p, const struct field *from, const struc
 	free(copy);
 }
 
-/* @before: the key the row had, if it had another one */
-static void row_set(struct postgres *p, const struct field *before, struct tuple *now)
+static void take_row(struct postgres *p, struct pgoutput_message *m)
 {
-	bool moved;
+	bool had = m->before.kind == PGOUTPUT_VALUE, moved;
 
-	if (now->key.kind == 'u' && before && before->kind == 't')
-		now->key = *before;
-	moved = before && before->kind == 't' && !field_same(before, &now->key);
-	if (now->key.kind != 't') {
-		postgres_lose(p, "a row has no key");
-		return;
-	}
-	p->reported++;
-	if (now->value.kind == 't')
-		field_put(p, &now->key, now->value.bytes, now->value.len);
-	else if (now->value.kind == 'n')
-		field_delete(p, &now->key);
+	if (m->key.kind == PGOUTPUT_AS_BEFORE && had)
+		m->key = m->before;
+	moved = had && !field_same(&m->before, &m->key);
+	if (m->key.kind != PGOUTPUT_VALUE)
+		return postgres_lose(p, "a row has no key");
+	if (m->value.kind == PGOUTPUT_VALUE)
+		field_put(p, &m->key, m->value.bytes, m->value.len);
+	else if (m->value.kind == PGOUTPUT_NULL)
+		field_delete(p, &m->key);
 	else if (moved)
-		take_along(p, before, &now->key);
+		take_along(p, &m->before, &m->key);
 	if (moved && p->state == POSTGRES_FOLLOWING)
-		field_delete(p, before);
-}
-
-static void take_row(struct postgres *p, char what, struct bytes *b)
-{
-	bool other = bytes_number(b, 4) != p->relation;
-	char kind = (char)bytes_number(b, 1);
-	struct tuple before = {0}, now = {0};
-
-	if (other)
-		return;
-	if (kind == 'K' || kind == 'O') {
-		before = bytes_tuple(p, b);
-		kind = what == 'D' ? 0 : (char)bytes_number(b, 1);
-	}
-	if (what != 'D' && kind == 'N')
-		now = bytes_tuple(p, b);
-	if (b->bad || (what == 'D' ? before.key.kind != 't' : kind != 'N'))
-		return (void)(b->bad = true);
-	if (what != 'D')
-		return row_set(p, &before.key, &now);
-	p->reported++;
-	field_delete(p, &before.key);
-}
-
-static void take_truncate(struct postgres *p, struct bytes *b)
-{
-	uint64_t n = bytes_number(b, 4);
-
-	bytes_number(b, 1);
-	while (n-- && !b->bad)
-		if (bytes_number(b, 4) == p->relation)
-			return postgres_lose(p, "%s was truncated", p->url->table);
+		field_delete(p, &m->before);
 }
 
 static void postgres_receive(struct postgres *p, uint64_t lsn)
 {
 	if (lsn > p->received)
 		p->received = lsn;
-}
-
-static void take_change(struct postgres *p, struct bytes *b)
-{
-	char what = (char)bytes_number(b, 1);
-
-	switch (what) {
-	case 'C':
-		bytes_number(b, 1);
-		bytes_number(b, 8);
-		postgres_receive(p, bytes_number(b, 8));
-		break;
-	case 'R':
-		take_relation(p, b);
-		break;
-	case 'I':
-	case 'U':
-	case 'D':
-		take_row(p, what, b);
-		break;
-	case 'T':
-		take_truncate(p, b);
-		break;
-	default: /* Begin, Type, Origin: nothing to do */
-		break;
-	}
 }
 
 /* How far the slot has been read: WAL before is not kept for it. @ask: the server is to say how far it has
@@ -719,24 +550,37 @@ static void postgres_tell(struct postgres *p, bool ask)
 	p->ask_at = p->now;
 }
 
-static void take_message(struct postgres *p, char *message, size_t len)
+static void take_message(struct postgres *p, char *bytes, size_t len)
 {
-	struct bytes b = {message, message + len, false};
-	char kind = (char)bytes_number(&b, 1);
+	struct pgoutput_message m;
 
 	p->heard_at = p->now;
-	if (kind == 'w') {
-		bytes_take(&b, 24);
-		if (!b.bad)
-			take_change(p, &b);
-	} else if (kind == 'k') {
-		postgres_receive(p, bytes_number(&b, 8));
-		bytes_number(&b, 8);
-		if (bytes_number(&b, 1))
+	if (pgoutput_take(&p->followed, bytes, len, &m) < 0)
+		return postgres_lose(p, "a message of the stream is not understood");
+	p->reported += m.what == PGOUTPUT_SET || m.what == PGOUTPUT_DELETE;
+	switch (m.what) {
+	case PGOUTPUT_NOTHING:
+		break;
+	case PGOUTPUT_COMMIT:
+	case PGOUTPUT_ALIVE:
+		postgres_receive(p, m.lsn);
+		if (m.asks)
 			postgres_tell(p, false);
+		break;
+	case PGOUTPUT_UNLIKE:
+		postgres_lose(p, "%s: the publication lacks the column %s, or a column has another type",
+			p->url->table, p->url->value);
+		break;
+	case PGOUTPUT_SET:
+		take_row(p, &m);
+		break;
+	case PGOUTPUT_DELETE:
+		field_delete(p, &m.before);
+		break;
+	case PGOUTPUT_TRUNCATE:
+		postgres_lose(p, "%s was truncated", p->url->table);
+		break;
 	}
-	if (b.bad)
-		postgres_lose(p, "a message of the stream is not understood");
 }
 
 static void postgres_read_stream(struct postgres *p)

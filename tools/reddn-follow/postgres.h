@@ -16,13 +16,14 @@
  * slot has been read to there, the table is as of that time.
  *
  * A key that the primary key, or the index of the replica identity, has as its only column is what a delete
- * and an update of a key name. Text is UTF-8; bytea are bytes; other types are as in psql. NULL is no value:
- * the key is not there.
+ * and an update of a key name. Text is UTF-8; bytea are bytes; other types are as psql prints them in UTC.
+ * NULL is no value: the key is not there.
  */
 #ifndef TOOLS_REDDN_FOLLOW_POSTGRES_H
 #define TOOLS_REDDN_FOLLOW_POSTGRES_H
 
 #include "tools/reddn-follow/mirror.h"
+#include "tools/reddn-follow/pgoutput.h"
 #include "tools/reddn-follow/seen.h"
 #include "tools/reddn-follow/source.h"
 #include "tools/reddn-follow/url.h"
@@ -43,13 +44,6 @@ struct postgres_link {
 	PostgresPollingStatusType polling;
 	bool unsent;
 	PGresult *result; /* the last one of the command */
-};
-
-struct postgres_column {
-	char name[64];
-	uint32_t type; /* its OID */
-	bool is_bytes;
-	int at; /* in tuples of the stream; -1: not known yet */
 };
 
 struct postgres {
@@ -75,9 +69,8 @@ struct postgres {
 	} step;
 	struct postgres_link sql, stream;
 
-	uint32_t relation; /* its OID */
-	char print[32]; /* of the catalogs: all is in doubt when it differs */
-	struct postgres_column key, value;
+	struct pgoutput_table followed;
+	char print[32];  /* of the catalogs: all is in doubt when it differs */
 	char query[768]; /* both columns of the table */
 	unsigned rows;   /* of a fetch */
 	struct seen seen;
