@@ -513,6 +513,9 @@ static void copy(struct machine *m)
 		bool lanes = st->flags & CHAIN_LANES && is_opcode(&st->local[i]);
 
 		stretch(m, v, &local);
+		/* what the client gets is read by nothing here, and may be long */
+		if (remote.r.sym == CHAIN_SYM_SLOT && !lanes)
+			continue;
 		remote.bucket = st->verb == CHAIN_READ && st->local[i].in_bucket;
 		remote.bucket_at = at;
 		for (unsigned k = 0; k < local.r.len; k++, at++) {

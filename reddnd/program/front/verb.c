@@ -285,11 +285,14 @@ static bool length(struct sema *s, const struct syn_verb *syn, struct ast_verb *
 		       *total);
 }
 
-static bool in_slot(struct sema *s, const struct ast_verb *v, uint64_t total)
+static bool has_room(struct sema *s, const struct ast_place *to, uint64_t total)
 {
-	return v->place->kind != AST_AT_SLOT || v->place->at + total <= PROGRAM_MAX_SLOT ||
-	       sema_error(s, LIMIT, v->place->pos, "the reply ends behind byte %d of the slot",
-		       PROGRAM_MAX_SLOT);
+	if (to->kind == AST_AT_SLOT)
+		return to->at + total <= PROGRAM_MAX_SLOT ||
+		       sema_error(s, LIMIT, to->pos, "the reply ends behind byte %d of the slot",
+			       PROGRAM_MAX_SLOT);
+	return total <= PROGRAM_MAX_STORED ||
+	       sema_error(s, LIMIT, to->pos, "a write puts up to %d bytes into a region", PROGRAM_MAX_STORED);
 }
 
 static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
@@ -307,7 +310,7 @@ static bool verb_write(struct sema *s, const struct syn_verb *syn, struct ast_ve
 	if (v->kind == AST_WRITE_IMM && to->kind != AST_AT_SLOT)
 		return sema_error(s, PLACE, to->pos,
 			"write_imm signals the client, so it writes to slot; use write for other places");
-	if (!writable(s, to) || !in_slot(s, v, total))
+	if (!writable(s, to) || !has_room(s, to, total))
 		return false;
 	if (!patches(s, to, total))
 		return false;
