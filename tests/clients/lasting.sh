@@ -16,8 +16,8 @@
 table=$work/table
 settings="control = \"$control\";"
 served="$settings regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; }, { name = \"counters\"; kind = \"raw\"; path = \"$memory/counters\"; writable = true; } );
-offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"seats\"; program = \"counter\"; region = \"counters\"; },
-	{ name = \"order\"; program = \"compare\"; } );"
+offloads = ( { name = \"users\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; }, { name = \"seats\"; mode = \"unrolled\"; program = \"counter\"; region = \"counters\"; },
+	{ name = \"order\"; mode = \"unrolled\"; program = \"compare\"; } );"
 
 # prints CLIENT LINE [N]: so many times at least
 prints()
