@@ -126,15 +126,17 @@ now_ms()
 	awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
 }
 
-# until_true CMD...: polls until CMD succeeds; fails after $limit seconds of rounds. The limit only ends a test that hangs: on a
-# busy machine a condition may come true late. It counts rounds, because a clock would count the time of other processes too.
+# until_true CMD...: polls until CMD succeeds, after a second less often; fails after $limit seconds of rounds. The limit only ends a
+# test that hangs: on a busy machine a condition may come true late. It counts rounds, because a clock would count the time of other
+# processes too.
 until_true()
 {
-	local i
+	local i pause=0.05
 
-	for ((i = 0; i < limit * 20; i++)); do
+	for ((i = 0; i < 20 + limit * 5; i++)); do
 		"$@" >/dev/null 2>&1 && return
-		sleep 0.05
+		((i < 20)) || pause=0.2
+		sleep $pause
 	done
 	return 1
 }
