@@ -451,6 +451,7 @@ def seeds(cluster):
         f.equals(cluster)
     alone = Redis(tcp=True)
     refuses(["--once", cluster.url(nodes=[alone]), f"{memory}/alone"], 2, "cluster support disabled")
+    refuses(["--once", f"redis://127.0.0.1:{cluster.nodes[0].port}", f"{memory}/one"], 2, "to be followed as redis+cluster://")
     ok("some nodes are given, one of them a replica; --once; rights; servers of no cluster, and without the cluster")
 
 

@@ -759,6 +759,17 @@ static void redis_invalidate(struct redis *r, const redisReply *keys)
 	}
 }
 
+/* A node of a cluster has some of the keys, and answers MOVED for the others. */
+static void redis_named(struct redis *r, const char *info)
+{
+	char mode[16] = "";
+
+	info_read(info, run_id_name, r->inval_run_id, sizeof(r->inval_run_id));
+	info_read(info, "\nredis_mode:", mode, sizeof(mode));
+	if (!r->whole->is_cluster && strcmp(mode, "cluster") == 0)
+		redis_lose(r, "the source is a node of a cluster, to be followed as redis+cluster://");
+}
+
 static void redis_message(struct redis *r, const redisReply *m)
 {
 	const char *kind =
@@ -774,7 +785,7 @@ static void redis_message(struct redis *r, const redisReply *m)
 	if (m->type == REDIS_REPLY_ERROR)
 		redis_lose(r, m->str);
 	else if (m->type == REDIS_REPLY_STRING)
-		info_read(m->str, run_id_name, r->inval_run_id, sizeof(r->inval_run_id));
+		redis_named(r, m->str);
 	else if (m->type == REDIS_REPLY_INTEGER)
 		snprintf(r->inval_id, sizeof(r->inval_id), "%lld", m->integer);
 	else if (strcmp(kind, "subscribe") == 0 && r->state == REDIS_ATTACHING && !r->data.awaited)
