@@ -295,6 +295,7 @@ static void replace_live(struct machine *m, struct cell *to)
 	to->owner = m->s == LAYOUT_NONE ? 0 : (uint8_t)(m->l.d->steps[m->s].queue + 1);
 }
 
+/* In what is ours, or in a region */
 static void store(struct machine *m, const struct reach *p, unsigned i, const struct cell *c)
 {
 	struct cell in = *c;
@@ -311,8 +312,6 @@ static void store(struct machine *m, const struct reach *p, unsigned i, const st
 		to->replaced |= replaces(m);
 		return;
 	}
-	if (p->r.sym != CHAIN_SYM_REGION)
-		return;
 	make_stored(&m->stored[p->r.index].any, p, i);
 	if (p->picked || cells_of_client(&in, 1))
 		make_stored(&m->stored[p->r.index].theirs, p, i);
@@ -514,7 +513,7 @@ static void copy(struct machine *m)
 
 		stretch(m, v, &local);
 		/* what the client gets is read by nothing here, and may be long */
-		if (remote.r.sym == CHAIN_SYM_SLOT && !lanes)
+		if (remote.r.sym == CHAIN_SYM_SLOT)
 			continue;
 		remote.bucket = st->verb == CHAIN_READ && st->local[i].in_bucket;
 		remote.bucket_at = at;
