@@ -11,7 +11,7 @@ import threading
 import time
 
 import reddn
-from source import FOLLOW, LIMIT, Client, Error, Follower, Redis, check, memory, ok, refuses, start, until, work
+from source import EVER, FOLLOW, LIMIT, Error, Follower, Redis, check, had, memory, ok, refuses, until
 
 SLOTS = 16384
 TIMEOUT_MS, SHORT_MS = 15000, 1000  # until a master counts as dead; where it is
@@ -23,42 +23,23 @@ def slot_of(key):
     return binascii.crc_hqx(key[begin + 1:end] if end > begin + 1 else key, 0) % SLOTS
 
 
-class Node:
+class Node(Redis):
     def __init__(self):
-        # a cluster's bus has the port + 10000
-        while True:
-            with socket.socket() as s, socket.socket() as bus:
-                s.bind(("127.0.0.1", 0))
-                self.port = s.getsockname()[1]
-                try:
-                    if self.port < 55536:
-                        bus.bind(("127.0.0.1", self.port + 10000))
-                        break
-                except OSError:
-                    pass
-        self.path = f"{work}/node{self.port}"
-        os.mkdir(self.path)
-        self.run()
+        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", str(TIMEOUT_MS), "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0", tcp=True)
         self.id = self.client()("CLUSTER", "MYID").decode()
 
-    def run(self):
-        self.process = start("redis-server", "--port", str(self.port), "--unixsocket", self.path + "/socket", "--bind", "127.0.0.1", "--dir", self.path, "--cluster-enabled", "yes",
-                             "--cluster-node-timeout", str(TIMEOUT_MS), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
-                             stdout=subprocess.DEVNULL)
-        until(self.answers, "redis-server does not answer")
-
-    def answers(self):
-        try:
-            return self.client()("PING") == b"PONG"
-        except (OSError, Error):
-            return False
-
-    def client(self):
-        return Client(self.path + "/socket")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
+    @staticmethod
+    def free_port():
+        """A cluster's bus has the port + 10000"""
+        while True:
+            with socket.socket() as bus:
+                port = Redis.free_port()
+                try:
+                    if port < 55536:
+                        bus.bind(("127.0.0.1", port + 10000))
+                        return port
+                except OSError:
+                    pass
 
     def nodes(self):
         """Words of each line"""
@@ -143,26 +124,16 @@ class Cluster:
 class History:
     """Of a key: [from, to, value], it became that between the two; what is not known to have been done may become so at any time."""
 
-    EVER = 1 << 62
-
     def __init__(self):
         self.of = {}
 
     def begin(self, key, value):
-        entry = [now_us(), History.EVER, value]
+        entry = [now_us(), EVER, value]
         self.of.setdefault(key, [[0, 0, None]]).append(entry)
         return entry
 
     def had(self, key, value, begin, end):
-        """At some moment between the two"""
-        over = History.EVER
-        for became, by, v in reversed(self.of.get(key, [[0, 0, None]])[:]):
-            if became <= end and v == value and over >= begin:
-                return True
-            over = min(over, by)
-            if over < begin:
-                return False
-        return False
+        return had(self.of.get(key, [[0, 0, None]]), value, begin, end)
 
 
 def now_us():

@@ -14,7 +14,7 @@ from collections import Counter, deque
 os.environ.pop("LD_PRELOAD")  # for this process only
 import reddn  # noqa: E402
 from reddn._lib import ffi, lib  # noqa: E402
-from source import FOLLOW, WITHOUT, Error, Follower, Redis, check, ok, until  # noqa: E402
+from source import EVER, FOLLOW, WITHOUT, Error, Follower, Redis, check, had, ok, until  # noqa: E402
 
 TABLE, SERVER, GETS, SEED, *OFFLOADS = sys.argv[1:]
 GETS, rng = int(GETS), random.Random(int(SEED))
@@ -22,7 +22,6 @@ KEYS = 200
 MAX_AGE = 0.3
 PROGRAM = WITHOUT if "REDDN_FOLLOW_WITHOUT" in os.environ else FOLLOW
 TOO_LONG = b"too long for the table".ljust(65)
-EVER = 1 << 62
 EVENTS = ("follower", "stop", "pubsub", "normal", "source", "save")
 
 ended, failures, counts, ages = threading.Event(), [], Counter(), []
@@ -57,15 +56,7 @@ class History:
         self.mortal[k].append((value, by))
 
     def had(self, k, value, begin, end):
-        """The key had the value at some moment between the two."""
-        over = EVER
-        for became, by, v in reversed(self.of[k][:]):
-            if became <= end and v == value and over >= begin:
-                return True
-            over = min(over, by)
-            if over < begin:
-                return False
-        return False
+        return had(self.of[k], value, begin, end)
 
 
 history = History()

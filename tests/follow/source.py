@@ -121,12 +121,16 @@ class Redis:
         self.path = os.path.join(work, f"redis{Redis.count}")
         self.port = 0
         if tcp:
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", 0))
-                self.port = s.getsockname()[1]
+            self.port = self.free_port()
         os.mkdir(self.path)
         self.options = options
         self.run()
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            return s.getsockname()[1]
 
     def run(self, *options, wait=True):
         self.process = start("redis-server", "--port", str(self.port), "--unixsocket", self.path + "/socket", "--dir", self.path, "--save", "",
@@ -163,6 +167,21 @@ class Redis:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+
+EVER = 1 << 62
+
+
+def had(entries, value, begin, end):
+    """Of a key's entries (from, to, value), each of which it became between the two: it had the value at some moment from begin to end."""
+    over = EVER
+    for became, by, v in reversed(entries[:]):
+        if became <= end and v == value and over >= begin:
+            return True
+        over = min(over, by)
+        if over < begin:
+            return False
+    return False
 
 
 class Follower:
