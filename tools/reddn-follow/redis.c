@@ -255,15 +255,12 @@ static void link_answered(struct redis *r, struct redis_link *l)
 /* Another process, another history, or other keys */
 static uint64_t redis_identity(const struct redis *r)
 {
-	const struct prefixes *p = r->prefixes;
 	uint64_t h = XXH3_64bits(r->facts.run_id, sizeof(r->facts.run_id));
 
 	h = XXH3_64bits_withSeed(r->facts.replid, sizeof(r->facts.replid), h);
 	h = XXH3_64bits_withSeed(r->facts.role, sizeof(r->facts.role), h);
 	h = XXH3_64bits_withSeed(&r->url->db, sizeof(r->url->db), h);
-	for (unsigned i = 0; i < p->n; i++)
-		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
-	return h;
+	return prefixes_hash(r->prefixes, h);
 }
 
 /* Servers of a cluster have no order. A client with a connection to one of them cannot know whether it is

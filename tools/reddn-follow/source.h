@@ -29,14 +29,18 @@ static inline bool prefixes_have(const struct prefixes *p, const void *key, size
 	return !p->n;
 }
 
+/** A hash of @h and the prefixes. */
+static inline uint64_t prefixes_hash(const struct prefixes *p, uint64_t h)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
+	return h;
+}
+
 /** Of what a table is made equal to, 24 bits (mirror_set_source()). @text names it. */
 static inline uint32_t source_number(const char *text, const struct prefixes *p)
 {
-	uint64_t h = XXH3_64bits(text, strlen(text));
-
-	for (unsigned i = 0; i < p->n; i++)
-		h = XXH3_64bits_withSeed(p->text[i], strlen(p->text[i]) + 1, h);
-	return (uint32_t)(h >> 40);
+	return (uint32_t)(prefixes_hash(p, XXH3_64bits(text, strlen(text))) >> 40);
 }
 
 enum source_stage {
