@@ -177,9 +177,8 @@ static int recover(struct store *s, char *why, size_t n)
 
 	if (nwrong)
 		snprintf(why, n,
-			"its journal had %u moves that cannot be, and their entries may be lost: first that "
-			"of mark "
-			"%#" PRIx64 " from bucket %" PRIu64 " to %" PRIu64,
+			"its journal had %u moves that cannot be, and their entries may be lost: first "
+			"that of mark %#" PRIx64 " from bucket %" PRIu64 " to %" PRIu64,
 			nwrong, wrong.mark, wrong.from, wrong.to);
 	for (uint64_t b = 0; b < s->buckets.n; b++) {
 		r = open_entry(s, b, why, n);
