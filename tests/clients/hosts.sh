@@ -18,11 +18,11 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 : "${REDDN:?set REDDN to the path of reddn}"
 declare -A at=([a]=127.1.0.1 [b]=127.2.0.1)
 
-# start HOST [SETTINGS]: without settings it serves the table
+# start HOST [SETTINGS]: without settings it serves the table, unrolled: without its daemon the NIC does not go on.
 start()
 {
 	local served="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } );
-		offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; } );"
+		offloads = ( { name = \"users\"; mode = \"unrolled\"; program = \"hash-get\"; region = \"t\"; } );"
 
 	start_host "$1" "$(with_engine "${2-$served}")"
 }

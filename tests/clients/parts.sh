@@ -18,9 +18,10 @@ make_entries()
 	printf 'k%s\tvalue\n' 1 2
 	[[ $# -eq 0 ]] || printf '%s\tvalue\n' "$1"
 }
+# Unrolled: without its daemon the NIC does not go on.
 start() # HOST [PARTS]
 {
-	start_host "$1" "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } ); offloads = ( { name = \"t\"; region = \"t\"; ${2-} } );"
+	start_host "$1" "regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/$1.table\"; } ); offloads = ( { name = \"t\"; region = \"t\"; mode = \"unrolled\"; ${2-} } );"
 }
 
 # sessions HOST OFFLOAD EXPRESSION: prints it of the list s of the sessions; false if there is none
