@@ -21,7 +21,6 @@ struct held_store {
 	pthread_mutex_t writing; /* held while anything is written to the file */
 	atomic_bool bad;
 	atomic_uint sessions; /* that have joined */
-	bool is_new;          /* no grace is over since it was opened */
 	unsigned refs;        /* with the lock held */
 	uint64_t returned;
 	SLIST_ENTRY(held_store) link;
@@ -82,7 +81,7 @@ static void open_it(void *arg)
 
 	uint8_t *file = rnic_region_at(c->h->file, 0);
 
-	c->error = store_open(&c->h->store, file, rnic_region_size(c->h->file), c->why, c->why_size);
+	c->error = store_open(&c->h->store, file, rnic_region_size(c->h->file), NULL, 0, c->why, c->why_size);
 	c->h->table.header.opened = ((const struct reddn_table_header *)file)->opened;
 }
 
@@ -231,7 +230,6 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	pthread_mutex_init(&h->writing, NULL);
 	h->table = *table;
 	h->refs = 1;
-	h->is_new = true;
 	r = rnic_region_again(&h->file, file);
 	if (r == 0)
 		r = rnic_region_lock(h->file, REDDN_TABLE_LOCK_WRITER);
@@ -371,8 +369,6 @@ int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
 {
 	struct call c = {.bytes = bytes};
 
-	if (h->is_new)
-		return -ENOSPC;
 	if (!guarded(h, take, &c))
 		return -EIO;
 	if (c.error == 0)
@@ -421,7 +417,7 @@ bool held_store_work(struct held_store *h)
 {
 	struct call c = {0};
 
-	return guarded(h, work, &c) && (c.yes || h->is_new);
+	return guarded(h, work, &c) && c.yes;
 }
 
 void held_store_grace_begins(struct held_store *h)
@@ -431,7 +427,6 @@ void held_store_grace_begins(struct held_store *h)
 
 void held_store_grace_over(struct held_store *h)
 {
-	h->is_new = false;
 	h->returned++;
 	guarded(h, grace_over, &(struct call){0});
 }

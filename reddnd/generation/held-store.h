@@ -47,8 +47,7 @@ bool held_store_is_bad(const struct held_store *h);
 void held_store_join(struct held_store *h);
 void held_store_leave(struct held_store *h);
 
-/* The calls of store.h. Of one that is bad there is no extent, nothing to do, and nothing wrong. There is no
- * extent before the first grace is over either: chains that a daemon before this one left may read any */
+/* The calls of store.h. Of one that is bad there is no extent, nothing to do, and nothing wrong. */
 int held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at);
 bool held_store_may_hold(const struct held_store *h, uint32_t bytes, unsigned n);
 void held_store_renew(struct held_store *h, uint64_t at);

@@ -19,10 +19,10 @@ static void entry_move(const struct buckets *b, const struct reddn_store_move *v
 
 /* ---- recovery ---- */
 
-/* A removal is taken back: the entry may have got a record. Moves are done in the order in which they were to
- * be done, so the next one finds its bucket empty. False: the move cannot be, and nothing was done but to
- * leave the entry where it is, if that is known. */
-static bool recover_one(const struct moves *m, const struct reddn_store_move *v)
+/* A removal is taken back: the entry may have got a record. Whether a grace was over before the other writer
+ * died is known only of an entry that is in both buckets. False: the move cannot be, and nothing was done but
+ * to leave the entry where it is, if that is known. */
+static bool recover_one(struct moves *m, const struct reddn_store_move *v)
 {
 	const struct buckets *b = m->buckets;
 	uint64_t from, to;
@@ -40,7 +40,8 @@ static bool recover_one(const struct moves *m, const struct reddn_store_move *v)
 		return true;
 	}
 	if (!is_removal(v) && !to && (!from || from == v->mark)) {
-		entry_move(b, v);
+		word_set(bucket_mark(b, v->from), 0);
+		m->move[m->n++] = *v;
 		return true;
 	}
 	if (!from)
@@ -62,8 +63,10 @@ unsigned moves_recover(struct moves *m, struct reddn_store_move *wrong)
 		if (!recover_one(m, &v) && nwrong++ == 0)
 			*wrong = v;
 	}
-	word_set(&m->journal->count, 0);
-	if (moves % 2)
+	m->begun = m->n > 0;
+	if (!m->begun)
+		word_set(&m->journal->count, 0);
+	if (m->begun != moves % 2)
 		word_set(m->live, moves + 1);
 	return nwrong;
 }
@@ -74,6 +77,14 @@ bool moves_use(const struct moves *m, uint64_t n)
 {
 	for (unsigned i = 0; i < m->n; i++)
 		if (m->move[i].from == n || m->move[i].to == n)
+			return true;
+	return false;
+}
+
+bool moves_from(const struct moves *m, uint64_t n)
+{
+	for (unsigned i = 0; i < m->n; i++)
+		if (m->move[i].from == n)
 			return true;
 	return false;
 }

@@ -10,7 +10,7 @@
  *                                  it has left, unless it has got a record meanwhile; live.moves is even
  *
  * The journal is complete before the first mark is 0, and empty after the last copy. So a writer that dies
- * loses no entry: moves_recover() ends what it has begun.
+ * loses no entry: moves_recover() goes on with what it has begun.
  *
  * Thread rules: one thread.
  */
@@ -33,12 +33,18 @@ struct moves {
 	uint64_t path[2][MOVES_MAX_PATH];
 };
 
-/** Ends what the journal has, while no chain runs. Returns how many moves of it cannot be, as after damage;
- * the first of them is in @wrong. They cost their own entries, if any. */
+/**
+ * Goes on with what the journal has, while chains may publish: entries that had been copied have moved, and
+ * removals are taken back. The rest has begun, and ends after a grace. Returns how many moves of it cannot
+ * be, as after damage; the first of them is in @wrong. They cost their own entries, if any.
+ */
 unsigned moves_recover(struct moves *m, struct reddn_store_move *wrong);
 
 /** True if bucket @n is one of a move: nothing else may be done with it. */
 bool moves_use(const struct moves *m, uint64_t n);
+
+/** True if an entry in bucket @n is to move or leave. */
+bool moves_from(const struct moves *m, uint64_t n);
 
 enum moves_room {
 	MOVES_ADDED, /* or as many as there is room for: the bucket may still be in use after moves_end() */

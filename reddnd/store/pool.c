@@ -12,7 +12,7 @@ enum { LINE = REDDN_STORE_CHUNK_LINE, NONE = UINT8_MAX, GRACE_EXTENTS = 64, HELD
 /* Ends a list. Line 0 of the heap is that of a chunk, and chunks of a list are numbered from 1. */
 enum { END = 0 };
 
-enum extent_state { FREE, HELD, REPLACED, USED, RESTING };
+enum extent_state { FREE, HELD, NAMED, REPLACED, USED, RESTING };
 
 struct pool_chunk {
 	uint8_t class;       /* NONE: no class */
@@ -296,7 +296,7 @@ bool pool_give(struct pool *p, uint64_t at)
 	if (!slot_find(p, at, &s))
 		return false;
 	/* A bucket had it that no chain can have written: chains may still read it */
-	if (s.chunk->state[s.n] == REPLACED) {
+	if (s.chunk->state[s.n] == REPLACED || s.chunk->state[s.n] == NAMED) {
 		pool_publish(p, at);
 		return false;
 	}
@@ -307,60 +307,64 @@ bool pool_give(struct pool *p, uint64_t at)
 	return true;
 }
 
-bool pool_publish(struct pool *p, uint64_t at)
+int pool_publish(struct pool *p, uint64_t at)
 {
+	enum extent_state was;
 	struct slot s;
 
 	if (!slot_find(p, at, &s))
-		return false;
-	switch (s.chunk->state[s.n]) {
-	case HELD:
-		s.chunk->state[s.n] = USED;
-		s.class->used++;
-		break;
-	case REPLACED:
-		slot_rest(p, &s);
-		break;
-	default:
-		return false;
-	}
+		return -EINVAL;
+	was = s.chunk->state[s.n];
+	if (was != HELD && was != NAMED && was != REPLACED)
+		return -EINVAL;
 	s.class->held--;
-	return true;
+	if (was == REPLACED) {
+		slot_rest(p, &s);
+		return 0;
+	}
+	s.chunk->state[s.n] = USED;
+	s.class->used++;
+	return was == HELD;
 }
 
-bool pool_retire(struct pool *p, uint64_t at)
+int pool_retire(struct pool *p, uint64_t at)
 {
+	enum extent_state was;
 	struct slot s;
 
 	if (!slot_find(p, at, &s))
-		return true;
-	switch (s.chunk->state[s.n]) {
+		return 0;
+	was = s.chunk->state[s.n];
+	switch (was) {
 	case HELD:
+	case NAMED:
 		s.chunk->state[s.n] = REPLACED;
-		return true;
+		return was == NAMED;
 	case USED:
 		s.class->used--;
 		slot_rest(p, &s);
-		return true;
+		return 1;
+	case FREE:
+		return -ENOENT;
 	default:
-		return false;
+		return -EINVAL;
 	}
 }
 
-bool pool_is_replaced(const struct pool *p, uint64_t at)
+bool pool_was_named(const struct pool *p, uint64_t at)
 {
 	struct slot s;
 
-	return slot_find(p, at, &s) && s.chunk->state[s.n] == REPLACED;
+	return slot_find(p, at, &s) && (s.chunk->state[s.n] == NAMED || s.chunk->state[s.n] == REPLACED);
 }
 
 /* ---- when the store is opened ---- */
 
-int pool_claim(struct pool *p, uint64_t at, uint32_t bytes)
+/* The extent of at least @bytes at @at, in a chunk that gets its class by its line. -EBADMSG, -ENOMEM */
+static int slot_open(struct pool *p, uint64_t at, uint32_t bytes, struct slot *s)
 {
 	uint64_t index = at >> p->shift, extent;
 	struct pool_class *class;
-	struct slot s;
 
 	if (index >= p->nchunks)
 		return -EBADMSG;
@@ -375,17 +379,50 @@ int pool_claim(struct pool *p, uint64_t at, uint32_t bytes)
 		if (r < 0)
 			return r;
 	}
-	if (!slot_find(p, at, &s))
-		return -EBADMSG;
+	return slot_find(p, at, s) ? 0 : -EBADMSG;
+}
+
+static void slot_use(const struct slot *s, enum extent_state state)
+{
+	s->chunk->state[s->n] = (uint8_t)state;
+	if (s->chunk->free == s->chunk->usable)
+		s->class->idle--;
+	s->chunk->free--;
+	s->class->free--;
+}
+
+int pool_hold(struct pool *p, uint64_t at, uint32_t bytes)
+{
+	struct slot s;
+	int r = slot_open(p, at, bytes, &s);
+
+	if (r < 0)
+		return r;
 	if (s.chunk->state[s.n] != FREE)
 		return -EEXIST;
-	s.chunk->state[s.n] = USED;
-	if (s.chunk->free == s.chunk->usable)
-		s.class->idle--;
-	s.chunk->free--;
-	s.class->free--;
-	s.class->used++;
+	slot_use(&s, HELD);
+	s.class->held++;
 	return 0;
+}
+
+int pool_claim(struct pool *p, uint64_t at, uint32_t bytes)
+{
+	struct slot s;
+	int r = slot_open(p, at, bytes, &s);
+
+	if (r < 0)
+		return r;
+	switch (s.chunk->state[s.n]) {
+	case FREE:
+		slot_use(&s, USED);
+		s.class->used++;
+		return 0;
+	case HELD:
+		s.chunk->state[s.n] = NAMED;
+		return 0;
+	default:
+		return -EEXIST;
+	}
 }
 
 /* From the last one to the first, so that low offsets are used first */

@@ -5,10 +5,11 @@
  * which extents are in use follows from the buckets, which claim theirs when the store is opened.
  *
  *   free ──take──▶ held ──publish──▶ used ──retire──▶ resting ──grace──▶ free
- *    ▲──────give────┘└──retire──▶ replaced ──publish──▶┘
+ *    ▲──────give────┘│└──retire──▶ replaced ──publish──▶┘
+ *                    └──claim──▶ named ──publish──▶ used
  *
  * Two publishes may be reported in the wrong order, so an extent may be replaced before it is known to be
- * published. A grace frees what rested when it began.
+ * published; one that is named may be, too. A grace frees what rested when it began.
  *
  * Thread rules: one thread.
  */
@@ -45,8 +46,11 @@ struct pool {
 int pool_init(struct pool *p, uint8_t *heap, uint64_t heap_size, uint64_t chunk);
 void pool_deinit(struct pool *p);
 
-/** When the store is opened, for each extent that a bucket names: it is in use. -EBADMSG: there is none of at
- * least @bytes at @at. -EEXIST: it is in use already. -ENOMEM. */
+/** When the store is opened, first for each extent that an instance may publish by now: it is held. -EBADMSG:
+ * there is none of at least @bytes at @at. -EEXIST: it is held already. -ENOMEM. */
+int pool_hold(struct pool *p, uint64_t at, uint32_t bytes);
+/** Then for each extent that a bucket names: it is in use, or named if it is held. -EBADMSG, -ENOMEM: as
+ * above. -EEXIST: a bucket names it already. */
 int pool_claim(struct pool *p, uint64_t at, uint32_t bytes);
 /** All have been claimed. */
 void pool_claimed(struct pool *p);
@@ -55,12 +59,13 @@ void pool_claimed(struct pool *p);
 int pool_take(struct pool *p, uint32_t bytes, uint64_t *at);
 /** False: it is not held. */
 bool pool_give(struct pool *p, uint64_t at);
-/** False: it is not held. */
-bool pool_publish(struct pool *p, uint64_t at);
-/** What is no extent, such as the null extent, does not rest. False: it is not in use. */
-bool pool_retire(struct pool *p, uint64_t at);
-/** True if the extent was retired and never published. */
-bool pool_is_replaced(const struct pool *p, uint64_t at);
+/** 1: a bucket names it from now on. 0: it was known that one does, or did. -EINVAL: it is not held. */
+int pool_publish(struct pool *p, uint64_t at);
+/** 1: it was known that a bucket names it. 0: it was not; what is no extent, such as the null extent, does
+ * not rest. -ENOENT: it is free. -EINVAL: it has been replaced already. */
+int pool_retire(struct pool *p, uint64_t at);
+/** True if it is held, and a bucket names it, or did. */
+bool pool_was_named(const struct pool *p, uint64_t at);
 
 /** True if extents rest that will be needed soon. */
 bool pool_wants_grace(const struct pool *p);

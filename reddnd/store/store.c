@@ -44,11 +44,12 @@ struct store {
 	uint64_t seed;
 	uint32_t max_key, max_value;
 	uint64_t version; /* the next one */
-	/* Buckets in use of each kind. Of two publishes the later may be reported first, so one may be below
-	 * 0 for a while */
-	int64_t count[BUCKET_KINDS];
+	uint64_t keys;    /* buckets in use, those between which an entry moves counted once */
+	/* Extents of each kind that a bucket names, as far as is known */
+	uint64_t count[BUCKET_KINDS];
 	uint64_t moved, contradictions;
 
+	bool is_new;              /* no grace is over since it was opened */
 	bool grace, covers_moves; /* one is under way, which began after the moves */
 	bool changed;             /* something is free that was not, since full was looked at */
 
@@ -106,33 +107,54 @@ static int check_header(const struct reddn_table_header *h, uint64_t size, char 
 	return 0;
 }
 
-/* The entry in bucket @b. One that was made in breach of the rules ends here: whoever could do that to a
- * bucket, a client among them, shall not do more harm than that. */
+/* What is there names no extent, or that of another bucket, or no chain publishes there: they go by marks */
+static void end_at_once(const struct buckets *b, uint64_t n)
+{
+	if (!bucket_is_empty(b, n))
+		word_set(bucket_mark(b, n), 0);
+	if (word_get(bucket_locator(b, n)) != b->null)
+		word_set(bucket_locator(b, n), b->null);
+}
+
+/* The entry in bucket @b. One that was made in breach of the rules ends here, or after a grace if clients may
+ * replace it: whoever could do that to a bucket, a client among them, shall not do more harm than that. */
 static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 {
-	uint64_t locator = word_get(bucket_locator(&s->buckets, b)),
-		 mark = word_get(bucket_mark(&s->buckets, b));
-	enum bucket_kind kind = bucket_kind(&s->buckets, locator);
-	int r;
+	const uint64_t locator = word_get(bucket_locator(&s->buckets, b));
+	const enum bucket_kind kind = bucket_kind(&s->buckets, locator);
+	int r = 0;
 
-	if (!bucket_is_mark(mark) || kind == BUCKET_WRONG) {
-		if (mark)
-			word_set(bucket_mark(&s->buckets, b), 0);
-		if (locator != s->buckets.null)
-			word_set(bucket_locator(&s->buckets, b), s->buckets.null);
+	if (!bucket_is_mark(word_get(bucket_mark(&s->buckets, b))) && !moves_from(&s->moves, b)) {
+		end_at_once(&s->buckets, b);
 		return 0;
 	}
-	s->count[kind]++;
-	if (kind == BUCKET_FRESH)
+	if (kind != BUCKET_FRESH)
+		r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator));
+	if (r < 0 && r != -ENOMEM && kind == BUCKET_WRONG) {
+		end_at_once(&s->buckets, b);
 		return 0;
-	r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator));
-	if (r == -ENOMEM)
-		return r;
-	return r < 0 ? text_why(-EBADMSG, why, n,
-			       "damaged: bucket %" PRIu64 " names %u bytes at %" PRIu64 " of the heap, %s", b,
-			       reddn_locator_len(locator), reddn_locator_off(locator),
-			       r == -EEXIST ? "as another does" : "where no extent is")
-		     : 0;
+	}
+	if (r < 0 && r != -ENOMEM)
+		return text_why(-EBADMSG, why, n,
+			"damaged: bucket %" PRIu64 " names %u bytes at %" PRIu64 " of the heap, %s", b,
+			reddn_locator_len(locator), reddn_locator_off(locator),
+			r == -EEXIST ? "as another does" : "where no extent is");
+	s->keys++;
+	if (kind != BUCKET_FRESH)
+		s->count[kind]++;
+	return r;
+}
+
+static int hold(struct store *s, const struct store_held *held, size_t n, char *why, size_t why_size)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = pool_hold(&s->pool, held[i].at, held[i].bytes);
+	return r < 0 && r != -ENOMEM
+		       ? text_why(-EBADMSG, why, why_size,
+				 "instances of an earlier writer have extents that there cannot be")
+		       : r;
 }
 
 static uint64_t now_ms(void)
@@ -164,9 +186,15 @@ static void note_expiry(struct store *s, uint64_t locator)
 
 static void set_entries(struct store *s)
 {
-	int64_t n = s->count[BUCKET_RECORD];
+	word_set(&s->live->entries, s->count[BUCKET_RECORD]);
+}
 
-	word_set(&s->live->entries, n > 0 ? (uint64_t)n : 0);
+/* Keys without a record. Of two publishes the later may be reported first: then both extents count */
+static uint64_t fresh(const struct store *s)
+{
+	const uint64_t have = s->count[BUCKET_RECORD] + s->count[BUCKET_TOMBSTONE] + s->count[BUCKET_WRONG];
+
+	return s->keys > have ? s->keys - have : 0;
 }
 
 static int recover(struct store *s, char *why, size_t n)
@@ -207,7 +235,8 @@ static int note_opened(uint8_t *file)
 	return 0;
 }
 
-int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size)
+int store_open(struct store **out, uint8_t *file, uint64_t size, const struct store_held *held, size_t n,
+	char *why, size_t why_size)
 {
 	/* Its owner may change it meanwhile: what is checked is what is used */
 	struct reddn_table_header copy = {0}, *h = &copy;
@@ -235,11 +264,14 @@ int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size
 	s->moves.buckets = &s->buckets;
 	s->moves.journal = s->journal;
 	s->moves.live = &s->live->moves;
+	s->is_new = true;
 	s->evicts = h->evict;
 	s->random = h->live.epoch;
 	s->nyoung = h->buckets < 32 ? 1 : h->buckets / 16 < YOUNG ? (unsigned)(h->buckets / 16) : YOUNG;
 	memset(s->young, 0xff, sizeof(s->young));
 	r = pool_init(&s->pool, s->heap, h->heap_size, h->chunk);
+	if (r == 0)
+		r = hold(s, held, n, why, why_size);
 	if (r == 0)
 		r = recover(s, why, why_size);
 	if (r == 0)
@@ -278,7 +310,7 @@ static void collect(struct store *s, uint64_t from)
 /* Entries without a record go, if there are any whose clients are not about to give them one. */
 static void collect_idle(struct store *s)
 {
-	if (!s->collect_left && (s->count[BUCKET_TOMBSTONE] > 0 || s->count[BUCKET_FRESH] > s->nyoung))
+	if (!s->collect_left && (s->count[BUCKET_TOMBSTONE] > 0 || fresh(s) > s->nyoung))
 		collect(s, s->collect_at);
 }
 
@@ -302,9 +334,9 @@ static bool want_extents(struct store *s, uint32_t bytes)
 
 int store_take(struct store *s, uint32_t bytes, uint64_t *at)
 {
-	int r = pool_take(&s->pool, bytes, at);
+	int r = s->is_new ? -ENOSPC : pool_take(&s->pool, bytes, at);
 
-	if (r == -ENOSPC)
+	if (r == -ENOSPC && !s->is_new)
 		want_extents(s, pool_class_bytes(bytes));
 	if (r < 0)
 		return r;
@@ -328,16 +360,25 @@ void store_give(struct store *s, uint64_t at)
 
 /* ---- what came of instances ---- */
 
+/* A bucket does not name it any more. When the store was opened it may have named another one already */
+static void retire(struct store *s, uint64_t locator)
+{
+	int r = pool_retire(&s->pool, reddn_locator_off(locator));
+
+	if (r > 0)
+		s->count[bucket_kind(&s->buckets, locator)]--;
+	s->contradictions += r < 0 && !(s->is_new && r == -ENOENT);
+}
+
 bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now)
 {
-	enum bucket_kind was = bucket_kind(&s->buckets, old), is = bucket_kind(&s->buckets, now);
+	const enum bucket_kind is = bucket_kind(&s->buckets, now);
+	int r = pool_publish(&s->pool, reddn_locator_off(now));
 
-	s->contradictions += !pool_publish(&s->pool, reddn_locator_off(now));
-	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(old));
-	s->count[was]--;
-	s->count[is]++;
-	if (was != is)
-		set_entries(s);
+	s->contradictions += r < 0;
+	s->count[is] += r > 0;
+	retire(s, old);
+	set_entries(s);
 	note_expiry(s, now);
 	if (is != BUCKET_WRONG)
 		return true;
@@ -351,7 +392,7 @@ void store_unfinished(struct store *s, uint64_t place, uint64_t old, uint64_t no
 	struct unfinished *grown;
 
 	if ((b < s->buckets.n && word_get(bucket_locator(&s->buckets, b)) == now) ||
-		pool_is_replaced(&s->pool, reddn_locator_off(now))) {
+		pool_was_named(&s->pool, reddn_locator_off(now))) {
 		store_published(s, place, old, now);
 		return;
 	}
@@ -367,7 +408,7 @@ void store_unfinished(struct store *s, uint64_t place, uint64_t old, uint64_t no
 static struct unfinished *find_replaced(struct store *s)
 {
 	for (size_t i = 0; i < s->nunfinished; i++)
-		if (pool_is_replaced(&s->pool, reddn_locator_off(s->unfinished[i].now)))
+		if (pool_was_named(&s->pool, reddn_locator_off(s->unfinished[i].now)))
 			return &s->unfinished[i];
 	return NULL;
 }
@@ -401,7 +442,7 @@ static void settle_unfinished(struct store *s)
 /* Entries to come: they will take extents, and give none back. */
 static uint64_t owed(const struct store *s)
 {
-	return s->nwaiting + (s->count[BUCKET_FRESH] > 0 ? (uint64_t)s->count[BUCKET_FRESH] : 0);
+	return s->nwaiting + fresh(s);
 }
 
 /* True if it can be found in a bucket, */
@@ -478,7 +519,7 @@ bool store_unplaced(struct store *s, uint64_t at, uint32_t bytes)
 static void make_entry(struct store *s, uint64_t b, uint64_t fp)
 {
 	word_set(bucket_mark(&s->buckets, b), reddn_mark(fp));
-	s->count[BUCKET_FRESH]++;
+	s->keys++;
 	s->young[s->next_young++ % s->nyoung] = b;
 	set_full(s, false);
 }
@@ -546,7 +587,7 @@ static bool evict_one(struct store *s)
 /* A small part of all, so that those that stay are the later ones */
 static void evict_some(struct store *s)
 {
-	int64_t n = s->count[BUCKET_RECORD] / 64 + 1;
+	uint64_t n = s->count[BUCKET_RECORD] / 64 + 1;
 
 	if (!s->short_bytes)
 		return;
@@ -673,13 +714,12 @@ static void sweep(struct store *s)
 
 bool store_work(struct store *s)
 {
-	int64_t idle;
+	uint64_t idle;
 
 	place_keys(s);
 	sweep(s);
-	idle = s->count[BUCKET_TOMBSTONE] + s->count[BUCKET_FRESH];
-	if (!s->collect_left &&
-		(idle > (int64_t)(s->buckets.n / 8 + s->nyoung) || s->count[BUCKET_WRONG] > 0))
+	idle = s->count[BUCKET_TOMBSTONE] + fresh(s);
+	if (!s->collect_left && (idle > s->buckets.n / 8 + s->nyoung || s->count[BUCKET_WRONG] > 0))
 		collect(s, s->collect_at);
 	if (!s->moves.begun) {
 		evict_some(s);
@@ -688,8 +728,8 @@ bool store_work(struct store *s)
 			moves_begin(&s->moves);
 	}
 	look_if_full(s);
-	return (s->moves.begun && !s->covers_moves) || s->short_bytes || s->collect_left || s->nunfinished ||
-	       pool_wants_grace(&s->pool);
+	return s->is_new || (s->moves.begun && !s->covers_moves) || s->short_bytes || s->collect_left ||
+	       s->nunfinished || pool_wants_grace(&s->pool);
 }
 
 void store_grace_begins(struct store *s)
@@ -720,9 +760,9 @@ static void entry_ended(void *arg, const struct moves_ended *e)
 
 		*(expiry && expiry <= now_ms() ? &s->expired : &s->evicted) += 1;
 	}
-	s->count[bucket_kind(&s->buckets, e->locator)]--;
+	s->keys--;
+	retire(s, e->locator);
 	set_entries(s);
-	s->contradictions += !pool_retire(&s->pool, reddn_locator_off(e->locator));
 	s->changed = true;
 }
 
@@ -733,25 +773,20 @@ void store_grace_over(struct store *s)
 	settle_unfinished(s);
 	if (s->covers_moves)
 		moves_end(&s->moves, entry_ended, s);
-	s->covers_moves = false;
+	s->covers_moves = s->is_new = false;
 	if (pool_grace_over(&s->pool))
 		s->changed = true;
 }
 
 /* ---- numbers ---- */
 
-static uint64_t at_least_0(int64_t n)
-{
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 void store_numbers(const struct store *s, struct store_numbers *n)
 {
 	*n = (struct store_numbers){
 		.buckets = s->buckets.n,
-		.entries = at_least_0(s->count[BUCKET_RECORD]),
-		.tombstones = at_least_0(s->count[BUCKET_TOMBSTONE]),
-		.fresh = at_least_0(s->count[BUCKET_FRESH]),
+		.entries = s->count[BUCKET_RECORD],
+		.tombstones = s->count[BUCKET_TOMBSTONE],
+		.fresh = fresh(s),
 		.moves = s->moved,
 		.evicted = s->evicted,
 		.expired = s->expired,

@@ -13,6 +13,10 @@
  *   whether or not its completion has been seen. Chains of stopped queues are over. It has reported the
  *   outcome of all of them (store_published(), _unplaced(), _unfinished()) when it calls store_grace_over().
  *
+ * Chains of sessions of an earlier writer may go on, also while the store is opened: from what a bucket names
+ * alone does not follow which extent is whose. So there is no extent before the first grace is over: by then
+ * the caller has reported all that had been published when the buckets were read.
+ *
  * Extents are offsets in the heap, places are offsets in the array of buckets, locators are words as a NIC
  * reads them. All of these come from chains that the caller has verified; the record in an extent comes from
  * a client, and is checked. A key with the fingerprint 0 gets no entry: a message of no bytes asks for that.
@@ -31,13 +35,22 @@
 
 struct store;
 
+/** An extent that an instance of an earlier writer may publish, or has published though no outcome of it was
+ * reported; or will, because it is armed with it. */
+struct store_held {
+	uint64_t at;
+	uint32_t bytes; /* at least; the header included */
+};
+
 /**
- * Opens the store in @file, @size bytes that are mapped for writing and stay so, and ends what an earlier
- * writer left; notes in its header that it was opened. The caller has the lock of a writer, and no chain that
- * publishes in it runs. 0; @why: what of the earlier writer's could not be ended, in words, or empty.
- * -EBADMSG: it is no store or a damaged one, @why in words; -ENOMEM.
+ * Opens the store in @file, @size bytes that are mapped for writing and stay so, and goes on with what an
+ * earlier writer left; notes in its header that it was opened. The caller has the lock of a writer, and holds
+ * the extents @held; no other one is published from now on. 0; @why: what of the earlier writer's could not
+ * be gone on with, in words, or empty. -EBADMSG: it is no store or a damaged one, or has no such extents,
+ * @why in words; -ENOMEM.
  */
-int store_open(struct store **out, uint8_t *file, uint64_t size, char *why, size_t why_size);
+int store_open(struct store **out, uint8_t *file, uint64_t size, const struct store_held *held, size_t n,
+	char *why, size_t why_size);
 /** Notes in the file what the next writer need not look for. To be called before store_close() by a writer
  * that can: one that dies has not called it. */
 void store_leave(struct store *s);
@@ -47,8 +60,8 @@ void store_close(struct store *s);
 
 /**
  * Takes an extent of at least @bytes, the header included, at offset *@at, with a new version in its header.
- * -ENOMEM; -ENOSPC: there is none now; there may be after store_grace_over() or store_give(). -EINVAL: no
- * extent of this store can be so long.
+ * -ENOMEM; -ENOSPC: there is none now; there may be after store_grace_over() or store_give(), and not before
+ * the first grace is over. -EINVAL: no extent of this store can be so long.
  */
 int store_take(struct store *s, uint32_t bytes, uint64_t *at);
 /** The same extent for another instance, after one that has not published: it gets a new version. */

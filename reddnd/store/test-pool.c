@@ -105,16 +105,16 @@ static void test_rest(void **state)
 	assert_int_equal(pool_take(&p, 20000, &b), 0);
 	assert_int_equal(pool_take(&p, 20000, &c), 0);
 	assert_int_equal(pool_take(&p, 20000, &c), -ENOSPC);
-	assert_true(pool_publish(&p, a));
-	assert_false(pool_publish(&p, a));
+	assert_int_equal(pool_publish(&p, a), 1);
+	assert_int_equal(pool_publish(&p, a), -EINVAL);
 	pool_grace_begins(&p);
-	assert_true(pool_retire(&p, a));
-	assert_false(pool_retire(&p, a));
+	assert_int_equal(pool_retire(&p, a), 1);
+	assert_int_equal(pool_retire(&p, a), -EINVAL);
 	/* Reported in the wrong order */
-	assert_true(pool_retire(&p, b));
-	assert_true(pool_is_replaced(&p, b));
-	assert_true(pool_publish(&p, b));
-	assert_false(pool_is_replaced(&p, b));
+	assert_int_equal(pool_retire(&p, b), 0);
+	assert_true(pool_was_named(&p, b));
+	assert_int_equal(pool_publish(&p, b), 0);
+	assert_false(pool_was_named(&p, b));
 	assert_true(pool_wants_grace(&p));
 	assert_false(pool_grace_over(&p));
 	assert_int_equal(pool_take(&p, 20000, &c), -ENOSPC);
@@ -124,7 +124,7 @@ static void test_rest(void **state)
 	assert_int_equal(pool_take(&p, 20000, &c), 0);
 	assert_int_equal(pool_take(&p, 20000, &c), 0);
 	/* What is no extent does not rest: the null extent, for one */
-	assert_true(pool_retire(&p, 32));
+	assert_int_equal(pool_retire(&p, 32), 0);
 	pool_deinit(&p);
 	free(heap);
 }
@@ -163,8 +163,8 @@ static void test_churn(void **state)
 		if (n && pick(100) < (phase ? 60 : 45)) {
 			unsigned i = pick(n);
 
-			assert_true(pool_publish(&p, live[i].at));
-			assert_true(pool_retire(&p, live[i].at));
+			assert_int_equal(pool_publish(&p, live[i].at), 1);
+			assert_int_equal(pool_retire(&p, live[i].at), 1);
 			memset(owner + live[i].at / 64, 0, live[i].size / 64);
 			live[i] = live[--n];
 		} else if (pool_take(&p, size, &at) == 0) {
@@ -220,7 +220,7 @@ static void test_room(void **state)
 		uint64_t one;
 
 		assert_int_equal(pool_take(&p, 256, &one), 0);
-		assert_true(pool_publish(&p, one));
+		assert_int_equal(pool_publish(&p, one), 1);
 		n++;
 	}
 	assert_int_equal(n, 2 * 15 - 3);

@@ -58,8 +58,10 @@ struct store *rig_open(const struct rig *rig)
 	struct store *s = NULL;
 	char why[200] = "";
 
-	if (store_open(&s, rig->file, rig->size, why, sizeof(why)) < 0 || *why)
+	if (store_open(&s, rig->file, rig->size, NULL, 0, why, sizeof(why)) < 0 || *why)
 		fail_msg("%s", why);
+	store_grace_begins(s);
+	store_grace_over(s);
 	return s;
 }
 

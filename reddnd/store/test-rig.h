@@ -23,7 +23,7 @@ struct rig {
 void rig_make(struct rig *rig);
 /** Another one with the same bytes; where what lies in it is. */
 void rig_look(struct rig *copy, const struct rig *rig, uint8_t *file);
-/** store_open(), which must succeed. */
+/** store_open(), which must succeed, and the first grace. */
 struct store *rig_open(const struct rig *rig);
 
 /** Bytes of the message that puts the value of @val_len bytes for a key of 4 bytes, header included; fills in

@@ -4,7 +4,10 @@
  * that it reads, and its CAS, is a step of its own, and so is each word of a message. Between them come the
  * reports of its outcome, work, and graces that wait for what had begun. What a get returns must have been
  * there at some time while it ran. With a rule left out, some schedule must find it.
+ *
+ * The daemon dies at any of its stores, and the next one opens the store while chains go on.
  */
+#include "reddnd/store/pool.h"
 #include "reddnd/store/test-rig.h"
 #include "reddnd/store/words.h"
 
@@ -30,6 +33,7 @@ enum left_out {
 	TOMBSTONE,  /* a delete clears the mark */
 	WHOLE,      /* a chain begins before its message is complete, and the client dies */
 	OUTCOMES,   /* a grace does not wait for outcomes, which are late */
+	HOLDING,    /* the next daemon does not know what instances are armed with */
 	RULES
 };
 
@@ -72,7 +76,7 @@ struct sim {
 	} change[KEYS][CHANGES];
 	unsigned changes[KEYS];
 	uint64_t last_version;
-	uint64_t puts, deletes, gets, misses, conflicts, graces, crashes, evictions;
+	uint64_t puts, deletes, gets, misses, conflicts, graces, crashes, evictions, daemons;
 };
 
 static unsigned pick(struct sim *m, unsigned n)
@@ -178,6 +182,8 @@ static void check_quiet(struct sim *m, const struct rig *r)
 static struct sim *dying;      /* each store of its writer may be the last */
 static uint8_t *again, *twice; /* files as they were then */
 static unsigned until_again;   /* stores of the recovery until it dies, too; 0: it does not */
+static unsigned until_next;    /* stores of the daemon until it dies, and the next one begins */
+static jmp_buf next_daemon;
 
 static void check_file(struct sim *m, uint8_t *file)
 {
@@ -187,10 +193,11 @@ static void check_file(struct sim *m, uint8_t *file)
 	uint64_t at;
 
 	rig_look(&copy, &m->rig, file);
-	if (store_open(&s, file, copy.size, why, sizeof(why)) < 0 || *why) {
+	if (store_open(&s, file, copy.size, NULL, 0, why, sizeof(why)) < 0 || *why) {
 		wrong(m, "%s", why);
 		return;
 	}
+	rig_settle(s);
 	check_quiet(m, &copy);
 	if (copy.h->live.moves % 2)
 		wrong(m, "moves are odd");
@@ -227,6 +234,8 @@ void word_set(uint64_t *word, uint64_t value)
 		die(dying);
 	else if (until_again && --until_again == 0)
 		memcpy(twice, again, (size_t)((struct reddn_table_header *)again)->file_size);
+	else if (until_next && --until_next == 0)
+		longjmp(next_daemon, 1);
 }
 
 /* ---- chains ---- */
@@ -510,6 +519,49 @@ static void grace_ends(struct sim *m)
 		}
 }
 
+static struct sim *opening; /* its store is being opened */
+
+int __wrap_pool_claim(struct pool *p, uint64_t at, uint32_t bytes);
+int __real_pool_claim(struct pool *p, uint64_t at, uint32_t bytes);
+
+/* Between reading a bucket and the next one */
+int __wrap_pool_claim(struct pool *p, uint64_t at, uint32_t bytes)
+{
+	for (unsigned n = opening ? pick(opening, 24) : 0; n > 0; n--) {
+		struct session *s = &opening->session[pick(opening, SESSIONS)];
+
+		opening->now++;
+		if (s->alive)
+			chain_step(opening, s, &s->chain[pick(opening, DEPTH)]);
+	}
+	return __real_pool_claim(p, at, bytes);
+}
+
+/* The NIC has what the daemon before this one armed. What that had not armed again is free */
+static void take_over(struct sim *m)
+{
+	struct store_held held[SESSIONS * DEPTH];
+	char why[200] = "";
+	size_t n = 0;
+
+	until_next = 0;
+	store_close(m->store);
+	m->store = NULL;
+	for (struct session *s = m->session; s < m->session + SESSIONS; s++)
+		for (struct chain *c = s->chain; s->alive && c < s->chain + DEPTH; c++) {
+			if (c->stage == EMPTY)
+				c->extent = 0;
+			else if (c->extent && m->left_out != HOLDING)
+				held[n++] = (struct store_held){c->extent, s->bytes};
+		}
+	m->grace = m->wanted = false;
+	m->daemons++;
+	opening = m;
+	if (store_open(&m->store, m->rig.file, m->rig.size, held, n, why, sizeof(why)) < 0 || *why)
+		wrong(m, "%s", why);
+	opening = NULL;
+}
+
 static void daemon_step(struct sim *m)
 {
 	unsigned n = pick(m, SESSIONS);
@@ -541,6 +593,18 @@ static void daemon_step(struct sim *m)
 			if (s->chain[i].stage == EMPTY)
 				arm(m, s, &s->chain[i]);
 	}
+}
+
+/* One that evicts is not asked what it had done when it died */
+static void daemon_goes_on(struct sim *m)
+{
+	if (!m->rig.evict && !dying && pick(m, 200) == 0)
+		until_next = 1 + pick(m, 12);
+	if (setjmp(next_daemon))
+		take_over(m);
+	else
+		daemon_step(m);
+	until_next = 0;
 }
 
 static void check_numbers(struct sim *m)
@@ -604,14 +668,15 @@ static void run(struct sim *m, uint64_t seed, enum left_out left_out, unsigned s
 
 		m->now++;
 		if (pick(m, 3) == 0)
-			daemon_step(m);
+			daemon_goes_on(m);
 		else if (s->alive)
 			chain_step(m, s, &s->chain[pick(m, DEPTH)]);
 	}
 	if (!*m->wrong)
 		finish(m);
 	dying = NULL;
-	store_close(m->store);
+	if (m->store)
+		store_close(m->store);
 	free(m->rig.file);
 }
 
@@ -634,12 +699,15 @@ static void test_schedules(void **state)
 		all.conflicts += m.conflicts;
 		all.graces += m.graces;
 		all.evictions += m.evictions;
+		all.daemons += m.daemons;
 	}
 	print_message("%" PRIu64 " puts, %" PRIu64 " deletes, %" PRIu64 " conflicts, %" PRIu64
-		      " hits, %" PRIu64 " certain misses, %" PRIu64 " graces, %" PRIu64 " evictions\n",
-		all.puts, all.deletes, all.conflicts, all.gets, all.misses, all.graces, all.evictions);
+		      " hits, %" PRIu64 " certain misses, %" PRIu64 " graces, %" PRIu64 " evictions, %" PRIu64
+		      " daemons\n",
+		all.puts, all.deletes, all.conflicts, all.gets, all.misses, all.graces, all.evictions,
+		all.daemons);
 	assert_true(all.puts > 10000 && all.deletes > 1000 && all.conflicts > 100 && all.gets > 10000 &&
-		    all.evictions > 500 && all.misses > 1000);
+		    all.evictions > 500 && all.misses > 1000 && all.daemons > 1000);
 }
 
 static void test_crashes(void **state)
@@ -671,7 +739,8 @@ static void test_rules(void **state)
 		[ODD] = "odd",
 		[TOMBSTONE] = "tombstone",
 		[WHOLE] = "whole message",
-		[OUTCOMES] = "outcomes"};
+		[OUTCOMES] = "outcomes",
+		[HOLDING] = "holding"};
 	static struct sim m;
 
 	(void)state;

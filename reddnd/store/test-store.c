@@ -242,6 +242,7 @@ static void test_wrong_messages(void **state)
 	r.words[2 * rig_bucket(&r, 1)] = reddn_locator(at, r.header + 7);
 	store_close(s);
 	s = rig_open(&r);
+	rig_settle(s);
 	assert_int_equal(rig_bucket(&r, 1), -1);
 	assert_int_equal(numbers(s).entries, 0);
 	store_close(s);
@@ -295,6 +296,62 @@ static void test_unfinished(void **state)
 	free(r.file);
 }
 
+/* The writer dies, and instances go on: one has published by then, another replaces that later, and a third
+ * has what the first had replaced before. */
+static void test_open_while_chains_publish(void **state)
+{
+	struct rig r = small;
+	struct store_held held[3] = {0};
+	struct store *s;
+	uint64_t place, loc[4], at;
+	char why[200];
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	place = 16 * (uint64_t)rig_bucket(&r, 1);
+	loc[0] = r.words[place / 8];
+	for (unsigned i = 0; i < 3; i++) {
+		held[i].bytes = RIG_MESSAGE;
+		assert_int_equal(store_take(s, RIG_MESSAGE, &held[i].at), 0);
+		loc[i + 1] =
+			reddn_locator(held[i].at, rig_record(&r, r.heap + held[i].at + r.header, 1, i, 16));
+	}
+	r.words[place / 8] = loc[1];
+	store_close(s);
+	/* What the bucket names counts once, though nobody has reported it, and nothing is free for others */
+	assert_int_equal(store_open(&s, r.file, r.size, held, 3, why, sizeof(why)), 0);
+	assert_int_equal(numbers(s).entries, 1);
+	assert_int_equal(numbers(s).extents[0].held, 3);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), -ENOSPC);
+	r.words[place / 8] = loc[2];
+	assert_true(store_work(s));
+	store_grace_begins(s);
+	assert_true(store_published(s, place, loc[1], loc[2]));
+	assert_true(store_published(s, place, loc[0], loc[1]));
+	assert_int_equal(numbers(s).entries, 1);
+	assert_int_equal(numbers(s).extents[0].used, 1);
+	assert_int_equal(numbers(s).extents[0].resting, 1);
+	store_grace_over(s);
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	assert_int_equal(at, reddn_locator_off(loc[0]));
+	store_give(s, at);
+	store_give(s, held[2].at);
+	rig_settle(s);
+	assert_int_equal(numbers(s).extents[0].held, 0);
+	store_close(s);
+	/* No two instances have one extent, and each is one of the heap */
+	held[2].at = held[1].at;
+	assert_int_equal(store_open(&s, r.file, r.size, held, 3, why, sizeof(why)), -EBADMSG);
+	assert_non_null(strstr(why, "extents that there cannot be"));
+	held[2].at = r.chunk * r.chunks;
+	assert_int_equal(store_open(&s, r.file, r.size, held, 3, why, sizeof(why)), -EBADMSG);
+	held[2].at = held[1].at + 64;
+	assert_int_equal(store_open(&s, r.file, r.size, held, 3, why, sizeof(why)), -EBADMSG);
+	free(r.file);
+}
+
 /* The key of 8 bytes whose hash is 0: XXH3 multiplies them, changed by its secret and the seed. */
 static uint64_t key_of_hash_0(uint32_t seed)
 {
@@ -340,7 +397,9 @@ static int opens(const struct rig *r, char *why)
 	int e;
 
 	why[0] = '\0';
-	e = store_open(&s, r->file, r->size, why, 200);
+	e = store_open(&s, r->file, r->size, NULL, 0, why, 200);
+	if (e == 0)
+		rig_settle(s);
 	store_close(s);
 	return e;
 }
@@ -690,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_tiny),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_open_while_chains_publish),
 		cmocka_unit_test(test_no_fingerprint),
 		cmocka_unit_test(test_wrong_moves),
 		cmocka_unit_test(test_wrong_files),
