@@ -186,6 +186,8 @@ struct reddn_table_stat {
 	uint32_t header;     /* a store: bytes before each record; 0: a table */
 	uint64_t idle;       /* of a store: buckets whose key has no record, when it was opened */
 	int evict;           /* of the options it was made with */
+	uint32_t slot;       /* the first slot whose keys it has, see reddn_table_set_slots */
+	uint32_t slots;      /* how many; 0: it does not state that */
 	struct reddn_as_of as_of;
 };
 
@@ -197,6 +199,15 @@ struct reddn_table_stat {
  * the same `epoch`. -EROFS: not opened for writing. -ESTALE: another table has replaced it.
  */
 int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of);
+
+/**
+ * State which slots of a cluster of Redis the table has: all keys of `n` slots from `first` on; 0: none, or
+ * it is not known. Each reply of reddnd reports that. A table of other slots has another epoch in
+ * reddn_as_of: state 0 slots, that epoch, and then the slots when their keys are there. A larger table has
+ * them as well (reddn_table_grow). -EINVAL: there are 16384 slots, or the table follows no source. -EROFS:
+ * not opened for writing. -ESTALE: another table has replaced it.
+ */
+int reddn_table_set_slots(struct reddn_table *t, unsigned first, unsigned n);
 
 /** Properties and counters of the table. */
 void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st);

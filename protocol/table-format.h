@@ -76,7 +76,8 @@ enum { REDDN_TABLE_LOCK_WRITER = 0, REDDN_TABLE_LOCK_NAME = 1 };
 /**
  * Parts of live.state. A table that ceases to be complete has that state before it loses a key. When the
  * epoch changes, as_of_source and as_of_host are 0 before, then `origin` changes if it does, and they get
- * their values after that.
+ * their values after that. `slots` becomes 0 before a table has other slots, with another epoch, and gets its
+ * value when it has all of them.
  */
 enum reddn_table_state {
 	REDDN_TABLE_FOLLOWS = 1,     /* its entries come from another source */
@@ -95,9 +96,10 @@ struct reddn_table_live {
 	uint64_t entries;
 	uint64_t epoch; /* differs between a table and its replacement; 0: retired, another has its name */
 	uint64_t state; /* enum reddn_table_state; 0: the entries come from no other source */
-	uint64_t reserved_shape; /* Writers leave what is reserved 0; readers ignore it */
-	uint64_t as_of_source;   /* how new the entries are, us by the clock of their source; 0: unknown */
-	uint64_t as_of_host;     /* and ns by CLOCK_REALTIME of the host */
+	uint64_t slots; /* of a cluster of Redis, whose keys it has (redis-slots.h); 0: it does not state that
+			 */
+	uint64_t as_of_source; /* how new the entries are, us by the clock of their source; 0: unknown */
+	uint64_t as_of_host;   /* and ns by CLOCK_REALTIME of the host */
 	uint64_t origin; /* which source it is, for who uses that source as well (redis-origin.h); 0: unknown.
 			  * Another origin has another epoch in `state` */
 };

@@ -272,12 +272,16 @@ static int cmd_dump(struct arguments *a, char **args)
 	return damaged ? 2 : 0;
 }
 
-static void print_as_of(const struct reddn_as_of *as_of)
+static void print_as_of(const struct reddn_table_stat *st)
 {
+	const struct reddn_as_of *as_of = &st->as_of;
+
 	if (!(as_of->flags & REDDN_FOLLOWS))
 		return;
 	printf("source     epoch %u, %s\n", as_of->epoch,
 		as_of->flags & REDDN_COMPLETE ? "complete" : "keys are missing");
+	if (st->slots)
+		printf("slots      %u to %u of Redis\n", st->slot, st->slot + st->slots - 1);
 	if (as_of->host)
 		printf("as of      %" PRIu64 " us of the source, %.3f s ago\n", as_of->source,
 			clock_age_s(as_of->host));
@@ -301,15 +305,16 @@ static int cmd_stat(struct arguments *a, char **args)
 		       ", \"moves\": %" PRIu64 ", \"moving\": %s, \"seed\": %" PRIu64 ", \"epoch\": %" PRIu64
 		       ", \"buckets_off\": %" PRIu64 ", \"heap_off\": %" PRIu64 ", \"live_off\": %" PRIu64
 		       ", \"file_size\": %" PRIu64 ", \"follows\": %s, \"complete\": %s"
-		       ", \"source_epoch\": %u, \"as_of_source\": %" PRIu64 ", \"as_of_host\": %" PRIu64
-		       ", \"store\": %s, \"header\": %u, \"idle\": %" PRIu64 ", \"evict\": %s}\n",
+		       ", \"source_epoch\": %u, \"slot\": %u, \"slots\": %u, \"as_of_source\": %" PRIu64
+		       ", \"as_of_host\": %" PRIu64 ", \"store\": %s, \"header\": %u, \"idle\": %" PRIu64
+		       ", \"evict\": %s}\n",
 			st.entries, st.buckets, (double)st.entries / (double)st.buckets, st.heap_size,
 			st.heap_used, st.max_key, st.max_value, st.max_record, st.grow ? "true" : "false",
 			st.moves / 2, st.moves & 1 ? "true" : "false", st.hash_seed, st.epoch, st.buckets_off,
 			st.heap_off, st.live_off, st.file_size,
 			st.as_of.flags & REDDN_FOLLOWS ? "true" : "false",
-			st.as_of.flags & REDDN_COMPLETE ? "true" : "false", st.as_of.epoch, st.as_of.source,
-			st.as_of.host, st.header ? "true" : "false", st.header, st.idle,
+			st.as_of.flags & REDDN_COMPLETE ? "true" : "false", st.as_of.epoch, st.slot, st.slots,
+			st.as_of.source, st.as_of.host, st.header ? "true" : "false", st.header, st.idle,
 			st.evict ? "true" : "false");
 	else
 		printf("entries    %" PRIu64 "\n"
@@ -327,7 +332,7 @@ static int cmd_stat(struct arguments *a, char **args)
 			st.moves & 1 ? ", one unfinished: a writer is moving an entry, or died doing so" : "",
 			st.hash_seed, units_bytes(file, st.file_size), st.buckets_off, st.heap_off);
 	if (a->format != RECORDS_JSON)
-		print_as_of(&st.as_of);
+		print_as_of(&st);
 	if (a->format != RECORDS_JSON && st.header)
 		printf("store      %u bytes before each record, %" PRIu64 " buckets of keys without one%s\n",
 			st.header, st.idle, st.evict ? "; it evicts" : "");

@@ -2,6 +2,7 @@
 #include "libclient/public.h"
 #include "libclient/reddn-table.h"
 #include "libclient/table/impl.h"
+#include "protocol/redis-slots.h"
 #include "protocol/table-hash.h"
 
 #include <errno.h>
@@ -223,6 +224,7 @@ static void growth_publish(struct reddn_table *t)
 	next->live->as_of_source = t->live->as_of_source;
 	next->live->as_of_host = t->live->as_of_host;
 	next->live->origin = t->live->origin;
+	next->live->slots = t->live->slots;
 	r = reddn_table_succeed(t->growth->tmp, t->path, t);
 	/* Somebody has locked the name. The next put or step tries again, and until then both are written */
 	if (r == -EBUSY)
@@ -461,10 +463,24 @@ PUBLIC int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of
 		reddn_word_set(reddn_live_word(&live->as_of_source), 0);
 		reddn_word_set(reddn_live_word(&live->as_of_host), 0);
 	}
+	if (!as_of->flags)
+		reddn_word_set(reddn_live_word(&live->slots), 0);
 	reddn_word_set(reddn_live_word(&live->state), state_after(state, as_of));
 	reddn_word_set(reddn_live_word(&live->origin), as_of->origin);
 	reddn_word_set(reddn_live_word(&live->as_of_source), as_of->source);
 	reddn_word_set(reddn_live_word(&live->as_of_host), as_of->host);
+	return 0;
+}
+
+PUBLIC int reddn_table_set_slots(struct reddn_table *t, unsigned first, unsigned n)
+{
+	if (!t->writer)
+		return -EROFS;
+	if (!reddn_word_get(reddn_live_word(&t->live->epoch)))
+		return -ESTALE;
+	if (first > REDIS_SLOTS || n > REDIS_SLOTS - first || !(t->live->state & REDDN_TABLE_FOLLOWS))
+		return -EINVAL;
+	reddn_word_set(reddn_live_word(&t->live->slots), redis_slots(first, n));
 	return 0;
 }
 
@@ -512,6 +528,8 @@ PUBLIC void reddn_table_stat(struct reddn_table *t, struct reddn_table_stat *st)
 		.header = t->geo.header,
 		.idle = t->idle,
 		.evict = (int)t->geo.evict,
+		.slot = redis_slots_first(t->live->slots),
+		.slots = redis_slots_count(t->live->slots),
 		.as_of = as_of_read(t->live),
 	};
 }

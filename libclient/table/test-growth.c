@@ -217,11 +217,13 @@ static void test_as_of(void **state)
 	assert_int_equal(reddn_table_set_as_of(t, &first), 0);
 	assert_int_equal(reddn_table_grow(t, &(struct reddn_table_options){0}, NULL, 0), 0);
 	assert_int_equal(reddn_table_set_as_of(t, &second), 0);
+	assert_int_equal(reddn_table_set_slots(t, 7, 8), 0);
 	assert_int_equal(step(t, UINT64_MAX), REDDN_TABLE_END);
 	assert_true(stat_of(t).buckets > 4);
 	check_as_of(t, second);
 	reader = reader_of(p);
 	check_as_of(reader, second);
+	assert_int_equal(stat_of(reader).slots, 8);
 	/* A replacement has entries from elsewhere */
 	reddn_table_close(t);
 	t = make(p, &(struct reddn_table_options){.buckets = 4, .heap_size = 4096, .replace = 1});

@@ -542,6 +542,36 @@ static void test_as_of(void **state)
 	close(fd);
 }
 
+/* Only of a table that follows, as long as it does */
+static void test_slots(void **state)
+{
+	const struct reddn_as_of follows = {.flags = REDDN_FOLLOWS};
+	int fd = table_file();
+	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100}), *reader;
+	struct reddn_table_stat st;
+
+	(void)state;
+	assert_int_equal(reddn_table_set_slots(t, 0, 1), -EINVAL);
+	assert_int_equal(reddn_table_set_as_of(t, &follows), 0);
+	assert_int_equal(reddn_table_set_slots(t, 16384, 1), -EINVAL);
+	assert_int_equal(reddn_table_set_slots(t, 1, 16384), -EINVAL);
+	assert_int_equal(reddn_table_set_slots(t, 5461, 5462), 0);
+	reader = table_reopen(fd, 0);
+	assert_int_equal(reddn_table_set_slots(reader, 0, 1), -EROFS);
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.slot, 5461);
+	assert_int_equal(st.slots, 5462);
+	assert_int_equal(reddn_table_set_slots(t, 0, 16384), 0);
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.slots, 16384);
+	assert_int_equal(reddn_table_set_as_of(t, &(struct reddn_as_of){0}), 0);
+	reddn_table_stat(reader, &st);
+	assert_int_equal(st.slots, 0);
+	reddn_table_close(reader);
+	reddn_table_close(t);
+	close(fd);
+}
+
 /* The word of the state changes when the table ceases to be complete, also if it is soon complete again: a
  * client whose miss is in between sees that. */
 static void test_ceased(void **state)
@@ -591,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_not_unique),
 		cmocka_unit_test(test_concurrent),
 		cmocka_unit_test(test_as_of),
+		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_ceased),
 	};
 

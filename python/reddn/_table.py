@@ -28,7 +28,7 @@ def to_as_of(as_of: Any) -> AsOf:
 
 
 class Stat(NamedTuple):
-    """What is in a table; sizes in bytes."""
+    """What is in a table; sizes in bytes. Of a cluster of Redis: it has the keys of `slots` slots from `slot` on; 0: it does not state that."""
 
     entries: int
     buckets: int
@@ -37,6 +37,8 @@ class Stat(NamedTuple):
     file_size: int
     max_key: int
     max_value: int
+    slot: int
+    slots: int
     as_of: AsOf
 
 

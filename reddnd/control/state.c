@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/state.h"
 
+#include "protocol/redis-slots.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -244,6 +245,8 @@ static void add_as_of(struct json_object *o, const struct reddn_table_live *live
 		return;
 	json_add_text(o, "source", live->state & REDDN_TABLE_COMPLETE ? "complete" : "incomplete");
 	json_add_count(o, "source_epoch", live->state >> REDDN_TABLE_EPOCH);
+	json_add_count(o, "slot", redis_slots_first(live->slots));
+	json_add_count(o, "slots", redis_slots_count(live->slots));
 	if (!live->as_of_host)
 		return;
 	json_add_count(o, "as_of_source", live->as_of_source);

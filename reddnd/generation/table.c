@@ -188,6 +188,7 @@ bool table_live(const struct rnic_region *file, bool in_memory, struct reddn_tab
 		.entries = le64toh(l.entries),
 		.epoch = le64toh(l.epoch),
 		.state = le64toh(l.state),
+		.slots = le64toh(l.slots),
 		.as_of_source = le64toh(l.as_of_source),
 		.as_of_host = le64toh(l.as_of_host)};
 	return true;

@@ -5,6 +5,7 @@ and that an answer of the table is one that the cluster had at the moment that t
 import binascii
 import os
 import random
+import signal
 import socket
 import subprocess
 import threading
@@ -316,6 +317,47 @@ def resharding(cluster, writer, follower):
     ok(f"slots that move: {load.counts}")
 
 
+def of_slots(first, last):
+    return lambda key: first <= slot_of(key) <= last
+
+
+def some_slots(cluster, writer, _):
+    """A follower of some slots: those of one master, then of another one too, in the same table."""
+    first = SLOTS // 3
+    with Follower(cluster.url() + f"/?slots=0-{first - 1}") as f:
+        f.equals(cluster, wanted=of_slots(0, first - 1))
+        until(lambda: f.stat().as_of.complete, lambda: f"{f.last}")
+        check((f.stat().slot, f.stat().slots) == (0, first), f"{f.stat()}")
+        # without the others, the master answers nothing, and what it has may be old
+        others = [n for n in cluster.alive if n is not cluster.nodes[0]]
+        cluster.set_timeout(SHORT_MS)
+        for n in others:
+            n.process.send_signal(signal.SIGSTOP)
+        until(lambda: b"cluster_state:fail" in cluster.nodes[0].client()("CLUSTER", "INFO"), "it is not cut off")
+        cut_off = now_us()
+        for _ in range(20):
+            check(f.as_of().source <= cut_off, f"a master that is cut off since {cut_off} is followed: {f.as_of()}")
+            time.sleep(0.02)
+        for n in others:
+            n.process.send_signal(signal.SIGCONT)
+        cluster.settles()
+        cluster.set_timeout(TIMEOUT_MS)
+        until(lambda: f.as_of().source > cut_off and f.as_of().complete, lambda: f"it is not followed any more: {f.last}")
+        # only what this table has is asked for again
+        loads, slot = f.last["loads"], first + 1
+        migrate(cluster, slot, cluster.nodes[2])
+        cluster.settles()
+        moved = now_us()
+        until(lambda: f.as_of().source > moved, lambda: f"{f.last}")
+        check(f.last["loads"] == loads, f"slots of others have moved: {f.last}")
+        migrate(cluster, slot, cluster.nodes[1])
+        cluster.settles()
+    with Follower(cluster.url() + f"/?slots={first - 1}-{first}", table=f.path) as f:  # those of two masters
+        f.equals(cluster, wanted=of_slots(first - 1, first))
+        until(lambda: (f.stat().slot, f.stat().slots) == (first - 1, 2), lambda: f"{f.stat()}")
+    ok("some of the slots; a master that is cut off; another range")
+
+
 def connections(cluster, writer, follower):
     with Load(writer, follower) as load:
         for i in range(10):
@@ -428,7 +470,8 @@ def seeds(cluster):
 
 def command_line():
     for words, args in (("a cluster has database 0 only", ["redis+cluster://h/1", "t"]), ("is not HOST", ["redis+cluster://a,b:0", "t"]), ("is not HOST", ["redis+cluster://", "t"]),
-                        ("USER:PASSWORD", ["redis+cluster://u@a,b", "t"]), ("nodes of a cluster are enough", ["redis+cluster://" + ",".join("h" * 17), "t"])):
+                        ("USER:PASSWORD", ["redis+cluster://u@a,b", "t"]), ("nodes of a cluster are enough", ["redis+cluster://" + ",".join("h" * 17), "t"]),
+                        ("?slots=FIRST-LAST", ["redis+cluster://h/?slots=1", "t"]), ("slots 0 to 16383", ["redis+cluster://h?slots=1-16384", "t"])):
         refuses(args, os.EX_USAGE, words)
     ok("the command line")
 
@@ -440,7 +483,7 @@ def main():
     writer = Writer(cluster)
     fill(cluster, writer)
     with Follower(cluster.url()) as follower:
-        for case in (changes, resharding, connections, another_master, failover, restart):
+        for case in (changes, some_slots, resharding, connections, another_master, failover, restart):
             case(cluster, writer, follower)
     seeds(cluster)
 

@@ -252,9 +252,12 @@ class Follower:
         except OSError:
             return None
 
-    def as_of(self):
+    def stat(self):
         with reddn.Table(self.path) as t:
-            return t.stat().as_of
+            return t.stat()
+
+    def as_of(self):
+        return self.stat().as_of
 
     def send(self, number):
         self.process.send_signal(number)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEK_MS = 200 };
+enum { SEEK_MS = 200, PATIENCE_MS = 2000 };
 
 static const char *url_address(const struct url *url, char text[300])
 {
@@ -109,50 +109,62 @@ static struct cluster_server *cluster_find(
 	return cluster_add(c, &url, m->id);
 }
 
+static bool has_others(const uint8_t *before, const uint8_t *now, uint8_t number)
+{
+	for (unsigned i = 0; i < REDIS_SLOTS; i++)
+		if ((before[i] == number) != (now[i] == number))
+			return true;
+	return false;
+}
+
 static void cluster_assign(struct cluster *c, const struct cluster_server *heard)
 {
 	struct url told_by = heard->url;
 	char *text = tool_must(strdup(heard->redis.nodes));
-	uint64_t before[REDIS_SERVERS] = {0}, view = heard->redis.view;
+	uint8_t before[REDIS_SLOTS];
+	uint64_t view = heard->redis.view;
 	struct slots_master m;
 	const char *rest = text;
 	unsigned slots = 0;
 
-	for (unsigned i = 0; i < c->whole.n; i++) {
-		before[i] = c->server[i]->slots;
+	for (unsigned i = 0; i < c->whole.n; i++)
 		c->server[i]->slots = 0;
-	}
+	memcpy(before, c->whole.owner, sizeof(before));
 	memset(c->whole.owner, 0, sizeof(c->whole.owner));
 	while (slots_next(&rest, &m)) {
-		struct cluster_server *s = cluster_find(c, &m, &told_by);
+		struct cluster_server *s =
+			slots_assign(&m, c->whole.slots, NULL, 0) ? cluster_find(c, &m, &told_by) : NULL;
 
 		if (!s)
 			continue;
 		strcpy(s->id, m.id);
-		s->slots = slots_hash(&m);
-		slots += slots_assign(&m, c->whole.owner, s->redis.number);
+		s->slots = slots_assign(&m, c->whole.slots, c->whole.owner, s->redis.number);
+		slots += s->slots;
 	}
-	c->whole.is_covered = slots == SLOTS;
+	c->whole.is_covered = slots == redis_slots_count(c->whole.slots);
 	c->whole.view = view;
 	for (unsigned i = 0; i < c->whole.n; i++)
-		redis_reassign(&c->server[i]->redis, c->server[i]->slots != before[i]);
+		redis_reassign(
+			&c->server[i]->redis, has_others(before, c->whole.owner, c->server[i]->redis.number));
 	cluster_remove_seeds(c);
 	free(text);
 }
 
-/* As long as none of the masters is attached, the nodes that were given are tried, one after the other. */
+/* As long as none that is attached has a view, the nodes that were given are tried, one after the other: one
+ * that is cut off from the other masters may have been replaced. */
 static void cluster_seek(struct cluster *c, uint64_t now)
 {
-	bool seeks = true;
+	bool attached = false;
 
 	for (unsigned i = 0; i < c->whole.n; i++) {
-		if (!redis_is_attached(&c->server[i]->redis))
+		attached |= redis_is_attached(&c->server[i]->redis);
+		if (!c->server[i]->redis.view)
 			continue;
-		seeks = false;
+		c->seek_at = now;
 		if (c->server[i]->slots)
 			return cluster_remove_seeds(c);
 	}
-	if (!seeks || now < c->seek_at)
+	if (now <= c->seek_at + (attached ? PATIENCE_MS : 0))
 		return;
 	c->seek_at = now + SEEK_MS;
 	cluster_remove_seeds(c);
@@ -250,7 +262,7 @@ static void cluster_deinit(void *of)
 		cluster_remove(c, c->whole.n - 1);
 }
 
-void cluster_init(struct cluster *c, const struct url *seeds, unsigned nseeds,
+void cluster_init(struct cluster *c, const struct url *seeds, unsigned nseeds, uint64_t slots,
 	const struct prefixes *prefixes, struct mirror *m)
 {
 	char address[300];
@@ -258,6 +270,7 @@ void cluster_init(struct cluster *c, const struct url *seeds, unsigned nseeds,
 	*c = (struct cluster){.seeds = seeds, .nseeds = nseeds};
 	redis_whole_init(&c->whole, prefixes, m);
 	c->whole.is_cluster = true;
+	c->whole.slots = m->slots = slots;
 	snprintf(c->name, sizeof(c->name), "redis+cluster://%s", url_address(&seeds[0], address));
 }
 

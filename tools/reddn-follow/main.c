@@ -27,8 +27,10 @@ static const char usage_text[] =
 	"Keeps TABLE equal to a source, so that a NIC can answer gets. SOURCE:\n"
 	"  redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]  strings of a Redis server or replica\n"
 	"  unix://[[USER]:PASSWORD@]PATH[?db=DB]       the same on a Unix socket\n"
-	"  redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],...\n"
-	"                                              the same of a cluster, of which some nodes are given\n"
+	"  redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],...[/?slots=FIRST-LAST]\n"
+	"                                              the same of a cluster, of which some nodes are "
+	"given,\n"
+	"                                              or of a range of its slots\n"
 	"  postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN\n"
 	"                                              two columns of a table of PostgreSQL\n"
 	"  file:///PATH                                a file of records, or a folder of such\n"
@@ -57,6 +59,7 @@ struct arguments {
 	enum { FROM_REDIS, FROM_CLUSTER, FROM_POSTGRES, FROM_FILES } kind;
 	struct url url[URL_SEEDS]; /* the first one; of a cluster, nurls */
 	unsigned nurls;
+	uint64_t slots; /* of a cluster: redis_slots() */
 	struct postgres_url postgres;
 	const char *file;
 	const char *table;
@@ -230,7 +233,7 @@ static int open_source(const struct arguments *a, struct mirror *m, struct sourc
 		*s = redis_as_source(&redis);
 		break;
 	case FROM_CLUSTER:
-		cluster_init(&cluster, a->url, a->nurls, &a->prefixes, m);
+		cluster_init(&cluster, a->url, a->nurls, a->slots, &a->prefixes, m);
 		*s = cluster_as_source(&cluster);
 		break;
 	case FROM_POSTGRES:
@@ -317,7 +320,7 @@ static bool read_redis(struct arguments *a, const char *text, char *err, size_t 
 	const char *password = getenv("REDISCLI_AUTH");
 
 	a->nurls = 1;
-	if ((a->kind == FROM_CLUSTER ? url_parse_cluster(a->url, &a->nurls, text, err, errlen)
+	if ((a->kind == FROM_CLUSTER ? url_parse_cluster(a->url, &a->nurls, &a->slots, text, err, errlen)
 				     : url_parse(a->url, text, err, errlen)) < 0)
 		return false;
 	if (*a->url->password || !password)

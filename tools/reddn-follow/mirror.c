@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/mirror.h"
 
+#include "protocol/redis-slots.h"
 #include "tools/common/tool.h"
 #include "tools/reddn-follow/rules.h"
 
@@ -30,6 +31,17 @@ static void mirror_state(struct mirror *m, struct reddn_as_of as_of)
 		mirror_fail(m, r);
 }
 
+static void mirror_state_slots(struct mirror *m, uint64_t slots)
+{
+	int r = slots == m->stated_slots
+			? 0
+			: reddn_table_set_slots(m->table, redis_slots_first(slots), redis_slots_count(slots));
+
+	m->stated_slots = slots;
+	if (r < 0)
+		mirror_fail(m, r);
+}
+
 int mirror_open(
 	struct mirror *m, const char *path, const struct reddn_table_options *opt, char *err, size_t errlen)
 {
@@ -47,6 +59,7 @@ int mirror_open(
 	/* What a follower before has stated is true, until there is another source */
 	st.as_of.flags |= REDDN_FOLLOWS;
 	mirror_state(m, st.as_of);
+	m->stated_slots = redis_slots(st.slot, st.slots);
 	return 0;
 }
 
@@ -108,11 +121,14 @@ enum { SOURCE_SHIFT = 8, CLOCKS = (1 << SOURCE_SHIFT) - 1 };
 
 void mirror_set_source(struct mirror *m, uint32_t source, uint64_t origin)
 {
-	if (m->as_of.epoch >> SOURCE_SHIFT != source || m->as_of.origin != origin)
-		mirror_state(m, (struct reddn_as_of){
-					.epoch = source << SOURCE_SHIFT | ((m->as_of.epoch + 1) & CLOCKS),
-					.flags = REDDN_FOLLOWS,
-					.origin = origin});
+	if (m->as_of.epoch >> SOURCE_SHIFT == source && m->as_of.origin == origin)
+		return;
+	if (m->slots != m->stated_slots)
+		mirror_state_slots(m, 0);
+	mirror_state(
+		m, (struct reddn_as_of){.epoch = source << SOURCE_SHIFT | ((m->as_of.epoch + 1) & CLOCKS),
+			   .flags = REDDN_FOLLOWS,
+			   .origin = origin});
 }
 
 void mirror_reset_clock(struct mirror *m)
@@ -133,6 +149,7 @@ void mirror_publish(struct mirror *m, uint64_t source_us, uint64_t host_ns, bool
 				.epoch = m->as_of.epoch,
 				.flags = REDDN_FOLLOWS | (complete ? REDDN_COMPLETE : 0),
 				.origin = m->as_of.origin});
+	mirror_state_slots(m, m->slots);
 }
 
 /* Before a key is removed that the source has */

@@ -23,6 +23,8 @@ struct mirror {
 	uint64_t epoch, look_at;
 	ino_t inode;
 	struct reddn_as_of as_of;     /* what the table states */
+	uint64_t slots;               /* whose keys it has once it is published, as in live.slots; 0: none */
+	uint64_t stated_slots;        /* and states */
 	struct mirror_absent *absent; /* of mirror_equal() */
 	int error; /* -errno: -ESTALE, it is not what its name leads to any more; -EBADMSG, it is damaged */
 };
@@ -65,8 +67,8 @@ bool mirror_keep(struct mirror *m, struct mirror_walk *w, const struct seen *see
 
 /**
  * The entries come from this source from now on, a number of 24 bits. If the table states how new it was by
- * another one, that is not known any more. @origin: as the table states it (table-format.h); 0: clients
- * cannot compare it.
+ * another one, that is not known any more, nor which slots it has. @origin: as the table states it
+ * (table-format.h); 0: clients cannot compare it.
  */
 void mirror_set_source(struct mirror *m, uint32_t source, uint64_t origin);
 /** The clock of the source has gone backwards: moments before cannot be compared with later ones. */

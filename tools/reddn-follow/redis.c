@@ -54,7 +54,13 @@ static bool redis_agrees(const struct redis *r)
 
 static bool redis_owns(const struct redis *r, const char *key, size_t len)
 {
-	return !r->whole->is_cluster || r->whole->owner[slot_of(key, len)] == r->number;
+	return !r->whole->is_cluster || r->whole->owner[redis_slot(key, len)] == r->number;
+}
+
+/* Nobody else will: the table was one of other slots. */
+static bool redis_is_foreign(const struct redis *r, const char *key, size_t len)
+{
+	return r->whole->is_cluster && !redis_slots_have(r->whole->slots, redis_slot(key, len));
 }
 
 static bool redis_complete(const struct redis *r)
@@ -260,6 +266,7 @@ static uint64_t redis_identity(const struct redis *r)
 	h = XXH3_64bits_withSeed(r->facts.replid, sizeof(r->facts.replid), h);
 	h = XXH3_64bits_withSeed(r->facts.role, sizeof(r->facts.role), h);
 	h = XXH3_64bits_withSeed(&r->url->db, sizeof(r->url->db), h);
+	h = XXH3_64bits_withSeed(&r->whole->slots, sizeof(r->whole->slots), h);
 	return prefixes_hash(r->prefixes, h);
 }
 
@@ -319,7 +326,9 @@ static void redis_verify(struct redis *r)
 			strcpy(r->cursor, "0");
 			return;
 		}
-		if (redis_owns(r, key, len))
+		if (redis_is_foreign(r, key, len))
+			mirror_delete(r->mirror, key, len);
+		else if (redis_owns(r, key, len))
 			keys_mark(&r->keys, key, len);
 	}
 }
@@ -665,9 +674,9 @@ static bool redis_has_changed(const struct redis *r)
 /* The text is kept if slots are to be followed in another way. */
 static void redis_told_nodes(struct redis *r, const redisReply *reply)
 {
-	if (reply->type != REDIS_REPLY_STRING || !slots_myself(reply->str, r->id, &r->moves))
+	if (reply->type != REDIS_REPLY_STRING || !slots_myself(reply->str, r->whole->slots, r->id, &r->moves))
 		return redis_lose(r, "the answer to CLUSTER NODES has no line of the node itself");
-	r->view = slots_view(reply->str);
+	r->view = slots_are_ruled(reply->str) ? slots_view(reply->str) : 0;
 	free(r->nodes);
 	r->nodes = redis_agrees(r) ? NULL : strdup(reply->str);
 }

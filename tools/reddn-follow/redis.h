@@ -75,9 +75,10 @@ struct redis_whole {
 	unsigned n, verifying; /* servers; those of them that walk over the table */
 	uint64_t identity;     /* of all servers */
 	bool is_cluster;
-	uint64_t view;        /* slots_view() that is followed; 0: none yet */
-	uint8_t owner[SLOTS]; /* number of the server; 0: none */
-	bool is_covered;      /* each slot has one */
+	uint64_t view;              /* slots_view() that is followed; 0: none yet */
+	uint64_t slots;             /* whose keys are followed: redis_slots() */
+	uint8_t owner[REDIS_SLOTS]; /* of these: number of the server; 0: none */
+	bool is_covered;            /* each has one */
 };
 
 struct redis {
@@ -107,7 +108,7 @@ struct redis {
 	uint64_t identity; /* of the process and its history */
 	char id[48];       /* of the node of a cluster */
 	char *nodes;       /* what it has stated last of them; NULL: nothing */
-	uint64_t view;     /* of that; 0: not on this connection */
+	uint64_t view;     /* of that; 0: not on this connection, or not with most of the masters */
 	bool moves;        /* and slots of its own are being moved */
 
 	struct redis_facts facts, seen,

@@ -10,29 +10,6 @@
 
 enum { ID, ADDRESS, FLAGS, RANGES = 8 }; /* words of a line */
 
-/* CRC-16/XMODEM */
-static unsigned crc16(const char *p, size_t len)
-{
-	unsigned crc = 0;
-
-	while (len--) {
-		crc ^= (unsigned)(unsigned char)*p++ << 8;
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
-	}
-	return crc & 0xffff;
-}
-
-unsigned slot_of(const char *key, size_t len)
-{
-	const char *open = memchr(key, '{', len);
-	const char *close = open ? memchr(open, '}', len - (size_t)(open - key)) : NULL;
-
-	if (close && close > open + 1)
-		return crc16(open + 1, (size_t)(close - open - 1)) % SLOTS;
-	return crc16(key, len) % SLOTS;
-}
-
 /* The words of a line, up to RANGES; how many there are. The last one goes on to the end of the line. */
 static unsigned line_split(
 	const char *line, size_t len, const char *word[RANGES + 1], size_t word_len[RANGES + 1])
@@ -50,9 +27,18 @@ static unsigned line_split(
 	return n;
 }
 
+/* One of those with commas between them */
 static bool has_flag(const char *flags, size_t len, const char *flag)
 {
-	return memmem(flags, len, flag, strlen(flag)) != NULL;
+	const char *end = flags + len, *next;
+
+	for (; flags < end; flags = next + 1) {
+		next = memchr(flags, ',', (size_t)(end - flags));
+		next = next ? next : end;
+		if ((size_t)(next - flags) == strlen(flag) && memcmp(flags, flag, strlen(flag)) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* ip:port@cport,hostname; without a host: it is the node itself, which does not know its address */
@@ -83,6 +69,8 @@ bool slots_next(const char **text, struct slots_master *m)
 		memcpy(m->id, word[ID], len[ID]);
 		m->id[len[ID]] = '\0';
 		read_address(m, word[ADDRESS], len[ADDRESS]);
+		m->fails = has_flag(word[FLAGS], len[FLAGS], "fail") ||
+			   has_flag(word[FLAGS], len[FLAGS], "fail?");
 		m->ranges = word[RANGES];
 		m->len = len[RANGES];
 		*text += line + ((*text)[line] == '\n');
@@ -99,7 +87,8 @@ static size_t ranges_len(const struct slots_master *m)
 	return bracket ? (size_t)(bracket - m->ranges) - 1 : m->len;
 }
 
-unsigned slots_assign(const struct slots_master *m, uint8_t owner[SLOTS], uint8_t number)
+unsigned slots_assign(
+	const struct slots_master *m, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number)
 {
 	const char *p = m->ranges, *end = m->ranges + ranges_len(m);
 	unsigned n = 0;
@@ -112,14 +101,19 @@ unsigned slots_assign(const struct slots_master *m, uint8_t owner[SLOTS], uint8_
 			break;
 		if (*next == '-')
 			last = strtoul(next + 1, &next, 10);
-		for (; first <= last && first < SLOTS; first++, n++)
-			owner[first] = number;
+		for (; first <= last && first < REDIS_SLOTS; first++) {
+			if (!redis_slots_have(wanted, (unsigned)first))
+				continue;
+			n++;
+			if (owner)
+				owner[first] = number;
+		}
 		p = next + (*next == ' ');
 	}
 	return n;
 }
 
-uint64_t slots_hash(const struct slots_master *m)
+static uint64_t slots_hash(const struct slots_master *m)
 {
 	uint64_t h = XXH3_64bits_withSeed(m->id, strlen(m->id), m->port);
 
@@ -137,7 +131,30 @@ uint64_t slots_view(const char *text)
 	return view;
 }
 
-bool slots_myself(const char *text, char id[48], bool *moves)
+bool slots_are_ruled(const char *text)
+{
+	struct slots_master m;
+	unsigned all = 0, lost = 0;
+
+	while (slots_next(&text, &m)) {
+		all++;
+		lost += m.fails;
+	}
+	return 2 * lost < all;
+}
+
+/* Ranges, and behind them in brackets slots that it gives away or gets */
+static bool ranges_move(const char *ranges, size_t len, uint64_t wanted)
+{
+	const char *end = ranges + len, *p;
+
+	for (p = ranges; (p = memchr(p, '[', (size_t)(end - p))); p++)
+		if (redis_slots_have(wanted, (unsigned)strtoul(p + 1, NULL, 10)))
+			return true;
+	return false;
+}
+
+bool slots_myself(const char *text, uint64_t wanted, char id[48], bool *moves)
 {
 	const char *word[RANGES + 1];
 	size_t len[RANGES + 1], line;
@@ -151,7 +168,7 @@ bool slots_myself(const char *text, char id[48], bool *moves)
 			continue;
 		memcpy(id, word[ID], len[ID]);
 		id[len[ID]] = '\0';
-		*moves = n > RANGES && memchr(word[RANGES], '[', len[RANGES]);
+		*moves = n > RANGES && ranges_move(word[RANGES], len[RANGES], wanted);
 		return true;
 	}
 	return false;

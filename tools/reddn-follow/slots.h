@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slots.h - which node of a Redis Cluster has which keys: the slot of a key, and the text of CLUSTER NODES
- * (Redis Cluster specification). Pure.
+ * slots.h - which node of a Redis Cluster has which slots: the text of CLUSTER NODES (Redis Cluster
+ * specification). Pure.
  */
 #ifndef TOOLS_REDDN_FOLLOW_SLOTS_H
 #define TOOLS_REDDN_FOLLOW_SLOTS_H
+
+#include "protocol/redis-slots.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SLOTS = 16384 };
-
-/** Of the key, or of what it has between the first brace and the next closing one, if that is not empty. */
-unsigned slot_of(const char *key, size_t len);
-
 /** A master that has slots, of a line of CLUSTER NODES. */
 struct slots_master {
 	char id[48], host[256]; /* host: empty, it does not know its own */
 	uint16_t port;
+	bool fails;         /* by who has made the text, or by most */
 	const char *ranges; /* in the text: "0-5460 5462", and slots that move, in brackets */
 	size_t len;
 };
 
 /** The next one; *@text goes on behind its line. False: there is none. */
 bool slots_next(const char **text, struct slots_master *master);
-/** Puts @number into @owner for each of its slots; returns how many these are. */
-unsigned slots_assign(const struct slots_master *master, uint8_t owner[SLOTS], uint8_t number);
+/** Puts @number into @owner (may be NULL) for each of its slots that is @wanted (redis_slots()); returns how
+ * many these are. */
+unsigned slots_assign(
+	const struct slots_master *master, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number);
 /** A number of who has which slots: the same at all nodes that agree. */
 uint64_t slots_view(const char *text);
-/** The same of one. */
-uint64_t slots_hash(const struct slots_master *master);
+/** Most masters can be reached by the node that has made the text: else the others may have given slots to
+ * other nodes, and it answers nothing. */
+bool slots_are_ruled(const char *text);
 
-/** The node that has made the text. False: the text has none. @moves: slots of it are moved now. */
-bool slots_myself(const char *text, char id[48], bool *moves);
+/** The node that has made the text. False: the text has none. @moves: some of its slots, or of those that it
+ * gets, are @wanted and moved now. */
+bool slots_myself(const char *text, uint64_t wanted, char id[48], bool *moves);
 
 #endif

@@ -19,7 +19,23 @@ static void test_slot(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		assert_int_equal(slot_of(keys[i].key, strlen(keys[i].key)), keys[i].slot);
+		assert_int_equal(redis_slot(keys[i].key, strlen(keys[i].key)), keys[i].slot);
+}
+
+static void test_range(void **state)
+{
+	const uint64_t some = redis_slots(100, 101);
+
+	(void)state;
+	assert_false(redis_slots_have(some, 99));
+	assert_true(redis_slots_have(some, 100));
+	assert_true(redis_slots_have(some, 200));
+	assert_false(redis_slots_have(some, 201));
+	assert_true(redis_slots_have(REDIS_SLOTS_ALL, 0));
+	assert_true(redis_slots_have(REDIS_SLOTS_ALL, REDIS_SLOTS - 1));
+	assert_false(redis_slots_have(redis_slots(7, 0), 7));
+	assert_int_equal(redis_slots_first(some), 100);
+	assert_int_equal(redis_slots_count(some), 101);
 }
 
 static const char a_says[] =
@@ -35,7 +51,7 @@ static void test_nodes(void **state)
 {
 	const char *text = a_says;
 	struct slots_master m;
-	uint8_t owner[SLOTS] = {0};
+	uint8_t owner[REDIS_SLOTS] = {0};
 	char id[48];
 	bool moves;
 
@@ -44,19 +60,26 @@ static void test_nodes(void **state)
 	assert_string_equal(m.id, "aa");
 	assert_string_equal(m.host, "127.0.0.1");
 	assert_int_equal(m.port, 7000);
-	assert_int_equal(slots_assign(&m, owner, 1), 101);
+	assert_false(m.fails);
+	assert_int_equal(slots_assign(&m, redis_slots(0, 50), NULL, 1), 50);
+	assert_int_equal(slots_assign(&m, REDIS_SLOTS_ALL, owner, 1), 101);
 	assert_true(slots_next(&text, &m));
 	assert_string_equal(m.id, "bb");
-	assert_int_equal(slots_assign(&m, owner, 2), SLOTS - 101);
+	assert_true(m.fails);
+	assert_int_equal(slots_assign(&m, redis_slots(0, REDIS_SLOTS - 1), owner, 2), REDIS_SLOTS - 102);
 	assert_false(slots_next(&text, &m));
 	assert_int_equal(owner[99], 1);
 	assert_int_equal(owner[100], 2);
 	assert_int_equal(owner[200], 1);
-	assert_int_equal(owner[SLOTS - 1], 2);
-	assert_true(slots_myself(a_says, id, &moves));
+	assert_int_equal(owner[REDIS_SLOTS - 2], 2);
+	assert_int_equal(owner[REDIS_SLOTS - 1], 0);
+	assert_true(slots_myself(a_says, REDIS_SLOTS_ALL, id, &moves));
 	assert_string_equal(id, "aa");
 	assert_true(moves);
-	assert_false(slots_myself("cc ::1:7002@17002 slave aa 0 0 1 connected\n", id, &moves));
+	assert_true(slots_myself(a_says, redis_slots(300, 1), id, &moves) && moves);
+	assert_true(slots_myself(a_says, redis_slots(100, 200), id, &moves) && !moves);
+	assert_false(
+		slots_myself("cc ::1:7002@17002 slave aa 0 0 1 connected\n", REDIS_SLOTS_ALL, id, &moves));
 }
 
 /* In any order, with any addresses, and without what moves */
@@ -70,13 +93,26 @@ static void test_view(void **state)
 			   "aa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-99 200\n"));
 }
 
+/* Half of the masters is not most; a flag that only has the word in it does not count, nor a replica. */
+static void test_ruled(void **state)
+{
+	(void)state;
+	assert_false(slots_are_ruled(a_says));
+	assert_true(slots_are_ruled(b_says));
+	assert_true(slots_are_ruled("aa h:1@1 myself,master - 0 0 1 connected 0-99\n"
+				    "bb h:2@2 master,fail - 0 0 2 connected 100-199\n"
+				    "cc h:3@3 master,nofailover - 0 0 3 connected 200-16383\n"
+				    "dd h:4@4 slave,fail aa 0 0 1 connected\n"));
+	assert_false(slots_are_ruled(""));
+}
+
 /* Of a server that is none */
 static void test_wrong(void **state)
 {
 	static const char *const texts[] = {"", "\n\n", "x", "a b master", "a b master d e f g h",
 		"a b master d e f g h ", "a b master d e f g h x-y",
 		"a :b@ master d e f g h 99999-0 16384 5-", "a h:1@ master d e f g h [1->-"};
-	uint8_t owner[SLOTS];
+	uint8_t owner[REDIS_SLOTS];
 	struct slots_master m;
 	char id[48];
 	bool moves;
@@ -86,9 +122,10 @@ static void test_wrong(void **state)
 		const char *text = texts[i];
 
 		while (slots_next(&text, &m))
-			assert_true(slots_assign(&m, owner, 1) <= 1);
+			assert_true(slots_assign(&m, REDIS_SLOTS_ALL, owner, 1) <= 1);
 		slots_view(texts[i]);
-		slots_myself(texts[i], id, &moves);
+		slots_are_ruled(texts[i]);
+		slots_myself(texts[i], REDIS_SLOTS_ALL, id, &moves);
 	}
 }
 
@@ -96,8 +133,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slot),
+		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_ruled),
 		cmocka_unit_test(test_wrong),
 	};
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "protocol/redis-slots.h"
 #include "tools/reddn-follow/url.h"
 #include "util/array.h"
 
@@ -41,20 +42,37 @@ static void test_cluster(void **state)
 {
 	static const char *const wrong[] = {"redis+cluster://", "redis+cluster://a,", "redis+cluster://a,b/1",
 		"redis+cluster://a:0", "redis+cluster://u@a",
-		"redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"};
+		"redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "redis+cluster://a?",
+		"redis+cluster://a?slots=", "redis+cluster://a?slots=1", "redis+cluster://a?slots=1-",
+		"redis+cluster://a?slots=-1", "redis+cluster://a?slots=2-1",
+		"redis+cluster://a?slots=0-16384", "redis+cluster://a?slots=0-1,b",
+		"redis+cluster://?slots=0-1"};
 	struct url seeds[URL_SEEDS];
 	char err[256];
 	unsigned n;
+	uint64_t slots;
 
 	(void)state;
 	assert_int_equal(
-		url_parse_cluster(seeds, &n, "redis+cluster://u:p%2c,q@a,[::1]:7", err, sizeof(err)), 0);
+		url_parse_cluster(seeds, &n, &slots, "redis+cluster://u:p%2c,q@a,[::1]:7", err, sizeof(err)),
+		0);
 	assert_int_equal(n, 2);
+	assert_int_equal(slots, REDIS_SLOTS_ALL);
 	assert_string_equal(url_name(&seeds[0]), "redis://a:6379/0");
 	assert_string_equal(url_name(&seeds[1]), "redis://[::1]:7/0");
 	assert_string_equal(seeds[1].password, "p,,q");
 	for (size_t i = 0; i < COUNT(wrong); i++)
-		assert_int_equal(url_parse_cluster(seeds, &n, wrong[i], err, sizeof(err)), -EINVAL);
+		assert_int_equal(url_parse_cluster(seeds, &n, &slots, wrong[i], err, sizeof(err)), -EINVAL);
+	assert_int_equal(url_parse_cluster(seeds, &n, &slots, "redis+cluster://u:?,@a,b/?slots=0-5460", err,
+				 sizeof(err)),
+		0);
+	assert_int_equal(n, 2);
+	assert_string_equal(url_name(&seeds[1]), "redis://b:6379/0");
+	assert_int_equal(slots, redis_slots(0, 5461));
+	assert_int_equal(
+		url_parse_cluster(seeds, &n, &slots, "redis+cluster://a?slots=16383-16383", err, sizeof(err)),
+		0);
+	assert_int_equal(slots, redis_slots(16383, 1));
 }
 
 static void test_postgres(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/url.h"
 
+#include "protocol/redis-slots.h"
 #include "util/array.h"
 #include "util/host.h"
 #include "util/number.h"
@@ -87,7 +88,8 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 	if (!local && strncmp(text, "redis://", 8) != 0)
 		return snprintf(err, errlen,
 			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB], "
-			       "redis+cluster://HOST[:PORT],..., postgresql://HOST/DB?... or file:///PATH"),
+			       "redis+cluster://HOST[:PORT],...[/?slots=FIRST-LAST], "
+			       "postgresql://HOST/DB?... or file:///PATH"),
 		       -EINVAL;
 	text += local ? 7 : 8;
 	/* the last one: who writes a password is not to read it in an error */
@@ -106,16 +108,40 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 	return local ? parse_path(url, text, err, errlen) : parse_host(url, text, err, errlen);
 }
 
-int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, const char *text, char *err, size_t errlen)
+static int parse_slots(uint64_t *slots, const char *query, char *err, size_t errlen)
+{
+	const char *text = query + strlen("?slots="), *dash;
+	uint64_t first, last;
+	char one[8] = "";
+
+	*slots = REDIS_SLOTS_ALL;
+	if (!*query)
+		return 0;
+	dash = strncmp(query, "?slots=", strlen("?slots=")) == 0 ? strchr(text, '-') : NULL;
+	if (dash && (size_t)(dash - text) < sizeof(one))
+		memcpy(one, text, (size_t)(dash - text));
+	if (!dash || number_parse_decimal(one, 0, REDIS_SLOTS - 1, &first) < 0 ||
+		number_parse_decimal(dash + 1, first, REDIS_SLOTS - 1, &last) < 0)
+		return snprintf(err, errlen, "\"%s\": only ?slots=FIRST-LAST may be there, of slots 0 to %d",
+			       query, REDIS_SLOTS - 1),
+		       -EINVAL;
+	*slots = redis_slots((unsigned)first, (unsigned)(last - first + 1));
+	return 0;
+}
+
+int url_parse_cluster(
+	struct url seeds[URL_SEEDS], unsigned *n, uint64_t *slots, const char *text, char *err, size_t errlen)
 {
 	const char *rest = text + strlen("redis+cluster://"), *at = strrchr(rest, '@'), *host, *end;
 	size_t user = at ? (size_t)(at + 1 - rest) : 0;
+	const char *query = strchrnul(rest + user, '?');
 	char one[1024];
-	int r = 0;
+	int r = parse_slots(slots, query, err, errlen);
 
 	*n = 0;
 	for (host = rest + user; r == 0; host = end + 1) {
 		end = strchrnul(host, ',');
+		end = end < query ? end : query;
 		if (*n == URL_SEEDS || user + (size_t)(end - host) + sizeof("redis://") > sizeof(one))
 			return snprintf(err, errlen,
 				       "%u nodes of a cluster are enough, each of less than 256 characters",
@@ -125,7 +151,7 @@ int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, const char *text
 		r = url_parse(&seeds[*n], one, err, errlen);
 		if (r == 0 && seeds[(*n)++].db)
 			return snprintf(err, errlen, "a cluster has database 0 only"), -EINVAL;
-		if (!*end)
+		if (end == query)
 			break;
 	}
 	return r;

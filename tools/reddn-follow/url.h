@@ -24,9 +24,10 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen);
 
 enum { URL_SEEDS = 16 };
 
-/** redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],...: some nodes of a cluster, as servers of their own. 0, or
- * -EINVAL with the mistake in @err. */
-int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, const char *text, char *err, size_t errlen);
+/** redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],...[/?slots=FIRST-LAST]: some nodes of a cluster, as servers
+ * of their own, and which slots are meant, redis_slots(). 0, or -EINVAL with the mistake in @err. */
+int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, uint64_t *slots, const char *text, char *err,
+	size_t errlen);
 
 /** The URL without its password, for messages: it belongs to @url and stays until the next call. */
 const char *url_name(const struct url *url);
