@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -173,13 +174,16 @@ class Rig:
         return self.start("reddnd", ["reddnd", "--config", conf], lambda process: process.text().count("listening on") == len(addresses), cpu)
 
     def stores(self, *names, cpu=None):
-        """Starts memcached and Redis with the keys of keys_file, unless their package is missing. memcached has a thread for each processor."""
-        threads, socket = 1 if cpu is not None else os.cpu_count(), os.path.join(self.dir, "memcached")
+        """Starts memcached and Redis with the keys of keys_file, unless their package is missing. memcached, and Redis with I/O threads, have a thread for each processor."""
+        threads, socket, redis_socket = 1 if cpu is not None else os.cpu_count(), os.path.join(self.dir, "memcached"), os.path.join(self.dir, "redis")
         user, root = (["-u", name] if os.geteuid() == 0 else [] for name in ("nobody", "root"))  # only root may make a socket in this directory
+        redis = ["redis-server", "--save", "", "--appendonly", "no"]
         programs = {
             "memcached": ("memcached", ["memcached", *user, "-U", "0", "-t", threads, "-l", self.ADDRESS, "-p", 21211], tcp_ready(21211), [self.ADDRESS, 21211]),
             "memcached, Unix socket": ("memcached", ["memcached", *root, "-t", threads, "-s", socket], lambda _: os.path.exists(socket), [socket, 21211]),
-            "redis": ("redis-server", ["redis-server", "--bind", self.ADDRESS, "--save", "", "--appendonly", "no", "--port", 26379], tcp_ready(26379), [self.ADDRESS, 26379]),
+            "redis": ("redis-server", [*redis, "--bind", self.ADDRESS, "--port", 26379], tcp_ready(26379), [self.ADDRESS, 26379]),
+            "redis, Unix socket": ("redis-server", [*redis, "--port", 0, "--unixsocket", redis_socket], lambda _: os.path.exists(redis_socket), [redis_socket, 26379]),
+            "redis, I/O threads": ("redis-server", [*redis, "--bind", self.ADDRESS, "--port", 26380, "--io-threads", threads, "--io-threads-do-reads", "yes"], tcp_ready(26380), [self.ADDRESS, 26380]),
         }
         missing = packages(*(programs[name][0] for name in names))
         stores = []
@@ -188,7 +192,7 @@ class Rig:
             if package in missing:
                 print("%s is not installed and left out" % package, file=sys.stderr)
                 continue
-            process = self.start(name.replace(", ", "-").replace(" ", "-"), command, ready, cpu, on_nic=False)
+            process = self.start(re.sub("[^A-Za-z]+", "-", name), command, ready, cpu, on_nic=False)
             stores.append(Store(name, [package.split("-")[0], *where], process))
             with open(self.keys_file, encoding="ascii") as f:
                 count = sum(1 for _ in f)
