@@ -470,7 +470,7 @@ def seeds(cluster):
 
 def command_line():
     for words, args in (("a cluster has database 0 only", ["redis+cluster://h/1", "t"]), ("is not HOST", ["redis+cluster://a,b:0", "t"]), ("is not HOST", ["redis+cluster://", "t"]),
-                        ("USER:PASSWORD", ["redis+cluster://u@a,b", "t"]), ("nodes of a cluster are enough", ["redis+cluster://" + ",".join("h" * 17), "t"]),
+                        ("USER:PASSWORD", ["redis+cluster://u@a,b", "t"]), ("hosts are enough", ["redis+cluster://" + ",".join("h" * 17), "t"]),
                         ("?slots=FIRST-LAST", ["redis+cluster://h/?slots=1", "t"]), ("slots 0 to 16383", ["redis+cluster://h?slots=1-16384", "t"])):
         refuses(args, os.EX_USAGE, words)
     ok("the command line")

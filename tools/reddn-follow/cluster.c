@@ -10,12 +10,6 @@
 
 enum { SEEK_MS = 200, PATIENCE_MS = 2000 };
 
-static const char *url_address(const struct url *url, char text[300])
-{
-	snprintf(text, 300, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
-	return text;
-}
-
 /* ---- servers ----------------------------------------------------------------------------------- */
 
 static bool cluster_has_number(const struct cluster *c, uint8_t number)
@@ -174,11 +168,11 @@ static void cluster_seek(struct cluster *c, uint64_t now)
 
 /* ---- the source -------------------------------------------------------------------------------- */
 
-/* One that is new is not apart yet, nor one that was given while there are others to try. */
+/* One that was given is not apart while there are others to try. */
 static void server_report(const struct cluster *c, const struct cluster_server *s, struct source_report *its)
 {
 	s->source.report(&s->redis, its);
-	if (its->stage == SOURCE_APART && (!*its->why || (!s->slots && c->next % c->nseeds != 0)))
+	if (its->stage == SOURCE_APART && !s->slots && c->next % c->nseeds != 0)
 		its->stage = SOURCE_LOADING;
 }
 
@@ -186,7 +180,7 @@ static void server_report(const struct cluster *c, const struct cluster_server *
 static void cluster_keep_why(struct cluster *c)
 {
 	struct source_report its;
-	char address[300];
+	char address[URL_ADDRESS];
 
 	for (unsigned i = 0; i < c->whole.n; i++) {
 		server_report(c, c->server[i], &its);
@@ -265,7 +259,7 @@ static void cluster_deinit(void *of)
 void cluster_init(struct cluster *c, const struct url *seeds, unsigned nseeds, uint64_t slots,
 	const struct prefixes *prefixes, struct mirror *m)
 {
-	char address[300];
+	char address[URL_ADDRESS];
 
 	*c = (struct cluster){.seeds = seeds, .nseeds = nseeds};
 	redis_whole_init(&c->whole, prefixes, m);

@@ -5,6 +5,7 @@
 #include "tools/reddn-follow/files.h"
 #include "tools/reddn-follow/postgres.h"
 #include "tools/reddn-follow/redis.h"
+#include "tools/reddn-follow/sentinel.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -31,6 +32,8 @@ static const char usage_text[] =
 	"                                              the same of a cluster, of which some nodes are "
 	"given,\n"
 	"                                              or of a range of its slots\n"
+	"  redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT],.../NAME[/DB]\n"
+	"                                              the same of the master NAME of these sentinels\n"
 	"  postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DB?table=TABLE&key=COLUMN&value=COLUMN\n"
 	"                                              two columns of a table of PostgreSQL\n"
 	"  file:///PATH                                a file of records, or a folder of such\n"
@@ -56,10 +59,11 @@ enum { INCOMPLETE = 1, FAILED = 2, PROGRESS_MS = 100, WORDS = 1024 };
 struct arguments {
 	struct prefixes prefixes;
 	struct reddn_table_options create;
-	enum { FROM_REDIS, FROM_CLUSTER, FROM_POSTGRES, FROM_FILES } kind;
+	enum { FROM_REDIS, FROM_CLUSTER, FROM_SENTINEL, FROM_POSTGRES, FROM_FILES } kind;
 	struct url url[URL_SEEDS]; /* the first one; of a cluster, nurls */
 	unsigned nurls;
 	uint64_t slots; /* of a cluster: redis_slots() */
+	struct sentinel_url sentinel;
 	struct postgres_url postgres;
 	const char *file;
 	const char *table;
@@ -222,6 +226,7 @@ static int open_source(const struct arguments *a, struct mirror *m, struct sourc
 	static struct redis redis;
 	static struct redis_whole whole;
 	static struct cluster cluster;
+	static struct sentinel sentinel;
 	static struct postgres postgres;
 	static struct files files;
 	int r;
@@ -235,6 +240,10 @@ static int open_source(const struct arguments *a, struct mirror *m, struct sourc
 	case FROM_CLUSTER:
 		cluster_init(&cluster, a->url, a->nurls, a->slots, &a->prefixes, m);
 		*s = cluster_as_source(&cluster);
+		break;
+	case FROM_SENTINEL:
+		sentinel_init(&sentinel, &a->sentinel, &a->prefixes, m);
+		*s = sentinel_as_source(&sentinel);
 		break;
 	case FROM_POSTGRES:
 		postgres_init(&postgres, &a->postgres, &a->prefixes, m);
@@ -315,22 +324,19 @@ static bool set_option(struct arguments *a, int letter)
 	}
 }
 
-static bool read_redis(struct arguments *a, const char *text, char *err, size_t errlen)
+static bool set_password(struct url *urls, unsigned n, char *err, size_t errlen)
 {
 	const char *password = getenv("REDISCLI_AUTH");
 
-	a->nurls = 1;
-	if ((a->kind == FROM_CLUSTER ? url_parse_cluster(a->url, &a->nurls, &a->slots, text, err, errlen)
-				     : url_parse(a->url, text, err, errlen)) < 0)
+	if (*urls->password || !password)
+		return true;
+	if (strlen(password) >= sizeof(urls->password)) {
+		snprintf(err, errlen, "REDISCLI_AUTH has more than %zu bytes", sizeof(urls->password) - 1);
 		return false;
-	if (*a->url->password || !password)
-		return true;
-	for (unsigned i = 0; i < a->nurls && strlen(password) < sizeof(a->url->password); i++)
-		strcpy(a->url[i].password, password);
-	if (*a->url->password || !*password)
-		return true;
-	snprintf(err, errlen, "REDISCLI_AUTH has more than %zu bytes", sizeof(a->url->password) - 1);
-	return false;
+	}
+	for (unsigned i = 0; i < n; i++)
+		strcpy(urls[i].password, password);
+	return true;
 }
 
 static bool has_scheme(const char *text, const char *scheme)
@@ -340,19 +346,31 @@ static bool has_scheme(const char *text, const char *scheme)
 
 static bool read_source(struct arguments *a, const char *text, char *err, size_t errlen)
 {
-	a->kind = has_scheme(text, "file:///")                                           ? FROM_FILES
-		  : has_scheme(text, "postgresql://") || has_scheme(text, "postgres://") ? FROM_POSTGRES
-		  : has_scheme(text, "redis+cluster://")                                 ? FROM_CLUSTER
-											 : FROM_REDIS;
-	a->file = text + strlen("file://");
-	return a->kind == FROM_FILES      ? true
-	       : a->kind == FROM_POSTGRES ? postgres_url_parse(&a->postgres, text, err, errlen) == 0
-					  : read_redis(a, text, err, errlen);
+	a->nurls = 1;
+	if (has_scheme(text, "file:///")) {
+		a->kind = FROM_FILES;
+		a->file = text + strlen("file://");
+		return true;
+	}
+	if (has_scheme(text, "postgresql://") || has_scheme(text, "postgres://")) {
+		a->kind = FROM_POSTGRES;
+		return postgres_url_parse(&a->postgres, text, err, errlen) == 0;
+	}
+	if (has_scheme(text, "redis+sentinel://")) {
+		a->kind = FROM_SENTINEL;
+		return url_parse_sentinel(&a->sentinel, text, err, errlen) == 0 &&
+		       set_password(&a->sentinel.master, 1, err, errlen);
+	}
+	if (has_scheme(text, "redis+cluster://"))
+		a->kind = FROM_CLUSTER;
+	return (a->kind == FROM_CLUSTER ? url_parse_cluster(a->url, &a->nurls, &a->slots, text, err, errlen)
+					: url_parse(a->url, text, err, errlen)) == 0 &&
+	       set_password(a->url, a->nurls, err, errlen);
 }
 
 static int print_rights(const struct arguments *a)
 {
-	if (a->kind == FROM_REDIS || a->kind == FROM_CLUSTER)
+	if (a->kind <= FROM_SENTINEL)
 		redis_print_acl(&a->prefixes, a->kind == FROM_CLUSTER);
 	else if (a->kind == FROM_POSTGRES)
 		postgres_print_rights(&a->postgres);

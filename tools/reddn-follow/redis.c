@@ -958,9 +958,10 @@ static void redis_report(const void *of, struct source_report *report)
 	const struct redis *r = of;
 
 	*report = (struct source_report){
-		.stage = r->state == REDIS_APART       ? SOURCE_APART
-			 : r->state == REDIS_FOLLOWING ? SOURCE_FOLLOWING
-						       : SOURCE_LOADING,
+		/* one that is new has not been tried yet */
+		.stage = r->state == REDIS_APART && *r->why ? SOURCE_APART
+			 : r->state == REDIS_FOLLOWING      ? SOURCE_FOLLOWING
+							    : SOURCE_LOADING,
 		.state = names[r->state],
 		.why = r->why,
 		.loads = r->loads,

@@ -75,6 +75,28 @@ static void test_cluster(void **state)
 	assert_int_equal(slots, redis_slots(16383, 1));
 }
 
+static void test_sentinel(void **state)
+{
+	static const char *const wrong[] = {"redis+sentinel://a,b", "redis+sentinel://a/",
+		"redis+sentinel://a//1", "redis+sentinel:///users", "redis+sentinel://a,/users",
+		"redis+sentinel://u@a/users", "redis+sentinel://a/users/x"};
+	struct sentinel_url url;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(
+		url_parse_sentinel(&url, "redis+sentinel://u:p/q@a,[::1]:7/users/3", err, sizeof(err)), 0);
+	assert_int_equal(url.n, 2);
+	assert_string_equal(url_name(&url.sentinel[0]), "redis://a:26379/0");
+	assert_string_equal(url_name(&url.sentinel[1]), "redis://[::1]:7/0");
+	assert_string_equal(url.name, "users");
+	assert_string_equal(url.master.user, "u");
+	assert_string_equal(url.master.password, "p/q");
+	assert_int_equal(url.master.db, 3);
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(url_parse_sentinel(&url, wrong[i], err, sizeof(err)), -EINVAL);
+}
+
 static void test_postgres(void **state)
 {
 	static const char *const wrong[] = {"postgresql://h/db", "postgresql://h/db?table=t&key=k",
@@ -137,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),
 		cmocka_unit_test(test_cluster),
+		cmocka_unit_test(test_sentinel),
 		cmocka_unit_test(test_postgres),
 		cmocka_unit_test(test_wrong),
 	};

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REDIS_PORT = 6379 };
+enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
 
 static bool url_decode(char *out, size_t size, const char *text, size_t len)
 {
@@ -67,11 +67,11 @@ static int parse_path(struct url *url, const char *text, char *err, size_t errle
 	return parse_db(url, query + 4, err, errlen);
 }
 
-static int parse_host(struct url *url, const char *text, char *err, size_t errlen)
+static int parse_host(struct url *url, const char *text, uint16_t port, char *err, size_t errlen)
 {
 	size_t len = strcspn(text, "/");
 
-	url->port = REDIS_PORT;
+	url->port = port;
 	if (!host_split(text, len, url->host, sizeof(url->host), &url->port))
 		return snprintf(err, errlen, "\"%.*s\" is not HOST, HOST:PORT or [ADDRESS]:PORT", (int)len,
 			       text),
@@ -79,7 +79,7 @@ static int parse_host(struct url *url, const char *text, char *err, size_t errle
 	return text[len] == '\0' || text[len + 1] == '\0' ? 0 : parse_db(url, text + len + 1, err, errlen);
 }
 
-int url_parse(struct url *url, const char *text, char *err, size_t errlen)
+static int url_parse_with(struct url *url, const char *text, uint16_t port, char *err, size_t errlen)
 {
 	bool local = strncmp(text, "unix://", 7) == 0;
 	const char *at, *colon;
@@ -89,6 +89,7 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 		return snprintf(err, errlen,
 			       "a source is redis://HOST[:PORT][/DB], unix://PATH[?db=DB], "
 			       "redis+cluster://HOST[:PORT],...[/?slots=FIRST-LAST], "
+			       "redis+sentinel://HOST[:PORT],.../NAME, "
 			       "postgresql://HOST/DB?... or file:///PATH"),
 		       -EINVAL;
 	text += local ? 7 : 8;
@@ -105,7 +106,7 @@ int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 			       -EINVAL;
 		text = at + 1;
 	}
-	return local ? parse_path(url, text, err, errlen) : parse_host(url, text, err, errlen);
+	return local ? parse_path(url, text, err, errlen) : parse_host(url, text, port, err, errlen);
 }
 
 static int parse_slots(uint64_t *slots, const char *query, char *err, size_t errlen)
@@ -129,32 +130,81 @@ static int parse_slots(uint64_t *slots, const char *query, char *err, size_t err
 	return 0;
 }
 
-int url_parse_cluster(
-	struct url seeds[URL_SEEDS], unsigned *n, uint64_t *slots, const char *text, char *err, size_t errlen)
+int url_parse(struct url *url, const char *text, char *err, size_t errlen)
 {
-	const char *rest = text + strlen("redis+cluster://"), *at = strrchr(rest, '@'), *host, *end;
-	size_t user = at ? (size_t)(at + 1 - rest) : 0;
-	const char *query = strchrnul(rest + user, '?');
+	return url_parse_with(url, text, REDIS_PORT, err, errlen);
+}
+
+/* @text, @len bytes: [[USER]:PASSWORD@]HOST[:PORT],... as servers of their own */
+static int parse_hosts(struct url hosts[URL_SEEDS], unsigned *n, const char *text, size_t len, uint16_t port,
+	char *err, size_t errlen)
+{
+	const char *at = memrchr(text, '@', len), *host, *end;
+	size_t user = at ? (size_t)(at + 1 - text) : 0;
 	char one[1024];
-	int r = parse_slots(slots, query, err, errlen);
+	int r = 0;
 
 	*n = 0;
-	for (host = rest + user; r == 0; host = end + 1) {
-		end = strchrnul(host, ',');
-		end = end < query ? end : query;
+	for (host = text + user; r == 0; host = end + 1) {
+		end = memchr(host, ',', (size_t)(text + len - host));
+		end = end ? end : text + len;
 		if (*n == URL_SEEDS || user + (size_t)(end - host) + sizeof("redis://") > sizeof(one))
-			return snprintf(err, errlen,
-				       "%u nodes of a cluster are enough, each of less than 256 characters",
+			return snprintf(err, errlen, "%u hosts are enough, each of less than 256 characters",
 				       URL_SEEDS),
 			       -EINVAL;
-		snprintf(one, sizeof(one), "redis://%.*s%.*s", (int)user, rest, (int)(end - host), host);
-		r = url_parse(&seeds[*n], one, err, errlen);
-		if (r == 0 && seeds[(*n)++].db)
-			return snprintf(err, errlen, "a cluster has database 0 only"), -EINVAL;
-		if (end == query)
+		snprintf(one, sizeof(one), "redis://%.*s%.*s", (int)user, text, (int)(end - host), host);
+		r = url_parse_with(&hosts[*n], one, port, err, errlen);
+		*n += r == 0;
+		if (end == text + len)
 			break;
 	}
 	return r;
+}
+
+int url_parse_cluster(
+	struct url seeds[URL_SEEDS], unsigned *n, uint64_t *slots, const char *text, char *err, size_t errlen)
+{
+	const char *rest = text + strlen("redis+cluster://"), *at = strrchr(rest, '@');
+	const char *query = strchrnul(at ? at : rest, '?');
+	int r = parse_slots(slots, query, err, errlen);
+
+	if (r == 0)
+		r = parse_hosts(seeds, n, rest, (size_t)(query - rest), REDIS_PORT, err, errlen);
+	for (unsigned i = 0; r == 0 && i < *n; i++)
+		if (seeds[i].db)
+			return snprintf(err, errlen, "a cluster has database 0 only"), -EINVAL;
+	return r;
+}
+
+int url_parse_sentinel(struct sentinel_url *url, const char *text, char *err, size_t errlen)
+{
+	const char *rest = text + strlen("redis+sentinel://"), *at = strrchr(rest, '@');
+	const char *name = strchrnul(at ? at : rest, '/'), *db;
+	size_t len;
+	int r;
+
+	*url = (struct sentinel_url){0};
+	db = *name ? strchrnul(name + 1, '/') : name;
+	len = *name ? (size_t)(db - name - 1) : 0;
+	if (!len || len >= sizeof(url->name))
+		return snprintf(err, errlen,
+			       "behind the sentinels there is the name of a master, of up to %zu characters: "
+			       "redis+sentinel://HOST[:PORT],.../NAME[/DB]",
+			       sizeof(url->name) - 1),
+		       -EINVAL;
+	memcpy(url->name, name + 1, len);
+	r = parse_hosts(url->sentinel, &url->n, rest, (size_t)(name - rest), SENTINEL_PORT, err, errlen);
+	if (r < 0)
+		return r;
+	url->master = url->sentinel[0];
+	*url->master.host = '\0';
+	return *db && db[1] ? parse_db(&url->master, db + 1, err, errlen) : 0;
+}
+
+const char *url_address(const struct url *url, char text[URL_ADDRESS])
+{
+	snprintf(text, URL_ADDRESS, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
+	return text;
 }
 
 const char *url_name(const struct url *url)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * url.h - where a Redis server is: redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or
- * unix://[[USER]:PASSWORD@]PATH[?db=DB], and which columns of a PostgreSQL server are followed, as other
- * clients write them. Pure.
+ * unix://[[USER]:PASSWORD@]PATH[?db=DB], or where that can be asked; and which columns of a PostgreSQL server
+ * are followed, as other clients write them. Pure.
  */
 #ifndef TOOLS_REDDN_FOLLOW_URL_H
 #define TOOLS_REDDN_FOLLOW_URL_H
@@ -28,6 +28,25 @@ enum { URL_SEEDS = 16 };
  * of their own, and which slots are meant, redis_slots(). 0, or -EINVAL with the mistake in @err. */
 int url_parse_cluster(struct url seeds[URL_SEEDS], unsigned *n, uint64_t *slots, const char *text, char *err,
 	size_t errlen);
+
+/**
+ * redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT],.../NAME[/DB]: sentinels, and the name of a master; user and
+ * password are for the master.
+ */
+struct sentinel_url {
+	struct url sentinel[URL_SEEDS]; /* n */
+	unsigned n;
+	char name[128];
+	struct url master; /* without host and port */
+};
+
+/** 0, or -EINVAL with the mistake in @err. */
+int url_parse_sentinel(struct sentinel_url *url, const char *text, char *err, size_t errlen);
+
+enum { URL_ADDRESS = 300 };
+
+/** HOST:PORT, in @text. */
+const char *url_address(const struct url *url, char text[URL_ADDRESS]);
 
 /** The URL without its password, for messages: it belongs to @url and stays until the next call. */
 const char *url_name(const struct url *url);
