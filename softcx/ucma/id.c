@@ -19,33 +19,10 @@
 #define ACK_DELAY 16
 #define ACK_TIMEOUT_MAX 31
 
-void ucma_timer_stop(struct ucma_id *id)
-{
-	if (id->timed)
-		TAILQ_REMOVE(&id->net->timers, id, in_timers);
-	id->timed = false;
-}
-
-void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns)
-{
-	struct ucma_id *after;
-
-	ucma_timer_stop(id);
-	id->timed = true;
-	id->due = nic_now() + delay_ns;
-	TAILQ_FOREACH_REVERSE(after, &id->net->timers, ucma_timers, in_timers)
-	if (after->due <= id->due)
-		break;
-	if (after)
-		TAILQ_INSERT_AFTER(&id->net->timers, after, id, in_timers);
-	else
-		TAILQ_INSERT_HEAD(&id->net->timers, id, in_timers);
-}
-
 struct ucma_id *ucma_id_new(struct ucma_file *file, uint16_t ps, uint8_t qp_type)
 {
 	struct ucma_net *net = file->net;
-	struct ucma_id *id = calloc(1, sizeof(*id)), *other;
+	struct ucma_id *id = ucma_timers_room(net) ? calloc(1, sizeof(*id)) : NULL, *other;
 
 	if (!id)
 		return NULL;

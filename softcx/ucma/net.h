@@ -8,6 +8,7 @@
  *   id.c     an id from creation to a resolved route: addresses, ports (first half of cma.c)
  *   cm.c     connections: the messages between two ids and their states (cma.c, cm.c)
  *   msg.c    those messages
+ *   timer.c  which id has something to do next
  *   addr.c   addresses and GIDs
  *
  * One struct ucma_id stands for three structures of Linux: ucma_context, rdma_cm_id and ib_cm_id.
@@ -27,7 +28,8 @@
 
 #define UCMA_UDP_QKEY 0x01234567 /* include/rdma/rdma_cm.h: RDMA_UDP_QKEY */
 
-enum { UCMA_REMOTE_BUCKETS = 1024 };
+/* QPNs are given one after the other: thousands of connections have a bucket each */
+enum { UCMA_REMOTE_BUCKETS = 1 << 16 };
 
 enum ucma_state { /* enum rdma_cm_state */
 	UCMA_IDLE,
@@ -139,9 +141,8 @@ struct ucma_id {
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
 
-	bool timed;   /* a timer runs; the states give its meaning */
-	uint64_t due; /* ns, CLOCK_MONOTONIC */
-	TAILQ_ENTRY(ucma_id) in_timers;
+	unsigned timer; /* its place in net->timer; 0: none runs. The states give its meaning */
+	uint64_t due;   /* ns, CLOCK_MONOTONIC */
 };
 
 struct ucma_dev {
@@ -160,7 +161,8 @@ struct ucma_net {
 	LIST_HEAD(ucma_remote, ucma_id)
 	by_remote[UCMA_REMOTE_BUCKETS]; /* by remote_qpn modulo their number */
 	STAILQ_HEAD(, ucma_msg) wire;
-	TAILQ_HEAD(ucma_timers, ucma_id) timers; /* by due time */
+	struct ucma_id **timer; /* a heap: [1] to [timers], none is due before [half its place] */
+	unsigned timers, timer_room;
 };
 
 /* ---- ucma.c: events ---------------------------------------------------------------------- */
@@ -218,8 +220,14 @@ struct ucma_id *ucma_id_listener(
 /** A timer of an id in a state before UCMA_CONNECT is due. */
 void ucma_id_timer(struct ucma_id *id);
 
+/* ---- timer.c ------------------------------------------------------------------------ */
+
+/** There is room for the timer of one more id. False: out of memory. */
+bool ucma_timers_room(struct ucma_net *net);
 void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns); /* replaces a running one */
 void ucma_timer_stop(struct ucma_id *id);
+/** The id whose timer is due first, or NULL. */
+struct ucma_id *ucma_timer_first(const struct ucma_net *net);
 
 /* ---- cm.c --------------------------------------------------------------------------- */
 

@@ -326,6 +326,31 @@ static void resolving_through_a_port_that_is_down(void **state)
 	assert_int_equal(ISSUE(client, RESOLVE_ROUTE, cmd, 0), -EINVAL); /* in no time */
 }
 
+/* Of many that wait, the one whose time is over first ends first, and one that was destroyed never. */
+static void waiting_in_any_order(void **state)
+{
+	enum { IDS = 500 };
+	uint32_t id[IDS], last = 0;
+
+	(void)state;
+	port_down(1, true);
+	for (uint32_t i = 0; i < IDS; i++) {
+		id[i] = app_create(client, RDMA_PS_TCP, i);
+		assert_int_equal(app_resolve(client, id[i], "10.0.0.2", 1, 1 + i * 197 % IDS), 0);
+	}
+	app_expect_none(client);
+	for (uint32_t i = 0; i < IDS; i += 3)
+		app_destroy(client, id[i]);
+	for (uint32_t i = 0; i < IDS - (IDS + 2) / 3; i++) {
+		struct rdma_ucm_event_resp ev = app_await(client, ADDR_ERROR);
+		uint32_t ms = 1 + (uint32_t)ev.uid * 197 % IDS;
+
+		assert_true(ev.uid % 3 && ms > last);
+		last = ms;
+	}
+	app_expect_none(client);
+}
+
 /* A group has an address, and ids that could join it; what there is not is the group. */
 static void multicast(void **state)
 {
@@ -404,6 +429,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ephemeral_ports_are_shared, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(
 			resolving_through_a_port_that_is_down, app_setup, app_teardown),
+		cmocka_unit_test_setup_teardown(waiting_in_any_order, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(multicast, app_setup, app_teardown),
 		cmocka_unit_test_setup_teardown(own_events, app_setup, app_teardown),
 	};

@@ -150,7 +150,6 @@ int ucma_net_new(struct ucma_net **net, struct hw_dev *const *devs, unsigned nde
 	}
 	n->ndevs = ndevs;
 	STAILQ_INIT(&n->wire);
-	TAILQ_INIT(&n->timers);
 	for (i = 0; i < ndevs; i++) {
 		struct ucma_dev *dev = &n->devs[i];
 
@@ -169,6 +168,7 @@ void ucma_net_free(struct ucma_net *net)
 	for (i = 0; i < net->ndevs; i++)
 		hw_dev_unwatch(&net->devs[i].watch);
 	free(net->devs);
+	free(net->timer);
 	free(net);
 }
 
@@ -179,10 +179,10 @@ uint64_t ucma_net_timers(struct ucma_net *net)
 	uint64_t now;
 
 	ucma_cm_deliver(net);
-	if (TAILQ_EMPTY(&net->timers))
+	if (!ucma_timer_first(net))
 		return STAILQ_EMPTY(&net->wire) ? UINT64_MAX : 0;
 	now = nic_now();
-	for (n = 0; n < TIMERS_MAX && (id = TAILQ_FIRST(&net->timers)) && id->due <= now; n++) {
+	for (n = 0; n < TIMERS_MAX && (id = ucma_timer_first(net)) && id->due <= now; n++) {
 		ucma_timer_stop(id);
 		if (id->state == UCMA_CONNECT || id->state == UCMA_DISCONNECT)
 			ucma_cm_timer(id);
@@ -191,6 +191,6 @@ uint64_t ucma_net_timers(struct ucma_net *net)
 	}
 	if (!STAILQ_EMPTY(&net->wire))
 		return 0;
-	id = TAILQ_FIRST(&net->timers);
+	id = ucma_timer_first(net);
 	return !id ? UINT64_MAX : id->due > now ? id->due - now : 0;
 }
