@@ -340,8 +340,10 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 			ud ? (uint32_t)SIDR_UNSUPPORTED : (uint32_t)REJ_INVALID_SERVICE_ID);
 		return;
 	}
-	if (!listener->backlog)
-		return; /* the sender asks again */
+	if (!listener->backlog) {
+		ucma_msg_ask_later(sender);
+		return;
+	}
 	id = ucma_id_new(listener->file, listener->ps, msg->qp_type);
 	if (!id)
 		return;

@@ -72,6 +72,13 @@ bool ucma_msg_ask_again(struct ucma_id *id)
 	return true;
 }
 
+void ucma_msg_ask_later(struct ucma_id *id)
+{
+	uint64_t asked = nic_now() - id->first_asked, pause = asked < UCMA_AGAIN_NS ? asked : UCMA_AGAIN_NS;
+
+	ucma_timer_start(id, pause < REQUEST_AGAIN_NS ? REQUEST_AGAIN_NS : pause);
+}
+
 bool ucma_msg_ask(struct ucma_id *id, struct ucma_msg *msg)
 {
 	free(id->asked);

@@ -61,6 +61,8 @@ void ucma_msg_reply(
 bool ucma_msg_ask(struct ucma_id *id, struct ucma_msg *msg);
 /** The timer of ucma_msg_ask(). */
 bool ucma_msg_ask_again(struct ucma_id *id);
+/** A backlog was full: again after as long as it has asked, because thousands may wait. */
+void ucma_msg_ask_later(struct ucma_id *id);
 void ucma_msg_stop_asking(struct ucma_id *id); /* stops the timer too */
 void ucma_msg_drop_all(struct ucma_net *net);
 
