@@ -203,6 +203,9 @@ int uverbs_channel_find(struct uverbs_file *file, struct nic_call *call, int64_t
 		return r;
 	LIST_FOREACH (ch, &file->channels, link) {
 		if (ch->kind == kind && ch->dev == st.st_dev && ch->ino == st.st_ino) {
+			/* each queue that is made asks for that of the context */
+			LIST_REMOVE(ch, link);
+			LIST_INSERT_HEAD(&file->channels, ch, link);
 			*out = ch;
 			return 0;
 		}
