@@ -23,11 +23,13 @@
  * SLOT_GUESS: asked for first if neither the caller nor an earlier session knows what the offload needs.
  * SLOT_LEARNED_MAX: bytes that the server may ask for; a record of a table has less than 16 MiB
  * (reddn-table.h).
- * NEIGHBOUR_MS: so long an attempt after the first waits for the address of a host on the link. The next one
- * asks for it again, which one that waits does only after a second; and it is no work for the server.
+ * NEIGHBOUR_MS: so long an attempt after the first waits for the address of a host on the link. A host that
+ * is there answers sooner, and what it answers later is known to the next attempt. One that waits for longer
+ * may miss the host: after three seconds Linux asks no more until somebody needs the address
+ * (net/core/neighbour.c).
  */
 enum {
-	NEIGHBOUR_MS = 100,
+	NEIGHBOUR_MS = 20,
 	DEPTH_DEFAULT = 16,
 	SLOT_GUESS = 4096,
 	SLOT_LEARNED_MAX = REDDN_SLOT_RECORD + REDDN_WIRE_RECORDS * (16 << 20),

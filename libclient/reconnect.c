@@ -19,7 +19,7 @@
  * REFUSED_MOST_MS, and one that does not want this client not before REFUSED_LEAST_MS. LOSSES: with so many
  * sessions a request was lost. It may be the reason.
  */
-enum { OUTAGE_PARTS = 16, REFUSED_LEAST_MS = 1000, REFUSED_MOST_MS = 30000, LOSSES = 4 };
+enum { OUTAGE_PARTS = 64, REFUSED_LEAST_MS = 1000, REFUSED_MOST_MS = 30000, LOSSES = 4 };
 
 /* ---- requests ---- */
 
