@@ -27,7 +27,8 @@ struct rnic_conn {
 	uint16_t udp_sport;
 };
 
-/** What the kernel would bring a queue pair of @conn into @state with. Errors have been logged. */
+/** What the kernel would bring a queue pair of @conn into @state with. -ECONNABORTED: the client took its
+ * request back. Errors have been logged. */
 int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr);
 
 #endif

@@ -28,6 +28,12 @@ int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct 
 {
 	int r = rnic_ucm_qp_attr(conn->fd, conn->id, state, attr);
 
+	/* What is neither connected nor asks for it has no attributes (Linux core/cm.c, cm_init_qp_rtr_attr)
+	 */
+	if (r == -EINVAL) {
+		log_debug("client %s has gone before it was answered", conn->peer);
+		return -ECONNABORTED;
+	}
 	return r < 0 ? log_errno(r, "cannot get the path to client %s", conn->peer) : 0;
 }
 

@@ -58,7 +58,8 @@ void rnic_conn_remember(const struct rnic_conn *conn, struct rnic_conn_memory *m
 
 /**
  * Brings @qp up, connected to the client's, without remote access rights. Before rnic_conn_accept(). @slow: a
- * client whose SEND finds no RECV waits 640 us, not 10, before it tries again.
+ * client whose SEND finds no RECV waits 640 us, not 10, before it tries again. -ECONNABORTED: the client took
+ * its request back.
  */
 int rnic_conn_connect(struct rnic_conn *conn, struct rnic_qp *qp, bool slow);
 /** The same of queues of plain.h. */

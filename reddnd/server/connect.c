@@ -616,6 +616,8 @@ static struct session *make_session(struct dispatch *d, const struct connect *v,
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			"the store has no room for what another client puts; one of a smaller depth takes "
 			"less");
+	else if (r == -ECONNABORTED)
+		request_refuse(rej, REDDN_REJ_INTERNAL, 0, "the client gave up before it was answered");
 	else if (r < 0)
 		request_refuse(
 			rej, REDDN_REJ_INTERNAL, 0, "the server could not make the queues: %s", strerror(-r));

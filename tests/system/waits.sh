@@ -112,6 +112,16 @@ address_waits()
 	call address wait
 }
 
+nic_files() # prints how many device files programs have open
+{
+	"$SOFTCX" status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["files"])'
+}
+
+fewer_files() # N
+{
+	[[ $(nic_files) -lt $1 ]]
+}
+
 resolving() # addresses that take long, or do not answer
 {
 	address_waits
@@ -151,10 +161,13 @@ resolving() # addresses that take long, or do not answer
 	address_waits
 	later first.log c
 	waits_for address "$work/reddnd.log"
+	files=$(nic_files)
 	kill_hard "$child"
+	until_true fewer_files "$files" || fail "the NIC does not see it go"
 	call address pass
 	until_true has_sessions far 0 || fail "a client that has gone stays charged" "$work/reddnd.log"
-	ok "a client that goes while it waits is not charged any more"
+	! grep -q 'Invalid argument' "$work/reddnd.log" || fail "it is taken for a failure of the server" "$work/reddnd.log"
+	ok "a client that goes while it waits is not charged any more, and that is no failure of the server"
 	until_true get get.log c || fail "the next client is not served" "$work/get.log"
 
 	config 1s
