@@ -303,7 +303,7 @@ if [[ ${#modes[@]} -gt 1 && ${ENGINE-} != cpu ]]; then
 	for generation in 1 2 3; do
 		becomes sessions "list-endless.r: answers before kill $generation" \
 			"any(c['offload'] == 'list-endless.r' and c['requests'] >= 8 * $generation and c['iterations'] > 0 for c in d)"
-		kill -9 "$(pgrep -P "$(program_of "$reddnd")")"
+		kill -9 "$(program_of "$(program_of "$reddnd")")"
 		until_true taken_over "$generation" || fail "nobody takes over" "$work/run.log"
 	done
 	becomes sessions "list-endless.r: answers after three kills" \

@@ -36,7 +36,7 @@ until_true test -S "$control" || fail "no control socket" "$work/reddnd.log"
 
 daemon() # prints its process id
 {
-	pgrep -P "$(program_of "$reddnd")"
+	program_of "$(program_of "$reddnd")"
 }
 
 refused() # WORDS ARGUMENTS OF reddnctl...

@@ -198,7 +198,7 @@ stay 4.log b one 16
 idle=$child
 # only then it has completed its connection
 until_true reported sessions "any(c['requests'] > 0 for c in d)" || fail "the client is not served" "$work/4.log" "$work/reddnd.log"
-kill -STOP "$(pgrep -P "$idle")" || fail "no client to stop" "$work/4.log"
+stop_program "$(program_of "$idle")"
 sed -i 's/sessions = 1;/sessions = 1; idle_timeout = "1s";/' "$work/reddnd.conf"
 ctl reload || fail "no reload" "$work/ctl.err"
 until_true grep -qE 'ends after [0-9]+ requests: the client has asked for nothing for [0-9]+ ms' "$work/reddnd.log" ||
