@@ -41,7 +41,7 @@ EVALUATION = [
     Bench("rates", "How exactly rates are kept", ["10"]),
     Bench("scale", "What many clients cost"),
     Bench("turing", "A Turing machine: chains that nobody but the NIC keeps going", ["--json", "--seconds", "10"]),
-    Bench("failover", "What clients notice when the server's software dies"),
+    Bench("failover", "What clients notice when the server's software dies", tables=("gaps", "hosts", "bins")),
     Bench("memcached", "Gets from the memcached of the distribution", tables=("modelled", "latency", "server", "loaded", "gaps", "bins")),
     Bench("follow", "Tables that follow the distribution's Redis and PostgreSQL", tables=("load", "changes", "equal again", "postgresql")),
     Bench("hostile", "What a bystander notices of hostile clients", ["500"]),

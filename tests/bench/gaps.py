@@ -20,7 +20,7 @@ def summary(case, runs):
     seen = runs[0]
     first = bins_before(seen)
     gaps, silent = ([r[name] / 1000 for r in runs] for name in ("gap_us", "silent_us"))
-    outages = [r["outage_ms"] for r in runs if r.get("outage_ms")]
+    beyond = [gap - r["outage_ms"] for gap, r in zip(gaps, runs) if r.get("outage_ms") is not None]
     return {
         "case": case,
         "runs": len(runs),
@@ -28,12 +28,13 @@ def summary(case, runs):
         "gets_per_s_after": per_second(statistics.median(seen["bins"][-first:])),
         "empty_bins": max(sum(b == 0 for b in r["bins"]) for r in runs),
         "longest_gap_ms": statistics.median(gaps),
+        "longest_gap_least_ms": min(gaps),
         "longest_gap_worst_ms": max(gaps),
         "silent_bins": max(sum(b + m == 0 for b, m in zip(r["bins"], r["misses"])) for r in runs),
         "longest_silence_ms": statistics.median(silent),
         "errors": sum(r["errors"] for r in runs),
         "wrong": sum(r["wrong"] for r in runs),
-        **({"longest_beyond_outage_ms": max(g - o for g, o in zip(gaps, outages))} if outages else {}),
+        **({"beyond_outage_ms": statistics.median(beyond), "beyond_outage_worst_ms": max(beyond)} if beyond else {}),
     }
 
 

@@ -135,12 +135,17 @@ class Rig:
             popen = subprocess.Popen(self.command(command, cpu, on_nic, realtime), env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         process = Process(name, log, popen)
         self.processes.append(process)
-        end = time.monotonic() + 300  # other work may keep the machine busy
-        while not (ready(process) if callable(ready) else ready in process.text()):
-            if popen.poll() is not None or time.monotonic() > end:
-                sys.exit("%s is not ready:\n%s" % (name, process.text()))
-            time.sleep(0.05)
+        self.wait(process, ready if callable(ready) else lambda _: ready in process.text())
         return process
+
+    @staticmethod
+    def wait(process, ready):
+        """Until ready(process) is true, to a few milliseconds."""
+        end = time.monotonic() + 300  # other work may keep the machine busy
+        while not ready(process):
+            if process.popen.poll() is not None or time.monotonic() > end:
+                sys.exit("%s is not ready:\n%s" % (process.name, process.text()))
+            time.sleep(0.002)
 
     def stop(self, process):
         process.end()
