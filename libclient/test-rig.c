@@ -5,6 +5,7 @@
 #include "protocol/table-hash.h"
 #include "protocol/wire.h"
 #include "util/array.h"
+#include "util/xorshift.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,10 +54,7 @@ void rig_seed(unsigned seed)
 
 uint32_t rig_rnd(void)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(rng >> 32);
+	return (uint32_t)(xorshift(&rng) >> 32);
 }
 
 static struct fake_cq *cq_of(const struct rig_end *e)

@@ -7,6 +7,7 @@
 #define SOFTCX_HW_DEV_H
 
 #include "softcx/hw/hw.h"
+#include "util/xorshift.h"
 
 #include <endian.h>
 #include <sys/queue.h>
@@ -117,10 +118,7 @@ void hw_dev_seed(struct hw_dev *dev, uint64_t seed); /* starts the choices of @s
 /** The next of the device's seeded choices. */
 static inline uint32_t hw_random(struct hw_dev *dev)
 {
-	dev->rng ^= dev->rng << 13;
-	dev->rng ^= dev->rng >> 7;
-	dev->rng ^= dev->rng << 17;
-	return (uint32_t)(dev->rng >> 32);
+	return (uint32_t)(xorshift(&dev->rng) >> 32);
 }
 
 /** Number in [0, n), n > 0. */

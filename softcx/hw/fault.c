@@ -6,6 +6,7 @@
 #include "softcx/hw/resp.h"
 #include "softcx/hw/split.h"
 #include "util/clock.h"
+#include "util/xorshift.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -156,10 +157,7 @@ static int strike(struct hw_wqe *w, const struct hw_fault *f)
 /* 53 bits: as many as a double holds. */
 static double chance(struct hw_fault_rule *r)
 {
-	r->rng ^= r->rng << 13;
-	r->rng ^= r->rng >> 7;
-	r->rng ^= r->rng << 17;
-	return (double)(r->rng >> 11) / (double)(1ull << 53);
+	return (double)(xorshift(&r->rng) >> 11) / (double)(1ull << 53);
 }
 
 static bool strikes(struct hw_dev *dev, struct hw_fault_rule *r, const struct hw_wqe *w)

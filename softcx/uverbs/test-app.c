@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/test-app.h"
+#include "util/xorshift.h"
 
 /* ---- the application -------------------------------------------------------------------- */
 
@@ -154,10 +155,7 @@ void app_run(void)
 
 uint64_t app_rnd(uint64_t *s)
 {
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
+	return xorshift(s);
 }
 
 static void mutate(uint8_t *p, size_t len, uint64_t *s)

@@ -15,6 +15,7 @@
 #include "tests/lib/die.h"
 #include "tools/load/histogram.h"
 #include "util/clock.h"
+#include "util/xorshift.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -74,10 +75,7 @@ static size_t key_of(uint32_t i, char key[KEY])
 
 static uint64_t next(uint64_t *rnd)
 {
-	*rnd ^= *rnd << 13;
-	*rnd ^= *rnd >> 7;
-	*rnd ^= *rnd << 17;
-	return *rnd;
+	return xorshift(rnd);
 }
 
 static struct state *open_state(const char *path)

@@ -5,6 +5,7 @@
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
 #include "softcx/hw/qp.h"
+#include "util/xorshift.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +14,7 @@ enum { CQ_LOG = 7 };
 
 uint64_t chain_rig_random(struct chain_rig *c, uint64_t below)
 {
-	c->rng ^= c->rng << 13;
-	c->rng ^= c->rng >> 7;
-	c->rng ^= c->rng << 17;
-	return (c->rng >> 11) % below;
+	return (xorshift(&c->rng) >> 11) % below;
 }
 
 void chain_rig_fill(struct chain_rig *c, void *p, size_t n)

@@ -2,6 +2,7 @@
 #include "tests/chain/random-chain.h"
 
 #include "mlx5/wqe.h"
+#include "util/xorshift.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +17,7 @@ static const struct chain_region regions[RANDOM_REGIONS] = {
 
 static unsigned rnd(struct random_chain *r, unsigned below)
 {
-	r->rng ^= r->rng << 13;
-	r->rng ^= r->rng >> 7;
-	r->rng ^= r->rng << 17;
-	return (unsigned)((r->rng >> 20) % below);
+	return (unsigned)((xorshift(&r->rng) >> 20) % below);
 }
 
 static struct chain_place word(const char *name, unsigned from, unsigned len)

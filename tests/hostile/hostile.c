@@ -7,6 +7,7 @@
 #include "tests/hostile/hostile.h"
 #include "tests/lib/arg.h"
 #include "util/array.h"
+#include "util/xorshift.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,10 +28,7 @@ void hostile_seed(uint64_t seed)
 
 uint64_t hostile_random(uint64_t below)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % below;
+	return (xorshift(&rng) >> 11) % below;
 }
 
 uint64_t hostile_number(const char *text)

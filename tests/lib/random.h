@@ -3,6 +3,8 @@
 #ifndef TESTS_LIB_RANDOM_H
 #define TESTS_LIB_RANDOM_H
 
+#include "util/xorshift.h"
+
 #include <stdint.h>
 
 static uint64_t rng = 1;
@@ -14,10 +16,7 @@ static inline void random_seed(uint64_t seed)
 
 static inline uint64_t rnd(uint64_t below)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % below;
+	return (xorshift(&rng) >> 11) % below;
 }
 
 #endif

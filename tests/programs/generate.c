@@ -2,6 +2,7 @@
 #include "tests/programs/generate.h"
 
 #include "reddnd/chain/ir/image.h"
+#include "util/xorshift.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -52,10 +53,7 @@ struct gen {
 
 uint32_t random_next(struct random *r)
 {
-	r->state ^= r->state << 13;
-	r->state ^= r->state >> 7;
-	r->state ^= r->state << 17;
-	return (uint32_t)(r->state * 0x9e3779b97f4a7c15u >> 32);
+	return (uint32_t)(xorshift(&r->state) * 0x9e3779b97f4a7c15u >> 32);
 }
 
 unsigned random_below(struct random *r, unsigned n)

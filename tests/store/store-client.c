@@ -14,6 +14,7 @@
 #include "tests/lib/arg.h"
 #include "tests/lib/die.h"
 #include "util/clock.h"
+#include "util/xorshift.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,10 +61,7 @@ static void on_signal(int sig)
 
 static uint32_t rnd(void)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(rng >> 32);
+	return (uint32_t)(xorshift(&rng) >> 32);
 }
 
 static size_t key_of(uint32_t k, char key[32])

@@ -11,6 +11,7 @@
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "tests/lib/random.h"
 #include "tests/programs/turing.h"
 
 #include <err.h>
@@ -39,16 +40,6 @@ enum {
 };
 
 static const char busy_beaver[] = "1RB1LB_1LA0LC_1RH1LD_1RD0RA";
-
-static uint64_t rng = 1;
-
-static uint64_t below(uint64_t n)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % n;
-}
 
 static void put_be(uint8_t *p, unsigned bytes, uint64_t v)
 {
@@ -113,7 +104,7 @@ static void make_nodes(uint8_t *nodes)
 	for (unsigned i = 1; i < NODES; i++)
 		order[i] = i;
 	for (unsigned i = NODES - 1; i > 1; i--) {
-		unsigned k = 1 + (unsigned)below(i), t = order[i];
+		unsigned k = 1 + (unsigned)rnd(i), t = order[i];
 
 		order[i] = order[k];
 		order[k] = t;
@@ -124,8 +115,8 @@ static void make_nodes(uint8_t *nodes)
 		put_be(n, 5, i + 1 < NODES ? order[i + 1] * (uint64_t)NODE : 0);
 		for (unsigned b = 0; b < 6; b++)
 			n[5 + b] = (uint8_t)(key_of(order[i]) >> 8 * b);
-		put_be(n + 11, 3, 1 + below(800));
-		put_be(n + 14, 5, below(HEAP - 1024));
+		put_be(n + 11, 3, 1 + rnd(800));
+		put_be(n + 14, 5, rnd(HEAP - 1024));
 	}
 	put_be(nodes, 5, order[1] * (uint64_t)NODE); /* the head */
 	for (unsigned i = NODES; i < NODES + 10; i++)
@@ -140,7 +131,7 @@ static int make(const char *dir)
 		for (unsigned b = 0; b < 6; b++)
 			array[i * ELEMENT + b] = (uint8_t)(value_of(i) >> 8 * b);
 	for (unsigned i = 0; i < HEAP; i++)
-		heap[i] = (uint8_t)below(256);
+		heap[i] = (uint8_t)rnd(256);
 	make_nodes(map(dir, "nodes", (NODES + 10) * (size_t)NODE));
 	turing_rules(map(dir, "rules", TURING_RULES), busy_beaver);
 	map(dir, "tape", TURING_RULES);
@@ -169,7 +160,7 @@ struct world {
 
 static void ask_array(struct world *w, struct question *q)
 {
-	unsigned from = (unsigned)below(ELEMENTS), at = from + (unsigned)below(ELEMENTS - from);
+	unsigned from = (unsigned)rnd(ELEMENTS), at = from + (unsigned)rnd(ELEMENTS - from);
 
 	(void)w;
 	*q = (struct question){.nargs = 2, .bytes = 8, .value = (at + 1ull) * ELEMENT};
@@ -180,10 +171,10 @@ static void ask_array(struct world *w, struct question *q)
 /* Mostly from the beginning of the list; sometimes with a key that is not in the list */
 static void ask_list(struct world *w, struct question *q)
 {
-	uint64_t key = key_of(1 + (unsigned)below(NODES - 1) + (below(8) ? 0 : NODES)), at;
+	uint64_t key = key_of(1 + (unsigned)rnd(NODES - 1) + (rnd(8) ? 0 : NODES)), at;
 
 	*q = (struct question){.nargs = 2, .bytes = 1};
-	at = below(4) ? get_be(w->nodes, 5) : (1 + below(NODES - 1)) * NODE;
+	at = rnd(4) ? get_be(w->nodes, 5) : (1 + rnd(NODES - 1)) * NODE;
 	q->arg[0].number = at;
 	q->arg[1].number = key;
 	for (; at; at = get_be(w->nodes + at, 5))
@@ -281,7 +272,7 @@ static int ask(char **args)
 	unsigned kind = 0;
 	struct reddn *c;
 
-	rng = arg_number(args[6], UINT64_MAX) * 0x9e3779b97f4a7c15;
+	random_seed(arg_number(args[6], UINT64_MAX));
 	while (kind < 2 && strncmp(args[2], kinds[kind].name, strlen(kinds[kind].name)) != 0)
 		kind++;
 	if (depth < 1 || depth > DEPTH_MAX)

@@ -7,6 +7,7 @@
  */
 #include "libclient/reddn.h"
 #include "tests/lib/arg.h"
+#include "tests/lib/random.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -16,16 +17,6 @@
 #include <string.h>
 
 enum { LIST = 20, LOOK = 8, NODE = 19, FIRST = 1000, FILE_BYTES = 4096, VALUE = 40, DEEPEST = 64 };
-
-static uint64_t rng;
-
-static uint64_t rnd(uint64_t below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % below;
-}
 
 static unsigned length_of(unsigned node)
 {
@@ -157,7 +148,7 @@ int main(int argc, char **argv)
 	opt.port = (uint16_t)arg_number(argv[3], UINT16_MAX);
 	opt.offload = argv[4];
 	opt.depth = (uint16_t)arg_number(argv[5], UINT16_MAX);
-	rng = arg_number(argv[7], UINT64_MAX) * 2 + 1;
+	random_seed(arg_number(argv[7], UINT64_MAX));
 	if (opt.depth > DEEPEST)
 		return 2;
 	if (reddn_connect(&c, &opt, err, sizeof(err)) < 0) {

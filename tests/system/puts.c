@@ -12,6 +12,7 @@
  * and prints what was done.
  */
 #include "libclient/reddn.h"
+#include "util/xorshift.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -57,10 +58,7 @@ static uint64_t random_below(uint64_t n)
 
 	if (!state)
 		state = seed * 0x9e3779b97f4a7c15 + 1;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
+	return xorshift(&state) % n;
 }
 
 /* ---- values: who put it, his number of it, and bytes that follow from both ---- */

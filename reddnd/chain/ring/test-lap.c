@@ -6,6 +6,7 @@
 #include "reddnd/chain/ring/lap.h"
 
 #include "mlx5/wqe.h"
+#include "util/xorshift.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -55,10 +56,7 @@ struct world {
 
 static uint64_t rnd(struct world *w, uint64_t below)
 {
-	w->rng ^= w->rng << 13;
-	w->rng ^= w->rng >> 7;
-	w->rng ^= w->rng << 17;
-	return (w->rng >> 11) % below;
+	return (xorshift(&w->rng) >> 11) % below;
 }
 
 static uint8_t *host(struct world *w, uint32_t key, uint64_t addr, uint32_t len)
