@@ -112,14 +112,9 @@ address_waits()
 	call address wait
 }
 
-nic_files() # prints how many device files programs have open
+fewer_files() # N: device files that programs have open
 {
-	"$SOFTCX" status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["files"])'
-}
-
-fewer_files() # N
-{
-	[[ $(nic_files) -lt $1 ]]
+	[[ $(object files) -lt $1 ]]
 }
 
 resolving() # addresses that take long, or do not answer
@@ -161,7 +156,7 @@ resolving() # addresses that take long, or do not answer
 	address_waits
 	later first.log c
 	waits_for address "$work/reddnd.log"
-	files=$(nic_files)
+	files=$(object files)
 	kill_hard "$child"
 	until_true fewer_files "$files" || fail "the NIC does not see it go"
 	call address pass
