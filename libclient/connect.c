@@ -589,6 +589,15 @@ int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *
 	return r < 0 ? r : make_descriptors(a);
 }
 
+int reddn_connector_init_bare(struct reddn_connector *a, const struct reddn_options *opt)
+{
+	a->opt = *opt;
+	a->opt.host = a->opt.offload = a->opt.token_file = NULL;
+	a->opt.token_key = NULL;
+	a->epoll = a->timer = -1;
+	return make_descriptors(a);
+}
+
 int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector *of, const char *offload,
 	unsigned host, const struct sockaddr *known)
 {

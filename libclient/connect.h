@@ -76,6 +76,10 @@ struct reddn_connector {
  */
 int reddn_connector_init(struct reddn_connector *a, const struct reddn_options *opt);
 
+/** One that makes no session, of a handle with shards: it has the options but for the strings, and the
+ * descriptors. Errors and deinit as of init. */
+int reddn_connector_init_bare(struct reddn_connector *a, const struct reddn_options *opt);
+
 /**
  * One for another offload of the hosts of @of, for a part: waits for no names (@host, @known: as of
  * reddn_hosts_copy()), and a depth that the server does not allow gives way to the most that it does. Errors

@@ -66,6 +66,7 @@ static int requests_move(struct reddn *c, uint32_t n, size_t room)
 		requests[i].key = keys + i * room;
 	move_queue(&c->retry, requests, &used);
 	move_queue(&c->ended, requests, &used);
+	move_queue(&c->elsewhere, requests, &used);
 	assert(used == c->busy);
 	reddn_requests_deinit(c);
 	c->free_request = NULL;
@@ -113,7 +114,65 @@ void reddn_requests_deinit(struct reddn *c)
 	free(c->requests);
 }
 
-PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options, char *err, size_t errlen)
+int reddn_expect(struct reddn *c, const struct reddn_session *like)
+{
+	c->session = (struct reddn_session){.info = like->info, .geo = like->geo, .key_room = like->key_room};
+	c->session.info.session = 0;
+	memcpy(c->session.part, like->part, sizeof(like->part));
+	c->standby.credit = like->info.depth;
+	return reddn_requests_grow(c, &c->session);
+}
+
+void reddn_request_send_later(struct reddn *c, struct reddn_request *q)
+{
+	q->kind = (uint8_t)reddn_kind_of_keys(&c->session.geo);
+	q->dated = false;
+	reddn_queue_add(&c->retry, q);
+	c->exceptional = true;
+	if (c->standby.unwatched)
+		reddn_standby_watch(c);
+}
+
+void reddn_request_hand_over(struct reddn *from, struct reddn_request *q, struct reddn *to)
+{
+	struct reddn_request *new = to->free_request;
+
+	to->free_request = new->next_free;
+	reddn_request_copy(new, q);
+	to->busy++;
+	reddn_request_send_later(to, new);
+	q->next_free = from->free_request;
+	from->free_request = q;
+	from->busy--;
+}
+
+/* No host has answered, and one may come back. */
+static bool is_away(const struct reddn_connector *a)
+{
+	switch (a->error) {
+	case -EHOSTUNREACH:
+	case -ETIMEDOUT:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -ESHUTDOWN:
+		return !(a->opt.flags & REDDN_NO_RECONNECT);
+	default:
+		return false;
+	}
+}
+
+static void begin_away(struct reddn *c)
+{
+	c->state = REDDN_AWAY;
+	c->exceptional = true;
+	c->lost_at = clock_ms();
+	c->connect_at = c->lost_at + REDDN_PAUSE_LEAST_MS;
+	snprintf(c->errmsg, sizeof(c->errmsg), "%s", c->connector.words);
+	reddn_connector_rest(&c->connector);
+	reddn_connector_alarm(&c->connector, c->connect_at);
+}
+
+int reddn_open(struct reddn **out, const struct reddn_options *options, bool waits, char *err, size_t errlen)
 {
 	CLEANUP(reddn_closep) struct reddn *c = calloc(1, sizeof(*c));
 	struct reddn_connector *a;
@@ -127,12 +186,17 @@ PUBLIC int reddn_connect(struct reddn **out, const struct reddn_options *options
 		return reddn_fail(r, err, errlen, "%s", a->words);
 	reddn_connector_begin(a, REDDN_ANY_HOST, 0);
 	reddn_connector_wait(a);
+	c->pause_until = UINT64_MAX;
+	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
+	if (a->state == REDDN_CONNECT_FAILED && waits && is_away(a)) {
+		begin_away(c);
+		*out = steal_ptr(&c);
+		return 1;
+	}
 	if (a->state == REDDN_CONNECT_FAILED)
 		return reddn_fail(a->error, err, errlen, "%s", a->words);
 	c->session = reddn_connector_take(a);
 	c->up_since = clock_ms();
-	c->pause_until = UINT64_MAX;
-	c->standby.wanted = a->hosts.n > 1 && !(a->opt.flags & REDDN_NO_RECONNECT);
 	c->standby.credit = c->session.info.depth;
 	r = reddn_requests_grow(c, &c->session);
 	if (r < 0)
@@ -235,15 +299,16 @@ static void describe_puts(const struct reddn *puts, struct reddn_info *info)
 
 PUBLIC void reddn_get_info(const struct reddn *c, struct reddn_info *info)
 {
-	const struct reddn_session *s = &c->session;
-	const struct reddn *puts = reddn_part_find(c, REDDN_WIRE_PART_PUT);
+	const struct reddn *one = c->is_whole ? c->parts : c;
+	const struct reddn_session *s = &one->session;
+	const struct reddn *puts = reddn_part_find(one, REDDN_WIRE_PART_PUT);
 
 	*info = s->info;
-	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_part_for(c, 0, UINT_MAX)));
+	info->keys = larger(info->keys, reddn_wire_part_keys(reddn_part_for(one, 0, UINT_MAX)));
 	info->exists_keys =
 		info->shape == REDDN_EXISTS
 			? info->keys
-			: reddn_wire_part_keys(reddn_part_for(c, REDDN_WIRE_PART_EXISTS, UINT_MAX));
+			: reddn_wire_part_keys(reddn_part_for(one, REDDN_WIRE_PART_EXISTS, UINT_MAX));
 	info->as_of = reddn_seen_as_of(&s->seen, &s->seen);
 	for (const struct reddn *p = c; p; p = reddn_next_of(c, p))
 		count(p, info);
@@ -267,12 +332,15 @@ static void count_host(const struct reddn *c, unsigned i, struct reddn_host_info
 
 PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_info *info)
 {
-	const struct reddn_hosts *all = &c->connector.hosts;
-	const struct reddn_host *host = i < all->n ? &all->host[i] : NULL;
-	bool ready = c->standby.state == REDDN_STANDBY_WARM || c->standby.state == REDDN_STANDBY_LATE;
+	const struct reddn_host *host;
+	bool ready;
 
-	if (!host)
+	for (c = c->is_whole ? c->parts : c; c->next_part && i >= c->connector.hosts.n; c = c->next_part)
+		i -= c->connector.hosts.n;
+	if (i >= c->connector.hosts.n)
 		return -EINVAL;
+	host = &c->connector.hosts.host[i];
+	ready = c->standby.state == REDDN_STANDBY_WARM || c->standby.state == REDDN_STANDBY_LATE;
 	*info = (struct reddn_host_info){.name = host->name,
 		.port = host->port,
 		.state = ready && c->standby.session.host == i ? REDDN_HOST_STANDBY : REDDN_HOST_NONE};
@@ -285,5 +353,5 @@ PUBLIC int reddn_get_host(const struct reddn *c, unsigned i, struct reddn_host_i
 
 PUBLIC const char *reddn_errmsg(const struct reddn *c)
 {
-	return *c->errmsg || !c->asked ? c->errmsg : c->asked->errmsg;
+	return *c->errmsg || !c->asked ? c->errmsg : reddn_errmsg(c->asked);
 }

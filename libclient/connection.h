@@ -5,7 +5,8 @@
  * When it is lost, reconnect.c puts another one in its place; of several hosts that is ready before
  * (standby.c). A part of the offload has a handle of its own (part.c). request.c submits requests, poll.c
  * polls for CQEs, results.c makes results of replies, wait.c waits for them, end-reason.c asks why it ended,
- * describe.c what the offload takes and answers.
+ * describe.c what the offload takes and answers. A handle with shards has one of these for each (shards.h,
+ * open.c).
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
  * reddn_request until the caller has the result. Requests need not complete in order: those of other
@@ -145,12 +146,17 @@ struct reddn {
 	bool is_part;            /* of another handle (part.h): it connects only while it has requests, */
 	bool wanted;             /* or for those to come */
 	uint8_t part;            /* which one, as in wire.h */
-	struct reddn *parts;     /* of this handle, a list: those that were asked */
+	struct reddn *owner;     /* of a part or a shard; NULL: it is the caller's */
+	struct reddn *parts;     /* of this handle, a list: those that were asked; or its shards */
 	struct reddn *next_part; /* in that list */
 	struct reddn *polled;    /* of the handle and its parts: reddn_poll() begins with it */
 	struct reddn *asked;     /* the part of the last submission: errors may be its own; NULL: none */
 	struct reddn *several;   /* the part that last took several keys, and by the session in use */
 	unsigned several_least;  /* so few go there; NULL: another one, perhaps */
+	bool is_whole;           /* of several shards (shards.h): it has no session */
+	bool strays;             /* and there are requests in `elsewhere` of one of them */
+	struct reddn *shard;     /* that it is, or whose part it is; NULL: of no handle with shards */
+	uint64_t slots;          /* of a shard: that its table has stated last (redis-slots.h); 0: none yet */
 	enum reddn_state state;
 	struct reddn_session session;
 	/* Of a table that was replaced, until this one has answered; or none, as with REDDN_INTO */
@@ -171,6 +177,7 @@ struct reddn {
 	struct reddn_queue ended;                   /* requests whose result is their status */
 	struct reddn_queue paused;                  /* puts that go on when they are due, */
 	uint64_t pause_until;                       /* the first one then, ns; UINT64_MAX: there is none */
+	struct reddn_queue elsewhere;               /* requests of keys that another shard has */
 	struct reddn_memory memory[REDDN_MEMORIES]; /* with REDDN_INTO */
 	uint64_t retries_moved, retries_overtaken, retries_old, retries_conflict, retries_absent, reconnects;
 	unsigned idle_polls;
@@ -204,6 +211,21 @@ int reddn_requests_grow(struct reddn *c, struct reddn_session *s);
 
 void reddn_requests_deinit(struct reddn *c);
 
+/**
+ * Make a handle, as reddn_connect() does without shards. With @waits, 1: no host can be reached now, and it
+ * is AWAY; its session is to be expected.
+ */
+int reddn_open(struct reddn **out, const struct reddn_options *options, bool waits, char *err, size_t errlen);
+
+/** It is AWAY, and has had no session: its first one will be @like this one. -ENOMEM. */
+int reddn_expect(struct reddn *c, const struct reddn_session *like);
+
+/** @q, which is in no queue, and whose key the session takes, is sent when that can send it. */
+void reddn_request_send_later(struct reddn *c, struct reddn_request *q);
+
+/** The same of @to, after it was one of @from; @to has a free request. */
+void reddn_request_hand_over(struct reddn *from, struct reddn_request *q, struct reddn *to);
+
 /** Process the connection manager's events that have arrived. Sets hangup or broken. */
 void reddn_check_events(struct reddn *c);
 
@@ -211,10 +233,15 @@ void reddn_check_events(struct reddn *c);
  * does not take a request of which nobody could tell what became of it. */
 void reddn_look_first(struct reddn *c);
 
-/** All that @whole consists of: itself and then its parts. Returns what follows @p, or NULL. */
+/** All that @whole consists of: itself and then its parts, each followed by its own. Returns what follows @p,
+ * or NULL. */
 static inline struct reddn *reddn_next_of(const struct reddn *whole, const struct reddn *p)
 {
-	return p == whole ? whole->parts : p->next_part;
+	if (p->parts)
+		return p->parts;
+	while (p != whole && !p->next_part)
+		p = p->owner;
+	return p == whole ? NULL : p->next_part;
 }
 
 /** The part that was made for that, or NULL. */
@@ -257,7 +284,7 @@ static inline bool reddn_is_busy(const struct reddn *c)
 /** A request that may have been executed is not sent again, and all go to one machine. */
 static inline bool reddn_is_sent_once(const struct reddn *c)
 {
-	return !(c->connector.opt.flags & REDDN_REPEATABLE) &&
+	return !c->is_whole && !(c->connector.opt.flags & REDDN_REPEATABLE) &&
 	       reddn_hosts_is_one_machine(&c->connector.hosts);
 }
 

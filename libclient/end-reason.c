@@ -62,7 +62,7 @@ PUBLIC int reddn_end_reason(struct reddn *c)
 {
 	struct reddn *last = c;
 
-	for (struct reddn *p = c->parts; p; p = p->next_part)
+	for (struct reddn *p = c; p; p = reddn_next_of(c, p))
 		if (p->loss && (!last->loss || p->lost_at > last->lost_at))
 			last = p;
 	return ask(last);

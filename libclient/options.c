@@ -51,10 +51,14 @@ static int check(const struct reddn_options *opt, char *err, size_t errlen)
 			REDDN_NO_RECONNECT | REDDN_REPEATABLE | REDDN_INTO);
 	if (opt->policy > REDDN_SPREAD)
 		return INVALID("policy %u: this library knows 0 and %d", opt->policy, REDDN_SPREAD);
+	if (opt->shards > REDDN_SHARDS_REDIS)
+		return INVALID("shards %u: this library knows 0 and %d", opt->shards, REDDN_SHARDS_REDIS);
+	if (opt->shards && (opt->flags & REDDN_INTO))
+		return INVALID("shards: a handle with REDDN_INTO has none");
 	if (opt->slot_size % 64)
 		return INVALID("slot_size %u: must be a multiple of 64", opt->slot_size);
 	for (unsigned i = 0; i < COUNT(opt->reserved); i++)
-		if (opt->reserved[i] || opt->reserved16 || opt->reserved32)
+		if (opt->reserved[i] || opt->reserved32)
 			return INVALID("reserved options must be 0");
 	return 0;
 }

@@ -45,7 +45,7 @@ static struct reddn_session expected_of_keys(const struct reddn_session *gets, u
 }
 
 static int part_init(
-	struct reddn *part, const struct reddn *whole, const struct reddn_session *expected, const char *name)
+	struct reddn *part, struct reddn *whole, const struct reddn_session *expected, const char *name)
 {
 	/* The address of the session in use is that of the machine that has the store */
 	struct sockaddr *known =
@@ -56,6 +56,8 @@ static int part_init(
 	if (r < 0)
 		return r;
 	part->is_part = true;
+	part->owner = whole;
+	part->shard = whole->shard;
 	part->state = REDDN_AWAY;
 	part->exceptional = true;
 	part->pause_until = UINT64_MAX;
@@ -99,12 +101,12 @@ static int part_make(struct reddn *whole, uint8_t which, struct reddn **out)
 
 static void part_drop(struct reddn *whole, struct reddn *part)
 {
-	struct reddn **at = &whole->parts;
+	struct reddn **at = &whole->parts, *polled = whole->owner ? whole->owner : whole;
 
 	while (*at != part)
 		at = &(*at)->next_part;
 	*at = part->next_part;
-	whole->polled = whole;
+	polled->polled = polled;
 	whole->several = NULL;
 	reddn_close(part);
 }
@@ -160,13 +162,24 @@ int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **p
 	return 0;
 }
 
-unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape)
+static unsigned part_most(const struct reddn *c, enum reddn_shape shape)
 {
 	const uint8_t kind = shape == REDDN_EXISTS ? REDDN_WIRE_PART_EXISTS : 0;
 	const unsigned own = c->session.info.shape == shape ? c->session.info.keys : 0;
 	const unsigned most = reddn_wire_part_keys(reddn_part_for(c, kind, UINT_MAX));
 
 	return own > most ? own : most;
+}
+
+unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape)
+{
+	unsigned most = UINT_MAX;
+
+	if (!c->is_whole)
+		return part_most(c, shape);
+	for (const struct reddn *s = c->parts; s; s = s->next_part)
+		most = part_most(s, shape) < most ? part_most(s, shape) : most;
+	return most;
 }
 
 /* For the next submissions of as many keys */
@@ -230,22 +243,11 @@ bool reddn_part_give_back(struct reddn *whole, struct reddn *part)
 
 	if (part->session.info.shape != whole->session.info.shape || whole->broken)
 		return false;
-	for (struct reddn_request *q, *to;
-		(q = part->retry.first) && (to = whole->free_request) && q->len <= whole->session.geo.max_key;
+	for (struct reddn_request *q;
+		(q = part->retry.first) && whole->free_request && q->len <= whole->session.geo.max_key;
 		any = true) {
-		whole->free_request = to->next_free;
-		reddn_request_copy(to, reddn_queue_take(&part->retry));
-		to->kind = (uint8_t)reddn_kind_of_keys(&whole->session.geo);
-		to->retries = 0;
-		to->dated = false;
-		reddn_queue_add(&whole->retry, to);
-		whole->busy++;
-		q->next_free = part->free_request;
-		part->free_request = q;
-		part->busy--;
+		q->retries = 0;
+		reddn_request_hand_over(part, reddn_queue_take(&part->retry), whole);
 	}
-	whole->exceptional |= any;
-	if (any && whole->standby.unwatched)
-		reddn_standby_watch(whole);
 	return any;
 }

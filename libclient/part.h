@@ -32,8 +32,8 @@ int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **p
  */
 int reddn_part_of_keys(struct reddn *c, enum reddn_shape shape, unsigned n, struct reddn **to);
 
-/** The most keys of one submission, by what the session in use has, or of several hosts another had. 0: none.
- */
+/** The most keys of one submission, by what the session in use has, or of several hosts another had; with
+ * shards, at each of them. 0: none. */
 unsigned reddn_part_most(const struct reddn *c, enum reddn_shape shape);
 
 /** A part of gets is AWAY: those that wait for its next session become requests of the handle, as far as that

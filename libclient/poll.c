@@ -8,6 +8,7 @@
 #include "libclient/public.h"
 #include "libclient/reconnect.h"
 #include "libclient/results.h"
+#include "libclient/shards.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -186,6 +187,15 @@ static bool has_work(const struct reddn *c)
 	return c->busy || c->exceptional || c->standby.wanted;
 }
 
+static bool route_strays(struct reddn *whole)
+{
+	bool ended = reddn_shards_route(whole);
+
+	for (struct reddn *p = whole->parts; p; p = reddn_next_of(whole, p))
+		reddn_send_retries(p);
+	return ended;
+}
+
 /* The handle and its parts have their turns, also if the caller has room for the results of one. A part that
  * is refused has reported that with its requests */
 static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, const struct reddn_result *end)
@@ -202,10 +212,10 @@ static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, const st
 
 		if (p != c)
 			reddn_release_held(p);
-		n = at < end && has_work(p) ? poll_one(p, at, end) : 0;
+		n = at < end && has_work(p) && !p->is_whole ? poll_one(p, at, end) : 0;
 		at += n > 0 ? n : 0;
-		if (p != c && p->state == REDDN_AWAY && reddn_part_give_back(c, p))
-			reddn_send_retries(c);
+		if (p->is_part && p->state == REDDN_AWAY && reddn_part_give_back(p->owner, p))
+			reddn_send_retries(p->owner);
 		if (p == c)
 			own = n;
 		else
@@ -213,6 +223,9 @@ static NOINLINE int poll_all(struct reddn *c, struct reddn_result *res, const st
 		p = reddn_next_of(c, p);
 		p = p ? p : c;
 	} while (p != first);
+	/* The caller may sleep next */
+	if (c->strays && route_strays(c) && at == res)
+		return poll_all(c, res, end);
 	return at > res ? (int)(at - res) : busy ? 0 : own;
 }
 

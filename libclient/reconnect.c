@@ -33,7 +33,7 @@ static void end_requests(struct reddn *c, int status)
 {
 	struct reddn_request *q;
 
-	while ((q = reddn_queue_take(&c->retry)))
+	while ((q = reddn_queue_take(&c->retry)) || (q = reddn_queue_take(&c->elsewhere)))
 		end_request(c, q, status);
 }
 

@@ -202,10 +202,10 @@ int reddn_table_set_as_of(struct reddn_table *t, const struct reddn_as_of *as_of
 
 /**
  * State which slots of a cluster of Redis the table has: all keys of `n` slots from `first` on; 0: none, or
- * it is not known. Each reply of reddnd reports that. A table of other slots has another epoch in
- * reddn_as_of: state 0 slots, that epoch, and then the slots when their keys are there. A larger table has
- * them as well (reddn_table_grow). -EINVAL: there are 16384 slots, or the table follows no source. -EROFS:
- * not opened for writing. -ESTALE: another table has replaced it.
+ * it is not known. Clients with REDDN_SHARDS_REDIS (reddn.h) go by that. A table of other slots has another
+ * epoch in reddn_as_of: state 0 slots, that epoch, and then the slots when their keys are there. A larger
+ * table has them as well (reddn_table_grow). -EINVAL: there are 16384 slots, or the table follows no source.
+ * -EROFS: not opened for writing. -ESTALE: another table has replaced it.
  */
 int reddn_table_set_slots(struct reddn_table *t, unsigned first, unsigned n);
 

@@ -57,11 +57,19 @@ enum reddn_policy {
 	REDDN_SPREAD = 1, /* in a random order, so that many handles use all of them */
 };
 
+/** How keys are divided between several sets of hosts. */
+enum reddn_shards {
+	REDDN_SHARDS_NONE = 0, /* there is one set */
+	/* By the slot of Redis Cluster that the key has, or its {tag}. Each set, a shard, has tables that
+	 * follow a range of the slots (reddn-follow(1)), and state it with each reply */
+	REDDN_SHARDS_REDIS = 1,
+};
+
 /** Options of a connection. A member that is 0 selects its default. The strings stay the caller's. */
 struct reddn_options {
 	/* Name or address of an RDMA interface of the server, a link-local one as fe80::1%eth0; required.
 	 * Or several that offer the same, at most 16, with commas between them; each as HOST, HOST:PORT or
-	 * [ADDRESS]:PORT */
+	 * [ADDRESS]:PORT. With `shards`, several such sets, with semicolons between them */
 	const char *host;
 	const char *offload; /* name in the server's catalog, 1 to 23 bytes; required */
 	uint16_t port;       /* of hosts without one. 0: 7471 */
@@ -81,9 +89,9 @@ struct reddn_options {
 	 * after the other, and those of several at the same time: results then come in any order. To the
 	 * server's quotas and rates it is one session, which ends when one of them is lost. 0: 1 */
 	uint16_t connections;
-	uint16_t flags;      /* enum reddn_option_flag */
-	uint16_t policy;     /* enum reddn_policy */
-	uint16_t reserved16; /* 0 */
+	uint16_t flags;  /* enum reddn_option_flag */
+	uint16_t policy; /* enum reddn_policy */
+	uint16_t shards; /* enum reddn_shards */
 	/* How old the answer to a get may be, if its table follows a source; else it ends with -ESTALE. See
 	 * reddn_get_submit. 0: any age */
 	uint32_t max_age_ms;
@@ -97,18 +105,20 @@ struct reddn_options {
  *
  * The hosts are tried in the order of the policy until one accepts, and the addresses of each in the order of
  * getaddrinfo(3) until a reddnd accepts or refuses at one. What is left of `timeout_ms` is shared equally by
- * those that are left. The error is that of the last host that refused; if there is none, of the last address
- * that a connect request was sent to; else of the last one. To look the names up may take `timeout_ms`, too,
- * which begins after that.
+ * those that are left. With shards, each has an equal share of the time, and one of which no host can be
+ * reached is connected later, as one that is lost, unless there is no other, or with REDDN_NO_RECONNECT. The
+ * error is that of the last host that refused; if there is none, of the last address that a connect request
+ * was sent to; else of the last one. To look the names up may take `timeout_ms`, too, which begins after
+ * that.
  *
- * -EINVAL: a wrong option. -EOPNOTSUPP: the offload is none that REDDN_INTO needs, or needs it. -ENODEV: no
- * RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer. -ECONNREFUSED: no server listens
- * there. Refused by the server: -ENOENT: no such offload. -EACCES: the client or its token is not allowed, or
- * the client is banned for a while. -EDQUOT: a quota is used up. -ERANGE: depth is too large. -EMSGSIZE:
- * slot_size is too small. -EBUSY: the server is full. -ESHUTDOWN: it is stopping. -EREMOTEIO: it failed.
- * -EPROTONOSUPPORT: it speaks another version. -EOPNOTSUPP: it knows no sessions of several connections.
- * -ECONNRESET: it closed the first connection while others were made. -EPROTO: the peer is no reddnd, or it
- * broke the protocol.
+ * -EINVAL: a wrong option. -EOPNOTSUPP: the offload is none that REDDN_INTO needs, or needs it; or that of a
+ * shard is no table. -ENODEV: no RDMA device leads to the host. -EHOSTUNREACH, -ETIMEDOUT: no answer.
+ * -ECONNREFUSED: no server listens there. Refused by the server: -ENOENT: no such offload. -EACCES: the
+ * client or its token is not allowed, or the client is banned for a while. -EDQUOT: a quota is used up.
+ * -ERANGE: depth is too large. -EMSGSIZE: slot_size is too small. -EBUSY: the server is full. -ESHUTDOWN: it
+ * is stopping. -EREMOTEIO: it failed. -EPROTONOSUPPORT: it speaks another version. -EOPNOTSUPP: it knows no
+ * sessions of several connections. -ECONNRESET: it closed the first connection while others were made.
+ * -EPROTO: the peer is no reddnd, or it broke the protocol.
  */
 int reddn_connect(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen);
 
@@ -132,10 +142,10 @@ struct reddn_result {
 
 /**
  * Submit a get of a key in a table. Copies the key. The result carries `cookie`.
- * -EAGAIN: `depth` requests are outstanding, or the next slot holds a result that the caller has not
- * released: poll or release first. -EINVAL: the key is empty, or the offload is no table. -EMSGSIZE: the key
- * is longer than the table's max_key. Any other negative number: there is no session and the server wants
- * none, or the handle does not connect again; see reddn_errmsg.
+ * -EAGAIN: `depth` requests are outstanding, with shards at that of the key, or the next slot holds a result
+ * that the caller has not released: poll or release first. -EINVAL: the key is empty, or the offload is no
+ * table. -EMSGSIZE: the key is longer than the table's max_key. Any other negative number: there is no
+ * session and the server wants none, or the handle does not connect again; see reddn_errmsg.
  *
  * The library repeats a get when the writer of the table overtook the reply, or when it moved entries and a
  * miss is not certain. After `retry_ms` the result is -EAGAIN (entries moved all the time, or the writer died
@@ -151,6 +161,8 @@ struct reddn_result {
  * with it, is older, by the clocks of this host and of that of the table's writer. Before, a get is repeated
  * if that line is young enough, as after a time without gets: then the next answer is. Of several hosts, the
  * next one is asked, and one whose table was too old within the last second is not.
+ * With shards: -ESTALE: no shard has stated for `retry_ms` that its table has the slot of the key. A request
+ * for a shard that has no session waits for the next one, also if it is not known yet which slots it has.
  * With REDDN_NO_RECONNECT: -ESTALE: another table has replaced the one of the session. -ECONNRESET, -EIO: the
  * session was lost before the reply. -EPROTO: the reply to a later request came instead, because a queue of
  * the server has failed.

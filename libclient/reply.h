@@ -112,6 +112,7 @@ struct reddn_seen {
 	uint64_t as_of_source;
 	uint64_t as_of_host;
 	uint64_t origin;
+	uint64_t slots;
 };
 
 /** Before the first reply: an odd number of moves, which proves nothing, and an epoch that no table has. */
@@ -127,7 +128,8 @@ static inline struct reddn_seen reddn_reply_see(const uint8_t *slot)
 		.state = __atomic_load_n(&live->state, __ATOMIC_RELAXED),
 		.as_of_source = __atomic_load_n(&live->as_of_source, __ATOMIC_RELAXED),
 		.as_of_host = __atomic_load_n(&live->as_of_host, __ATOMIC_RELAXED),
-		.origin = __atomic_load_n(&live->origin, __ATOMIC_RELAXED)};
+		.origin = __atomic_load_n(&live->origin, __ATOMIC_RELAXED),
+		.slots = __atomic_load_n(&live->slots, __ATOMIC_RELAXED)};
 }
 
 /** True if the live line of a reply has this @epoch and states nothing of an age; then *@moves is in it. */
@@ -236,6 +238,7 @@ enum reddn_reply_state {
 	REDDN_REPLY_OVERTAKEN, /* the record changed while the NIC read it: ask again */
 	REDDN_REPLY_STALE,     /* another table has replaced the one of this connection */
 	REDDN_REPLY_OLD,       /* by reddn_seen_as_of(), for this caller: not of reddn_reply_without() */
+	REDDN_REPLY_ELSEWHERE, /* the table does not have the slot of the key: not of reddn_reply_without() */
 	REDDN_REPLY_EXISTS,    /* of reddn_reply_parts(); a hit of reddn_reply_into() */
 	REDDN_REPLY_TOO_LONG,  /* of reddn_reply_into() */
 };

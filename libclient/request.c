@@ -5,6 +5,7 @@
 #include "libclient/public.h"
 #include "libclient/put.h"
 #include "libclient/queues.h"
+#include "libclient/shards.h"
 #include "libclient/short.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
@@ -250,7 +251,7 @@ static int submit(
 	if (r < 0)
 		return r;
 	if (!c->free_request)
-		return -EAGAIN;
+		return c->is_whole ? -EINVAL : -EAGAIN;
 	q = new_request(c, len, cookie, kind);
 	memcpy(q->key, bytes, len);
 	go(c, k, q);
@@ -264,10 +265,20 @@ static int check_key(const struct reddn *c, enum reddn_shape shape, size_t key_l
 	return key_len > c->session.geo.max_key ? -EMSGSIZE : 0;
 }
 
+/* With shards, it is the one that has it */
+static struct reddn *choose_shard(struct reddn *whole, const void *key, size_t key_len)
+{
+	whole->errmsg[0] = '\0';
+	return whole->asked = reddn_shard_of(whole, key, key_len);
+}
+
 static NOINLINE int submit_key(struct reddn *c, const void *key, size_t key_len, uint64_t cookie)
 {
-	int r = check_key(c, REDDN_TABLE, key_len);
+	int r;
 
+	if (c->is_whole)
+		return reddn_get_submit(choose_shard(c, key, key_len), key, key_len, cookie);
+	r = check_key(c, REDDN_TABLE, key_len);
 	c->asked = NULL;
 	return r < 0 ? r : submit(c, key, key_len, cookie, reddn_kind_of_keys(&c->session.geo));
 }
@@ -363,6 +374,69 @@ static inline struct reddn *usual_part(struct reddn *whole, enum reddn_shape sha
 	return part;
 }
 
+static void copy_to(struct reddn_request *q, const struct reddn_key *key)
+{
+	if (short_is(key->key_len))
+		short_copy(q->key, key->key, key->key_len);
+	else
+		memcpy(q->key, key->key, key->key_len);
+}
+
+/* Find what takes the keys of a shard, of those whose handle is in @to, and put it there in its place. */
+static int split_find(struct reddn *shard, enum reddn_shape shape, const struct reddn_key *keys, unsigned n,
+	struct reddn **to)
+{
+	struct reddn *c;
+	unsigned some = 0;
+	int r = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		some += to[i] == shard;
+	if (!some)
+		return 0;
+	c = usual_part(shard, shape, some);
+	if (!c)
+		r = reddn_part_of_keys(shard, shape, some, &c);
+	for (unsigned i = 0; i < n && r == 0; i++) {
+		if (to[i] != shard)
+			continue;
+		to[i] = c;
+		r = check_key(c, shape, keys[i].key_len);
+	}
+	r = r < 0 ? r : c->broken;
+	return r < 0 || has_free(c, some) ? r : -EAGAIN;
+}
+
+/* Of a handle with shards: all are submitted, or none. So they wait for their turn, if there are slots for
+ * some only. */
+static NOINLINE int submit_split(struct reddn *whole, enum reddn_shape shape, const struct reddn_key *keys,
+	unsigned n, uint64_t cookie)
+{
+	struct reddn *to[REDDN_WIRE_KEYS];
+	int r = n && n <= reddn_part_most(whole, shape) ? 0 : -EINVAL;
+
+	for (unsigned i = 0; i < n && r == 0; i++)
+		to[i] = choose_shard(whole, keys[i].key, keys[i].key_len);
+	for (struct reddn *s = whole->parts; s && r == 0; s = s->next_part)
+		r = split_find(s, shape, keys, n, to);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < n; i++) {
+		struct reddn_request *q = new_request(
+			to[i], keys[i].key_len, cookie + i, reddn_kind_of_keys(&to[i]->session.geo));
+
+		copy_to(q, &keys[i]);
+		reddn_queue_add(&to[i]->retry, q);
+		to[i]->exceptional = true;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		reddn_send_retries(to[i]);
+		if (to[i]->standby.unwatched)
+			reddn_standby_watch(to[i]);
+	}
+	return 0;
+}
+
 static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct reddn_key *keys, unsigned n,
 	uint64_t cookie)
 {
@@ -371,6 +445,8 @@ static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct
 	struct reddn_connection *k;
 	int r = 0;
 
+	if (whole->is_whole)
+		return submit_split(whole, shape, keys, n, cookie);
 	if (!c) {
 		r = reddn_part_of_keys(whole, shape, n, &other);
 		c = other;
@@ -388,10 +464,7 @@ static int submit_keys(struct reddn *whole, enum reddn_shape shape, const struct
 		struct reddn_request *q =
 			new_request(c, keys[i].key_len, cookie + i, reddn_kind_of_keys(&c->session.geo));
 
-		if (short_is(keys[i].key_len))
-			short_copy(q->key, keys[i].key, keys[i].key_len);
-		else
-			memcpy(q->key, keys[i].key, keys[i].key_len);
+		copy_to(q, &keys[i]);
 		reddn_queue_add(&all, q);
 	}
 	if (k && n <= c->session.info.keys) {

@@ -3,11 +3,13 @@
 
 #include "libclient/public.h"
 #include "libclient/queues.h"
+#include "protocol/redis-slots.h"
 #include "util/clock.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A request is repeated at least so often, even if the machine stands still for retry_ms. DONE: no status
@@ -114,6 +116,27 @@ static int old(struct reddn *c, struct reddn_request *q, const struct reddn_seen
 	return retry(c, q, REDDN_REPLY_OLD);
 }
 
+/* The answer is that of a table without the slot of the key. */
+static bool is_elsewhere(const struct reddn *c, const struct reddn_request *q, const struct reddn_seen *now)
+{
+	return c->shard && !redis_slots_have(now->slots, redis_slot(q->key, q->len));
+}
+
+/* Another shard is asked, also if it is this one again by then. */
+static int elsewhere(struct reddn *c, struct reddn_request *q)
+{
+	struct reddn *whole = c->shard->owner;
+	uint64_t now = clock_ns();
+
+	if (!is_patient(c, q, now))
+		return reddn_fail(-ESTALE, whole->errmsg, sizeof(whole->errmsg),
+			"no shard states that its table has slot %u of Redis", redis_slot(q->key, q->len));
+	q->due = now + reddn_jitter(reddn_put_pause(q->retries - 1u));
+	reddn_queue_add(&c->elsewhere, q);
+	c->exceptional = whole->strays = true;
+	return 0;
+}
+
 /* 0: it goes on; DONE, or another status of its result */
 static int status_of(
 	struct reddn *c, struct reddn_request *q, enum reddn_reply_state state, const struct reddn_seen *now)
@@ -132,6 +155,8 @@ static int status_of(
 		return retry(c, q, state);
 	case REDDN_REPLY_OLD:
 		return old(c, q, now);
+	case REDDN_REPLY_ELSEWHERE:
+		return elsewhere(c, q);
 	}
 	return 0;
 }
@@ -147,7 +172,9 @@ static bool see(struct reddn *c, const struct reddn_seen *now)
 	if (!current)
 		c->session.seen.epoch = epoch;
 	c->session.dated |= now->state != 0;
-	c->session.plain = c->session.dated ? UINT64_MAX : c->session.seen.epoch;
+	c->session.plain = c->session.dated || c->shard ? UINT64_MAX : c->session.seen.epoch;
+	if (c->shard && current)
+		c->shard->slots = now->slots;
 	return current;
 }
 
@@ -168,7 +195,7 @@ static NOINLINE bool reply_other_hit(struct reddn *c, const struct reddn_slot *s
 {
 	const struct reddn_seen now = reddn_reply_see(s->mem);
 
-	if (!see(c, &now) || is_old(c, q, &now))
+	if (!see(c, &now) || is_elsewhere(c, q, &now) || is_old(c, q, &now))
 		return false;
 	finish(c, q, at, 0, reddn_reply_value(record, q->len), len, as_of(q, &now));
 	return true;
@@ -202,7 +229,9 @@ static NOINLINE struct reddn_result *reply_without(struct reddn *c, const struct
 	const struct reddn_as_of age = as_of(q, &now);
 	int status;
 
-	if (state != REDDN_REPLY_STALE && is_old(c, q, &now))
+	if (state != REDDN_REPLY_STALE && is_elsewhere(c, q, &now))
+		state = REDDN_REPLY_ELSEWHERE;
+	else if (state != REDDN_REPLY_STALE && is_old(c, q, &now))
 		state = REDDN_REPLY_OLD;
 	status = status_of(c, q, state, &now);
 	see(c, &now);
@@ -454,8 +483,9 @@ NOINLINE int reddn_report_rest(
 	reddn_send_retries(c);
 	while (at < end && (q = reddn_queue_take(&c->ended)))
 		at = finish(c, q, at, q->status, NULL, 0, (struct reddn_as_of){0});
-	c->exceptional = c->retry.first || c->ended.first || c->paused.first || c->session.hangup ||
-			 c->state != REDDN_UP || c->before.connection || c->standby.unwatched;
+	c->exceptional = c->retry.first || c->ended.first || c->paused.first || c->elsewhere.first ||
+			 c->session.hangup || c->state != REDDN_UP || c->before.connection ||
+			 c->standby.unwatched;
 	return at == res && !c->busy ? c->broken : (int)(at - res);
 }
 

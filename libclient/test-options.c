@@ -77,7 +77,8 @@ static void test_invalid(void **state)
 	INVALID("multiple of 64", .slot_size = 100);
 	INVALID("reserved", .reserved = {0, 0, 1});
 	INVALID("flags 0x8: this library knows 0x7", .flags = 8);
-	INVALID("reserved", .reserved16 = 1);
+	INVALID("shards", .shards = REDDN_SHARDS_REDIS + 1);
+	INVALID("shards", .shards = REDDN_SHARDS_REDIS, .flags = REDDN_INTO);
 	INVALID("reserved", .reserved32 = 1);
 	INVALID("policy 2", .policy = 2);
 	INVALID("16 to 1024 bytes", .token_key = "short", .token_key_len = 5);

@@ -138,7 +138,7 @@ static int finish(struct reddn *c, struct reddn_result *res)
 {
 	int r = wait_for_some(c, res, 1);
 
-	while (r <= 0 && c->busy)
+	while (r <= 0 && reddn_is_busy(c))
 		r = reddn_poll(c, res, 1);
 	return r < 0 ? r : res->status;
 }
@@ -231,10 +231,11 @@ static int many_submit_keys(struct reddn *c, const struct many *m, const struct 
  * perhaps, and parts with requests do not have that yet */
 static uint32_t many_longest(const struct reddn *c, const struct many *m)
 {
-	uint32_t longest = c->session.geo.max_key;
+	uint32_t longest = c->is_whole ? UINT32_MAX : c->session.geo.max_key;
 
-	for (const struct reddn *p = c->parts; p; p = p->next_part)
-		if (p->busy && p->session.info.shape == m->shape && p->session.geo.max_key < longest)
+	for (const struct reddn *p = c->parts; p; p = reddn_next_of(c, p))
+		if ((p->busy || !p->is_part) && p->session.info.shape == m->shape &&
+			p->session.geo.max_key < longest)
 			longest = p->session.geo.max_key;
 	return longest;
 }
@@ -277,7 +278,7 @@ static int many_refused(const struct reddn *c, const struct many *m)
 {
 	int r = c->session.info.shape == m->shape ? c->broken : 0;
 
-	for (const struct reddn *p = c->parts; p && r == 0; p = p->next_part)
+	for (const struct reddn *p = c->parts; p && r == 0; p = reddn_next_of(c, p))
 		r = p->session.info.shape == m->shape && m->shape == REDDN_EXISTS ? p->broken : 0;
 	return r;
 }

@@ -45,6 +45,8 @@ static const char usage_text[] =
 	"  -L, --lasting       when the session is lost, ask again with another one\n"
 	"  -A, --max-age MS    ping, get, exists, bench: no older answers of a table with a source\n"
 	"  -P, --policy P      which of several hosts first: first of the list (first), or any (spread)\n"
+	"  -H, --shards redis  sets of hosts, with semicolons between them, by the slot of a key in a "
+	"cluster\n"
 	"  -K, --token-file F  file with the key of access tokens, if the server requires them\n"
 	"  -j, --json          print results as JSON\n"
 	"  -h, --help          this text; of a verb, what it takes\n"
@@ -399,9 +401,9 @@ static const struct command {
 	struct verb verb;
 	int (*run)(struct arguments *a, char **keys);
 } commands[] = {
-	{{{.name = "ping"}, 2, 2, "pLPKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
-	{{{.name = "get"}, 3, INT32_MAX, "pLPKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
-	{{{.name = "exists"}, 3, INT32_MAX, "pLPKtjAf", "  reddn exists storage1 users.exists alice bob\n"},
+	{{{.name = "ping"}, 2, 2, "pLPHKtjAci", "  reddn ping storage1 users\n"}, cmd_ping},
+	{{{.name = "get"}, 3, INT32_MAX, "pLPHKtjAe", "  reddn get storage1 users alice bob\n"}, cmd_get},
+	{{{.name = "exists"}, 3, INT32_MAX, "pLPHKtjAf", "  reddn exists storage1 users.exists alice bob\n"},
 		cmd_exists},
 	{{{.name = "put"}, 3, 4, "pLKtjvE", "  reddn put storage1 users alice admin\n"}, cmd_put},
 	{{{.name = "delete"}, 3, INT32_MAX, "pLKtjv", "  reddn delete storage1 users alice bob\n"},
@@ -415,7 +417,7 @@ static const struct command {
 	{{{.name = "lock"}, 4, INT32_MAX, "pKtlw",
 		 "  reddn lock --wait 0 storage1 words 7 -- ./backup --full\n"},
 		cmd_lock},
-	{{{.name = "bench"}, 2, 2, "pLPKtjATkuVdCncsRaS",
+	{{{.name = "bench"}, 2, 2, "pLPHKtjATkuVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
 };
@@ -427,6 +429,7 @@ static const struct option options[] = {
 	{"lasting", no_argument, NULL, 'L'},
 	{"max-age", required_argument, NULL, 'A'},
 	{"policy", required_argument, NULL, 'P'},
+	{"shards", required_argument, NULL, 'H'},
 	{"interval", required_argument, NULL, 'i'},
 	{"escape", no_argument, NULL, 'e'},
 	{"first", no_argument, NULL, 'f'},
@@ -465,6 +468,9 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'P':
 		a->b.connect.policy = strcmp(text, "spread") ? REDDN_FIRST : REDDN_SPREAD;
 		return strcmp(text, "first") == 0 || strcmp(text, "spread") == 0;
+	case 'H':
+		a->b.connect.shards = REDDN_SHARDS_REDIS;
+		return strcmp(text, "redis") == 0;
 	case 'C':
 		if (number_parse(text, 1, UINT16_MAX, &v))
 			return false;
@@ -524,7 +530,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:i:efrxl:w:T:a:uv:E:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:H:i:efrxl:w:T:a:uv:E:",
 		.options = options,
 		.before_dashes = 2,
 		.set = set_option};

@@ -79,6 +79,7 @@ _ARGUMENT_KINDS = ("number", "bytes", "offset")
 _FIELD_KINDS = ("be", "le", "bytes", "max")
 _HOST_STATES = ("none", "in use", "standby")
 _POLICIES = ("first", "spread")
+_SHARDS = (None, "redis")
 _TIMEOUT_MAX = 2147483
 """Seconds whose milliseconds are an int of C"""
 
@@ -195,11 +196,13 @@ class Connection(Handle):
         reconnect: bool = True,
         repeatable: bool = False,
         policy: str = "first",
+        shards: Optional[str] = None,
         max_age: Optional[float] = None,
         into: bool = False,
     ) -> None:
         """Connects. `host`: name or address of an RDMA interface of the server, also as HOST:PORT. Or several that offer the same, with
         commas between them; `policy`: ask "first" the first one, or any ("spread"). `port` of hosts without one: 7471 if 0.
+        With `shards` "redis", several such sets, with semicolons between them, each with the tables of some slots of a cluster of Redis.
 
         `depth`: largest number of outstanding requests (16), over `connections` queue pairs (1). `timeout`: seconds, more than 0, of the connect and of each call.
         `token_file`: with the key of the access tokens, if the server requires them.
@@ -216,13 +219,15 @@ class Connection(Handle):
             raise ValueError(f"max_age={max_age!r}: seconds, at least 0.001 and at most {_TIMEOUT_MAX}")
         if policy not in _POLICIES:
             raise ValueError(f"policy={policy!r}: one of {', '.join(_POLICIES)}")
+        if shards not in _SHARDS:
+            raise ValueError(f"shards={shards!r}: None or 'redis'")
         keep = [to_name("host", host), to_name("offload", offload)]
         options = ffi.new("struct reddn_options *", {"host": keep[0], "offload": keep[1]})
         options.port, options.depth, options.connections = port, depth, connections
         options.flags = (
             (0 if reconnect else lib.REDDN_NO_RECONNECT) | (lib.REDDN_REPEATABLE if repeatable else 0) | (lib.REDDN_INTO if into else 0)
         )
-        options.policy = _POLICIES.index(policy)
+        options.policy, options.shards = _POLICIES.index(policy), _SHARDS.index(shards)
         options.timeout_ms = max(1, round(timeout * 1000))
         options.max_age_ms = 0 if max_age is None else int(max_age * 1000)
         if token_file is not None:

@@ -488,4 +488,5 @@ def main():
     seeds(cluster)
 
 
-main()
+if __name__ == "__main__":
+    main()
