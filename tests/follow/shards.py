@@ -4,6 +4,7 @@ must have a value, or the lack of one, that its key had between its as-of and it
 WANTED, and has happened when that has gone (shards.sh)."""
 import asyncio
 import errno
+import json
 import os
 import random
 import subprocess
@@ -175,11 +176,22 @@ def other_slots(cluster, followers, readers):
     ok(f"tables with other slots: {readers.counts}")
 
 
-def tools(key, value, nobody):
+def run_tool(verb, *args, options=()):
+    return subprocess.run([REDDN, verb, "--shards", "redis", *options, HOSTS, "t", *args], capture_output=True, text=True, env={**os.environ, **nic}, check=False)
+
+
+def tools(key, value, nobody, expected):
     """`nobody`: a key whose slot no table has"""
-    run = subprocess.run([REDDN, "get", "--shards", "redis", HOSTS, "t", key, "absent"], capture_output=True, text=True, env={**os.environ, **nic}, check=False)
+    run = run_tool("get", key, "absent")
     check(run.returncode == 1 and run.stdout == f"{value.decode()}\n", f"{run}")
-    run = subprocess.run([REDDN, "get", "--shards", "redis", HOSTS, "t", nobody], capture_output=True, text=True, env={**os.environ, **nic}, check=False)
+    check(run_tool("ping", options=["--count", "1"]).returncode == 0, "ping")
+    with open(WANTED + ".keys", "wb") as f:
+        f.writelines(b"%s\t%s\n" % record for record in expected.items())
+    run = run_tool("bench", options=["--json", "--verify", "--keys", WANTED + ".keys", "--count", "300"])
+    check(run.returncode == 0, f"{run}")
+    sent = {h["host"]: h["sent"] for h in json.loads(run.stdout)["hosts"]}
+    check(all(sum(sent[h.split(":")[0]] for h in hosts.split(",")) > 10 for hosts in HOSTS.split(";")), f"{sent}")
+    run = run_tool("get", nobody)
     check(run.returncode == 2 and f"no shard states that its table has slot {slot_of(nobody)} of Redis" in run.stderr, f"{run}")
 
 
@@ -220,7 +232,7 @@ def main():
     last = SLOTS - 1000
     followers["c"] = follow(cluster, "c", THIRDS[2][0], last)
     nobody = next(b"nobody %d" % i for i in range(1000) if slot_of(b"nobody %d" % i) > last)
-    tools(*next((k, v) for k, v in expected.items() if slot_of(k) <= last and k.startswith(b"w")), nobody)
+    tools(*next((k, v) for k, v in expected.items() if slot_of(k) <= last and k.startswith(b"w")), nobody, {k: v for k, v in expected.items() if slot_of(k) <= last})
     ok("mget, exists, asyncio, reddn, and a slot that no table has")
     for f in followers.values():
         f.end()

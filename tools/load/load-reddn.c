@@ -60,7 +60,7 @@ int load_reddn_connect(struct load_way *way, const struct reddn_options *opt)
 		.errmsg = errmsg,
 		.close = close_connection,
 		.info = get_info,
-		.host = strchr(opt->host, ',') ? get_host : NULL};
+		.host = strpbrk(opt->host, ",;") ? get_host : NULL};
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LOAD_HOSTS = 16 }; /* as many as a handle of libreddn may have */
+enum { LOAD_HOSTS = 64 }; /* more are not reported: a handle of libreddn without shards has up to 16 */
 
 struct load_report {
 	bool puts;     /* not gets */
