@@ -3,6 +3,7 @@
 """reddn-follow and a cluster of the distribution's redis-servers: three masters and a replica, slots that move, masters that are killed,
 and that an answer of the table is one that the cluster had at the moment that the table states, or later."""
 import binascii
+import itertools
 import os
 import random
 import signal
@@ -12,7 +13,7 @@ import threading
 import time
 
 import reddn
-from source import EVER, FOLLOW, LIMIT, Error, Follower, Redis, check, had, memory, ok, refuses, until
+from source import EVER, FOLLOW, LIMIT, Error, Follower, Proxy, Redis, check, had, memory, ok, refuses, until
 
 SLOTS = 16384
 TIMEOUT_MS, SHORT_MS = 15000, 1000  # until a master counts as dead; where it is
@@ -25,8 +26,8 @@ def slot_of(key):
 
 
 class Node(Redis):
-    def __init__(self):
-        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", str(TIMEOUT_MS), "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0", tcp=True)
+    def __init__(self, *options):
+        super().__init__("--cluster-enabled", "yes", "--cluster-node-timeout", str(TIMEOUT_MS), "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0", *options, tcp=True)
         self.id = self.client()("CLUSTER", "MYID").decode()
 
     @staticmethod
@@ -369,11 +370,23 @@ def connections(cluster, writer, follower):
     ok(f"connections of one master that are lost: {load.counts}")
 
 
-def another_master(cluster, writer, follower):
-    node = Node()
+def join(cluster, node):
     cluster.nodes.append(node)
     cluster.meet(node)
     cluster.settles()
+
+
+def leave(cluster, node):
+    node.kill()
+    cluster.nodes.remove(node)
+    for n in cluster.nodes:
+        n.client()("CLUSTER", "FORGET", node.id)
+    cluster.settles()
+
+
+def another_master(cluster, writer, follower):
+    node = Node()
+    join(cluster, node)
     with Load(writer, follower) as load:
         for i in range(20, 40):
             migrate(cluster, slot_of(b"tag%d" % i), node)
@@ -384,12 +397,38 @@ def another_master(cluster, writer, follower):
         cluster.settles()
         load.more()
     follower.equals(cluster)
-    node.kill()
-    cluster.nodes.remove(node)
-    for n in cluster.nodes:
-        n.client()("CLUSTER", "FORGET", node.id)
-    cluster.settles()
+    leave(cluster, node)
     ok(f"a master that comes, and goes: {load.counts}")
+
+
+def late_answer(cluster, writer, follower):
+    """An answer of a master that comes when its slot has moved, and the next one has answered."""
+    key, proxy, held, free = b"{late}", Proxy(), threading.Event(), threading.Event()
+    node = Node("--cluster-announce-port", str(proxy.port))
+    proxy.sources, node.port = itertools.repeat(("127.0.0.1", node.port)), proxy.port
+    join(cluster, node)
+    migrate(cluster, slot_of(key), node)
+    cluster.settles()
+    writer("SET", key, b"first")
+    until(lambda: follower.has(key, b"first"), "it is not followed")
+
+    def hold(connection, data):
+        if b"GET\r\n" in data and key in data and not held.is_set():
+            connection.held = True
+            held.set()
+
+    proxy.on_question, proxy.on_answer = hold, lambda connection, _: getattr(connection, "held", False) and free.wait(LIMIT)
+    writer("SET", key, b"second")
+    until(held.is_set, "it is not asked for")
+    migrate(cluster, slot_of(key), cluster.nodes[0])
+    writer("SET", key, b"third")
+    written = now_us()
+    until(lambda: follower.has(key, b"third"), "it is not followed to the next master")
+    free.set()
+    until(lambda: follower.as_of().complete and follower.as_of().source > written, lambda: f"{follower.last}")
+    follower.equals(cluster)
+    leave(cluster, node)
+    ok("an answer that comes when its slot has moved")
 
 
 def failover(cluster, writer, follower):
@@ -483,7 +522,7 @@ def main():
     writer = Writer(cluster)
     fill(cluster, writer)
     with Follower(cluster.url()) as follower:
-        for case in (changes, some_slots, resharding, connections, another_master, failover, restart):
+        for case in (changes, some_slots, resharding, connections, another_master, late_answer, failover, restart):
             case(cluster, writer, follower)
     seeds(cluster)
 

@@ -300,21 +300,26 @@ class Proxy:
 
     def __init__(self, *sources):
         Proxy.count += 1
-        self.path, self.connections = f"{sources[0].path}/proxy{Proxy.count}", []
-        self.sources = itertools.cycle(sources)  # one connection to each, in turn
+        self.path, self.connections = f"{work}/proxy{Proxy.count}", []
+        self.sources = itertools.cycle([s.path + "/socket" for s in sources])  # addresses: one connection to each, in turn
         self.on_answer = self.on_question = lambda connection, data: None
         self.change = lambda connection, data: data
         self.passed = b""  # messages of invalidation
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
+        # without sources they are ports, named later
+        self.listener = socket.socket(socket.AF_UNIX if sources else socket.AF_INET)
+        self.listener.bind(self.path if sources else ("127.0.0.1", 0))
         self.listener.listen()
         threading.Thread(target=self.accept, daemon=True).start()
 
+    @property
+    def port(self):
+        return self.listener.getsockname()[1]
+
     def accept(self):
         while True:
-            near, far = self.listener.accept()[0], socket.socket(socket.AF_UNIX)
+            near, far = self.listener.accept()[0], socket.socket(self.listener.family)
             try:
-                far.connect(next(self.sources).path + "/socket")
+                far.connect(next(self.sources))
             except OSError:
                 near.close()
                 continue

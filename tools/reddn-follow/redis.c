@@ -479,9 +479,15 @@ static enum mirror_put redis_put(struct redis *r, struct key *k, const redisRepl
 
 static void redis_got(struct redis *r, struct key *k, const redisReply *reply)
 {
-	r->got = reply->type == REDIS_REPLY_STRING;
+	bool owns = redis_owns(r, k->bytes, k->len);
+
+	r->got = owns && reply->type == REDIS_REPLY_STRING;
 	r->put = MIRROR_PUT;
 	r->later = false;
+	/* Its slot has moved since it was asked for: the answer of the other server is newer, and may be here
+	 */
+	if (!owns)
+		return;
 	if (r->got) {
 		/* Large ones come together: fewer at a time at once, and more again by and by */
 		r->mean = reply->len > r->mean ? reply->len : r->mean - (r->mean - reply->len) / 8;
