@@ -9,7 +9,8 @@
 #include <utlist.h>
 #include <xxhash.h>
 
-/* Users of the source choose keys: nobody may choose those that are in one bucket. */
+/* Users of the source choose keys: nobody may choose those that are in one bucket. The same for all sets of
+ * keys, as long as the process lives. */
 static uint64_t seed;
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(bytes, len, hash) ((hash) = (unsigned)XXH3_64bits_withSeed(bytes, len, seed))
@@ -28,7 +29,7 @@ static void *allocate(size_t n, size_t size)
 void keys_init(struct keys *ks)
 {
 	*ks = (struct keys){.wheel = allocate(SLOTS, sizeof(*ks->wheel))};
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
+	if (!seed && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
 		seed = (uintptr_t)ks->wheel;
 }
 

@@ -139,6 +139,19 @@ static void test_pause(void **state)
 	assert_null(keys.all);
 }
 
+/* Another server's, which comes later */
+static void test_another(void **state)
+{
+	struct keys another;
+
+	(void)state;
+	mark("a");
+	keys_init(&another);
+	mark("a");
+	assert_int_equal(HASH_COUNT(keys.all), 1);
+	keys_deinit(&another);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +159,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_absent, begin, end),
 		cmocka_unit_test_setup_teardown(test_due, begin, end),
 		cmocka_unit_test_setup_teardown(test_pause, begin, end),
+		cmocka_unit_test_setup_teardown(test_another, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
