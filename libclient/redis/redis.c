@@ -22,7 +22,8 @@ enum {
 	NOTES = 16384,
 };
 
-/* Of keys with this hash: from when on, by the clock of Redis, a table has the last answer of Redis */
+/* Of keys with this hash: a hash of the last answer of Redis about it, and from when on, by the clock of
+ * Redis, a table has that */
 struct note {
 	uint64_t key, answer, us;
 };
@@ -162,10 +163,14 @@ static struct note *note_of(struct reddn_redis *r, const struct reddn_key *key, 
 	return &r->note[*hash % NOTES];
 }
 
-/* An answer that is known already needs no newer table: else a key that is always read would be of none. */
+static uint64_t answer_hash(const struct command *c, const redisReply *reply)
+{
+	return reply_hash(reply, XXH3_64bits(c->text, c->size));
+}
+
 static void redis_note(struct reddn_redis *r, const struct command *c, const redisReply *reply, uint64_t us)
 {
-	uint64_t hash, answer = reply_hash(reply, XXH3_64bits(c->text, c->size));
+	uint64_t hash, answer = answer_hash(c, reply);
 
 	if (r->known != r->written && us > r->since)
 		r->since = us;
@@ -173,8 +178,8 @@ static void redis_note(struct reddn_redis *r, const struct command *c, const red
 	for (size_t i = 1; i <= c->nkeys; i++) {
 		struct note *n = note_of(r, &c->word[i], &hash);
 
-		if (n->key != hash || n->answer != answer)
-			*n = (struct note){hash, answer, us > n->us ? us : n->us};
+		/* what was answered when the clock of Redis was ahead is not known any more */
+		*n = us > n->us ? (struct note){hash, answer, us} : (struct note){hash, 0, n->us};
 	}
 }
 
@@ -269,7 +274,7 @@ static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 		return reply;
 	if (learns)
 		redis_learn(r, link);
-	if (((redisReply *)reply)->type != REDIS_REPLY_ERROR && reply_is_time(when, &us))
+	if (reply_is_time(when, &us))
 		redis_note(r, c, reply, us);
 	freeReplyObject(when);
 	return reply;
@@ -382,18 +387,19 @@ static bool is_of_source(struct reddn_redis *r, const struct reddn_mget *got, si
 	return true;
 }
 
-/* True: each answer has what the handle has seen of its key, and @complete: a miss is one of Redis'. */
-static bool is_proof(struct reddn_redis *r, const struct reddn_mget *got, size_t n, bool *complete)
+/* @reply has what the handle has seen of each key: it is from later than the last answer of Redis about it,
+ * or the same one. Else a key that is always asked for would never have a table that is new enough. */
+static bool is_proof(
+	struct reddn_redis *r, const struct command *c, const struct reddn_mget *got, const redisReply *reply)
 {
-	*complete = true;
-	for (size_t i = 0; i < n; i++) {
-		const struct reddn_key key = {got[i].key, got[i].key_len};
-		uint64_t hash, after = note_of(r, &key, &hash)->us;
+	uint64_t hash, answer = answer_hash(c, reply);
 
-		if (got[i].status < 0 || !(got[i].as_of.flags & REDDN_FOLLOWS) ||
-			got[i].as_of.source <= after || got[i].as_of.source <= r->since)
+	for (size_t i = 0; i < c->nkeys; i++) {
+		const struct note *n = note_of(r, &c->word[i + 1], &hash);
+
+		if (got[i].as_of.source <= r->since ||
+			(got[i].as_of.source <= n->us && (n->key != hash || n->answer != answer)))
 			return false;
-		*complete &= (got[i].as_of.flags & REDDN_COMPLETE) != 0;
 	}
 	return true;
 }
@@ -469,10 +475,12 @@ static redisReply *reply_of(enum what what, const struct reddn_mget *got, size_t
 
 /* A key that is missing in the table may be one of another type: GET and MGET take that for missing, others
  * do not. */
-static bool is_answer(enum what what, const struct reddn_mget *got, size_t n, bool complete)
+static bool is_answer(enum what what, const struct reddn_mget *got, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (got[i].status && (!complete || what == IS_EXISTS || what == IS_STRLEN))
+		if (got[i].status < 0 || !(got[i].as_of.flags & REDDN_FOLLOWS) ||
+			(got[i].status && (!(got[i].as_of.flags & REDDN_COMPLETE) || what == IS_EXISTS ||
+						  what == IS_STRLEN)))
 			return false;
 	return true;
 }
@@ -481,7 +489,6 @@ static redisReply *nic_read(struct reddn_redis *r, const struct command *c, enum
 {
 	CLEANUP(cleanup_free) struct reddn_mget *got = NULL;
 	redisReply *reply;
-	bool complete;
 
 	if (what == IS_READ || !nic_may_know(r, c) ||
 		((what == IS_GET || what == IS_STRLEN) && c->nkeys != 1))
@@ -490,9 +497,13 @@ static redisReply *nic_read(struct reddn_redis *r, const struct command *c, enum
 	for (size_t i = 0; got && i < c->nkeys; i++)
 		got[i] = (struct reddn_mget){.key = c->word[i + 1].key, .key_len = c->word[i + 1].key_len};
 	if (!got || !nic_get(r, got, c->nkeys) || !is_of_source(r, got, c->nkeys) ||
-		!is_proof(r, got, c->nkeys, &complete) || !is_answer(what, got, c->nkeys, complete))
+		!is_answer(what, got, c->nkeys))
 		return NULL;
 	reply = reply_of(what, got, c->nkeys);
+	if (reply && !is_proof(r, c, got, reply)) {
+		freeReplyObject(reply);
+		return NULL;
+	}
 	r->info.nic_answers += reply != NULL;
 	return reply;
 }

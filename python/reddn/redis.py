@@ -110,7 +110,9 @@ class Redis(redis.Redis):
         self._silent_until = 0.0
         self._written = self._known = 0  # commands that may have changed something; those of them that are before _since
         self._since = 0  # us of Redis' clock
-        self._notes: Dict[int, Tuple[bytes, int, int]] = {}  # keys that Redis was asked for, hashes of the answers, and the same of them
+        # keys that Redis was asked for, hashes of the answers (0: not known), the same of them, and when that was noted
+        self._notes: Dict[int, Tuple[bytes, int, int, int]] = {}
+        self._turn = 0  # how often something was noted
         self._run_id = ""  # of the Redis that has answered
         self._origin = 0  # which one that is, as a table states it; 0: it does not say
         self._elsewhere = False  # in another database, perhaps
@@ -133,7 +135,7 @@ class Redis(redis.Redis):
         name = _name(words[0])
         if len(words) > 1 and name in _GETS:
             keys = [self._encoder.encode(key) for key in words[1:]]
-            found = self._ask(name, keys)
+            found = self._ask(name, keys, words)
             return self._ask_source(keys, words, options, True) if found is None else found[0]
         if len(words) > 1 and name in _READS:
             return self._ask_source([self._encoder.encode(words[1])], words, options, False)
@@ -170,7 +172,7 @@ class Redis(redis.Redis):
         questions = (("TIME",), ("INFO", "server")) if which else (("TIME",),)
         with self._lock:
             self.source_answers += 1
-            written = self._written
+            written, begun = self._written, self._turn
         if self.connection is not None:  # a pipeline has another one
             answer, after = super().execute_command(*words, **options), [self._try(*question) for question in questions]
         else:
@@ -181,11 +183,10 @@ class Redis(redis.Redis):
             answer, *after = all_of.execute(raise_on_error=False)
         if which:
             written += self._know(after[1])
+        if not isinstance(after[0], Exception):
+            self._note(keys, self._hash(words, answer), written if which else 0, after[0][0] * 1000000 + after[0][1], begun)
         if isinstance(answer, Exception):
             raise answer
-        if not isinstance(after[0], Exception):
-            known = hash((*map(self._encoder.encode, words), repr(answer)))
-            self._note(keys, known, written if which else 0, after[0][0] * 1000000 + after[0][1])
         return answer
 
     def _try(self, *words: Any) -> Any:
@@ -208,47 +209,48 @@ class Redis(redis.Redis):
             self._silent_until = 0.0
             return True
 
-    def _note(self, keys: List[bytes], known: int, written: int, us: int) -> None:
-        """An answer that is known already needs no newer table: else a key that is always read would be of none."""
+    def _hash(self, words: Tuple[Any, ...], answer: Any) -> int:
+        return hash((*map(self._encoder.encode, words), repr(answer)))
+
+    def _note(self, keys: List[bytes], answer: int, written: int, us: int, begun: int) -> None:
+        """`begun`: _turn when Redis was asked. If another thread's answer was noted since, none knows which is the later one."""
         with self._lock:
             if written > self._known:
                 self._known, self._since = written, max(self._since, us)
+            self._turn += 1
             for key in keys:
-                noted, last, since = self._notes.get(hash(key) % _NOTES, (b"", 0, 0))
-                if noted != key or last != known:
-                    self._notes[hash(key) % _NOTES] = key, known, max(us, since)
+                _, _, before, turn = self._notes.get(hash(key) % _NOTES, (key, 0, 0, 0))
+                self._notes[hash(key) % _NOTES] = key, answer if us > before and begun >= turn else 0, max(us, before), self._turn
 
-    def _is_proof(self, keys: List[bytes], as_of: Optional[AsOf]) -> bool:
-        if as_of is None or not as_of.follows:
-            return False
+    def _is_proof(self, keys: List[bytes], as_of: AsOf, answer: int) -> bool:
+        """It is from later than the last answer of Redis about each key, or the same one. Else a key that is always asked for would
+        never have a table that is new enough."""
         with self._lock:
-            after = max([self._since] + [self._notes[hash(key) % _NOTES][2] for key in keys if hash(key) % _NOTES in self._notes])
-            return self._known == self._written and as_of.source > after
+            notes = [(key, *self._notes.get(hash(key) % _NOTES, (key, answer, 0, 0))) for key in keys]
+            return self._known == self._written and as_of.source > self._since and all(as_of.source > us or (noted, last) == (key, answer) for key, noted, last, us, _ in notes)
 
     # ---- the NIC ----------------------------------------------------------------------------------
 
-    def _ask(self, name: str, keys: List[bytes]) -> Optional[Tuple[Any]]:
+    def _ask(self, name: str, keys: List[bytes], words: Tuple[Any, ...]) -> Optional[Tuple[Any]]:
         """What the command returns; None: the NIC cannot know."""
         if self._elsewhere or not self._origin or self._known != self._written or any(not key or (self._prefixes and not key.startswith(self._prefixes)) for key in keys):
             return None
         got = self._get(keys)
         if got is None:
             return None
-        values, complete = got
+        values, as_of = got
         # A key that is missing in the table may be one of another type: GET and MGET take that for missing, others do not
-        if None in values and (name in ("EXISTS", "STRLEN") or not complete):
+        if not as_of.follows or (None in values and (name in ("EXISTS", "STRLEN") or not as_of.complete)):
+            return None
+        decoded = [None if value is None else self._encoder.decode(value) for value in values]
+        answer = {"EXISTS": len(values), "STRLEN": len(values[0] or b""), "MGET": decoded, "GET": decoded[0]}[name]
+        if not self._is_proof(keys, as_of, self._hash(words, answer)):
             return None
         with self._lock:
             self.nic_answers += 1
-        if name == "EXISTS":
-            return (len(values),)
-        if name == "STRLEN":
-            return (len(values[0] or b""),)
-        answer = [None if value is None else self._encoder.decode(value) for value in values]
-        return (answer if name == "MGET" else answer[0],)
+        return (answer,)
 
-    def _get(self, keys: List[bytes]) -> Optional[Tuple[List[Optional[bytes]], bool]]:
-        """Values, and whether a missing one is missing at the source."""
+    def _get(self, keys: List[bytes]) -> Optional[Tuple[List[Optional[bytes]], AsOf]]:
         connection = self._take()
         if connection is None:
             return None
@@ -266,7 +268,7 @@ class Redis(redis.Redis):
         if as_of is not None and as_of.origin != self._origin:
             self._fail(OSError(errno.ESTALE, "the table does not follow the Redis, the database and the prefixes of this handle"))
             return None
-        return (values, as_of.complete) if as_of is not None and self._is_proof(keys, as_of) else None
+        return None if as_of is None else (values, as_of)
 
     def _give_back(self, connection: Connection) -> None:
         with self._lock:

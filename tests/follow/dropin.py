@@ -151,8 +151,28 @@ source.client()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 check(c.get("k2") is None, "an answer of a connection that is lost")
 for of in (r, c):
     by_nic("get", "k2", of=of)
+for turn, of in enumerate((r, c)):
+    plain.set(f"lock{turn}", "free")
+    of.getrange(f"lock{turn}", 0, -1)
+    plain.mset({f"lock{turn}": "held", f"type{turn}": "string"})
+    until(lambda: of.get(f"lock{turn}") == b"held", "the table has not the later value")  # noqa: B023
+    for key in ("lock", "type"):
+        by_nic("get", f"{key}{turn}", of=of)
 follower.send(signal.SIGSTOP)
 for turn, of in enumerate((r, c)):
+    plain.set(f"lock{turn}", "free")
+    check(of.getrange(f"lock{turn}", 0, -1) == b"free" and of.get(f"lock{turn}") == b"free", "a key has gone back, after the same answer as one of long before")
+    plain.delete(f"type{turn}")
+    plain.rpush(f"type{turn}", "string")
+    for name, words in (("getrange", [0, -1]), ("get", [])):
+        try:
+            check(False, f"{name}: {getattr(of, name)(f'type{turn}', *words)}, though it is a list")
+        except redis.ResponseError:
+            pass
+    of.getrange("k5", 0, -1)
+    of.get("k5")
+    before = of.nic_answers
+    check(of.get("k5") == b"5" and of.nic_answers > before, "the same answer as that of Redis needs no newer table")
     before = of.nic_answers
     check(of.get("k2") == b"2" and of.nic_answers > before, "a table whose follower is stopped")
     plain.set(f"new{turn}", 1)
