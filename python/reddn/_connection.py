@@ -338,7 +338,7 @@ class Connection(Handle):
             if self._as_of is not None:
                 older = min(self._as_of, as_of, key=lambda one: one.host)
                 one = as_of.origin == self._as_of.origin
-                as_of = older._replace(complete=as_of.complete and self._as_of.complete, origin=as_of.origin if one else 0)
+                as_of = older._replace(source=min(self._as_of.source, as_of.source), complete=as_of.complete and self._as_of.complete, origin=as_of.origin if one else 0)
             self._as_of = as_of
             values[result.cookie - base] = take(result)
         lib.reddn_release(self._handle())
