@@ -285,8 +285,7 @@ for t in threads:
     t.join()
 ages.sort()
 check(not failures, f"{failures[:3]} {dict(counts)}")
-until(source.answers, "the source is not back")
-source.client().many([("DEL", f"k{k}") for k in range(KEYS)])
+restart().many([("DEL", f"k{k}") for k in range(KEYS)])
 follower.equals(source)
 ok(f"{counts['gets']} gets, none of them outside of its time: {dict(counts)}; ages of hits within max_age, us: "
    f"p50 {ages[len(ages) // 2]}, p99 {ages[len(ages) * 99 // 100]}, most {ages[-1]}")
