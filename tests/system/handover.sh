@@ -256,8 +256,7 @@ ctl --json status || fail "status"
 before=$(value 'd["reloads"]')
 cp "$work/reddnd.conf" "$work/whole.conf"
 sed -i 's/{ name = "other".*} );/);/' "$work/reddnd.conf" # not whole while it is edited
-python3 "$here/owner.py" "$control" users flood "$data/users" >"$work/flood.log" || fail "flood" "$work/flood.log"
-[[ $(<"$work/flood.log") -ge 8 ]] || fail "$(<"$work/flood.log") of 32 hand-overs at once were refused"
+python3 "$here/owner.py" "$control" users flood "$data/users" 2>"$work/flood.log" || fail "hand-overs at once" "$work/flood.log"
 ctl --json status || fail "status"
 [[ $(value 'd["reloads"]') -eq $before ]] || fail "a hand-over is a reload" "$work/reddnd.log"
 becomes tenants "limits of an operator stay" "d[0]['rate'] == 1000000"
