@@ -322,12 +322,13 @@ static bool error_of(struct chain_rig *c, unsigned q, const uint8_t *cqe, char *
 
 /* Nobody polls these. The error is the one CQE that is neither good nor of a flushed WQE. Those of a ring
  * that is flushed as a whole may have overwritten it */
-static const uint8_t *find_error(const struct rig_cq *cq)
+static const uint8_t *find_error(struct rig_cq *cq)
 {
+	const uint32_t end = (uint32_t)cq->cq->producer;
 	const uint8_t *flushed = NULL;
 
-	for (unsigned i = 0; i < cq->size; i++) {
-		const uint8_t *cqe = cq->ring + (size_t)i * 64;
+	for (uint32_t i = end - cq->ci > cq->size ? end - cq->size : cq->ci; i != end; i++) {
+		const uint8_t *cqe = cq->ring + (size_t)(i & (cq->size - 1)) * 64;
 
 		if (rig_cqe_op(cqe) != CQE_OP_REQ_ERR)
 			continue;
@@ -335,6 +336,8 @@ static const uint8_t *find_error(const struct rig_cq *cq)
 			return cqe;
 		flushed = cqe;
 	}
+	if (!flushed)
+		cq->ci = end;
 	return flushed;
 }
 
