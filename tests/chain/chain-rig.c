@@ -150,7 +150,10 @@ static void make_recycler(struct chain_rig *c)
 	struct rig_opt opt = {.managed = true};
 	struct chain_env *env = &c->env;
 
-	assert_int_equal(chain_recycle_size(c->img, env, &c->recycling), 0);
+	if (c->shared && c->shared->image)
+		c->recycling = c->shared->size;
+	else
+		assert_int_equal(chain_recycle_size(c->img, env, &c->recycling), 0);
 	opt.wqebbs = env->recycler.ring_wqebbs = c->recycling.ring_wqebbs;
 	rig_cq_new_attr(&c->rig, &c->recycler_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
 	rig_qp_new_with(&c->rig, &c->recycler, &c->recycler_cq, &c->recycler_cq, opt);
@@ -249,11 +252,15 @@ static void begin_at_first(struct chain_rig *c)
 
 static void write_recycler(struct chain_rig *c)
 {
-	struct ring_image *recycler;
+	struct ring_image *recycler = c->shared ? c->shared->image : NULL;
 
-	assert_int_equal(chain_recycle_new(&recycler, c->img, &c->env, &c->recycling), 0);
+	if (!recycler)
+		assert_int_equal(chain_recycle_new(&recycler, c->img, &c->env, &c->recycling), 0);
 	chain_recycle_write(recycler, c->img, c->writer, &c->env);
-	ring_free(recycler);
+	if (c->shared)
+		*c->shared = (struct chain_rig_recycler){c->recycling, recycler};
+	else
+		ring_free(recycler);
 }
 
 void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_t count)

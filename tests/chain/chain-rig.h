@@ -21,6 +21,12 @@ enum { CHAIN_RIG_SEEDS = 60, CHAIN_RIG_LONG = 4000 };
 enum { CHAIN_RIG_SEEDS = 1000, CHAIN_RIG_LONG = 150000 /* requests, so that numbers of 16 bits wrap */ };
 #endif
 
+/** What sessions of a chain have in common that are alike in their slots and their first request. */
+struct chain_rig_recycler {
+	struct chain_recycle size;
+	struct ring_image *image; /* NULL: not made yet */
+};
+
 struct chain_rig {
 	struct rig rig;
 	struct chain_image *img;
@@ -36,6 +42,7 @@ struct chain_rig {
 	uint64_t rng;
 	bool recycled;
 	struct chain_recycle recycling;
+	struct chain_rig_recycler *shared; /* before chain_rig_start(); NULL: with none */
 	struct rig_cq recycler_cq;
 	struct rig_qp recycler;
 	const struct chain_desc *loop; /* that the chain calls */

@@ -17,6 +17,7 @@ bool run_recycled;
 bool run_overlap;
 unsigned run_fetch_group;
 bool run_swapped;
+struct chain_rig_recycler *run_shared;
 
 bool run_recycles(const struct chain_image *img)
 {
@@ -487,6 +488,7 @@ struct run *run_begin(
 	chain_rig_open(&r->c, &cfg, img, o->depth);
 	if (slots)
 		chain_rig_recycle(&r->c, slots);
+	r->c.shared = run_shared;
 	chain_rig_first(&r->c, first);
 	make_memory(r);
 	make_executor(r);

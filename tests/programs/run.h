@@ -91,6 +91,8 @@ extern bool run_overlap;
 extern bool run_swapped;
 /** WQEBBs that the device fetches together, and for which run_compile() compiles; 0: each by itself. */
 extern unsigned run_fetch_group;
+/** What run_program() makes for the first client of a program and takes for others; NULL: anew for each. */
+extern struct chain_rig_recycler *run_shared;
 
 /** Whether such a chain can be recycled. */
 bool run_recycles(const struct chain_image *img);
