@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * histogram.h - latencies in bounded memory. The width of a bucket is at most 1/64 of its value, so
- * percentiles are exact to 1.6 %. Not thread-safe.
+ * histogram.h - latencies in bounded memory. The width of a bucket is at most 1/512 of its value, so
+ * percentiles are exact to 0.2 %. Not thread-safe.
  */
 #ifndef TOOLS_LOAD_HISTOGRAM_H
 #define TOOLS_LOAD_HISTOGRAM_H
 
 #include "util/buckets.h"
 
-enum { HISTOGRAM_BITS = 6, HISTOGRAM_BUCKETS = BUCKETS(64, HISTOGRAM_BITS) };
+enum { HISTOGRAM_BITS = 9, HISTOGRAM_BUCKETS = BUCKETS(64, HISTOGRAM_BITS) };
 
 struct histogram {
 	uint64_t count;
