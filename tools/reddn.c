@@ -74,7 +74,7 @@ static const char usage_text[] =
 	"bench: time many gets of random keys\n"
 	"  -T, --table FILE    take the keys from this table\n"
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
-	"  -u, --put           put the values in that file, instead of getting\n"
+	"  -u, --put[=N]       put the values in that file, N percent of the requests (100)\n"
 	"  -V, --verify        compare the answers with the values in that file\n"
 	"  -d, --depth N       outstanding requests per connection (16)\n"
 	"  -C, --connections N connections of each client (1)\n"
@@ -392,7 +392,7 @@ static int cmd_bench(struct arguments *a, char **keys)
 	(void)keys;
 	if (!a->b.table == !a->b.keys)
 		return tool_complain("bench needs keys: either --table or --keys");
-	return load_run(&a->b, a->b.set ? load_reddn_open_put : load_reddn_open);
+	return load_run(&a->b, a->b.writes ? load_reddn_open_put : load_reddn_open);
 }
 
 /* ---- the command line -------------------------------------------------------------------------- */
@@ -439,7 +439,7 @@ static const struct option options[] = {
 	{"wait", required_argument, NULL, 'w'},
 	{"table", required_argument, NULL, 'T'},
 	{"absent", required_argument, NULL, 'a'},
-	{"put", no_argument, NULL, 'u'},
+	{"put", optional_argument, NULL, 'u'},
 	{"if-version", required_argument, NULL, 'v'},
 	{"ttl", required_argument, NULL, 'E'},
 	{"help", no_argument, NULL, 'h'},
@@ -506,7 +506,10 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'E':
 		return number_parse(text, 1, UINT64_C(1) << 50, &a->ttl_ms) == 0;
 	case 'u':
-		a->b.set = true;
+		if (text && number_parse(text, 1, 100, &v))
+			return false;
+		a->b.write = LOAD_PUT;
+		a->b.writes = text ? (unsigned)v : 100;
 		return true;
 	case 'T':
 		a->b.table = text;
@@ -530,7 +533,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:H:i:efrxl:w:T:a:uv:E:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:H:i:efrxl:w:T:a:u::v:E:",
 		.options = options,
 		.before_dashes = 2,
 		.set = set_option};

@@ -117,6 +117,8 @@ expect "a put where gets alone are offered" 2 "no offload" put "$address" reads 
 expect "what is offered" 0 "store: " ping "$address" users
 seq 50 | sed 's/.*/number &\tvalue &/' >"$work/keys.tsv"
 expect "a benchmark of puts" 0 "puts        500 in" bench --put --count 500 --keys "$work/keys.tsv" "$address" users
+expect "a benchmark of gets and puts" 0 "writes      " bench --put=30 --verify --count 500 --keys "$work/keys.tsv" "$address" users
+expect "more than all" 2 "101" bench --put=101 --count 5 --keys "$work/keys.tsv" "$address" users
 expect "gets of what it has put" 0 "wrong       0" bench --verify --count 500 --keys "$work/keys.tsv" "$address" users
 printf '%33s\tx\n' long >"$work/long.tsv"
 expect "a benchmark of puts that the store cannot take ends" 1 "errors" bench --put --seconds 0.1 --keys "$work/long.tsv" "$address" users

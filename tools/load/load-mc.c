@@ -12,7 +12,7 @@ struct reddn_mc_options load_mc_options;
 
 static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 {
-	return op->value ? -EINVAL : reddn_mc_submit(conn, op->key, op->key_len, cookie);
+	return op->kind ? -EINVAL : reddn_mc_submit(conn, op->key, op->key_len, cookie);
 }
 
 static int poll_results(void *conn, struct reddn_result *res, int max)

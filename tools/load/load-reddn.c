@@ -8,8 +8,17 @@
 
 static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 {
-	return op->value ? reddn_put_submit(conn, op->key, op->key_len, op->value, op->value_len, cookie)
-			 : reddn_get_submit(conn, op->key, op->key_len, cookie);
+	switch (op->kind) {
+	case LOAD_PUT:
+		return reddn_put_submit(conn, op->key, op->key_len, op->value, op->value_len, cookie);
+	case LOAD_PUT_IF:
+		return reddn_put_if_submit(
+			conn, op->key, op->key_len, op->value, op->value_len, op->version, cookie);
+	case LOAD_DELETE:
+		return reddn_delete_submit(conn, op->key, op->key_len, cookie);
+	default:
+		return reddn_get_submit(conn, op->key, op->key_len, cookie);
+	}
 }
 
 static int poll_results(void *conn, struct reddn_result *res, int max)

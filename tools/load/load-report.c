@@ -22,6 +22,11 @@ static double latency_us(const struct load_report *r, double part)
 	return (double)histogram_at(r->latency, part) / 1000;
 }
 
+static double write_us(const struct load_report *r, double part)
+{
+	return (double)histogram_at(r->writes, part) / 1000;
+}
+
 void load_report_add_host(struct load_report *r, const struct reddn_host_info *of)
 {
 	struct reddn_host_info *to = r->host;
@@ -72,6 +77,12 @@ void load_report_json(const struct load_report *r)
 		hosts_json(r);
 	if (r->may_use_tcp)
 		printf(", \"over_tcp\": %" PRIu64, r->over_tcp);
+	if (r->writes)
+		printf(", \"writes\": %" PRIu64 ", \"write_p50_us\": %.3f, \"write_p99_us\": %.3f"
+		       ", \"conflicts\": %" PRIu64,
+			r->writes->count, write_us(r, 0.5), write_us(r, 0.99), r->conflicts);
+	if (r->present)
+		printf(", \"present\": %" PRIu64, r->present);
 	if (r->verified)
 		printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, r->wrong, r->unverified);
 	puts("}");
@@ -86,6 +97,9 @@ void load_report_text(const struct load_report *r)
 	       "errors      %" PRIu64 "\n",
 		r->puts ? "puts" : "gets", r->gets, seconds(r), rate(r), latency_us(r, 0.5),
 		latency_us(r, 0.99), (double)r->latency->max / 1000, r->hits, r->misses, r->errors);
+	if (r->writes)
+		printf("writes      %" PRIu64 " of them, p50 %.1f us, p99 %.1f us\n", r->writes->count,
+			write_us(r, 0.5), write_us(r, 0.99));
 	if (r->may_use_tcp)
 		printf("over TCP    %" PRIu64 "\n", r->over_tcp);
 	if (r->unanswered)

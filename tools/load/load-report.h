@@ -15,7 +15,7 @@ enum { LOAD_HOSTS = 64 }; /* more are not reported: a handle of libreddn without
 
 struct load_report {
 	bool puts;     /* not gets */
-	uint64_t gets; /* or puts: answered, without the warm-up */
+	uint64_t gets; /* or puts, or both: answered, without the warm-up */
 	uint64_t started_ns, ended_ns, cpu_ns;
 	uint64_t hits, misses, errors, unanswered;
 	bool verified; /* answers were compared with known values */
@@ -27,7 +27,10 @@ struct load_report {
 	unsigned nhosts;
 	bool may_use_tcp; /* some way has another path */
 	uint64_t over_tcp;
+	uint64_t present;                /* keys that are there, when new ones were put; otherwise 0 */
+	uint64_t conflicts;              /* puts on a condition that were asked for once more */
 	const struct histogram *latency; /* ns */
+	const struct histogram *writes; /* of the puts and deletes among gets; NULL: all requests are alike */
 };
 
 /** Add what a client did at one of its hosts. */

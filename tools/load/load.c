@@ -36,13 +36,15 @@ struct flight {
 	uint64_t started;
 	size_t key; /* index in the key set, or SIZE_MAX: an absent key */
 	uint32_t next;
+	enum load_kind write, now; /* what it is to do, and what it does: a LOAD_PUT_IF gets first */
+	uint64_t version;
 	char absent[ABSENT_KEY + 1];
 };
 
 struct client {
 	struct load_way way;
 	struct flight *flights;
-	uint32_t free;
+	uint32_t free, again; /* again: those that have another request to send */
 };
 
 struct load {
@@ -50,11 +52,14 @@ struct load {
 	struct keyset set;
 	struct client *clients;
 	struct zipf zipf;
-	struct histogram latency;
+	struct histogram latency, writes; /* of gets, and of all others */
+	/* of options.present: keys that a put was sent for, and those that are there for certain */
+	size_t sent, there;
+	bool *put; /* of each key */
 	uint64_t random;
 	uint64_t started, ended, last_answer, cpu; /* ns */
 	uint64_t began;                            /* the same, of CLOCK_MONOTONIC */
-	uint64_t asked, answered, hits, misses, wrong, errors, unverified;
+	uint64_t asked, answered, hits, misses, wrong, errors, unverified, conflicts;
 };
 
 static uint64_t measured_ns(const struct load *b)
@@ -87,35 +92,81 @@ static int connect_all(struct load *b, load_open_fn *open)
 			return tool_complain("%s", strerror(ENOMEM));
 		for (uint32_t k = 0; k < c->way.depth; k++)
 			c->flights[k].next = k + 1 < c->way.depth ? k + 1 : UINT32_MAX;
+		c->again = UINT32_MAX;
 	}
 	return 0;
 }
 
-static size_t next_key(struct load *b)
+static size_t next_key(struct load *b, enum load_kind write)
 {
+	size_t of = b->opt->present ? b->opt->present : b->set.count, n;
+
 	if (b->opt->in_order)
 		return b->asked % b->set.count;
-	if (b->opt->zipf > 0)
-		return zipf_rank(&b->zipf, random_next(&b->random));
-	return random_next(&b->random) % b->set.count;
+	if (b->opt->present && write)
+		return b->sent++;
+	n = b->opt->zipf > 0 ? zipf_rank(&b->zipf, random_next(&b->random)) : random_next(&b->random) % of;
+	return b->opt->present ? b->there - 1 - n : n;
+}
+
+/* The request that a flight sends now. */
+static struct load_op op_of(const struct load *b, const struct flight *f)
+{
+	const struct keyset_key *k = &b->set.keys[f->key];
+	bool puts = f->now == LOAD_PUT || f->now == LOAD_PUT_IF;
+
+	return (struct load_op){.key = keyset_key(&b->set, f->key),
+		.key_len = k->key_len,
+		.value = puts ? keyset_value(&b->set, f->key) : NULL,
+		.value_len = puts ? k->val_len : 0,
+		.kind = f->now,
+		.version = f->version};
 }
 
 /* The next request. */
 static struct load_op next_op(struct load *b, struct flight *f)
 {
-	const struct keyset_key *k;
-
+	f->write = f->now = LOAD_GET;
 	if (random_next(&b->random) % 100 < b->opt->absent) {
 		f->key = SIZE_MAX;
 		snprintf(f->absent, sizeof(f->absent), "\x01 no %016" PRIx64 "key", random_next(&b->random));
 		return (struct load_op){.key = f->absent, .key_len = ABSENT_KEY};
 	}
-	f->key = next_key(b);
-	k = &b->set.keys[f->key];
-	return (struct load_op){.key = keyset_key(&b->set, f->key),
-		.key_len = k->key_len,
-		.value = b->opt->set ? keyset_value(&b->set, f->key) : NULL,
-		.value_len = b->opt->set ? k->val_len : 0};
+	if (b->opt->writes && random_next(&b->random) % 100 < b->opt->writes)
+		f->write = b->opt->write;
+	f->now = f->write == LOAD_PUT_IF ? LOAD_GET : f->write;
+	f->key = next_key(b, f->write);
+	return op_of(b, f);
+}
+
+/* Submit what flights have to send besides their first request. False: the connection takes no more now. */
+static bool submit_again(struct load *b, struct client *c)
+{
+	while (c->again != UINT32_MAX) {
+		struct flight *f = &c->flights[c->again];
+		struct load_op op = op_of(b, f);
+		uint32_t next = f->next;
+		int r;
+
+		f->started = measured_ns(b);
+		r = c->way.submit(c->way.conn, &op, c->again);
+		if (r == -EAGAIN)
+			return false;
+		if (r < 0) {
+			b->errors++;
+			b->answered++;
+			f->next = c->free;
+			c->free = c->again;
+		}
+		c->again = next;
+	}
+	return true;
+}
+
+/* True if keys are left for what is to be put. */
+static bool has_keys(const struct load *b)
+{
+	return !b->opt->present || b->sent < b->set.count;
 }
 
 /* True if one more request is not too early. */
@@ -129,9 +180,10 @@ static bool is_due(const struct load *b)
 static void submit_all(struct load *b, struct client *c)
 {
 	while (c->free != UINT32_MAX && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup) &&
-		is_due(b)) {
+		has_keys(b) && is_due(b)) {
 		struct flight *f = &c->flights[c->free];
 		uint64_t random = b->random;
+		size_t sent = b->sent;
 		struct load_op op = next_op(b, f);
 		int r;
 
@@ -139,6 +191,7 @@ static void submit_all(struct load *b, struct client *c)
 		r = c->way.submit(c->way.conn, &op, c->free);
 		if (r == -EAGAIN) {
 			b->random = random;
+			b->sent = sent;
 			return;
 		}
 		b->asked++;
@@ -184,7 +237,12 @@ static void judge(struct load *b, const struct flight *f, const struct reddn_res
 		return;
 	}
 	b->hits++;
-	if (!b->opt->verify || b->opt->set)
+	if (f->now == LOAD_PUT && b->put) {
+		b->put[f->key] = true;
+		while (b->there < b->set.count && b->put[b->there])
+			b->there++;
+	}
+	if (!b->opt->verify || f->now != LOAD_GET)
 		return;
 	if (!k) {
 		b->wrong++;
@@ -207,6 +265,19 @@ static void spend(uint64_t ns)
 		;
 }
 
+/* True if the flight has another request to send after this result. */
+static bool goes_on(struct load *b, struct flight *f, const struct reddn_result *res)
+{
+	if (f->write != LOAD_PUT_IF ||
+		(f->now == LOAD_GET ? res->status != 0 : res->status != REDDN_CONFLICT))
+		return false;
+	if (f->now == LOAD_PUT_IF)
+		b->conflicts++;
+	f->now = f->now == LOAD_GET ? LOAD_PUT_IF : LOAD_GET;
+	f->version = res->version;
+	return true;
+}
+
 /* Collect the results of one connection. False: it is lost. */
 static bool collect(struct load *b, struct client *c, bool *any)
 {
@@ -225,12 +296,18 @@ static bool collect(struct load *b, struct client *c, bool *any)
 		struct flight *f = &c->flights[res[i].cookie];
 
 		if (res[i].status >= 0)
-			histogram_add(&b->latency, now - f->started);
+			histogram_add(f->now == LOAD_GET ? &b->latency : &b->writes, now - f->started);
+		if (goes_on(b, f, &res[i])) {
+			f->next = c->again;
+			c->again = (uint32_t)res[i].cookie;
+			continue;
+		}
 		judge(b, f, &res[i]);
 		f->next = c->free;
 		c->free = (uint32_t)res[i].cookie;
 		if (b->answered == b->opt->warmup) {
 			memset(&b->latency, 0, sizeof(b->latency));
+			memset(&b->writes, 0, sizeof(b->writes));
 			b->started = now;
 		}
 	}
@@ -268,11 +345,12 @@ static int drive(struct load *b)
 		bool any = false, more;
 		uint64_t now = clock_ns();
 
-		more = !stopped && now < end && (!b->opt->count || b->asked < b->opt->count + b->opt->warmup);
+		more = !stopped && now < end && has_keys(b) &&
+		       (!b->opt->count || b->asked < b->opt->count + b->opt->warmup);
 		for (unsigned i = 0; i < b->opt->clients; i++) {
 			struct client *c = &b->clients[i];
 
-			if (more)
+			if (submit_again(b, c) && more)
 				submit_all(b, c);
 			if (!collect(b, c, &any))
 				return tool_complain("%s", c->way.errmsg(c->way.conn));
@@ -301,7 +379,8 @@ static int drive(struct load *b)
 
 static void report(const struct load *b)
 {
-	struct load_report r = {.puts = b->opt->set,
+	const bool gets = b->latency.count || !b->writes.count;
+	struct load_report r = {.puts = !gets,
 		.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
 		.started_ns = b->started,
 		.ended_ns = b->ended,
@@ -313,7 +392,10 @@ static void report(const struct load *b)
 		.verified = b->opt->verify,
 		.wrong = b->wrong,
 		.unverified = b->unverified,
-		.latency = &b->latency};
+		.present = b->there,
+		.conflicts = b->conflicts,
+		.latency = gets ? &b->latency : &b->writes,
+		.writes = gets && b->writes.count ? &b->writes : NULL};
 
 	for (unsigned i = 0; i < b->opt->clients; i++) {
 		struct load_way *w = &b->clients[i].way;
@@ -345,7 +427,8 @@ static void report(const struct load *b)
 int load_run(const struct load_options *opt, load_open_fn *open)
 {
 	struct sigaction act = {.sa_handler = on_signal};
-	bool values = opt->verify || opt->set;
+	bool values = opt->verify || opt->writes;
+	size_t known;
 	struct load *b;
 	int r;
 
@@ -362,7 +445,13 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 		       : keyset_load_text(&b->set, opt->keys, values);
 	if (r == 0 && !b->set.count && opt->absent < 100)
 		r = tool_complain("%s: no keys", opt->table ? opt->table : opt->keys);
-	if (r == 0 && opt->zipf > 0 && b->set.count && zipf_init(&b->zipf, b->set.count, opt->zipf) < 0)
+	known = opt->present ? opt->present : b->set.count;
+	if (r == 0 && opt->present > b->set.count)
+		r = tool_complain("there are only %zu keys", b->set.count);
+	b->sent = b->there = opt->present;
+	if (r == 0 && opt->present && !(b->put = calloc(b->set.count, sizeof(*b->put))))
+		r = tool_complain("%s", strerror(ENOMEM));
+	if (r == 0 && opt->zipf > 0 && known && zipf_init(&b->zipf, known, opt->zipf) < 0)
 		r = tool_complain("%s", strerror(ENOMEM));
 	if (r == 0)
 		r = connect_all(b, open);
@@ -384,6 +473,7 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	}
 	free(b->clients);
 	zipf_deinit(&b->zipf);
+	free(b->put);
 	keyset_deinit(&b->set);
 	free(b);
 	return r;

@@ -14,12 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A get, or with a value a set. The bytes stay valid until the result has arrived. */
+enum load_kind {
+	LOAD_GET = 0,
+	LOAD_PUT,
+	LOAD_PUT_IF, /* on the condition that the key has the version of the result of a get */
+	LOAD_DELETE,
+};
+
+/** One request. The bytes stay valid until the result has arrived. */
 struct load_op {
 	const void *key;
 	size_t key_len;
-	const void *value; /* NULL: a get */
+	const void *value; /* of a put; else NULL */
 	size_t value_len;
+	enum load_kind kind;
+	uint64_t version; /* LOAD_PUT_IF */
 };
 
 /** One connection, of any kind. The functions return the same as their namesakes in reddn.h. */
@@ -27,8 +36,8 @@ struct load_way {
 	void *conn;
 	unsigned depth; /* largest number of outstanding requests */
 	int (*submit)(void *conn, const struct load_op *op, uint64_t cookie);
-	/** Also sends submitted requests that are still unsent. The result of a set has status 0 and no
-	 * value. */
+	/** Also sends submitted requests that are still unsent. The result of a put has status 0, or
+	 * REDDN_CONFLICT, that of a delete 0 or REDDN_MISS, and no value. */
 	int (*poll)(void *conn, struct reddn_result *res, int max);
 	void (*release)(void *conn);
 	const char *(*errmsg)(void *conn);
@@ -58,7 +67,13 @@ struct load_options {
 	double zipf; /* exponent of Zipf's law for the keys, the first of the file most often; 0: all alike */
 	uint64_t work; /* ns of CPU time to use on each answer, as an application would; 0: none */
 	bool verify;   /* compare answers with the known values */
-	bool set;      /* set keys to their known values */
+	/* What requests that write do, and how many do, percent. Puts are of the known values. LOAD_PUT_IF:
+	 * each is a get, then the put on its condition; after a conflict both again. */
+	enum load_kind write;
+	unsigned writes;
+	/* So many keys of the file are there, writes put those behind them, and gets are for what was put
+	 * latest, by `zipf`. The run ends when all are put. 0: all keys are there */
+	size_t present;
 	bool in_order; /* keys in the order of the file instead of at random */
 	bool json;
 	/* Clock of the measurement, in ns, for runs with a count; NULL: CLOCK_MONOTONIC */

@@ -136,7 +136,8 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 		l->table = arg;
 		return true;
 	case 'w':
-		l->set = true;
+		l->write = LOAD_PUT;
+		l->writes = 100;
 		return true;
 	case 'i':
 		l->in_order = true;
