@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The baselines of gets by the NIC: each way gets the right value of each key, reports absent keys, and sets values.
+# The baselines of gets and puts by the NIC: each way gets the right value of each key, reports absent keys, and sets and deletes values.
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/lib/lib.sh
 . "$here/../lib/lib.sh"
@@ -130,9 +130,40 @@ from_store()
 	if [[ $1 == redis ]]; then
 		"${with[@]}" --many 7 --exists --absent 50 "$1" "$address" "$2" >"$work/ask.log" 2>&1 && fail "absent keys of $1" "$work/ask.log"
 	fi
+	[[ $1 != memcached ]] || of_changes "$1" "$2" 2000
 	kill "$child"
 	wait "$child"
 	ok "several keys of $1"
+}
+
+# of_changes WAY PORT KEYS: puts of the keys, on a condition as well, some by several connections; new keys are read when they are there; all are deleted
+of_changes()
+{
+	local many=(--keys "$work/other.tsv" --clients 4 --depth 3)
+
+	changes "$1" "$2" "${many[@]}" --write put --writes 50 --zipf 0.99 --count 2000
+	changes "$1" "$2" "${many[@]}" --write put --in-order --count "$3"
+	changes "$1" "$2" "${many[@]}" --write put_if --in-order --verify --count "$3"
+	changes "$1" "$2" "${many[@]}" --verify --in-order --count "$3"
+	changes "$1" "$2" --keys "$work/other.tsv" --write delete --in-order --count "$3"
+	reports "$1" "$2" "{\"misses\": $3}" --keys "$work/other.tsv" --in-order --count "$3"
+	reports "$1" "$2" "{\"misses\": $3}" --keys "$work/other.tsv" --write delete --in-order --count "$3"
+	changes "$1" "$2" --keys "$work/other.tsv" --write put --in-order --count 20
+	reports "$1" "$2" "{\"misses\": 0, \"wrong\": 0, \"present\": $3}" "${many[@]}" --write put --writes 50 --latest 20 --zipf 0.99 --verify --count 10000
+	changes "$1" "$2" "${many[@]}" --verify --in-order --count "$3"
+	ok "$1: puts, puts on a condition, deletes"
+}
+
+changes() # WAY PORT OPTION...: that must succeed
+{
+	on_nic ask.log "$BASELINE_CLIENT" "${@:3}" "$1" "$address" "$2" || fail "$*" "$work/ask.log"
+}
+
+reports() # WAY PORT JSON OPTION...: whose result has these members
+{
+	on_nic ask.log "$BASELINE_CLIENT" --json "${@:4}" "$1" "$address" "$2"
+	python3 -c 'import json, sys; want, r = json.loads(sys.argv[1]), json.load(sys.stdin); sys.exit(any(r[key] != want[key] for key in want))' "$3" \
+		<"$work/ask.log" || fail "$*: not $3" "$work/ask.log"
 }
 free_port
 from_store memcached "$port" memcached -U 0 -l "$address" -p "$port" -u "$(id -un)"
@@ -156,8 +187,19 @@ of_requests()
 	on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --set --count 10 requests "$address" 7472 &&
 		fail "a second writer writes to the table" "$work/ask.log"
 	ok "wrong answers and refused sets give an exit status of failure"
+	of_changes requests 7473 2000
 }
 [[ ${ways[-1]} != requests ]] || of_requests
+make_table "$memory/shared" --capacity 2000 --max-key 32 --max-value 64 --heap 4M <"$work/data.tsv"
+background shared.log "$BASELINE_SERVER" --shared "$memory/shared" "$address" 7476
+server_ready "$child" "the shared server" shared.log grep -q listening "$work/shared.log"
+of_changes onesided 7476 2000
+changes swap 7476 --keys "$work/data.tsv" --count 100
+on_nic ask.log "$BASELINE_CLIENT" --keys "$work/data.tsv" --write put --count 1 onesided "$address" 7472 &&
+	fail "a client writes to a table that is not shared" "$work/ask.log"
+ok "one-sided changes of a shared table alone"
+kill "$child"
+expect_exit "$child" "the shared server" shared.log
 kill "$polling" "$events"
 expect_exit "$polling" "the server" server.log
 expect_exit "$events" "the server with events" events.log

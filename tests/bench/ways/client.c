@@ -17,15 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const of_reddnd[] = {"get", "mget", "exists", "call", "mc"};
+static const char *const of_reddnd[] = {"get", "mget", "exists", "call", "lock", "mc"};
 
-enum { PATIENCE_MS = 60000 };
+enum { PATIENCE_MS = 60000, EXTENTS = 4, EXTENTS_MORE = 64 };
 
 static const struct {
 	const char *name;
 	load_open_fn *open;
 } ways[] = {
 	{"ideal", way_ideal_open},
+	{"swap", way_swap_open},
 	{"onesided", way_onesided_open},
 	{"hopscotch", way_hopscotch_open},
 	{"requests", way_requests_open},
@@ -35,6 +36,7 @@ static const struct {
 	{"mget", way_mget_open},
 	{"exists", way_exists_open},
 	{"call", way_call_open},
+	{"lock", way_lock_open},
 	{"mc", load_mc_open},
 	{"memcached", way_memcached_open},
 	{"redis", way_redis_open},
@@ -43,14 +45,18 @@ static const struct {
 static const char usage_text[] =
 	"usage: baseline-client [OPTION...] WAY HOST PORT [OFFLOAD]\n"
 	"\n"
-	"WAY: ideal onesided hopscotch requests list list-requests (to baseline-server), memcached, redis;\n"
-	"of an OFFLOAD of reddnd: get, mget, exists, call (the \"keys\" are arguments: 5,7), mc (HOST is a\n"
-	"pool, as libmemcached is configured)\n"
+	"WAY: ideal swap onesided hopscotch requests list list-requests (to baseline-server), memcached, "
+	"redis;\n"
+	"of an OFFLOAD of reddnd: get, mget, exists, call (the \"keys\" are arguments: 5,7), lock (they are\n"
+	"words), mc (HOST is a pool, as libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"
 	"  -a, --absent N        percent absent keys (0)      -S, --seed N       of the order of keys (1)\n"
 	"  -w, --set             set keys to their values     -i, --in-order     each key in its turn\n"
+	"  -x, --write KIND      put, put_if or delete        -y, --writes N     percent that write (100)\n"
+	"  -z, --zipf S          Zipf's law for the keys, the first of the file most often\n"
+	"  -l, --latest N        N keys are there, puts are of those behind them, gets of the latest\n"
 	"  -V, --verify          check answers                -v, --value-size N bytes, of ideal (64)\n"
 	"  -j, --json            -C, --nic-clock         measure with it, a --count\n"
 	"  -W, --warmup N        requests before those that count\n"
@@ -72,6 +78,10 @@ static const struct option options[] = {
 	{"absent", required_argument, NULL, 'a'},
 	{"seed", required_argument, NULL, 'S'},
 	{"set", no_argument, NULL, 'w'},
+	{"write", required_argument, NULL, 'x'},
+	{"writes", required_argument, NULL, 'y'},
+	{"zipf", required_argument, NULL, 'z'},
+	{"latest", required_argument, NULL, 'l'},
 	{"in-order", no_argument, NULL, 'i'},
 	{"verify", no_argument, NULL, 'V'},
 	{"value-size", required_argument, NULL, 'v'},
@@ -111,11 +121,49 @@ static bool take_number(struct load_options *l, int o, const char *arg)
 	case 'a':
 		l->absent = (unsigned)v;
 		return v <= 100;
+	case 'y':
+		l->writes = (unsigned)v;
+		l->write = l->write ? l->write : LOAD_PUT;
+		return v >= 1 && v <= 100;
+	case 'l':
+		l->present = v;
+		return v >= 1;
 	case 'v':
 		way_ideal_bytes = (uint32_t)v;
 		return v >= 1 && v <= 1 << 20;
 	}
 	return false;
+}
+
+static bool take_kind(struct load_options *l, const char *text)
+{
+	static const char *const names[] = {
+		[LOAD_PUT] = "put", [LOAD_PUT_IF] = "put_if", [LOAD_DELETE] = "delete"};
+
+	for (l->write = LOAD_PUT; l->write < COUNT(names); l->write++)
+		if (strcmp(text, names[l->write]) == 0)
+			break;
+	if (!l->writes)
+		l->writes = 100;
+	return l->write < COUNT(names);
+}
+
+static bool take_exponent(struct load_options *l, const char *text)
+{
+	char *end;
+
+	l->zipf = strtod(text, &end);
+	return end != text && !*end && l->zipf > 0 && l->zipf < 100;
+}
+
+/* Of a connection: more than are outstanding, because what was replaced a moment ago may be read still; for
+ * new keys about twice its part. */
+static unsigned extents(const struct load_options *l)
+{
+	const uint64_t puts =
+		l->present ? (l->count + l->warmup) * l->writes / 50 / l->clients + EXTENTS_MORE : 0;
+
+	return EXTENTS * l->connect.depth + (unsigned)puts;
 }
 
 static void wait_for_line(void)
@@ -136,9 +184,11 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 		l->table = arg;
 		return true;
 	case 'w':
-		l->write = LOAD_PUT;
-		l->writes = 100;
-		return true;
+		return take_kind(l, "put");
+	case 'x':
+		return take_kind(l, arg);
+	case 'z':
+		return take_exponent(l, arg);
 	case 'i':
 		l->in_order = true;
 		return true;
@@ -157,6 +207,8 @@ static bool take_option(struct load_options *l, int o, const char *arg)
 	case 't':
 	case 'u':
 	case 'a':
+	case 'y':
+	case 'l':
 	case 'v':
 		return take_number(l, o, arg);
 	default:
@@ -173,7 +225,8 @@ int main(int argc, char **argv)
 	int o;
 
 	l.connect.depth = 16;
-	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:t:m:e", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "k:T:d:N:n:c:s:a:S:wiVv:jCW:bu:t:m:ex:y:z:l:", options, NULL)) !=
+		-1) {
 		if (o == '?')
 			return 2;
 		if (!take_option(&l, o, optarg))
@@ -198,6 +251,11 @@ int main(int argc, char **argv)
 		l.connect.offload = argv[optind + 3];
 	else if (way_exists && !way_keys)
 		way_keys = 1;
+	way_versions = l.write == LOAD_PUT_IF;
+	if (l.write)
+		way_extents = extents(&l);
+	/* puts that others were faster than, however busy this machine is */
+	l.connect.retry_ms = PATIENCE_MS;
 	if (l.now && nic_clock_open() < 0)
 		return 2;
 	/* by that clock, nothing may depend on how busy this machine is */

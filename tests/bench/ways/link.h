@@ -15,7 +15,7 @@
 struct link_wish {
 	uint32_t way;   /* enum link_way */
 	uint32_t depth; /* requests that can be outstanding */
-	uint32_t keys;  /* of a request at most, for LINK_REQUESTS */
+	uint32_t keys;  /* of a request at most, for LINK_REQUESTS; for LINK_TABLE records to put, or 0 */
 } __attribute__((packed));
 
 enum link_way {
@@ -25,7 +25,8 @@ enum link_way {
 	LINK_REQUESTS,  /* requests that the server's CPU answers */
 };
 
-/** Private data of the server's reply. Big-endian. The second range is the hopscotch array, or the list. */
+/** Private data of the server's reply. Big-endian. The second range is the hopscotch array, the list, or
+ * memory for records that the client puts. */
 struct link_offer {
 	struct link_range {
 		uint64_t addr, size;

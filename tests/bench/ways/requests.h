@@ -8,14 +8,21 @@
 
 #include <stdint.h>
 
-/* instead of val_len: a get; of several keys; which of them exist */
-enum { REQUEST_GET = UINT32_MAX, REQUEST_MGET = UINT32_MAX - 1, REQUEST_EXISTS = UINT32_MAX - 2 };
+/* instead of val_len: a get; of several keys; which of them exist; a delete */
+enum {
+	REQUEST_GET = UINT32_MAX,
+	REQUEST_MGET = UINT32_MAX - 1,
+	REQUEST_EXISTS = UINT32_MAX - 2,
+	REQUEST_DELETE = UINT32_MAX - 3,
+};
+/* with val_len: only if the record has the checksum that stands between key and value */
+#define REQUEST_IF (1u << 31)
 enum { REQUEST_GATHER = 16 };  /* keys of a REQUEST_MGET, at most */
 enum { REQUEST_INLINE = 128 }; /* bytes of inline data in a WQE, both ways */
 
 struct request {
 	uint32_t key_len; /* of several keys: their number */
-	uint32_t val_len; /* or REQUEST_GET and the like */
+	uint32_t val_len; /* or REQUEST_GET and the like; and REQUEST_IF */
 	uint64_t to;      /* address of the slot */
 	uint32_t rkey;
 	uint32_t slot;   /* number of the slot, 16 bits, which comes back with the answer */

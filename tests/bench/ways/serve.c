@@ -163,13 +163,18 @@ static struct serve_conn *find(const struct serve *s, uint32_t qpn)
 /* Status of a request, and the bytes of its answer. */
 static int answer(struct source *s, const struct request *q, uint32_t bytes, struct ibv_sge *sge)
 {
-	bool gets = q->val_len == REQUEST_GET;
+	bool gets = q->val_len == REQUEST_GET, puts = !gets && q->val_len != REQUEST_DELETE;
+	uint32_t val_len = puts ? q->val_len & ~REQUEST_IF : 0;
+	uint64_t sum = 0;
+	size_t of_sum = puts && q->val_len & REQUEST_IF ? sizeof(sum) : 0;
 
-	if (bytes < sizeof(*q) || bytes - sizeof(*q) != q->key_len + (uint64_t)(gets ? 0 : q->val_len))
+	if (bytes < sizeof(*q) || bytes - sizeof(*q) != q->key_len + (uint64_t)of_sum + val_len)
 		return -EPROTO;
 	if (gets)
 		return s->get(s, q->bytes, q->key_len, sge);
-	return s->set(s, q->bytes, q->key_len, q->bytes + q->key_len, q->val_len);
+	memcpy(&sum, q->bytes + q->key_len, of_sum);
+	return s->set(s, q->bytes, q->key_len, puts ? q->bytes + q->key_len + of_sum : NULL, val_len,
+		of_sum ? &sum : NULL);
 }
 
 /* The bits of those keys that are there. @sge, if not NULL: where their records are, @n of them. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * baseline-server - offers a table to the clients of baseline-client: "baseline-server [--events] [--write]
- * TABLE ADDRESS PORT". Each client chooses when it connects: READs of the server's memory, or answers by this
- * CPU, which polls for requests, or with --events sleeps until one arrives. --write: allows sets; then nobody
- * else may write. --list NODES: a list instead; the file in place of TABLE has its values (source.h).
+ * [--shared] TABLE ADDRESS PORT". Each client chooses when it connects: READs of the server's memory, or
+ * answers by this CPU, which polls for requests, or with --events sleeps until one arrives. --write: allows
+ * requests that change the table; --shared: clients may do that with WRITEs and atomics; nobody else may
+ * write. --list NODES: a list instead; the file in place of TABLE has its values (source.h).
  * --costs: prints at the end the median CPU time of a request, from the poll that finds it to the doorbell
  * for its answer: "a request takes N ns". Prints "listening" when clients can connect; ends on SIGTERM or
  * SIGINT.
@@ -115,6 +116,10 @@ static int welcome(
 		return r;
 	offer_range(&offer.file, &s->source->file);
 	offer_range(&offer.array, &s->source->array);
+	if (be32toh(wish.way) == LINK_TABLE && wish.keys)
+		r = s->source->give ? s->source->give(s->source, be32toh(wish.keys), &offer.array) : -EROFS;
+	if (r < 0)
+		return r;
 	offer.request_max = id->context ? htobe32(serve_request_max(id->context)) : 0;
 	offer.reply_max = htobe32(s->source->reply_max);
 	return rdma_accept(id, &param) ? -errno : 0;
@@ -259,19 +264,20 @@ static void end(struct server *s)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"events", no_argument, NULL, 'e'},
-		{"write", no_argument, NULL, 'w'}, {"list", required_argument, NULL, 'l'},
-		{"costs", no_argument, NULL, 'c'}, {0}};
+		{"write", no_argument, NULL, 'w'}, {"shared", no_argument, NULL, 's'},
+		{"list", required_argument, NULL, 'l'}, {"costs", no_argument, NULL, 'c'}, {0}};
 	struct sigaction sa = {.sa_handler = on_signal};
 	struct server s = {0};
 	const char *list = NULL;
-	bool write = false;
+	enum source_access access = SOURCE_READ;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "ewl:c", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "ewsl:c", options, NULL)) != -1) {
 		if (o == '?')
 			return 2;
 		s.events |= o == 'e';
-		write |= o == 'w';
+		if (o == 'w' || o == 's')
+			access = o == 'w' ? SOURCE_WRITE : SOURCE_SHARED;
 		if (o == 'l')
 			list = optarg;
 		if (o == 'c' && !s.costs && !(s.costs = calloc(COSTS, sizeof(s.costs[0]))))
@@ -279,13 +285,13 @@ int main(int argc, char **argv)
 	}
 	argv += optind;
 	if (argc - optind != 3) {
-		fprintf(stderr, "usage: baseline-server [--events] [--write] [--list NODES] [--costs] TABLE "
-				"ADDRESS PORT\n");
+		fprintf(stderr, "usage: baseline-server [--events] [--write] [--shared] [--list NODES] "
+				"[--costs] TABLE ADDRESS PORT\n");
 		return 2;
 	}
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
-	if ((list ? source_list(&s.source, list, argv[0]) : source_table(&s.source, argv[0], write)) < 0 ||
+	if ((list ? source_list(&s.source, list, argv[0]) : source_table(&s.source, argv[0], access)) < 0 ||
 		listen_on(&s, argv[1], argv[2]) < 0)
 		return 1;
 	puts("listening");

@@ -29,18 +29,19 @@ static int get(struct source *s, const void *key, uint32_t key_len, struct ibv_s
 	return REDDN_MISS;
 }
 
-static int set(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len)
+static int set(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len,
+	const uint64_t *sum)
 {
-	(void)s, (void)key, (void)key_len, (void)value, (void)val_len;
+	(void)s, (void)key, (void)key_len, (void)value, (void)val_len, (void)sum;
 	return -EROFS;
 }
 
 static int serve(struct source *s, struct ibv_pd *pd, enum link_way way)
 {
-	int r = source_register(&s->file, pd);
+	int r = source_register(&s->file, pd, 0);
 
 	if (r == 0)
-		r = source_register(&s->array, pd);
+		r = source_register(&s->array, pd, 0);
 	return r < 0 || way == LINK_LIST || way == LINK_REQUESTS ? r : -EOPNOTSUPP;
 }
 

@@ -13,6 +13,8 @@ struct table {
 	struct source source;
 	struct reddn_table *writer; /* for sets */
 	struct hopscotch hopscotch; /* the memory of source.array */
+	int access;                 /* of clients, besides READs */
+	uint64_t free;              /* SOURCE_SHARED: the part of the heap from here on is nobody's */
 };
 
 static const struct reddn_table_header *header(const struct table *t)
@@ -47,15 +49,60 @@ static int get(struct source *s, const void *key, uint32_t key_len, struct ibv_s
 	return REDDN_MISS;
 }
 
-static int set(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len)
+static int set(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len,
+	const uint64_t *sum)
 {
-	return reddn_table_put(((struct table *)s)->writer, key, key_len, value, val_len);
+	struct reddn_table *writer = ((struct table *)s)->writer;
+	struct ibv_sge is;
+
+	if (sum) {
+		int r = get(s, key, key_len, &is);
+
+		if (r)
+			return r;
+		if (((const struct reddn_record *)(uintptr_t)is.addr)->sum != *sum)
+			return REDDN_CONFLICT;
+	}
+	_Static_assert((int)REDDN_TABLE_MISS == (int)REDDN_MISS, "an answer has it");
+	return value ? reddn_table_put(writer, key, key_len, value, val_len)
+		     : reddn_table_delete(writer, key, key_len);
+}
+
+static int give(struct source *s, uint32_t n, struct link_range *range)
+{
+	struct table *t = (struct table *)s;
+	const struct reddn_table_header *h = header(t);
+	const uint64_t bytes = n * (((uint64_t)s->reply_max + 63) & ~63ull);
+
+	if (bytes > h->heap_size - t->free)
+		return -ENOSPC;
+	*range = (struct link_range){htobe64((uintptr_t)s->file.mem + h->heap_off + t->free), htobe64(bytes),
+		htobe32(s->file.mr->rkey)};
+	t->free += bytes;
+	return 0;
+}
+
+/* The end of all records. */
+static uint64_t end_of_records(const struct table *t)
+{
+	const struct reddn_table_header *h = header(t);
+	const struct reddn_bucket *buckets = (const void *)((const uint8_t *)h + h->buckets_off);
+	uint64_t end = 0;
+
+	for (uint64_t i = 0; i < h->buckets; i++) {
+		uint64_t word;
+
+		memcpy(&word, &buckets[i], sizeof(word));
+		if (end < reddn_locator_off(word) + reddn_locator_len(word))
+			end = reddn_locator_off(word) + reddn_locator_len(word);
+	}
+	return (end + 63) & ~63ull;
 }
 
 static int serve(struct source *s, struct ibv_pd *pd, enum link_way way)
 {
 	struct table *t = (struct table *)s;
-	int r = source_register(&s->file, pd);
+	int r = source_register(&s->file, pd, t->access);
 
 	if (r < 0 || way == LINK_TABLE || way == LINK_REQUESTS)
 		return r;
@@ -67,7 +114,7 @@ static int serve(struct source *s, struct ibv_pd *pd, enum link_way way)
 		return r;
 	s->array.mem = t->hopscotch.words;
 	s->array.size = hopscotch_bytes(t->hopscotch.places);
-	return source_register(&s->array, pd);
+	return source_register(&s->array, pd, 0);
 }
 
 static void table_free(struct source *s)
@@ -82,7 +129,7 @@ static void table_free(struct source *s)
 	free(t);
 }
 
-int source_table(struct source **out, const char *path, bool write)
+int source_table(struct source **out, const char *path, enum source_access access)
 {
 	struct table *t = calloc(1, sizeof(*t));
 	const struct reddn_table_header *h;
@@ -93,7 +140,8 @@ int source_table(struct source **out, const char *path, bool write)
 		return -ENOMEM;
 	t->source = (struct source){.get = get, .set = set, .serve = serve, .free = table_free};
 	/* checks all that is relied upon here */
-	r = reddn_table_open(&t->writer, path, write ? REDDN_TABLE_WRITE : 0, err, sizeof(err));
+	r = reddn_table_open(
+		&t->writer, path, access == SOURCE_WRITE ? REDDN_TABLE_WRITE : 0, err, sizeof(err));
 	if (r < 0)
 		fprintf(stderr, "%s\n", err);
 	else
@@ -103,7 +151,12 @@ int source_table(struct source **out, const char *path, bool write)
 		return r;
 	}
 	h = header(t);
-	t->source.request_max = h->max_key + h->max_value;
+	if (access == SOURCE_SHARED) {
+		t->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+		t->free = end_of_records(t);
+		t->source.give = give;
+	}
+	t->source.request_max = (uint32_t)(h->max_key + sizeof(uint64_t) + h->max_value);
 	t->source.reply_max = (uint32_t)reddn_record_padded(reddn_record_size(h->max_key, h->max_value));
 	*out = &t->source;
 	return 0;

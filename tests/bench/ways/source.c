@@ -27,10 +27,10 @@ int source_map(struct source_file *f, const char *path)
 	return r;
 }
 
-int source_register(struct source_file *f, struct ibv_pd *pd)
+int source_register(struct source_file *f, struct ibv_pd *pd, int more_access)
 {
 	if (!f->mr)
-		f->mr = ibv_reg_mr(pd, f->mem, f->size, IBV_ACCESS_REMOTE_READ);
+		f->mr = ibv_reg_mr(pd, f->mem, f->size, IBV_ACCESS_REMOTE_READ | more_access);
 	return f->mr ? 0 : -errno;
 }
 

@@ -20,17 +20,29 @@ struct source {
 	struct source_file file;  /* the table, or the values of the list */
 	struct source_file array; /* the hopscotch array of the table, made for the first client that READs
 				     it, or the nodes of the list */
-	uint32_t request_max, reply_max; /* bytes of a key with a value, and of an answer */
+	uint32_t request_max, reply_max; /* bytes of a key with a checksum and a value, and of an answer */
 	/** 0: @answer names the bytes. REDDN_MISS, or a negative errno. */
 	int (*get)(struct source *s, const void *key, uint32_t key_len, struct ibv_sge *answer);
-	int (*set)(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len);
+	/** @value: NULL: a delete, which may be a REDDN_MISS. @sum: of the record that is replaced, otherwise
+	 * REDDN_CONFLICT, or REDDN_MISS; NULL: of any. */
+	int (*set)(struct source *s, const void *key, uint32_t key_len, const void *value, uint32_t val_len,
+		const uint64_t *sum);
+	/** Gives a client that changes the table itself memory for @n records. -ENOSPC. NULL: there are none
+	 * of these. */
+	int (*give)(struct source *s, uint32_t n, struct link_range *range);
 	/** Prepares for clients of @way. -EOPNOTSUPP: it has nothing for them. */
 	int (*serve)(struct source *s, struct ibv_pd *pd, enum link_way way);
 	void (*free)(struct source *s);
 };
 
-/** Answers are records (table-format.h). @write: sets are allowed; then nobody else may write. */
-int source_table(struct source **out, const char *path, bool write);
+enum source_access {
+	SOURCE_READ,
+	SOURCE_WRITE,  /* this server changes the table when it is asked to; nobody else may write */
+	SOURCE_SHARED, /* clients do, by WRITEs and atomics; nobody else may write */
+};
+
+/** Answers are records (table-format.h). */
+int source_table(struct source **out, const char *path, enum source_access access);
 
 /**
  * Answers are values. Nodes have the layout of list-walk.rdn, the first one is at the begin of their file,
@@ -40,7 +52,7 @@ int source_list(struct source **out, const char *nodes, const char *values);
 
 /* For the two: */
 int source_map(struct source_file *f, const char *path);
-int source_register(struct source_file *f, struct ibv_pd *pd);
+int source_register(struct source_file *f, struct ibv_pd *pd, int more_access);
 /** Ends the registration and the mapping. Nothing to do is fine. */
 void source_unmap(struct source_file *f);
 

@@ -20,7 +20,7 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	unsigned n = 0;
 	char text[TEXT], *at = text;
 
-	if (op->value || op->key_len >= TEXT)
+	if (op->kind || op->key_len >= TEXT)
 		return -EINVAL;
 	memcpy(text, op->key, op->key_len);
 	text[op->key_len] = '\0';

@@ -55,7 +55,7 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	struct several *s = conn;
 	int r = s->n == s->keys ? send_request(s) : 0;
 
-	if (op->value)
+	if (op->kind)
 		return -EINVAL;
 	if (r < 0)
 		return r;

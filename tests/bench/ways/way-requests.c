@@ -20,7 +20,7 @@ struct asking {
 	uint32_t len; /* bytes of the request */
 	unsigned retries;
 	unsigned keys; /* 0: one, not in a request of several */
-	bool set;
+	bool change;   /* the answer has no value */
 };
 
 struct asker {
@@ -103,18 +103,23 @@ static int submit(void *conn, const struct load_op *op, uint64_t cookie)
 	struct asker *c = conn;
 	struct request *q;
 	uint32_t slot;
-	size_t len = sizeof(*q) + op->key_len + op->value_len;
+	const size_t sum = op->kind == LOAD_PUT_IF ? sizeof(op->version) : 0;
+	const uint32_t what = op->kind == LOAD_GET      ? REQUEST_GET
+			      : op->kind == LOAD_DELETE ? REQUEST_DELETE
+							: (uint32_t)op->value_len | (sum ? REQUEST_IF : 0);
+	size_t len = sizeof(*q) + op->key_len + sum + op->value_len;
 
 	if (len > c->request_max)
 		return -EMSGSIZE;
 	if (!c->slots.nfree)
 		return -EAGAIN;
 	slot = slots_take(&c->slots);
-	q = begin(c, slot, op->key_len, op->value ? op->value_len : REQUEST_GET);
+	q = begin(c, slot, op->key_len, what);
 	memcpy(q->bytes, op->key, op->key_len);
+	memcpy(q->bytes + op->key_len, &op->version, sum);
 	if (op->value_len)
-		memcpy(q->bytes + op->key_len, op->value, op->value_len);
-	c->asked[slot] = (struct asking){.cookie = cookie, .len = (uint32_t)len, .set = op->value};
+		memcpy(q->bytes + op->key_len + sum, op->value, op->value_len);
+	c->asked[slot] = (struct asking){.cookie = cookie, .len = (uint32_t)len, .change = op->kind};
 	return post(c, slot);
 }
 
@@ -158,6 +163,7 @@ static bool take_record(const struct reddn_record *rec, size_t len, struct reddn
 		return false;
 	res->value = rec->bytes + rec->key_len;
 	res->length = rec->val_len;
+	res->version = rec->sum;
 	return true;
 }
 
@@ -201,7 +207,7 @@ static int result_of(struct asker *c, const struct ibv_wc *wc, struct reddn_resu
 	struct asking *a = &c->asked[slot];
 
 	*res = (struct reddn_result){.cookie = a->cookie, .status = request_status(imm)};
-	if (res->status == 0 && !a->set) {
+	if (res->status == 0 && !a->change) {
 		res->value = answer_of(c, slot);
 		res->length = wc->byte_len;
 	}

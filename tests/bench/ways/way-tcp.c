@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * way-tcp.c - gets and sets of memcached (protocol.txt of memcached: the meta commands) and of Redis (RESP2)
- * over a socket that never blocks: of TCP, or if the host begins with a slash, the Unix socket there. Answers
- * come in the order of their requests. Several keys of a request: "get" and MGET with all of them, EXISTS,
- * and as memcached has no such command, a "mg" that wants no value for each key. Those of "get" and EXISTS
- * must be there: they do not say which is not. No call is outside of what librspreload.so intercepts.
+ * way-tcp.c - gets, sets and deletes of memcached (protocol.txt of memcached: the meta commands), gets and
+ * sets of Redis (RESP2) over a socket that never blocks: of TCP, or if the host begins with a slash, the Unix
+ * socket there. Answers come in the order of their requests. Several keys of a request: "get" and MGET with
+ * all of them, EXISTS, and as memcached has no such command, a "mg" that wants no value for each key. Those
+ * of "get" and EXISTS must be there: they do not say which is not. No call is outside of what librspreload.so
+ * intercepts.
  */
 #include "tests/bench/ways/many.h"
 #include "tests/bench/ways/ways.h"
@@ -12,6 +13,7 @@
 #include "tools/common/tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,12 +35,14 @@ struct talker;
 
 /** One of the two protocols. */
 struct protocol {
-	int (*write)(struct talker *c, const struct load_op *op);
+	int (*write)(struct talker *c, const struct load_op *op); /* -EINVAL: it has no such request */
 	int (*write_many)(struct talker *c, const struct reddn_key *keys, unsigned n);
 	/** Reads one answer at the begin of @text. Returns its length, 0 if it has that of the next key, too;
 	 * -EAGAIN: incomplete; -EPROTO. */
 	ssize_t (*read)(struct talker *c, const char *text, size_t len, struct reddn_result *res);
 };
+
+bool way_versions;
 
 struct talker {
 	const struct protocol *protocol;
@@ -122,14 +126,22 @@ static size_t last_number(const char *line, size_t len)
 
 static int memcached_write(struct talker *c, const struct load_op *op)
 {
-	char text[32];
-	int r = put_text(&c->out, op->value ? "ms " : "mg ");
+	static const char *const commands[] = {
+		[LOAD_GET] = "mg ", [LOAD_PUT] = "ms ", [LOAD_PUT_IF] = "ms ", [LOAD_DELETE] = "md "};
+	char text[64];
+	int r = put_text(&c->out, commands[op->kind]);
 
 	if (r == 0)
 		r = put(&c->out, op->key, op->key_len);
 	if (!op->value)
-		return r < 0 ? r : put_text(&c->out, " v\r\n");
-	snprintf(text, sizeof(text), " %zu\r\n", op->value_len);
+		return r < 0 ? r
+			     : put_text(&c->out, op->kind       ? "\r\n"
+						 : way_versions ? " v c\r\n"
+								: " v\r\n");
+	if (op->kind == LOAD_PUT_IF)
+		snprintf(text, sizeof(text), " %zu C%" PRIu64 "\r\n", op->value_len, op->version);
+	else
+		snprintf(text, sizeof(text), " %zu\r\n", op->value_len);
 	if (r == 0)
 		r = put_text(&c->out, text);
 	if (r == 0)
@@ -164,15 +176,17 @@ static ssize_t memcached_read(struct talker *c, const char *text, size_t len, st
 
 		return more < 0 ? more : (ssize_t)line + more;
 	}
-	if (begins(text, line, "HD") || begins(text, line, "EN")) {
-		res->status = text[0] == 'H' ? 0 : REDDN_MISS;
+	if (begins(text, line, "HD") || begins(text, line, "EN") || begins(text, line, "NF") ||
+		begins(text, line, "EX")) {
+		res->status = text[0] == 'H' ? 0 : text[1] == 'X' ? REDDN_CONFLICT : REDDN_MISS;
 		return (ssize_t)line;
 	}
 	if (!begins(text, line, "VA ") && !begins(text, line, "VALUE ")) {
 		snprintf(c->why, sizeof(c->why), "memcached: %.*s", (int)line, text);
 		return -EPROTO;
 	}
-	res->length = last_number(text, line);
+	res->version = last_number(text, line);
+	res->length = text[2] == ' ' ? strtoul(text + 3, NULL, 10) : res->version;
 	whole = line + res->length + 2;
 	if (len < whole)
 		return -EAGAIN;
@@ -198,8 +212,10 @@ static int put_bulk(struct buffer *b, const void *bytes, size_t len)
 
 static int redis_write(struct talker *c, const struct load_op *op)
 {
-	int r = put_text(&c->out, op->value ? "*3\r\n$3\r\nSET\r\n" : "*2\r\n$3\r\nGET\r\n");
+	int r = op->kind > LOAD_PUT ? -EINVAL : 0;
 
+	if (r == 0)
+		r = put_text(&c->out, op->value ? "*3\r\n$3\r\nSET\r\n" : "*2\r\n$3\r\nGET\r\n");
 	if (r == 0)
 		r = put_bulk(&c->out, op->key, op->key_len);
 	if (r == 0 && op->value)
