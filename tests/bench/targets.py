@@ -28,6 +28,7 @@ BY_NIC, IDLE = {"by the NIC", "by the NIC, recycled"}, "256 bytes, without what 
 DEATHS = (", daemon killed", ", daemon restarted", ", owner of the data killed", ", all but the NIC stopped")
 BOTH_MODES = {"reddn, unrolled", "reddn, recycled"}
 AT_100K = "Redis, 100,000 in a second, 50 in a pipeline"
+PUTS, ONE_PUT = "one at a time", "modelled, one at a time"
 AT_16 = "64 bytes, 16 writers of 100 us each, the application polls"
 
 TARGETS = [
@@ -49,6 +50,14 @@ TARGETS = [
            {"what": "exists", "keys": 16, "connections": 16, "way": "reddn, recycled"}, at_least=True),
     Target("handle", "keys per second of requests for 16", "modelled, 64 bytes, 16 connections, recycled", 4e6, "many", "keys_per_s",
            {"what": "mget", "keys": 16, "connections": 16, "way": "reddn, recycled"}, at_least=True),
+    *(Target("store", "us of a put of %s" % text, ONE_PUT, bound, PUTS, "us", {"what": "put", "bytes": size, "way": "reddn"})
+      for text, size, bound in (("64 bytes", 64, 6.0), ("4 KB", 4096, 6.7), ("64 KB", 65536, 12.1), ("1 MB", (1 << 20) - 64, 99))),
+    Target("store", "us of a delete", ONE_PUT + ", every size", 5.7, PUTS, "us", {"what": "delete", "way": "reddn"}),
+    Target("store", "us of a get from a store: as from a table", ONE_PUT + ", 64 bytes", 5.15, PUTS, "us", {"what": "get", "bytes": 64, "way": "reddn"}),
+    Target("store", "us of a compare-and-swap or fetch-and-add", ONE_PUT, 3.5, "words", "us", {"what": {"compare-and-swap", "fetch-and-add"}, "way": "reddn"}),
+    Target("store", "us to try a lock", ONE_PUT, 7.2, "words", "us", {"what": "try-lock", "way": "reddn"}),
+    Target("store", "puts per second of one connection", "modelled, 64 bytes, 32 outstanding", 270000, "rates", "per_s", {"way": "reddn", "connections": 1}, at_least=True),
+    Target("store", "puts per second of 16 connections", "modelled, 64 bytes, 32 outstanding on each", 2e6, "rates", "per_s", {"way": "reddn", "connections": 16}, at_least=True),
     Target("wall", "gets per second, end to end", "64 bytes, 64 outstanding", 500000, "ways", "gets_per_s", {"depth": 64, "way": "reddn"}, at_least=True),
     Target("wall", "us of the NIC's core for a get: it could do 500,000 in a second", "64 bytes, 64 outstanding", 2, "ways", "nic_us", {"depth": 64, "way": "reddn"}),
     Target("wall", "median of memcached over TCP over that of the NIC", "64 bytes, one get at a time", 4, "ways", "p50_us_ratio", {"depth": 1, "way": "memcached"}, at_least=True),
