@@ -107,12 +107,14 @@ static uint64_t fp_of(unsigned bucket)
 
 /* ---- the server's part --------------------------------------------------------------------------- */
 
+/* Not the first one: with 8 bytes its locator would be that of the tombstone, whose place nobody else has in
+ * a store either */
 static unsigned take_extent(struct store *s, enum owner by, unsigned of)
 {
-	unsigned from = (unsigned)chain_rig_random(&s->c, EXTENTS);
+	unsigned from = (unsigned)chain_rig_random(&s->c, EXTENTS - 1);
 
-	for (unsigned i = 0; i < EXTENTS; i++) {
-		unsigned e = (from + i) % EXTENTS;
+	for (unsigned i = 0; i < EXTENTS - 1; i++) {
+		unsigned e = 1 + (from + i) % (EXTENTS - 1);
 
 		if (s->extent[e].by != FREE)
 			continue;
