@@ -23,10 +23,10 @@
  * programs publish it is the length of a message, which a declared least and most have to allow, if it is the
  * length in a bucket. All else where programs publish is a client's.
  *
- * Two things are assumed. What is marked .in_bucket is executed, or used, only if the READ that brings it has
- * found the tag of a bucket (program/front/bucket.c). And a step marked CHAIN_LANES copies only opcodes of
- * their steps, or 0. Bytes that masked atomics leave depend on the bytes beside them, which this proof does
- * not follow; tests/image does.
+ * Two things are assumed. What is marked .in_bucket belongs to a step that is executed only if the READ that
+ * brings it has found the tag of a bucket (program/front/bucket.c); copies of it are a client's. And a step
+ * marked CHAIN_LANES copies only opcodes of their steps, or 0. Bytes that masked atomics leave depend on the
+ * bytes beside them, which this proof does not follow; tests/image does.
  *
  * Refused, with the step and its line:
  *   - an opcode that is not always the step's own or a NOP, or that bytes of a region or request can reach;

@@ -80,6 +80,7 @@ static void join(struct machine *m, struct cell *to, const struct cell *from)
 	to->unvouched |= from->unvouched;
 	to->longest = from->longest > to->longest ? from->longest : to->longest;
 	to->digits |= from->digits;
+	to->in_bucket |= from->in_bucket;
 	for (unsigned o = 0; o < ORIGINS; o++)
 		if (from->from >> o & 1 && to->by[o] == NOBODY) {
 			to->from |= (uint8_t)(1u << o);
@@ -255,6 +256,7 @@ static void load_published(struct machine *m, const struct reach *p, unsigned i,
 	c->longest = m->stored[p->r.index].longest;
 	c->digits = (uint8_t)(1u << at);
 	c->influence |= DECIDED;
+	c->in_bucket = p->moved;
 }
 
 static struct cell load(struct machine *m, const struct reach *p, unsigned i)
@@ -266,8 +268,9 @@ static struct cell load(struct machine *m, const struct reach *p, unsigned i)
 		return m->of_length[p->r.offset + i - CQE_LENGTH];
 	if (c.owner && c.owner != m->l.d->steps[m->s].queue + 1)
 		memcpy(c.live, c.ours, sizeof(c.live));
-	if (!ours && is_theirs(m, p, i))
+	if (c.in_bucket || (!ours && is_theirs(m, p, i)))
 		c.from |= 1u << CLIENT;
+	c.in_bucket = false;
 	if (!ours)
 		c.unvouched = is_stored(&m->stored[p->r.index].any, p, i);
 	if (!ours && is_stored(&m->stored[p->r.index].located, p, i))
@@ -1008,7 +1011,8 @@ static void hash(uint64_t *h, const struct cell *c, size_t n)
 				     0x9e3779b97f4a7c15 +
 			     (*h >> 29);
 		*h = (*h ^ c->from ^ c->influence << 8 ^ c->unvouched << 16 ^ c->apart << 17 ^
-			     (uint64_t)c->longest << 18 ^ (uint64_t)c->digits << 50) *
+			     (uint64_t)c->longest << 18 ^ (uint64_t)c->digits << 50 ^
+			     (uint64_t)c->in_bucket << 58) *
 			     0x9e3779b97f4a7c15 +
 		     (*h >> 29);
 	}

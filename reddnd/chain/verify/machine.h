@@ -43,6 +43,7 @@ struct cell {
 	bool written;      /* by a step or the request */
 	bool unvouched;    /* a region has a part in it, but its writer does not vouch for it */
 	bool apart;        /* it and the next byte may come from different stores */
+	bool in_bucket;    /* a length for the WQE that it is in, and a client's for all others */
 	bool replaced;     /* for certain: the value of the description is not used */
 	uint64_t failed[256 /
 			64]; /* and what else if a CAS of queue `settled` - 1 failed; that queue stops then */

@@ -607,6 +607,20 @@ static void lengths_that_are_published(void **state)
 			assert_int_equal(err.number[2], cases[i].max);
 		}
 	}
+	fresh(); /* that of a bucket is one for its own step, and a copy of it is a client's */
+	t.r[TABLE].stored.located = (struct chain_span){16, 32};
+	t.r[TABLE].stored.longest = 60;
+	t.s[HIT].local[0].least = 1;
+	t.s[HIT].local[0].max = 60;
+	t.s[LOOK].local[0].in_bucket = true;
+	t.s[NOTE] = STEP(.label = "note", .queue = 1, .verb = CHAIN_READ,
+		.remote = FIELD("hit", CHAIN_F_LOCAL_LEN, 0, 0),
+		.local = {FIELD("done", CHAIN_F_LOCAL_LEN, 0, 4)}, .line = 7);
+	t.s[DONE].local[0] = PLACE(REGION(TABLE, 0, 1));
+	t.s[DONE].local[0].least = 1;
+	t.s[DONE].local[0].max = 60;
+	t.d.nargs = 2;
+	assert_wrong(WRONG(LENGTH_REQUEST, DONE, NOTE, LINES(11, 7)));
 	fresh(); /* the lowest byte alone may be 0 */
 	t.r[TABLE].stored.located = (struct chain_span){16, 32};
 	t.r[TABLE].stored.longest = 60;
