@@ -571,6 +571,20 @@ const struct op *lower_op_of(const struct lower *l, const struct ast_verb *v)
 	return NULL;
 }
 
+static bool is_field(const struct ast_place *p, const struct ast_place *field)
+{
+	return p && p->kind == AST_AT_FIELD && p->verb == field->verb && p->field == field->field &&
+	       p->sge == field->sge;
+}
+
+bool lower_reads(const struct ast_verb *v, const struct ast_place *field)
+{
+	for (unsigned i = 0; i < v->nsources; i++)
+		if (v->source[i].kind == AST_PLACE && is_field(v->source[i].place, field))
+			return true;
+	return (v->kind == AST_READ || v->kind == AST_CAS) && is_field(v->place, field);
+}
+
 static void check_label(struct lower *l, const struct ast_verb *v, struct diag_pos pos)
 {
 	if (v && !lower_op_of(l, v))

@@ -3,6 +3,19 @@
 
 #include <string.h>
 
+/* True if the verb of a field, and all that copy it, are executed only under @guard */
+static bool is_seen_under(const struct lower *l, const struct guard *guard, const struct ast_place *field)
+{
+	for (unsigned i = 0; i < l->nops; i++) {
+		const struct ast_verb *v = l->op[i].verb;
+
+		if (v && (v == field->verb || lower_reads(v, field)) &&
+			!lower_dominates(guard, l->op[i].guard))
+			return false;
+	}
+	return true;
+}
+
 /*
  * An `ahead` read is done even if the conditions around it do not hold: then nothing may see it. So what it
  * brings goes where only what is under these conditions looks.
@@ -11,12 +24,8 @@ static bool is_apart(struct lower *l, const struct op *op, const struct ast_plac
 {
 	const struct web *w;
 
-	if (to->kind == AST_AT_FIELD) {
-		for (unsigned i = 0; i < l->nops; i++)
-			if (l->op[i].verb == to->verb)
-				return lower_dominates(op->guard, l->op[i].guard);
-		return true; /* nothing leads there */
-	}
+	if (to->kind == AST_AT_FIELD)
+		return is_seen_under(l, op->guard, to);
 	w = lower_web_of(op, to);
 	return w->kind == WEB_UNUSED || (w->ndefs == 1 && !w->from_init && !w->shared);
 }
@@ -94,6 +103,16 @@ static struct place written(struct lower *l, const struct op *op, const struct a
 	return lower_target(l, op, p, p->type.bytes);
 }
 
+/* An operand comes to its WQE whether or not that is executed, unless others would see it there */
+static void bring_operand(
+	struct lower *l, const struct op *op, struct place from, struct place to, const char *name)
+{
+	const struct ast_place field = {
+		.kind = AST_AT_FIELD, .verb = (struct ast_verb *)op->verb, .field = to.field};
+
+	lower_copy(l, op, from, to, name)->must = !is_seen_under(l, op->guard, &field);
+}
+
 /* A request cannot choose an immediate itself: it arrives in scratch */
 static void immediate(struct lower *l, const struct op *op, struct step *s, const struct ast_operand *arg)
 {
@@ -101,7 +120,7 @@ static void immediate(struct lower *l, const struct op *op, struct step *s, cons
 	uint32_t bytes = arg->type.bytes;
 
 	code.queue = (uint8_t)(1 + l->p->nqueues); /* that of the answer only reaches the client */
-	lower_copy(l, &code, lower_source(l, &code, s, 0, arg),
+	bring_operand(l, &code, lower_source(l, &code, s, 0, arg),
 		lower_field(s, CHAIN_F_IMM, 0, 4 - bytes, bytes), "immediate");
 }
 
@@ -425,7 +444,7 @@ static uint64_t operand(struct lower *l, const struct op *op, struct step *s, co
 		struct place to = lower_field(s, field, 0, raw ? 0 : 8 - bytes, bytes);
 
 		to.reversed = (w->var->type.order == AST_LE) ^ raw ^ o->swab;
-		lower_copy(l, op, from, to, "operand");
+		bring_operand(l, op, from, to, "operand");
 		return 0;
 	case AST_LOCATOR:
 		bring_length(l, op, s);
