@@ -585,6 +585,14 @@ bool lower_reads(const struct ast_verb *v, const struct ast_place *field)
 	return (v->kind == AST_READ || v->kind == AST_CAS) && is_field(v->place, field);
 }
 
+bool lower_patches(const struct ast_verb *v, const struct ast_place *field)
+{
+	for (unsigned i = 0; i < v->npieces; i++)
+		if (is_field(v->piece[i].to, field))
+			return true;
+	return v->kind != AST_READ && is_field(v->place, field);
+}
+
 static void check_label(struct lower *l, const struct ast_verb *v, struct diag_pos pos)
 {
 	if (v && !lower_op_of(l, v))

@@ -252,8 +252,9 @@ void lower_flatten(struct lower *l);
 const struct op *lower_op_of(const struct lower *l, const struct ast_verb *v);
 bool lower_dominates(const struct guard *a, const struct guard *b); /* @b holds only if @a does */
 bool lower_excludes(const struct guard *a, const struct guard *b);  /* never both */
-/** @v copies a field of a WQE. Its own verb is none of these. */
+/** @v copies a field of a WQE, or writes to it. Its own verb is none of these. */
 bool lower_reads(const struct ast_verb *v, const struct ast_place *field);
+bool lower_patches(const struct ast_verb *v, const struct ast_place *field);
 /** The device has what calculates @v in this part of a program. Without, atomics do it, and conditions. */
 bool lower_has_calc(const struct lower *l, const struct ast_verb *v, uint8_t part);
 /** An order is tested by adding: the carry is the result. */
@@ -377,6 +378,8 @@ void lower_place_value(struct lower *l, struct test *t);
 void lower_finish_tests(struct lower *l);
 
 /* order.c */
+/** One of the two changes what the other one uses: they stay in their order. */
+bool lower_conflict(const struct step *a, const struct step *b);
 void lower_schedule(struct lower *l);
 void lower_pair_lanes(struct lower *l);
 void lower_tell(struct lower *l);

@@ -23,6 +23,22 @@ static bool check_arg(struct lower *l, const struct ast_arg *a, struct diag_pos 
 			     a->name);
 }
 
+/* After @op, too, the iteration puts something into the field: what is there now, the one before has left */
+static bool is_stale(const struct lower *l, const struct op *op, const struct ast_place *field)
+{
+	const struct ast_verb *v = field->verb;
+
+	for (unsigned i = 0; i < l->nops; i++) {
+		const struct op *by = &l->op[i];
+
+		if (by->part == PART_LOOP && by->verb && lower_patches(by->verb, field) && by > op)
+			return true;
+	}
+	return (field->field == CHAIN_F_COMPARE && v->old.kind == AST_PLACE) ||
+	       (field->field == CHAIN_F_SWAP && v->swap.kind == AST_PLACE) ||
+	       (field->field == CHAIN_F_ADD && v->by.kind == AST_PLACE);
+}
+
 static bool check_place(struct lower *l, const struct op *op, const struct ast_place *p, bool written)
 {
 	const struct op *target;
@@ -42,6 +58,11 @@ static bool check_place(struct lower *l, const struct op *op, const struct ast_p
 		return lower_refuse(l, LOOP, p->pos,
 			"\"%s\" comes first: in the next iteration it is another WQE; use a variable to get "
 			"there",
+			p->verb->name);
+	if (op->part == PART_LOOP && !written && is_stale(l, op, p))
+		return lower_refuse(l, LOOP, p->pos,
+			"here \"%s\" may have what an iteration before has put there; read it after all that "
+			"this one puts there",
 			p->verb->name);
 	if (op->part == PART_LOOP && written && op->verb->kind == AST_CAS)
 		return lower_refuse(l, LOOP, p->pos,
@@ -201,18 +222,6 @@ static struct word *word_of(const struct place *p, uint32_t *at)
 	return p->web->part[0].word;
 }
 
-static bool writes(const struct step *s, const struct word *w)
-{
-	uint32_t at;
-
-	if (s->verb != CHAIN_READ && word_of(&s->remote, &at) == w)
-		return true;
-	for (unsigned i = 0; chain_verb_info(s->verb)->scatters && i < s->nlocal; i++)
-		if (word_of(&s->local[i], &at) == w)
-			return true;
-	return false;
-}
-
 static bool has(const struct head *h, const struct word *w)
 {
 	for (unsigned i = 0; i < h->n; i++)
@@ -221,7 +230,8 @@ static bool has(const struct head *h, const struct word *w)
 	return false;
 }
 
-/* A READ of what is shared into a later WQE, before anything of the iteration changes it */
+/* A READ of what is shared into a later WQE, before anything of the iteration changes it or comes to that
+ * place */
 static bool can_be_first(const struct head *h, const struct step *s, struct word **from, uint32_t *at)
 {
 	const struct step *t;
@@ -234,7 +244,7 @@ static bool can_be_first(const struct head *h, const struct step *s, struct word
 	TAILQ_FOREACH (t, &h->l->loop, link) {
 		if (t == s)
 			return true;
-		if (writes(t, *from))
+		if (lower_conflict(t, s))
 			return false;
 	}
 	return false;
@@ -242,18 +252,21 @@ static bool can_be_first(const struct head *h, const struct step *s, struct word
 
 static void hoist(struct head *h)
 {
-	struct step *s, *next;
+	struct step_list list = {0};
+	struct step *s;
 
-	for (s = TAILQ_FIRST(&h->l->loop); s; s = next) {
+	TAILQ_FOREACH (s, &h->l->loop, link) {
 		struct word *from;
 		uint32_t at;
 
-		next = TAILQ_NEXT(s, link);
 		if (!can_be_first(h, s, &from, &at))
 			continue;
 		add(h, from, at, s->remote.len ? s->remote.len : s->local[0].len, s->local[0]);
-		TAILQ_REMOVE(&h->l->loop, s, link);
+		pool_grow(h->l->pool, list.v, list.n);
+		list.v[list.n++] = s;
 	}
+	for (unsigned i = 0; i < list.n; i++)
+		TAILQ_REMOVE(&h->l->loop, list.v[i], link);
 }
 
 /* Bytes of the loop's own scratch that an iteration leaves changed, and the next one needs */

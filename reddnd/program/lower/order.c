@@ -10,8 +10,10 @@
 
 static bool fields_overlap(const struct place *a, const struct place *b)
 {
-	return a->step == b->step && (a->field == CHAIN_F_CTRL || b->field == CHAIN_F_CTRL ||
-					     (a->field == b->field && a->sge == b->sge));
+	return a->step == b->step &&
+	       (a->field == CHAIN_F_CTRL || b->field == CHAIN_F_CTRL ||
+		       (a->field == b->field && a->sge == b->sge && a->from < b->from + b->len &&
+			       b->from < a->from + a->len));
 }
 
 /* Of two places none of which is a variable's */
@@ -83,7 +85,7 @@ static bool touches(const struct step *s, const struct place *p, bool written)
 	return false;
 }
 
-static bool conflict(const struct step *a, const struct step *b)
+bool lower_conflict(const struct step *a, const struct step *b)
 {
 	const struct step *both[2] = {a, b};
 
@@ -127,7 +129,7 @@ static unsigned find_depths(struct lower *l, unsigned last)
 		TAILQ_FOREACH (before, &l->steps, link) {
 			if (before == s)
 				break;
-			if (s->depth <= before->depth && conflict(before, s))
+			if (s->depth <= before->depth && lower_conflict(before, s))
 				s->depth = before->depth + 1;
 		}
 		if (s->queue && !can_be_last(s) && s->depth > deepest)
@@ -278,7 +280,7 @@ static void bring_with_lanes(struct lower *l, struct step *s, const struct woken
 static bool can_be_later(const struct lower *l, struct step *s, const struct step *to)
 {
 	for (struct step *k = TAILQ_NEXT(s, link); k != to; k = TAILQ_NEXT(k, link))
-		if (l->by_hand || l->early || conflict(s, k))
+		if (l->by_hand || l->early || lower_conflict(s, k))
 			return false;
 	return true;
 }
