@@ -28,7 +28,8 @@ struct structure {
 
 /* A verb that can be waited for, or a part of it read */
 struct label {
-	char word[16], field[8]; /* the field has 8 bytes; empty: none */
+	char word[16], field[16]; /* empty: none */
+	unsigned bytes;           /* that the field has */
 	unsigned loop;
 };
 
@@ -464,13 +465,14 @@ static void read_and_write(struct gen *g)
 
 /* ---- patches ---------------------------------------------------------------------------------- */
 
-static void note_label(struct gen *g, const char *word, const char *field)
+static void note_label(struct gen *g, const char *word, const char *field, unsigned bytes)
 {
 	struct label *l = &g->label[g->nlabels % LABELS];
 
 	g->nlabels++;
 	snprintf(l->word, sizeof(l->word), "%s", word);
 	snprintf(l->field, sizeof(l->field), "%s", field);
+	l->bytes = bytes;
 	l->loop = g->loop;
 }
 
@@ -522,7 +524,7 @@ static void put_patch(struct gen *g, const char *field, unsigned bytes, bool who
 		put(g, " -> %s\n", field);
 		return;
 	case 4:
-		put(g, "read ");
+		put(g, "%sread ", g->depth && chance(g, 40) ? "ahead " : "");
 		put_place(g, below(g, g->nregions), 8);
 		put(g, " as ");
 		put_type(g, (struct type){order, some, 0});
@@ -549,7 +551,7 @@ static void put_patch(struct gen *g, const char *field, unsigned bytes, bool who
 		return;
 	case 7:
 		other = some_label(g);
-		if (!other || !*other->field || bytes < 8)
+		if (!other || !*other->field || bytes != other->bytes)
 			break;
 		put(g, "mov %s.%s -> %s\n", other->word, other->field, field);
 		return;
@@ -584,6 +586,39 @@ static void patch_field(struct gen *g, const char *field, unsigned bytes, bool w
 	}
 }
 
+/* A field is copied, wherever that is: perhaps under other conditions than its verb, or before its patch */
+static void copy_field(struct gen *g, const char *label, const char *field, unsigned bytes)
+{
+	const struct name *v = need_var(g, "b", bytes);
+
+	indent(g);
+	if (!v || v->type.order != 'b' || chance(g, 20)) {
+		put(g, "write %s.%s", label, field);
+		put_sink(g, 8 * below(g, 9));
+		put(g, "\n");
+		return;
+	}
+	put(g, "%s %s.%s -> %s\n",
+		chance(g, 70)               ? "mov"
+		: g->depth && chance(g, 50) ? "ahead read"
+					    : "read",
+		label, field, v->word);
+	if (chance(g, 40)) {
+		indent(g);
+		put(g, "write %s", v->word);
+		put_sink(g, 8 * below(g, 9));
+		put(g, "\n");
+	}
+}
+
+static void copy_some_field(struct gen *g)
+{
+	const struct label *l = some_label(g);
+
+	if (l && *l->field)
+		copy_field(g, l->word, l->field, l->bytes);
+}
+
 static void patch_address(struct gen *g, const char *label, const char *address)
 {
 	char field[32];
@@ -610,7 +645,7 @@ static void patched_read(struct gen *g, const char *label)
 		below(g, g->nregions), 8 * below(g, 32));
 	put_type(g, v->type);
 	put(g, " -> %s\n", v->word);
-	note_label(g, label, "");
+	note_label(g, label, "", 0);
 }
 
 static void patched_write(struct gen *g, const char *label)
@@ -638,7 +673,7 @@ static void patched_write(struct gen *g, const char *label)
 		put(g, "\n");
 	else
 		put_length(g, length, 480);
-	note_label(g, label, "");
+	note_label(g, label, !length ? "" : sge ? "local[1].length" : "length", 4);
 }
 
 static void patched_store(struct gen *g, const char *label)
@@ -652,7 +687,7 @@ static void patched_store(struct gen *g, const char *label)
 	indent(g);
 	put(g, "%s: write %s%s -> r%u @ %u\n", label, v->word, chance(g, 40) ? ", 7 as be16" : "", to,
 		below(g, 300));
-	note_label(g, label, "");
+	note_label(g, label, "", 0);
 }
 
 static void patched_atomic(struct gen *g, const char *label)
@@ -667,8 +702,12 @@ static void patched_atomic(struct gen *g, const char *label)
 	if (!v && !in_region)
 		return;
 	snprintf(field, sizeof(field), "%s.%s", label, name);
+	if (chance(g, 8))
+		copy_field(g, label, name, 8);
 	for (unsigned n = 1 + below(g, 2); n; n--)
 		patch_field(g, field, 8, true, false);
+	if (chance(g, 15))
+		copy_field(g, label, name, 8);
 	if (in_region && chance(g, 30))
 		patch_address(g, label, "remote");
 	indent(g);
@@ -688,7 +727,7 @@ static void patched_atomic(struct gen *g, const char *label)
 		put_mask(g, 8);
 	}
 	put(g, "\n");
-	note_label(g, label, name);
+	note_label(g, label, name, 8);
 }
 
 static void patched_verb(struct gen *g)
@@ -737,7 +776,7 @@ static void order(struct gen *g)
 	else
 		put(g, "wait request\n");
 	if (*label && mistake(g)) /* it is no WR */
-		note_label(g, label, "");
+		note_label(g, label, "", 0);
 }
 
 static void move(struct gen *g)
@@ -855,7 +894,7 @@ static void atomic(struct gen *g)
 	t = in_region ? t : v->type;
 	if (chance(g, 20)) {
 		snprintf(word, sizeof(word), "l%u", label);
-		note_label(g, word, cas ? "compare" : "add");
+		note_label(g, word, cas ? "compare" : "add", 8);
 		put(g, "%s: ", word);
 	}
 	put(g, "%s%s ", chance(g, 10) && !g->endless ? "fence " : "", cas ? "cas" : "add");
@@ -1010,7 +1049,10 @@ static void statement(struct gen *g)
 			put(g, "%snop # \xe2\x98\x83\n", chance(g, 20) && !g->endless ? "fence " : "");
 		break;
 	case 9:
-		patched_verb(g);
+		if (chance(g, 70))
+			patched_verb(g);
+		else
+			copy_some_field(g);
 		break;
 	case 10:
 		if (chance(g, 60))

@@ -298,6 +298,8 @@ static void run_read(struct machine *m, const struct ast_verb *v)
 	if (v->place->kind == AST_AT_VAR) {
 		n = v->place->var->type.bytes;
 		from = var_of(m, v->place->var);
+	} else if (v->place->kind == AST_AT_FIELD) {
+		put(bytes, n, false, field_value(m, v->place) >> shift_of(v->place));
 	} else {
 		from = region_at(m, v->place, offset(m, v->place, v, CHAIN_F_REMOTE_ADDR, 0), n);
 	}
@@ -636,9 +638,8 @@ static bool verb_is_plain(const struct ast_verb *v)
 	for (unsigned i = 0; i < v->npieces; i++)
 		if (!place_is_plain(v->piece[i].to, v->piece[i].type.bytes))
 			return false;
-	if (v->kind == AST_READ)
-		return v->place->kind != AST_AT_FIELD;
-	return place_is_plain(v->place, v->kind == AST_MOV    ? v->source[0].type.bytes
+	return place_is_plain(v->place, v->kind == AST_READ   ? v->place->type.bytes
+					: v->kind == AST_MOV  ? v->source[0].type.bytes
 					: v->kind == AST_CALC ? v->place->type.bytes
 							      : 8);
 }

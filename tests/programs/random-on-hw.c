@@ -114,7 +114,7 @@ static void run_as_they_read(void **state)
 {
 	static const char *const FORMS[] = {", mask ", ", fields ", ": wait ", "wait l", "enable done",
 		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> ",
-		"max ", "min ", "xor ", " && ", " || ", " -> pl, was", " -> 0x080000 in "};
+		"max ", "min ", "xor ", " && ", " || ", " -> pl, was", " -> 0x080000 in ", "mov l", "read l"};
 	unsigned programs = RUN_SEEDS == 1000 ? 2000 : 200, ran = 0,
 		 with[sizeof(FORMS) / sizeof(FORMS[0])] = {0};
 	char why[400];
