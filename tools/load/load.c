@@ -132,7 +132,7 @@ static struct load_op next_op(struct load *b, struct flight *f)
 		snprintf(f->absent, sizeof(f->absent), "\x01 no %016" PRIx64 "key", random_next(&b->random));
 		return (struct load_op){.key = f->absent, .key_len = ABSENT_KEY};
 	}
-	if (b->opt->writes && random_next(&b->random) % 100 < b->opt->writes)
+	if (b->opt->writes == 100 || (b->opt->writes && random_next(&b->random) % 100 < b->opt->writes))
 		f->write = b->opt->write;
 	f->now = f->write == LOAD_PUT_IF ? LOAD_GET : f->write;
 	f->key = next_key(b, f->write);
