@@ -180,7 +180,7 @@ static void number_symbols(struct ring_values *v, unsigned nregions)
 	v->of[RING_SELF].cqn = 2;
 	v->of[CHAIN_LOOP_CALLER].qpn = 3;
 	v->of[CHAIN_LOOP_CALLER].cqn = 4;
-	v->of[CHAIN_LOOP_CREDITS].cqn = 5;
+	v->of[RING_CREDITS].cqn = 5;
 }
 
 static int dump_loop(FILE *out, const struct program *p)

@@ -286,7 +286,7 @@ static void write_loop(struct executor *x, const struct places *at, const struct
 	}
 	v.of[RING_SELF].qpn = v.of[RING_SELF].cqn = EXECUTOR_LOOP;
 	v.of[CHAIN_LOOP_CALLER].qpn = v.of[CHAIN_LOOP_CALLER].cqn = p->image->nqueues - 1;
-	v.of[CHAIN_LOOP_CREDITS].cqn = SCHEDULE_CREDITS;
+	v.of[RING_CREDITS].cqn = SCHEDULE_CREDITS;
 	chain_loop_write(p->loop_image, p->loop, &p->loop_info, &v);
 	x->c.loop_start = p->loop_info.start;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/loop-queue.h"
 
-#include "mlx5/wqe.h"
 #include "util/clock.h"
 
 #include <assert.h>
@@ -16,16 +15,16 @@ struct session_loop {
 	const struct program *program;
 	const struct rnic_block *block;
 	struct queue_layout_loop layout;
-	struct rnic_cq cq, credit_cq;
-	struct rnic_qp qp, credit_qp;
+	struct rnic_cq cq;
+	struct rnic_qp qp;
+	struct session_credits credits;
 	struct loop_pace pace;
-	uint64_t credits;         /* given */
 	const uint64_t *progress; /* little-endian */
 };
 
-/* The queues of a loop have CQs that only count */
-static int make_queue(const struct rnic_block *block, const struct queue_layout_qp *q, bool managed,
-	struct rnic_cq *cq, uint64_t cq_cookie, struct rnic_qp *qp, uint64_t qp_cookie)
+/* Its CQ only counts */
+static int make_queue(const struct rnic_block *block, const struct queue_layout_qp *q, struct rnic_cq *cq,
+	uint64_t cq_cookie, struct rnic_qp *qp, uint64_t qp_cookie)
 {
 	const struct rnic_cq_attr cq_attr = {
 		.cqes_off = q->cqes_off,
@@ -39,7 +38,7 @@ static int make_queue(const struct rnic_block *block, const struct queue_layout_
 		.sq_wqebbs = q->ring_wqebbs,
 		.db_off = q->qp_db_off,
 		.send_cq = cq,
-		.managed = managed,
+		.managed = true,
 		.cookie = qp_cookie,
 	};
 	int r = rnic_cq_init(cq, block, &cq_attr);
@@ -61,10 +60,9 @@ int session_loop_new(struct session_loop **out, struct session_loops *own, const
 	l->layout = *layout;
 	l->pace = loop_pace_of(p, rate);
 	rate_init(&own->rate, l->pace.per_second, l->pace.ahead, clock_us());
-	r = make_queue(block, &layout->queue, true, &l->cq, cq_cookie, &l->qp, qp_cookie);
-	if (r == 0) /* its SQ runs what is posted */
-		r = make_queue(
-			block, &layout->credits, false, &l->credit_cq, cq_cookie, &l->credit_qp, qp_cookie);
+	r = make_queue(block, &layout->queue, &l->cq, cq_cookie, &l->qp, qp_cookie);
+	if (r == 0)
+		r = session_credits_make(&l->credits, block, &layout->credits, cq_cookie, qp_cookie);
 	if (r < 0) {
 		session_loop_free(l);
 		return r;
@@ -122,7 +120,7 @@ void session_loop_write(struct session_loop *l, struct chain_env *env)
 	v.of[RING_SELF].cqn = l->cq.cqn;
 	v.of[CHAIN_LOOP_CALLER].qpn = env->queue[call].qpn;
 	v.of[CHAIN_LOOP_CALLER].cqn = env->queue[call].cqn;
-	v.of[CHAIN_LOOP_CREDITS].cqn = l->credit_cq.cqn;
+	v.of[RING_CREDITS].cqn = l->credits.cq.cqn;
 	chain_loop_write(p->loop_image, p->loop, &p->loop_info, &v);
 }
 
@@ -132,7 +130,7 @@ int session_loop_start(
 	int r = rnic_qp_connect_self(&l->qp, READS);
 
 	if (r == 0)
-		r = rnic_qp_connect_self(&l->credit_qp, 1);
+		r = session_credits_connect(&l->credits);
 	if (r < 0)
 		return r;
 	rnic_cq_arm(&l->cq, true);
@@ -146,21 +144,15 @@ static uint64_t used(const struct session_loop *l)
 	return session_loop_iterations(l) / (l->program->loop_info.iterations / 2);
 }
 
-/* The doorbell record has the low bits of the number that was given. The last one may be there without the
- * doorbell: ringing again does no harm. */
 int session_loop_resume(struct session_loop *l, struct chain_env *env)
 {
-	uint16_t ahead;
+	int r;
 
 	share(l, env);
-	ahead = (uint16_t)(l->credit_qp.sq_posted - used(l));
-	if (ahead > l->layout.credits.ring_wqebbs)
-		return -EBADMSG;
-	l->credits = used(l) + ahead;
-	if (l->credits)
-		rnic_qp_ring(&l->credit_qp, l->credit_qp.sq_posted);
-	rnic_cq_arm(&l->cq, true);
-	return 0;
+	r = session_credits_resume(&l->credits, used(l), l->layout.credits.ring_wqebbs);
+	if (r == 0)
+		rnic_cq_arm(&l->cq, true);
+	return r;
 }
 
 /* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
@@ -168,18 +160,14 @@ int session_loop_resume(struct session_loop *l, struct chain_env *env)
 bool session_loop_feed(
 	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now)
 {
-	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
-		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
-	uint64_t n, i;
+	uint64_t n;
 
 	if (!l)
 		return false;
-	n = loop_pace_credits(
-		&l->pace, l->credits - used(l), connections, rate_part(&shared->rate, &shared->sharers, now));
+	n = loop_pace_credits(&l->pace, l->credits.given - used(l), connections,
+		rate_part(&shared->rate, &shared->sharers, now));
 	rate_take(&shared->rate, n);
-	l->credits += n;
-	for (i = 0; i < n; i++)
-		rnic_qp_post(&l->credit_qp, nop);
+	session_credits_give(&l->credits, n);
 	return n > 0;
 }
 
@@ -188,7 +176,7 @@ void session_loop_stop(struct session_loop *l)
 	if (!l)
 		return;
 	rnic_qp_stop(&l->qp);
-	rnic_qp_stop(&l->credit_qp);
+	session_credits_stop(&l->credits);
 }
 
 void session_loop_destroy_qp(struct session_loop *l)
@@ -196,7 +184,7 @@ void session_loop_destroy_qp(struct session_loop *l)
 	if (!l)
 		return;
 	rnic_qp_deinit(&l->qp);
-	rnic_qp_deinit(&l->credit_qp);
+	session_credits_destroy_qp(&l->credits);
 }
 
 void session_loop_free(struct session_loop *l)
@@ -205,7 +193,7 @@ void session_loop_free(struct session_loop *l)
 		return;
 	session_loop_destroy_qp(l);
 	rnic_cq_deinit(&l->cq);
-	rnic_cq_deinit(&l->credit_cq);
+	session_credits_free(&l->credits);
 	free(l);
 }
 

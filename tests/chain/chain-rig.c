@@ -132,7 +132,7 @@ static void make_loop(struct chain_rig *c)
 	/* It has all the credits that it may want */
 	rig_cq_new_attr(&c->rig, &c->credit_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
 	c->credit_cq.cq->producer = 1u << 22;
-	v->of[CHAIN_LOOP_CREDITS].cqn = hw_cqn(c->credit_cq.cq);
+	v->of[RING_CREDITS].cqn = hw_cqn(c->credit_cq.cq);
 	v->of[CHAIN_LOOP_CALLER].cqn = c->env.queue[last].cqn;
 	v->of[CHAIN_LOOP_CALLER].qpn = c->env.queue[last].qpn;
 	assert_int_equal(c->img->queue[last].cqes, 2);
@@ -170,6 +170,14 @@ static void make_recycler(struct chain_rig *c)
 	env->lanes.iova = 0x6000000000;
 	env->lanes.lkey = env->lanes.rkey =
 		chain_rig_key(c, env->lanes.mem, env->lanes.size, env->lanes.iova, CHAIN_RIG_ALL_RIGHTS);
+}
+
+static void make_credits(struct chain_rig *c)
+{
+	rig_cq_new_attr(&c->rig, &c->credit_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
+	rig_qp_new(&c->rig, &c->credits, &c->credit_cq, &c->credit_cq);
+	rig_connect(&c->credits, &c->credits);
+	c->env.credits_cqn = hw_cqn(c->credit_cq.cq);
 }
 
 static void make_queues(struct chain_rig *c)
@@ -278,6 +286,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	begin_at_first(c);
 	if (c->recycled) {
 		make_recycler(c);
+		if (c->img->payload.max)
+			make_credits(c);
 		write_recycler(c);
 	} else {
 		chain_arm(c->writer, &c->env, c->armed, c->armed + c->env.slots);
@@ -359,12 +369,31 @@ static bool ring_error(const char *what, const struct rig_qp *qp, const uint8_t 
 	return false;
 }
 
+/* What became of extents, and the next ones, a section's slots at a time */
+static void look(struct chain_rig *c)
+{
+	const unsigned together = chain_recycle_together(c->env.slots);
+
+	while (c->looked < c->completed) {
+		if (c->over)
+			c->over(c->over_arg, c->env.first + c->looked);
+		if (++c->looked % together)
+			continue;
+		for (uint64_t n = c->looked - together; n < c->looked; n++)
+			chain_arm_extent(c->img, &c->env, (unsigned)n & (c->env.slots - 1));
+		wqe_nop(&c->credits, 1, SIG);
+		rig_ring(&c->credits);
+	}
+}
+
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 {
 	const uint8_t *cqe;
 
 	if (c->recycled)
 		c->completed = c->cq[0].cq->producer / c->img->queue[0].cqes - c->env.first;
+	if (c->recycled && c->img->payload.max && !c->no_credits)
+		look(c);
 	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
 		if (rig_cqe_op(cqe) != CQE_OP_REQ)
 			return error_of(c, 0, cqe, why, size);
@@ -398,6 +427,10 @@ void chain_rig_close(struct chain_rig *c)
 	if (c->recycled) {
 		rig_destroy(&c->recycler);
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->recycler_cq.cq), 0);
+	}
+	if (c->recycled && c->img->payload.max) {
+		rig_destroy(&c->credits);
+		assert_int_equal(hw_cq_destroy(c->rig.dev, c->credit_cq.cq), 0);
 	}
 	if (c->loop) {
 		rig_destroy(&c->loop_qp);

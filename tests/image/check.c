@@ -318,7 +318,7 @@ static void lay_out_loop(struct check *c)
 	v.of[RING_SELF].cqn = CQNS;
 	v.of[CHAIN_LOOP_CALLER].qpn = QPNS + 1;
 	v.of[CHAIN_LOOP_CALLER].cqn = CQNS + 1;
-	v.of[CHAIN_LOOP_CREDITS].cqn = CQNS + 2;
+	v.of[RING_CREDITS].cqn = CQNS + 2;
 	c->bytes = calloc(1, c->ring->size);
 	v.of[RING_SELF].mem = c->bytes;
 	v.of[RING_LANES].mem = calloc(1, c->lanes->size);

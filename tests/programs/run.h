@@ -31,7 +31,7 @@ struct run_offload {
 	bool swapped;   /* a device whose old values of atomics are big-endian */
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */
 	bool no_groups; /* it is too long for NOPs between its steps */
-	bool unrolled;  /* it changes control segments for good, or publishes, and cannot be recycled */
+	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
 	unsigned depth; /* requests at a time, a power of two; 1 where they change what others read */
 	bool meets;     /* requests come in the middle of others; none writes to its slot after its answer */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];

@@ -148,20 +148,22 @@ static void print_recycled(FILE *f)
 	static const struct run_offload programs[] = {
 		{.name = "if", .file = "if.rdn"},
 		{.name = "hash-get", .file = "hash-get.rdn"},
+		{.name = "store-put", .file = "store-put.rdn"},
+		{.name = "store-put-if", .file = "store-put-if.rdn"},
 		{.name = "while-break, 4 iterations", .file = "while-break.rdn", .settings = {{"n", 4}}},
 		{.name = "while-break, 8 iterations", .file = "while-break.rdn", .settings = {{"n", 8}}},
 	};
-	double wrs[4][2];
+	double wrs[6][2];
 	struct program *p;
 
 	fprintf(f, "| program | 64 slots | 256 slots |\n|---|---|---|\n");
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		p = run_compile(&programs[i]);
 		recycled_row(f, programs[i].name, p->image, wrs[i]);
 		program_free(p);
 	}
-	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[3][0] - wrs[2][0]) / 4,
-		(wrs[3][1] - wrs[2][1]) / 4);
+	fprintf(f, "| an iteration of `while-break` | %.2f | %.2f |\n", (wrs[5][0] - wrs[4][0]) / 4,
+		(wrs[5][1] - wrs[4][1]) / 4);
 }
 
 static double busy_program(const struct run_offload *o, struct program *p)

@@ -504,3 +504,9 @@ void chain_format_recv(const struct chain_image *img, const struct chain_env *en
 		wqe_put32(sge + 4, WQE_LKEY_NONE);
 	}
 }
+
+void chain_arm_extent(const struct chain_image *img, const struct chain_env *env, unsigned slot)
+{
+	chain_format_recv(img, env, slot);
+	write_locator(img, env, slot);
+}

@@ -39,6 +39,7 @@ struct chain_env {
 	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come
 	 * to a multiple of 65536 already; the CQ of the recycler has had as many CQEs */
 	uint64_t first;
+	uint32_t credits_cqn; /* of a recycled chain with a payload */
 	struct {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
 		uint64_t iova;
@@ -96,6 +97,10 @@ void chain_arm(const struct chain_writer *writer, const struct chain_env *env, u
  * only what that has changed, and the numbers that go on. Not for the first lap. */
 void chain_arm_again(
 	const struct chain_writer *writer, const struct chain_env *env, uint64_t from, uint64_t to);
+
+/** The extent of the next instance in @slot of a recycled chain with a payload: where its RECV and its
+ * publish have it. The instance in the slot is over, and the recycler has no credit for it. */
+void chain_arm_extent(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
  */

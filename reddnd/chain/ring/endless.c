@@ -324,7 +324,7 @@ static void await_credit(struct loop *o, unsigned half)
 	unsigned id = lap_add(o->lap, CHAIN_WAIT, 0, 0);
 
 	lap_number(o->lap, id, WQE_SYNC_INDEX + 1, 3, half, SECTIONS);
-	lap_name(o->lap, id, WQE_SYNC_OBJECT, RING_CQN, ring_at(CHAIN_LOOP_CREDITS, 0));
+	lap_name(o->lap, id, WQE_SYNC_OBJECT, RING_CQN, ring_at(RING_CREDITS, 0));
 }
 
 static void add_wqes(struct loop *o)

@@ -15,7 +15,7 @@
  * patches their indices into them, since the number of calls is unknown when the ring is made. Everything
  * that the loop did has landed when it is left.
  *
- * Each half of a lap waits for a CQE of another CQ (CHAIN_LOOP_CREDITS), the first half for the first one. So
+ * Each half of a lap waits for a CQE of another CQ (RING_CREDITS), the first half for the first one. So
  * who causes these CQEs decides how fast the loop runs, and it comes to rest when nobody does.
  *
  * Refuses what cannot be resolved, and a description in which nothing waits for a READ or an atomic of the
@@ -47,7 +47,7 @@ unsigned chain_loop_step(
 	const struct chain_desc *d, const struct chain_loop_info *info, uint32_t ring_wqebbs, uint16_t index);
 
 /** Symbols (ring.h) of the image of a loop, beside RING_SELF, RING_SCRATCH, RING_LANES and regions. */
-enum { CHAIN_LOOP_CALLER = RING_QUEUE, CHAIN_LOOP_CREDITS };
+enum { CHAIN_LOOP_CALLER = RING_QUEUE };
 
 /**
  * Finds the ring for @d: the shortest one, of at most @max_wqebbs, in which the READs that refresh it serve

@@ -25,8 +25,6 @@
  *     reads published lengths is proved for 1 to arg_len + payload.max bytes (verify/bounds.h). A length is
  *     the client's, with any value in these bounds, also that of the tag in a byte.
  *
- * Recycled chains have none of this yet (recycle.h).
- *
  * Pure. Thread rules: any.
  */
 #ifndef CHAIN_RING_PUBLISH_H

@@ -272,6 +272,15 @@ static void await_instances(struct recycler *k, unsigned end)
 	}
 }
 
+/* The chain does not change where its extents are, and the recycler restores neither */
+static void await_credit(struct recycler *k, unsigned g)
+{
+	unsigned wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
+
+	lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, g, chain_recycle_sections(k->env.slots));
+	lap_name(k->lap, wait, WQE_SYNC_OBJECT, RING_CQN, ring_at(RING_CREDITS, 0));
+}
+
 static void add_section(
 	struct recycler *k, unsigned g, unsigned enables[MAX_SECTIONS], unsigned recv_en[MAX_SECTIONS])
 {
@@ -282,6 +291,8 @@ static void add_section(
 	unsigned mark, landed, recvs;
 
 	await_instances(k, end);
+	if (k->img->payload.max)
+		await_credit(k, g);
 	log_replies(k, g);
 	for (unsigned s = g * slots; s < end; s++)
 		refresh_slot(k, s);
@@ -385,7 +396,8 @@ int chain_recycle_size(const struct chain_image *img, const struct chain_env *en
 
 	assert(env->slots >= CHAIN_RECYCLE_MIN_SLOTS && env->slots % chain_recycle_sections(env->slots) == 0);
 	*size = (struct chain_recycle){0};
-	if (img->publish.there || changes_indices(img) || (chain_has_lap_end(img) && !counts_code(img)))
+	if ((img->publish.there && !img->payload.max) || changes_indices(img) ||
+		(chain_has_lap_end(img) && !counts_code(img)))
 		return -EOPNOTSUPP;
 	r = begin(&k, img, env) < 0 ? -ENOMEM : -E2BIG;
 	for (uint32_t ring = LAP_MIN_RING; r == -E2BIG && ring <= CHAIN_MAX_RING; ring *= 2)
@@ -437,6 +449,7 @@ static void find_values(const struct chain_env *env, struct ring_values *v)
 		v->of[RING_QUEUE + q].cqn = env->queue[q].cqn;
 		v->of[RING_QUEUE + q].mem = env->queue[q].ring;
 	}
+	v->of[RING_CREDITS].cqn = env->credits_cqn;
 	v->of[RING_SELF].iova = env->recycler.iova;
 	v->of[RING_SELF].lkey = v->of[RING_SELF].rkey = env->recycler.lkey;
 	v->of[RING_SELF].qpn = env->recycler.qpn;

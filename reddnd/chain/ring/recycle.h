@@ -9,6 +9,9 @@
  *   - waits for the last CQE of the reply queue that instances of part g of the slots cause. By then all
  * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
  * and CQEs of a queue are in order. For the last CQEs of the code queues too: flushed replies have CQEs;
+ *   - of a chain with a payload waits for a *credit*, a CQE of another CQ, the next one each time: so nothing
+ * in these instances changes before the daemon has looked what became of their extents (publish.h), and has
+ * given their slots the next ones (chain_arm_extent());
  *   - copies what they left in the reply queue to the *log*, where the daemon can read how they ended after
  * they are armed again;
  *   - restores everything in them that the chain changed, and sets every number in them to its value for the
@@ -65,8 +68,8 @@ unsigned chain_recycle_together(unsigned slots);
  * What the recycler of @img needs with env->slots (a power of two), env->first and env->queue[].ring_wqebbs
  * (chain_recycle_ring()); nothing else of @env is looked at. -E2BIG: more than a ring can hold. -EOPNOTSUPP:
  * the chain changes control segments, as the direct form of conditions does, or its instances overlap and a
- * code queue has no CQE, by which the recycler sees that it is through with one; or it publishes, and no NIC
- * gives it extents or keeps what came of them. -ENOMEM.
+ * code queue has no CQE, by which the recycler sees that it is through with one; or it publishes without a
+ * payload, and nobody looks what became of that. -ENOMEM.
  */
 int chain_recycle_size(
 	const struct chain_image *img, const struct chain_env *env, struct chain_recycle *size);

@@ -21,7 +21,8 @@ enum ring_symbol {
 	RING_SELF = CHAIN_MAX_QUEUES, /* the ring of the image */
 	RING_SCRATCH,
 	RING_LANES,
-	RING_REGION, /* RING_REGION + i */
+	RING_CREDITS, /* a queue that does nothing but cause the CQEs which the ring waits for */
+	RING_REGION,  /* RING_REGION + i */
 	RING_SYMBOLS = RING_REGION + CHAIN_MAX_WINDOWS
 };
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "reddnd/session/credits.h"
+
+#include "mlx5/wqe.h"
+#include "reddnd/rnic/cq.h"
+
+#include <errno.h>
+
+int session_credits_make(struct session_credits *c, const struct rnic_block *block,
+	const struct queue_layout_qp *layout, uint64_t cq_cookie, uint64_t qp_cookie)
+{
+	const struct rnic_cq_attr cq = {
+		.cqes_off = layout->cqes_off,
+		.db_off = layout->cq_db_off,
+		.log_size = layout->cq_log_size,
+		.overrun_ignore = true,
+		.cookie = cq_cookie,
+	};
+	/* Its SQ runs what is posted */
+	const struct rnic_qp_attr qp = {
+		.wq_off = layout->wq_off,
+		.sq_wqebbs = layout->ring_wqebbs,
+		.db_off = layout->qp_db_off,
+		.send_cq = &c->cq,
+		.cookie = qp_cookie,
+	};
+	int r = rnic_cq_init(&c->cq, block, &cq);
+
+	return r == 0 ? rnic_qp_init(&c->qp, block, &qp) : r;
+}
+
+int session_credits_connect(struct session_credits *c)
+{
+	return rnic_qp_connect_self(&c->qp, 1);
+}
+
+/* The doorbell record has the low bits of the number. The last credit may be there without the doorbell:
+ * ringing again does no harm. */
+int session_credits_resume(struct session_credits *c, uint64_t used, uint64_t ahead)
+{
+	const uint16_t unused = (uint16_t)(c->qp.sq_posted - used);
+
+	if (unused > ahead)
+		return -EBADMSG;
+	c->given = used + unused;
+	if (c->given)
+		rnic_qp_ring(&c->qp, c->qp.sq_posted);
+	return 0;
+}
+
+void session_credits_give(struct session_credits *c, uint64_t n)
+{
+	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
+
+	c->given += n;
+	while (n-- > 0)
+		rnic_qp_post(&c->qp, nop);
+}
+
+void session_credits_stop(struct session_credits *c)
+{
+	rnic_qp_stop(&c->qp);
+}
+
+void session_credits_destroy_qp(struct session_credits *c)
+{
+	rnic_qp_deinit(&c->qp);
+}
+
+void session_credits_free(struct session_credits *c)
+{
+	rnic_qp_deinit(&c->qp);
+	rnic_cq_deinit(&c->cq);
+}
