@@ -97,9 +97,6 @@ enum catalog_mode {
 	CATALOG_UNROLLED,  /* the daemon */
 };
 
-/** Why an offload is not recycled that publishes. */
-#define CATALOG_PUBLISHES "its program publishes, which no recycled one can"
-
 struct catalog_offload {
 	char name[CATALOG_NAME_MAX + 1];
 	unsigned entry; /* index in the list of the configuration */

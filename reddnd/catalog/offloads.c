@@ -389,9 +389,6 @@ static int check_published(const struct catalog *c, const struct catalog_offload
 			"be "
 			"\"%s.heap\"",
 			store->name, p->regions[p->payload.region].name, store->name);
-	if (o->mode == CATALOG_RECYCLED)
-		return text_why(
-			-EINVAL, why, size, CATALOG_PUBLISHES "; set \"mode\" to \"unrolled\" or \"auto\"");
 	if (o->engine == CATALOG_CPU)
 		return text_why(-EINVAL, why, size,
 			"its program publishes, which only a NIC can; set \"engine\" to \"nic\"");
@@ -703,7 +700,7 @@ static void add_part(struct settings *l, const config_setting_t *group, const st
 	o->has_region = true;
 	o->region = whole->region;
 	o->engine = keys ? whole->engine : CATALOG_NIC;
-	o->mode = keys ? whole->mode : CATALOG_MODE_AUTO;
+	o->mode = keys || whole->mode == CATALOG_UNROLLED ? whole->mode : CATALOG_MODE_AUTO;
 	o->depth_max = whole->depth_max;
 	o->loop_rate = LOOP_RATE_DEFAULT;
 	o->time_budget = whole->time_budget;

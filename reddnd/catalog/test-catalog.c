@@ -567,10 +567,6 @@ static void test_publishing_programs(void **state)
 			"\"s.heap\""},
 		{"program = \"publish\"; regions = { words = \"t.buckets\"; heap = \"t.heap\"; };",
 			"the program writes to region \"words\", but \"t\" is not declared writable = true"},
-		{"program = \"publish\"; mode = \"recycled\"; regions = { words = \"s.buckets\"; heap = "
-		 "\"s.heap\"; };",
-			"its program publishes, which no recycled one can; set \"mode\" to \"unrolled\" or "
-			"\"auto\""},
 		{"program = \"publish\"; engine = \"cpu\"; regions = { words = \"s.buckets\"; heap = "
 		 "\"s.heap\"; };",
 			"its program publishes, which only a NIC can; set \"engine\" to \"nic\""},

@@ -168,6 +168,9 @@ void bindings_slots(
 						   o->bound[i].writable, &w) == 0
 				   ? w.slot
 				   : NULL;
+	if (payload_of(o) && o->program->nregions < CHAIN_MAX_WINDOWS &&
+		region_window(payload_of(o), pd, o->bound[o->img->payload.region].part, true, &w) == 0)
+		slots[o->program->nregions] = w.slot;
 }
 
 bool bindings_are_registered(const struct offload *o, struct rnic_pd *pd)

@@ -153,6 +153,14 @@ static int check_ring(
 		return lacks(why, "the device has no masked fetch-and-add, without which %s", without);
 	if (recycled && !caps->observed.recv_enables)
 		return lacks(why, "RECV_EN does not work on the device, without which %s", without);
+	if (recycled && p->payload.max && !caps->observed.patched_recvs)
+		return lacks(why,
+			"the device fetches RECVs before they are enabled, or it is not known whether it "
+			"does, so they could not get their extents");
+	if (recycled && p->payload.max && p->nregions == CHAIN_MAX_WINDOWS)
+		return lacks(why,
+			"its program has %u regions and a payload, and no recycled one has more than %u",
+			p->nregions, CHAIN_MAX_WINDOWS - 1);
 	if (renews && caps->max_sq_wqe < REFRESHING_READ)
 		return lacks(why, "the device has no send WQEs of %u bytes, without which %s",
 			REFRESHING_READ, without);

@@ -309,7 +309,21 @@ static int open_offloads(struct generation *g, unsigned device)
 	return r;
 }
 
-int generation_open(struct generation *g)
+static void open_stores(struct generation *g)
+{
+	const struct catalog *c = g->catalog;
+	char why[OFFLOAD_WHY];
+
+	for (unsigned i = 0; i < c->nregions; i++)
+		region_open_store(g->regions[i]);
+	for (unsigned i = 0; i < c->nregions; i++)
+		region_spare_stores(g->regions[i]);
+	for (unsigned i = 0; i < count_offloads(g); i++)
+		if (!*g->offloads[i].why && offload_is_disabled(&g->offloads[i], why))
+			log_error("offload %s is disabled: %s", g->offloads[i].conf->name, why);
+}
+
+int generation_open(struct generation *g, void (*compiled)(void *arg, struct generation *g), void *arg)
 {
 	const struct catalog *c = g->catalog;
 	int r = 0;
@@ -317,13 +331,15 @@ int generation_open(struct generation *g)
 	for (unsigned i = 0; i < c->nregions && r == 0; i++)
 		if (!g->regions[i])
 			r = open_own_region(g, i);
-	for (unsigned i = 0; i < c->nregions && r == 0; i++)
-		region_spare_stores(g->regions[i]);
 	drop_handovers(g);
 	if (r == 0)
 		r = stored_settle(&g->stored, c, g->regions, g->living, g->nliving, g->found);
 	for (unsigned k = 0; k < g->served->n && r == 0; k++)
 		r = open_offloads(g, k);
+	if (r == 0 && compiled)
+		compiled(arg, g);
+	if (r == 0)
+		open_stores(g);
 	return r;
 }
 

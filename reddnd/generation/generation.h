@@ -61,11 +61,13 @@ struct generation_parts {
 int generation_new(struct generation **generation, struct catalog *catalog, const struct generation *now,
 	const struct generation_parts *parts);
 /**
- * Opens the files of its regions and compiles its offloads, which may take long. Only once, and on any
- * thread; nobody else uses the generation meanwhile. Mistakes of the configuration are errors, which have
- * been logged; what is wrong with files of regions disables the offloads that use them.
+ * Opens the files of its regions and compiles its offloads, calls @compiled if that is not NULL, and then
+ * opens its stores. That may take long. Only once, and on any thread; nobody else uses the generation
+ * meanwhile. Mistakes of the configuration are errors, which have been logged; what is wrong with files of
+ * regions disables the offloads that use them.
  */
-int generation_open(struct generation *generation);
+int generation_open(
+	struct generation *generation, void (*compiled)(void *arg, struct generation *generation), void *arg);
 /** After that, on the thread of all others. */
 void generation_opened(struct generation *generation);
 struct generation *generation_ref(struct generation *generation);

@@ -30,6 +30,18 @@ struct held_store {
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static SLIST_HEAD(, held_store) all = SLIST_HEAD_INITIALIZER(all);
 
+/* What a daemon before this one left: extents of files, and locks */
+struct expected {
+	uint64_t dev, ino;
+	struct store_held *held;
+	size_t n;
+	SLIST_ENTRY(expected) link;
+};
+
+static SLIST_HEAD(, expected) expected = SLIST_HEAD_INITIALIZER(expected);
+static int *locks;
+static unsigned nlocks;
+
 /* ---- under the guard --------------------------------------------------------------------------- */
 
 /* Arguments of a call of store.h, and what it returns */
@@ -42,6 +54,7 @@ struct call {
 	int error;
 	bool yes;
 	struct store_numbers *numbers;
+	const struct expected *expected;
 	char *why;
 	size_t why_size;
 };
@@ -78,10 +91,11 @@ static bool guarded(struct held_store *h, void (*work)(void *call), struct call 
 static void open_it(void *arg)
 {
 	struct call *c = arg;
-
+	const struct expected *e = c->expected;
 	uint8_t *file = rnic_region_at(c->h->file, 0);
 
-	c->error = store_open(&c->h->store, file, rnic_region_size(c->h->file), NULL, 0, c->why, c->why_size);
+	c->error = store_open(&c->h->store, file, rnic_region_size(c->h->file), e ? e->held : NULL,
+		e ? e->n : 0, c->why, c->why_size);
 	c->h->table.header.opened = ((const struct reddn_table_header *)file)->opened;
 }
 
@@ -217,12 +231,73 @@ static bool give_up(struct held_store *h)
 	return file;
 }
 
+/* ---- what was left ----------------------------------------------------------------------------- */
+
+static struct expected *find_expected(uint64_t dev, uint64_t ino)
+{
+	struct expected *e;
+
+	SLIST_FOREACH (e, &expected, link)
+		if (e->dev == dev && e->ino == ino)
+			break;
+	return e;
+}
+
+int held_store_expect(uint64_t dev, uint64_t ino, const struct store_held *held, size_t n)
+{
+	struct expected *e = find_expected(dev, ino);
+	struct store_held *more;
+
+	if (!e) {
+		e = calloc(1, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		e->dev = dev;
+		e->ino = ino;
+		SLIST_INSERT_HEAD(&expected, e, link);
+	}
+	more = reallocarray(e->held, e->n + n, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memcpy(more + e->n, held, n * sizeof(*held));
+	e->held = more;
+	e->n += n;
+	return 0;
+}
+
+void held_store_expect_none(void)
+{
+	struct expected *e;
+
+	while ((e = SLIST_FIRST(&expected))) {
+		SLIST_REMOVE_HEAD(&expected, link);
+		free(e->held);
+		free(e);
+	}
+}
+
+void held_store_inherit_locks(int *fds, unsigned n)
+{
+	locks = fds;
+	nlocks = n;
+}
+
+/* Other writers may not have the file for a moment either: the lock is that of the open file */
+static int open_file(struct rnic_region **out, const struct rnic_region *file)
+{
+	for (unsigned i = 0; i < nlocks; i++)
+		if (locks[i] >= 0 && rnic_region_is_file(file, locks[i]))
+			return rnic_region_take(out, steal_fd(&locks[i]));
+	return rnic_region_again(out, file);
+}
+
 /* No other writer comes between looking and opening: the lock is taken before */
 static int open_new(struct held_store **out, const struct table *table, const struct rnic_region *file,
 	char *why, size_t n)
 {
 	CLEANUP(held_store_closep) struct held_store *h = calloc(1, sizeof(*h));
-	struct call c = {.why = why, .why_size = n};
+	const struct rnic_file_id id = rnic_region_id(file);
+	struct call c = {.why = why, .why_size = n, .expected = find_expected(id.dev, id.ino)};
 	int r;
 
 	if (!h)
@@ -230,7 +305,7 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	pthread_mutex_init(&h->writing, NULL);
 	h->table = *table;
 	h->refs = 1;
-	r = rnic_region_again(&h->file, file);
+	r = open_file(&h->file, file);
 	if (r == 0)
 		r = rnic_region_lock(h->file, REDDN_TABLE_LOCK_WRITER);
 	if (r == -EAGAIN)

@@ -26,6 +26,16 @@ struct held_store;
  */
 int held_store_get(
 	struct held_store **h, struct table *table, const struct rnic_region *file, char *why, size_t size);
+/**
+ * Before the store in file @ino of @dev is opened: instances of sessions that go on have extents @held in it
+ * (store_open()). May be called for each session. -ENOMEM. held_store_expect_none() forgets all.
+ */
+int held_store_expect(uint64_t dev, uint64_t ino, const struct store_held *held, size_t n);
+void held_store_expect_none(void);
+/** The @n descriptors at @fds, which a daemon before this one left, have locks of writers. A store that is
+ * opened until this is called with 0 takes its own, and -1 is in its place. */
+void held_store_inherit_locks(int *fds, unsigned n);
+
 /** True: this process is the writer of a store in @file. */
 bool held_store_has(const struct rnic_region *file);
 /** It is bad: its file has been cut off or overwritten. Nothing is written to it after this. */

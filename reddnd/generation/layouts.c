@@ -71,6 +71,11 @@ static void hash_image(uint64_t *h, const struct chain_image *img)
 	hash_bytes(h, img->region_bits, sizeof(img->region_bits));
 	hash_number(h, img->nregions);
 	hash_number(h, img->arg_len);
+	hash_number(h, img->payload.max);
+	hash_number(h, (uint64_t)img->payload.region << 32 | img->publish.was);
+	hash_number(h, (uint64_t)img->publish.region << 16 | (uint64_t)img->publish.queue << 8 |
+			       img->publish.swapped);
+	hash_number(h, img->publish.offset);
 	hash_number(h, img->pad_wqebbs);
 }
 
@@ -95,6 +100,7 @@ static void hash_layout(uint64_t *h, const struct queue_layout *l)
 		hash_qp(h, &l->queue[q]);
 	hash_qp(h, &l->recycler);
 	hash_qp(h, &l->replies);
+	hash_qp(h, &l->credits);
 	hash_qp(h, &l->loop.queue);
 	hash_qp(h, &l->loop.credits);
 }

@@ -15,6 +15,7 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,8 +132,6 @@ static int check_publish(struct offload *o, const struct rnic_device *dev)
 
 	if (r < 0)
 		return offload_wrong(o, r, "%s", why);
-	if (publishes(o) && o->recycled)
-		return offload_unfit(o, CATALOG_PUBLISHES);
 	if (!publishes(o) || dev == home)
 		return 0;
 	snprintf(o->why, sizeof(o->why), "it publishes, which is done on the first device alone, %s",
@@ -240,6 +239,26 @@ static int check_program(struct offload *o, const struct rnic_device *dev)
 	return r == 0 ? check_compiled(o, dev) : r;
 }
 
+/* A recycled session begins with an extent for each slot, of which it has more than an unrolled one. Which of
+ * both a client gets must not depend on how many others there are */
+static int check_extents(struct offload *o)
+{
+	enum { PART = 32 };
+	const unsigned slots = layouts_slots(o, o->conf->depth_max);
+	const uint64_t bytes = (uint64_t)slots * (o->img->arg_len + o->img->payload.max);
+	const struct region *store;
+
+	if (!o->recycled || !o->img->payload.max)
+		return 0;
+	store = o->bound[o->img->payload.region].region;
+	if (bytes <= region_part_size(store, CATALOG_HEAP) / PART)
+		return 0;
+	return offload_unfit(o,
+		"the extents of %u instances take %" PRIu64 " bytes, more than one part in %d of the heap of "
+		"its store",
+		slots, bytes, PART);
+}
+
 /* What depends on the files of the regions, which belong to others */
 static int open_regions(struct offload *o, struct rnic_pd *pd)
 {
@@ -252,6 +271,8 @@ static int open_regions(struct offload *o, struct rnic_pd *pd)
 		r = bindings_check_stored(o);
 	if (r == 0)
 		r = check_program(o, dev);
+	if (r == 0)
+		r = check_extents(o);
 	if (r == 0)
 		r = bindings_check_windows(o, pd);
 	return r == 0 ? shape_check(o) : r;

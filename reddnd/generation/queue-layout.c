@@ -10,6 +10,9 @@
 
 enum { SLOTS_MIN = 32, RECYCLED_SLOTS_MIN = 64, LOG_CQES_MIN = 4, RECYCLER_LOG_CQES = 6 };
 
+/* No more are given at a time than the recycler has sections */
+enum { CREDITS = CHAIN_RECYCLE_MAX_SECTIONS };
+
 unsigned queue_layout_slots(unsigned depth, bool recycled)
 {
 	unsigned slots = recycled ? RECYCLED_SLOTS_MIN : SLOTS_MIN;
@@ -107,6 +110,11 @@ static void place_loop(struct queue_layout_loop *l, const struct loop_size *size
 	*at = l->shared_off + size->shared;
 }
 
+static bool has_credits(const struct chain_image *img, const struct queue_layout *l)
+{
+	return l->recycled && img->payload.max;
+}
+
 static void place_all_doorbells(
 	const struct chain_image *img, const struct loop_size *loop, struct queue_layout *l, uint64_t *at)
 {
@@ -116,6 +124,8 @@ static void place_all_doorbells(
 		place_doorbells(&l->recycler, at);
 		place_doorbells(&l->replies, at);
 	}
+	if (has_credits(img, l))
+		place_doorbells(&l->credits, at);
 	if (loop) {
 		place_doorbells(&l->loop.queue, at);
 		place_doorbells(&l->loop.credits, at);
@@ -144,6 +154,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
 		place_cqes(&l->replies, log_cqes(reply_cqes(img, l, rings[0])), &at);
 	}
+	if (has_credits(img, l))
+		place_cqes(&l->credits, log_cqes(0), &at);
 	if (loop) {
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
 		place_cqes(&l->loop.credits, log_cqes(0), &at);
@@ -161,6 +173,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
 	if (recycled)
 		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);
+	if (has_credits(img, l))
+		place_rings(&l->credits, 0, CREDITS, &at);
 	if (recycled) {
 		l->lanes_off = line_up(at);
 		at = l->lanes_off + l->recycling.lanes;

@@ -79,11 +79,7 @@ static void open_table(struct region *r)
 		set_bad(r, "file %s: it is a table, and no store; kind = \"table\" serves it", r->conf->path);
 	} else if (!r->conf->store && g->header) {
 		set_bad(r, "file %s: it is a store; kind = \"store\" serves it", r->conf->path);
-	} else if (r->conf->store && held_store_get(&r->store, &r->table, r->file, why, sizeof(why)) < 0) {
-		set_bad(r, "file %s: %s", r->conf->path, why);
 	} else {
-		if (*why)
-			log_warning("region %s: file %s: %s", r->conf->name, r->conf->path, why);
 		r->retired_us = table_is_retired(r->file) ? clock_us() : 0;
 		log_info("region %s: %" PRIu64 " buckets, heap of %" PRIu64
 			 " bytes, keys to %u, values to %u bytes",
@@ -216,6 +212,18 @@ int region_open(struct region **out, const struct catalog_region *conf, unsigned
 	}
 	*out = steal_ptr(&r);
 	return 0;
+}
+
+void region_open_store(struct region *r)
+{
+	char why[200] = "";
+
+	if (!r->conf->store || r->store || region_is_bad(r, NULL))
+		return;
+	if (held_store_get(&r->store, &r->table, r->file, why, sizeof(why)) < 0)
+		set_bad(r, "file %s: %s", r->conf->path, why);
+	else if (*why)
+		log_warning("region %s: file %s: %s", r->conf->name, r->conf->path, why);
 }
 
 void region_spare_stores(struct region *r)

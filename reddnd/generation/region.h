@@ -42,7 +42,9 @@ struct region {
  * has not been yet. It may be bad, which has been logged. -ENOMEM.
  */
 int region_open(struct region **region, const struct catalog_region *conf, unsigned number, int fd);
-/** When all regions are open: it is bad if chains would change the file of a store by it. */
+/** If it is a store: this process is its writer from now on, or the region is bad. */
+void region_open_store(struct region *r);
+/** When all stores are open: it is bad if chains would change the file of one by it. */
 void region_spare_stores(struct region *r);
 /* One thread */
 struct region *region_ref(struct region *r);

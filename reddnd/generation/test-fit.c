@@ -38,6 +38,7 @@ static const struct rnic_caps best = {
 	.max_rq_wqe = 512,
 	.observed = {.atomics = RNIC_ATOMICS_HOST,
 		.recv_enables = true,
+		.patched_recvs = true,
 		.masked_atomics = true,
 		.fetch_group = 1,
 		.flushes_enabled_only = true,

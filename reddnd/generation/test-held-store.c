@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,6 +53,7 @@ static struct region *opened(const char *words)
 	struct region *r;
 
 	assert_int_equal(region_open(&r, &conf, 0, -1), 0);
+	region_open_store(r);
 	assert_int_equal(region_is_bad(r, why), words != NULL);
 	if (words && !strstr(why, words))
 		fail_msg("no \"%s\" in \"%s\"", words, why);
@@ -355,6 +357,52 @@ static void test_kinds(void **state)
 	region_close(opened("it is a table, and no store; kind = \"table\""));
 }
 
+static int locked_file(void)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = REDDN_TABLE_LOCK_WRITER, .l_len = 1};
+	int fd = open(path, O_RDWR);
+
+	assert_true(fd >= 0);
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* A daemon before this one has left the lock, and instances that are armed */
+static void test_what_was_left(void **state)
+{
+	struct store_held left = {64, BYTES};
+	struct region *r = opened(NULL);
+	int fd;
+	struct stat st;
+
+	(void)state;
+	first_grace(r->store);
+	assert_int_equal(held_store_take(r->store, BYTES, &left.at), 0);
+	region_close(r);
+	fd = locked_file();
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	region_close(opened("another program writes it"));
+	held_store_inherit_locks(&fd, 1);
+	assert_int_equal(held_store_expect(st.st_dev, st.st_ino + 1, &left, 1), 0);
+	assert_int_equal(held_store_expect(st.st_dev, st.st_ino, &left, 1), 0);
+	r = opened(NULL);
+	assert_int_equal(fd, -1);
+	assert_int_equal(held(r->store), 1);
+	assert_int_equal(locked_file(), -1);
+	region_close(r);
+	/* Two sessions cannot have one extent */
+	assert_int_equal(held_store_expect(st.st_dev, st.st_ino, &left, 1), 0);
+	region_close(opened("extents that there cannot be"));
+	held_store_expect_none();
+	held_store_inherit_locks(NULL, 0);
+	r = opened(NULL);
+	assert_int_equal(held(r->store), 0);
+	region_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +416,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_raw, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_was_left, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

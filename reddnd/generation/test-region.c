@@ -155,6 +155,7 @@ static void try_retired(char *path, bool store)
 	memcpy(file, &h, sizeof(h));
 	assert_int_equal(pwrite(fd, file, sizeof(file), 0), sizeof(file));
 	r = opened(&conf, -1);
+	region_open_store(r);
 	snprintf(other, sizeof(other), "%s.new", path);
 	assert_int_equal(close(open(other, O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
 	expect(r, NULL);

@@ -20,6 +20,8 @@ static const char *consequence(enum probe_number number, unsigned value)
 	case PROBE_FETCH:
 		return value ? "chains that patch their WQEs take NOPs between them"
 			     : "chains that patch their WQEs cannot run";
+	case PROBE_RECV_FETCH:
+		return "no chain that publishes is recycled";
 	case PROBE_FLUSH:
 		return "a queue that fails gives more completions than it had work: each session gets a "
 		       "completion queue of its own";
@@ -85,6 +87,9 @@ static void observe(
 		break;
 	case PROBE_FETCH:
 		seen->fetch_group = result->value;
+		break;
+	case PROBE_RECV_FETCH:
+		seen->patched_recvs = holds;
 		break;
 	case PROBE_FLUSH:
 		seen->flushes_enabled_only = holds;

@@ -97,9 +97,8 @@ static const struct probe_check checks[] = {
 		"DPDK mlx5_prm.h wqe_index_ignore_cap; RedN clears registers to get rid of the check",
 		PROBE_AT_START, check_wqe_checks},
 	{PROBE_RECV_FETCH, "recv-fetch", "a managed receive queue is fetched no further than it is enabled",
-		"nothing of the daemon: no chain patches a RECV yet",
-		"no source; puts that the NIC arms again would rely on it", PROBE_LOADED | PROBE_RACE,
-		check_recv_fetch},
+		"a record comes to the extent of an earlier put: no chain that publishes is recycled",
+		"no source", PROBE_AT_START | PROBE_LOADED | PROBE_RACE, check_recv_fetch},
 
 	{PROBE_FLUSH, "flush",
 		"a managed queue that fails gives a CQE for each WQE that was enabled, and no more",

@@ -26,6 +26,7 @@ struct rnic_observed {
 	enum rnic_atomics atomics;
 	bool recv_enables;   /* a RECV_EN enables RECVs, and only those */
 	bool masked_atomics; /* masked atomics do as expected; false too if firmware reports none */
+	bool patched_recvs;  /* a managed RECV is fetched no earlier than a RECV_EN enables it */
 	/*
 	 * WQEBBs that the NIC fetches together: a WQE behind the enabled index is stale if it lies in the
 	 * group of one before it. 1: it fetches nothing behind the index. 0: not tried, or no group explains

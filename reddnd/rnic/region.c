@@ -94,6 +94,11 @@ int rnic_region_copy(struct rnic_region **out, const struct rnic_region *region)
 	return 0;
 }
 
+int rnic_region_take(struct rnic_region **out, int fd)
+{
+	return map(out, fd, true);
+}
+
 int rnic_region_again(struct rnic_region **out, const struct rnic_region *region)
 {
 	return map(out, file_reopen(region->fd, O_RDWR), true);

@@ -33,6 +33,8 @@ int rnic_region_open_fd(struct rnic_region **region, int fd, bool writable);
 int rnic_region_copy(struct rnic_region **copy, const struct rnic_region *region);
 /** Another one for the same file, opened once more and mapped so that it can be written. -errno. */
 int rnic_region_again(struct rnic_region **again, const struct rnic_region *region);
+/** That of @fd, which it takes, also on errors. */
+int rnic_region_take(struct rnic_region **region, int fd);
 void rnic_region_close(struct rnic_region *region); /* after its windows */
 
 /** Its byte @off, for a CPU that executes chains: under bus-guard.h, for the reason above. */

@@ -29,6 +29,7 @@ static void serve_adopted(struct dispatch *d, struct session *s)
 
 	if (!session_is_over(s) && session_look(s, &v))
 		actions_judge(d, s, &v);
+	collect_watch(d, s);
 	if (session_is_over(s))
 		return;
 	pacer_changed(&d->shared->pacer, s);

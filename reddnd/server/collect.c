@@ -12,6 +12,7 @@ int collect_init(struct dispatch *d)
 {
 	d->completions = (struct completions){.round_us = ROUND_MIN_US};
 	TAILQ_INIT(&d->completions.finished);
+	TAILQ_INIT(&d->completions.watched);
 	return cq_pool_init(&d->completions.pool, d->dev, d->parts.arena);
 }
 
@@ -71,10 +72,53 @@ static void take_replies(struct dispatch *d)
 	cq_pool_update(&c->pool);
 }
 
+void collect_watch(struct dispatch *d, struct session *s)
+{
+	if (s->recycler.watched || !s->extents.at || !s->engine->listen || session_is_over(s))
+		return;
+	s->recycler.watched = true;
+	TAILQ_INSERT_TAIL(&d->completions.watched, s, recycler.link);
+}
+
+/* True if requests are over that were not when it was looked at last, whoever has counted them */
+static bool has_more(struct dispatch *d, struct session *s)
+{
+	accounting_answered(&d->shared->accounting, s, session_count(s));
+	if (s->progress.done == s->recycler.seen)
+		return false;
+	s->recycler.seen = s->progress.done;
+	return true;
+}
+
+/* What the NIC has answered and will arm again. An event follows when the next reply comes to one of which
+ * nothing is over */
+static void take_recycled(struct dispatch *d)
+{
+	struct session *s, *next;
+
+	for (s = TAILQ_FIRST(&d->completions.watched); s; s = next) {
+		bool more = has_more(d, s);
+
+		next = TAILQ_NEXT(s, recycler.link);
+		if (!more) {
+			s->engine->listen(s);
+			more = has_more(d, s);
+		}
+		if (more) {
+			d->completions.taken++;
+			collect_rearm_later(d, s);
+			continue;
+		}
+		TAILQ_REMOVE(&d->completions.watched, s, recycler.link);
+		s->recycler.watched = false;
+	}
+}
+
 void collect_drain(struct dispatch *d)
 {
 	take_executed(d);
 	take_replies(d);
+	take_recycled(d);
 }
 
 /* ---- a round ---- */

@@ -79,6 +79,7 @@ static void on_session_event(struct dispatch *d, struct session *s, unsigned coo
 	accounting_update(&d->shared->accounting, s);
 	if (session_event(s, cookie, &v))
 		actions_judge(d, s, &v);
+	collect_watch(d, s);
 	if (session_is_paced(s) && !session_is_over(s))
 		pacer_post(&d->shared->pacer, s);
 	if (!session_is_over(s) && budgets_begin(&d->budgets, s))

@@ -29,6 +29,7 @@ struct completions {
 	struct cq_pool pool;
 	struct session *by_qpn;
 	TAILQ_HEAD(, session) finished; /* with instances to arm */
+	TAILQ_HEAD(, session) watched;  /* recycled ones with extents that are at work */
 	unsigned taken;                 /* in this round */
 	unsigned used;                  /* eighths: most of session_used() in this round */
 	uint64_t round_us;              /* from one round to the next */

@@ -344,9 +344,11 @@ void fd_store_drop_locked(uint64_t number)
 void fd_store_unlock(struct fd_store *store)
 {
 	for (unsigned i = 0; i < store->nlocked; i++) {
-		rnic_unlock(store->locked[i], REDDN_TABLE_LOCK_WRITER);
+		if (store->locked[i] >= 0) {
+			rnic_unlock(store->locked[i], REDDN_TABLE_LOCK_WRITER);
+			close(store->locked[i]);
+		}
 		fd_store_drop_locked(store->locked_number[i]);
-		close(store->locked[i]);
 	}
 	store->nlocked = 0;
 }

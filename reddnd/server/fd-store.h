@@ -91,7 +91,8 @@ void fd_store_put_stored(struct fd_store *store, int fd);
 /** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
 void fd_store_put_configuration(struct fd_store *store, int fd);
 
-/** Nobody publishes any more in the stores of the daemon before this one: other writers may have them. */
+/** Nobody publishes any more in the stores of the daemon before this one but where this one has taken the
+ * descriptor, and stored its own copy: other writers may have the others. */
 void fd_store_unlock(struct fd_store *store);
 /** Keeps @fd, which has the lock of a store, under a number of its own. */
 void fd_store_put_locked(uint64_t number, int fd);

@@ -18,6 +18,9 @@
 
 enum { LIMIT = 3 };
 
+#define REPLACED "the server was restarted, and the store was replaced"
+#define NOT_SOUND "the server was restarted, and its queues are not as they should be"
+
 DEFINE_CLEANUP(struct ledger_view *, ledger_view_free)
 
 /* ---- what was left ---- */
@@ -250,7 +253,7 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 		return "the server was restarted, and a program stores what the session takes for its "
 		       "owner's";
 	if (session_store_is_replaced(rnic_device_ledger(d->dev), slot, o))
-		return "the server was restarted, and the store was replaced";
+		return REPLACED;
 	r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
 	if (r == 0)
@@ -260,7 +263,7 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 		return NULL;
 	}
 	tenant_unref(t);
-	return "the server was restarted, and its queues are not as they should be";
+	return NOT_SOUND;
 }
 
 /* What a client gets that was being admitted when the daemon died */
@@ -273,12 +276,10 @@ static struct reddn_wire_rej refusal(void)
 	return rej;
 }
 
-/* True: it goes on */
-static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot)
+/* @why: NULL, or why it ends. True: it goes on */
+static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot, const char *why)
 {
 	const struct ledger_session *l = &slot->session;
-	const char *why =
-		session_obstacle(slot, generation_offload(d->generation, d->parts.device, l->offload));
 	const struct reddn_wire_rej rej = refusal();
 	struct session_client client = {0};
 
@@ -294,6 +295,31 @@ static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledge
 	if (why)
 		end_in_words(d, slot, client.conn, why);
 	return !why;
+}
+
+/* NULL, or why the session that publishes ends */
+static const char *hold(const struct dispatch *d, const struct ledger_slot *slot, const struct offload *o)
+{
+	const char *why = session_obstacle(slot, o);
+	int r = why ? 0 : session_hold(rnic_device_ledger(d->dev), slot, d->parts.arena, o);
+
+	return why ? why : r == -ESTALE ? REPLACED : r < 0 ? NOT_SOUND : NULL;
+}
+
+void inheritance_judge(struct inheritance *in, struct dispatch *d, const struct generation *g)
+{
+	struct ledger *ledger = rnic_device_ledger(d->dev);
+	struct ledger_slot *slot = NULL;
+
+	while (in->view && (slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
+		const char *why;
+
+		if (!session_publishes(slot))
+			continue;
+		why = hold(d, slot, generation_offload(g, d->parts.device, slot->session.offload));
+		if (why)
+			in->ended += !adopt(in, d, slot, why);
+	}
 }
 
 static void sweep_unclaimed(struct dispatch *d, struct ledger *ledger, enum ledger_kind kind)
@@ -312,7 +338,7 @@ int inheritance_adopt(
 	struct ledger *ledger = rnic_device_ledger(d->dev);
 	const struct reddn_wire_rej rej = refusal();
 	struct ledger_slot *slot = NULL;
-	unsigned adopted = 0, ended = 0, refused;
+	unsigned adopted = 0, ended = in->ended, refused;
 	int r;
 
 	if (!in->view)
@@ -320,7 +346,11 @@ int inheritance_adopt(
 	in->served = served;
 	in->tenants = tenants;
 	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot)))
-		++*(adopt(in, d, slot) ? &adopted : &ended);
+		++*(adopt(in, d, slot,
+			    session_obstacle(slot, generation_offload(d->generation, d->parts.device,
+							   slot->session.offload)))
+				? &adopted
+				: &ended);
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = adoption_serve(d);
 	if (r >= 0)

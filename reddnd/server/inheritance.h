@@ -3,10 +3,10 @@
  * inheritance.h - what a daemon before this one left of a device: whether it can be gone on with, and taking
  * it over.
  *
- * First all that the ledger does not keep is destroyed, with the queues of sessions that end: nothing is
- * published in a store after that. Then each part is taken over; sessions last, once their offloads are
- * there. Whatever happens on the way, what is left can be tried again by the next daemon. After LIMIT
- * failures in a row one starts afresh.
+ * First all that the ledger does not keep is destroyed, with the queues of sessions that end. Then each part
+ * is taken over; sessions last, once their offloads are there. Those that publish are judged before stores
+ * are opened: nothing that nobody knows of is published in one after that. Whatever happens on the way, what
+ * is left can be tried again by the next daemon. After LIMIT failures in a row one starts afresh.
  *
  * Thread rules: one thread.
  */
@@ -24,6 +24,7 @@ struct inheritance {
 	struct ledger_view *view; /* NULL: there is nothing to go on with */
 	const struct served *served;
 	struct tenant **tenants; /* all of them */
+	unsigned ended;          /* sessions that were judged, and do not go on */
 };
 
 /**
@@ -54,6 +55,13 @@ void inheritance_open_watches(struct inheritance *in, struct rnic_device *dev);
 /** The record of clients that was left in @store, if the daemon goes on with a device, or an empty one, which
  * is kept for the next daemon. -errno, logged. */
 int inheritance_open_record(struct fd_store *store, bool goes_on, struct record **record);
+
+/**
+ * When the offloads of @generation are compiled, and before its stores are opened: sessions that publish and
+ * cannot go on with it end, in words, and nothing is published by them after that. What others have of stores
+ * is held from the start (generation/held-store.h). Nothing if there is nothing to go on with.
+ */
+void inheritance_judge(struct inheritance *in, struct dispatch *d, const struct generation *generation);
 
 /**
  * Takes over the sessions that can go on with the generation that @d serves, whose connections are in old

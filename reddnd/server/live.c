@@ -31,6 +31,9 @@ void live_remove(struct dispatch *d, struct session *s)
 	if (s->finished)
 		TAILQ_REMOVE(&d->completions.finished, s, link);
 	s->finished = false;
+	if (s->recycler.watched)
+		TAILQ_REMOVE(&d->completions.watched, s, recycler.link);
+	s->recycler.watched = false;
 	d->nsessions -= session_is_first(s);
 	d->nolder -= live_is_older(d, s);
 }

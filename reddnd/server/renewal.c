@@ -45,7 +45,7 @@ static void open_all(struct worker_job *job)
 		return;
 	log_tee(rn->log);
 	log_mute(rn->now.kind == RENEWAL_RETRY);
-	rn->error = generation_open(rn->next);
+	rn->error = generation_open(rn->next, NULL, NULL);
 	for (unsigned i = 0; i < served->n && rn->error == 0; i++)
 		generation_check_room(rn->next, i, rnic_arena_size(served->device[i].arena));
 	log_mute(false);

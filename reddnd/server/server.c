@@ -268,6 +268,10 @@ static int begin_dispatches(struct server *sv)
 {
 	int r = shared_init(&sv->shared, sv->event, sv->events, sv->record, &stores_ops, sv);
 
+	/* Its locks have other names than those of the daemon before this one */
+	for (unsigned i = 0; i < sv->store.nlocked; i++)
+		if (sv->store.locked_number[i] > sv->shared.stores.served)
+			sv->shared.stores.served = sv->store.locked_number[i];
 	DEVICES_EACH (device, &sv->devices)
 		if (r == 0)
 			r = begin_dispatch(sv, device);
@@ -366,6 +370,16 @@ static int adopt(struct server *sv)
 	return r;
 }
 
+/* Sessions that publish, before their stores are opened */
+static void judge(void *arg, struct generation *g)
+{
+	struct server *sv = arg;
+
+	DEVICES_EACH (device, &sv->devices)
+		inheritance_judge(&device->inheritance, &device->dispatch, g);
+	held_store_inherit_locks(sv->store.locked, sv->store.nlocked);
+}
+
 static int serve(struct server *sv, struct catalog *catalog)
 {
 	CLEANUP(generation_unrefp) struct generation *first = NULL;
@@ -374,11 +388,14 @@ static int serve(struct server *sv, struct catalog *catalog)
 
 	r = generation_new(&first, catalog, NULL, &parts);
 	if (r == 0)
-		r = generation_open(first);
+		r = generation_open(first, judge, sv);
+	held_store_expect_none();
 	if (r < 0)
 		return r;
 	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
+	held_store_inherit_locks(NULL, 0);
+	fd_store_unlock(&sv->store);
 	r = adopt(sv);
 	stores_turn(&sv->shared.stores);
 	if (r == 0)
@@ -645,8 +662,6 @@ int server_new(struct server **out, const struct server_parts *parts, struct con
 		sv->kept = configuration_is_kept(&sv->store, catalog);
 		r = devices_open(&sv->devices, &sv->store, catalog, sv->kept);
 	}
-	if (r == 0)
-		fd_store_unlock(&sv->store);
 	if (r == 0)
 		r = worker_new(&sv->worker, sv->event, "reddnd-worker", &worker_limits);
 	if (r == 0)

@@ -18,7 +18,8 @@ struct catalog *__wrap_catalog_ref(struct catalog *catalog);
 void __wrap_catalog_free(struct catalog *catalog);
 int __wrap_generation_new(struct generation **g, struct catalog *catalog, const struct generation *now,
 	const struct generation_parts *parts);
-int __wrap_generation_open(struct generation *g);
+int __wrap_generation_open(
+	struct generation *g, void (*compiled)(void *arg, struct generation *g), void *arg);
 void __wrap_generation_opened(struct generation *g);
 void __wrap_generation_unref(struct generation *g);
 
@@ -75,8 +76,9 @@ int __wrap_generation_new(struct generation **g, struct catalog *c, const struct
 	return 0;
 }
 
-int __wrap_generation_open(struct generation *g)
+int __wrap_generation_open(struct generation *g, void (*compiled)(void *arg, struct generation *g), void *arg)
 {
+	assert_true(!compiled && !arg);
 	(void)g;
 	return t.opened;
 }

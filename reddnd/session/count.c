@@ -33,6 +33,17 @@ void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 
 /* ---- requests that are over ---- */
 
+bool session_had_its_length(const struct session *s, uint64_t n, struct verdict *v)
+{
+	uint32_t len = s->offload->img->arg_len;
+	struct rnic_cqe cqe;
+
+	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length >= len)
+		return true;
+	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
+	return false;
+}
+
 uint64_t session_count(struct session *s)
 {
 	uint64_t before = s->progress.done;

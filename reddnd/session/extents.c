@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/extents.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/chain/ring/publish.h"
 #include "reddnd/generation/held-store.h"
+#include "reddnd/generation/layouts.h"
 #include "reddnd/policy/offload-stats.h"
+#include "reddnd/session/count.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,6 +35,59 @@ int session_extents_begin(struct session *s)
 	s->extents.store = s->offload->bound[p->region].region->store;
 	held_store_join(s->extents.store);
 	s->queues.env.extents.at = s->extents.at;
+	return 0;
+}
+
+int session_extents_left(const struct ledger_session *l, const struct offload *o, const uint8_t *block,
+	struct extents_left *left)
+{
+	const struct queue_layout *layout = layouts_of_slots(o, l->slots);
+	const unsigned slots = layout->slots, together = chain_recycle_together(slots);
+	const uint8_t *progress = block + layout->lanes_off + layout->recycling.progress,
+		      *db = block + layout->credits.qp_db_off;
+	const uint64_t used =
+		le64toh(__atomic_load_n((const uint64_t *)progress, __ATOMIC_ACQUIRE)) / together;
+	const uint16_t given = (uint16_t)be32toh(((const uint32_t *)db)[1]),
+		       unused = (uint16_t)(given - used);
+
+	*left = (struct extents_left){.settled = l->settled, .given = used + unused};
+	left->armed = slots + left->given * together;
+	if (unused > chain_recycle_sections(slots) || left->settled < left->given * together ||
+		left->settled > left->armed)
+		return -EBADMSG;
+	return 0;
+}
+
+uint64_t session_extents_at(
+	const struct offload *o, const struct queue_layout *l, const uint8_t *rq, uint64_t iova, uint64_t n)
+{
+	const unsigned last = o->img->nrecv - 1;
+	const uint8_t *sge = rq + n % l->slots * l->rq_stride + last * WQE_DS;
+
+	return wqe_get64(sge + WQE_SGE_ADDR) - iova - o->img->recv[last].offset;
+}
+
+int session_extents_adopt(struct session *s)
+{
+	const struct queue_layout *l = &s->queues.layout;
+	const struct chain_env *env = &s->queues.env;
+	struct extents_left left;
+	int r = session_extents_left(&s->slot->session, s->offload, s->queues.block.mem, &left);
+
+	if (r == 0)
+		r = session_extents_begin(s);
+	if (r == 0)
+		r = session_credits_resume(
+			&s->recycler.credits, left.given, chain_recycle_sections(l->slots));
+	if (r < 0)
+		return r;
+	for (uint64_t n = left.settled; n < left.armed; n++)
+		s->extents.at[slot_of(s, n)] =
+			session_extents_at(s->offload, l, env->rq, env->extents.iova, n);
+	s->extents.settled = left.settled;
+	s->progress.armed = left.armed;
+	if (s->progress.done < left.settled)
+		s->progress.done = left.settled;
 	return 0;
 }
 
@@ -82,7 +139,7 @@ uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
 
 /* ---- what became of them ---- */
 
-struct chain_outcome session_extents_outcome(const struct session *s, uint64_t n)
+static struct chain_outcome outcome_of(const struct session *s, uint64_t n)
 {
 	const struct chain_image *img = s->offload->img;
 	const struct chain_env *env = &s->queues.env;
@@ -90,6 +147,14 @@ struct chain_outcome session_extents_outcome(const struct session *s, uint64_t n
 
 	return chain_outcome(img, env->queue[q].ring + (size_t)slot * img->queue[q].wqebbs * CHAIN_WQEBB,
 		env->scratch.mem + (size_t)slot * img->scratch_size);
+}
+
+void session_extents_outcome(const struct session *s, uint64_t n, struct outcome *out)
+{
+	const struct chain_outcome o = outcome_of(s, n);
+
+	out->hit = o.published;
+	out->conflict = o.tried && !o.published;
 }
 
 /* In the region */
@@ -112,7 +177,7 @@ static uint32_t payload_of(const struct session *s, uint64_t n)
 /* Without a payload nothing is to be put, so no entry is missing */
 static void settle(struct session *s, uint64_t n)
 {
-	const struct chain_outcome o = session_extents_outcome(s, n);
+	const struct chain_outcome o = outcome_of(s, n);
 	const uint32_t payload = payload_of(s, n);
 	struct session_extents *e = &s->extents;
 	uint64_t *at = &e->at[slot_of(s, n)];
@@ -138,21 +203,32 @@ void session_extents_settle(struct session *s)
 
 	while (e->settled < s->progress.done)
 		settle(s, e->settled++);
+	/* Before what was replaced is free: the next daemon reports none of these again */
+	if (s->slot)
+		__atomic_store_n(&s->slot->session.settled, e->settled, __ATOMIC_RELEASE);
 }
 
-bool session_extents_are_broken(const struct session *s, struct verdict *v)
+uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v)
 {
-	if (s->extents.broken)
+	const uint64_t slots = s->queues.layout.slots;
+	uint64_t to = s->progress.armed;
+
+	while (to < s->progress.done + slots && session_had_its_length(s, to - slots, v))
+		to++;
+	*broken = to < s->progress.done + slots;
+	session_extents_settle(s);
+	if (s->extents.broken && !*broken)
 		verdict_set(v, VERDICT_REQUEST, true,
 			"request %" PRIu64 " had %u bytes of arguments and a payload that is no record",
 			s->extents.broken_by, s->offload->img->arg_len);
-	return s->extents.broken;
+	*broken |= s->extents.broken;
+	return session_extents_take(s, s->progress.armed, to);
 }
 
 /* Of instance @n, in which the queues were stopped */
 static void leave(struct session *s, uint64_t n)
 {
-	const struct chain_outcome o = session_extents_outcome(s, n);
+	const struct chain_outcome o = outcome_of(s, n);
 	struct session_extents *e = &s->extents;
 	uint64_t *at = &e->at[slot_of(s, n)];
 
@@ -160,6 +236,14 @@ static void leave(struct session *s, uint64_t n)
 		return;
 	held_store_unfinished(e->store, place_of(s, &o), o.old, o.now);
 	*at = none;
+}
+
+void session_extents_forget(struct session *s)
+{
+	if (s->extents.at)
+		held_store_leave(s->extents.store);
+	free(s->extents.at);
+	s->extents = (struct session_extents){0};
 }
 
 void session_extents_end(struct session *s)
@@ -174,7 +258,5 @@ void session_extents_end(struct session *s)
 	for (unsigned i = 0; i < s->queues.layout.slots; i++)
 		if (e->at[i] != none)
 			held_store_give(e->store, e->at[i]);
-	held_store_leave(e->store);
-	free(e->at);
-	*e = (struct session_extents){0};
+	session_extents_forget(s);
 }

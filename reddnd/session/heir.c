@@ -2,7 +2,9 @@
 #include "reddnd/session/heir.h"
 
 #include "reddnd/generation/generation.h"
+#include "reddnd/generation/held-store.h"
 #include "reddnd/generation/layouts.h"
+#include "reddnd/session/extents.h"
 #include "reddnd/session/foreign.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
@@ -46,15 +48,26 @@ static const char *difference(const struct ledger_session *l, const struct offlo
 	return NULL;
 }
 
-/* A loop without a bound gets its credits from a daemon that knows its program */
-static bool has_loop(const struct ledger_slot *slot)
+static bool has_part(const struct ledger_slot *slot, unsigned part)
 {
-	const uint64_t cookie = slot->session.number << SESSION_COOKIE_BITS | SESSION_LOOP;
+	const uint64_t cookie = slot->session.number << SESSION_COOKIE_BITS | part;
 
 	for (const struct ledger_object *o = slot->object; o < slot->object + LEDGER_OBJECTS; o++)
 		if (o->type == LEDGER_CQ && o->cookie == cookie)
 			return true;
 	return false;
+}
+
+bool session_publishes(const struct ledger_slot *slot)
+{
+	return has_part(slot, SESSION_CREDITS);
+}
+
+/* A loop without a bound, and a chain that publishes, get their credits from a daemon that knows the program
+ */
+static bool needs_program(const struct ledger_slot *slot)
+{
+	return has_part(slot, SESSION_LOOP) || session_publishes(slot);
 }
 
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o)
@@ -67,12 +80,48 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 		return "the server was restarted, which ends sessions that are not recycled";
 	if (l->depth >= l->slots)
 		return "the server was restarted, and the session is not sound";
-	return has_loop(slot) ? difference(l, o) : NULL;
+	return needs_program(slot) ? difference(l, o) : NULL;
 }
 
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o)
 {
-	return has_loop(slot) ? NULL : difference(&slot->session, o);
+	return needs_program(slot) ? NULL : difference(&slot->session, o);
+}
+
+static bool is_in_file(const struct ledger_window *w, const struct rnic_region *file)
+{
+	const struct rnic_file_id id = rnic_region_id(file);
+
+	return w->dev == id.dev && w->ino == id.ino;
+}
+
+/* The window of extents is behind those of regions (bindings_slots()) */
+static const struct ledger_slot *extents_of(
+	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o)
+{
+	return ledger_slot_of(ledger, slot->session.windows[o->program->nregions]);
+}
+
+int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, const struct rnic_arena *arena,
+	const struct offload *o)
+{
+	const struct ledger_slot *window = extents_of(ledger, slot, o);
+	const uint8_t *block = rnic_arena_at(arena, slot->block.offset);
+	const struct queue_layout *l = layouts_of_slots(o, slot->session.slots);
+	CLEANUP(cleanup_free) struct store_held *held = calloc(l->slots, sizeof(*held));
+	struct extents_left left;
+	size_t n = 0;
+	int r = held ? session_extents_left(&slot->session, o, block, &left) : -ENOMEM;
+
+	if (r == 0 && (!window || slot->block.size < l->size))
+		r = -EBADMSG;
+	if (r == 0 && !is_in_file(&window->window, o->bound[o->img->payload.region].region->file))
+		r = -ESTALE;
+	for (uint64_t i = left.settled; r == 0 && i < left.armed; i++)
+		held[n++] = (struct store_held){
+			session_extents_at(o, l, block + l->queue[0].wq_off, window->window.iova, i),
+			o->img->arg_len + o->img->payload.max};
+	return r == 0 ? held_store_expect(window->window.dev, window->window.ino, held, n) : r;
 }
 
 bool session_is_overtaken(
@@ -87,13 +136,6 @@ bool session_is_overtaken(
 			return true;
 	}
 	return false;
-}
-
-static bool is_in_file(const struct ledger_window *w, const struct rnic_region *file)
-{
-	const struct rnic_file_id id = rnic_region_id(file);
-
-	return w->dev == id.dev && w->ino == id.ino;
 }
 
 bool session_store_is_replaced(
@@ -180,6 +222,33 @@ static int restore_progress(struct session *s)
 	return r;
 }
 
+static uint32_t key_of(const struct ledger_slot *window)
+{
+	for (unsigned i = 0; i < LEDGER_OBJECTS; i++)
+		if (window->object[i].type == LEDGER_MR)
+			return window->object[i].number;
+	return 0;
+}
+
+/* Of the windows that its instances have, not those that new sessions get */
+static int adopt_extents(struct session *s)
+{
+	const struct ledger *ledger = rnic_device_ledger(rnic_pd_device(s->domain->pd));
+	const unsigned region = s->offload->img->publish.region;
+	const struct ledger_slot *buckets = ledger_slot_of(ledger, s->slot->session.windows[region]),
+				 *heap = extents_of(ledger, s->slot, s->offload);
+	struct chain_env *env = &s->queues.env;
+
+	if (!session_publishes(s->slot))
+		return 0;
+	if (!buckets || !heap || !s->offload->bound[s->offload->img->payload.region].region->store)
+		return -EBADMSG;
+	env->region[region].iova = buckets->window.iova;
+	env->extents.iova = heap->window.iova;
+	env->extents.lkey = key_of(heap);
+	return session_extents_adopt(s);
+}
+
 static int choose_offload(struct session *s, const struct offload *o, const char *foreign)
 {
 	const struct ledger_slot *slot = s->slot;
@@ -201,6 +270,7 @@ static int choose_offload(struct session *s, const struct offload *o, const char
 static void forget(struct session *s)
 {
 	session_loop_free(s->queues.loop);
+	session_extents_forget(s);
 	foreign_free(s->foreign);
 	free(s);
 }
@@ -238,6 +308,8 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	r = session_queues_adopt(s, parts->arena, &request);
 	if (r == 0)
 		r = restore_progress(s);
+	if (r == 0)
+		r = adopt_extents(s);
 	if (r < 0)
 		return r;
 	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,

@@ -12,6 +12,13 @@
 
 /** NULL, or why the session in @slot cannot go on at all, in words; @o: the offload of that name, or NULL. */
 const char *session_obstacle(const struct ledger_slot *slot, const struct offload *o);
+/** True: its instances have extents of a store. */
+bool session_publishes(const struct ledger_slot *slot);
+/** Before the stores of this daemon are opened: what instances of the session of @ledger in @slot, which
+ * publishes and goes on with @o, have of its store (held_store_expect()). -EBADMSG: what is in the slot is
+ * not what its offload has; -ESTALE: the store is another file now; -ENOMEM. */
+int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, const struct rnic_arena *arena,
+	const struct offload *o);
 /** NULL, or why it can go on only as a foreign one (foreign.h), in words. */
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o);
 

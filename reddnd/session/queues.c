@@ -5,6 +5,7 @@
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"
+#include "reddnd/session/extents.h"
 #include "reddnd/session/session.h"
 
 #include <endian.h>
@@ -45,7 +46,13 @@ static int make_recycler(struct session *s)
 
 	if (r == 0)
 		r = make_cq(s, SESSION_REPLIES, &s->queues.layout.replies, &s->recycler.reply_cq);
-	return r == 0 ? rnic_qp_init(&s->recycler.qp, &s->queues.block, &qp) : r;
+	if (r == 0)
+		r = rnic_qp_init(&s->recycler.qp, &s->queues.block, &qp);
+	if (r < 0 || !s->offload->img->payload.max)
+		return r;
+	return session_credits_make(&s->recycler.credits, &s->queues.block, &s->queues.layout.credits,
+		s->id << SESSION_COOKIE_BITS | SESSION_CREDITS,
+		s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_CREDITS);
 }
 
 static int make_qp(struct session *s, unsigned q)
@@ -138,6 +145,7 @@ static void fill_recycler(struct session *s)
 	env->lanes.rkey = b->rkey;
 	env->lanes.mem = b->mem + l->lanes_off;
 	env->lanes.size = l->recycling.lanes;
+	env->credits_cqn = s->recycler.credits.cq.cqn;
 }
 
 /* All but its regions */
@@ -331,6 +339,8 @@ void session_queues_stop(struct session *s)
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		if (q != start)
 			rnic_qp_stop(&s->queues.qp[q]);
+	session_credits_stop(&s->recycler.credits);
+	session_extents_end(s);
 }
 
 void session_destroy_qps(struct session *s)
@@ -339,6 +349,7 @@ void session_destroy_qps(struct session *s)
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&s->queues.qp[q]);
 	rnic_qp_deinit(&s->recycler.qp);
+	session_credits_destroy_qp(&s->recycler.credits);
 }
 
 static void destroy_cqs(struct session *s)
@@ -347,6 +358,7 @@ static void destroy_cqs(struct session *s)
 		rnic_cq_deinit(&s->queues.cq[q]);
 	rnic_cq_deinit(&s->recycler.cq);
 	rnic_cq_deinit(&s->recycler.reply_cq);
+	session_credits_free(&s->recycler.credits);
 }
 
 /* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are
@@ -470,10 +482,12 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 	v->vendor = cqe.vendor;
 }
 
-/* True if the daemon asked for this event of a CQ: it paces a recycled session, or waits for a request */
+/* True if the daemon asked for this event of a CQ: it paces a recycled session, or gives it extents, or waits
+ * for a request */
 static bool is_asked_for(const struct session *s, unsigned part)
 {
-	return (session_is_paced(s) && part == SESSION_REPLIES) || (part == 0 && s->budgets.resting);
+	return part == SESSION_REPLIES ? session_is_paced(s) || s->extents.at
+				       : part == 0 && s->budgets.resting;
 }
 
 /* Errors of the CQ have been looked for. An event that was not asked for is a SEND marked as solicited */

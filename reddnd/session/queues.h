@@ -45,7 +45,7 @@ int session_queues_serve(struct session *s);
 uint64_t session_queues_received(const struct session *s, uint64_t to);
 uint64_t session_queues_iterations(const struct session *s);
 int session_queues_settle(struct session *s, struct verdict *v);
-/** Moves the QPs to the error state: they execute nothing any more. */
+/** Moves the QPs to the error state: they execute nothing any more, and its extents are given back. */
 void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */

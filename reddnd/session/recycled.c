@@ -7,9 +7,11 @@
 #include "mlx5/wqe.h"
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"
+#include "reddnd/session/extents.h"
 #include "reddnd/session/queues.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <string.h>
 
 enum { RECYCLER_READS = 16 /* under way at a time */ };
@@ -103,6 +105,14 @@ static void recycled_listen(struct session *s)
 	rnic_cq_arm(&s->recycler.reply_cq, false);
 }
 
+/* Nobody else asks for events of one that gets extents */
+static int recycled_serve(struct session *s)
+{
+	if (s->extents.at)
+		recycled_listen(s);
+	return 0;
+}
+
 /* ---- beginning ---- */
 
 static void record_messages(struct ledger_recycler *r, const struct outcome_plan *plan)
@@ -139,12 +149,28 @@ static void record(struct session *s)
 	record_messages(r, &s->offload->outcome);
 }
 
+/* The NIC enables the RECVs of the first lap without a credit */
+static int take_extents(struct session *s)
+{
+	const unsigned slots = s->queues.layout.slots;
+	int r = session_extents_begin(s);
+
+	if (r < 0 || !s->extents.at)
+		return r;
+	if (!session_extents_have_room(s) || session_extents_take(s, 0, slots) < slots)
+		return -EAGAIN;
+	s->progress.armed = slots;
+	return session_credits_connect(&s->recycler.credits);
+}
+
 static int recycled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
 {
 	struct queue_layout *l = &s->queues.layout;
 	const struct ring_image *recycler;
 	int r = session_queues_make(s, parts->arena, request);
 
+	if (r == 0)
+		r = take_extents(s);
 	if (r == 0)
 		r = layouts_recycler(s->offload, l, &recycler);
 	if (r < 0)
@@ -203,6 +229,30 @@ static void recycled_count(struct session *s)
 		times_sample(s, n);
 }
 
+/* Those of a section get extents together, and then the recycler gets the credit for it */
+static void arm_extents(struct session *s, uint64_t to)
+{
+	const unsigned slots = s->queues.layout.slots, together = chain_recycle_together(slots);
+	uint64_t n = s->progress.armed;
+	const uint64_t sections = (to - n) / together;
+
+	s->progress.armed += sections * together;
+	for (; n < s->progress.armed; n++)
+		chain_arm_extent(s->offload->img, &s->queues.env, (unsigned)(n % slots));
+	session_credits_give(&s->recycler.credits, sections);
+}
+
+static int recycled_rearm(struct session *s, struct verdict *v)
+{
+	bool broken = false;
+
+	if (s->extents.at)
+		arm_extents(s, session_extents_next(s, &broken, v));
+	else
+		s->progress.armed = s->progress.done + s->queues.layout.slots;
+	return broken;
+}
+
 /*
  * From the log of the recycler once its section is armed again, or from the ring until then. Either is
  * written again when a section is over: by the recycler, which waits for the CQE of its last instance, and
@@ -216,6 +266,12 @@ static enum session_known recycled_outcome(const struct session *s, uint64_t n, 
 	uint64_t until = n / together * together + (is_logged ? l->slots : 0);
 	struct rnic_cqe cqe;
 
+	/* Nothing changes in a slot before the credit for it */
+	if (s->extents.at && n + l->slots >= s->progress.armed) {
+		*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
+		session_extents_outcome(s, n, out);
+		return SESSION_KNOWN;
+	}
 	*out = session_outcome_at(
 		s, n, is_logged ? s->queues.env.lanes.mem + l->recycling.log : s->queues.env.queue[0].ring);
 	barrier_from_device();
@@ -228,7 +284,7 @@ static enum session_known recycled_outcome(const struct session *s, uint64_t n, 
 const struct session_engine engine_recycled = {
 	.is_silent = true,
 	.begin = recycled_begin,
-	.serve = session_queues_serve,
+	.serve = recycled_serve,
 	.postable = recycled_postable,
 	.post = recycled_post,
 	.pace = recycled_pace,
@@ -237,6 +293,7 @@ const struct session_engine engine_recycled = {
 	.iterations = session_queues_iterations,
 	.received = session_queues_received,
 	.outcome = recycled_outcome,
+	.rearm = recycled_rearm,
 	.settle = session_queues_settle,
 	.stop = session_queues_stop,
 	.free = session_queues_destroy,

@@ -10,6 +10,7 @@
  *                is silent
  *   limits.h     limits in force
  *   extents.h    the extents of a store that its instances are armed with
+ *   credits.h    what rings of the NIC wait for that go on only if this process does
  *   heir.h       takes over a recycled session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
  *
@@ -18,7 +19,8 @@
  *
  * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing, posts
  * no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process stops for
- * good, for as long as its files are open somewhere.
+ * good, for as long as its files are open somewhere. One that publishes goes on until its extents are used
+ * up, and then waits for the next process.
  *
  * Of several connections, the first one stands for the session: it has the limits that all of them share, and
  * what is reported is the sum of all. It begins first, and all end together, the first one last. Connection k
@@ -35,6 +37,7 @@
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/cq-pool.h"
+#include "reddnd/session/credits.h"
 #include "reddnd/session/engine.h"
 #include "reddnd/session/loop-queue.h"
 
@@ -88,6 +91,11 @@ struct session_recycler {
 	struct rnic_qp qp;
 	struct rnic_cq cq;
 	struct rnic_cq reply_cq; /* in place of a CQ of the pool */
+	/* Of one with extents, a credit for each section of instances that were given the next ones */
+	struct session_credits credits;
+	bool watched;  /* by server/collect.h, */
+	uint64_t seen; /* which has seen so many requests that were over */
+	TAILQ_ENTRY(session) link;
 };
 
 /** Instances and RECVs since the beginning. */
@@ -253,6 +261,7 @@ enum {
 	SESSION_RECYCLER = CHAIN_MAX_QUEUES, /* in place of a queue */
 	SESSION_REPLIES,
 	SESSION_LOOP,
+	SESSION_CREDITS,
 };
 
 /**

@@ -6,6 +6,7 @@
 #include "reddnd/generation/held-store.h"
 #include "reddnd/policy/offload-stats.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -292,19 +293,27 @@ static void test_what_is_left(void **state)
 static void test_no_record(void **state)
 {
 	struct verdict v;
+	bool broken;
 
 	(void)state;
 	arm(SLOTS, SLOTS);
 	comes(0, false, false, ARGS + 3);
-	session_extents_settle(&session);
-	assert_false(session_extents_are_broken(&session, &v));
+	assert_int_equal(session_extents_next(&session, &broken, &v), SLOTS + 1);
+	assert_false(broken);
+	session.progress.armed++;
 	good = false;
 	comes(1, false, false, ARGS + 3);
 	comes(2, true, true, ARGS + 5);
-	session_extents_settle(&session);
-	assert_true(session_extents_are_broken(&session, &v));
+	session_extents_next(&session, &broken, &v);
+	assert_true(broken);
 	assert_int_equal(v.kind, VERDICT_REQUEST);
 	assert_non_null(strstr(v.text, "request 1 "));
+	/* shorter than its arguments, which comes first */
+	comes(3, false, false, ARGS - 1);
+	session.extents.broken = false;
+	session_extents_next(&session, &broken, &v);
+	assert_true(broken);
+	assert_non_null(strstr(v.text, "request 3 had 9 bytes, not 10"));
 }
 
 /* Request 1 is under way, 2 has come, 3 has not */
@@ -330,6 +339,38 @@ static void test_the_end_of_one_that_waits(void **state)
 	comes(EXTENTS, true, false, ARGS + 24);
 }
 
+/* The recycler has armed 2 of its sections again, and got @given credits */
+static int left(uint64_t settled, uint16_t given, struct extents_left *l)
+{
+	struct queue_layout layouts[17] = {
+		{.slots = 64, .lanes_off = 64, .recycling.progress = 8, .credits.qp_db_off = 128}};
+	const struct offload o = {.layouts = layouts};
+	const struct ledger_session s = {.slots = 64, .settled = settled};
+	uint64_t block[32] = {[9] = htole64(2 * 16)};
+	const uint32_t sent = htobe32(given);
+
+	memcpy((uint8_t *)block + 128 + sizeof(sent), &sent, sizeof(sent));
+	return session_extents_left(&s, &o, (const uint8_t *)block, l);
+}
+
+/* What a daemon before this one has noted, and cannot have noted */
+static void test_what_was_left(void **state)
+{
+	struct extents_left l;
+
+	(void)state;
+	assert_int_equal(left(50, 3, &l), 0);
+	assert_true(l.settled == 50 && l.given == 3 && l.armed == 64 + 3 * 16);
+	assert_int_equal(left(48, 3, &l), 0);
+	assert_int_equal(left(112, 3, &l), 0);
+	/* a credit before all of its section was settled; more than were armed; credits that were never given
+	 */
+	assert_int_equal(left(47, 3, &l), -EBADMSG);
+	assert_int_equal(left(113, 3, &l), -EBADMSG);
+	assert_int_equal(left(200, 7, &l), -EBADMSG);
+	assert_int_equal(left(32, 1, &l), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +378,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_it_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_record, setup, teardown),
+		cmocka_unit_test(test_what_was_left),
 		cmocka_unit_test_setup_teardown(test_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_end_of_one_that_waits, setup, teardown),
 	};

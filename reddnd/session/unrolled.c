@@ -126,28 +126,10 @@ static void unrolled_count(struct session *s)
 
 static enum session_known unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
-	struct chain_outcome o;
-
 	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
-	if (!takes_payload(s))
-		return SESSION_KNOWN;
-	o = session_extents_outcome(s, n);
-	out->hit = o.published;
-	out->conflict = o.tried && !o.published;
+	if (takes_payload(s))
+		session_extents_outcome(s, n, out);
 	return SESSION_KNOWN;
-}
-
-/* Whether the request of instance @n was as long as it must be: a longer one than its RECV takes has failed
- */
-static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
-{
-	uint32_t len = s->offload->img->arg_len;
-	struct rnic_cqe cqe;
-
-	if (!rnic_cq_peek(&s->queues.cq[0], (uint32_t)n, &cqe) || cqe.error || cqe.length >= len)
-		return true;
-	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
-	return false;
 }
 
 static int unrolled_rearm(struct session *s, struct verdict *v)
@@ -155,27 +137,19 @@ static int unrolled_rearm(struct session *s, struct verdict *v)
 	uint64_t slots = s->queues.layout.slots, to = s->progress.armed;
 	bool broken;
 
-	while (to < s->progress.done + slots && had_its_length(s, to - slots, v))
-		to++;
-	broken = to < s->progress.done + slots;
 	if (takes_payload(s)) {
-		session_extents_settle(s);
-		broken = broken || session_extents_are_broken(s, v);
-		to = session_extents_take(s, s->progress.armed, to);
+		to = session_extents_next(s, &broken, v);
+	} else {
+		while (to < s->progress.done + slots && session_had_its_length(s, to - slots, v))
+			to++;
+		broken = to < s->progress.done + slots;
 	}
 	arm(s, to);
 	return broken;
 }
 
-static void unrolled_stop(struct session *s)
-{
-	session_queues_stop(s);
-	session_extents_end(s);
-}
-
 static void unrolled_free(struct session *s)
 {
-	unrolled_stop(s);
 	session_queues_destroy(s);
 	cq_pool_refund(s->queues.pool, s->queues.pool_cq, s->queues.pool_cqes);
 }
@@ -192,6 +166,6 @@ const struct session_engine engine_unrolled = {
 	.outcome = unrolled_outcome,
 	.rearm = unrolled_rearm,
 	.settle = session_queues_settle,
-	.stop = unrolled_stop,
+	.stop = session_queues_stop,
 	.free = unrolled_free,
 };

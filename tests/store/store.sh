@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Several clients put, delete and get the same keys of a store, also on the condition that a key has a version, or is absent. Some of them are killed, and so is the daemon. What all of them have
+# Several clients put, delete and get the same keys of a store, also on the condition that a key has a version, or is absent. Some of them are killed, and so is the daemon, which the NIC does without for a while. What all of them have
 # seen together was linearizable (history.py).
 # shellcheck source=tests/lib/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/lib.sh"
@@ -49,7 +49,7 @@ regions = ( { name = "users"; kind = "store"; path = "$store"; } );
 offloads = ( { name = "users"; region = "users"; depth_max = 16; put_if = {}; } );
 END
 start_nic
-"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 1600) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
+"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 6000) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
 serve_supervised
 running=() files=()
 for ((i = 0; i < 3; i++)); do
@@ -66,6 +66,19 @@ for ((i = 1; i <= 4; i++)); do
 		until_true taken_over $((i / 2)) || fail "nobody takes over" "$work/run.log"
 	}
 done
+# and daemons at some of the calls by which they take over
+over=2
+for at in kill-before:60 kill-after:130 kill-before:200 kill-after:270; do
+	"$SOFTCX" fault add "${at%:*}" --program reddnd --at "${at#*:}" >"$work/fault.log" || fail "no fault" "$work/fault.log"
+	kill -KILL "$(daemon)"
+	over=$((over + 1))
+	until_true taken_over $over || fail "$at: nobody takes over" "$work/run.log"
+	"$SOFTCX" fault clear >"$work/fault.log"
+done
+! able "puts by the NIC alone" "${recycling[@]}" managed.recv_fetch=16 ||
+	for part in put put_if; do
+		grep -q "offload users.$part, depth 8 goes on after" "$work/run.log" || fail "no session of users.$part goes on" "$work/run.log"
+	done
 for ((i = 0; i < 3; i++)); do
 	until_true has_begun "${files[i]}" "$operations" || fail "a client does not go on" "$work/client.$((i + 1))" "$work/run.log"
 	kill "$(program_of "${running[i]%:*}")"

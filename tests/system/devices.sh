@@ -31,6 +31,7 @@ prefetch-256)
 	logged=('it fetches WQEs before they are enabled, in groups of 256 bytes'
 		'offload unrolled: and [0-9]+ NOPs per request, which fill groups of 256 bytes that the device fetches together$')
 	;;
+prefetch-recvs) logged=('mlx5_0: no chain that publishes is recycled: it fetches RECVs before they are enabled, in groups of 256 bytes$') ;;
 flush-to-doorbell) logged=('a queue that fails gives more completions than it had work: each session gets a completion queue of its own: ') ;;
 ignores-index) logged=('it checks index and QPN of a WQE: no: operands may stand there$') ;;
 infiniband) logged=('mlx5_0: InfiniBand, ' 'mlx5_0: its queues reach each other by LID [0-9]+$') ;;
@@ -96,10 +97,12 @@ loop {
 write_imm 1 as u8 -> slot @ 0
 END
 
+"$REDDN_TABLE" create --quiet --store --capacity 100 --heap 1M --max-key 32 --max-value 320 "$memory/store" || fail "no store"
 start_nic
 start_reddnd "control = \"$work/control\";
 regions = ( { name = \"table\"; kind = \"table\"; path = \"$work/table\"; },
-  { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; } );
+  { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; },
+  { name = \"store\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; mode = \"unrolled\"; },
   { name = \"recycled\"; program = \"hash-get\"; region = \"table\"; mode = \"recycled\"; },
   { name = \"unrolled-break\"; program = \"while-break\"; region = \"words\"; mode = \"unrolled\"; },
@@ -109,7 +112,8 @@ offloads = ( { name = \"unrolled\"; program = \"hash-get\"; region = \"table\"; 
   { name = \"order\"; program = \"order\"; region = \"words\"; },
   { name = \"masked\"; program = \"masked\"; region = \"words\"; },
   { name = \"highest\"; program = \"highest\"; region = \"words\"; },
-  { name = \"loop\"; program = \"spin\"; region = \"words\"; loop_budget = 100; } );"
+  { name = \"loop\"; program = \"spin\"; region = \"words\"; loop_budget = 100; },
+  { name = \"store\"; region = \"store\"; depth_max = 8; } );"
 
 for line in "${logged[@]}"; do
 	grep -qE -- "$line" "$work/reddnd.log" || fail "the log has no \"$line\"" "$work/reddnd.log"
@@ -165,6 +169,22 @@ if [[ -z $(why loop) ]]; then
 	! on_nic ask.log "$REDDN" call --timeout 100000 "$address" loop 1 || fail "a loop without an end has an answer" "$work/ask.log"
 	grep -q 'the loop budget is 100 iterations' "$work/ask.log" || fail "the client does not learn why its loop was ended" "$work/ask.log"
 	ok "a loop that is ended has no answer"
+fi
+
+# a device that fetches RECVs ahead does not see their extents if the NIC arms puts again: the daemon does then
+if [[ -z $(why recycled) ]]; then
+	"$REDDNCTL" --socket "$work/control" --json offloads >"$work/offloads"
+	python3 - "$work/offloads" "$(fact managed.recv_fetch)" <<'END' || fail "puts are not armed again as they should be" "$work/offloads" "$work/reddnd.log"
+import json, sys
+put = next(o for o in json.load(open(sys.argv[1])) if o["offload"] == "store.put")
+ahead = int(sys.argv[2]) > 16
+assert put["mode"] == ("unrolled" if ahead else "recycled") and ("fetches RECVs before they are enabled" in put["why"]) == ahead, put
+END
+	for value in one two; do
+		{ on_nic ask.log "$REDDN" put --timeout 100000 "$address" store key $value && on_nic ask.log "$REDDN" get --timeout 100000 "$address" store key && [[ $(<"$work/ask.log") == "$value" ]]; } ||
+			fail "a put is not found" "$work/ask.log" "$work/reddnd.log"
+	done
+	ok "puts are answered"
 fi
 
 # a session that is killed, with its queues flushed, does nothing to another one
