@@ -4,6 +4,7 @@ of the failed program."""
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -119,7 +120,12 @@ class Served(Rig):
     def start_daemon(self, config, host=None, cpu=None):
         conf = self.write_config(config)
         on = ["--host", host] if host else []
-        self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: os.path.exists(self.control), cpu=cpu)
+        self.daemon = self.start("reddnd", [*on, "reddnd", "--config", conf], lambda _: self.listens(), cpu=cpu)
+
+    def listens(self):
+        """The file of the control socket is there a moment before it takes connections."""
+        with socket.socket(socket.AF_UNIX) as control:
+            return control.connect_ex(self.control) == 0
 
     def reload(self, config):
         self.write_config(config)
