@@ -35,7 +35,7 @@ def main():
     if not [row for row in rows["store"] if row["table"] == "Targets"]:
         bad.append("no target is judged")
     mixes = [(row["workload"], row["connections"], row["way"]) for row in rows["store-wall"]]
-    ways = ("reddn", "reddn, gets by the CPU", "one-sided", "two-sided polling", "memcached")
+    ways = ("reddn", "reddn, gets by the CPU", "one-sided", "two-sided polling", "memcached, Unix socket")
     if mixes != [(mix, n, way) for mix in ("D", "F") for n in (1, 16) for way in ways]:
         bad.append("in wall time: %s" % mixes)
     bad += ["in wall time: %s" % row for row in rows["store-wall"] if not row["per_s"] > 0]
