@@ -524,8 +524,13 @@ static void put_patch(struct gen *g, const char *field, unsigned bytes, bool who
 		put(g, " -> %s\n", field);
 		return;
 	case 4:
-		put(g, "%sread ", g->depth && chance(g, 40) ? "ahead " : "");
-		put_place(g, below(g, g->nregions), 8);
+		/* it may run although its conditions are false, and fails outside of the region */
+		if (g->depth && chance(g, 40)) {
+			put(g, "ahead read r%u @ %u", below(g, g->nregions), 8 * below(g, 16));
+		} else {
+			put(g, "read ");
+			put_place(g, below(g, g->nregions), 8);
+		}
 		put(g, " as ");
 		put_type(g, (struct type){order, some, 0});
 		put(g, " -> %s\n", field);
