@@ -79,8 +79,10 @@ static void requests_swap(struct reddn_request *a, struct reddn_request *b)
 }
 
 /* Where @to has no free request, one of its own strays changes places with it: else shards whose requests are
- * all for each other would wait for ever. What comes to @p is for the next call. */
-static bool stray_exchange(struct reddn *p, struct reddn_request *q, struct reddn *to)
+ * all for each other would wait for ever. What comes to @p is for the next call, which is due at once:
+ * *@next. */
+static bool stray_exchange(
+	struct reddn *p, struct reddn_request *q, struct reddn *to, uint64_t now, uint64_t *next)
 {
 	struct reddn_request *other = to->elsewhere.first;
 
@@ -90,11 +92,13 @@ static bool stray_exchange(struct reddn *p, struct reddn_request *q, struct redd
 	requests_swap(q, other);
 	reddn_queue_add(&p->elsewhere, q);
 	reddn_request_send_later(to, other);
+	*next = now;
 	return true;
 }
 
 /* False: it has to wait, until then, or for a free request. */
-static bool stray_move(const struct reddn *whole, struct reddn *p, struct reddn_request *q, uint64_t now)
+static bool stray_move(
+	const struct reddn *whole, struct reddn *p, struct reddn_request *q, uint64_t now, uint64_t *next)
 {
 	struct reddn *to = shards_find(whole, slot_of(q));
 	int r = 0;
@@ -114,7 +118,7 @@ static bool stray_move(const struct reddn *whole, struct reddn *p, struct reddn_
 	else if (to->free_request)
 		reddn_request_hand_over(p, q, to);
 	else
-		return stray_exchange(p, q, to);
+		return stray_exchange(p, q, to, now, next);
 	return true;
 }
 
@@ -137,7 +141,7 @@ bool reddn_shards_route(struct reddn *whole)
 
 		p->elsewhere = (struct reddn_queue){0};
 		while ((q = reddn_queue_take(&all))) {
-			if (stray_move(whole, p, q, now))
+			if (stray_move(whole, p, q, now, &next))
 				continue;
 			reddn_queue_add(&p->elsewhere, q);
 			if (q->due > now && q->due < next)

@@ -3,6 +3,7 @@
 #include "libclient/shards.h"
 
 #include "protocol/redis-slots.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -155,6 +156,8 @@ static void test_full(void **state)
 	for (unsigned turns = 0; whole.strays; turns++) {
 		assert_true(turns < SHARDS * REQUESTS);
 		reddn_shards_route(&whole);
+		assert_true(
+			!whole.strays || whole.pause_until <= clock_ns()); /* the descriptor is readable */
 	}
 	for (unsigned i = 0; i < SHARDS; i++) {
 		unsigned n = 0;
