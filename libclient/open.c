@@ -47,10 +47,10 @@ static int shard_open(
 	return 0;
 }
 
-static int shards_open(struct reddn *whole, const struct reddn_options *opt, char *err, size_t errlen)
+static int shards_open(
+	struct reddn *whole, const struct reddn_options *opt, uint64_t deadline, char *err, size_t errlen)
 {
 	struct reddn **at = &whole->parts;
-	uint64_t deadline = clock_ms() + opt->timeout_ms;
 	unsigned left = count_shards(opt->host);
 	struct reddn_options one = *opt;
 	int r;
@@ -70,28 +70,34 @@ static int shards_open(struct reddn *whole, const struct reddn_options *opt, cha
 	return 0;
 }
 
-/* The answer does not matter: the line that comes with it has the slots. */
-static void shard_learn(struct reddn *shard)
+/* The answer does not matter: the line that comes with it has the slots. One that does not come within @ms
+ * does neither, unless that is the end of the handle. */
+static int shard_learn(struct reddn *shard, uint32_t ms)
 {
+	const uint32_t later = shard->connector.opt.timeout_ms;
 	size_t len;
 
+	shard->connector.opt.timeout_ms = ms;
 	if (shard->state == REDDN_UP)
 		reddn_get(shard, "0", 1, NULL, 0, &len);
+	shard->connector.opt.timeout_ms = later;
 	shard->shard = shard;
 	shard->slots = shard->session.seen.slots;
 	shard->session.plain = UINT64_MAX;
+	return shard->broken;
 }
 
-static int shards_begin(struct reddn *whole, char *err, size_t errlen)
+static int shards_begin(struct reddn *whole, uint64_t deadline, char *err, size_t errlen)
 {
 	const struct reddn *up = whole->parts;
+	unsigned left = 0;
 
 	while (up && up->state != REDDN_UP)
 		up = up->next_part;
 	if (!up)
 		return reddn_fail(
 			whole->parts->connector.error, err, errlen, "%s", reddn_errmsg(whole->parts));
-	for (struct reddn *s = whole->parts; s; s = s->next_part) {
+	for (struct reddn *s = whole->parts; s; s = s->next_part, left++) {
 		int r = s->state == REDDN_UP ? 0 : reddn_expect(s, &up->session);
 
 		if (r < 0)
@@ -99,14 +105,19 @@ static int shards_begin(struct reddn *whole, char *err, size_t errlen)
 		if (s->session.info.shape != REDDN_TABLE || s->session.geo.header)
 			return reddn_fail(-EOPNOTSUPP, err, errlen, "the offload of a shard is no table");
 	}
-	for (struct reddn *s = whole->parts; s; s = s->next_part)
-		shard_learn(s);
+	for (struct reddn *s = whole->parts; s; s = s->next_part) {
+		int r = shard_learn(s, share_of(deadline, left--));
+
+		if (r < 0)
+			return reddn_fail(r, err, errlen, "%s", reddn_errmsg(s));
+	}
 	return reddn_fail(0, err, errlen, "%s", "");
 }
 
 static int connect_shards(struct reddn **out, const struct reddn_options *opt, char *err, size_t errlen)
 {
 	CLEANUP(reddn_closep) struct reddn *whole = calloc(1, sizeof(*whole));
+	const uint64_t deadline = clock_ms() + opt->timeout_ms;
 	int r;
 
 	if (!whole)
@@ -119,9 +130,9 @@ static int connect_shards(struct reddn **out, const struct reddn_options *opt, c
 	r = reddn_connector_init_bare(&whole->connector, opt);
 	if (r < 0)
 		return reddn_fail(r, err, errlen, "%s", whole->connector.words);
-	r = shards_open(whole, opt, err, errlen);
+	r = shards_open(whole, opt, deadline, err, errlen);
 	if (r == 0)
-		r = shards_begin(whole, err, errlen);
+		r = shards_begin(whole, deadline, err, errlen);
 	if (r == 0)
 		*out = steal_ptr(&whole);
 	return r;
