@@ -116,7 +116,11 @@ void reddn_requests_deinit(struct reddn *c)
 
 int reddn_expect(struct reddn *c, const struct reddn_session *like)
 {
-	c->session = (struct reddn_session){.info = like->info, .geo = like->geo, .key_room = like->key_room};
+	/* as after the last host: the first one is tried next */
+	c->session = (struct reddn_session){.info = like->info,
+		.geo = like->geo,
+		.key_room = like->key_room,
+		.host = c->connector.hosts.n - 1};
 	c->session.info.session = 0;
 	memcpy(c->session.part, like->part, sizeof(like->part));
 	c->standby.credit = like->info.depth;
