@@ -417,8 +417,11 @@ static NOINLINE int submit_split(struct reddn *whole, enum reddn_shape shape, co
 
 	for (unsigned i = 0; i < n && r == 0; i++)
 		to[i] = choose_shard(whole, keys[i].key, keys[i].key_len);
-	for (struct reddn *s = whole->parts; s && r == 0; s = s->next_part)
+	/* asked: the first one that cannot take its keys has the words for that */
+	for (struct reddn *s = whole->parts; s && r == 0; s = s->next_part) {
+		whole->asked = s;
 		r = split_find(s, shape, keys, n, to);
+	}
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < n; i++) {
@@ -426,14 +429,10 @@ static NOINLINE int submit_split(struct reddn *whole, enum reddn_shape shape, co
 			to[i], keys[i].key_len, cookie + i, reddn_kind_of_keys(&to[i]->session.geo));
 
 		copy_to(q, &keys[i]);
-		reddn_queue_add(&to[i]->retry, q);
-		to[i]->exceptional = true;
+		reddn_request_send_later(to[i], q);
 	}
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		reddn_send_retries(to[i]);
-		if (to[i]->standby.unwatched)
-			reddn_standby_watch(to[i]);
-	}
 	return 0;
 }
 

@@ -273,12 +273,13 @@ static int many_submit(struct reddn *c, struct many *m)
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* -errno: the server refuses a session without which there is no answer. */
+/* -errno: the server refuses a session without which there is no answer. Of several shards, those that do not
+ * refuse have answers. */
 static int many_refused(const struct reddn *c, const struct many *m)
 {
 	int r = c->session.info.shape == m->shape ? c->broken : 0;
 
-	for (const struct reddn *p = c->parts; p && r == 0; p = reddn_next_of(c, p))
+	for (const struct reddn *p = c->is_whole ? NULL : c->parts; p && r == 0; p = p->next_part)
 		r = p->session.info.shape == m->shape && m->shape == REDDN_EXISTS ? p->broken : 0;
 	return r;
 }
