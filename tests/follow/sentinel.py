@@ -98,8 +98,10 @@ def main():
     one = Redis(tcp=True)
     one.client().many([("SET", f"k{i}", i) for i in range(1000)])
     other = Redis("--replicaof", "127.0.0.1", str(one.port), "--repl-diskless-sync-delay", "0", tcp=True)
-    sentinel, gone = Sentinel(one), Redis(tcp=True)
+    sentinel, gone, wrong = Sentinel(one), Redis(tcp=True), Sentinel(other)
     gone.kill()
+    refuses(["--once", url(wrong), f"{memory}/none"], 2, "it is a replica")
+    wrong.kill()
     with Follower(url(gone, sentinel)) as follower:
         follower.equals(one)
         failover(sentinel, one, other, follower)

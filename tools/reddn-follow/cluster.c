@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEK_MS = 200, PATIENCE_MS = 2000 };
+enum { SEEK_MS = 200 };
 
 /* ---- servers ----------------------------------------------------------------------------------- */
 
@@ -158,7 +158,7 @@ static void cluster_seek(struct cluster *c, uint64_t now)
 		if (c->server[i]->slots)
 			return cluster_remove_seeds(c);
 	}
-	if (now <= c->seek_at + (attached ? PATIENCE_MS : 0))
+	if (now <= c->seek_at + (attached ? REDIS_PATIENCE_MS : 0))
 		return;
 	c->seek_at = now + SEEK_MS;
 	cluster_remove_seeds(c);

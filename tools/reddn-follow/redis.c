@@ -20,7 +20,6 @@ enum {
 	WINDOW_BYTES = 4 << 20,   /* of answers: the source keeps them until they are read */
 	UNKNOWN_BYTES = 64 << 10, /* of an answer, before there is one */
 	QUEUE_BYTES = 32 << 20,   /* of keys; no invalidation is read then */
-	PATIENCE_MS = 2000,
 	PING_MS = 500,
 	INFO_MS = 1000,
 	VIEW_MS = 100,      /* until a cluster is asked again whose nodes do not agree, or move slots */
@@ -711,6 +710,8 @@ static void redis_informed(struct redis *r, const redisReply *reply)
 		redis_lose(r, "the name of the source leads to several servers: name one of them");
 	else if (strcmp(r->seen.loading, "1") == 0)
 		redis_lose(r, "the source loads its data");
+	else if (r->whole->is_master && strcmp(r->seen.role, "master") != 0)
+		redis_lose(r, "it is a replica, not the master");
 	else if (r->state == REDIS_ATTACHING && redis_agrees(r))
 		redis_load(r);
 	else if (r->state != REDIS_ATTACHING && redis_has_changed(r))
@@ -872,7 +873,7 @@ static bool redis_is_full(const struct redis *r)
 
 static void link_watch(struct redis *r, struct redis_link *l)
 {
-	if (r->state != REDIS_APART && l->since && r->now - l->since > PATIENCE_MS)
+	if (r->state != REDIS_APART && l->since && r->now - l->since > REDIS_PATIENCE_MS)
 		redis_lose(r, "no answer for two seconds");
 }
 

@@ -36,7 +36,13 @@
 
 enum redis_state { REDIS_APART, REDIS_ATTACHING, REDIS_VERIFYING, REDIS_SCANNING, REDIS_FOLLOWING };
 
-enum { REDIS_WINDOW = 1000, REDIS_QUESTIONS = 4096, REDIS_SERVERS = SOURCE_FDS / 2 };
+/* PATIENCE_MS: with a server that does not answer */
+enum {
+	REDIS_WINDOW = 1000,
+	REDIS_QUESTIONS = 4096,
+	REDIS_SERVERS = SOURCE_FDS / 2,
+	REDIS_PATIENCE_MS = 2000,
+};
 
 struct redis_link {
 	redisContext *context;
@@ -75,6 +81,7 @@ struct redis_whole {
 	unsigned n, verifying; /* servers; those of them that walk over the table */
 	uint64_t identity;     /* of all servers */
 	bool is_cluster;
+	bool is_master;             /* a replica is not followed */
 	uint64_t view;              /* slots_view() that is followed; 0: none yet */
 	uint64_t slots;             /* whose keys are followed: redis_slots() */
 	uint8_t owner[REDIS_SLOTS]; /* of these: number of the server; 0: none */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ASK_MS: from an answer to the next question. PATIENCE_MS: with one that does not answer */
-enum { ASK_MS = 200, PATIENCE_MS = 2000 };
+/* From an answer to the next question */
+enum { ASK_MS = 200 };
 
 /* ---- the master -------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ static void sentinel_turn_own(struct sentinel *s, const struct pollfd *fd)
 
 	if (s->context && fd->revents)
 		sentinel_read(s);
-	if (s->since && now - s->since > PATIENCE_MS)
+	if (s->since && now - s->since > REDIS_PATIENCE_MS)
 		sentinel_lose(s, "no answer for two seconds");
 	if (now >= s->ask_at)
 		sentinel_ask(s, now);
@@ -183,6 +183,7 @@ void sentinel_init(struct sentinel *s, const struct sentinel_url *given, const s
 
 	*s = (struct sentinel){.given = given};
 	redis_whole_init(&s->whole, prefixes, m);
+	s->whole.is_master = true;
 	snprintf(s->name, sizeof(s->name), "redis+sentinel://%s/%s",
 		url_address(&given->sentinel[0], address), given->name);
 }

@@ -4,8 +4,8 @@
  * server (redis.h). Sentinels are asked for its address, one at a time, again and again: the next one, when
  * one cannot say it. When the address is another one, that server is followed instead.
  *
- * The first answer counts, as to other clients of Sentinel. If no sentinel can be asked, the server that is
- * followed stays.
+ * The first answer counts, and a server there that is no master is not followed, as Redis asks of clients of
+ * Sentinel. If no sentinel can be asked, the server that is followed stays.
  */
 #ifndef TOOLS_REDDN_FOLLOW_SENTINEL_H
 #define TOOLS_REDDN_FOLLOW_SENTINEL_H
