@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/slots.h"
 
-#include "util/host.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

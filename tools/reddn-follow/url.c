@@ -209,14 +209,13 @@ const char *url_address(const struct url *url, char text[URL_ADDRESS])
 
 const char *url_name(const struct url *url)
 {
-	static char name[sizeof(url->host) + 32];
+	static char name[URL_ADDRESS + 32];
+	char address[URL_ADDRESS];
 
 	if (!*url->host)
 		snprintf(name, sizeof(name), "unix://%s?db=%u", url->path, url->db);
 	else
-		snprintf(name, sizeof(name),
-			strchr(url->host, ':') ? "redis://[%s]:%u/%u" : "redis://%s:%u/%u", url->host,
-			url->port, url->db);
+		snprintf(name, sizeof(name), "redis://%s/%u", url_address(url, address), url->db);
 	return name;
 }
 
