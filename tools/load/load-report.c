@@ -17,14 +17,9 @@ static double rate(const struct load_report *r)
 	return seconds(r) > 0 ? (double)r->gets / seconds(r) : 0;
 }
 
-static double latency_us(const struct load_report *r, double part)
+static double at_us(const struct histogram *h, double part)
 {
-	return (double)histogram_at(r->latency, part) / 1000;
-}
-
-static double write_us(const struct load_report *r, double part)
-{
-	return (double)histogram_at(r->writes, part) / 1000;
+	return (double)histogram_at(h, part) / 1000;
 }
 
 void load_report_add_host(struct load_report *r, const struct reddn_host_info *of)
@@ -64,9 +59,9 @@ void load_report_json(const struct load_report *r)
 	printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
 	       "\"p50_us\": %.3f, \"p99_us\": %.3f, \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, "
 	       "\"client_cpu_s\": %.6f, ",
-		r->gets, (double)r->started_ns / 1000, seconds(r), rate(r), latency_us(r, 0.5),
-		latency_us(r, 0.99), latency_us(r, 0.9), latency_us(r, 0.999), (double)r->latency->max / 1000,
-		(double)r->cpu_ns / 1e9);
+		r->gets, (double)r->started_ns / 1000, seconds(r), rate(r), at_us(r->latency, 0.5),
+		at_us(r->latency, 0.99), at_us(r->latency, 0.9), at_us(r->latency, 0.999),
+		(double)r->latency->max / 1000, (double)r->cpu_ns / 1e9);
 	printf("\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
 	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
 	       ", \"retries_overtaken\": %" PRIu64 ", \"retries_conflict\": %" PRIu64
@@ -80,7 +75,7 @@ void load_report_json(const struct load_report *r)
 	if (r->writes)
 		printf(", \"writes\": %" PRIu64 ", \"write_p50_us\": %.3f, \"write_p99_us\": %.3f"
 		       ", \"conflicts\": %" PRIu64,
-			r->writes->count, write_us(r, 0.5), write_us(r, 0.99), r->conflicts);
+			r->writes->count, at_us(r->writes, 0.5), at_us(r->writes, 0.99), r->conflicts);
 	if (r->present)
 		printf(", \"present\": %" PRIu64, r->present);
 	if (r->verified)
@@ -95,11 +90,11 @@ void load_report_text(const struct load_report *r)
 	       "hits        %" PRIu64 "\n"
 	       "misses      %" PRIu64 "\n"
 	       "errors      %" PRIu64 "\n",
-		r->puts ? "puts" : "gets", r->gets, seconds(r), rate(r), latency_us(r, 0.5),
-		latency_us(r, 0.99), (double)r->latency->max / 1000, r->hits, r->misses, r->errors);
+		r->puts ? "puts" : "gets", r->gets, seconds(r), rate(r), at_us(r->latency, 0.5),
+		at_us(r->latency, 0.99), (double)r->latency->max / 1000, r->hits, r->misses, r->errors);
 	if (r->writes)
 		printf("writes      %" PRIu64 " of them, p50 %.1f us, p99 %.1f us\n", r->writes->count,
-			write_us(r, 0.5), write_us(r, 0.99));
+			at_us(r->writes, 0.5), at_us(r->writes, 0.99));
 	if (r->may_use_tcp)
 		printf("over TCP    %" PRIu64 "\n", r->over_tcp);
 	if (r->unanswered)

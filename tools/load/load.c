@@ -379,7 +379,7 @@ static int drive(struct load *b)
 
 static void report(const struct load *b)
 {
-	const bool gets = b->latency.count || !b->writes.count;
+	const bool gets = b->opt->writes < 100 || b->opt->write == LOAD_PUT_IF;
 	struct load_report r = {.puts = !gets,
 		.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
 		.started_ns = b->started,
