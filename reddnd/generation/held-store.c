@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 struct held_store {
 	struct table table; /* as it is since the store was opened */
@@ -22,6 +23,7 @@ struct held_store {
 	atomic_bool bad;
 	atomic_uint sessions; /* that have joined */
 	unsigned refs;        /* with the lock held */
+	uint64_t lock_number; /* 0: it is not inherited */
 	uint64_t returned;
 	SLIST_ENTRY(held_store) link;
 };
@@ -39,7 +41,7 @@ struct expected {
 };
 
 static SLIST_HEAD(, expected) expected = SLIST_HEAD_INITIALIZER(expected);
-static int *locks;
+static struct held_store_inherited *locks;
 static unsigned nlocks;
 
 /* ---- under the guard --------------------------------------------------------------------------- */
@@ -276,19 +278,61 @@ void held_store_expect_none(void)
 	}
 }
 
-void held_store_inherit_locks(int *fds, unsigned n)
+void held_store_inherit_locks(struct held_store_inherited *inherited, unsigned n)
 {
-	locks = fds;
+	locks = inherited;
 	nlocks = n;
 }
 
-/* Other writers may not have the file for a moment either: the lock is that of the open file */
-static int open_file(struct rnic_region **out, const struct rnic_region *file)
+static bool is_lock_of(const struct held_store_inherited *l, const struct rnic_region *file)
 {
+	return l->fd >= 0 && rnic_region_is_file(file, l->fd);
+}
+
+static int lock_writer(struct rnic_region **out)
+{
+	int r = rnic_region_lock(*out, REDDN_TABLE_LOCK_WRITER);
+
+	if (r < 0)
+		rnic_region_close(steal_ptr(out));
+	return r;
+}
+
+/* Other writers may not have the file for a moment either: the lock is that of the open file. Of several the
+ * others have none: a store that was given up has left its open file too */
+static int open_inherited(
+	struct rnic_region **out, const struct rnic_region *file, struct held_store_inherited **inherited)
+{
+	for (unsigned i = 0; i < nlocks; i++) {
+		if (!is_lock_of(&locks[i], file) ||
+			rnic_region_take(out, fcntl(locks[i].fd, F_DUPFD_CLOEXEC, 3)) < 0 ||
+			lock_writer(out) < 0)
+			continue;
+		*inherited = &locks[i];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int open_locked(
+	struct rnic_region **out, const struct rnic_region *file, struct held_store_inherited **inherited)
+{
+	int r = open_inherited(out, file, inherited);
+
+	if (r == 0)
+		return 0;
+	r = rnic_region_again(out, file);
+	return r == 0 ? lock_writer(out) : r;
+}
+
+/* Others may be copies of it (reddnd-run, where the kernel cannot compare): nobody unlocks them */
+static void use_lock(struct held_store *h, struct held_store_inherited *inherited)
+{
+	h->lock_number = inherited->number;
+	inherited->used = true;
 	for (unsigned i = 0; i < nlocks; i++)
-		if (locks[i] >= 0 && rnic_region_is_file(file, locks[i]))
-			return rnic_region_take(out, steal_fd(&locks[i]));
-	return rnic_region_again(out, file);
+		if (is_lock_of(&locks[i], h->file))
+			close(steal_fd(&locks[i].fd));
 }
 
 /* No other writer comes between looking and opening: the lock is taken before */
@@ -298,6 +342,7 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	CLEANUP(held_store_closep) struct held_store *h = calloc(1, sizeof(*h));
 	const struct rnic_file_id id = rnic_region_id(file);
 	struct call c = {.why = why, .why_size = n, .expected = find_expected(id.dev, id.ino)};
+	struct held_store_inherited *inherited = NULL;
 	int r;
 
 	if (!h)
@@ -305,9 +350,7 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	pthread_mutex_init(&h->writing, NULL);
 	h->table = *table;
 	h->refs = 1;
-	r = open_file(&h->file, file);
-	if (r == 0)
-		r = rnic_region_lock(h->file, REDDN_TABLE_LOCK_WRITER);
+	r = open_locked(&h->file, file, &inherited);
 	if (r == -EAGAIN)
 		snprintf(why, n, "another program writes it; only this daemon may");
 	else if (r < 0)
@@ -320,6 +363,8 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	}
 	if (c.error < 0)
 		return c.error;
+	if (inherited)
+		use_lock(h, inherited);
 	*out = steal_ptr(&h);
 	pthread_mutex_lock(&lock);
 	SLIST_INSERT_HEAD(&all, *out, link);
@@ -421,6 +466,11 @@ int held_store_lock(const struct held_store *h)
 	}
 	pthread_mutex_unlock(&lock);
 	return fd;
+}
+
+uint64_t held_store_lock_number(const struct held_store *h)
+{
+	return h->lock_number;
 }
 
 bool held_store_is_shared(const struct held_store *h)

@@ -32,9 +32,16 @@ int held_store_get(
  */
 int held_store_expect(uint64_t dev, uint64_t ino, const struct store_held *held, size_t n);
 void held_store_expect_none(void);
-/** The @n descriptors at @fds, which a daemon before this one left, have locks of writers. A store that is
- * opened until this is called with 0 takes its own, and -1 is in its place. */
-void held_store_inherit_locks(int *fds, unsigned n);
+/** A descriptor with the lock of a writer, which a daemon before this one left. */
+struct held_store_inherited {
+	int fd;          /* -1: it is closed */
+	uint64_t number; /* of the copy that the service manager has */
+	bool used;       /* by a store, which has that copy from then on */
+};
+
+/** A store that is opened until this is called with 0 uses its lock of the @n at @locks, whose descriptor is
+ * closed then. */
+void held_store_inherit_locks(struct held_store_inherited *locks, unsigned n);
 
 /** True: this process is the writer of a store in @file. */
 bool held_store_has(const struct rnic_region *file);
@@ -48,6 +55,8 @@ void held_store_unref(struct held_store *h); /* the last one gives the file back
  * died, and chains may still publish. -EBADF: the store was given up; -errno.
  */
 int held_store_lock(const struct held_store *h);
+/** That of the inherited lock which it uses; 0: it has one of its own. */
+uint64_t held_store_lock_number(const struct held_store *h);
 /** True: there is another reference than that of the caller. */
 bool held_store_is_shared(const struct held_store *h);
 /** The file was cut off or overwritten. */

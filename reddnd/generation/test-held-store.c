@@ -374,6 +374,7 @@ static int locked_file(void)
 static void test_what_was_left(void **state)
 {
 	struct store_held left = {64, BYTES};
+	struct held_store_inherited lock;
 	struct region *r = opened(NULL);
 	int fd;
 	struct stat st;
@@ -385,11 +386,13 @@ static void test_what_was_left(void **state)
 	fd = locked_file();
 	assert_true(fd >= 0 && fstat(fd, &st) == 0);
 	region_close(opened("another program writes it"));
-	held_store_inherit_locks(&fd, 1);
+	lock = (struct held_store_inherited){.fd = fd, .number = 3};
+	held_store_inherit_locks(&lock, 1);
 	assert_int_equal(held_store_expect(st.st_dev, st.st_ino + 1, &left, 1), 0);
 	assert_int_equal(held_store_expect(st.st_dev, st.st_ino, &left, 1), 0);
 	r = opened(NULL);
-	assert_int_equal(fd, -1);
+	assert_true(lock.fd == -1 && lock.used);
+	assert_int_equal(held_store_lock_number(r->store), 3);
 	assert_int_equal(held(r->store), 1);
 	assert_int_equal(locked_file(), -1);
 	region_close(r);
@@ -400,6 +403,30 @@ static void test_what_was_left(void **state)
 	held_store_inherit_locks(NULL, 0);
 	r = opened(NULL);
 	assert_int_equal(held(r->store), 0);
+	assert_int_equal(held_store_lock_number(r->store), 0);
+	region_close(r);
+}
+
+/* Two of one store that was given up, and of the one that took its place; and a copy */
+static void test_several_locks(void **state)
+{
+	struct held_store_inherited locks[] = {{.fd = open(path, O_RDWR), .number = 1},
+		{.fd = locked_file(), .number = 2}, {.number = 3}, {.fd = open("/dev/null", O_RDWR)}};
+	struct region *r;
+
+	(void)state;
+	locks[2].fd = dup(locks[1].fd);
+	held_store_inherit_locks(locks, 4);
+	r = opened(NULL);
+	assert_int_equal(held_store_lock_number(r->store), 2);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(locks[i].fd == -1 && locks[i].used == (i == 1));
+	assert_true(locks[3].fd >= 0 && !locks[3].used);
+	assert_int_equal(locked_file(), -1);
+	held_store_inherit_locks(NULL, 0);
+	close(locks[3].fd);
+	region_close(r);
+	r = opened(NULL);
 	region_close(r);
 }
 
@@ -417,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_another_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_was_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_several_locks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

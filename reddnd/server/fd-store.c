@@ -136,9 +136,9 @@ static bool take_locked(struct fd_store *store, const char *name, int fd)
 	if (strncmp(name, LOCKED_PREFIX, strlen(LOCKED_PREFIX)) != 0 ||
 		store->nlocked == FD_STORE_REGION_MAX ||
 		number_parse_decimal(name + strlen(LOCKED_PREFIX), 1, UINT64_MAX,
-			&store->locked_number[store->nlocked]) < 0)
+			&store->locked[store->nlocked].number) < 0)
 		return false;
-	store->locked[store->nlocked++] = fd;
+	store->locked[store->nlocked++].fd = fd;
 	return true;
 }
 
@@ -344,11 +344,15 @@ void fd_store_drop_locked(uint64_t number)
 void fd_store_unlock(struct fd_store *store)
 {
 	for (unsigned i = 0; i < store->nlocked; i++) {
-		if (store->locked[i] >= 0) {
-			rnic_unlock(store->locked[i], REDDN_TABLE_LOCK_WRITER);
-			close(store->locked[i]);
+		const struct held_store_inherited *l = &store->locked[i];
+
+		if (l->used)
+			continue;
+		if (l->fd >= 0) {
+			rnic_unlock(l->fd, REDDN_TABLE_LOCK_WRITER);
+			close(l->fd);
 		}
-		fd_store_drop_locked(store->locked_number[i]);
+		fd_store_drop_locked(l->number);
 	}
 	store->nlocked = 0;
 }

@@ -11,6 +11,8 @@
 #ifndef SERVER_FD_STORE_H
 #define SERVER_FD_STORE_H
 
+#include "reddnd/generation/held-store.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,10 +50,8 @@ struct fd_store {
 					  */
 	char region_name[FD_STORE_REGION_MAX][FD_STORE_NAME_BYTES];
 	unsigned nregions;
-	/* Files of stores with the lock of their writer (generation/held-store.h), and the numbers in their
-	 * names */
-	int locked[FD_STORE_REGION_MAX];
-	uint64_t locked_number[FD_STORE_REGION_MAX];
+	/* Files of stores with the lock of their writer; the numbers are in their names */
+	struct held_store_inherited locked[FD_STORE_REGION_MAX];
 	unsigned nlocked;
 	int configuration; /* that was last in force (catalog/kept.h), of this daemon or one before; -1: none
 			    */
@@ -91,8 +91,8 @@ void fd_store_put_stored(struct fd_store *store, int fd);
 /** Keeps @fd, which it takes, as the configuration that was last in force. There is always one. */
 void fd_store_put_configuration(struct fd_store *store, int fd);
 
-/** Nobody publishes any more in the stores of the daemon before this one but where this one has taken the
- * descriptor, and stored its own copy: other writers may have the others. */
+/** Nobody publishes any more in the stores of the daemon before this one but where a store of this one uses
+ * the lock: other writers may have the others. */
 void fd_store_unlock(struct fd_store *store);
 /** Keeps @fd, which has the lock of a store, under a number of its own. */
 void fd_store_put_locked(uint64_t number, int fd);

@@ -268,10 +268,10 @@ static int begin_dispatches(struct server *sv)
 {
 	int r = shared_init(&sv->shared, sv->event, sv->events, sv->record, &stores_ops, sv);
 
-	/* Its locks have other names than those of the daemon before this one */
+	/* Locks of its own have other names than those of the daemon before this one */
 	for (unsigned i = 0; i < sv->store.nlocked; i++)
-		if (sv->store.locked_number[i] > sv->shared.stores.served)
-			sv->shared.stores.served = sv->store.locked_number[i];
+		if (sv->store.locked[i].number > sv->shared.stores.served)
+			sv->shared.stores.served = sv->store.locked[i].number;
 	DEVICES_EACH (device, &sv->devices)
 		if (r == 0)
 			r = begin_dispatch(sv, device);

@@ -310,10 +310,17 @@ void stores_wake(struct stores *st)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-static void keep_locked(const struct served_store *t)
+/* What was left goes on to be kept under the number that it has. Under another one it would not be kept: to
+ * systemd, one open file is one descriptor (service_add_fd_store()) */
+static void keep_locked(struct stores *st, struct served_store *t)
 {
-	CLEANUP(cleanup_close) int fd = held_store_lock(t->store);
+	CLEANUP(cleanup_close) int fd = -1;
 
+	t->number = held_store_lock_number(t->store);
+	if (t->number)
+		return;
+	t->number = ++st->served;
+	fd = held_store_lock(t->store);
 	if (fd >= 0)
 		fd_store_put_locked(t->number, fd);
 	else
@@ -347,8 +354,7 @@ void stores_serve(struct stores *st, const struct generation *g)
 		}
 		t->store = held_store_ref(h);
 		memcpy(t->name, g->regions[i]->conf->name, sizeof(t->name));
-		t->number = ++st->served;
-		keep_locked(t);
+		keep_locked(st, t);
 		SLIST_INSERT_HEAD(&st->all, t, link);
 	}
 	stores_wake(st);
