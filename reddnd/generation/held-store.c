@@ -359,10 +359,14 @@ static int open_new(struct held_store **out, const struct table *table, const st
 		return r;
 	if (!guarded(h, open_it, &c)) {
 		snprintf(why, n, "it has been cut off or overwritten");
-		return -EINVAL;
+		c.error = -EINVAL;
 	}
-	if (c.error < 0)
+	if (c.error < 0) {
+		/* It stays locked until the sessions that publish there have ended */
+		if (inherited)
+			rnic_region_close(steal_ptr(&h->file));
 		return c.error;
+	}
 	if (inherited)
 		use_lock(h, inherited);
 	*out = steal_ptr(&h);

@@ -40,7 +40,7 @@ struct held_store_inherited {
 };
 
 /** A store that is opened until this is called with 0 uses its lock of the @n at @locks, whose descriptor is
- * closed then. */
+ * closed then. If it cannot be opened, nothing changes: chains may publish in its file. */
 void held_store_inherit_locks(struct held_store_inherited *locks, unsigned n);
 
 /** True: this process is the writer of a store in @file. */

@@ -430,6 +430,26 @@ static void test_several_locks(void **state)
 	region_close(r);
 }
 
+/* Sessions may publish in it, until they have ended */
+static void test_a_lock_of_a_store_that_cannot_be_opened(void **state)
+{
+	struct held_store_inherited lock = {.fd = locked_file(), .number = 1};
+	struct store_held none = {1, BYTES};
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(fstat(lock.fd, &st), 0);
+	held_store_inherit_locks(&lock, 1);
+	assert_int_equal(held_store_expect(st.st_dev, st.st_ino, &none, 1), 0);
+	region_close(opened("extents that there cannot be"));
+	held_store_expect_none();
+	held_store_inherit_locks(NULL, 0);
+	assert_true(lock.fd >= 0 && !lock.used);
+	assert_int_equal(locked_file(), -1);
+	close(lock.fd);
+	region_close(opened(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +465,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_was_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_locks, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_lock_of_a_store_that_cannot_be_opened, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -390,13 +390,14 @@ static int serve(struct server *sv, struct catalog *catalog)
 	if (r == 0)
 		r = generation_open(first, judge, sv);
 	held_store_expect_none();
+	held_store_inherit_locks(NULL, 0);
 	if (r < 0)
 		return r;
 	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
-	held_store_inherit_locks(NULL, 0);
-	fd_store_unlock(&sv->store);
 	r = adopt(sv);
+	if (r == 0)
+		fd_store_unlock(&sv->store);
 	stores_turn(&sv->shared.stores);
 	if (r == 0)
 		keep_stored(sv);
