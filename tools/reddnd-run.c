@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -72,10 +74,27 @@ static void forget(const char *name)
 	nstored = kept;
 }
 
+/* False also if the kernel cannot compare them */
+static bool is_kept(int fd)
+{
+	pid_t self = getpid();
+	bool same = false;
+
+	for (unsigned i = 0; i < nstored && !same; i++)
+		same = syscall(SYS_kcmp, self, self, KCMP_FILE, (unsigned long)fd,
+			       (unsigned long)store[i].fd) == 0;
+	return same;
+}
+
+/* As systemd (core/service.c, service_add_fd_store()): an open file that it has, by whatever name, is not
+ * kept again */
 static void keep(const char *name, int fd)
 {
-	int high = nstored < MAX_STORED ? fcntl(fd, F_DUPFD_CLOEXEC, HIGH) : -1;
+	int high;
 
+	if (is_kept(fd))
+		return;
+	high = nstored < MAX_STORED ? fcntl(fd, F_DUPFD_CLOEXEC, HIGH) : -1;
 	if (high < 0) {
 		fprintf(stderr, "reddnd-run: no room for the descriptor \"%s\"\n", name);
 		return;

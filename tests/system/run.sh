@@ -39,6 +39,7 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(0.2)
 store(b"mine")
+store(b"again")
 sys.exit(75)
 END
 chmod 711 "$work"
@@ -47,7 +48,7 @@ TMPDIR=$work/tmp timeout "$limit" "$REDDND_RUN" python3 "$work/service.py" >"$wo
 grep -qx 'mode 0o700 owner True' "$work/run.log" || fail "others may send to its socket" "$work/run.log"
 grep -qx 'names mine' "$work/run.log" || fail "not the descriptors of the service" "$work/run.log"
 [[ $UID -ne 0 ]] || grep -qx 'stranger PermissionError' "$work/run.log" || fail "another user may send to it" "$work/run.log"
-ok "only its service stores descriptors"
+ok "only its service stores descriptors, and each open file once"
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 chmod 644 "$work/service.py"
 if [[ $UID -eq 0 ]] && "${other[@]}" test -x "$REDDND_RUN"; then
