@@ -28,8 +28,9 @@ int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct 
 {
 	int r = rnic_ucm_qp_attr(conn->fd, conn->id, state, attr);
 
-	/* What is neither connected nor asks for it has no attributes (Linux core/cm.c, cm_init_qp_rtr_attr)
-	 */
+	/* What is neither connected nor asks for it has no attributes of any state (Linux core/cm.c,
+	 * cm_init_qp_init_attr, cm_init_qp_rtr_attr, cm_init_qp_rts_attr): a client may go after it was
+	 * described, while its address is resolved, so RTS needs this too */
 	if (r == -EINVAL) {
 		log_debug("client %s has gone before it was answered", conn->peer);
 		return -ECONNABORTED;
