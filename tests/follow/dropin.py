@@ -121,6 +121,7 @@ for of in (r, c):
         by_nic(name, *words, of=of)
         same(name, *words, of=of)
 r.set("long", "x" * 1000)  # the table is not complete from now on
+c.wrote()
 for of in (r, c):
     for name, words in (("exists", ["list"]), ("exists", ["k1", "list", "none"]), ("strlen", ["list"]), ("strlen", ["none"]), ("get", ["long"]),
                         ("get", [""]), ("mget", [["k1", "long"]]), ("get", [b"k3"]), ("get", [7])):
@@ -340,7 +341,7 @@ def ended_daemon():
     try:
         with open(f"/proc/{PID}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 
