@@ -351,11 +351,11 @@ int pool_retire(struct pool *p, uint64_t at)
 	}
 }
 
-bool pool_was_named(const struct pool *p, uint64_t at)
+bool pool_is_unnamed(const struct pool *p, uint64_t at)
 {
 	struct slot s;
 
-	return slot_find(p, at, &s) && (s.chunk->state[s.n] == NAMED || s.chunk->state[s.n] == REPLACED);
+	return slot_find(p, at, &s) && s.chunk->state[s.n] == HELD;
 }
 
 /* ---- when the store is opened ---- */

@@ -64,8 +64,8 @@ int pool_publish(struct pool *p, uint64_t at);
 /** 1: it was known that a bucket names it. 0: it was not; what is no extent, such as the null extent, does
  * not rest. -ENOENT: it is free. -EINVAL: it has been replaced already. */
 int pool_retire(struct pool *p, uint64_t at);
-/** True if it is held, and a bucket names it, or did. */
-bool pool_was_named(const struct pool *p, uint64_t at);
+/** True if it is held, and it is not known that a bucket names it, or did. */
+bool pool_is_unnamed(const struct pool *p, uint64_t at);
 
 /** True if extents rest that will be needed soon. */
 bool pool_wants_grace(const struct pool *p);

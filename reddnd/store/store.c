@@ -28,7 +28,8 @@ enum {
 	SWEEP_MS = 1000      /* from one look at all buckets for records that expired to the next */
 };
 
-/* An instance that will never be over, until it is known whether it has published */
+/* An instance that will never be over, until it is known whether it has published; or one that has, and
+ * nobody knows whether what replaced it will be reported */
 struct unfinished {
 	uint64_t place, old, now;
 	bool begun; /* a grace has, after it was reported */
@@ -370,13 +371,40 @@ static void retire(struct store *s, uint64_t locator)
 	s->contradictions += r < 0 && !(s->is_new && r == -ENOENT);
 }
 
+/* False: no bucket is known to name the extent of @now, which is held, or to have named it */
+static bool is_seen(const struct store *s, uint64_t place, uint64_t now)
+{
+	const uint64_t b = place / sizeof(struct reddn_bucket);
+
+	return (b < s->buckets.n && word_get(bucket_locator(&s->buckets, b)) == now) ||
+	       !pool_is_unnamed(&s->pool, reddn_locator_off(now));
+}
+
+/* Until one that has replaced it is reported, or a grace is over in which none was */
+static void put_off(struct store *s, uint64_t place, uint64_t old, uint64_t now)
+{
+	struct unfinished *grown = realloc(s->unfinished, (s->nunfinished + 1) * sizeof(*grown));
+
+	/* Else the extent stays held until the store is opened again */
+	if (!grown)
+		return;
+	s->unfinished = grown;
+	s->unfinished[s->nunfinished++] = (struct unfinished){place, old, now, false};
+}
+
 bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now)
 {
 	const enum bucket_kind is = bucket_kind(&s->buckets, now);
-	int r = pool_publish(&s->pool, reddn_locator_off(now));
 
-	s->contradictions += r < 0;
-	s->count[is] += r > 0;
+	/* The one that replaced it may have been reported to an earlier writer, and is not reported again */
+	if (s->is_new && !is_seen(s, place, now)) {
+		put_off(s, place, s->buckets.null, now);
+	} else {
+		int r = pool_publish(&s->pool, reddn_locator_off(now));
+
+		s->contradictions += r < 0;
+		s->count[is] += r > 0;
+	}
 	retire(s, old);
 	set_entries(s);
 	note_expiry(s, now);
@@ -388,27 +416,17 @@ bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now
 
 void store_unfinished(struct store *s, uint64_t place, uint64_t old, uint64_t now)
 {
-	uint64_t b = place / sizeof(struct reddn_bucket);
-	struct unfinished *grown;
-
-	if ((b < s->buckets.n && word_get(bucket_locator(&s->buckets, b)) == now) ||
-		pool_was_named(&s->pool, reddn_locator_off(now))) {
+	if (is_seen(s, place, now))
 		store_published(s, place, old, now);
-		return;
-	}
-	grown = realloc(s->unfinished, (s->nunfinished + 1) * sizeof(*grown));
-	/* Else the extent stays held until the store is opened again */
-	if (!grown)
-		return;
-	s->unfinished = grown;
-	s->unfinished[s->nunfinished++] = (struct unfinished){place, old, now, false};
+	else
+		put_off(s, place, old, now);
 }
 
 /* The first of those that are known to have published, because another has replaced what they did; NULL */
 static struct unfinished *find_replaced(struct store *s)
 {
 	for (size_t i = 0; i < s->nunfinished; i++)
-		if (pool_was_named(&s->pool, reddn_locator_off(s->unfinished[i].now)))
+		if (!pool_is_unnamed(&s->pool, reddn_locator_off(s->unfinished[i].now)))
 			return &s->unfinished[i];
 	return NULL;
 }

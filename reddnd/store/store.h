@@ -73,8 +73,9 @@ bool store_may_hold(const struct store *s, uint32_t bytes, unsigned n);
 void store_give(struct store *s, uint64_t at);
 
 /**
- * An instance has put the locator @now at @place, where @old was. Its extent is not held any more. False: its
- * client has broken the rule for lengths, and its session should end; the store takes the entry out.
+ * An instance has put the locator @now at @place, where @old was. Its extent is not held any more; or not
+ * after a grace, if it had been replaced before the store was opened. False: its client has broken the rule
+ * for lengths, and its session should end; the store takes the entry out.
  */
 bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now);
 /**

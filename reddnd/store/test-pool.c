@@ -111,10 +111,11 @@ static void test_rest(void **state)
 	assert_int_equal(pool_retire(&p, a), 1);
 	assert_int_equal(pool_retire(&p, a), -EINVAL);
 	/* Reported in the wrong order */
+	assert_true(pool_is_unnamed(&p, b));
 	assert_int_equal(pool_retire(&p, b), 0);
-	assert_true(pool_was_named(&p, b));
+	assert_false(pool_is_unnamed(&p, b));
 	assert_int_equal(pool_publish(&p, b), 0);
-	assert_false(pool_was_named(&p, b));
+	assert_false(pool_is_unnamed(&p, b));
 	assert_true(pool_wants_grace(&p));
 	assert_false(pool_grace_over(&p));
 	assert_int_equal(pool_take(&p, 20000, &c), -ENOSPC);

@@ -352,6 +352,40 @@ static void test_open_while_chains_publish(void **state)
 	free(r.file);
 }
 
+/* A put and the one that replaced it are over, and the writer dies when it has seen the later one alone */
+static void test_open_after_the_later_report(void **state)
+{
+	struct rig r = small;
+	struct store_held held = {.bytes = RIG_MESSAGE};
+	struct store *s;
+	uint64_t place, loc[3], at;
+	char why[200];
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	assert_int_equal(rig_put(s, &r, 1, 1), 0);
+	place = 16 * (uint64_t)rig_bucket(&r, 1);
+	loc[0] = r.words[place / 8];
+	assert_int_equal(store_take(s, RIG_MESSAGE, &held.at), 0);
+	loc[1] = reddn_locator(held.at, rig_record(&r, r.heap + held.at + r.header, 1, 2, 16));
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	loc[2] = reddn_locator(at, rig_record(&r, r.heap + at + r.header, 1, 3, 16));
+	r.words[place / 8] = loc[2];
+	assert_true(store_published(s, place, loc[1], loc[2]));
+	store_close(s);
+	assert_int_equal(store_open(&s, r.file, r.size, &held, 1, why, sizeof(why)), 0);
+	assert_true(store_published(s, place, loc[0], loc[1]));
+	assert_int_equal(numbers(s).entries, 1);
+	rig_settle(s);
+	assert_int_equal(numbers(s).entries, 1);
+	assert_int_equal(numbers(s).contradictions, 0);
+	assert_int_equal(numbers(s).extents[0].used, 1);
+	assert_int_equal(numbers(s).extents[0].held, 0);
+	store_close(s);
+	free(r.file);
+}
+
 /* The key of 8 bytes whose hash is 0: XXH3 multiplies them, changed by its secret and the seed. */
 static uint64_t key_of_hash_0(uint32_t seed)
 {
@@ -750,6 +784,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_open_while_chains_publish),
+		cmocka_unit_test(test_open_after_the_later_report),
 		cmocka_unit_test(test_no_fingerprint),
 		cmocka_unit_test(test_wrong_moves),
 		cmocka_unit_test(test_wrong_files),
