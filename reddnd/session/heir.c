@@ -336,7 +336,7 @@ int session_look(struct session *s, struct verdict *v)
 {
 	struct rnic_cqe cqe;
 
-	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
+	for (unsigned part = 0; part <= SESSION_CREDITS; part++) {
 		const struct rnic_cq *cq = session_cq(s, part);
 
 		if (!cq || !rnic_cq_find_error(cq, &cqe))
@@ -344,7 +344,7 @@ int session_look(struct session *s, struct verdict *v)
 		session_fault(s, part, &cqe, v);
 		return 1;
 	}
-	for (unsigned part = 0; part <= SESSION_RECYCLER; part++) {
+	for (unsigned part = 0; part <= SESSION_CREDITS; part++) {
 		const struct rnic_qp *qp = session_qp(s, part);
 
 		if (!qp || rnic_qp_is_broken(qp) <= 0)

@@ -228,8 +228,8 @@ void session_seek(struct session *s, unsigned part)
 /* The CQ of a loop is armed when that starts or goes on */
 static void arm_cqs(struct session *s)
 {
-	for (unsigned part = 0; part <= SESSION_REPLIES; part++)
-		if (session_cq(s, part))
+	for (unsigned part = 0; part <= SESSION_CREDITS; part++)
+		if (part != SESSION_LOOP && session_cq(s, part))
 			rnic_cq_arm(session_cq(s, part), !(part == 0 && s->budgets.resting));
 }
 
@@ -380,6 +380,7 @@ struct rnic_cq *session_cq(struct session *s, unsigned part)
 			     : part == SESSION_RECYCLER ? &s->recycler.cq
 			     : part == SESSION_REPLIES  ? &s->recycler.reply_cq
 			     : part == SESSION_LOOP     ? session_loop_cq(s->queues.loop)
+			     : part == SESSION_CREDITS  ? &s->recycler.credits.cq
 							: NULL;
 
 	return cq && cq->dev ? cq : NULL;
@@ -389,6 +390,7 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 {
 	const struct rnic_qp *qp = part < CHAIN_MAX_QUEUES    ? &s->queues.qp[part]
 				   : part == SESSION_RECYCLER ? &s->recycler.qp
+				   : part == SESSION_CREDITS  ? &s->recycler.credits.qp
 							      : NULL;
 
 	return qp && qp->dev ? qp : NULL;
@@ -396,9 +398,9 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 
 uint32_t session_qpn(const struct session *s, unsigned part)
 {
-	if (part == SESSION_LOOP)
-		return session_loop_qpn(s->queues.loop);
-	return part == SESSION_RECYCLER ? s->recycler.qp.qpn : s->queues.qp[part].qpn;
+	const struct rnic_qp *qp = session_qp(s, part);
+
+	return qp ? qp->qpn : session_loop_qpn(s->queues.loop);
 }
 
 /* ---- what is wrong with them ---- */
@@ -432,7 +434,7 @@ static void find_cause(struct session *s, unsigned *part, struct rnic_cqe *cqe)
 {
 	struct rnic_cqe cause;
 
-	for (unsigned i = 0; i <= SESSION_LOOP + 1 && cqe->syndrome == CQE_SYND_FLUSH; i++) {
+	for (unsigned i = 0; i <= SESSION_CREDITS + 1 && cqe->syndrome == CQE_SYND_FLUSH; i++) {
 		unsigned of = i == 0 ? 0 : i == 1 ? SESSION_REPLIES : i - 1;
 
 		if (has_cause(s, of, &cause)) {
@@ -468,6 +470,10 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 		verdict_set(v, VERDICT_QUEUE, true,
 			"WQE %u of the recycler, the queue that arms the chain anew, failed: %s (%#x)",
 			cqe.index, syndrome, cqe.vendor);
+	else if (part == SESSION_CREDITS)
+		verdict_set(v, VERDICT_QUEUE, true,
+			"a NOP by which the recycler is allowed to go on failed: %s (%#x)", syndrome,
+			cqe.vendor);
 	else if (s->foreign)
 		verdict_set(v, verdict_kind_of(cqe.syndrome, part == 0), true,
 			"a step in queue %u failed: %s (%#x)", part, syndrome, cqe.vendor);

@@ -50,9 +50,9 @@ void session_queues_stop(struct session *s);
 
 /** The CQ of queue @part (see cookies), or NULL. */
 struct rnic_cq *session_cq(struct session *s, unsigned part);
-/** The queue pair of queue @part, or of the recycler; NULL: there is none. */
+/** The queue pair of queue @part, but for that of a loop; NULL: there is none. */
 const struct rnic_qp *session_qp(const struct session *s, unsigned part);
-/** The QPN of queue @part. */
+/** The QPN of queue @part, which has a CQ. */
 uint32_t session_qpn(const struct session *s, unsigned part);
 
 /** A recycled session: instances that its recycler has re-armed, a section's slots at a time. */

@@ -5,6 +5,7 @@
 #include "mlx5/wqe.h"
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/session/count.h"
+#include "reddnd/session/heir.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/queues.h"
 
@@ -306,6 +307,43 @@ static void requests_that_came(void **state)
 	assert_int_equal(session_received(s), SLOTS - 1);
 }
 
+static uint32_t broken; /* QPN */
+
+int __wrap_rnic_qp_is_broken(const struct rnic_qp *qp);
+
+int __wrap_rnic_qp_is_broken(const struct rnic_qp *qp)
+{
+	return qp->qpn == broken;
+}
+
+/* The recycler waits for ever for what the queue of its credits does not do */
+static void credits_break(void **state)
+{
+	static const struct chain_image img;
+	struct offload o = offload;
+	struct session *s = &session;
+	struct verdict v;
+
+	(void)state;
+	o.img = &img;
+	s->offload = &o;
+	s->recycler.credits.cq =
+		(struct rnic_cq){.dev = (struct rnic_device *)&session, .cqes = cqes, .log_size = LOG_CQES};
+	s->recycler.credits.qp = (struct rnic_qp){.dev = (struct rnic_device *)&session, .qpn = 0x77};
+	broken = 0;
+	assert_int_equal(session_look(s, &v), 0);
+	broken = 0x77;
+	assert_int_equal(session_look(s, &v), 1);
+	assert_non_null(strstr(v.text, "queue pair 0x77 broke"));
+	assert_int_equal(session_event(s, SESSION_COOKIE_QP | SESSION_CREDITS, &v), 1);
+	assert_non_null(strstr(v.text, "queue pair 0x77 is broken"));
+	cqes[CQE_OP_OWN] = CQE_OP_REQ_ERR << 4;
+	cqes[CQE_SYNDROME] = CQE_SYND_LOCAL_QP_OP;
+	assert_int_equal(session_event(s, SESSION_CREDITS, &v), 1);
+	assert_non_null(strstr(v.text, "allowed to go on failed"));
+	assert_true(v.fatal && v.kind == VERDICT_QUEUE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(requests_that_came, setup),
@@ -315,6 +353,7 @@ int main(void)
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
 		cmocka_unit_test_setup(the_next_is_armed, setup),
+		cmocka_unit_test_setup(credits_break, setup),
 		cmocka_unit_test_setup(nobody_waits_at_the_start, setup)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
