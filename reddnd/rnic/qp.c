@@ -62,6 +62,11 @@ static struct rnic_qp place_qp(const struct rnic_block *block, const struct rnic
 	};
 }
 
+uint16_t rnic_qp_posted_at(const uint8_t *db)
+{
+	return (uint16_t)be32toh(((const uint32_t *)db)[DB_SEND]);
+}
+
 static int adopt_qp(struct rnic_qp *qp, const struct rnic_block *block, const struct rnic_qp_attr *attr)
 {
 	const struct ledger_object *o = rnic_find_object(block->slot, LEDGER_QP, attr->wq_off);
@@ -76,7 +81,7 @@ static int adopt_qp(struct rnic_qp *qp, const struct rnic_block *block, const st
 	qp->slot = block->slot;
 	qp->handle = o->handle;
 	qp->qpn = o->number;
-	qp->sq_posted = (uint16_t)be32toh(qp->db[DB_SEND]);
+	qp->sq_posted = rnic_qp_posted_at((const uint8_t *)qp->db);
 	watch_qp(qp, attr->cookie);
 	return 0;
 }

@@ -72,4 +72,7 @@ void rnic_qp_post(struct rnic_qp *qp, const uint8_t wqe[static RNIC_WQEBB_BYTES]
  * doorbell. */
 void rnic_qp_ring(struct rnic_qp *qp, uint16_t count);
 
+/** WQEBBs that were posted to the SQ whose doorbell record is at @db: the low bits of their number. */
+uint16_t rnic_qp_posted_at(const uint8_t *db);
+
 #endif

@@ -34,18 +34,21 @@ int session_credits_connect(struct session_credits *c)
 	return rnic_qp_connect_self(&c->qp, 1);
 }
 
-/* The doorbell record has the low bits of the number. The last credit may be there without the doorbell:
- * ringing again does no harm. */
-int session_credits_resume(struct session_credits *c, uint64_t used, uint64_t ahead)
+/* The doorbell record has the low bits of the number */
+int session_credits_left(uint16_t posted, uint64_t used, uint64_t ahead, uint64_t *given)
 {
-	const uint16_t unused = (uint16_t)(c->qp.sq_posted - used);
+	const uint16_t unused = (uint16_t)(posted - used);
 
-	if (unused > ahead)
-		return -EBADMSG;
-	c->given = used + unused;
-	if (c->given)
+	*given = used + unused;
+	return unused > ahead ? -EBADMSG : 0;
+}
+
+/* The last credit may be there without the doorbell: ringing again does no harm */
+void session_credits_resume(struct session_credits *c, uint64_t given)
+{
+	c->given = given;
+	if (given)
 		rnic_qp_ring(&c->qp, c->qp.sq_posted);
-	return 0;
 }
 
 void session_credits_give(struct session_credits *c, uint64_t n)

@@ -24,9 +24,11 @@ struct session_credits {
 int session_credits_make(struct session_credits *c, const struct rnic_block *block,
 	const struct queue_layout_qp *layout, uint64_t cq_cookie, uint64_t qp_cookie);
 int session_credits_connect(struct session_credits *c);
-/** Goes on with those of a daemon before this one, of which at least @used are used up, and no more than
- * @ahead are not. -EBADMSG: it cannot have given so many. */
-int session_credits_resume(struct session_credits *c, uint64_t used, uint64_t ahead);
+/** How many a daemon before this one has @given, of which at least @used are used up, and no more than @ahead
+ * are not. @posted: WQEBBs of the queue, from its doorbell record. -EBADMSG: it cannot have given so many. */
+int session_credits_left(uint16_t posted, uint64_t used, uint64_t ahead, uint64_t *given);
+/** Goes on with so many in a queue that was found. */
+void session_credits_resume(struct session_credits *c, uint64_t given);
 /** There is room for the NOPs of those that are not used up. */
 void session_credits_give(struct session_credits *c, uint64_t n);
 

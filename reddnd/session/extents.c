@@ -43,19 +43,16 @@ int session_extents_left(const struct ledger_session *l, const struct offload *o
 {
 	const struct queue_layout *layout = layouts_of_slots(o, l->slots);
 	const unsigned slots = layout->slots, together = chain_recycle_together(slots);
-	const uint8_t *progress = block + layout->lanes_off + layout->recycling.progress,
-		      *db = block + layout->credits.qp_db_off;
+	const uint8_t *progress = block + layout->lanes_off + layout->recycling.progress;
 	const uint64_t used =
 		le64toh(__atomic_load_n((const uint64_t *)progress, __ATOMIC_ACQUIRE)) / together;
-	const uint16_t given = (uint16_t)be32toh(((const uint32_t *)db)[1]),
-		       unused = (uint16_t)(given - used);
 
-	*left = (struct extents_left){.settled = l->settled, .given = used + unused};
-	left->armed = slots + left->given * together;
-	if (unused > chain_recycle_sections(slots) || left->settled < left->given * together ||
-		left->settled > left->armed)
+	left->settled = l->settled;
+	if (session_credits_left(rnic_qp_posted_at(block + layout->credits.qp_db_off), used,
+		    chain_recycle_sections(slots), &left->given) < 0)
 		return -EBADMSG;
-	return 0;
+	left->armed = slots + left->given * together;
+	return left->settled < left->given * together || left->settled > left->armed ? -EBADMSG : 0;
 }
 
 uint64_t session_extents_at(
@@ -76,11 +73,9 @@ int session_extents_adopt(struct session *s)
 
 	if (r == 0)
 		r = session_extents_begin(s);
-	if (r == 0)
-		r = session_credits_resume(
-			&s->recycler.credits, left.given, chain_recycle_sections(l->slots));
 	if (r < 0)
 		return r;
+	session_credits_resume(&s->recycler.credits, left.given);
 	for (uint64_t n = left.settled; n < left.armed; n++)
 		s->extents.at[slot_of(s, n)] =
 			session_extents_at(s->offload, l, env->rq, env->extents.iova, n);

@@ -146,13 +146,16 @@ static uint64_t used(const struct session_loop *l)
 
 int session_loop_resume(struct session_loop *l, struct chain_env *env)
 {
+	uint64_t given;
 	int r;
 
 	share(l, env);
-	r = session_credits_resume(&l->credits, used(l), l->layout.credits.ring_wqebbs);
-	if (r == 0)
-		rnic_cq_arm(&l->cq, true);
-	return r;
+	r = session_credits_left(l->credits.qp.sq_posted, used(l), l->layout.credits.ring_wqebbs, &given);
+	if (r < 0)
+		return r;
+	session_credits_resume(&l->credits, given);
+	rnic_cq_arm(&l->cq, true);
+	return 0;
 }
 
 /* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
