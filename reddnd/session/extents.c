@@ -71,6 +71,10 @@ int session_extents_adopt(struct session *s)
 	struct extents_left left;
 	int r = session_extents_left(&s->slot->session, s->offload, s->queues.block.mem, &left);
 
+	/* What was reported to the store is over */
+	s->engine->count(s);
+	if (r == 0 && s->progress.done < left.settled)
+		r = -EBADMSG;
 	if (r == 0)
 		r = session_extents_begin(s);
 	if (r < 0)
@@ -81,8 +85,6 @@ int session_extents_adopt(struct session *s)
 			session_extents_at(s->offload, l, env->rq, env->extents.iova, n);
 	s->extents.settled = left.settled;
 	s->progress.armed = left.armed;
-	if (s->progress.done < left.settled)
-		s->progress.done = left.settled;
 	return 0;
 }
 

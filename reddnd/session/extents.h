@@ -31,7 +31,8 @@ int session_extents_left(const struct ledger_session *l, const struct offload *o
  * heap. */
 uint64_t session_extents_at(
 	const struct offload *o, const struct queue_layout *l, const uint8_t *rq, uint64_t iova, uint64_t n);
-/** In place of session_extents_begin(), of one that is taken over. */
+/** In place of session_extents_begin(), of one that is taken over. -EBADMSG: instances were
+ * reported to the store that are not over; -ENOMEM. */
 int session_extents_adopt(struct session *s);
 
 /** True if the store has as many as its slots take, besides what others may hold. */

@@ -34,18 +34,21 @@ static const char *absence(const struct offload *o)
 	return offload_is_disabled(o, NULL) ? "the server was restarted, and the offload is disabled" : NULL;
 }
 
+static bool has_instances_of(const struct ledger_session *l, const struct offload *o)
+{
+	const struct queue_layout *layout = layouts_of_slots(o, l->slots);
+
+	return layout && o->recycled && layouts_image(o, layout) == l->image;
+}
+
 /* NULL, or why the instances of @o are not those of the session */
 static const char *difference(const struct ledger_session *l, const struct offload *o)
 {
-	const struct queue_layout *layout;
 	const char *why = absence(o);
 
 	if (why)
 		return why;
-	layout = layouts_of_slots(o, l->slots);
-	if (!layout || !o->recycled || layouts_image(o, layout) != l->image)
-		return "the server was upgraded, and the offload is another one now";
-	return NULL;
+	return has_instances_of(l, o) ? NULL : "the server was upgraded, and the offload is another one now";
 }
 
 static bool has_part(const struct ledger_slot *slot, unsigned part)
@@ -102,26 +105,57 @@ static const struct ledger_slot *extents_of(
 	return ledger_slot_of(ledger, slot->session.windows[o->program->nregions]);
 }
 
+/* What a session that publishes has left */
+struct left {
+	const struct queue_layout *layout;
+	const uint8_t *block;
+	const struct ledger_window *buckets, *heap;
+	struct extents_left instances;
+};
+
+/* -EBADMSG, -ESTALE as of session_hold() */
+static int left_of(struct left *f, const struct ledger *ledger, const struct ledger_slot *slot,
+	const struct rnic_arena *arena, const struct offload *o)
+{
+	const struct ledger_slot *heap = extents_of(ledger, slot, o),
+				 *buckets = ledger_slot_of(
+					 ledger, slot->session.windows[o->img->publish.region]);
+	const struct queue_layout *l = layouts_of_slots(o, slot->session.slots);
+
+	if (!heap || !buckets || slot->block.size < l->size)
+		return -EBADMSG;
+	if (!is_in_file(&heap->window, o->bound[o->img->payload.region].region->file))
+		return -ESTALE;
+	*f = (struct left){.layout = l,
+		.block = rnic_arena_at(arena, slot->block.offset),
+		.buckets = &buckets->window,
+		.heap = &heap->window};
+	return session_extents_left(&slot->session, o, f->block, &f->instances);
+}
+
 int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, const struct rnic_arena *arena,
 	const struct offload *o)
 {
-	const struct ledger_slot *window = extents_of(ledger, slot, o);
-	const uint8_t *block = rnic_arena_at(arena, slot->block.offset);
-	const struct queue_layout *l = layouts_of_slots(o, slot->session.slots);
-	CLEANUP(cleanup_free) struct store_held *held = calloc(l->slots, sizeof(*held));
-	struct extents_left left;
+	const uint32_t bytes = o->img->arg_len + o->img->payload.max;
+	CLEANUP(cleanup_free) struct store_held *held = NULL;
+	struct left f;
 	size_t n = 0;
-	int r = held ? session_extents_left(&slot->session, o, block, &left) : -ENOMEM;
+	int r = left_of(&f, ledger, slot, arena, o);
 
-	if (r == 0 && (!window || slot->block.size < l->size))
-		r = -EBADMSG;
-	if (r == 0 && !is_in_file(&window->window, o->bound[o->img->payload.region].region->file))
-		r = -ESTALE;
-	for (uint64_t i = left.settled; r == 0 && i < left.armed; i++)
-		held[n++] = (struct store_held){
-			session_extents_at(o, l, block + l->queue[0].wq_off, window->window.iova, i),
-			o->img->arg_len + o->img->payload.max};
-	return r == 0 ? held_store_expect(window->window.dev, window->window.ino, held, n) : r;
+	if (r < 0)
+		return r;
+	held = calloc(f.layout->slots, sizeof(*held));
+	if (!held)
+		return -ENOMEM;
+	for (uint64_t i = f.instances.settled; i < f.instances.armed; i++) {
+		const uint64_t at =
+			session_extents_at(o, f.layout, f.block + f.layout->queue[0].wq_off, f.heap->iova, i);
+
+		if (bytes > f.heap->bytes || at > f.heap->bytes - bytes)
+			return -EBADMSG;
+		held[n++] = (struct store_held){at, bytes};
+	}
+	return held_store_expect(f.heap->dev, f.heap->ino, held, n);
 }
 
 bool session_is_overtaken(
@@ -246,7 +280,8 @@ static int adopt_extents(struct session *s)
 	env->region[region].iova = buckets->window.iova;
 	env->extents.iova = heap->window.iova;
 	env->extents.lkey = key_of(heap);
-	return session_extents_adopt(s);
+	/* 0 is no key */
+	return env->extents.lkey ? session_extents_adopt(s) : -EBADMSG;
 }
 
 static int choose_offload(struct session *s, const struct offload *o, const char *foreign)

@@ -3,6 +3,7 @@
  * became of an instance, are the test's own. */
 #include "reddnd/session/extents.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/generation/held-store.h"
 #include "reddnd/policy/offload-stats.h"
 
@@ -371,6 +372,41 @@ static void test_what_was_left(void **state)
 	assert_int_equal(left(32, 1, &l), -EBADMSG);
 }
 
+static uint64_t replies; /* that there are */
+
+static void count(struct session *s)
+{
+	s->progress.done = replies;
+}
+
+/* The daemon before this one reported 50 requests to the store. More extents are not held than of the
+ * requests behind them, so they have to be over. */
+static void test_settled_are_over(void **state)
+{
+	static const struct session_engine engine = {.count = count};
+	struct queue_layout layouts[17] = {{.slots = 64}};
+	struct chain_image img = {.nrecv = 1, .payload = {.max = MAX}};
+	struct offload o = {.layouts = layouts, .img = &img, .bound[0].region = &region};
+	struct ledger_slot slot = {.session = {.slots = 64, .settled = 50}};
+	uint64_t block[2] = {0};
+	uint8_t rq[64 * WQE_DS] = {0};
+	struct session s = {.slot = &slot, .offload = &o, .engine = &engine};
+
+	(void)state;
+	region.store = store;
+	s.queues.layout = (struct queue_layout){.slots = 64, .rq_stride = WQE_DS};
+	s.queues.block.mem = (uint8_t *)block;
+	s.queues.env.rq = rq;
+	replies = 49;
+	assert_int_equal(session_extents_adopt(&s), -EBADMSG);
+	assert_null(s.extents.at);
+	replies = 50;
+	assert_int_equal(session_extents_adopt(&s), 0);
+	assert_int_equal(s.progress.done, 50);
+	assert_int_equal(s.progress.armed, 64);
+	session_extents_forget(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_record, setup, teardown),
 		cmocka_unit_test(test_what_was_left),
+		cmocka_unit_test(test_settled_are_over),
 		cmocka_unit_test_setup_teardown(test_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_end_of_one_that_waits, setup, teardown),
 	};
