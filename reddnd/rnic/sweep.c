@@ -94,6 +94,12 @@ static unsigned destroy_all(struct rnic_device *dev, struct ledger_slot *slot, e
 	return left;
 }
 
+int rnic_sweep_queues(struct rnic_device *dev, struct ledger_slot *slot)
+{
+	ledger_ending(slot);
+	return destroy_all(dev, slot, LEDGER_QP) == 0 ? 0 : -EBUSY;
+}
+
 void rnic_sweep_slot(struct rnic_device *dev, struct rnic_arena *arena, struct ledger_slot *slot)
 {
 	unsigned left = 0;

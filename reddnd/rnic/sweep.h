@@ -19,6 +19,9 @@
  */
 int rnic_sweep(int fd, const struct ledger_view *ledger);
 
+/** Destroys the queue pairs of an inherited slot that does not go on: nothing executes its chains after this.
+ * -EBUSY: the device does not let go of one, which is logged. */
+int rnic_sweep_queues(struct rnic_device *dev, struct ledger_slot *slot);
 /** Destroys what an inherited slot that does not go on has, and gives its memory in @arena back. What the
  * device does not let go of stays in the slot, and is logged. */
 void rnic_sweep_slot(struct rnic_device *dev, struct rnic_arena *arena, struct ledger_slot *slot);

@@ -217,9 +217,9 @@ int inheritance_open_record(struct fd_store *store, bool goes_on, struct record 
 /* ---- sessions ---- */
 
 /* Its queues are destroyed first, if they have not been: once the client has the event, nothing is written to
- * it. */
-static void end_in_words(
-	struct dispatch *d, struct ledger_slot *slot, struct rnic_conn *conn, const char *why)
+ * it, and what it may have published is known. @o: as of adopt() */
+static void end_in_words(struct dispatch *d, struct ledger_slot *slot, const struct offload *o,
+	struct rnic_conn *conn, const char *why)
 {
 	const struct ledger_session *l = &slot->session;
 	const struct end_reason_query query = {
@@ -228,6 +228,8 @@ static void end_in_words(
 	uint8_t address[16];
 
 	memcpy(address, l->address, sizeof(address));
+	if (rnic_sweep_queues(d->dev, slot) == 0)
+		session_let_go(rnic_device_ledger(d->dev), slot, d->parts.arena, o);
 	rnic_sweep_slot(d->dev, d->parts.arena, slot);
 	/* Of several connections the first one stands for the session (session/session.h) */
 	if (number <= LEDGER_SESSION_MASK)
@@ -239,10 +241,9 @@ static void end_in_words(
 /* NULL: it goes on; or why it does not. A tenant that is not configured any more is kept for its sessions, as
  * after a reload. */
 static const char *take_over(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot,
-	const struct session_client *client)
+	const struct offload *o, const struct session_client *client)
 {
 	const struct ledger_session *l = &slot->session;
-	const struct offload *o = generation_offload(d->generation, d->parts.device, l->offload);
 	const struct session_parts *parts = &d->parts;
 	const char *foreign = session_estrangement(slot, o);
 	struct tenant *t = NULL;
@@ -276,8 +277,9 @@ static struct reddn_wire_rej refusal(void)
 	return rej;
 }
 
-/* @why: NULL, or why it ends. True: it goes on */
-static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot, const char *why)
+/* @o: the offload of that name, or NULL. @why: NULL, or why it ends. True: it goes on */
+static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledger_slot *slot,
+	const struct offload *o, const char *why)
 {
 	const struct ledger_session *l = &slot->session;
 	const struct reddn_wire_rej rej = refusal();
@@ -290,10 +292,10 @@ static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledge
 	} else if (!why) {
 		client.peer = rnic_conn_peer(client.conn);
 		memcpy(client.address, l->address, sizeof(client.address));
-		why = take_over(in, d, slot, &client);
+		why = take_over(in, d, slot, o, &client);
 	}
 	if (why)
-		end_in_words(d, slot, client.conn, why);
+		end_in_words(d, slot, o, client.conn, why);
 	return !why;
 }
 
@@ -312,13 +314,11 @@ void inheritance_judge(struct inheritance *in, struct dispatch *d, const struct 
 	struct ledger_slot *slot = NULL;
 
 	while (in->view && (slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
-		const char *why;
+		const struct offload *o = generation_offload(g, d->parts.device, slot->session.offload);
+		const char *why = session_publishes(slot) ? hold(d, slot, o) : NULL;
 
-		if (!session_publishes(slot))
-			continue;
-		why = hold(d, slot, generation_offload(g, d->parts.device, slot->session.offload));
 		if (why)
-			in->ended += !adopt(in, d, slot, why);
+			in->ended += !adopt(in, d, slot, o, why);
 	}
 }
 
@@ -345,12 +345,12 @@ int inheritance_adopt(
 		return 0;
 	in->served = served;
 	in->tenants = tenants;
-	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot)))
-		++*(adopt(in, d, slot,
-			    session_obstacle(slot, generation_offload(d->generation, d->parts.device,
-							   slot->session.offload)))
-				? &adopted
-				: &ended);
+	while ((slot = ledger_unclaimed(ledger, LEDGER_SESSION, slot))) {
+		const struct offload *o =
+			generation_offload(d->generation, d->parts.device, slot->session.offload);
+
+		++*(adopt(in, d, slot, o, session_obstacle(slot, o)) ? &adopted : &ended);
+	}
 	refused = rnic_cm_refuse_old(d->cm, &rej, sizeof(rej));
 	r = adoption_serve(d);
 	if (r >= 0)

@@ -136,14 +136,20 @@ uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to)
 
 /* ---- what became of them ---- */
 
+/* @ring: of the queue of the publish */
+static struct chain_outcome outcome_in(
+	const struct chain_image *img, const uint8_t *ring, const uint8_t *scratch, unsigned slot)
+{
+	return chain_outcome(img, ring + (size_t)slot * img->queue[img->publish.queue].wqebbs * CHAIN_WQEBB,
+		scratch + (size_t)slot * img->scratch_size);
+}
+
 static struct chain_outcome outcome_of(const struct session *s, uint64_t n)
 {
 	const struct chain_image *img = s->offload->img;
 	const struct chain_env *env = &s->queues.env;
-	const unsigned q = img->publish.queue, slot = slot_of(s, n);
 
-	return chain_outcome(img, env->queue[q].ring + (size_t)slot * img->queue[q].wqebbs * CHAIN_WQEBB,
-		env->scratch.mem + (size_t)slot * img->scratch_size);
+	return outcome_in(img, env->queue[img->publish.queue].ring, env->scratch.mem, slot_of(s, n));
 }
 
 void session_extents_outcome(const struct session *s, uint64_t n, struct outcome *out)
@@ -233,6 +239,24 @@ static void leave(struct session *s, uint64_t n)
 		return;
 	held_store_unfinished(e->store, place_of(s, &o), o.old, o.now);
 	*at = none;
+}
+
+void session_extents_abandon(const struct offload *o, const struct queue_layout *l, const uint8_t *block,
+	const struct extents_left *left, uint64_t buckets, uint64_t heap)
+{
+	const struct chain_image *img = o->img;
+	struct held_store *store = o->bound[img->payload.region].region->store;
+
+	for (uint64_t n = left->settled; n < left->armed; n++) {
+		const struct chain_outcome out =
+			outcome_in(img, block + l->queue[img->publish.queue].ring_off, block + l->scratch_off,
+				(unsigned)(n % l->slots));
+
+		if (out.tried)
+			held_store_unfinished(store, out.place - buckets, out.old, out.now);
+		else
+			held_store_give(store, session_extents_at(o, l, block + l->queue[0].wq_off, heap, n));
+	}
 }
 
 void session_extents_forget(struct session *s)

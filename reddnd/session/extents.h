@@ -34,6 +34,10 @@ uint64_t session_extents_at(
 /** In place of session_extents_begin(), of one that is taken over. -EBADMSG: instances were
  * reported to the store that are not over; -ENOMEM. */
 int session_extents_adopt(struct session *s);
+/** Of one that cannot be, whose queue pairs are gone: the store learns what became of what it holds for the
+ * instances @left. @block: as above. @buckets, @heap: IOVAs of both in its windows. */
+void session_extents_abandon(const struct offload *o, const struct queue_layout *l, const uint8_t *block,
+	const struct extents_left *left, uint64_t buckets, uint64_t heap);
 
 /** True if the store has as many as its slots take, besides what others may hold. */
 bool session_extents_have_room(const struct session *s);

@@ -158,6 +158,17 @@ int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, co
 	return held_store_expect(f.heap->dev, f.heap->ino, held, n);
 }
 
+void session_let_go(const struct ledger *ledger, const struct ledger_slot *slot,
+	const struct rnic_arena *arena, const struct offload *o)
+{
+	struct left f;
+
+	if (!o || !session_publishes(slot) || !has_instances_of(&slot->session, o) ||
+		!o->bound[o->img->payload.region].region->store || left_of(&f, ledger, slot, arena, o) < 0)
+		return;
+	session_extents_abandon(o, f.layout, f.block, &f.instances, f.buckets->iova, f.heap->iova);
+}
+
 bool session_is_overtaken(
 	const struct ledger *ledger, const struct ledger_slot *slot, const struct generation *g)
 {

@@ -19,6 +19,10 @@ bool session_publishes(const struct ledger_slot *slot);
  * not what its offload has; -ESTALE: the store is another file now; -ENOMEM. */
 int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, const struct rnic_arena *arena,
 	const struct offload *o);
+/** After it, if the session does not go on, and its queue pairs are gone (rnic_sweep_queues()): what it holds
+ * is the store's again, which learns what became of its instances. Does nothing if its store is not open. */
+void session_let_go(const struct ledger *ledger, const struct ledger_slot *slot,
+	const struct rnic_arena *arena, const struct offload *o);
 /** NULL, or why it can go on only as a foreign one (foreign.h), in words. */
 const char *session_estrangement(const struct ledger_slot *slot, const struct offload *o);
 

@@ -233,10 +233,39 @@ static void cannot_be(void **state)
 	expect_refused();
 }
 
+/* All that was held for it is the store's again, once */
+static void is_let_go(void **state)
+{
+	(void)state;
+	session_let_go(ledger, slot, arena, &offload);
+	assert_int_equal(given + unfinished, HELD);
+	assert_int_equal(unfinished, 21);
+}
+
+static void nothing_was_held(void **state)
+{
+	(void)state;
+	session_let_go(ledger, slot, arena, NULL);
+	region.store = NULL;
+	session_let_go(ledger, slot, arena, &offload);
+	region.store = store;
+	images[6]++;
+	session_let_go(ledger, slot, arena, &offload);
+	images[6]--;
+	file.ino++;
+	session_let_go(ledger, slot, arena, &offload);
+	file.ino--;
+	slot->session.settled = ARMED + 1;
+	session_let_go(ledger, slot, arena, &offload);
+	assert_int_equal(given + unfinished, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(is_held, setup, teardown),
-		cmocka_unit_test_setup_teardown(cannot_be, setup, teardown)};
+		cmocka_unit_test_setup_teardown(cannot_be, setup, teardown),
+		cmocka_unit_test_setup_teardown(is_let_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_was_held, setup, teardown)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
