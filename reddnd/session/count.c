@@ -33,7 +33,7 @@ void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply)
 
 /* ---- requests that are over ---- */
 
-bool session_had_its_length(const struct session *s, uint64_t n, struct verdict *v)
+static bool had_its_length(const struct session *s, uint64_t n, struct verdict *v)
 {
 	uint32_t len = s->offload->img->arg_len;
 	struct rnic_cqe cqe;
@@ -42,6 +42,17 @@ bool session_had_its_length(const struct session *s, uint64_t n, struct verdict 
 		return true;
 	verdict_set(v, VERDICT_REQUEST, true, "request %" PRIu64 " had %u bytes, not %u", n, cqe.length, len);
 	return false;
+}
+
+uint64_t session_may_arm(const struct session *s, bool *broken, struct verdict *v)
+{
+	const uint64_t slots = s->queues.layout.slots, all = s->progress.done + slots;
+	uint64_t to = s->progress.armed;
+
+	while (to < all && had_its_length(s, to - slots, v))
+		to++;
+	*broken = to < all;
+	return to;
 }
 
 uint64_t session_count(struct session *s)

@@ -36,9 +36,10 @@ void session_note(struct session *s);
 void session_took(struct session *s, uint64_t ns, uint64_t n);
 /** Request @n, whose CQE is in the CQ of RECVs, was answered by @reply. */
 void session_served(struct session *s, uint64_t n, const struct rnic_cqe *reply);
-/** False: request @n, whose RECV CQE is still there, was shorter than it must be, which @v describes. A
+/** Number before which instances may be armed again: those that are over, as long as their RECV CQEs are
+ * still there. *@broken: it is that of a request that was shorter than it must be, which @v describes. A
  * longer one than its RECV takes has failed. */
-bool session_had_its_length(const struct session *s, uint64_t n, struct verdict *v);
+uint64_t session_may_arm(const struct session *s, bool *broken, struct verdict *v);
 /** Of instance @n, in @replies: a ring of the replies of all slots. */
 static inline struct outcome session_outcome_at(const struct session *s, uint64_t n, const uint8_t *replies)
 {

@@ -3,30 +3,14 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/cq.h"
+#include "reddnd/session/send-queue.h"
 
 #include <errno.h>
 
 int session_credits_make(struct session_credits *c, const struct rnic_block *block,
 	const struct queue_layout_qp *layout, uint64_t cq_cookie, uint64_t qp_cookie)
 {
-	const struct rnic_cq_attr cq = {
-		.cqes_off = layout->cqes_off,
-		.db_off = layout->cq_db_off,
-		.log_size = layout->cq_log_size,
-		.overrun_ignore = true,
-		.cookie = cq_cookie,
-	};
-	/* Its SQ runs what is posted */
-	const struct rnic_qp_attr qp = {
-		.wq_off = layout->wq_off,
-		.sq_wqebbs = layout->ring_wqebbs,
-		.db_off = layout->qp_db_off,
-		.send_cq = &c->cq,
-		.cookie = qp_cookie,
-	};
-	int r = rnic_cq_init(&c->cq, block, &cq);
-
-	return r == 0 ? rnic_qp_init(&c->qp, block, &qp) : r;
+	return session_send_queue_make(&c->cq, &c->qp, block, layout, false, cq_cookie, qp_cookie);
 }
 
 int session_credits_connect(struct session_credits *c)

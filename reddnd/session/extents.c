@@ -213,12 +213,8 @@ void session_extents_settle(struct session *s)
 
 uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v)
 {
-	const uint64_t slots = s->queues.layout.slots;
-	uint64_t to = s->progress.armed;
+	const uint64_t to = session_may_arm(s, broken, v);
 
-	while (to < s->progress.done + slots && session_had_its_length(s, to - slots, v))
-		to++;
-	*broken = to < s->progress.done + slots;
 	session_extents_settle(s);
 	if (s->extents.broken && !*broken)
 		verdict_set(v, VERDICT_REQUEST, true,

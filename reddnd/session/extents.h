@@ -23,8 +23,8 @@ struct extents_left {
 	uint64_t settled, armed, given;
 };
 
-/** Of the session in @slot, whose block is at @block, and which goes on with @o. -EBADMSG: it cannot have
- * that many. */
+/** Of the session @l, whose block is at @block, and which goes on with @o. -EBADMSG: it cannot have that
+ * many. */
 int session_extents_left(const struct ledger_session *l, const struct offload *o, const uint8_t *block,
 	struct extents_left *left);
 /** Offset in the heap of the extent that instance @n has: that of its RECV, in the ring @rq. @iova: of the
@@ -46,8 +46,8 @@ bool session_extents_have_room(const struct session *s);
 uint64_t session_extents_take(struct session *s, uint64_t from, uint64_t to);
 /** The store learns what became of the instances that are over, of all that it does not know. */
 void session_extents_settle(struct session *s);
-/** The same of all instances, over or not, and gives back what was not published. Its queues are stopped, or
- * were never made. Fine if there are none. */
+/** Reports what became of all instances, over or not, and gives back what was not published. Its queues are
+ * stopped, or were never made. Fine if there are none. */
 void session_extents_end(struct session *s);
 
 /** Frees what this process knows of them, and reports nothing. */
@@ -57,8 +57,7 @@ void session_extents_forget(struct session *s);
 void session_extents_outcome(const struct session *s, uint64_t n, struct outcome *out);
 /** All that is over, and was counted: the store learns what became of it, and the instances in its slots get
  * the next extents. Returns the number before which instances have them. *@broken: a request broke a rule,
- * which
- * @v describes. */
+ * which @v describes. */
 uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v);
 
 #endif

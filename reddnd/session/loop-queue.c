@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/loop-queue.h"
 
+#include "reddnd/session/send-queue.h"
 #include "util/clock.h"
 
 #include <assert.h>
@@ -22,30 +23,6 @@ struct session_loop {
 	const uint64_t *progress; /* little-endian */
 };
 
-/* Its CQ only counts */
-static int make_queue(const struct rnic_block *block, const struct queue_layout_qp *q, struct rnic_cq *cq,
-	uint64_t cq_cookie, struct rnic_qp *qp, uint64_t qp_cookie)
-{
-	const struct rnic_cq_attr cq_attr = {
-		.cqes_off = q->cqes_off,
-		.db_off = q->cq_db_off,
-		.log_size = q->cq_log_size,
-		.overrun_ignore = true,
-		.cookie = cq_cookie,
-	};
-	const struct rnic_qp_attr qp_attr = {
-		.wq_off = q->wq_off,
-		.sq_wqebbs = q->ring_wqebbs,
-		.db_off = q->qp_db_off,
-		.send_cq = cq,
-		.managed = true,
-		.cookie = qp_cookie,
-	};
-	int r = rnic_cq_init(cq, block, &cq_attr);
-
-	return r == 0 ? rnic_qp_init(qp, block, &qp_attr) : r;
-}
-
 int session_loop_new(struct session_loop **out, struct session_loops *own, const struct program *p,
 	uint64_t rate, const struct rnic_block *block, const struct queue_layout_loop *layout,
 	uint64_t cq_cookie, uint64_t qp_cookie)
@@ -60,7 +37,7 @@ int session_loop_new(struct session_loop **out, struct session_loops *own, const
 	l->layout = *layout;
 	l->pace = loop_pace_of(p, rate);
 	rate_init(&own->rate, l->pace.per_second, l->pace.ahead, clock_us());
-	r = make_queue(block, &layout->queue, &l->cq, cq_cookie, &l->qp, qp_cookie);
+	r = session_send_queue_make(&l->cq, &l->qp, block, &layout->queue, true, cq_cookie, qp_cookie);
 	if (r == 0)
 		r = session_credits_make(&l->credits, block, &layout->credits, cq_cookie, qp_cookie);
 	if (r < 0) {

@@ -6,6 +6,7 @@
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/extents.h"
+#include "reddnd/session/send-queue.h"
 #include "reddnd/session/session.h"
 
 #include <endian.h>
@@ -33,26 +34,18 @@ static int make_cq(struct session *s, unsigned part, const struct queue_layout_q
 
 static int make_recycler(struct session *s)
 {
-	const struct queue_layout_qp *l = &s->queues.layout.recycler;
-	const struct rnic_qp_attr qp = {
-		.wq_off = l->wq_off,
-		.sq_wqebbs = l->ring_wqebbs,
-		.db_off = l->qp_db_off,
-		.send_cq = &s->recycler.cq,
-		.managed = true,
-		.cookie = s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_RECYCLER,
-	};
-	int r = make_cq(s, SESSION_RECYCLER, l, &s->recycler.cq);
+	const uint64_t cq = s->id << SESSION_COOKIE_BITS, qp = cq | SESSION_COOKIE_QP;
+	const struct queue_layout *l = &s->queues.layout;
+	const struct rnic_block *b = &s->queues.block;
+	int r = session_send_queue_make(&s->recycler.cq, &s->recycler.qp, b, &l->recycler, true,
+		cq | SESSION_RECYCLER, qp | SESSION_RECYCLER);
 
 	if (r == 0)
-		r = make_cq(s, SESSION_REPLIES, &s->queues.layout.replies, &s->recycler.reply_cq);
-	if (r == 0)
-		r = rnic_qp_init(&s->recycler.qp, &s->queues.block, &qp);
+		r = make_cq(s, SESSION_REPLIES, &l->replies, &s->recycler.reply_cq);
 	if (r < 0 || !s->offload->img->payload.max)
 		return r;
-	return session_credits_make(&s->recycler.credits, &s->queues.block, &s->queues.layout.credits,
-		s->id << SESSION_COOKIE_BITS | SESSION_CREDITS,
-		s->id << SESSION_COOKIE_BITS | SESSION_COOKIE_QP | SESSION_CREDITS);
+	return session_credits_make(
+		&s->recycler.credits, b, &l->credits, cq | SESSION_CREDITS, qp | SESSION_CREDITS);
 }
 
 static int make_qp(struct session *s, unsigned q)

@@ -25,11 +25,6 @@ static int charge_pool(struct session *s, const struct session_parts *parts)
 	return 0;
 }
 
-static bool takes_payload(const struct session *s)
-{
-	return s->offload->img->payload.max;
-}
-
 /* Arms the instances before number @to. The scatter list of an RQ entry stays, except for an extent */
 static void arm(struct session *s, uint64_t to)
 {
@@ -43,7 +38,7 @@ static void arm(struct session *s, uint64_t to)
 		chain_arm(writer, &s->queues.env, n, first_time);
 	if (first_time < to)
 		chain_arm_again(writer, &s->queues.env, n < slots ? slots : n, to);
-	for (; n < to && (takes_payload(s) || n < slots); n++)
+	for (; n < to && (s->extents.at || n < slots); n++)
 		chain_format_recv(img, &s->queues.env, (unsigned)(n % slots));
 }
 
@@ -61,7 +56,7 @@ static int unrolled_begin(struct session *s, const struct session_parts *parts, 
 		return r;
 	if (!session_extents_have_room(s))
 		return -EAGAIN;
-	arm(s, takes_payload(s) ? session_extents_take(s, 0, slots) : slots);
+	arm(s, s->extents.at ? session_extents_take(s, 0, slots) : slots);
 	/* a RECV needs the next instance as well, and the NIC begins with the head of the first one */
 	if (s->progress.armed < 2)
 		return -EAGAIN;
@@ -127,24 +122,16 @@ static void unrolled_count(struct session *s)
 static enum session_known unrolled_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
 	*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
-	if (takes_payload(s))
+	if (s->extents.at)
 		session_extents_outcome(s, n, out);
 	return SESSION_KNOWN;
 }
 
 static int unrolled_rearm(struct session *s, struct verdict *v)
 {
-	uint64_t slots = s->queues.layout.slots, to = s->progress.armed;
 	bool broken;
 
-	if (takes_payload(s)) {
-		to = session_extents_next(s, &broken, v);
-	} else {
-		while (to < s->progress.done + slots && session_had_its_length(s, to - slots, v))
-			to++;
-		broken = to < s->progress.done + slots;
-	}
-	arm(s, to);
+	arm(s, s->extents.at ? session_extents_next(s, &broken, v) : session_may_arm(s, &broken, v));
 	return broken;
 }
 
