@@ -146,7 +146,7 @@ struct ledger_session {
 	uint32_t slot_rkey, slot_size;
 	uint32_t depth;
 	uint32_t slots;                   /* instances: a power of two */
-	uint32_t windows[LEDGER_WINDOWS]; /* slots of the memory that it reads, from 1; 0: none */
+	uint32_t windows[LEDGER_WINDOWS]; /* slots of its regions and extents, from 1; 0: none */
 	uint32_t false_alarms;
 	uint64_t settled; /* instances of which the store knows what became of their extents */
 	struct ledger_recycler recycler;

@@ -10,8 +10,8 @@
  * is judged as one that exceeds a time budget.
  *
  * While this daemon has a store, the service manager has a copy of the descriptor with the lock of its
- * writer: so nobody else writes it when this one has died, until the next one has destroyed the queues that
- * publish.
+ * writer: so nobody else writes it when this one has died and queues go on to publish. The next one goes on
+ * with the lock.
  *
  * A turn follows soon when a session has changed something. While a grace lasts, sessions that raise no
  * events are looked at in steps. If the steps take long, because there are many sessions, there are fewer of

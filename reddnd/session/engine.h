@@ -28,8 +28,8 @@ enum session_known {
 
 /** A positive value reports a fault of the session, which @v describes. */
 struct session_engine {
-	/* No event reports that requests are over: .count() finds them. So an outcome may be lost that nobody
-	 * waits for */
+	/* No event reports that requests are over, unless .listen() asks for it: .count() finds them. So an
+	 * outcome may be lost that nobody waits for; extents wait for it */
 	bool is_silent;
 	bool judges_budgets; /* by itself, between two work requests; else server/budgets.h does */
 

@@ -17,10 +17,10 @@
  * Instances are numbered from 0. Of N slots, instances [done, done + N) are armed, and RECVs [0, done + N -
  * 1) are posted: an instance enables the head of its successor, which therefore must be armed first.
  *
- * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing, posts
- * no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process stops for
- * good, for as long as its files are open somewhere. One that publishes goes on until its extents are used
- * up, and then waits for the next process.
+ * The NIC itself re-arms the instances of a recycled chain. After the start this process arms nothing but
+ * extents, posts no RECV (except for server/pacer.h) and takes no CQE. Such a chain goes on if this process
+ * stops for good, for as long as its files are open somewhere. One that publishes goes on until its extents
+ * are used up, and then waits for the next process.
  *
  * Of several connections, the first one stands for the session: it has the limits that all of them share, and
  * what is reported is the sum of all. It begins first, and all end together, the first one last. Connection k
