@@ -343,7 +343,8 @@ static bool is_by_words(const struct piece *from, const struct piece *to, unsign
 }
 
 /* A READ of words: to each of its places, what that is in the same case of the word. If nobody knows whether
- * it is made, that is decided for all of them as well. */
+ * it is made, that is decided for all of them as well: so it is for other queues, because its own may have
+ * failed. */
 static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *from, const struct piece *to,
 	unsigned count)
 {
@@ -352,7 +353,7 @@ static bool decide(struct nic *n, const struct nic_wqe *w, const struct piece *f
 	uint64_t at = from->at, word = UINT64_MAX;
 	unsigned cases = 0;
 	struct data d = {0};
-	bool made = w->by.sure || w->by.guard.decision;
+	bool made = w->by.guard.decision || (w->by.sure && (w->by.alone || count == 1));
 
 	if (!is_by_words(from, to, count) || !take(n, w, from, 0, joined, from->len.most))
 		return false;

@@ -3,6 +3,7 @@
  * request */
 #include "mlx5/wqe.h"
 #include "tests/image/check.h"
+#include "tests/image/values.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -580,9 +581,42 @@ static void refuses_a_wrong_publish(void **state)
 	assert_refuses(put, tampers, sizeof(tampers) / sizeof(*tampers));
 }
 
+/* ---- what a queue leaves that fails ------------------------------------------------------------- */
+
+/* A queue stores where it is awake in a case of a decision. One that knows the case may see what was there,
+ * and the same queue does not; in another case nobody sees what it stores */
+static void sees_what_was_there_in_the_same_case(void **state)
+{
+	static const uint8_t old[WORD_BYTES] = {1, 1, 1, 1, 1, 1, 1, 1};
+	struct actor by = {.queue = 1, .guard = {7, 1}}, other = {.queue = 2, .guard = {7, 1}},
+		     asleep = {.queue = 2, .guard = {7, 2}};
+	struct pool_of_cases *p = cases_pool_new();
+	struct word_case new = {0};
+	struct word w;
+
+	(void)state;
+	cases_pool_reset(p);
+	word_set(p, &w, old);
+	for (unsigned k = 0; k < WORD_BYTES; k++)
+		new.b[k] = bytes_one(2);
+	word_store(p, &w, &by, &new, 1, 0);
+	assert_true(bytes_only(word_byte(&w, &by, 0), 2));
+	assert_true(bytes_have(word_byte(&w, &other, 0), 1));
+	assert_true(bytes_have(word_byte(&w, &other, 0), 2));
+	assert_true(bytes_only(word_byte(&w, &asleep, 0), 1));
+	/* as does a third one of the second, and of the first */
+	new.b[0] = bytes_one(3);
+	word_store(p, &w, &other, &new, 1, 0);
+	assert_true(bytes_only(word_byte(&w, &other, 0), 3));
+	by.queue = 3;
+	assert_int_equal(bytes_count(word_byte(&w, &by, 0)), 3);
+	cases_pool_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sees_what_was_there_in_the_same_case),
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
 		cmocka_unit_test(refuses_a_wrong_length),

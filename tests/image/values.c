@@ -208,10 +208,16 @@ static void list_add_others(
 void word_store(struct pool_of_cases *p, struct word *w, const struct actor *a, const struct word_case *c,
 	unsigned n, uint32_t made)
 {
+	const bool guarded = !a->sure && a->guard.decision && !made;
 	struct list now, before;
 
 	now.n = before.n = 0;
-	if (a->sure && !a->alone) {
+	if (!a->sure)
+		list_add_others(&now, w->now, w->n, a, made);
+	/* what it saw of another queue's is among what it stores */
+	if (guarded && a->queue != w->owner)
+		list_add_others(&now, w->before, w->nbefore, a, 0);
+	if (!a->alone && (a->sure || guarded)) {
 		list_add_all(&before, w->before, w->nbefore);
 		if (made) /* if it has failed, then as a whole */
 			list_add_others(&before, w->now, w->n, a, made);
@@ -220,14 +226,6 @@ void word_store(struct pool_of_cases *p, struct word *w, const struct actor *a, 
 		w->before = keep(p, &before);
 		w->nbefore = (uint8_t)before.n;
 		w->owner = a->queue;
-	} else if (!a->sure) {
-		list_add_others(&now, w->now, w->n, a, made);
-		/* what it saw of another queue's is among what it stores */
-		if (w->nbefore && a->guard.decision && !made && a->queue != w->owner) {
-			list_add_others(&before, w->before, w->nbefore, a, 0);
-			w->before = keep(p, &before);
-			w->nbefore = (uint8_t)before.n;
-		}
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct word_case more = c[i];

@@ -5,7 +5,8 @@
  * Memory is words of eight bytes, as an atomic sees it. A word is one of several *cases*, each a set of
  * values for every byte (bytes.h): so bytes that are decided together stay together. A store that certainly
  * happens replaces the cases, for its own queue: a queue that runs at its own speed may see what was there
- * before, if the one that stores has failed. Other stores add cases.
+ * before, if the one that stores has failed. One that happens in some cases of a decision replaces those, in
+ * the same way. Other stores add cases.
  *
  * A READ of a word that has several cases is a *decision*: which case it was decides what it brings, all
  * over. A WQE that is awake in some cases of a decision and asleep in the others has it as its *guard*: a
