@@ -8,16 +8,6 @@
 
 DEFINE_CLEANUP(struct program *, program_free)
 
-static void cover(struct chain_span *all, const struct chain_span *more)
-{
-	if (more->to == 0)
-		return;
-	if (all->to == 0 || more->from < all->from)
-		all->from = more->from;
-	if (more->to > all->to)
-		all->to = more->to;
-}
-
 /* Where region @name of the program is */
 static bool find(const struct influence *all, const struct influence_offload *o, const char *name,
 	struct influence_place *at)
@@ -64,27 +54,18 @@ static struct chain_stored stored_in_place(const struct influence_place *at, con
 	if (s.located.to)
 		s.longest = file->longest;
 	if (at->off % CHAIN_BUCKET)
-		cover(&s.any, &s.located);
+		chain_span_add(&s.any, &s.located);
 	return s;
-}
-
-void influence_add(struct chain_stored *file, const struct chain_stored *more)
-{
-	cover(&file->any, &more->any);
-	cover(&file->theirs, &more->theirs);
-	cover(&file->located, &more->located);
-	if (more->longest > file->longest)
-		file->longest = more->longest;
 }
 
 /* The same the other way round */
 static void store_in_file(
 	struct chain_stored *file, const struct influence_place *at, const struct chain_stored *s)
 {
-	influence_add(file, &(struct chain_stored){.any = span_of_file(at, &s->any),
-				    .theirs = span_of_file(at, &s->theirs),
-				    .located = span_of_file(at, &s->located),
-				    .longest = s->longest});
+	chain_stored_add(file, &(struct chain_stored){.any = span_of_file(at, &s->any),
+				       .theirs = span_of_file(at, &s->theirs),
+				       .located = span_of_file(at, &s->located),
+				       .longest = s->longest});
 }
 
 static void note_file(struct influence_offload *o, unsigned file, bool stores)

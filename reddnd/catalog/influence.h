@@ -45,9 +45,6 @@ struct influence {
 	void *arg;
 };
 
-/** As well as what is in @file, @more is stored there; both by bytes of the file. */
-void influence_add(struct chain_stored *file, const struct chain_stored *more);
-
 /** Compiles the programs with what is in @files, and again with what they store there themselves, until that
  * changes nothing any more. */
 void influence_settle(const struct influence *all);

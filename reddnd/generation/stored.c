@@ -222,7 +222,7 @@ static void add_file(struct settling *s, const struct region *r)
 	if (r->conf->store && !region_is_bad(r, NULL)) {
 		const struct chain_stored theirs = stored_by_clients(r);
 
-		influence_add(&f->stored, &theirs);
+		chain_stored_add(&f->stored, &theirs);
 	}
 }
 
@@ -319,7 +319,7 @@ static void settle(struct settling *s, const struct stored *before)
 
 		s->stored[i] = s->files.files[i].stored;
 		if (f)
-			influence_add(&s->stored[i], &f->stored);
+			chain_stored_add(&s->stored[i], &f->stored);
 	}
 	for (unsigned i = 0; i < s->n; i++) {
 		struct influence_offload *o = &s->offloads[i];

@@ -27,6 +27,7 @@
 
 #include "reddnd/chain/ir/error.h"
 #include "reddnd/chain/ir/image.h"
+#include "reddnd/chain/ir/stored.h"
 #include "reddnd/chain/ir/verbs.h"
 
 enum {
@@ -132,20 +133,6 @@ struct chain_queue_desc {
 enum chain_region_flag {
 	CHAIN_WRITABLE = 1 << 0, /* the chain may write to it */
 	CHAIN_STEERED = 1 << 1,  /* and bytes of a request may choose any place in it */
-};
-
-/** Bytes from..to - 1 of a region; to is 0 if there are none. */
-struct chain_span {
-	uint64_t from, to;
-};
-
-/** What programs store in a region. */
-struct chain_stored {
-	struct chain_span any;    /* whatever it is: nobody vouches for a length there */
-	struct chain_span theirs; /* that of clients, or which clients influence */
-	/* Locators that are published: their lengths are those of messages, their offsets a server's */
-	struct chain_span located;
-	uint32_t longest; /* of them, bytes; the shortest has 1 */
 };
 
 /** What the program declares of a region. */

@@ -231,10 +231,7 @@ static void make_stored(struct chain_span *stored, const struct reach *p, unsign
 
 	if (p->moved)
 		more = (struct chain_span){0, UINT64_MAX};
-	if (stored->to == 0 || more.from < stored->from)
-		stored->from = more.from;
-	if (more.to > stored->to)
-		stored->to = more.to;
+	chain_span_add(stored, &more);
 }
 
 static bool is_theirs(const struct machine *m, const struct reach *p, unsigned i)
