@@ -8,6 +8,8 @@
 
 DEFINE_CLEANUP(struct program *, program_free)
 
+enum { ROUNDS = 64 /* of all offloads: more than one stands behind another */ };
+
 /* Where region @name of the program is */
 static bool find(const struct influence *all, const struct influence_offload *o, const char *name,
 	struct influence_place *at)
@@ -130,8 +132,8 @@ static bool stores(const struct program *p, unsigned region)
 	       (p->regions[region].writable && (s->any.to || s->located.to));
 }
 
-/* True if the offload is to be looked at again */
-static bool look(const struct influence *all, struct influence_offload *o)
+/* True if the offload is to be looked at again. @late: what still grows in a file is all of it */
+static bool look(const struct influence *all, struct influence_offload *o, bool late)
 {
 	static const struct program_target device = {.masked_atomics = true, .calc = PROGRAM_CALC};
 	CLEANUP(program_freep) struct program *p = NULL;
@@ -147,11 +149,15 @@ static bool look(const struct influence *all, struct influence_offload *o)
 	}
 	for (unsigned i = 0; i < p->nregions; i++) {
 		struct influence_place at;
+		struct chain_stored was;
 
 		if (!find(all, o, p->regions[i].name, &at))
 			continue;
 		note_file(o, at.file, stores(p, i));
+		was = all->files[at.file];
 		store_in_file(&all->files[at.file], &at, &p->regions[i].stored);
+		if (late)
+			chain_stored_widen(&all->files[at.file], &was);
 	}
 	return update(all, o, p);
 }
@@ -160,9 +166,9 @@ void influence_settle(const struct influence *all)
 {
 	bool more = true;
 
-	while (more) {
+	for (unsigned round = 0; more; round++) {
 		more = false;
 		for (unsigned i = 0; i < all->noffloads; i++)
-			more |= look(all, &all->offloads[i]);
+			more |= look(all, &all->offloads[i], round >= ROUNDS);
 	}
 }

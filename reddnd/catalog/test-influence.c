@@ -319,6 +319,30 @@ static void test_influence_of_stores(void **state)
 	}
 }
 
+/* What two offloads copy to and fro, by one byte further each time, comes to an end */
+static void test_influence_of_many_rounds(void **state)
+{
+	static const char text[] =
+		"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; },\n"
+		" { name = \"b\"; kind = \"raw\"; path = \"/b\"; writable = true; } );\noffloads = "
+		"(\n" OFFLOAD_OF("forth", "from = \"a\"; to = \"b\";") "," OFFLOAD_OF(
+			"back", "from = \"b\"; to = \"a\";") ");\n";
+	struct bed b = {.files = {{.any = {0, 1}, .theirs = {0, 1}}}};
+	struct catalog *c;
+
+	(void)state;
+	conf_put("forth.rdn", "program forth\nregion from\nregion to writable\n"
+			      "write from -> to @ 0, 16M bytes\nwrite_imm 0 as u8 -> slot\n");
+	conf_put("back.rdn", "program back\nregion from\nregion to writable\n"
+			     "write from -> to @ 1, 16M bytes\nwrite_imm 0 as u8 -> slot\n");
+	c = conf_load(text);
+	settle(&b, c);
+	assert_int_equal(b.wrong, 0);
+	assert_int_equal(b.files[0].theirs.from, 0);
+	assert_int_equal(b.files[0].theirs.to, UINT64_MAX);
+	catalog_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_influence_of_parts),
 		cmocka_unit_test(test_influence_of_files),
 		cmocka_unit_test(test_influence_of_stores),
+		cmocka_unit_test(test_influence_of_many_rounds),
 	};
 
 	return cmocka_run_group_tests(tests, conf_enter, conf_leave);

@@ -19,3 +19,16 @@ void chain_stored_add(struct chain_stored *s, const struct chain_stored *more)
 	if (more->longest > s->longest)
 		s->longest = more->longest;
 }
+
+static void widen(struct chain_span *s, const struct chain_span *was)
+{
+	if (was->to && (s->from != was->from || s->to != was->to))
+		*s = (struct chain_span){0, UINT64_MAX};
+}
+
+void chain_stored_widen(struct chain_stored *s, const struct chain_stored *was)
+{
+	widen(&s->any, &was->any);
+	widen(&s->theirs, &was->theirs);
+	widen(&s->located, &was->located);
+}

@@ -26,5 +26,8 @@ struct chain_stored {
 void chain_span_add(struct chain_span *s, const struct chain_span *more);
 /** The same of all. */
 void chain_stored_add(struct chain_stored *s, const struct chain_stored *more);
+/** What has grown since @was, in which there was some of it, is all of the region: for what grows again and
+ * again, which it may do byte by byte. */
+void chain_stored_widen(struct chain_stored *s, const struct chain_stored *was);
 
 #endif

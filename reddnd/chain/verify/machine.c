@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 300 /* of a loop, until no byte can be anything new */ };
+enum {
+	ROUNDS = 300, /* of a loop, until no byte can be anything new */
+	RUNS = 64,    /* until what grows in a region is all of it */
+};
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
@@ -496,6 +499,50 @@ static void part_pieces(struct machine *m, const struct reach *remote)
 	}
 }
 
+static bool is_region(const struct machine *m, const struct layout_range *r)
+{
+	return r->sym == CHAIN_SYM_REGION && !is_ours(m, r);
+}
+
+/* Bytes from @at on, at most @n, among which none of a span begins or ends */
+static unsigned to_edge(const struct chain_span *s, uint64_t at, unsigned n)
+{
+	if (s->from > at && s->from - at < n)
+		n = (unsigned)(s->from - at);
+	if (s->to > at && s->to - at < n)
+		n = (unsigned)(s->to - at);
+	return n;
+}
+
+/* How many bytes of a region from byte @i on, at most @n, are as that one is. All bytes of what is published
+ * are a client's, wherever in a bucket */
+static unsigned alike(const struct chain_stored *s, const struct reach *p, unsigned i, unsigned n)
+{
+	const uint64_t at = p->r.offset + i;
+
+	if (p->moved)
+		return n;
+	n = to_edge(&s->any, at, n);
+	n = to_edge(&s->theirs, at, n);
+	return to_edge(&s->located, at, n);
+}
+
+/* @n bytes, which may be many: of those that are alike the first and the last are looked at. What is stored
+ * meanwhile in the region that they come from, if it is the same, the next run finds */
+static void copy_between(struct machine *m, const struct reach *from, unsigned i, const struct reach *to,
+	unsigned k, unsigned n)
+{
+	const struct chain_stored stored = m->stored[from->r.index];
+
+	for (unsigned same; n; n -= same, i += same, k += same) {
+		struct cell c = load(m, from, i);
+
+		same = alike(&stored, from, i, n);
+		store(m, to, k, &c);
+		store(m, to, k + same - 1, &c);
+	}
+}
+
 static void copy(struct machine *m)
 {
 	const struct chain_step *st = &m->l.d->steps[m->s];
@@ -517,6 +564,14 @@ static void copy(struct machine *m)
 			continue;
 		remote.bucket = st->verb == CHAIN_READ && st->local[i].in_bucket;
 		remote.bucket_at = at;
+		if (is_region(m, &local.r) && is_region(m, &remote.r)) {
+			if (st->verb == CHAIN_READ)
+				copy_between(m, &remote, at, &local, 0, local.r.len);
+			else
+				copy_between(m, &local, 0, &remote, at, local.r.len);
+			at += local.r.len;
+			continue;
+		}
 		for (unsigned k = 0; k < local.r.len; k++, at++) {
 			struct cell c = st->verb == CHAIN_READ ? load(m, &remote, at) : load(m, &local, k);
 
@@ -939,6 +994,9 @@ static void meet_lengths(struct machine *m, const struct chain_verb_info *v)
 
 void machine_run(struct machine *m)
 {
+	struct chain_stored was[CHAIN_MAX_WINDOWS];
+
+	memcpy(was, m->stored, sizeof(was));
 	take_request(m);
 	for (m->s = 0; m->s < m->l.d->nsteps; m->s++) {
 		const struct chain_verb_info *v = chain_verb_info(m->l.d->steps[m->s].verb);
@@ -953,6 +1011,9 @@ void machine_run(struct machine *m)
 		else if (v->remote)
 			copy(m);
 	}
+	if (++m->runs > RUNS)
+		for (unsigned w = 0; w < CHAIN_MAX_WINDOWS; w++)
+			chain_stored_widen(&m->stored[w], &was[w]);
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -974,7 +1035,8 @@ int machine_begin(struct machine *m, const struct chain_desc *d)
 {
 	struct machine old = *m;
 
-	*m = (struct machine){.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared};
+	*m = (struct machine){
+		.l = {.err = old.l.err}, .shared = old.shared, .nshared = old.nshared, .runs = old.runs};
 	memcpy(m->stored, old.stored, sizeof(m->stored));
 	free_cells(&old);
 	for (uint32_t i = 0; i < m->nshared; i++)

@@ -59,12 +59,14 @@ struct machine {
 	struct cell *shared;              /* what a loop and its caller share; not ours alone */
 	uint32_t nshared;
 	struct chain_stored stored[CHAIN_MAX_WINDOWS]; /* in regions */
+	unsigned runs;
 	bool decided; /* that anything runs at all, from here on: a WAIT or SEND_EN depends on the client */
 	bool in_loop; /* the steps are those of an iteration, which follows itself */
 	unsigned s;   /* step at work */
 };
 
-/** Lays @d out; what is shared, and what is stored, stay as they have become. 0, CHAIN_REFUSED, -ENOMEM. */
+/** Lays @d out; what is shared, and what is stored, stay as they have become, as does the number of runs. 0,
+ * CHAIN_REFUSED, -ENOMEM. */
 int machine_begin(struct machine *m, const struct chain_desc *d);
 /** Makes what @d and its loop share. 0 or -ENOMEM. */
 int machine_share(struct machine *m, const struct chain_desc *d);

@@ -1089,6 +1089,76 @@ static void what_is_theirs(void **state)
 	assert_wrong(WRONG(REGIONS, NO_STEP, NO_STEP, NUMBERS(9, 8)));
 }
 
+/* The next case of what a long copy from region to region brings along. TABLE has something of clients */
+static void copies(struct chain_step copy)
+{
+	decide(STEP(.verb = CHAIN_NOP));
+	t.r[TABLE].size = t.r[COUNTS].size = 0;
+	t.r[TABLE].stored.theirs = (struct chain_span){1 << 20, (1 << 20) + 8};
+	t.r[TABLE].stored.any = (struct chain_span){0, 1 << 24};
+	t.s[DECIDED] = copy;
+	t.s[DECIDED].queue = 1;
+}
+
+static void what_is_copied_between_regions(void **state)
+{
+	enum { LONG = 1 << 30, THEIRS = 1 << 20 };
+	const struct chain_step to = STEP(.verb = CHAIN_WRITE, .remote = REGION(COUNTS, 64, 0),
+					.local = {REGION(TABLE, 0, LONG)}),
+				from = STEP(.verb = CHAIN_READ, .remote = REGION(TABLE, 0, 0),
+					.local = {REGION(COUNTS, 64, LONG)});
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		copies(i ? to : from);
+		assert_theirs(COUNTS, THEIRS + 64, THEIRS + 72);
+		/* what ends among them, what is not there at all */
+		copies(i ? to : from);
+		*(i ? &t.s[DECIDED].local[0] : &t.s[DECIDED].remote) =
+			PLACE(REGION(TABLE, THEIRS + 7, i ? 100 : 0));
+		assert_theirs(COUNTS, 64, 65);
+		copies(i ? to : from);
+		t.s[DECIDED].local[0].len = THEIRS;
+		assert_theirs(COUNTS, 0, 0);
+		copies(i ? to : from);
+		*(i ? &t.s[DECIDED].local[0] : &t.s[DECIDED].remote) =
+			PLACE(REGION(TABLE, THEIRS + 8, i ? LONG : 0));
+		assert_theirs(COUNTS, 0, 0);
+	}
+	/* several, one behind the other */
+	copies(to);
+	t.s[DECIDED].local[0].len = 16;
+	t.s[DECIDED].local[1] = PLACE(REGION(TABLE, THEIRS - 8, 32));
+	assert_theirs(COUNTS, 64 + 16 + 8, 64 + 16 + 16);
+	copies(from);
+	t.s[DECIDED].remote.from = THEIRS - 8;
+	t.s[DECIDED].local[0].len = 12;
+	t.s[DECIDED].local[1] = PLACE(REGION(COUNTS, 128, 12));
+	assert_theirs(COUNTS, 64 + 8, 128 + 4);
+	/* a mark beside what is published, and that */
+	copies(to);
+	t.r[TABLE].stored.theirs = (struct chain_span){0};
+	t.r[TABLE].stored.located = (struct chain_span){16, 32};
+	t.r[TABLE].stored.longest = 60;
+	assert_theirs(COUNTS, 64 + 16, 64 + 32);
+	/* from where the client wants it */
+	fresh();
+	t.r[COUNTS].size = 0;
+	t.d.nargs = 2;
+	t.s[LOOK].local[2] = PLACE(REGION(COUNTS, 64, LONG));
+	assert_theirs(COUNTS, 64, 64 + LONG);
+	/* over itself, and there and back: by one byte for each time, but for so many times nobody waits */
+	for (unsigned i = 0; i < 2; i++) {
+		copies(STEP(.verb = CHAIN_WRITE, .remote = REGION(COUNTS, 1, 0),
+			.local = {REGION(i ? LOG : COUNTS, 0, LONG)}));
+		t.s[COUNT] = i ? STEP(.queue = 1, .verb = CHAIN_READ, .remote = REGION(COUNTS, 0, 0),
+					 .local = {REGION(LOG, 0, LONG)})
+			       : STEP(.queue = 1, .verb = CHAIN_NOP);
+		t.r[COUNTS].stored.theirs = t.r[COUNTS].stored.any = (struct chain_span){0, 1};
+		assert_theirs(COUNTS, 0, i ? UINT64_MAX : LONG + 1);
+	}
+}
+
 static void no_memory(void **state)
 {
 	struct chain_error err;
@@ -1124,6 +1194,7 @@ int main(void)
 		cmocka_unit_test(lengths_are_no_inline_data),
 		cmocka_unit_test(lengths_that_are_decided),
 		cmocka_unit_test(what_is_theirs),
+		cmocka_unit_test(what_is_copied_between_regions),
 		cmocka_unit_test(no_memory),
 	};
 

@@ -30,7 +30,7 @@ enum {
 	PROGRAM_MAX_DECISIONS = 4096,  /* iterations and comparisons, after loops are unrolled */
 	PROGRAM_MAX_OFFSET = 5,        /* bytes of an offset in a region: those of variables that count */
 	PROGRAM_MAX_SLOT = 1 << 30,    /* offset in the reply slot, bytes */
-	PROGRAM_MAX_STORED = 1 << 24,  /* by one write into a region: each byte is proved */
+	PROGRAM_MAX_STORED = 1 << 24,  /* by one write into a region: where a CPU does that, others wait */
 	PROGRAM_MAX_COMPARED = 32,     /* bytes of what == compares */
 	PROGRAM_MAX_SEGMENTS = 30,     /* data segments of a verb: what a WQE has room for */
 };
