@@ -358,6 +358,13 @@ void rnic_window_release(struct rnic_device *dev, struct ledger_slot *slot)
 		rnic_sweep_slot(dev, NULL, slot);
 }
 
+bool rnic_window_is_of(
+	const struct rnic_device *dev, const struct ledger_window *w, const struct rnic_region *region)
+{
+	return w->dev == region->dev && w->ino == region->ino &&
+	       (!w->watch || file_watch_holds(dev->watches, w->watch));
+}
+
 void rnic_window_close(struct rnic_window *window)
 {
 	uint32_t handle = window->mr ? window->mr->handle : 0;

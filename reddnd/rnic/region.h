@@ -115,5 +115,9 @@ void rnic_window_close(struct rnic_window *window); /* fine on one that is all z
 
 /** A claim on the inherited window in @slot is over; the last one destroys it. */
 void rnic_window_release(struct rnic_device *dev, struct ledger_slot *slot);
+/** True if what was pinned for the window @w of the ledger of @dev are the pages of the file of @region, and
+ * nobody has cut or written that file since, as far as it could be watched (file-watch.h). */
+bool rnic_window_is_of(
+	const struct rnic_device *dev, const struct ledger_window *w, const struct rnic_region *region);
 
 #endif

@@ -256,8 +256,8 @@ static bool has_another_store(const struct dispatch *d, const struct session *s,
 {
 	if (!s->foreign)
 		return generation_replaces(g, s->offload);
-	return session_store_is_replaced(rnic_device_ledger(d->dev), s->slot,
-		generation_offload(g, d->parts.device, s->offload->conf->name));
+	return session_store_is_replaced(
+		d->dev, s->slot, generation_offload(g, d->parts.device, s->offload->conf->name));
 }
 
 void dispatch_end_stores(struct dispatch *d, const struct generation *generation)

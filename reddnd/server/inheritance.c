@@ -253,7 +253,7 @@ static const char *take_over(const struct inheritance *in, struct dispatch *d, s
 	if (foreign && session_is_overtaken(rnic_device_ledger(d->dev), slot, d->generation))
 		return "the server was restarted, and a program stores what the session takes for its "
 		       "owner's";
-	if (session_store_is_replaced(rnic_device_ledger(d->dev), slot, o))
+	if (session_store_is_replaced(d->dev, slot, o))
 		return REPLACED;
 	r = tenant_get(&t, in->tenants, l->tenant, in->served);
 
@@ -303,9 +303,12 @@ static bool adopt(const struct inheritance *in, struct dispatch *d, struct ledge
 static const char *hold(const struct dispatch *d, const struct ledger_slot *slot, const struct offload *o)
 {
 	const char *why = session_obstacle(slot, o);
-	int r = why ? 0 : session_hold(rnic_device_ledger(d->dev), slot, d->parts.arena, o);
 
-	return why ? why : r == -ESTALE ? REPLACED : r < 0 ? NOT_SOUND : NULL;
+	if (why)
+		return why;
+	if (session_store_is_replaced(d->dev, slot, o))
+		return REPLACED;
+	return session_hold(rnic_device_ledger(d->dev), slot, d->parts.arena, o) < 0 ? NOT_SOUND : NULL;
 }
 
 void inheritance_judge(struct inheritance *in, struct dispatch *d, const struct generation *g)

@@ -91,13 +91,6 @@ const char *session_estrangement(const struct ledger_slot *slot, const struct of
 	return needs_program(slot) ? NULL : difference(&slot->session, o);
 }
 
-static bool is_in_file(const struct ledger_window *w, const struct rnic_region *file)
-{
-	const struct rnic_file_id id = rnic_region_id(file);
-
-	return w->dev == id.dev && w->ino == id.ino;
-}
-
 /* The window of extents is behind those of regions (bindings_slots()) */
 static const struct ledger_slot *extents_of(
 	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o)
@@ -113,7 +106,7 @@ struct left {
 	struct extents_left instances;
 };
 
-/* -EBADMSG, -ESTALE as of session_hold() */
+/* -EBADMSG as of session_hold() */
 static int left_of(struct left *f, const struct ledger *ledger, const struct ledger_slot *slot,
 	const struct rnic_arena *arena, const struct offload *o)
 {
@@ -124,8 +117,6 @@ static int left_of(struct left *f, const struct ledger *ledger, const struct led
 
 	if (!heap || !buckets || slot->block.size < l->size)
 		return -EBADMSG;
-	if (!is_in_file(&heap->window, o->bound[o->img->payload.region].region->file))
-		return -ESTALE;
 	*f = (struct left){.layout = l,
 		.block = rnic_arena_at(arena, slot->block.offset),
 		.buckets = &buckets->window,
@@ -184,13 +175,16 @@ bool session_is_overtaken(
 }
 
 bool session_store_is_replaced(
-	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o)
+	const struct rnic_device *dev, const struct ledger_slot *slot, const struct offload *o)
 {
+	const struct ledger *ledger = rnic_device_ledger(dev);
+
 	for (unsigned i = 0; o && o->program && i < o->program->nregions; i++) {
 		const struct ledger_slot *window = ledger_slot_of(ledger, slot->session.windows[i]);
 		const struct region *r = o->bound[i].region;
 
-		if (window && r && r->store && !is_in_file(&window->window, r->file))
+		if (window && r && r->conf->store && r->file &&
+			!rnic_window_is_of(dev, &window->window, r->file))
 			return true;
 	}
 	return false;

@@ -16,7 +16,7 @@ const char *session_obstacle(const struct ledger_slot *slot, const struct offloa
 bool session_publishes(const struct ledger_slot *slot);
 /** Before the stores of this daemon are opened: what instances of the session of @ledger in @slot, which
  * publishes and goes on with @o, have of its store (held_store_expect()). -EBADMSG: what is in the slot is
- * not what its offload has; -ESTALE: the store is another file now; -ENOMEM. */
+ * not what its offload has; -ENOMEM. */
 int session_hold(const struct ledger *ledger, const struct ledger_slot *slot, const struct rnic_arena *arena,
 	const struct offload *o);
 /** After it, if the session does not go on, and its queue pairs are gone (rnic_sweep_queues()): what it holds
@@ -30,10 +30,10 @@ const char *session_estrangement(const struct ledger_slot *slot, const struct of
  * its own was proved with what was stored when the daemon before this one died. */
 bool session_is_overtaken(
 	const struct ledger *ledger, const struct ledger_slot *slot, const struct generation *g);
-/** True if a store of @o, the offload of that name or NULL, is another file than the session of @ledger in
- * @slot reads in its place (generation_replaces()). */
+/** True if a store of @o, the offload of that name or NULL, is not what the session of @dev in @slot reads in
+ * its place: another file (generation_replaces()), or one that was cut or overwritten meanwhile. */
 bool session_store_is_replaced(
-	const struct ledger *ledger, const struct ledger_slot *slot, const struct offload *o);
+	const struct rnic_device *dev, const struct ledger_slot *slot, const struct offload *o);
 
 /**
  * Takes over the session in @slot, which was inherited, and which nothing stands against. @foreign: why it

@@ -43,7 +43,6 @@ static struct held_store *const store = (struct held_store *)&store;
 static struct store_held held[SLOTS];
 static size_t nheld;
 static unsigned given, unfinished;
-static struct rnic_file_id file; /* of the region */
 
 static struct ledger *ledger;
 static struct ledger_slot *slot, *buckets, *heap;
@@ -60,7 +59,6 @@ static struct offload offload;
 int __wrap_held_store_expect(uint64_t dev, uint64_t ino, const struct store_held *of, size_t n);
 void __wrap_held_store_give(struct held_store *h, uint64_t at);
 void __wrap_held_store_unfinished(struct held_store *h, uint64_t place, uint64_t old, uint64_t now);
-struct rnic_file_id __wrap_rnic_region_id(const struct rnic_region *r);
 struct chain_outcome __wrap_chain_outcome(
 	const struct chain_image *image, const uint8_t *wqes, const uint8_t *scratch);
 
@@ -93,12 +91,6 @@ void __wrap_held_store_unfinished(struct held_store *h, uint64_t place, uint64_t
 	unfinished++;
 }
 
-struct rnic_file_id __wrap_rnic_region_id(const struct rnic_region *r)
-{
-	(void)r;
-	return file;
-}
-
 struct chain_outcome __wrap_chain_outcome(
 	const struct chain_image *image, const uint8_t *wqes, const uint8_t *scratch)
 {
@@ -125,7 +117,6 @@ static int setup(void **state)
 
 	(void)state;
 	nheld = given = unfinished = 0;
-	file = (struct rnic_file_id){.ino = INO};
 	assert_int_equal(ledger_new(&ledger, 8, BLOCK), 0);
 	assert_int_equal(rnic_arena_new(&arena, BLOCK), 0);
 	region = (struct region){.store = store};
@@ -188,8 +179,6 @@ static void is_held(void **state)
 		assert_int_equal(held[i].at, extent_of(SETTLED + i));
 		assert_int_equal(held[i].bytes, BYTES);
 	}
-	file.ino++;
-	assert_int_equal(session_hold(ledger, slot, arena, &offload), -ESTALE);
 }
 
 static void expect_refused(void)
@@ -252,9 +241,6 @@ static void nothing_was_held(void **state)
 	images[6]++;
 	session_let_go(ledger, slot, arena, &offload);
 	images[6]--;
-	file.ino++;
-	session_let_go(ledger, slot, arena, &offload);
-	file.ino--;
 	slot->session.settled = ARMED + 1;
 	session_let_go(ledger, slot, arena, &offload);
 	assert_int_equal(given + unfinished, 0);

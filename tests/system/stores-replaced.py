@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""stores-replaced.py HOST:PORT STORE reload TABLE | same PID | larger PID | late PID: a store is replaced while sessions of it are in
-use (stores-replaced.sh), by a reload that waits for TABLE, or by the death of the daemon PID: by a store of the same size, a larger
-one, or one that comes after the next daemon has begun without."""
+"""stores-replaced.py HOST:PORT STORE reload TABLE | same PID | larger PID | late PID | inside PID: a store is replaced while sessions
+of it are in use (stores-replaced.sh), by a reload that waits for TABLE, or by the death of the daemon PID: by a store of the same size,
+a larger one, one that comes after the next daemon has begun without, or one that is copied into the same file while none runs."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,11 +34,21 @@ def is_new():
         return False
 
 
-def replace(capacity=100):
+def make(capacity=100):
     other = STORE + ".other"
-    create = "create", "--quiet", "--store", "--capacity", str(capacity), "--max-key", "16", "--max-value", "16"
+    create = "create", "--quiet", "--store", "--capacity", str(capacity), "--heap", "2M", "--max-key", "16", "--max-value", "16"
     subprocess.run([os.environ["REDDN_TABLE"], *create, other], check=True)
-    os.rename(other, STORE)
+    return other
+
+
+def replace(capacity=100):
+    os.rename(make(capacity), STORE)
+
+
+def overwrite():
+    other = make()
+    shutil.copyfile(other, STORE)
+    os.unlink(other)
 
 
 def reload():
@@ -73,17 +84,27 @@ def reloaded():
     print("sessions of a store that is replaced have ended when those of the other begin")
 
 
+def is_dead():  # nobody takes its status meanwhile
+    with open(f"/proc/{WHAT}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0] == "Z"
+
+
 def restarted():
     old = {offload: connect(offload) for offload in ("store", "armed", "cpu")}
-    with connect() as before:
-        before.put("key", "old")
+    old["store"].put("key", "old")
     assert all(c.get("key") == b"old" for c in old.values())
+    with open(f"/proc/{WHAT}/stat") as f:
+        above = int(f.read().rpartition(")")[2].split()[1])
+    os.kill(above, signal.SIGSTOP)
     if HOW == "late":
         os.rename(STORE, STORE + ".away")
-    else:
+    elif HOW != "inside":
         replace(1000 if HOW == "larger" else 100)
     os.kill(int(WHAT), signal.SIGKILL)
-    until(lambda: not os.path.exists("/proc/" + WHAT))
+    until(is_dead)
+    if HOW == "inside":
+        overwrite()
+    os.kill(above, signal.SIGCONT)
     if HOW == "late":
         until(reload)
         assert old["store"].get("key") == b"old"

@@ -18,7 +18,7 @@ needs "${recycling[@]}"
 
 : "${STALLED_FILE_LIB:?set STALLED_FILE_LIB to the path of the library that stalls}" "${PYTHON:?}" "${PYTHONPATH:?}"
 named_table slow
-"$REDDN_TABLE" create --quiet --store --capacity 100 --max-key 16 --max-value 16 "$memory/store" || fail "no store"
+"$REDDN_TABLE" create --quiet --store --capacity 100 --heap 2M --max-key 16 --max-value 16 "$memory/store" || fail "no store"
 start_nic
 export STALL=$work/stall
 preloading "$STALLED_FILE_LIB"
@@ -43,7 +43,7 @@ configure_reddnd "control = \"$control\"; regions = ( { name = \"store\"; kind =
 offloads = ( { name = \"store\"; region = \"store\"; mode = \"recycled\"; }, { name = \"armed\"; region = \"store\"; mode = \"unrolled\"; },
   { name = \"cpu\"; region = \"store\"; engine = \"cpu\"; } );"
 serve_supervised
-for how in same larger late; do
+for how in same larger late inside; do
 	replace run.log "$how" "$(daemon)"
 done
 grep -q "the store was replaced" "$work/run.log" || fail "it is not said why they end" "$work/run.log"
