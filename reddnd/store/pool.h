@@ -19,8 +19,8 @@
 #include "protocol/table-format.h"
 #include "reddnd/store/store.h"
 
-/** Lines of the heap are numbered with 32 bits. */
-static const uint64_t POOL_HEAP_MAX = 1ull << 38;
+/** Lines of the heap are numbered with 32 bits, and bytes of a chunk. */
+static const uint64_t POOL_HEAP_MAX = 1ull << 38, POOL_CHUNK_MAX = 1ull << 31;
 
 struct pool_class {
 	uint32_t bytes;        /* of an extent; 0: no chunk has it */

@@ -100,7 +100,8 @@ static int check_header(const struct reddn_table_header *h, uint64_t size, char 
 		h->heap_off > size || h->heap_size > size - h->heap_off || h->heap_size > POOL_HEAP_MAX)
 		return text_why(-EBADMSG, why, n, "damaged: a heap of %" PRIu64 " bytes at %" PRIu64,
 			h->heap_size, h->heap_off);
-	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size)
+	if (h->chunk < REDDN_TABLE_PAGE || h->chunk & (h->chunk - 1) || h->chunk > h->heap_size ||
+		h->chunk > POOL_CHUNK_MAX)
 		return text_why(-EBADMSG, why, n, "damaged: chunks of %" PRIu64 " bytes", h->chunk);
 	if (h->null_off < sizeof(uint64_t) || h->null_off % sizeof(uint64_t) ||
 		h->null_off > REDDN_STORE_CHUNK_LINE - h->header)

@@ -491,7 +491,7 @@ static void test_wrong_moves(void **state)
 
 static void test_wrong_files(void **state)
 {
-	struct rig r = small;
+	struct rig r = small, large;
 	uint8_t *good;
 	char why[200];
 	unsigned refused = 0;
@@ -527,6 +527,14 @@ static void test_wrong_files(void **state)
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
 	assert_int_equal(numbers(s).entries, 12);
 	store_close(s);
+	/* Extents whose length is 0 in 32 bits */
+	large = r;
+	large.size = r.h->heap_off + (1ull << 33);
+	r.h->chunk = r.h->heap_size = 1ull << 33;
+	*(uint64_t *)r.heap = 1ull << 32;
+	assert_int_equal(opens(&large, why), -EBADMSG);
+	assert_non_null(strstr(why, "damaged: chunks"));
+	memcpy(r.file, good, r.size);
 	/* Any byte of the header page, the buckets and the lines of chunks may be wrong. */
 	for (uint64_t at = 0; at < r.h->heap_off + 64; at++) {
 		memcpy(r.file, good, r.size);
