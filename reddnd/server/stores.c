@@ -16,11 +16,13 @@
 #include <string.h>
 
 /* SHARE: turns take no more than one part of so many of a thread's time. LOOK_US: the clock is looked at at
- * least so often for what expires, because it may be set */
+ * least so often for what expires, because it may be set. HELD_UP_US: if two looks at a grace are further
+ * apart, this process was held up, and requests that need it may have been as well */
 enum {
 	PAUSE_MIN_US = 20,
 	PAUSE_MAX_US = 2000,
 	PATIENCE_US = 2000000,
+	HELD_UP_US = 100000,
 	LOOK_US = 60000000,
 	SHARE = 8,
 	GRACES_AT_ONCE = 8,
@@ -39,7 +41,9 @@ struct served_store {
 	bool full;
 	uint64_t contradictions;
 	bool in_grace;
-	uint64_t began_us; /* the grace */
+	/* Of the grace: when it began, and was looked at last; and for how long sessions could have ended it
+	 */
+	uint64_t began_us, looked_us, waited_us;
 	struct awaited *awaited;
 	size_t n, room;
 	bool failed;       /* there was no memory to count them */
@@ -121,7 +125,8 @@ static void begin_grace(struct stores *st, struct served_store *t)
 {
 	t->n = 0;
 	t->failed = false;
-	t->began_us = clock_us();
+	t->began_us = t->looked_us = clock_us();
+	t->waited_us = 0;
 	held_store_grace_begins(t->store);
 	/* Whoever reads a mark, or a locator, from before it was changed has a CQE that is seen now: a load
 	 * must not be done before these stores */
@@ -144,7 +149,7 @@ static bool is_over(struct stores *st, struct served_store *t, struct awaited *a
 	st->ops->count(st->arg, s);
 	if (over(s) >= a->to)
 		return true;
-	if (!a->late && now - t->began_us > later(st->patience_us, s->offload->conf->time_budget)) {
+	if (!a->late && t->waited_us > later(st->patience_us, s->offload->conf->time_budget)) {
 		a->late = true;
 		st->ops->late(st->arg, s, t->name, now - t->began_us);
 	}
@@ -154,9 +159,11 @@ static bool is_over(struct stores *st, struct served_store *t, struct awaited *a
 /* Without memory to count them all again, it begins anew: nothing rests meanwhile but for longer */
 static void look(struct stores *st, struct served_store *t)
 {
-	uint64_t now = clock_us();
+	uint64_t now = clock_us(), since = now - t->looked_us;
 	size_t left = 0;
 
+	t->looked_us = now;
+	t->waited_us += since < HELD_UP_US ? since : HELD_UP_US;
 	for (size_t i = 0; i < t->n; i++)
 		if (!is_over(st, t, &t->awaited[i], now))
 			t->awaited[left++] = t->awaited[i];

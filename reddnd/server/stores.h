@@ -7,7 +7,8 @@
  *
  * A request that is not over holds all graces of its store up, and with them what is replaced, deleted or
  * moved there. So a session for which a grace has waited two seconds, or its "time_budget" if that is longer,
- * is judged as one that exceeds a time budget.
+ * is judged as one that exceeds a time budget. Time in which this process was held up does not count: so
+ * may have been what executes the request.
  *
  * While this daemon has a store, the service manager has a copy of the descriptor with the lock of its
  * writer: so nobody else writes it when this one has died and queues go on to publish. The next one goes on

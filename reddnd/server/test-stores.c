@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -326,6 +327,26 @@ static void test_a_get_that_does_not_end(void **state)
 	assert_true(late[READER] == 1 && late[WRITER] == 0 && store.over == 0);
 }
 
+/* This process does nothing for longer than that: the CPU may not have executed the request either */
+static void test_a_daemon_that_stands_still(void **state)
+{
+	(void)state;
+	received[READER] = 1;
+	store.graces = 1;
+	stores.patience_us = 250000;
+	stores_wake(&stores);
+	assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+	assert_true(store.begun == 1 && store.over == 0);
+	usleep(300000);
+	assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+	assert_int_equal(late[READER], 0);
+	while (!late[READER])
+		assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+	sessions[READER].progress.done = 1;
+	turns();
+	assert_int_equal(store.over, 1);
+}
+
 static void test_one_of_an_offload_that_is_not_known(void **state)
 {
 	(void)state;
@@ -394,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_get, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_get_of_a_session_that_goes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_get_that_does_not_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_daemon_that_stands_still, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_of_an_offload_that_is_not_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_store, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_session_ends, setup, teardown),
