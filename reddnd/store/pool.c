@@ -17,12 +17,12 @@ enum extent_state { FREE, HELD, NAMED, REPLACED, USED, RESTING };
 struct pool_chunk {
 	uint8_t class;       /* NONE: no class */
 	uint32_t usable;     /* extents whose offset has no tag */
-	uint32_t free;       /* of these */
+	uint32_t free, held; /* of these */
 	uint32_t fresh;      /* extents from this one on have not been used since the chunk has the class */
 	uint32_t first;      /* list of the other free ones: lines of the heap */
 	uint32_t next, prev; /* in the list of unassigned or open ones */
 	uint8_t *state;      /* of each extent: enum extent_state */
-	uint32_t *after;     /* and the next one in its list */
+	uint32_t *after;     /* and the next one in its list, or of one in use its bucket */
 };
 
 /* One extent */
@@ -109,6 +109,7 @@ int pool_init(struct pool *p, uint8_t *heap, uint64_t heap_size, uint64_t chunk)
 		.shift = (unsigned)__builtin_ctzll(chunk),
 		.nchunks = heap_size / chunk,
 		.unassigned = END,
+		.drained = POOL_NONE,
 		.retired = END,
 		.resting = END};
 	p->chunks = calloc(p->nchunks, sizeof(*p->chunks));
@@ -206,15 +207,11 @@ static void chunk_put_back(struct pool *p, struct pool_chunk *c)
 	p->nunassigned++;
 }
 
-/* One more chunk for the class. The line is in the file before anything names an extent. */
-static int class_extend(struct pool *p, struct pool_class *class)
+/* The chunk has none. The line is in the file before anything names an extent. */
+static int class_add(struct pool *p, struct pool_class *class, struct pool_chunk *c)
 {
-	struct pool_chunk *c = chunk_spare(p);
-	int r;
+	int r = chunk_assign(p, c, class);
 
-	if (!c)
-		return -ENOSPC;
-	r = chunk_assign(p, c, class);
 	if (r < 0) {
 		chunk_put_back(p, c);
 		return r;
@@ -224,7 +221,35 @@ static int class_extend(struct pool *p, struct pool_class *class)
 	return 0;
 }
 
+static int class_extend(struct pool *p, struct pool_class *class)
+{
+	struct pool_chunk *c = chunk_spare(p);
+
+	return c ? class_add(p, class, c) : -ENOSPC;
+}
+
+/* All extents of the chunk that is drained are free */
+static void chunk_drained(struct pool *p)
+{
+	struct pool_chunk *c = &p->chunks[p->drained];
+	struct pool_class *class;
+
+	p->class[c->class].chunks--;
+	chunk_release(c);
+	p->drained = POOL_NONE;
+	class = class_of(p, p->drained_for);
+	if (class)
+		class_add(p, class, c);
+	else
+		chunk_put_back(p, c);
+}
+
 /* ---- extents ---- */
+
+static bool is_drained(const struct pool *p, const struct pool_chunk *c)
+{
+	return (uint64_t)(c - p->chunks) == p->drained;
+}
 
 static void slot_free(struct pool *p, const struct slot *s)
 {
@@ -233,6 +258,11 @@ static void slot_free(struct pool *p, const struct slot *s)
 	c->state[s->n] = FREE;
 	c->after[s->n] = c->first;
 	c->first = (uint32_t)(slot_at(p, c, s->n) / LINE);
+	if (is_drained(p, c)) {
+		if (++c->free == c->usable)
+			chunk_drained(p);
+		return;
+	}
 	s->class->free++;
 	if (c->free++ == 0)
 		list_push(p, &s->class->open, c);
@@ -261,6 +291,18 @@ static struct slot slot_pop(struct pool *p, struct pool_chunk *c)
 	return s;
 }
 
+static void slot_hold(const struct slot *s)
+{
+	s->chunk->held++;
+	s->class->held++;
+}
+
+static void slot_unhold(const struct slot *s)
+{
+	s->chunk->held--;
+	s->class->held--;
+}
+
 static void slot_rest(struct pool *p, const struct slot *s)
 {
 	s->chunk->state[s->n] = RESTING;
@@ -284,7 +326,7 @@ int pool_take(struct pool *p, uint32_t bytes, uint64_t *at)
 		return r;
 	s = slot_pop(p, &p->chunks[class->open - 1]);
 	s.chunk->state[s.n] = HELD;
-	class->held++;
+	slot_hold(&s);
 	*at = slot_at(p, s.chunk, s.n);
 	return 0;
 }
@@ -297,17 +339,17 @@ bool pool_give(struct pool *p, uint64_t at)
 		return false;
 	/* A bucket had it that no chain can have written: chains may still read it */
 	if (s.chunk->state[s.n] == REPLACED || s.chunk->state[s.n] == NAMED) {
-		pool_publish(p, at);
+		pool_publish(p, at, s.chunk->after[s.n]);
 		return false;
 	}
 	if (s.chunk->state[s.n] != HELD)
 		return false;
-	s.class->held--;
+	slot_unhold(&s);
 	slot_free(p, &s);
 	return true;
 }
 
-int pool_publish(struct pool *p, uint64_t at)
+int pool_publish(struct pool *p, uint64_t at, uint64_t bucket)
 {
 	enum extent_state was;
 	struct slot s;
@@ -317,12 +359,13 @@ int pool_publish(struct pool *p, uint64_t at)
 	was = s.chunk->state[s.n];
 	if (was != HELD && was != NAMED && was != REPLACED)
 		return -EINVAL;
-	s.class->held--;
+	slot_unhold(&s);
 	if (was == REPLACED) {
 		slot_rest(p, &s);
 		return 0;
 	}
 	s.chunk->state[s.n] = USED;
+	s.chunk->after[s.n] = (uint32_t)bucket;
 	s.class->used++;
 	return was == HELD;
 }
@@ -401,17 +444,18 @@ int pool_hold(struct pool *p, uint64_t at, uint32_t bytes)
 	if (s.chunk->state[s.n] != FREE)
 		return -EEXIST;
 	slot_use(&s, HELD);
-	s.class->held++;
+	slot_hold(&s);
 	return 0;
 }
 
-int pool_claim(struct pool *p, uint64_t at, uint32_t bytes)
+int pool_claim(struct pool *p, uint64_t at, uint32_t bytes, uint64_t bucket)
 {
 	struct slot s;
 	int r = slot_open(p, at, bytes, &s);
 
 	if (r < 0)
 		return r;
+	s.chunk->after[s.n] = (uint32_t)bucket;
 	switch (s.chunk->state[s.n]) {
 	case FREE:
 		slot_use(&s, USED);
@@ -466,7 +510,7 @@ bool pool_wants_grace(const struct pool *p)
 		if (class->retired && (class->retired >= GRACE_EXTENTS || class->free <= class->held))
 			return true;
 	}
-	return false;
+	return p->drained != POOL_NONE && p->retired != END;
 }
 
 void pool_grace_begins(struct pool *p)
@@ -497,6 +541,65 @@ uint32_t pool_bytes(const struct pool *p, uint64_t at)
 
 	return slot_find(p, at, &s) ? s.class->bytes : 0;
 }
+
+/* ---- chunks that are drained ---- */
+
+bool pool_may_drain(const struct pool *p, uint64_t n, uint32_t bytes)
+{
+	const struct pool_chunk *c = &p->chunks[n];
+
+	return p->drained == POOL_NONE && c->class != NONE && p->class[c->class].bytes != bytes && !c->held &&
+	       c->free < c->usable;
+}
+
+bool pool_next_used(const struct pool *p, uint64_t n, uint32_t *from, uint64_t *at, uint64_t *bucket)
+{
+	const struct pool_chunk *c = &p->chunks[n];
+
+	for (; *from < p->class[c->class].slots; ++*from) {
+		if (c->state[*from] != USED)
+			continue;
+		*at = slot_at(p, c, *from);
+		*bucket = c->after[*from];
+		++*from;
+		return true;
+	}
+	return false;
+}
+
+void pool_drain(struct pool *p, uint64_t n, uint32_t bytes)
+{
+	struct pool_chunk *c = &p->chunks[n];
+	struct pool_class *class = &p->class[c->class];
+
+	assert(pool_may_drain(p, n, bytes));
+	if (c->free)
+		list_remove(p, &class->open, c);
+	class->free -= c->free;
+	p->drained = n;
+	p->drained_for = bytes;
+}
+
+void pool_undrain(struct pool *p)
+{
+	struct pool_chunk *c = &p->chunks[p->drained];
+	struct pool_class *class = &p->class[c->class];
+
+	p->drained = POOL_NONE;
+	class->free += c->free;
+	if (c->free)
+		list_push(p, &class->open, c);
+}
+
+void pool_moved(struct pool *p, uint64_t at, uint64_t bucket)
+{
+	struct slot s;
+
+	if (slot_find(p, at, &s) && s.chunk->state[s.n] == USED)
+		s.chunk->after[s.n] = (uint32_t)bucket;
+}
+
+/* ---- how much there is ---- */
 
 bool pool_may_hold(const struct pool *p, uint32_t bytes, uint64_t n)
 {

@@ -22,8 +22,12 @@ enum {
 	WAITING = 256,       /* keys that wait for a bucket */
 	YOUNG = 64,          /* fresh entries that are left to their clients */
 	COLLECT_STEP = 1024, /* buckets between two looks at other things */
-	EVICTIONS = 32,      /* in one grace */
-	SAMPLE = 16,         /* entries, of which the one that was put first is evicted */
+	EVICTIONS = 32,      /* in one grace, */
+	FEW = 4,             /* while a chunk is drained, */
+	DRAINED = 64,        /* and of a chunk that is drained */
+	SAMPLE = 16,         /* entries: of these the one that was put first is evicted */
+	SAMPLE_CHUNKS = 4,   /* chunks, of which one may be drained */
+	DRAIN_GRACES = 8,    /* that a chunk is drained for when all of its entries have begun to leave */
 	SAMPLE_STEPS = 1024, /* buckets that are looked at for one */
 	SWEEP_MS = 1000      /* from one look at all buckets for records that expired to the next */
 };
@@ -75,7 +79,9 @@ struct store {
 
 	bool evicts;
 	uint64_t evicted, random;
-	uint32_t short_bytes; /* extents of so many bytes are to become free; 0: none */
+	uint32_t short_bytes;  /* extents of so many bytes are to become free; 0: none */
+	uint32_t drain_next;   /* of the chunk that is drained: the extent whose entry is to leave next, */
+	unsigned drain_graces; /* and, when all have begun to, how many graces it is drained for at most */
 };
 
 DEFINE_CLEANUP(struct store *, store_close)
@@ -131,7 +137,7 @@ static int open_entry(struct store *s, uint64_t b, char *why, size_t n)
 		return 0;
 	}
 	if (kind != BUCKET_FRESH)
-		r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator));
+		r = pool_claim(&s->pool, reddn_locator_off(locator), reddn_locator_len(locator), b);
 	if (r < 0 && r != -ENOMEM && kind == BUCKET_WRONG) {
 		end_at_once(&s->buckets, b);
 		return 0;
@@ -324,11 +330,21 @@ void store_renew(struct store *s, uint64_t at)
 	word_set((uint64_t *)(s->heap + at), ++s->version);
 }
 
+static bool may_drain_any(const struct store *s, uint32_t bytes)
+{
+	if (s->pool.drained != POOL_NONE)
+		return true;
+	for (uint64_t n = 0; n < s->pool.nchunks; n++)
+		if (pool_may_drain(&s->pool, n, bytes))
+			return true;
+	return false;
+}
+
 /* False: no extents of so many bytes will become free, unless entries without a record leave. */
 static bool want_extents(struct store *s, uint32_t bytes)
 {
 	collect_idle(s);
-	if (!s->evicts || !pool_is_used(&s->pool, bytes))
+	if (!s->evicts || !(pool_is_used(&s->pool, bytes) || may_drain_any(s, bytes)))
 		return false;
 	s->short_bytes = bytes;
 	return true;
@@ -401,7 +417,7 @@ bool store_published(struct store *s, uint64_t place, uint64_t old, uint64_t now
 	if (s->is_new && !is_seen(s, place, now)) {
 		put_off(s, place, s->buckets.null, now);
 	} else {
-		int r = pool_publish(&s->pool, reddn_locator_off(now));
+		int r = pool_publish(&s->pool, reddn_locator_off(now), place / sizeof(struct reddn_bucket));
 
 		s->contradictions += r < 0;
 		s->count[is] += r > 0;
@@ -583,8 +599,9 @@ static uint64_t next_random(struct store *s)
 	return s->random >> 20;
 }
 
-/* The first put of a sample of entries with extents of the wanted size. False: there are none. */
-static bool evict_one(struct store *s)
+/* The first put of a sample of entries with extents of the wanted size. Returns its version; 0: there are
+ * none. */
+static uint64_t evict_one(struct store *s)
 {
 	uint64_t victim = 0, old = 0;
 	unsigned seen = 0;
@@ -600,18 +617,90 @@ static bool evict_one(struct store *s)
 		}
 		seen++;
 	}
-	return old && moves_remove(&s->moves, victim, old);
+	return old && moves_remove(&s->moves, victim, old) ? version_of(s, old) : 0;
 }
 
-/* A small part of all, so that those that stay are the later ones */
+/* Of a sample of the entries of a chunk; 0: it has none, so nothing is lost with it */
+static uint64_t mean_version(const struct store *s, uint64_t chunk)
+{
+	uint64_t sum = 0, n = 0, at, bucket;
+	uint32_t from = 0;
+
+	for (; n < SAMPLE && pool_next_used(&s->pool, chunk, &from, &at, &bucket); n++)
+		sum += word_get((const uint64_t *)(s->heap + at));
+	return n ? sum / n : 0;
+}
+
+/*
+ * A chunk of another size is drained for the wanted one if its entries were put before @oldest on the
+ * average, the oldest found of the wanted size. So the entries of all sizes become about as old before they
+ * leave, and sizes that always come in the same parts take few chunks from each other. If there is no entry
+ * of the wanted size, any chunk will do.
+ */
+static void drain_another(struct store *s, uint64_t oldest)
+{
+	const uint64_t looks = oldest == UINT64_MAX ? s->pool.nchunks : SAMPLE_CHUNKS;
+	uint64_t chunk = POOL_NONE, version;
+
+	for (uint64_t n = next_random(s), end = n + looks; n < end; n++) {
+		const uint64_t c = n % s->pool.nchunks;
+
+		if (!pool_may_drain(&s->pool, c, s->short_bytes))
+			continue;
+		version = mean_version(s, c);
+		if (version >= oldest)
+			continue;
+		oldest = version;
+		chunk = c;
+	}
+	if (chunk == POOL_NONE)
+		return;
+	pool_drain(&s->pool, chunk, s->short_bytes);
+	s->drain_next = 0;
+	s->drain_graces = 0;
+}
+
+/* What a put has replaced that was not reported yet rests soon. */
+static void drain_some(struct store *s)
+{
+	uint64_t at, b, locator;
+
+	while (s->pool.drained != POOL_NONE && !s->drain_graces && s->moves.n < EVICTIONS + DRAINED) {
+		if (!pool_next_used(&s->pool, s->pool.drained, &s->drain_next, &at, &b)) {
+			s->drain_graces = DRAIN_GRACES;
+			return;
+		}
+		locator = b < s->buckets.n ? word_get(bucket_locator(&s->buckets, b)) : s->buckets.null;
+		if (reddn_locator_off(locator) != at || bucket_is_empty(&s->buckets, b))
+			continue;
+		if (moves_use(&s->moves, b)) {
+			s->drain_next--;
+			return;
+		}
+		moves_remove(&s->moves, b, evictable(s, b));
+	}
+}
+
+/* Returns the version of the oldest of up to @most that leave; UINT64_MAX: there are none. */
+static uint64_t evict_oldest(struct store *s, uint64_t most)
+{
+	uint64_t oldest = UINT64_MAX, version;
+
+	while (most-- > 0 && s->moves.n < EVICTIONS && (version = evict_one(s)))
+		oldest = version < oldest ? version : oldest;
+	return oldest;
+}
+
+/* A small part of all, so that those that stay are the later ones; or a few, until a chunk is drained */
 static void evict_some(struct store *s)
 {
-	uint64_t n = s->count[BUCKET_RECORD] / 64 + 1;
+	const uint64_t part = s->count[BUCKET_RECORD] / 64 + 1;
 
 	if (!s->short_bytes)
 		return;
-	while (n-- > 0 && s->moves.n < EVICTIONS && evict_one(s))
-		;
+	drain_another(s, evict_oldest(s, part < FEW ? part : FEW));
+	if (s->pool.drained == POOL_NONE && part > FEW)
+		evict_oldest(s, part - FEW);
 	s->short_bytes = 0;
 }
 
@@ -742,6 +831,7 @@ bool store_work(struct store *s)
 		collect(s, s->collect_at);
 	if (!s->moves.begun) {
 		evict_some(s);
+		drain_some(s);
 		collect_some(s);
 		if (s->moves.n)
 			moves_begin(&s->moves);
@@ -768,6 +858,7 @@ static void entry_ended(void *arg, const struct moves_ended *e)
 
 	if (!e->removed) {
 		s->moved++;
+		pool_moved(&s->pool, reddn_locator_off(e->locator), e->move.to);
 		note_expiry(s, e->locator);
 		for (unsigned i = 0; i < s->nyoung; i++)
 			if (s->young[i] == e->move.from)
@@ -795,6 +886,8 @@ void store_grace_over(struct store *s)
 	s->covers_moves = s->is_new = false;
 	if (pool_grace_over(&s->pool))
 		s->changed = true;
+	if (s->pool.drained != POOL_NONE && s->drain_graces && --s->drain_graces == 0)
+		pool_undrain(&s->pool);
 }
 
 /* ---- numbers ---- */

@@ -22,7 +22,8 @@
  * a client, and is checked. A key with the fingerprint 0 gets no entry: a message of no bytes asks for that.
  *
  * A store that evicts (its file has that) removes entries that were put long ago, where there is no room for
- * another key. Entries whose record has expired leave any store, by CLOCK_REALTIME.
+ * another key: those with extents of its size, or all of a part of the heap that has extents of another size,
+ * if these are older. Entries whose record has expired leave any store, by CLOCK_REALTIME.
  *
  * Nothing here waits. Thread rules: one thread, that of the event loop.
  */

@@ -105,8 +105,8 @@ static void test_rest(void **state)
 	assert_int_equal(pool_take(&p, 20000, &b), 0);
 	assert_int_equal(pool_take(&p, 20000, &c), 0);
 	assert_int_equal(pool_take(&p, 20000, &c), -ENOSPC);
-	assert_int_equal(pool_publish(&p, a), 1);
-	assert_int_equal(pool_publish(&p, a), -EINVAL);
+	assert_int_equal(pool_publish(&p, a, 0), 1);
+	assert_int_equal(pool_publish(&p, a, 0), -EINVAL);
 	pool_grace_begins(&p);
 	assert_int_equal(pool_retire(&p, a), 1);
 	assert_int_equal(pool_retire(&p, a), -EINVAL);
@@ -114,7 +114,7 @@ static void test_rest(void **state)
 	assert_true(pool_is_unnamed(&p, b));
 	assert_int_equal(pool_retire(&p, b), 0);
 	assert_false(pool_is_unnamed(&p, b));
-	assert_int_equal(pool_publish(&p, b), 0);
+	assert_int_equal(pool_publish(&p, b, 0), 0);
 	assert_false(pool_is_unnamed(&p, b));
 	assert_true(pool_wants_grace(&p));
 	assert_false(pool_grace_over(&p));
@@ -164,7 +164,7 @@ static void test_churn(void **state)
 		if (n && pick(100) < (phase ? 60 : 45)) {
 			unsigned i = pick(n);
 
-			assert_int_equal(pool_publish(&p, live[i].at), 1);
+			assert_int_equal(pool_publish(&p, live[i].at, 0), 1);
 			assert_int_equal(pool_retire(&p, live[i].at), 1);
 			memset(owner + live[i].at / 64, 0, live[i].size / 64);
 			live[i] = live[--n];
@@ -221,7 +221,7 @@ static void test_room(void **state)
 		uint64_t one;
 
 		assert_int_equal(pool_take(&p, 256, &one), 0);
-		assert_int_equal(pool_publish(&p, one), 1);
+		assert_int_equal(pool_publish(&p, one, 0), 1);
 		n++;
 	}
 	assert_int_equal(n, 2 * 15 - 3);
@@ -234,6 +234,66 @@ static void test_room(void **state)
 	free(heap);
 }
 
+/* Extents of a size that is not wanted any more, in each chunk */
+static void test_drain(void **state)
+{
+	uint8_t *heap = heap_of(4 * 4096);
+	uint64_t at[64], other, bucket, where, held;
+	unsigned n = 0;
+	uint32_t from = 0;
+	struct pool p;
+
+	(void)state;
+	assert_int_equal(pool_init(&p, heap, sizeof(uint8_t[4 * 4096]), 4096), 0);
+	pool_claimed(&p);
+	for (; pool_take(&p, 256, &at[n]) == 0; n++)
+		assert_int_equal(pool_publish(&p, at[n], n), 1);
+	assert_int_equal(pool_take(&p, 1024, &other), -ENOSPC);
+	/* Chunk 1 has the second 15 of them, and one of these rests */
+	assert_int_equal(pool_retire(&p, at[16]), 1);
+	assert_false(pool_may_drain(&p, 1, 256));
+	assert_true(pool_may_drain(&p, 1, 1024));
+	pool_moved(&p, at[17], 99);
+	pool_drain(&p, 1, 1024);
+	assert_false(pool_may_drain(&p, 2, 1024));
+	for (unsigned i = 15; i < 30; i++) {
+		if (i == 16)
+			continue;
+		assert_true(pool_next_used(&p, 1, &from, &where, &bucket));
+		assert_int_equal(where, at[i]);
+		assert_int_equal(bucket, i == 17 ? 99 : i);
+	}
+	assert_false(pool_next_used(&p, 1, &from, &where, &bucket));
+	/* What becomes free there is not taken, and is wanted though there are others */
+	assert_int_equal(pool_retire(&p, at[59]), 1);
+	pool_grace_begins(&p);
+	assert_true(pool_grace_over(&p));
+	assert_int_equal(pool_retire(&p, at[15]), 1);
+	assert_true(pool_wants_grace(&p));
+	assert_int_equal(pool_take(&p, 256, &other), 0);
+	assert_int_equal(other, at[59]);
+	assert_int_equal(pool_take(&p, 256, &other), -ENOSPC);
+	/* It goes on as before, */
+	pool_undrain(&p);
+	assert_int_equal(pool_take(&p, 256, &held), 0);
+	assert_int_equal(held, at[16]);
+	/* and is not drained while one is held */
+	assert_false(pool_may_drain(&p, 1, 1024));
+	assert_int_equal(pool_publish(&p, held, 16), 1);
+	pool_drain(&p, 1, 1024);
+	for (unsigned i = 16; i < 30; i++) {
+		assert_int_equal(pool_take(&p, 1024, &other), -ENOSPC);
+		assert_int_equal(pool_retire(&p, at[i]), 1);
+	}
+	pool_grace_begins(&p);
+	assert_true(pool_grace_over(&p));
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pool_take(&p, 1024, &other), 0);
+	assert_int_equal(pool_take(&p, 1024, &other), -ENOSPC);
+	pool_deinit(&p);
+	free(heap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_drain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -603,6 +603,73 @@ static void test_evict(void **state)
 	}
 }
 
+enum { LARGER = 480 };
+
+static const struct rig two_sizes = {.buckets = 4096,
+	.chunk = 4096,
+	.chunks = 20,
+	.header = 15,
+	.max_key = 16,
+	.max_value = 400,
+	.evict = true};
+
+static void put_larger(struct store *s, const struct rig *r, uint32_t key)
+{
+	uint32_t bytes;
+	uint64_t at;
+
+	for (unsigned i = 0; store_take(s, LARGER, &at) < 0; i++) {
+		assert_true(i < 100);
+		rig_settle(s);
+	}
+	bytes = rig_record(r, r->heap + at + r->header, key, key, 400);
+	for (unsigned i = 0; rig_bucket(r, key) < 0; i++) {
+		assert_true(i < 100);
+		assert_true(store_unplaced(s, at, bytes));
+		rig_settle(s);
+		assert_false(numbers(s).full);
+	}
+	assert_true(rig_publish(s, r, at, key, bytes));
+}
+
+/* A store whose heap is full of one size takes records of another, until all are of that. */
+static void test_evict_another_size(void **state)
+{
+	struct rig r = two_sizes;
+	uint64_t held, lost;
+	struct store *s;
+
+	(void)state;
+	rig_make(&r);
+	s = rig_open(&r);
+	for (uint32_t key = 0; key < 2000; key++)
+		assert_int_equal(rig_put(s, &r, key, key), 0);
+	/* One extent that a session holds keeps its chunk, */
+	assert_int_equal(store_take(s, RIG_MESSAGE, &held), 0);
+	lost = held;
+	/* and so does one whose bucket the owner of the file has cleared */
+	for (uint32_t key = 1999; lost / r.chunk == held / r.chunk; key--) {
+		const int64_t b = rig_bucket(&r, key);
+
+		if (b < 0 || reddn_locator_off(r.words[2 * b]) / r.chunk == held / r.chunk)
+			continue;
+		lost = reddn_locator_off(r.words[2 * b]);
+		r.words[2 * b + 1] = 0;
+		r.words[2 * b] = r.null;
+	}
+	for (uint32_t key = 2000; key < 4000; key++)
+		put_larger(s, &r, key);
+	for (uint32_t key = 0; key < 2000; key++) {
+		const int64_t b = rig_bucket(&r, key);
+		const uint64_t chunk = b < 0 ? held / r.chunk : reddn_locator_off(r.words[2 * b]) / r.chunk;
+
+		assert_true(chunk == held / r.chunk || chunk == lost / r.chunk);
+	}
+	store_give(s, held);
+	store_close(s);
+	free(r.file);
+}
+
 static void put_until(struct store *s, const struct rig *r, uint32_t key, uint64_t expiry)
 {
 	uint8_t be[sizeof(expiry)];
@@ -786,6 +853,7 @@ int main(void)
 		cmocka_unit_test(test_full_extents),
 		cmocka_unit_test(test_deserted),
 		cmocka_unit_test(test_evict),
+		cmocka_unit_test(test_evict_another_size),
 		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_unseen_expiry),
 		cmocka_unit_test(test_tiny),
