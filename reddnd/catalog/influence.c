@@ -8,7 +8,7 @@
 
 DEFINE_CLEANUP(struct program *, program_free)
 
-enum { ROUNDS = 64 /* of all offloads: more than one stands behind another */ };
+enum { ROUNDS = 16 /* of all offloads: more than one stands behind another */ };
 
 /* Where region @name of the program is */
 static bool find(const struct influence *all, const struct influence_offload *o, const char *name,
