@@ -10,46 +10,11 @@
 # shellcheck source=tests/lib/supervised.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/supervised.sh"
 needs has.devx has.cross_channel
-: "${REDDN_TABLE:?set REDDN_TABLE to the path of the table tool}" "${STORE_CLIENT:?set STORE_CLIENT to the path of the test client}"
-store=$memory/users.store
-seed=${TEST_SEED:-1} operations=${TEST_OPERATIONS:-4000} keys=${TEST_KEYS:-400}
-hot=4 most=$((operations * 50)) record=56 kind=48
-here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
-n=0
+# shellcheck source=tests/store/clients.sh
+. "$(dirname "${BASH_SOURCE[0]}")/clients.sh"
 
-# start_client [OPERATIONS]: sets $client to its process, and $file to what it records. Without a number it goes on until it is stopped.
-start_client()
-{
-	n=$((n + 1))
-	file=$work/history.$n
-	background "client.$n" "$STORE_CLIENT" "$address" "$port" users "$file" "$n" "$seed" "$keys" "$hot" "${1:-$most}"
-	client=$child
-}
-
-# has_begun FILE N: so many operations
-has_begun()
-{
-	[[ $(od -An -tu1 -j $((($2 - 1) * record + kind)) -N 1 "$1") -ne 0 ]]
-}
-
-wait_clients() # PID:N...
-{
-	local of rc
-
-	for of; do
-		rc=0
-		wait "${of%:*}" || rc=$?
-		[[ $rc -eq 0 ]] || fail "client ${of#*:} ends with status $rc" "$work/client.${of#*:}" "$work/run.log"
-	done
-}
-
-configure_reddnd <<END
-control = "$work/control";
-regions = ( { name = "users"; kind = "store"; path = "$store"; } );
-offloads = ( { name = "users"; region = "users"; depth_max = 16; put_if = {}; } );
-END
+make_store
 start_nic
-"$REDDN_TABLE" create --quiet --store --capacity "$keys" --heap $(((keys + keys / 8 + 6000) * 1024)) --max-key 32 --max-value 900 "$store" || fail "no store"
 serve_supervised
 running=() files=()
 for ((i = 0; i < 3; i++)); do
@@ -81,14 +46,10 @@ done
 	done
 for ((i = 0; i < 3; i++)); do
 	until_true has_begun "${files[i]}" "$operations" || fail "a client does not go on" "$work/client.$((i + 1))" "$work/run.log"
-	# one that had much time between two daemons may have done all of its operations
-	! find_child "${running[i]%:*}" || kill "$program"
 done
-wait_clients "${running[@]}"
-start_client $((keys * 4))
-wait_clients "$client:$n"
+stop_clients "${running[@]}"
+judge
 cat "$work"/client.*
-python3 "$here/history.py" "$work"/history.* || fail "seed $seed: it was not linearizable" "$work/run.log"
 ok "what $n clients have seen was linearizable, while clients and daemons were killed"
 kill "$run"
 wait "$run"
