@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/generation/held-store.h"
 
+#include "reddnd/rnic/file-watch.h"
 #include "reddnd/util/bus-guard.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@ struct held_store {
 	struct table table; /* as it is since the store was opened */
 	struct rnic_region
 		*file; /* a mapping of its own, and the lock of the writer; NULL: it was given up */
+	int watches;   /* of that file; -1: none */
 	struct store *store;
 	pthread_mutex_t writing; /* held while anything is written to the file */
 	atomic_bool bad;
@@ -43,6 +46,15 @@ struct expected {
 static SLIST_HEAD(, expected) expected = SLIST_HEAD_INITIALIZER(expected);
 static struct held_store_inherited *locks;
 static unsigned nlocks;
+
+/* With a copy of what was in it a moment ago, perhaps, which has the same header: there is an event of it.
+ * Neither this process nor a NIC causes one */
+static bool is_written(const struct held_store *h)
+{
+	struct pollfd p = {.fd = h->watches, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
 
 /* ---- under the guard --------------------------------------------------------------------------- */
 
@@ -154,7 +166,8 @@ static void work(void *arg)
 {
 	struct call *c = arg;
 
-	c->yes = store_work(c->h->store);
+	c->overwritten = is_written(c->h);
+	c->yes = !c->overwritten && store_work(c->h->store);
 }
 
 static void grace_begins(void *arg)
@@ -197,6 +210,8 @@ static void held_store_close(struct held_store *h)
 	}
 	if (h->file)
 		unlock_and_close(h->file);
+	if (h->watches >= 0)
+		close(h->watches);
 	pthread_mutex_destroy(&h->writing);
 	free(h);
 }
@@ -350,6 +365,8 @@ static int open_new(struct held_store **out, const struct table *table, const st
 	pthread_mutex_init(&h->writing, NULL);
 	h->table = *table;
 	h->refs = 1;
+	h->watches = file_watch_new();
+	file_watch_add(h->watches, rnic_region_fd(file));
 	r = open_locked(&h->file, file, &inherited);
 	if (r == -EAGAIN)
 		snprintf(why, n, "another program writes it; only this daemon may");
@@ -385,7 +402,7 @@ static int get(struct held_store **out, const struct table *table, const struct 
 
 	if (!h)
 		return open_new(out, table, file, why, n);
-	if (!h->bad && !table_is_overwritten(&h->table, file)) {
+	if (!h->bad && !is_written(h) && !table_is_overwritten(&h->table, file)) {
 		*out = h;
 		return 0;
 	}

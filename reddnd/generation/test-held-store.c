@@ -306,6 +306,29 @@ static void test_overwritten_older(void **state)
 	expect_another(r, at);
 }
 
+/* and after that: its header is the same */
+static void test_overwritten_same(void **state)
+{
+	char copy[80];
+
+	(void)state;
+	snprintf(copy, sizeof(copy), "%s.copy", path);
+	for (unsigned seen = 0; seen < 2; seen++) {
+		uint64_t at;
+		struct region *r = opened_with_session(&at);
+
+		copy_file(path, copy);
+		held_store_work(r->store);
+		assert_false(held_store_is_bad(r->store));
+		copy_file(copy, path);
+		if (seen)
+			assert_false(held_store_work(r->store));
+		assert_int_equal(held_store_is_bad(r->store), seen);
+		assert_int_equal(unlink(copy), 0);
+		expect_another(r, at);
+	}
+}
+
 /* The store itself sees it first, and writes nothing. */
 static void test_overwritten_used(void **state)
 {
@@ -457,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_older, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overwritten_same, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_once, setup, teardown),
