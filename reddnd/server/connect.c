@@ -610,6 +610,9 @@ static struct session *make_session(struct dispatch *d, const struct connect *v,
 	if (!first)
 		ledger_set_last_session(rnic_device_ledger(d->dev), ++*last);
 	r = session_new(&s, *last, first, &d->parts, &v->admitted, &v->client, clock_us());
+	/* A store that evicts makes room for a client that asks again */
+	if (r == -EAGAIN)
+		stores_wake(&d->shared->stores);
 	if (r == -ENOSPC || r == -ENOMEM)
 		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has no memory left for queues");
 	else if (r == -EAGAIN)

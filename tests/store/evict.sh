@@ -29,4 +29,17 @@ entries=$(wc -l <"$work/dump.tsv")
 awk -F'\t' '$1 != "last" && $2 != "value of " substr($1, 5)' "$work/dump.tsv" >"$work/wrong"
 [[ ! -s $work/wrong ]] || fail "entries of other values" "$work/wrong"
 ok "what is left has the values that were put"
+
+# The heap is full of extents of 192 bytes, and has room for no other ones
+start_reddnd "regions = ( { name = \"cache\"; kind = \"store\"; path = \"$store\"; } );
+offloads = ( { name = \"brief\"; region = \"cache\"; put = { depth_max = 1; params = { most = 64; }; }; } );"
+put_brief()
+{
+	on_nic put.log "$REDDN" put --port "$port" "$address" brief a b
+}
+until_true put_brief || fail "a put of another size" "$work/put.log" "$work/reddnd.log"
+on_nic get.log "$REDDN" get --port "$port" "$address" brief a || fail "what was put is not there" "$work/get.log"
+[[ $(cat "$work/get.log") == b ]] || fail "another value" "$work/get.log"
+ok "puts of another size find room"
+stop_reddnd
 done_testing
