@@ -124,16 +124,6 @@ static bool find_session(const struct admit_from *from, struct admit_result *a, 
 	return true;
 }
 
-/* Each instance has an extent, for the longest payload */
-static uint64_t extent_bytes(const struct offload *o, unsigned depth)
-{
-	const struct chain_image *img = o->img;
-
-	if (!img->payload.max)
-		return 0;
-	return layouts_of_depth(o, depth)->slots * ((uint64_t)img->arg_len + img->payload.max);
-}
-
 bool admit_client(const struct generation *g, const struct admit_from *from, struct admit_result *a,
 	struct reddn_wire_rej *rej)
 {
@@ -172,6 +162,7 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 	a->charge.depth = a->request.depth;
 	a->charge.queue_bytes = layouts_queue_bytes(a->offload, a->request.depth, a->request.no_immediates);
 	a->charge.slot_bytes = (uint64_t)a->request.depth * a->request.slot_size;
-	a->charge.extent_bytes = extent_bytes(a->offload, a->request.depth);
+	a->charge.extent_bytes =
+		layouts_extent_bytes(a->offload, layouts_of_depth(a->offload, a->request.depth));
 	return tenant_charge(a->tenant, &a->charge, from->now_us, rej);
 }

@@ -323,3 +323,10 @@ uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *l)
 
 	return l->size + (o->cq_alone && cqes ? cq_pool_bytes_alone(cqes) : 0);
 }
+
+uint64_t layouts_extent_bytes(const struct offload *o, const struct queue_layout *l)
+{
+	const struct chain_image *img = o->img;
+
+	return img->payload.max ? l->slots * ((uint64_t)img->arg_len + img->payload.max) : 0;
+}

@@ -38,6 +38,8 @@ bool layouts_share_cqs(const struct offload *o, unsigned slots);
 uint64_t layouts_queue_bytes(const struct offload *o, unsigned depth, bool sends);
 /** The same of a session that has @layout. */
 uint64_t layouts_bytes(const struct offload *o, const struct queue_layout *layout);
+/** Bytes of a store that such a session holds: each instance has an extent, for the longest payload. */
+uint64_t layouts_extent_bytes(const struct offload *o, const struct queue_layout *layout);
 /** Of a session whose requests the CPU executes: bytes of a RECV, of the data of the replies to a request,
  * and of these with a number for each, where there are no immediates; and the number of requests for whose
  * replies there is room. */

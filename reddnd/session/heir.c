@@ -355,7 +355,8 @@ int session_adopt(struct session **out, struct ledger_slot *slot, const struct s
 	s->charge = (struct tenant_charge){.sessions = session_number(s) == s->id,
 		.depth = l->depth,
 		.queue_bytes = layouts_bytes(s->offload, &s->queues.layout),
-		.slot_bytes = (uint64_t)l->depth * l->slot_size};
+		.slot_bytes = (uint64_t)l->depth * l->slot_size,
+		.extent_bytes = layouts_extent_bytes(s->offload, &s->queues.layout)};
 	restore_counters(s);
 	session_init_limits(s, now);
 	restore_limits(s, now);

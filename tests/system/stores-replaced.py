@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """stores-replaced.py HOST:PORT STORE reload TABLE | same PID | larger PID | late PID | inside PID: a store is replaced while sessions
 of it are in use (stores-replaced.sh), by a reload that waits for TABLE, or by the death of the daemon PID: by a store of the same size,
-a larger one, one that comes after the next daemon has begun without, or one that is copied into the same file while none runs."""
+a larger one, one that comes after the next daemon has begun without, or one that is copied into the same file while none runs.
+"stays PID": it is not replaced when that daemon dies."""
+import json
 import os
 import shutil
 import signal
@@ -12,7 +14,8 @@ import time
 import reddn
 
 SERVER, STORE, HOW, WHAT = sys.argv[1:]
-RELOAD = os.environ["REDDNCTL"], "--socket", os.environ["CONTROL"], "reload"
+CTL = os.environ["REDDNCTL"], "--socket", os.environ["CONTROL"]
+RELOAD = *CTL, "reload"
 
 
 def connect(offload="store"):
@@ -84,9 +87,26 @@ def reloaded():
     print("sessions of a store that is replaced have ended when those of the other begin")
 
 
+def extents_held():
+    asked = subprocess.run((*CTL, "--json", "tenants"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return asked.returncode == 0 and sum(tenant["extent_bytes"] for tenant in json.loads(asked.stdout))
+
+
 def is_dead():  # nobody takes its status meanwhile
     with open(f"/proc/{WHAT}/stat") as f:
         return f.read().rpartition(")")[2].split()[0] == "Z"
+
+
+def stays():
+    with connect() as c:
+        c.put("key", "old")
+        held = extents_held()
+        assert held
+        os.kill(int(WHAT), signal.SIGKILL)
+        c.put("key", "new")
+        assert c.get("key") == b"new"
+        until(lambda: extents_held() == held)
+    print("one that is not replaced goes on, and its tenant is charged for the extents that it holds")
 
 
 def restarted():
@@ -120,5 +140,7 @@ def restarted():
 
 if HOW == "reload":
     reloaded()
+elif HOW == "stays":
+    stays()
 else:
     restarted()

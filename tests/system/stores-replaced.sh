@@ -43,7 +43,7 @@ configure_reddnd "control = \"$control\"; regions = ( { name = \"store\"; kind =
 offloads = ( { name = \"store\"; region = \"store\"; mode = \"recycled\"; }, { name = \"armed\"; region = \"store\"; mode = \"unrolled\"; },
   { name = \"cpu\"; region = \"store\"; engine = \"cpu\"; } );"
 serve_supervised
-for how in same larger late inside; do
+for how in stays same larger late inside; do
 	replace run.log "$how" "$(daemon)"
 done
 grep -q "the store was replaced" "$work/run.log" || fail "it is not said why they end" "$work/run.log"
