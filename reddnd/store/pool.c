@@ -16,6 +16,7 @@ enum extent_state { FREE, HELD, NAMED, REPLACED, USED, RESTING };
 
 struct pool_chunk {
 	uint8_t class;       /* NONE: no class */
+	bool kept;           /* not all of its extents became free when it was drained */
 	uint32_t usable;     /* extents whose offset has no tag */
 	uint32_t free, held; /* of these */
 	uint32_t fresh;      /* extents from this one on have not been used since the chunk has the class */
@@ -510,7 +511,7 @@ bool pool_wants_grace(const struct pool *p)
 		if (class->retired && (class->retired >= GRACE_EXTENTS || class->free <= class->held))
 			return true;
 	}
-	return p->drained != POOL_NONE && p->retired != END;
+	return false;
 }
 
 void pool_grace_begins(struct pool *p)
@@ -549,7 +550,7 @@ bool pool_may_drain(const struct pool *p, uint64_t n, uint32_t bytes)
 	const struct pool_chunk *c = &p->chunks[n];
 
 	return p->drained == POOL_NONE && c->class != NONE && p->class[c->class].bytes != bytes && !c->held &&
-	       c->free < c->usable;
+	       !c->kept && c->free < c->usable;
 }
 
 bool pool_next_used(const struct pool *p, uint64_t n, uint32_t *from, uint64_t *at, uint64_t *bucket)
@@ -586,6 +587,7 @@ void pool_undrain(struct pool *p)
 	struct pool_class *class = &p->class[c->class];
 
 	p->drained = POOL_NONE;
+	c->kept = true;
 	class->free += c->free;
 	if (c->free)
 		list_push(p, &class->open, c);

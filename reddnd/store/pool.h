@@ -89,7 +89,7 @@ bool pool_may_drain(const struct pool *p, uint64_t n, uint32_t bytes);
 bool pool_next_used(const struct pool *p, uint64_t n, uint32_t *from, uint64_t *at, uint64_t *bucket);
 /** No extent of chunk @n is taken any more. When all are free, it gets extents of @bytes. */
 void pool_drain(struct pool *p, uint64_t n, uint32_t bytes);
-/** Some are not going to be free: it goes on as before. */
+/** Some are not going to be free: it goes on as before, and is not drained again. */
 void pool_undrain(struct pool *p);
 
 /** Bytes of the extents that pool_take() takes for @bytes. */

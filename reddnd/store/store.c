@@ -681,6 +681,12 @@ static void drain_some(struct store *s)
 	}
 }
 
+/* True if all of its entries have begun to leave */
+static bool drain_ends(const struct store *s)
+{
+	return s->pool.drained != POOL_NONE && s->drain_graces;
+}
+
 /* Returns the version of the oldest of up to @most that leave; UINT64_MAX: there are none. */
 static uint64_t evict_oldest(struct store *s, uint64_t most)
 {
@@ -838,7 +844,7 @@ bool store_work(struct store *s)
 	}
 	look_if_full(s);
 	return s->is_new || (s->moves.begun && !s->covers_moves) || s->short_bytes || s->collect_left ||
-	       s->nunfinished || pool_wants_grace(&s->pool);
+	       s->nunfinished || drain_ends(s) || pool_wants_grace(&s->pool);
 }
 
 void store_grace_begins(struct store *s)
@@ -886,7 +892,7 @@ void store_grace_over(struct store *s)
 	s->covers_moves = s->is_new = false;
 	if (pool_grace_over(&s->pool))
 		s->changed = true;
-	if (s->pool.drained != POOL_NONE && s->drain_graces && --s->drain_graces == 0)
+	if (drain_ends(s) && --s->drain_graces == 0)
 		pool_undrain(&s->pool);
 }
 
