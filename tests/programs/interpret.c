@@ -439,7 +439,7 @@ static void run_atomic(struct machine *m, const struct ast_verb *v)
 	const bool field = v->place->kind == AST_AT_FIELD;
 	const unsigned width = v->place->kind == AST_AT_VAR ? v->place->var->type.bytes : 8;
 	uint64_t old, at, compare, swap, by;
-	uint8_t *p = NULL;
+	uint8_t *p = NULL, bytes[8];
 
 	if (v->place->kind == AST_AT_VAR) {
 		p = var_of(m, v->place->var);
@@ -471,8 +471,9 @@ static void run_atomic(struct machine *m, const struct ast_verb *v)
 		}
 		put(p, width, true, sum);
 	}
-	if (v->was && v->was->kind == AST_AT_VAR)
-		put(var_of(m, v->was->var), v->was->var->type.bytes, is_le(&v->was->var->type), old);
+	put(bytes, sizeof(bytes), v->nwas > 1 || (v->nwas && is_le(&v->was[0]->type)), old);
+	for (unsigned i = 0, from = 0; i < v->nwas; from += v->was[i++]->type.bytes)
+		memcpy(var_of(m, v->was[i]->var), bytes + from, v->was[i]->type.bytes);
 }
 
 static bool holds(struct machine *m, const struct ast_cond *c)

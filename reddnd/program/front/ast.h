@@ -271,7 +271,7 @@ struct ast_verb {
 
 	/* CAS, ADD: on the 8-byte aligned little-endian word at `place`: AT_VAR in LE, AT_REGION (writable,
 	   le64), or AT_FIELD of 8 bytes (CAS only). `was`: where the old value goes, a variable of that type,
-	   or NULL */
+	   or those of a structure with as many bytes, one after the other */
 	struct ast_operand old, swap; /* CAS: AST_CONST, AST_ARG or AST_PLACE AT_VAR */
 	uint64_t mask;                /* CAS: bits that are compared and swapped; all ones: an ordinary one */
 	/* CAS: `swap` is a locator of that region, the payload's or a constant. At most one of a program, in
@@ -281,7 +281,8 @@ struct ast_verb {
 				  which brings what it compares */
 	struct ast_operand by; /* ADD: likewise */
 	uint64_t fields;       /* ADD: a 1 in each bit that no carry leaves; 0: an ordinary one */
-	const struct ast_place *was;
+	struct ast_place **was;
+	unsigned nwas;
 
 	/* CALC: of the two numbers in `source`, each AST_CONST, AST_ARG, or AST_PLACE at AT_VAR or AT_REGION,
 	   and at most as wide as `place`: AT_VAR, AT_REGION (writable) or AT_FIELD. They may be of any byte

@@ -36,7 +36,9 @@ static unsigned count_writers(const struct sema *s, const struct ast_place *p)
 
 		for (unsigned k = 0; k < v->npieces; k++)
 			n += is_place(v->piece[k].to, p);
-		n += (v->kind != AST_READ && is_place(v->place, p)) + is_place(v->was, p);
+		for (unsigned k = 0; k < v->nwas; k++)
+			n += is_place(v->was[k], p);
+		n += v->kind != AST_READ && is_place(v->place, p);
 	}
 	return n;
 }

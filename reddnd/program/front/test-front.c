@@ -300,7 +300,7 @@ static void test_verbs(void **state)
 	assert_int_equal(v->mask, 0xff);
 	assert_ptr_equal(v->old.arg, p->arg[2]);
 	assert_ptr_equal(v->swap.place->var, var(p, "w"));
-	assert_ptr_equal(v->was->var, var(p, "old"));
+	assert_ptr_equal(v->was[0]->var, var(p, "old"));
 	v = verb(p, "plus");
 	assert_true(v->fence);
 	assert_int_equal(v->fields, 0x8080);

@@ -495,6 +495,25 @@ static bool atomic_operand(
 	return true;
 }
 
+/* The word of an atomic may go to the fields of a structure */
+static bool has_fields(const struct ast_verb *v)
+{
+	return v->place->type.order == AST_LE && v->place->type.bytes == 8;
+}
+
+/* Of @v->was, which may be the fields of a structure: they get the bytes of the word in the order of memory
+ */
+static bool takes_word(const struct ast_verb *v)
+{
+	uint32_t bytes = 0;
+
+	if (v->nwas == 1)
+		return v->was[0]->kind == AST_AT_VAR && sema_same_type(&v->was[0]->type, &v->place->type);
+	for (unsigned i = 0; i < v->nwas; i++)
+		bytes += v->was[i]->type.bytes;
+	return has_fields(v) && bytes == v->place->type.bytes;
+}
+
 static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
 	struct ast_place *was;
@@ -507,15 +526,15 @@ static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 			.type = v->place->type,
 			.pos = syn->was->pos,
 			.var = sema_imply(s, syn->was->name, &v->place->type)};
-	} else {
-		was = sema_place(s, syn->was);
-	}
-	v->was = was;
-	if (!was)
+		pool_grow(s->pool, v->was, v->nwas);
+		v->was[v->nwas++] = was;
+	} else if (!sema_places(s, syn->was, &v->was, &v->nwas)) {
 		return false;
-	return (was->kind == AST_AT_VAR && sema_same_type(&was->type, &v->place->type)) ||
-	       sema_error(s, TYPE, was->pos, "the old value goes into a variable that is %s",
-		       sema_type_name(&v->place->type));
+	}
+	return takes_word(v) ||
+	       sema_error(s, TYPE, syn->was->pos, "the old value goes into a variable that is %s%s",
+		       sema_type_name(&v->place->type),
+		       has_fields(v) ? ", or into a structure whose fields have 8 bytes" : "");
 }
 
 /* A constant that names bytes of a region: a be24, and behind it in memory a be40 */
@@ -579,9 +598,12 @@ static bool arm_old_value(struct sema *s, const struct ast_verb *v)
 
 	if (v != s->publish)
 		return true;
-	was = s->prog->var[v->was->var->index];
+	if (v->nwas > 1)
+		return sema_error(
+			s, TYPE, v->was[0]->pos, "the word that a locator replaces goes into one variable");
+	was = s->prog->var[v->was[0]->var->index];
 	if (was->init != 0 && was->init != UINT64_MAX)
-		return sema_error(s, VALUE, v->was->pos,
+		return sema_error(s, VALUE, v->was[0]->pos,
 			"\"%s\" begins with all bits set, which no locator has; leave out its value",
 			was->name);
 	was->init = UINT64_MAX;

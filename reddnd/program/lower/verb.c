@@ -474,7 +474,7 @@ static struct place word_of_was(struct lower *l, const struct step *s)
 static void lower_was(struct lower *l, struct op *op, struct step *s)
 {
 	const struct ast_verb *v = op->verb;
-	struct place was = lower_target(l, op, v->was, v->was->type.bytes), word;
+	struct place was = lower_target(l, op, v->was[0], v->was[0]->type.bytes), word;
 	struct step *copy;
 
 	if (was.kind == CHAIN_AT_NONE) {
@@ -500,6 +500,38 @@ static void lower_was(struct lower *l, struct op *op, struct step *s)
 	word.len = was.len;
 	copy = lower_copy(l, op, word, was, "was");
 	copy->must = true;
+}
+
+/* The fields of a structure lie together if each may lie anywhere; otherwise they are copied */
+static void lower_fields_of_was(struct lower *l, struct op *op, struct step *s)
+{
+	const struct ast_verb *v = op->verb;
+	struct word *all = lower_word(l, "was", WORD), *field[WORD];
+	struct place to[WORD];
+	bool together = !l->target->swapped_old;
+
+	for (unsigned i = 0; i < v->nwas; i++) {
+		to[i] = lower_target(l, op, v->was[i], v->was[i]->type.bytes);
+		field[i] = whole_word(&to[i]);
+		together &= field[i] != NULL;
+	}
+	if (!together)
+		*lower_local(l, s) = lower_scratch(all, 0, WORD);
+	for (unsigned i = 0, at = 0; i < v->nwas && together; at += to[i++].len) {
+		field[i]->in = all;
+		field[i]->at = at;
+		*lower_local(l, s) = to[i];
+		s->local[i].joins = i > 0;
+	}
+	lower_append(l, s);
+	for (unsigned i = 0, at = 0; i < v->nwas && !together; at += v->was[i++]->type.bytes) {
+		const uint32_t len = v->was[i]->type.bytes;
+		struct place from = lower_scratch(all, l->target->swapped_old ? WORD - at - len : at, len);
+
+		from.reversed = l->target->swapped_old;
+		if (to[i].kind != CHAIN_AT_NONE)
+			lower_copy(l, op, from, to[i], "was")->must = true;
+	}
 }
 
 static void lower_atomic(struct lower *l, struct op *op)
@@ -538,7 +570,9 @@ static void lower_atomic(struct lower *l, struct op *op)
 						    : lower_target(l, op, v->place, WORD);
 	s->remote.len = WORD;
 	s->must = true;
-	if (v->was)
+	if (v->nwas > 1)
+		lower_fields_of_was(l, op, s);
+	else if (v->nwas)
 		lower_was(l, op, s);
 	else
 		lower_append(l, s);

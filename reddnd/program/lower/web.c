@@ -82,8 +82,8 @@ static void note_verb(struct lower *l, struct op *op, const struct ast_verb *v)
 		a->use = v->kind == AST_READ || atomic;
 		a->def = v->kind != AST_READ;
 	}
-	if (v->was && v->was->kind == AST_AT_VAR)
-		note(l, op, v->was, v->was->var)->def = true;
+	for (unsigned i = 0; i < v->nwas; i++)
+		note(l, op, v->was[i], v->was[i]->var)->def = true;
 	for (unsigned i = 0; i < v->npieces; i++)
 		if (v->piece[i].to && v->piece[i].to->kind == AST_AT_VAR)
 			note(l, op, v->piece[i].to, v->piece[i].to->var)->def = true;
