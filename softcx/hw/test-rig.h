@@ -17,7 +17,7 @@
 #include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
 
-enum { RIG_MEM_BYTES = 8 << 20 };
+enum { RIG_MEM_BYTES = 32 << 20 };
 
 struct rig {
 	struct hw_dev *dev;

@@ -15,7 +15,7 @@ struct interpret {
 	uint32_t bytes[PROGRAM_MAX_REGIONS];
 	uint8_t *slot;
 	uint32_t slot_bytes;
-	uint8_t (*arg)[32]; /* big-endian, or bytes as they are */
+	uint8_t (*arg)[64]; /* big-endian, or bytes as they are */
 	uint32_t number;    /* of the request */
 	uint64_t extent;    /* that its payload has been put into */
 	uint32_t request_bytes;

@@ -574,6 +574,62 @@ static void add_request(struct run *r, uint8_t *slot)
 	run_put_le(r->model[0] + at, 8, was + by);
 }
 
+/* ---- a log -------------------------------------------------------------------------------------- */
+
+enum { ENTRY = 64, ENTRIES = 1 << 18, RING = ENTRY * ENTRIES, LOG_REGION = RING + 64, NEAR = 8 };
+
+static uint8_t *entry_at(uint8_t *log, uint64_t pos)
+{
+	return log + pos % RING;
+}
+
+/* The end of the ring is near. Where an entry has other laps than it should, somebody is late by a lap, or
+ * has died */
+static void log_setup(struct run *r)
+{
+	uint64_t tail = run_random(r, 1ull << 32) * RING + (ENTRIES - run_random(r, NEAR)) % ENTRIES * ENTRY;
+
+	run_put_le(r->region[0] + RING, 8, tail);
+	for (unsigned i = 0; i < 2 * NEAR; i++) {
+		uint64_t pos = tail + i * ENTRY;
+		uint8_t *entry = entry_at(r->region[0], pos);
+
+		run_fill(r, entry, ENTRY);
+		run_put_le(entry, 5, pos / RING + (run_random(r, 4) ? 0 : run_random(r, 3) - 1));
+	}
+}
+
+static void append_request(struct run *r, uint8_t *slot)
+{
+	uint64_t pos = run_get_le(r->model[0] + RING, 8), length = run_random(r, ENTRY - 8), was = UINT64_MAX;
+	uint8_t value[ENTRY - 8], *entry = entry_at(r->model[0], pos);
+
+	run_fill(r, value, sizeof(value));
+	run_arg(r, "length", length);
+	run_arg_bytes(r, "value", value);
+	if (run_get_le(entry, 5) == pos / RING) {
+		run_put_le(entry + 5, 3, length);
+		memcpy(entry + 8, value, sizeof(value));
+		was = run_get_le(entry, 8);
+		run_put_le(entry, 8, was + 1);
+	}
+	run_put_le(r->model[0] + RING, 8, pos + ENTRY);
+	run_put_le(slot, 8, pos);
+	run_put_le(slot + 8, 8, was);
+	run_put_le(slot + 16, 8, ENTRY);
+}
+
+static void log_read_request(struct run *r, uint8_t *slot)
+{
+	uint64_t tail = run_get_le(r->model[0] + RING, 8), at = (tail + run_random(r, NEAR) * ENTRY) % RING;
+
+	run_arg(r, "at", at);
+	run_put_le(slot, 8, tail);
+	run_put_le(slot + 8, 8, ENTRY);
+	memcpy(slot + 16, r->model[0] + at, 8);
+	memcpy(slot + 24, r->model[0] + at, ENTRY);
+}
+
 /* ---- what calculates ---------------------------------------------------------------------------- */
 
 enum { WORDS = 8 };
@@ -1065,6 +1121,22 @@ const struct run_offload library[] = {
 		.region_bytes = {64},
 		.setup = words_setup,
 		.request = add_request},
+	{.name = "log-append",
+		.file = "log-append.rdn",
+		.settings = {{"order", 6}},
+		.large = true,
+		.depth = 1,
+		.region_bytes = {LOG_REGION},
+		.setup = log_setup,
+		.request = append_request},
+	{.name = "log-read",
+		.file = "log-read.rdn",
+		.settings = {{"order", 6}},
+		.large = true,
+		.depth = 2,
+		.region_bytes = {LOG_REGION},
+		.setup = log_setup,
+		.request = log_read_request},
 #define CALCULATES(n, d, s, r, ...)                                                                          \
 	{.name = n, .file = n ".rdn", .depth = d, .region_bytes = {__VA_ARGS__}, .setup = s, .request = r},  \
 	{                                                                                                    \

@@ -32,6 +32,7 @@ struct run_offload {
 	bool fenced;    /* a device that heeds the fence of a SEND_EN */
 	bool no_groups; /* it is too long for NOPs between its steps */
 	bool unrolled;  /* it changes control segments for good, and cannot be recycled */
+	bool large;     /* its regions are, so that few clients do */
 	unsigned depth; /* requests at a time, a power of two; 1 where they change what others read */
 	bool meets;     /* requests come in the middle of others; none writes to its slot after its answer */
 	uint32_t region_bytes[CHAIN_MAX_WINDOWS];
@@ -64,7 +65,7 @@ struct run {
 	struct executor *executor;
 	struct in_parts *in_parts; /* and once more, in parts */
 	uint8_t *executed[CHAIN_MAX_WINDOWS], *message_data;
-	uint8_t arg[PROGRAM_MAX_ARGS][32]; /* big-endian, or bytes as they are */
+	uint8_t arg[PROGRAM_MAX_ARGS][64]; /* big-endian, or bytes as they are */
 	/* Behind the arguments, set by .request; it goes to the extent of the slot, which stays the same: the
 	 * last bytes of the region of a payload are theirs */
 	uint8_t payload[RUN_PAYLOAD];

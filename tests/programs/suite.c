@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* So that its requests are some laps of the slots */
-enum { SEEDS_OF_A_CLIENT = 20 };
+enum { SEEDS_OF_A_CLIENT = 20, LARGE_CLIENTS = 3 };
 
 static unsigned all_seeds, all_requests;
 
@@ -31,6 +31,7 @@ static void means_what_it_says(void **state)
 	const struct chain_image *img;
 	struct chain_rig_recycler recycler = {0};
 	struct run_counts n = {0};
+	const uint64_t seeds = o->large ? LARGE_CLIENTS * SEEDS_OF_A_CLIENT : all_seeds;
 	struct program *p;
 	char why[400];
 
@@ -48,7 +49,7 @@ static void means_what_it_says(void **state)
 	/* the first is lenient: everything in order, at once */
 	if (!run_program(o, p, 0, 1, SEEDS_OF_A_CLIENT, &n, why))
 		fail_msg("%s", why);
-	for (uint64_t seed = 1; seed <= all_seeds; seed += SEEDS_OF_A_CLIENT)
+	for (uint64_t seed = 1; seed <= seeds; seed += SEEDS_OF_A_CLIENT)
 		if (!run_program(o, p, seed, SEEDS_OF_A_CLIENT, all_requests, &n, why))
 			fail_msg("client of seed %lu: %s", (unsigned long)seed, why);
 	run_shared = NULL;
