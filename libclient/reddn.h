@@ -363,6 +363,63 @@ int reddn_lock_submit(struct reddn *c, struct reddn_lock *l, enum reddn_lock_ste
 int reddn_lock_result(struct reddn_lock *l, const struct reddn_result *res);
 
 /**
+ * Submit an append to a log, which an offload of log-append.rdn has: an entry of `len` bytes. Copies the
+ * value. The result is for reddn_append_result. Errors as for reddn_cas_submit; -EMSGSIZE: an entry of the
+ * log has no room for so many bytes.
+ *
+ * -EINPROGRESS, -ETIMEDOUT of reddn_append, and any error of a session that was lost with REDDN_NO_RECONNECT:
+ * it was appended once, or not at all, or will be.
+ */
+int reddn_append_submit(struct reddn *c, const void *value, size_t len, uint64_t cookie);
+
+/**
+ * What the result of reddn_append_submit means, before it is released. 0: it is the entry `*number` of the
+ * log. Numbers grow in the order in which the server's NIC has drawn them, and none comes twice. REDDN_AGAIN:
+ * nothing was appended, because the request that was to fill the entry a lap of the ring ago has not done so;
+ * submit it again. Other errors: the status of the result.
+ */
+int reddn_append_result(const struct reddn_result *res, uint64_t *number);
+
+/** Append, as reddn_append_submit, and wait. Submits again by itself, within `timeout_ms` of the options. 0:
+ * `*number` is that of the entry. -EAGAIN: nothing was appended in that time. Other errors as for reddn_call
+ * and reddn_append_submit. */
+int reddn_append(struct reddn *c, const void *value, size_t len, uint64_t *number);
+
+/** Of reddn_log.next: what is appended next. */
+#define REDDN_LOG_END UINT64_MAX
+
+/**
+ * A reader who follows a log: it gets all entries in the order of their numbers, or learns how many it did
+ * not get. The caller sets `next` and `patience_ms`, zeroes the rest, and keeps it as long as it follows the
+ * log. One thread at a time uses it, with one handle.
+ */
+struct reddn_log {
+	uint64_t next; /* number of the entry that is read next; 0: the first; REDDN_LOG_END */
+	/* How long to wait for an entry whose number is drawn and that is not there: longer than a request
+	 * may take, see "Logs" in libreddn(3). 0: a second */
+	uint32_t patience_ms;
+	/* counted by the library: entries that were overwritten, or were about to be, before they were read;
+	 * and numbers without an entry */
+	uint64_t lost, skipped;
+	uint64_t since;  /* when it began to wait for an entry that is under way, in ns of CLOCK_MONOTONIC; or
+			    0 */
+	uint64_t passed; /* the library's: numbers that it has passed one after the other */
+};
+
+/**
+ * Read the next entry, with an offload of log-read.rdn, waiting for `timeout_ms` at most; 0: not at all; -1:
+ * without a limit. 0: `buf` has the `*len` bytes of entry `l->next - 1`. -EAGAIN: there is none yet.
+ * -EMSGSIZE: it has `*len` bytes, more than `room`, and stays the next one. -EBADMSG: entry `l->next - 1` is
+ * longer than an entry can be, by what whoever appended it has sent. -ESTALE: the log has fewer entries than
+ * before, so it is another one. Other errors as for reddn_cas.
+ *
+ * An entry is never torn, nor another one than that of its number. Who reads slower than others append is
+ * overtaken: the reader then goes on an eighth of the ring behind the oldest entry, and `l->lost` grows by
+ * those that it has not got.
+ */
+int reddn_log_next(struct reddn *c, struct reddn_log *l, void *buf, size_t room, size_t *len, int timeout_ms);
+
+/**
  * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the
  * previous call. Takes the steps of a handle that connects again. Returns the number of results; 0: none yet.
  * -EINVAL: `max` is negative. Any other negative number: as of reddn_get_submit, and all outstanding requests
