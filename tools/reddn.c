@@ -9,6 +9,7 @@
 #include "tools/load/load-options.h"
 #include "tools/load/load-reddn.h"
 #include "tools/reddn-call.h"
+#include "tools/reddn-log.h"
 #include "tools/reddn-mc.h"
 #include "tools/reddn-store.h"
 #include "tools/reddn-words.h"
@@ -35,6 +36,8 @@ static const char usage_text[] =
 	"       reddn cas   [OPTIONS] HOST[:PORT] OFFLOAD WORD OLD NEW\n"
 	"       reddn faa   [OPTIONS] HOST[:PORT] OFFLOAD WORD NUMBER\n"
 	"       reddn lock  [OPTIONS] HOST[:PORT] OFFLOAD WORD COMMAND [ARGUMENT...]\n"
+	"       reddn append [OPTIONS] HOST[:PORT] OFFLOAD [VALUE|-]\n"
+	"       reddn log   [OPTIONS] HOST[:PORT] OFFLOAD\n"
 	"       reddn bench [OPTIONS] HOST[:PORT][,...] OFFLOAD\n"
 	"       reddn mc COMMAND\n"
 	"\n"
@@ -71,6 +74,13 @@ static const char usage_text[] =
 	"lock: run COMMAND while the lock in a word is held, with its token in REDDN_TOKEN\n"
 	"  -l, --lease MS      lease, the same for all clients of the lock (10000)\n"
 	"  -w, --wait MS       wait for the lock at most so long (without a limit)\n"
+	"append: append to a log, and print the number of the entry; without VALUE, or with -, each line of\n"
+	"standard input\n"
+	"log: print the entries of a log, each on a line\n"
+	"  -e, --escape        print number TAB value with escapes\n"
+	"  -F, --follow        wait for further ones\n"
+	"  -N, --from N        begin with this number (0), or with the end\n"
+	"  -W, --patience MS   wait so long for an entry that is under way (1000)\n"
 	"bench: time many gets of random keys\n"
 	"  -T, --table FILE    take the keys from this table\n"
 	"  -k, --keys FILE     take the keys from this file: key, or key TAB value, per line\n"
@@ -85,8 +95,8 @@ static const char usage_text[] =
 	"  -a, --absent N      percentage of gets for absent keys (0)\n"
 	"  -S, --seed N        seed of the random order (1)\n"
 	"mc: get items from a pool of memcacheds; reddn mc --help shows how\n"
-	"Exit status: 0; 1 if a key was not found, an answer was wrong, a word was not OLD, or a lock\n"
-	"is held; 2 for errors. That of COMMAND.\n";
+	"Exit status: 0; 1 if a key was not found, an answer was wrong, a word was not OLD, a lock is\n"
+	"held, or entries are missing; 2 for errors. That of COMMAND.\n";
 
 struct arguments {
 	struct load_options b;
@@ -98,6 +108,8 @@ struct arguments {
 	uint64_t version;           /* that a key must have: */
 	const uint64_t *if_version; /* this one, or NULL */
 	uint64_t ttl_ms;
+	bool follow;
+	struct reddn_log log;
 };
 
 DEFINE_CLEANUP(struct reddn *, reddn_close)
@@ -387,6 +399,23 @@ static int cmd_lock(struct arguments *a, char **texts)
 	return c ? words_lock(c, a->lease_ms, a->wait_ms, texts) : 2;
 }
 
+static int cmd_append(struct arguments *a, char **texts)
+{
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	return c ? log_append(c, a->b.json, texts) : 2;
+}
+
+static int cmd_log(struct arguments *a, char **texts)
+{
+	const struct log_output o = {
+		.json = a->b.json, .escape = a->escape, .follow = a->follow, .lasting = !a->b.connect.flags};
+	CLEANUP(reddn_closep) struct reddn *c = open_connection(a);
+
+	(void)texts;
+	return c ? log_print(c, &a->log, &o) : 2;
+}
+
 static int cmd_bench(struct arguments *a, char **keys)
 {
 	(void)keys;
@@ -417,6 +446,10 @@ static const struct command {
 	{{{.name = "lock"}, 4, INT32_MAX, "pKtlw",
 		 "  reddn lock --wait 0 storage1 words 7 -- ./backup --full\n"},
 		cmd_lock},
+	{{{.name = "append"}, 2, 3, "pKtj", "  reddn append storage1 events 'disk 7 has failed'\n"},
+		cmd_append},
+	{{{.name = "log"}, 2, 2, "pLKtjeFNW", "  reddn log --follow --from end storage1 events.read\n"},
+		cmd_log},
 	{{{.name = "bench"}, 2, 2, "pLPHKtjATkuVdCncsRaS",
 		 "  reddn bench --table users.table --verify --seconds 10 storage1 users\n"},
 		cmd_bench},
@@ -442,6 +475,9 @@ static const struct option options[] = {
 	{"put", optional_argument, NULL, 'u'},
 	{"if-version", required_argument, NULL, 'v'},
 	{"ttl", required_argument, NULL, 'E'},
+	{"follow", no_argument, NULL, 'F'},
+	{"from", required_argument, NULL, 'N'},
+	{"patience", required_argument, NULL, 'W'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -503,6 +539,18 @@ static bool set_option(void *arguments, int letter, const char *text)
 	case 'v':
 		a->if_version = &a->version;
 		return number_parse(text, 0, UINT64_MAX, &a->version) == 0;
+	case 'F':
+		a->follow = true;
+		return true;
+	case 'N':
+		a->log.next = REDDN_LOG_END;
+		return strcmp(text, "end") == 0 ||
+		       number_parse(text, 0, UINT64_C(1) << 58, &a->log.next) == 0;
+	case 'W':
+		if (number_parse(text, 1, INT32_MAX, &v))
+			return false;
+		a->log.patience_ms = (uint32_t)v;
+		return true;
 	case 'E':
 		return number_parse(text, 1, UINT64_C(1) << 50, &a->ttl_ms) == 0;
 	case 'u':
@@ -533,7 +581,7 @@ int main(int argc, char **argv)
 		.table = commands,
 		.n = COUNT(commands),
 		.size = sizeof(commands[0]),
-		.letters = "+" LOAD_LETTERS "C:t:LA:P:H:i:efrxl:w:T:a:u::v:E:",
+		.letters = "+" LOAD_LETTERS "C:t:LA:P:H:i:efrxl:w:T:a:u::v:E:FN:W:",
 		.options = options,
 		.before_dashes = 2,
 		.set = set_option};

@@ -24,21 +24,29 @@
     with reddn.connect("storage1", "words") as words, reddn.Lock(words, 0, lease=2) as lock:
         words.cas(1, 0, lock.token)     # words that clients share
 
+    with reddn.connect("storage1", "events") as events:
+        events.append("disk 7 failed")  # 4711, its number in the log
+
+    with reddn.connect("storage1", "events.read") as events:
+        for number, value in reddn.Log(events, start=4700):
+            print(number, value)
+
     with reddn.Table.create("/dev/shm/reddn/users.table", capacity=1000) as table:
         table["alice"] = "admin"
 
-reddn.aio has the same for asyncio. The calls are those of the C library: see libreddn(3).
+reddn.aio has the same for asyncio, but for Log. The calls are those of the C library: see libreddn(3).
 """
 
 from . import aio
 from ._connection import Argument, Conflict, Connection, End, Field, Host, Reply, Value, Versioned
 from ._lib import Key
 from ._lock import Lock
+from ._log import Entry, Log
 from ._table import AsOf, Stat, Table
 
 connect = Connection
 
 __all__ = [
-    "Argument", "AsOf", "Conflict", "Connection", "End", "Field", "Host", "Key", "Lock", "Reply", "Stat", "Table", "Value", "Versioned", "aio",
+    "Argument", "AsOf", "Conflict", "Connection", "End", "Entry", "Field", "Host", "Key", "Lock", "Log", "Reply", "Stat", "Table", "Value", "Versioned", "aio",
     "connect",
 ]

@@ -116,6 +116,12 @@ def _apart(call: Callable[[], Any], abandoned: Callable[[int], Any], keep: Any) 
     return results[0]
 
 
+def take_append(result: Any) -> Optional[int]:
+    """The number of the entry; None: nothing was appended, and is to be appended again"""
+    number = ffi.new("uint64_t *")
+    return None if lib.reddn_append_result(ffi.addressof(result), number) else int(number[0])
+
+
 def take_word(result: Any) -> int:
     return int(lib.reddn_word(ffi.addressof(result)))
 
@@ -525,6 +531,17 @@ class Connection(Handle):
         """Adds to a word of an offload of fetch-and-add, modulo 2^64: returns what it was. A negative number subtracts."""
         was: int = self._ask(functools.partial(lib.reddn_faa_submit, self._handle(), word, by % 2**64), take_word)
         return was
+
+    # ---- logs -------------------------------------------------------------------------------------
+
+    def append(self, value: Key) -> int:
+        """Appends to a log of an offload of log-append: returns the number of the entry. OSError (EMSGSIZE): an entry has no room for it.
+        After BlockingIOError (EINPROGRESS) and TimeoutError it was appended once, or not at all, or will be."""
+        data, until = to_bytes(value), time.monotonic() + self._timeout
+        while (number := self._ask(functools.partial(lib.reddn_append_submit, self._handle(), data, len(data)), take_append)) is None:
+            if time.monotonic() >= until:
+                fail(-errno.EAGAIN)
+        return int(number)
 
     def _is_described(self) -> bool:
         lib.reddn_get_info(self._handle(), self._info)

@@ -10,12 +10,13 @@ import asyncio
 import errno
 import functools
 import os
+import time
 from collections import deque
 from types import TracebackType
 from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
-from ._connection import Connection, Reply, Value, Versioned, judge_change, take_change, take_exists, take_value, take_versioned, take_word, to_delete, to_put
-from ._lib import Key, NoCopy, lib, to_bytes, to_keys
+from ._connection import Connection, Reply, Value, Versioned, judge_change, take_append, take_change, take_exists, take_value, take_versioned, take_word, to_delete, to_put
+from ._lib import Key, NoCopy, fail, lib, to_bytes, to_keys
 from ._lock import LockWord, end_of, is_over, pauses
 
 
@@ -119,6 +120,14 @@ class AsyncConnection(NoCopy):
         """As Connection.faa()."""
         was: int = await self._request(functools.partial(lib.reddn_faa_submit, await self._handle(), word, by % 2**64), take_word)
         return was
+
+    async def append(self, value: Key) -> int:
+        """As Connection.append()."""
+        data, until = to_bytes(value), time.monotonic() + self._inner._timeout
+        while (number := await self._request(functools.partial(lib.reddn_append_submit, await self._handle(), data, len(data)), take_append)) is None:
+            if time.monotonic() >= until:
+                fail(-errno.EAGAIN)
+        return int(number)
 
     async def _handle(self) -> Any:
         """Raises the reason if the connection is closed or lost."""

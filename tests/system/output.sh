@@ -93,11 +93,14 @@ full 74 "$REDDNC" draw "$programs/hash-get.rdn"
 
 free_port
 head -c 4096 /dev/zero >"$memory/words"
+truncate -s 16777280 "$memory/log"
 "$REDDN_TABLE" create --quiet --store --buckets 64 --heap 256K "$memory/store" || fail "no store"
 configuration="control = \"$control\"; regions = ( { name = \"t\"; kind = \"table\"; path = \"$table\"; },
-	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; }, { name = \"s\"; kind = \"store\"; path = \"$memory/store\"; } );
+	{ name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; }, { name = \"log\"; kind = \"raw\"; path = \"$memory/log\"; writable = true; },
+	{ name = \"s\"; kind = \"store\"; path = \"$memory/store\"; } );
 offloads = ( { name = \"users\"; program = \"hash-get\"; region = \"t\"; }, { name = \"count\"; program = \"counter\"; region = \"words\"; },
 	{ name = \"swap\"; program = \"compare-and-swap\"; region = \"words\"; }, { name = \"add\"; program = \"fetch-and-add\"; region = \"words\"; },
+	{ name = \"append\"; program = \"log-append\"; region = \"log\"; }, { name = \"log\"; program = \"log-read\"; region = \"log\"; },
 	{ name = \"exists\"; program = \"hash-exists\"; region = \"t\"; }, { name = \"put\"; program = \"store-put\"; region = \"s\"; },
 	{ name = \"put_if\"; program = \"store-put-if\"; region = \"s\"; } );"
 configure_reddnd "$configuration"
@@ -120,6 +123,8 @@ for json in '' --json; do
 		full 2 "$SOFTCX" run "$REDDN" call $json "${server[@]}" count 0 100
 		full 2 "$SOFTCX" run "$REDDN" cas $json "${server[@]}" swap 1 0 0
 		full 2 "$SOFTCX" run "$REDDN" faa $json "${server[@]}" add 1 0
+		full 2 "$SOFTCX" run "$REDDN" append $json "${server[@]}" append one
+		full 2 "$SOFTCX" run "$REDDN" log $json "${server[@]}" log
 		full 2 "$SOFTCX" run "$REDDN" bench $json --count 10 --keys "$work/t.tsv" "${server[@]}" users
 		full 2 "$SOFTCX" run "$REDDN" mc stats $json --tcp "127.0.0.1:$port"
 		full 74 "$SOFTCX" run "$REDDNC" run $json --region "words=$memory/words" "$programs/counter.rdn" 8 100
