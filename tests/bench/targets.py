@@ -56,6 +56,7 @@ TARGETS = [
     Target("store", "us of a get from a store: as from a table", ONE_PUT + ", 64 bytes", 5.15, PUTS, "us", {"what": "get", "bytes": 64, "way": "reddn"}),
     Target("store", "us of a compare-and-swap or fetch-and-add", ONE_PUT, 3.5, "words", "us", {"what": {"compare-and-swap", "fetch-and-add"}, "way": "reddn"}),
     Target("store", "us to try a lock", ONE_PUT, 7.2, "words", "us", {"what": "try-lock", "way": "reddn"}),
+    Target("store", "us to append 200 bytes to a log", ONE_PUT, 8, "words", "us", {"what": "append", "way": "reddn"}),
     Target("store", "puts per second of one connection", "modelled, 64 bytes, 32 outstanding", 270000, "rates", "per_s", {"way": "reddn", "connections": 1}, at_least=True),
     Target("store", "puts per second of 16 connections", "modelled, 64 bytes, 32 outstanding on each", 2e6, "rates", "per_s", {"way": "reddn", "connections": 16}, at_least=True),
     Target("wall", "gets per second, end to end", "64 bytes, 64 outstanding", 500000, "ways", "gets_per_s", {"depth": 64, "way": "reddn"}, at_least=True),

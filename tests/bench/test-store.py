@@ -25,7 +25,7 @@ def main():
                 rows[name] = json.load(f)["rows"]
     bad = []
     us = {(row["what"], row["way"]): row["us"] for row in rows["store"] if row["table"] in ("one at a time", "words")}
-    steps = [("put", "reddn"), ("compare-and-swap", "reddn"), ("fetch-and-add", "reddn"), ("try-lock", "reddn")] + [(what, "one-sided") for what in ("get", "put", "put if", "delete")]
+    steps = [("put", "reddn"), ("compare-and-swap", "reddn"), ("fetch-and-add", "reddn"), ("try-lock", "reddn"), ("append", "reddn"), ("read of an entry", "reddn")] + [(what, "one-sided") for what in ("get", "put", "put if", "delete")]
     bad += ["%s: %s us" % (which, us.get(which)) for which in steps if not us.get(which)]
     if not all(us.get((what, "reddn"), 0) > us["put", "one-sided"] for what in ("put", "put if", "delete")):
         bad.append("puts by the NIC: %s" % us)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const of_reddnd[] = {"get", "mget", "exists", "call", "lock", "mc"};
+static const char *const of_reddnd[] = {"get", "mget", "exists", "call", "append", "lock", "mc"};
 
 enum { PATIENCE_MS = 60000, EXTENTS = 4, EXTENTS_MORE = 64 };
 
@@ -36,6 +36,7 @@ static const struct {
 	{"mget", way_mget_open},
 	{"exists", way_exists_open},
 	{"call", way_call_open},
+	{"append", way_append_open},
 	{"lock", way_lock_open},
 	{"mc", load_mc_open},
 	{"memcached", way_memcached_open},
@@ -47,8 +48,9 @@ static const char usage_text[] =
 	"\n"
 	"WAY: ideal swap onesided hopscotch requests list list-requests (to baseline-server), memcached, "
 	"redis;\n"
-	"of an OFFLOAD of reddnd: get, mget, exists, call (the \"keys\" are arguments: 5,7), lock (they are\n"
-	"words), mc (HOST is a pool, as libmemcached is configured)\n"
+	"of an OFFLOAD of reddnd: get, mget, exists, call (the \"keys\" are arguments: 5,7), append (they "
+	"begin\n"
+	"entries of 200 bytes), lock (they are words), mc (HOST is a pool, as libmemcached is configured)\n"
 	"  -k, --keys FILE       keys, or key, tab, value     -T, --table TABLE  a table with them\n"
 	"  -d, --depth N         requests outstanding (16)    -n, --clients N    connections (1)\n"
 	"  -c, --count N         requests to do               -s, --seconds N    without count (5)\n"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGS = 20, TEXT = 256 };
+enum { ARGS = 20, TEXT = 256, ENTRY = 200 };
 
 int way_get_open(struct load_way *way, const struct reddn_options *opt)
 {
@@ -42,5 +42,23 @@ int way_call_open(struct load_way *way, const struct reddn_options *opt)
 	int r = load_reddn_connect(way, opt);
 
 	way->submit = submit;
+	return r;
+}
+
+static int submit_append(void *conn, const struct load_op *op, uint64_t cookie)
+{
+	char entry[ENTRY] = {0};
+
+	if (op->kind || op->key_len > ENTRY)
+		return -EINVAL;
+	memcpy(entry, op->key, op->key_len);
+	return reddn_append_submit(conn, entry, sizeof(entry), cookie);
+}
+
+int way_append_open(struct load_way *way, const struct reddn_options *opt)
+{
+	int r = load_reddn_connect(way, opt);
+
+	way->submit = submit_append;
 	return r;
 }

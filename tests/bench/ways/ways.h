@@ -61,6 +61,7 @@ int way_mget_open(struct load_way *way, const struct reddn_options *opt);
 int way_exists_open(struct load_way *way, const struct reddn_options *opt);
 /** A lock of each word of a reddnd's compare-and-swap, whose number is the key: it is taken by one who does
  * not know the word, and given back before the next request, without a result. */
+int way_append_open(struct load_way *way, const struct reddn_options *opt);
 int way_lock_open(struct load_way *way, const struct reddn_options *opt);
 /** Any offload of a reddnd: a "key" is the decimal numbers of its arguments, separated by commas.
  */
