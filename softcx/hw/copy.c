@@ -22,6 +22,23 @@ static void store_word(uint8_t *dst, uint64_t w)
 	__atomic_store_n((uint64_t *)dst, w, __ATOMIC_RELAXED);
 }
 
+/*
+ * A word at a time, through a register: from an array that holds several, compilers make vectors that wait
+ * for the stores of its words.
+ */
+static uint64_t get_word(const uint8_t *src)
+{
+	uint64_t w;
+
+	memcpy(&w, src, sizeof(w));
+	return w;
+}
+
+static void put_word(uint8_t *dst, uint64_t w)
+{
+	memcpy(dst, &w, sizeof(w));
+}
+
 /* The low @len bytes of @w, fewer than 8. */
 static void put_part(uint8_t *dst, uint64_t w, size_t len)
 {
@@ -55,16 +72,13 @@ static void load(uint8_t *dst, const uint8_t *src, size_t len)
 		len -= n;
 	}
 	for (; len >= 32; len -= 32, src += 32, dst += 32) {
-		uint64_t w[4] = {
-			load_word(src), load_word(src + 8), load_word(src + 16), load_word(src + 24)};
-
-		memcpy(dst, w, 32);
+		put_word(dst, load_word(src));
+		put_word(dst + 8, load_word(src + 8));
+		put_word(dst + 16, load_word(src + 16));
+		put_word(dst + 24, load_word(src + 24));
 	}
-	for (; len >= 8; len -= 8, src += 8, dst += 8) {
-		uint64_t w = load_word(src);
-
-		memcpy(dst, &w, 8);
-	}
+	for (; len >= 8; len -= 8, src += 8, dst += 8)
+		put_word(dst, load_word(src));
 	if (len)
 		put_part(dst, load_word(src), len);
 }
@@ -103,7 +117,6 @@ static void store_part(uint8_t *dst, const uint8_t *src, size_t len)
 static void store(uint8_t *dst, const uint8_t *src, size_t len)
 {
 	size_t head = -(uintptr_t)dst & 7;
-	uint64_t w[4];
 
 	if (len > BULK) {
 		memcpy(dst, src, len);
@@ -118,16 +131,13 @@ static void store(uint8_t *dst, const uint8_t *src, size_t len)
 		len -= head;
 	}
 	for (; len >= 32; len -= 32, src += 32, dst += 32) {
-		memcpy(w, src, 32);
-		store_word(dst, w[0]);
-		store_word(dst + 8, w[1]);
-		store_word(dst + 16, w[2]);
-		store_word(dst + 24, w[3]);
+		store_word(dst, get_word(src));
+		store_word(dst + 8, get_word(src + 8));
+		store_word(dst + 16, get_word(src + 16));
+		store_word(dst + 24, get_word(src + 24));
 	}
-	for (; len >= 8; len -= 8, src += 8, dst += 8) {
-		memcpy(w, src, 8);
-		store_word(dst, w[0]);
-	}
+	for (; len >= 8; len -= 8, src += 8, dst += 8)
+		store_word(dst, get_word(src));
 	if (len)
 		store_part(dst, src, len);
 }
