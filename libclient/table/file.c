@@ -170,7 +170,8 @@ static int check_geometry(const struct reddn_table_header *h, uint64_t size, cha
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: heap of %" PRIu64 " bytes", h->heap_size);
 	if (h->header)
 		return reddn_store_check(h, err, errlen);
-	if (h->null_off % REDDN_HEAP_GRANULE || h->null_off >= h->heap_size)
+	if (h->null_off % REDDN_HEAP_GRANULE || h->null_off >= h->heap_size ||
+		h->null_off != reddn_untagged(h->null_off))
 		return reddn_fail(-EBADMSG, err, errlen, "damaged: null record at %" PRIu64, h->null_off);
 	return 0;
 }
@@ -250,15 +251,17 @@ static int scan(struct reddn_table *t, char *err, size_t errlen)
 	for (uint64_t b = 0; b < t->geo.buckets; b++) {
 		uint64_t mark = reddn_word_get(reddn_table_mark(t, b));
 		uint64_t loc = reddn_word_get(reddn_table_locator(t, b));
+		int r;
 
-		int r = check_mark(b, mark, err, errlen);
-
+		if (!mark && loc == t->null_locator) /* as most are */
+			continue;
+		r = check_mark(b, mark, err, errlen);
 		if (r < 0)
 			return r;
 		if (!reddn_table_locator_ok(t, loc))
 			return wild(t, b, loc, err, errlen);
 		if (!mark) {
-			if (t->writer && loc != t->null_locator) {
+			if (t->writer) {
 				reddn_word_set(reddn_table_locator(t, b), t->null_locator);
 				t->repaired.entries++;
 			}
