@@ -225,6 +225,7 @@ def as_of_case(rule, words, prepare, wrong, options=()):
             end = time.monotonic() + HELD
             while time.monotonic() < end:
                 check(f.as_of().source < changed() or not wrong(f), f"{words}: it states more than is there")
+                time.sleep(0.005)  # what is wrong stays so until the change arrives
         free.set()
         until(lambda f=f: f.as_of().source >= changed(), "it does not go on")
         check(not wrong(f) or number, f"{words}: it states more than is there")

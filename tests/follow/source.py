@@ -292,11 +292,11 @@ class Proxy:
 
     class Connection:
         def __init__(self, near, far):
-            self.near, self.far, self.asked = near, far, b""
+            self.near, self.far, self.asked = near, far, bytearray()
 
         @property
         def invalidates(self):
-            return b"SUBSCRIBE" in self.asked
+            return self.asked.find(b"SUBSCRIBE", 0, 4096) >= 0  # among its first commands
 
     def __init__(self, *sources):
         Proxy.count += 1
@@ -304,7 +304,7 @@ class Proxy:
         self.sources = itertools.cycle([s.path + "/socket" for s in sources])  # addresses: one connection to each, in turn
         self.on_answer = self.on_question = lambda connection, data: None
         self.change = lambda connection, data: data
-        self.passed = b""  # messages of invalidation
+        self.passed = bytearray()  # messages of invalidation
         # without sources they are ports, named later
         self.listener = socket.socket(socket.AF_UNIX if sources else socket.AF_INET)
         self.listener.bind(self.path if sources else ("127.0.0.1", 0))
