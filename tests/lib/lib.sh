@@ -84,7 +84,7 @@ named_steps=(managed.flush=enabled)
 # fact NAME: prints the value of a fact of the device
 fact()
 {
-	"$SOFTCX" devices --json | python3 -c '
+	"$SOFTCX" devices --json | python3 -IS -c '
 import json, os, sys
 name = os.environ.get("SOFTCX_DEVICE") or "cx5"
 value = next(d["facts"][sys.argv[1]]["value"] for d in json.load(sys.stdin) if d["name"] == name)

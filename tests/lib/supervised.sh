@@ -36,7 +36,7 @@ taken_over() # N: so many daemons have
 # The control socket of the daemon is $work/control.
 asked() # COMMAND EXPRESSION: prints one of python, of what "reddnctl COMMAND" answers, d
 {
-	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
+	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -IS -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
 }
 
 clients() # EXPRESSION: of the list d of clients

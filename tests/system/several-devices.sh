@@ -91,7 +91,7 @@ ctl()
 
 state() # COMMAND EXPRESSION: of python, of the answer d
 {
-	ctl --json "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
+	ctl --json "$1" | python3 -IS -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
 }
 
 state_is() # COMMAND EXPRESSION VALUE
