@@ -18,7 +18,7 @@
 
 /* EMPTY_ROUNDS: rounds without an answer before it yields the CPU. A system call in each round would delay
  * answers. */
-enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200, REST_US = 2000, SPIN_MS = 10 };
+enum { RESULTS = 64, ABSENT_KEY = 24, EMPTY_ROUNDS = 4, PAUSE_US = 200, REST_US = 2000, SPIN_MS = 1 };
 
 /* A run without an answer for so long fails, unless one request may take longer */
 static const uint64_t SILENCE_MS = 10000;
