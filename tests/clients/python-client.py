@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import errno
+import itertools
 import os
 import pickle
 import signal
@@ -353,6 +354,28 @@ class Calls(unittest.TestCase):
                     c.call(at=at, limit=1)
 
 
+class Logs(unittest.TestCase):
+    def test_log(self):
+        with connect("events") as events, connect("entries") as entries:
+            late = reddn.Log(entries, start=None)
+            self.assertIsNone(late.read())
+            first = events.append("one")
+            self.assertEqual([events.append(b""), events.append(b"\0" * 248)], [first + 1, first + 2])
+            log = reddn.Log(entries, start=first)
+            self.assertEqual([log.read(), log.read(60), log.read()], [(first, b"one"), (first + 1, b""), (first + 2, b"\0" * 248)])
+            self.assertEqual((log.read(0.1), log.next, log.lost, log.skipped), (None, first + 3, 0, 0))
+            events.append("two")
+            self.assertEqual(next(iter(log)).value, b"two")
+            self.assertEqual(late.read(), (first, b"one"))
+            with self.assertRaises(OSError) as too_long:
+                events.append("x" * 249)
+            self.assertEqual(too_long.exception.errno, errno.EMSGSIZE)
+            for other in (lambda: entries.append("x"), reddn.Log(events).read):
+                self.assertRaises(OSError, other)
+            self.assertRaises(ValueError, lambda: reddn.Log(entries, patience=0))
+            self.assertRaises(OverflowError, lambda: reddn.Log(entries, start=-1))
+
+
 class Words(unittest.TestCase):
     def test_words(self):
         with connect("swaps") as swaps, connect("adds") as adds:
@@ -436,6 +459,13 @@ class Loop(unittest.IsolatedAsyncioTestCase):
                 await c.call(at=200, limit=1)
             self.assertEqual((await c.call(at=0, limit=0))["sold"], 0)
             self.assertEqual(c._inner.reconnects, 1)
+
+    async def test_log(self):
+        async with await reddn.aio.connect(SERVER, "events", timeout=60, depth=4) as c:
+            numbers = await asyncio.gather(*(c.append(f"value {i}") for i in range(20)))
+        with connect("entries") as entries:
+            read = list(itertools.islice(reddn.Log(entries, start=min(numbers)), 20))
+        self.assertEqual(sorted(zip(numbers, (b"value %d" % i for i in range(20)))), read)
 
     async def test_words(self):
         async with await reddn.aio.connect(SERVER, "adds", timeout=60, depth=4) as c:

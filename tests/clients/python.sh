@@ -13,6 +13,7 @@ server=$address:$port
 ok "tables"
 start_nic
 head -c 64 /dev/zero >"$memory/words"
+truncate -s 16777280 "$memory/log"
 head -c 4096 /dev/zero | tee "$memory/limits" >"$memory/shared"
 sed -n '/^# limited.rdn$/,/^\.Ed$/{/^\.Ed$/!p}' "$here/../../docs/man/reddn-programs.7" >"$work/limited.rdn"
 seq 0 63 | awk '{ printf "%c", $1 + 32 }' >"$work/keys"
@@ -22,6 +23,7 @@ regions = (
   { name = \"words\"; kind = \"raw\"; path = \"$memory/words\"; writable = true; },
   { name = \"limits\"; kind = \"raw\"; path = \"$memory/limits\"; writable = true; },
   { name = \"shared\"; kind = \"raw\"; path = \"$memory/shared\"; writable = true; },
+  { name = \"log\"; kind = \"raw\"; path = \"$memory/log\"; writable = true; },
   { name = \"keys\"; kind = \"raw\"; path = \"$work/keys\"; } );
 offloads = (
   { name = \"users\"; program = \"hash-get\"; region = \"users\"; },
@@ -30,6 +32,8 @@ offloads = (
   { name = \"ticket\"; program = \"counter\"; region = \"words\"; },
   { name = \"swaps\"; program = \"compare-and-swap\"; region = \"shared\"; },
   { name = \"adds\"; program = \"fetch-and-add\"; region = \"shared\"; },
+  { name = \"events\"; program = \"log-append\"; region = \"log\"; },
+  { name = \"entries\"; program = \"log-read\"; region = \"log\"; },
   { name = \"limited\"; program = \"$work/limited.rdn\"; region = \"limits\"; },
   { name = \"same\"; program = \"wide-compare\"; region = \"keys\"; depth_max = 8; } );"
 failed='remote access error'
