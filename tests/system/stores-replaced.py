@@ -92,11 +92,6 @@ def extents_held():
     return asked.returncode == 0 and sum(tenant["extent_bytes"] for tenant in json.loads(asked.stdout))
 
 
-def is_dead():  # nobody takes its status meanwhile
-    with open(f"/proc/{WHAT}/stat") as f:
-        return f.read().rpartition(")")[2].split()[0] == "Z"
-
-
 def stays():
     with connect() as c:
         c.put("key", "old")
@@ -109,22 +104,36 @@ def stays():
     print("one that is not replaced goes on, and its tenant is charged for the extents that it holds")
 
 
-def restarted():
-    old = {offload: connect(offload) for offload in ("store", "armed", "cpu")}
-    old["store"].put("key", "old")
-    assert all(c.get("key") == b"old" for c in old.values())
+def die():
+    os.kill(int(WHAT), signal.SIGKILL)
+    until(lambda: not os.path.exists("/proc/" + WHAT))
+
+
+def die_and_overwrite():  # before another one is started
     with open(f"/proc/{WHAT}/stat") as f:
         above = int(f.read().rpartition(")")[2].split()[1])
     os.kill(above, signal.SIGSTOP)
+    os.kill(int(WHAT), signal.SIGKILL)
+    overwrite()
+    os.kill(above, signal.SIGCONT)
+
+
+def restarted():
+    old = {offload: connect(offload) for offload in ("store", "armed", "cpu")}
+    if HOW == "inside":
+        old["store"].put("key", "old")
+    else:
+        with connect() as before:
+            before.put("key", "old")
+    assert all(c.get("key") == b"old" for c in old.values())
     if HOW == "late":
         os.rename(STORE, STORE + ".away")
     elif HOW != "inside":
         replace(1000 if HOW == "larger" else 100)
-    os.kill(int(WHAT), signal.SIGKILL)
-    until(is_dead)
     if HOW == "inside":
-        overwrite()
-    os.kill(above, signal.SIGCONT)
+        die_and_overwrite()
+    else:
+        die()
     if HOW == "late":
         until(reload)
         assert old["store"].get("key") == b"old"
