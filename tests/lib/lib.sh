@@ -37,6 +37,12 @@ if [[ ${TEST_IP-} == 6 ]]; then
 	address=::1
 fi
 
+# Others get the numbers of children that have ended, when 32768 processes have begun
+is_child() # PID
+{
+	[[ $(cat "/proc/$1/status" 2>/dev/null) == *$'\nPPid:\t'"$$"$'\n'* ]]
+}
+
 end_processes()
 {
 	local pid
@@ -44,12 +50,13 @@ end_processes()
 	# newest first: programs end before their NIC
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
 		pid=${pids[i]}
-		kill "$pid" 2>/dev/null || continue
+		is_child "$pid" || continue
+		kill "$pid" 2>/dev/null
 		for _ in {1..50}; do
-			kill -0 "$pid" 2>/dev/null || break
+			is_child "$pid" || break
 			sleep 0.1
 		done
-		kill -KILL "$pid" 2>/dev/null
+		! is_child "$pid" || kill -KILL "$pid" 2>/dev/null
 	done
 	wait 2>/dev/null
 	pids=()
