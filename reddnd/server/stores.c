@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SHARE: turns take no more than one part of so many of a thread's time. LOOK_US: the clock is looked at at
- * least so often for what expires, because it may be set. HELD_UP_US: if two looks at a grace are further
- * apart, this process was held up, and requests that need it may have been as well */
+/* SHARE: turns take no more than one part of so many of the CPU time of the thread; a turn in which others
+ * had the CPU, or nobody, is no longer. LOOK_US: the clock is looked at at least so often for what expires,
+ * because it may be set. HELD_UP_US: if two looks at a grace are further apart, this process was held up, and
+ * requests that need it may have been as well */
 enum {
 	PAUSE_MIN_US = 20,
 	PAUSE_MAX_US = 2000,
@@ -278,10 +279,15 @@ static void rest(struct stores *st, uint64_t now)
 	st->due = false;
 }
 
+static uint64_t cpu_us(void)
+{
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID) / 1000;
+}
+
 void stores_turn(struct stores *st)
 {
 	struct served_store *t;
-	uint64_t began = clock_us(), now;
+	uint64_t began = cpu_us(), now;
 	bool waits = false;
 
 	st->due = false;
@@ -293,7 +299,7 @@ void stores_turn(struct stores *st)
 		waits |= t->in_grace;
 	}
 	now = clock_us();
-	st->not_before = now + SHARE * (now - began);
+	st->not_before = now + SHARE * (cpu_us() - began);
 	st->pause_us = !waits ? PAUSE_MIN_US : st->pause_us < PAUSE_MAX_US ? 2 * st->pause_us : PAUSE_MAX_US;
 	if (waits)
 		set_timer(st, later(now + st->pause_us, st->not_before));

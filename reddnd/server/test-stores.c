@@ -5,6 +5,7 @@
 
 #include "reddnd/session/count.h"
 #include "reddnd/session/extents.h"
+#include "util/clock.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -117,9 +118,12 @@ void __wrap_session_extents_settle(struct session *s)
 	s->extents.settled = s->progress.done;
 }
 
+static unsigned held_up_us;
+
 static void drain(void *arg)
 {
 	(void)arg;
+	usleep(held_up_us);
 }
 
 static void each(void *arg, void (*visit)(void *to, struct session *s), void *to)
@@ -363,6 +367,16 @@ static void test_another_store(void **state)
 	assert_int_equal(store.over, 1);
 }
 
+/* It is not paid for by turns that come later */
+static void test_a_turn_in_which_others_have_the_cpu(void **state)
+{
+	(void)state;
+	held_up_us = 50000;
+	stores_turn(&stores);
+	held_up_us = 0;
+	assert_true(stores.not_before < clock_us() + 50000);
+}
+
 static void test_the_session_ends(void **state)
 {
 	(void)state;
@@ -416,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_get_of_a_session_that_goes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_get_that_does_not_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_daemon_that_stands_still, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_turn_in_which_others_have_the_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_of_an_offload_that_is_not_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_store, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_session_ends, setup, teardown),
