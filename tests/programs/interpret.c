@@ -471,7 +471,11 @@ static void run_atomic(struct machine *m, const struct ast_verb *v)
 		}
 		put(p, width, true, sum);
 	}
-	put(bytes, sizeof(bytes), v->nwas > 1 || (v->nwas && is_le(&v->was[0]->type)), old);
+	if (v->nwas == 1) {
+		put(var_of(m, v->was[0]->var), v->was[0]->type.bytes, is_le(&v->was[0]->type), old);
+		return;
+	}
+	put(bytes, sizeof(bytes), true, old);
 	for (unsigned i = 0, from = 0; i < v->nwas; from += v->was[i++]->type.bytes)
 		memcpy(var_of(m, v->was[i]->var), bytes + from, v->was[i]->type.bytes);
 }
