@@ -396,11 +396,12 @@ static int serve(struct server *sv, struct catalog *catalog)
 	check_room(sv, first);
 	put_in_force(sv, steal_ptr(&first));
 	r = adopt(sv);
-	if (r == 0)
-		fd_store_unlock(&sv->store);
+	if (r < 0)
+		return r;
+	fd_store_unlock(&sv->store);
+	/* Its graces wait for all sessions that publish: those that were left are known, or have ended */
 	stores_turn(&sv->shared.stores);
-	if (r == 0)
-		keep_stored(sv);
+	keep_stored(sv);
 	/* The last step: a client that is heard is served */
 	DEVICES_EACH (device, &sv->devices)
 		if (r == 0)
