@@ -296,6 +296,15 @@ static void test_unfinished(void **state)
 	free(r.file);
 }
 
+/* The locator of a record of key 1 in an extent that is taken for it */
+static uint64_t record_held(struct store *s, const struct rig *r, unsigned version)
+{
+	uint64_t at;
+
+	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
+	return reddn_locator(at, rig_record(r, r->heap + at + r->header, 1, version, 16));
+}
+
 /* The writer dies, and instances go on: one has published by then, another replaces that later, and a third
  * has what the first had replaced before. */
 static void test_open_while_chains_publish(void **state)
@@ -313,10 +322,8 @@ static void test_open_while_chains_publish(void **state)
 	place = 16 * (uint64_t)rig_bucket(&r, 1);
 	loc[0] = r.words[place / 8];
 	for (unsigned i = 0; i < 3; i++) {
-		held[i].bytes = RIG_MESSAGE;
-		assert_int_equal(store_take(s, RIG_MESSAGE, &held[i].at), 0);
-		loc[i + 1] =
-			reddn_locator(held[i].at, rig_record(&r, r.heap + held[i].at + r.header, 1, i, 16));
+		loc[i + 1] = record_held(s, &r, i);
+		held[i] = (struct store_held){.at = reddn_locator_off(loc[i + 1]), .bytes = RIG_MESSAGE};
 	}
 	r.words[place / 8] = loc[1];
 	store_close(s);
@@ -358,7 +365,7 @@ static void test_open_after_the_later_report(void **state)
 	struct rig r = small;
 	struct store_held held = {.bytes = RIG_MESSAGE};
 	struct store *s;
-	uint64_t place, loc[3], at;
+	uint64_t place, loc[3];
 	char why[200];
 
 	(void)state;
@@ -367,10 +374,9 @@ static void test_open_after_the_later_report(void **state)
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
 	place = 16 * (uint64_t)rig_bucket(&r, 1);
 	loc[0] = r.words[place / 8];
-	assert_int_equal(store_take(s, RIG_MESSAGE, &held.at), 0);
-	loc[1] = reddn_locator(held.at, rig_record(&r, r.heap + held.at + r.header, 1, 2, 16));
-	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
-	loc[2] = reddn_locator(at, rig_record(&r, r.heap + at + r.header, 1, 3, 16));
+	loc[1] = record_held(s, &r, 2);
+	held.at = reddn_locator_off(loc[1]);
+	loc[2] = record_held(s, &r, 3);
 	r.words[place / 8] = loc[2];
 	assert_true(store_published(s, place, loc[1], loc[2]));
 	store_close(s);
