@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/listener.h"
 
-#include "reddnd/control/http-accept.h"
 #include "reddnd/control/metrics.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
@@ -83,12 +82,12 @@ static enum MHD_Result tell_usage(struct MHD_Connection *c, unsigned status)
 	return ok;
 }
 
+/* Who knows OpenMetrics names it. Most others take anything */
 static unsigned preferred(struct MHD_Connection *c)
 {
 	const char *accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
-	return http_accept_weight(accept, "text", "plain") >
-			       http_accept_weight(accept, "application", "openmetrics-text")
+	return accept && strcasestr(accept, "text/plain") && !strcasestr(accept, "openmetrics-text")
 		       ? PROMETHEUS
 		       : OPENMETRICS;
 }

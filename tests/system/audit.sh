@@ -132,6 +132,9 @@ assert ask("POST", "/metrics")[0] == 405
 status, kind, text = ask("GET", "/metrics", Accept="text/plain")
 assert status == 200 and kind.startswith("text/plain; version=0.0.4"), (status, kind)
 assert '\n# TYPE reddnd_hits_total counter\n' in text and "# EOF" not in text and "# UNIT" not in text, text
+# as Prometheus asks
+both = "text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2"
+assert ask("GET", "/metrics", Accept=both)[1].startswith("application/openmetrics-text")
 END
 ok "metrics by HTTP, and nothing else"
 # readers that flood cost the event loop a text now and then: the CPU time of the daemon in a text shows which ones are the same
