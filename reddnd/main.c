@@ -197,8 +197,8 @@ static int on_show(sd_event_source *source, const struct signalfd_siginfo *info,
 	s = &stats->status;
 	log_notice("%u sessions now, %" PRIu64 " ever, %" PRIu64 " refused; %" PRIu64 " requests; %" PRIu64
 		   ".%03" PRIu64 " s of CPU; %" PRIu64 " of %" PRIu64 " bytes of the arena in use",
-		s->sessions, s->sessions_total, s->refused, s->requests, cpu_ms / 1000, cpu_ms % 1000,
-		s->arena_used, s->arena_size);
+		s->sessions, s->sessions_total, s->counts.refused, s->counts.requests, cpu_ms / 1000,
+		cpu_ms % 1000, s->arena_used, s->arena_size);
 	for (unsigned i = 0; i < stats->nsessions; i++)
 		log_at(LOG_NOTICE, stats->sessions[i].id, "client %s, offload %s: %" PRIu64 " requests",
 			stats->sessions[i].peer, stats->sessions[i].offload, stats->sessions[i].requests);

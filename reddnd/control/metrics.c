@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/metrics.h"
 
+#include "reddnd/generation/tenant.h"
+#include "reddnd/policy/offload-stats.h"
 #include "util/array.h"
 #include "util/clock.h"
 
@@ -24,24 +26,24 @@ static const struct {
 	size_t at;
 } counters[] = {
 	{"reddnd_requests", "", "Requests answered, as far as the daemon has counted them.",
-		offsetof(struct stats_offload, requests)},
+		offsetof(struct offload_stats, requests)},
 	{"reddnd_hits", "", "Requests that a conditional WRITE answered.",
-		offsetof(struct stats_offload, hits)},
+		offsetof(struct offload_stats, hits)},
 	{"reddnd_misses", "", "Requests that no conditional WRITE answered, though there is one.",
-		offsetof(struct stats_offload, misses)},
+		offsetof(struct offload_stats, misses)},
 	{"reddnd_unseen_requests", "",
 		"Requests of recycled offloads that are not in hits, misses and bytes of replies.",
-		offsetof(struct stats_offload, unseen)},
+		offsetof(struct offload_stats, unseen)},
 	{"reddnd_wqes", "", "Work requests of chains and loops that were executed, NOPs included.",
-		offsetof(struct stats_offload, wqes)},
+		offsetof(struct offload_stats, wqes)},
 	{"reddnd_loop_iterations", "",
 		"Iterations of loops without a bound, half a lap of their ring at a time.",
-		offsetof(struct stats_offload, iterations)},
-	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct stats_offload, bytes_in)},
+		offsetof(struct offload_stats, iterations)},
+	{"reddnd_request_bytes", "bytes", "Bytes of requests.", offsetof(struct offload_stats, bytes_in)},
 	{"reddnd_reply_bytes", "bytes", "Bytes of replies to clients.",
-		offsetof(struct stats_offload, bytes_out)},
+		offsetof(struct offload_stats, bytes_out)},
 	{"reddnd_failed_sessions", "", "Sessions that the daemon ended because of an error or a broken rule.",
-		offsetof(struct stats_offload, failed)},
+		offsetof(struct offload_stats, failed)},
 };
 
 static uint64_t value_at(const void *stats, size_t at)
@@ -49,23 +51,29 @@ static uint64_t value_at(const void *stats, size_t at)
 	return *(const uint64_t *)((const char *)stats + at);
 }
 
+static const char *name_of(const struct stats_offload *o)
+{
+	return o->of->conf->name;
+}
+
 /* Buckets that end at powers of two, which are ends of the daemon's: from 1.024 us to 1.07 s */
 static void service_times(FILE *f, const struct stats_offload *o)
 {
 	enum { FIRST = 10, LAST = 30 };
+	const struct service_times *service = &o->of->stats->service;
 	uint64_t n = 0;
 	unsigned power = FIRST;
 
 	for (unsigned i = 0; i < SERVICE_BUCKETS; i++) {
-		n += o->service.count[i];
+		n += service->count[i];
 		if (power <= LAST && service_times_top(i) == (UINT64_C(1) << power) - 1)
 			fprintf(f, "reddnd_service_seconds_bucket{offload=\"%s\",le=\"%.10g\"} %" PRIu64 "\n",
-				o->name, (double)(UINT64_C(1) << power++) * 1e-9, n);
+				name_of(o), (double)(UINT64_C(1) << power++) * 1e-9, n);
 	}
-	fprintf(f, "reddnd_service_seconds_bucket{offload=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", o->name, n);
-	fprintf(f, "reddnd_service_seconds_count{offload=\"%s\"} %" PRIu64 "\n", o->name, n);
-	fprintf(f, "reddnd_service_seconds_sum{offload=\"%s\"} %.9f\n", o->name,
-		(double)o->service.sum_ns * 1e-9);
+	fprintf(f, "reddnd_service_seconds_bucket{offload=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name_of(o), n);
+	fprintf(f, "reddnd_service_seconds_count{offload=\"%s\"} %" PRIu64 "\n", name_of(o), n);
+	fprintf(f, "reddnd_service_seconds_sum{offload=\"%s\"} %.9f\n", name_of(o),
+		(double)service->sum_ns * 1e-9);
 }
 
 static void by_offload(FILE *f, const struct stats *st)
@@ -75,8 +83,8 @@ static void by_offload(FILE *f, const struct stats *st)
 	for (size_t c = 0; c < COUNT(counters); c++) {
 		family(f, counters[c].name, "counter", counters[c].unit, counters[c].help);
 		for (unsigned i = 0; i < st->noffloads; i++)
-			fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name, all[i].name,
-				value_at(&all[i], counters[c].at));
+			fprintf(f, "%s_total{offload=\"%s\"} %" PRIu64 "\n", counters[c].name,
+				name_of(&all[i]), value_at(all[i].of->stats, counters[c].at));
 	}
 	family(f, "reddnd_service_seconds", "histogram", "seconds",
 		"From the arrival of a request to the acknowledgement of its reply; of recycled offloads, of "
@@ -87,21 +95,22 @@ static void by_offload(FILE *f, const struct stats *st)
 	for (unsigned i = 0; i < st->noffloads; i++)
 		for (unsigned k = 0; k < VERDICT_KINDS; k++)
 			fprintf(f, "reddnd_verdicts_total{offload=\"%s\",verdict=\"%s\"} %" PRIu64 "\n",
-				all[i].name, verdict_kind_name(k), all[i].verdicts[k]);
+				name_of(&all[i]), verdict_kind_name(k), all[i].of->stats->verdicts[k]);
 	family(f, "reddnd_engine", "gauge", "", "1: what executes the offload.");
 	for (unsigned i = 0; i < st->noffloads; i++)
-		fprintf(f, "reddnd_engine{offload=\"%s\",engine=\"%s\"} 1\n", all[i].name,
-			all[i].cpu ? "cpu" : "nic");
+		fprintf(f, "reddnd_engine{offload=\"%s\",engine=\"%s\"} 1\n", name_of(&all[i]),
+			all[i].of->cpu ? "cpu" : "nic");
 	family(f, "reddnd_mode", "gauge", "",
 		"1: who arms chains of the offload again, recycled: the NIC; of offloads that the NIC "
 		"executes.");
 	for (unsigned i = 0; i < st->noffloads; i++)
-		if (!all[i].cpu)
-			fprintf(f, "reddnd_mode{offload=\"%s\",mode=\"%s\"} 1\n", all[i].name,
-				all[i].recycled ? "recycled" : "unrolled");
+		if (!all[i].of->cpu)
+			fprintf(f, "reddnd_mode{offload=\"%s\",mode=\"%s\"} 1\n", name_of(&all[i]),
+				all[i].of->recycled ? "recycled" : "unrolled");
 	family(f, "reddnd_sessions", "gauge", "", "Clients connected.");
 	for (unsigned i = 0; i < st->noffloads; i++)
-		fprintf(f, "reddnd_sessions{offload=\"%s\"} %" PRIu64 "\n", all[i].name, all[i].sessions);
+		fprintf(f, "reddnd_sessions{offload=\"%s\"} %u\n", name_of(&all[i]),
+			all[i].of->stats->sessions);
 }
 
 static const struct {
@@ -109,14 +118,14 @@ static const struct {
 	size_t at;
 } tenant_counters[] = {
 	{"reddnd_tenant_requests", "", "Requests of clients of the tenant.",
-		offsetof(struct stats_tenant, requests)},
+		offsetof(struct tenant, requests)},
 	{"reddnd_tenant_accepted_sessions", "", "Clients of the tenant that were accepted.",
-		offsetof(struct stats_tenant, accepted)},
+		offsetof(struct tenant, accepted)},
 	{"reddnd_tenant_refused_sessions", "", "Clients of the tenant that were refused.",
-		offsetof(struct stats_tenant, refused)},
+		offsetof(struct tenant, refused)},
 	{"reddnd_tenant_failed_sessions", "",
 		"Sessions of the tenant that ended because of an error or a broken rule.",
-		offsetof(struct stats_tenant, failed)},
+		offsetof(struct tenant, failed)},
 };
 
 /* What a tenant uses of something, and its quota. Its address and key are not shown here. */
@@ -134,14 +143,14 @@ static const struct {
 		"Memory of stores that sessions of the tenant hold for what their clients put."},
 };
 
-static uint64_t used(const struct stats_tenant *t, unsigned use)
+static uint64_t used(const struct tenant *t, unsigned use)
 {
 	return (const uint64_t[USES]){
 		t->sessions, t->depth, t->queue_bytes, t->slot_bytes, t->extent_bytes}[use];
 }
 
 /* 0: none */
-static uint64_t quota(const struct stats_tenant *t, unsigned use)
+static uint64_t quota(const struct tenant *t, unsigned use)
 {
 	const struct catalog_limits *l = &t->limits;
 
@@ -151,18 +160,17 @@ static uint64_t quota(const struct stats_tenant *t, unsigned use)
 
 static void tenant_use(FILE *f, const struct stats *st, unsigned use)
 {
-	const struct stats_tenant *all = st->tenants;
 	char name[64];
 
 	snprintf(name, sizeof(name), "reddnd_tenant_%s", uses[use].name);
 	family(f, name, "gauge", uses[use].unit, uses[use].help);
-	for (unsigned i = 0; i < st->ntenants; i++)
-		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, all[i].name, used(&all[i], use));
+	for (const struct tenant *t = st->tenants; t; t = t->hh.next)
+		fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, used(t, use));
 	snprintf(name, sizeof(name), "reddnd_tenant_quota_%s", uses[use].name);
 	family(f, name, "gauge", uses[use].unit, "The most that is allowed; of tenants with such a limit.");
-	for (unsigned i = 0; i < st->ntenants; i++)
-		if (quota(&all[i], use))
-			fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, all[i].name, quota(&all[i], use));
+	for (const struct tenant *t = st->tenants; t; t = t->hh.next)
+		if (quota(t, use))
+			fprintf(f, "%s{tenant=\"%s\"} %" PRIu64 "\n", name, t->name, quota(t, use));
 }
 
 static void by_tenant(FILE *f, const struct stats *st)
@@ -170,9 +178,9 @@ static void by_tenant(FILE *f, const struct stats *st)
 	for (size_t c = 0; c < COUNT(tenant_counters); c++) {
 		family(f, tenant_counters[c].name, "counter", tenant_counters[c].unit,
 			tenant_counters[c].help);
-		for (unsigned i = 0; i < st->ntenants; i++)
-			fprintf(f, "%s_total{tenant=\"%s\"} %" PRIu64 "\n", tenant_counters[c].name,
-				st->tenants[i].name, value_at(&st->tenants[i], tenant_counters[c].at));
+		for (const struct tenant *t = st->tenants; t; t = t->hh.next)
+			fprintf(f, "%s_total{tenant=\"%s\"} %" PRIu64 "\n", tenant_counters[c].name, t->name,
+				value_at(t, tenant_counters[c].at));
 	}
 	for (unsigned use = 0; use < USES; use++)
 		tenant_use(f, st, use);
@@ -185,26 +193,26 @@ static void by_table(FILE *f, const struct stats *st)
 	family(f, "reddnd_region_entries", "gauge", "", "Entries of the table of the region.");
 	for (unsigned i = 0; i < st->nregions; i++)
 		if (all[i].alive)
-			fprintf(f, "reddnd_region_entries{region=\"%s\"} %" PRIu64 "\n", all[i].name,
-				all[i].live.entries);
+			fprintf(f, "reddnd_region_entries{region=\"%s\"} %" PRIu64 "\n",
+				all[i].of->conf->name, all[i].live.entries);
 	family(f, "reddnd_region_as_of_seconds", "gauge", "seconds",
 		"As of when the table has all changes of the source that it follows, since 1970.");
 	for (unsigned i = 0; i < st->nregions; i++)
 		if (all[i].alive && (all[i].live.state & REDDN_TABLE_FOLLOWS) && all[i].live.as_of_host)
-			fprintf(f, "reddnd_region_as_of_seconds{region=\"%s\"} %.6f\n", all[i].name,
+			fprintf(f, "reddnd_region_as_of_seconds{region=\"%s\"} %.6f\n", all[i].of->conf->name,
 				(double)all[i].live.as_of_host / 1e9);
 	family(f, "reddnd_region_complete", "gauge", "",
 		"1 if the table has all keys of the source that it follows.");
 	for (unsigned i = 0; i < st->nregions; i++)
 		if (all[i].alive && (all[i].live.state & REDDN_TABLE_FOLLOWS))
-			fprintf(f, "reddnd_region_complete{region=\"%s\"} %d\n", all[i].name,
+			fprintf(f, "reddnd_region_complete{region=\"%s\"} %d\n", all[i].of->conf->name,
 				(all[i].live.state & REDDN_TABLE_COMPLETE) != 0);
 }
 
 /* Of regions that are stores and can be served */
 static bool has_numbers(const struct stats_region *r)
 {
-	return r->store && !*r->bad;
+	return r->of->conf->store && !*r->bad;
 }
 
 static const struct {
@@ -247,10 +255,10 @@ static void store_number(FILE *f, const struct stats *st, size_t of)
 
 			if (state)
 				fprintf(f, "%s%s{region=\"%s\",state=\"%s\"} %" PRIu64 "\n", name, total,
-					st->regions[i].name, state, n);
+					st->regions[i].of->conf->name, state, n);
 			else if (k == 0)
 				fprintf(f, "%s%s{region=\"%s\"} %" PRIu64 "\n", name, total,
-					st->regions[i].name, n);
+					st->regions[i].of->conf->name, n);
 		}
 }
 
@@ -266,7 +274,7 @@ static void store_extents_of(FILE *f, const struct stats_region *r)
 		for (size_t k = 0; k < COUNT(all); k++)
 			fprintf(f,
 				"reddnd_store_extents{region=\"%s\",bytes=\"%u\",state=\"%s\"} %" PRIu64 "\n",
-				r->name, e->bytes, all[k].state, all[k].n);
+				r->of->conf->name, e->bytes, all[k].state, all[k].n);
 	}
 }
 
@@ -282,20 +290,20 @@ static void by_store(FILE *f, const struct stats *st)
 	family(f, "reddnd_store_full", "gauge", "", "1 if there was no room for the last new key.");
 	for (unsigned i = 0; i < st->nregions; i++)
 		if (has_numbers(&st->regions[i]))
-			fprintf(f, "reddnd_store_full{region=\"%s\"} %d\n", st->regions[i].name,
+			fprintf(f, "reddnd_store_full{region=\"%s\"} %d\n", st->regions[i].of->conf->name,
 				st->regions[i].numbers.full);
 	family(f, "reddnd_conflicts", "counter", "",
 		"Requests whose publish found that another client had replaced what they had read.");
 	for (unsigned i = 0; i < st->noffloads; i++)
-		if (st->offloads[i].publishes)
+		if (st->offloads[i].of->img->publish.there)
 			fprintf(f, "reddnd_conflicts_total{offload=\"%s\"} %" PRIu64 "\n",
-				st->offloads[i].name, st->offloads[i].conflicts);
+				name_of(&st->offloads[i]), st->offloads[i].of->stats->conflicts);
 }
 
 static bool has_memcached(const struct stats *st)
 {
 	for (unsigned i = 0; i < st->nregions; i++)
-		if (st->regions[i].memcached)
+		if (st->regions[i].of->conf->memcached)
 			return true;
 	return false;
 }
@@ -309,14 +317,14 @@ static void by_memcached(FILE *f, const struct stats *st)
 	family(f, "reddnd_memcached_up", "gauge", "",
 		"1 if the memcached of the region runs, and is proved.");
 	for (unsigned i = 0; i < st->nregions; i++)
-		if (all[i].memcached)
-			fprintf(f, "reddnd_memcached_up{region=\"%s\"} %d\n", all[i].name,
+		if (all[i].of->conf->memcached)
+			fprintf(f, "reddnd_memcached_up{region=\"%s\"} %d\n", all[i].of->conf->name,
 				all[i].cache.proved && !all[i].cache.dead_us && !*all[i].bad);
 	family(f, "reddnd_memcached_items", "gauge", "", "Items that it had when it was last asked.");
 	for (unsigned i = 0; i < st->nregions; i++)
-		if (all[i].memcached)
-			fprintf(f, "reddnd_memcached_items{region=\"%s\"} %" PRIu64 "\n", all[i].name,
-				all[i].cache.items);
+		if (all[i].of->conf->memcached)
+			fprintf(f, "reddnd_memcached_items{region=\"%s\"} %" PRIu64 "\n",
+				all[i].of->conf->name, all[i].cache.items);
 }
 
 static void by_device(FILE *f, const struct stats *st)
@@ -351,10 +359,10 @@ static void whole(FILE *f, const struct stats_status *s)
 	uint64_t cpu = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 
 	counter(f, "reddnd_accepted_sessions", "Clients accepted.", s->sessions_total);
-	counter(f, "reddnd_refused_sessions", "Clients refused.", s->refused);
+	counter(f, "reddnd_refused_sessions", "Clients refused.", s->counts.refused);
 	counter(f, "reddnd_unlisted_refusals", "Of these, clients that the audit counts and does not list.",
-		s->unlisted);
-	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->reloads);
+		s->counts.unlisted);
+	counter(f, "reddnd_reloads", "Configurations put in force while running.", s->counts.reloads);
 	family(f, "reddnd_configuration_refused", "gauge", "",
 		"1 if the configuration has mistakes, and an earlier one is in force.");
 	fprintf(f, "reddnd_configuration_refused %d\n", *s->configuration_refused != '\0');

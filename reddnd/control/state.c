@@ -2,6 +2,9 @@
 #include "reddnd/control/state.h"
 
 #include "protocol/redis-slots.h"
+#include "reddnd/generation/tenant.h"
+#include "reddnd/policy/offload-stats.h"
+#include "reddnd/program/program.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -61,11 +64,11 @@ static struct json_object *status_json(const struct stats *st)
 	json_add_count(o, "cpu_us", clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
 	json_add_count(o, "sessions", s->sessions);
 	json_add_count(o, "sessions_total", s->sessions_total);
-	json_add_count(o, "refused", s->refused);
-	json_add_count(o, "unlisted", s->unlisted);
-	json_add_count(o, "requests", s->requests);
-	json_add_count(o, "failed_sessions", s->failed);
-	json_add_count(o, "reloads", s->reloads);
+	json_add_count(o, "refused", s->counts.refused);
+	json_add_count(o, "unlisted", s->counts.unlisted);
+	json_add_count(o, "requests", s->counts.requests);
+	json_add_count(o, "failed_sessions", s->counts.failed);
+	json_add_count(o, "reloads", s->counts.reloads);
 	json_add_text(o, "configuration_refused", s->configuration_refused);
 	json_add_count(o, "disabled", s->disabled);
 	json_add_count(o, "moved_files", s->moved);
@@ -144,64 +147,67 @@ static struct json_object *session_json(const struct stats_session *s)
 	return o;
 }
 
-static struct json_object *args_json(const struct stats_offload *f)
+static struct json_object *args_json(const struct program *p)
 {
 	static const char *const kinds[] = {
 		[PROGRAM_NUMBER] = "number", [PROGRAM_STRING] = "bytes", [PROGRAM_WINDOW] = "offset"};
 	struct json_object *list = json_object_new_array();
 
-	for (unsigned i = 0; i < f->nargs; i++) {
+	for (unsigned i = 0; i < p->nargs; i++) {
 		struct json_object *o = json_object_new_object();
 
-		json_add_text(o, "name", f->args[i].name);
-		json_add_text(o, "kind", kinds[f->args[i].kind]);
-		json_add_count(o, "bytes", f->args[i].bytes);
+		json_add_text(o, "name", p->args[i].name);
+		json_add_text(o, "kind", kinds[p->args[i].kind]);
+		json_add_count(o, "bytes", p->args[i].bytes);
 		json_object_array_add(list, o);
 	}
 	return list;
 }
 
-static void add_counters(struct json_object *o, const struct stats_offload *f)
+static void add_counters(struct json_object *o, const struct offload *f)
 {
-	json_add_count(o, "sessions", f->sessions);
-	json_add_count(o, "failed_sessions", f->failed);
-	json_add_count(o, "requests", f->requests);
-	json_add_count(o, "hits", f->hits);
-	json_add_count(o, "misses", f->misses);
-	json_add_count(o, "unseen", f->unseen);
-	if (f->publishes)
-		json_add_count(o, "conflicts", f->conflicts);
-	json_add_count(o, "wqes", f->wqes);
-	json_add_count(o, "iterations", f->iterations);
-	json_add_count(o, "bytes_in", f->bytes_in);
-	json_add_count(o, "bytes_out", f->bytes_out);
-	json_object_object_add(o, "verdicts", verdicts_json(f->verdicts));
-	json_object_object_add(o, "service", service_json(&f->service));
+	const struct offload_stats *t = f->stats;
+
+	json_add_count(o, "sessions", t->sessions);
+	json_add_count(o, "failed_sessions", t->failed);
+	json_add_count(o, "requests", t->requests);
+	json_add_count(o, "hits", t->hits);
+	json_add_count(o, "misses", t->misses);
+	json_add_count(o, "unseen", t->unseen);
+	if (f->img->publish.there)
+		json_add_count(o, "conflicts", t->conflicts);
+	json_add_count(o, "wqes", t->wqes);
+	json_add_count(o, "iterations", t->iterations);
+	json_add_count(o, "bytes_in", t->bytes_in);
+	json_add_count(o, "bytes_out", t->bytes_out);
+	json_object_object_add(o, "verdicts", verdicts_json(t->verdicts));
+	json_object_object_add(o, "service", service_json(&t->service));
 }
 
-static struct json_object *offload_json(const struct stats_offload *f)
+static struct json_object *offload_json(const struct stats_offload *s)
 {
 	struct json_object *o = json_object_new_object();
+	const struct offload *f = s->of;
 
-	json_add_text(o, "offload", f->name);
-	json_add_text(o, "program", f->program);
-	json_add_text(o, "shape", f->shape);
-	json_add_text(o, "file", f->path);
+	json_add_text(o, "offload", f->conf->name);
+	json_add_text(o, "program", f->program->name);
+	json_add_text(o, "shape", program_shape_name(f->program->shape));
+	json_add_text(o, "file", f->conf->path);
 	json_add_text(o, "mode", f->recycled ? "recycled" : "unrolled");
 	json_add_text(o, "engine", f->cpu ? "cpu" : "nic");
-	json_add_text(o, "state", *f->disabled ? "disabled" : "serving");
-	json_add_text(o, "device", f->device);
-	json_add_text(o, "why", *f->disabled ? f->disabled : f->reason);
-	json_object_object_add(o, "args", args_json(f));
-	json_add_count(o, "depth_max", f->depth_max);
-	json_add_count(o, "request_bytes", f->request_bytes);
-	json_add_count(o, "reply_bytes", f->reply_bytes);
-	json_add_count(o, "copies", f->copies);
-	json_add_count(o, "atomics", f->atomics);
-	json_add_count(o, "waits_enables", f->waits_enables);
-	json_add_count(o, "wqes_per_request", f->wqes_per_request);
+	json_add_text(o, "state", *s->disabled ? "disabled" : "serving");
+	json_add_text(o, "device", s->device);
+	json_add_text(o, "why", *s->disabled ? s->disabled : f->reason);
+	json_object_object_add(o, "args", args_json(f->program));
+	json_add_count(o, "depth_max", f->conf->depth_max);
+	json_add_count(o, "request_bytes", f->img->arg_len);
+	json_add_count(o, "reply_bytes", f->outcome.longest);
+	json_add_count(o, "copies", f->img->n_copy);
+	json_add_count(o, "atomics", f->img->n_atomic);
+	json_add_count(o, "waits_enables", f->img->n_sync);
+	json_add_count(o, "wqes_per_request", f->outcome.wqes);
 	add_counters(o, f);
-	json_add_text(o, "where", f->where);
+	json_add_text(o, "where", f->conf->where);
 	return o;
 }
 
@@ -214,10 +220,11 @@ static void add_region_why(struct json_object *o, const struct stats_region *r)
 		why = "full: there was no room for a new key";
 	if (!*why && r->cache.dead_us)
 		why = "memcached has ended; its items are served on";
-	if (!*why && r->moved)
-		why = r->moved == -ESTALE ? "file replaced: the one before is served until a reload"
-					  : "file removed: it is served until a reload";
-	if (r->unfinished && asprintf(&text, "unfinished move: reddn-table repair %s", r->path) < 0)
+	if (!*why && r->of->moved)
+		why = r->of->moved == -ESTALE ? "file replaced: the one before is served until a reload"
+					      : "file removed: it is served until a reload";
+	if (r->of->unfinished &&
+		asprintf(&text, "unfinished move: reddn-table repair %s", r->of->conf->path) < 0)
 		text = NULL;
 	json_add_text(o, "why", text ? text : why);
 }
@@ -226,7 +233,7 @@ static void add_memcached(struct json_object *o, const struct stats_region *r)
 {
 	const struct memcached_state *m = &r->cache;
 
-	json_add_text(o, "server", r->memcached->server);
+	json_add_text(o, "server", r->of->conf->server);
 	json_object_object_add(o, "proved", json_object_new_boolean(m->proved));
 	if (!*m->proof.version)
 		return;
@@ -283,45 +290,48 @@ static void add_store(struct json_object *o, const struct store_numbers *n)
 	json_object_object_add(o, "extents", list);
 }
 
-static const char *kind_of(const struct stats_region *r)
+static const char *kind_of(const struct catalog_region *r)
 {
 	return r->raw ? "raw" : r->memcached ? "memcached" : r->store ? "store" : "table";
 }
 
-static struct json_object *region_json(const struct stats_region *r)
+static struct json_object *region_json(const struct stats_region *s)
 {
 	struct json_object *o = json_object_new_object();
+	const struct region *r = s->of;
+	const struct catalog_region *conf = r->conf;
+	const struct table_geometry *g = &r->table.geometry;
 
-	json_add_text(o, "region", r->name);
-	json_add_text(o, "kind", kind_of(r));
-	json_add_text(o, "path", r->path);
-	json_add_count(o, "bytes", r->bytes);
-	json_add_text(o, "state", *r->bad ? "bad" : "serving");
-	add_region_why(o, r);
+	json_add_text(o, "region", conf->name);
+	json_add_text(o, "kind", kind_of(conf));
+	json_add_text(o, "path", conf->path);
+	json_add_count(o, "bytes", region_size(r));
+	json_add_text(o, "state", *s->bad ? "bad" : "serving");
+	add_region_why(o, s);
 	json_object_object_add(o, "moved", json_object_new_boolean(r->moved != 0));
-	if (r->memcached) {
-		add_memcached(o, r);
-	} else if (r->raw) {
-		json_object_object_add(o, "writable", json_object_new_boolean(r->writable));
-		json_add_count(o, "offset", r->offset);
+	if (conf->memcached) {
+		add_memcached(o, s);
+	} else if (conf->raw) {
+		json_object_object_add(o, "writable", json_object_new_boolean(conf->writable));
+		json_add_count(o, "offset", conf->offset);
 	} else {
 		json_object_object_add(o, "unfinished_move", json_object_new_boolean(r->unfinished));
-		json_add_count(o, "buckets", r->buckets);
-		json_add_count(o, "heap_bytes", r->heap_bytes);
-		json_add_count(o, "max_key", r->max_key);
-		json_add_count(o, "max_value", r->max_value);
-		if (r->alive)
-			json_add_count(o, "entries", r->live.entries);
-		if (r->alive && !r->store)
-			add_as_of(o, &r->live);
-		if (r->store)
-			add_store(o, &r->numbers);
+		json_add_count(o, "buckets", g->buckets);
+		json_add_count(o, "heap_bytes", g->heap_size);
+		json_add_count(o, "max_key", g->max_key);
+		json_add_count(o, "max_value", g->max_value);
+		if (s->alive)
+			json_add_count(o, "entries", s->live.entries);
+		if (s->alive && !conf->store)
+			add_as_of(o, &s->live);
+		if (conf->store)
+			add_store(o, &s->numbers);
 	}
-	json_add_text(o, "where", r->where);
+	json_add_text(o, "where", conf->where);
 	return o;
 }
 
-static struct json_object *tenant_json(const struct stats_tenant *t)
+static struct json_object *tenant_json(const struct tenant *t)
 {
 	struct json_object *o = json_object_new_object();
 
@@ -391,7 +401,7 @@ struct json_object *state_tenants(const struct stats *st)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (unsigned i = 0; i < st->ntenants; i++)
-		json_object_array_add(list, tenant_json(&st->tenants[i]));
+	for (const struct tenant *t = st->tenants; t; t = t->hh.next)
+		json_object_array_add(list, tenant_json(t));
 	return list;
 }

@@ -136,16 +136,10 @@ int operator_give_back(struct server *sv, const char *name, uid_t by)
 
 static struct stats_status status(const struct server *sv, uint64_t now)
 {
-	const struct accounting *a = &sv->shared.accounting;
-
 	return (struct stats_status){
 		.uptime_us = now - sv->since,
 		.sessions_total = sv->shared.last_session,
-		.failed = a->failed,
-		.refused = a->refused,
-		.unlisted = a->unlisted,
-		.requests = a->requests,
-		.reloads = a->reloads,
+		.counts = sv->shared.accounting,
 		.configuration_refused = sv->refused ? sv->refused : "",
 		.disabled = generation_disabled(sv->generation),
 		.moved = generation_moved(sv->generation),

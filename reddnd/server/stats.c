@@ -58,114 +58,31 @@ static struct stats_session session_stats(
 	return out;
 }
 
-static struct stats_offload offload_stats(const struct offload *o, const char *device)
+static struct stats_region region_stats(struct region *r)
 {
-	const struct offload_stats *t = o->stats;
-	struct stats_offload out = {
-		.name = o->conf->name,
-		.device = device,
-		.program = o->program->name,
-		.shape = program_shape_name(o->program->shape),
-		.path = o->conf->path,
-		.where = o->conf->where,
-		.recycled = o->recycled,
-		.cpu = o->cpu,
-		.args = o->program->args,
-		.nargs = o->program->nargs,
-		.depth_max = o->conf->depth_max,
-		.request_bytes = o->img->arg_len,
-		.reply_bytes = o->outcome.longest,
-		.copies = o->img->n_copy,
-		.atomics = o->img->n_atomic,
-		.waits_enables = o->img->n_sync,
-		.wqes_per_request = o->outcome.wqes,
-		.sessions = t->sessions,
-		.failed = t->failed,
-		.requests = t->requests,
-		.hits = t->hits,
-		.misses = t->misses,
-		.unseen = t->unseen,
-		.publishes = o->img->publish.there,
-		.conflicts = t->conflicts,
-		.wqes = t->wqes,
-		.iterations = t->iterations,
-		.bytes_in = t->bytes_in,
-		.bytes_out = t->bytes_out,
-		.service = t->service,
-	};
-
-	offload_is_disabled(o, out.disabled);
-	memcpy(out.reason, o->reason, sizeof(out.reason));
-	memcpy(out.verdicts, t->verdicts, sizeof(out.verdicts));
-	return out;
-}
-
-static struct stats_region region_stats(struct region *r, const struct catalog_region *conf)
-{
-	const struct table_geometry *g = &r->table.geometry;
-	struct stats_region out = {
-		.name = conf->name,
-		.path = conf->path,
-		.where = conf->where,
-		.bytes = region_size(r),
-		.raw = conf->raw,
-		.moved = r->moved,
-	};
+	struct stats_region out = {.of = r};
 
 	region_is_bad(r, out.bad);
-	if (conf->memcached) {
-		out.memcached = conf;
-		if (r->memcached)
-			memcached_state(r->memcached, &out.cache);
-		return out;
-	}
-	if (conf->raw) {
-		out.writable = conf->writable;
-		out.offset = conf->offset;
-		return out;
-	}
-	out.unfinished = r->unfinished;
-	out.buckets = g->buckets;
-	out.heap_bytes = g->heap_size;
-	out.max_key = g->max_key;
-	out.max_value = g->max_value;
-	out.alive = region_live(r, &out.live);
-	out.store = conf->store;
+	if (r->memcached)
+		memcached_state(r->memcached, &out.cache);
+	if (!r->conf->memcached && !r->conf->raw)
+		out.alive = region_live(r, &out.live);
 	if (r->store)
 		held_store_numbers(r->store, &out.numbers);
 	return out;
 }
 
-static struct stats_tenant tenant_stats(const struct tenant *t)
-{
-	return (struct stats_tenant){
-		.name = t->name,
-		.limits = t->limits,
-		.sessions = t->sessions,
-		.depth = t->depth,
-		.queue_bytes = t->queue_bytes,
-		.slot_bytes = t->slot_bytes,
-		.extent_bytes = t->extent_bytes,
-		.accepted = t->accepted,
-		.refused = t->refused,
-		.failed = t->failed,
-		.requests = t->requests,
-		.service = t->service,
-	};
-}
-
 /* Room for all of it; at least one element each, so that NULL means that there is no memory */
 static bool allocate(struct stats *st, const struct stats_source *source)
 {
-	unsigned sessions = 0, tenants = HASH_COUNT(source->tenants);
+	unsigned sessions = 0;
 
 	for (unsigned k = 0; k < source->generation->served->n; k++)
 		sessions += HASH_CNT(by_id, source->sessions[k]);
 	st->sessions = calloc(sessions + 1, sizeof(*st->sessions));
 	st->offloads = calloc(source->generation->catalog->noffloads + 1, sizeof(*st->offloads));
 	st->regions = calloc(source->generation->catalog->nregions + 1, sizeof(*st->regions));
-	st->tenants = calloc(tenants + 1, sizeof(*st->tenants));
-	return st->sessions && st->offloads && st->regions && st->tenants;
+	return st->sessions && st->offloads && st->regions;
 }
 
 /* Offload @i of the first device where clients cannot have it, though they should, or else the CPU executes
@@ -258,16 +175,14 @@ struct stats *stats_new(const struct stats_source *source)
 		add_sessions(st, source, k);
 	qsort(st->sessions, st->nsessions, sizeof(*st->sessions), by_id);
 	for (; st->noffloads < g->catalog->noffloads; st->noffloads++) {
-		const char *device;
-		const struct offload *o = worst(g, st->noffloads, &device);
+		struct stats_offload *to = &st->offloads[st->noffloads];
 
-		st->offloads[st->noffloads] = offload_stats(o, device);
+		to->of = worst(g, st->noffloads, &to->device);
+		offload_is_disabled(to->of, to->disabled);
 	}
 	for (; st->nregions < g->catalog->nregions; st->nregions++)
-		st->regions[st->nregions] =
-			region_stats(g->regions[st->nregions], &g->catalog->regions[st->nregions]);
-	for (const struct tenant *t = source->tenants; t; t = t->hh.next)
-		st->tenants[st->ntenants++] = tenant_stats(t);
+		st->regions[st->nregions] = region_stats(g->regions[st->nregions]);
+	st->tenants = source->tenants;
 	return steal_ptr(&st);
 }
 
@@ -276,6 +191,5 @@ void stats_free(struct stats *st)
 	free(st->sessions);
 	free(st->offloads);
 	free(st->regions);
-	free(st->tenants);
 	free(st);
 }

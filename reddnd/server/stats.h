@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * stats.h - a snapshot of the daemon for people and programs: its state, its sessions, and what is configured
- * with the counters of each. Plain arrays that belong to the snapshot.
+ * with the counters of each. Arrays belong to the snapshot.
  *
- * Strings belong to the daemon: use a snapshot before the event loop goes on, and do not keep it.
+ * What it points to belongs to the daemon: use a snapshot before the event loop goes on, and do not keep it.
  */
 #ifndef SERVER_STATS_H
 #define SERVER_STATS_H
 
 #include "reddnd/generation/offload.h"
-#include "reddnd/policy/service-times.h"
+#include "reddnd/server/accounting.h"
 
 struct stats_device {
 	const char *name;
@@ -23,11 +23,8 @@ struct stats_device {
 struct stats_status {
 	uint64_t uptime_us;
 	unsigned sessions;       /* now */
-	uint64_t sessions_total; /* since the daemon started, as all that follow */
-	uint64_t failed;         /* sessions that ended because of an error or a broken rule */
-	uint64_t refused;        /* clients */
-	uint64_t unlisted;       /* of these: counted, and not listed one by one */
-	uint64_t requests, reloads;
+	uint64_t sessions_total; /* since the daemon started */
+	struct accounting counts;
 	const char *configuration_refused; /* why what is in force is not the configuration as it is now; "":
 					      it is */
 	unsigned disabled;                 /* offloads */
@@ -55,56 +52,21 @@ struct stats_session {
 	struct service_times service;
 };
 
-/** An offload of the configuration in force, and its counters, which outlive reloads. */
+/** An offload of the configuration in force. */
 struct stats_offload {
-	const char *name, *program, *shape, *path, *where;
-	/* It is as follows on this device, and perhaps not on the others; "": on all of them */
-	const char *device;
-	bool recycled;
-	bool cpu;                 /* not the NIC executes it */
-	char reason[OFFLOAD_WHY]; /* why it is so, if not recycled by the NIC */
-	const struct program_arg *args;
-	unsigned nargs;
+	const struct offload *of;   /* on the device where it is worst; its .stats outlive reloads */
+	const char *device;         /* that, if others have it otherwise; "": it is the same on all of them */
 	char disabled[OFFLOAD_WHY]; /* why clients cannot have it; "": they can */
-	unsigned depth_max;
-	uint64_t request_bytes, reply_bytes;
-	uint64_t copies, atomics, waits_enables, wqes_per_request;
-	uint64_t sessions; /* now */
-	uint64_t failed, requests, hits, misses, wqes, iterations, bytes_in, bytes_out;
-	uint64_t unseen; /* as of sessions */
-	bool publishes;
-	uint64_t conflicts; /* of one that publishes */
-	uint64_t verdicts[VERDICT_KINDS];
-	struct service_times service; /* recycled: of some requests */
 };
 
 /** A region of the configuration in force. */
 struct stats_region {
-	const char *name, *path, *where;
-	uint64_t bytes;
-	char bad[REGION_WHY]; /* why it cannot be served; "": it can */
-	bool raw;
-	const struct catalog_region *memcached; /* of kind "memcached", else NULL */
-	struct memcached_state cache;           /* the same; all zero if it is not proved */
-	bool writable;                          /* raw */
-	uint64_t offset;                        /* the same: in its file */
-	int moved;                              /* of struct region */
-	bool unfinished;                        /* a table: its writer died in a move */
-	uint64_t buckets, heap_bytes;           /* of a table, as those that follow */
-	uint64_t max_key, max_value;            /* bytes */
-	bool alive;                             /* it has this: */
+	const struct region *of;
+	char bad[REGION_WHY];         /* why it cannot be served; "": it can */
+	struct memcached_state cache; /* of kind "memcached"; all zero if it is not proved */
+	bool alive;                   /* of a table: it has this: */
 	struct reddn_table_live live;
-	bool store; /* of kind "store"; all zero if it is bad: */
-	struct store_numbers numbers;
-};
-
-/** A tenant that is configured, or has sessions from before. */
-struct stats_tenant {
-	const char *name;
-	struct catalog_limits limits;
-	uint64_t sessions, depth, queue_bytes, slot_bytes, extent_bytes; /* in use */
-	uint64_t accepted, refused, failed, requests;                    /* since it was first configured */
-	struct service_times service;
+	struct store_numbers numbers; /* of kind "store"; all zero if it is bad */
 };
 
 struct stats {
@@ -113,8 +75,8 @@ struct stats {
 	struct stats_session *sessions;                   /* the oldest first */
 	struct stats_offload *offloads;
 	struct stats_region *regions;
-	struct stats_tenant *tenants;
-	unsigned ndevices, nsessions, noffloads, nregions, ntenants;
+	const struct tenant *tenants; /* configured, or with sessions from before: by hh */
+	unsigned ndevices, nsessions, noffloads, nregions;
 };
 
 void stats_free(struct stats *stats);
