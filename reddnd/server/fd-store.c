@@ -9,6 +9,7 @@
 #include "util/number.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,30 +33,31 @@ static const char *const prefixes[FD_STORE_NAMES] = {
 	[FD_STORE_WATCHES] = "watches-",
 };
 
-static void remove_stored(const char *name)
+static void __attribute__((format(printf, 2, 3))) tell_manager(int fd, const char *name, ...)
 {
-	char text[FD_STORE_NAME_BYTES + 40];
+	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
+	char text[FD_STORE_NAME_BYTES + 40] = "FDSTORE=1\nFDPOLL=0\nFDNAME=";
+	size_t len;
+	va_list ap;
 
-	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	notify_send(text, -1);
+	if (fd < 0)
+		strcpy(text, "FDSTOREREMOVE=1\nFDNAME=");
+	len = strlen(text);
+	va_start(ap, name);
+	vsnprintf(text + len, FD_STORE_NAME_BYTES, name, ap);
+	va_end(ap);
+	notify_send(text, fd);
 }
+
+/* The service manager keeps a copy of @fd under a name, or closes the one that it has */
+#define KEEP(fd, ...) tell_manager(fd, __VA_ARGS__)
+#define DROP(...) tell_manager(-1, __VA_ARGS__)
 
 static void free_names(char ***list)
 {
 	for (char **name = *list; name && *name; name++)
 		free(*name);
 	free(*list);
-}
-
-static void name_part(
-	char name[FD_STORE_NAME_BYTES], const struct fd_store_device *device, enum fd_store_name part)
-{
-	snprintf(name, FD_STORE_NAME_BYTES, "%s%s", prefixes[part], device->name);
-}
-
-static void name_cm(char name[FD_STORE_NAME_BYTES], const struct fd_store_device *device, unsigned i)
-{
-	snprintf(name, FD_STORE_NAME_BYTES, CM_PREFIX "%" PRIu64 "-%s", device->cm_number[i], device->name);
 }
 
 void fd_store_device_init(struct fd_store_device *device)
@@ -142,19 +144,11 @@ static bool take_locked(struct fd_store *store, const char *name, int fd)
 	return true;
 }
 
-static void name_configuration(char name[FD_STORE_NAME_BYTES], uint64_t number)
-{
-	snprintf(name, FD_STORE_NAME_BYTES, CONFIGURATION_PREFIX "%" PRIu64, number);
-}
-
 static void drop_configuration(struct fd_store *store)
 {
-	char name[FD_STORE_NAME_BYTES];
-
 	if (store->configuration < 0)
 		return;
-	name_configuration(name, store->configuration_number);
-	remove_stored(name);
+	DROP(CONFIGURATION_PREFIX "%" PRIu64, store->configuration_number);
 	close(store->configuration);
 	store->configuration = -1;
 }
@@ -168,7 +162,7 @@ static bool take_configuration(struct fd_store *store, const char *name, int fd)
 		number_parse_decimal(name + strlen(CONFIGURATION_PREFIX), 1, UINT64_MAX, &number) < 0)
 		return false;
 	if (number < store->configuration_number) {
-		remove_stored(name);
+		DROP("%s", name);
 		close(fd);
 		return true;
 	}
@@ -202,7 +196,7 @@ void fd_store_take(struct fd_store *store)
 		if (take(store, list[i], SD_LISTEN_FDS_START + i))
 			continue;
 		log_warning("a descriptor \"%s\" was handed over that is not known here", list[i]);
-		remove_stored(list[i]);
+		DROP("%s", list[i]);
 		close(SD_LISTEN_FDS_START + i);
 	}
 }
@@ -212,29 +206,23 @@ bool fd_store_is_empty(const struct fd_store *store)
 	return store->ndevices == 0;
 }
 
-static void remove_cm(const struct fd_store_device *device, unsigned i)
+static void drop_cm(const struct fd_store_device *device, unsigned i)
 {
-	char name[FD_STORE_NAME_BYTES];
-
-	name_cm(name, device, i);
-	remove_stored(name);
+	DROP(CM_PREFIX "%" PRIu64 "-%s", device->cm_number[i], device->name);
 }
 
 void fd_store_drop_old_cm(struct fd_store_device *device)
 {
 	for (unsigned i = 0; i < device->ncm; i++)
-		remove_cm(device, i);
+		drop_cm(device, i);
 	device->cm_number[0] = device->cm_number[device->ncm];
 	device->ncm = 0;
 }
 
 void fd_store_device_clear(struct fd_store_device *device)
 {
-	char name[FD_STORE_NAME_BYTES];
-
 	for (unsigned k = 0; k < FD_STORE_NAMES; k++) {
-		name_part(name, device, (enum fd_store_name)k);
-		remove_stored(name);
+		DROP("%s%s", prefixes[k], device->name);
 		if (device->fd[k] >= 0)
 			close(device->fd[k]);
 		device->fd[k] = -1;
@@ -243,14 +231,14 @@ void fd_store_device_clear(struct fd_store_device *device)
 		close(device->cm[i]);
 	fd_store_drop_old_cm(device);
 	if (device->has_own_cm)
-		remove_cm(device, 0);
+		drop_cm(device, 0);
 	device->has_own_cm = false;
 	sd_notify_barrier(false, PATIENCE_US);
 }
 
 void fd_store_drop_record(struct fd_store *store)
 {
-	remove_stored(RECORD);
+	DROP(RECORD);
 	if (store->record >= 0)
 		close(store->record);
 	store->record = -1;
@@ -260,85 +248,57 @@ void fd_store_clear(struct fd_store *store)
 {
 	fd_store_drop_record(store);
 	drop_configuration(store);
-	remove_stored(STORED);
+	DROP(STORED);
 	close(store->stored);
 	store->stored = -1;
 	sd_notify_barrier(false, PATIENCE_US);
 }
 
-static void send_fd(const char *name, int fd)
-{
-	char text[FD_STORE_NAME_BYTES + 40];
-
-	/* FDPOLL=0: none of them has an end that the service manager could wait for (systemd 246) */
-	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	notify_send(text, fd);
-}
-
 void fd_store_put(const struct fd_store_device *device, enum fd_store_name part, int fd)
 {
-	char name[FD_STORE_NAME_BYTES];
-
-	name_part(name, device, part);
-	send_fd(name, fd);
+	KEEP(fd, "%s%s", prefixes[part], device->name);
 }
 
 void fd_store_put_record(int fd)
 {
-	send_fd(RECORD, fd);
+	KEEP(fd, RECORD);
 }
 
 void fd_store_put_stored(struct fd_store *store, int fd)
 {
 	if (store->stored >= 0) {
-		remove_stored(STORED);
+		DROP(STORED);
 		close(store->stored);
 	}
 	store->stored = fd;
-	send_fd(STORED, fd);
+	KEEP(fd, STORED);
 }
 
 void fd_store_put_cm(struct fd_store_device *device, uint64_t generation, int fd)
 {
-	char name[FD_STORE_NAME_BYTES];
-
 	device->cm_number[device->ncm] = generation;
 	device->has_own_cm = true;
-	name_cm(name, device, device->ncm);
-	send_fd(name, fd);
+	KEEP(fd, CM_PREFIX "%" PRIu64 "-%s", generation, device->name);
 }
 
 void fd_store_put_configuration(struct fd_store *store, int fd)
 {
 	uint64_t number = store->configuration_number + 1;
-	char name[FD_STORE_NAME_BYTES];
 
-	name_configuration(name, number);
-	send_fd(name, fd);
+	KEEP(fd, CONFIGURATION_PREFIX "%" PRIu64, number);
 	drop_configuration(store);
 	store->configuration = fd;
 	store->configuration_number = number;
 }
 
-static void name_locked(char name[FD_STORE_NAME_BYTES], uint64_t number)
-{
-	snprintf(name, FD_STORE_NAME_BYTES, LOCKED_PREFIX "%" PRIu64, number);
-}
-
 void fd_store_put_locked(uint64_t number, int fd)
 {
-	char name[FD_STORE_NAME_BYTES];
-
-	name_locked(name, number);
-	send_fd(name, fd);
+	KEEP(fd, LOCKED_PREFIX "%" PRIu64, number);
 }
 
 void fd_store_drop_locked(uint64_t number)
 {
-	char name[FD_STORE_NAME_BYTES];
-
-	name_locked(name, number);
-	remove_stored(name);
+	DROP(LOCKED_PREFIX "%" PRIu64, number);
 }
 
 void fd_store_unlock(struct fd_store *store)
@@ -359,17 +319,11 @@ void fd_store_unlock(struct fd_store *store)
 
 void fd_store_put_region(const char *name, int fd)
 {
-	char stored[FD_STORE_NAME_BYTES];
-
-	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
-	remove_stored(stored);
-	send_fd(stored, fd);
+	DROP(REGION_PREFIX "%s", name);
+	KEEP(fd, REGION_PREFIX "%s", name);
 }
 
 void fd_store_drop_region(const char *name)
 {
-	char stored[FD_STORE_NAME_BYTES];
-
-	snprintf(stored, sizeof(stored), REGION_PREFIX "%s", name);
-	remove_stored(stored);
+	DROP(REGION_PREFIX "%s", name);
 }
