@@ -2,13 +2,9 @@
 #include "libclient/args.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct reddn_wire_rep good = {
 	.nargs = 3,

@@ -4,12 +4,10 @@
 #include "protocol/wire.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 enum { PROGRAM = 7, REPLY_MAX = 1024 };
 

@@ -6,12 +6,9 @@
 #include "util/clock.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct reddn_hosts hosts;
 static char err[256];

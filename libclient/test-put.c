@@ -5,11 +5,8 @@
 #include "util/array.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct reddn_geometry geo = {.seed = 77,
 	.buckets = 4096,

@@ -5,17 +5,14 @@
 #include "util/array.h"
 
 #include <endian.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct reddn_geometry geo = {.seed = 77,
 	.buckets = 4096,

@@ -12,13 +12,9 @@
 #include "libclient/reddn-table.h"
 #include "protocol/table-format.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum {
 	RIG_MAX_DEPTH = 64,

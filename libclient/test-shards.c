@@ -6,11 +6,9 @@
 #include "util/clock.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SHARDS = 3, REQUESTS = 2, KEY = 16 };
 

@@ -3,11 +3,8 @@
 #include "memcached/cache-layout.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct reddn_cache_header make(uint64_t megabytes, unsigned power)
 {

@@ -5,14 +5,12 @@
 #include "memcached/cache-layout.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { POWER = 12, MOST = 14, PAGES = 66, GUARD = 4096 };
 

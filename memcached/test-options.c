@@ -5,13 +5,10 @@
 #include "util/array.h"
 
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct options read_line(const char *line)
 {

@@ -3,13 +3,10 @@
 #include "memcached/pages.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PAGES = 40 };
 

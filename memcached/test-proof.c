@@ -5,14 +5,12 @@
 #include "memcached/cache-layout.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct proof_item with_flags = {
 	.key = "a-key",

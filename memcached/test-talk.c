@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* KNOWN_MS: a part of it is spent on a name server that is silent, the rest has to be enough on a busy
  * machine */

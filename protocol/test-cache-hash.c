@@ -4,12 +4,9 @@
 
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct {
 	const char *key;

@@ -3,11 +3,9 @@
 
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void test_addresses(void **state)
 {

@@ -2,11 +2,8 @@
 #include "util/number.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void test_numbers(void **state)
 {

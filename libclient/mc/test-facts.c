@@ -3,13 +3,9 @@
 
 #include "protocol/cache-hash.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { NOW = 5000000 };
 

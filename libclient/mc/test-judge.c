@@ -4,12 +4,10 @@
 #include "protocol/cache-item.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum {
 	N = 2,

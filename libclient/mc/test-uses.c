@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/mc/uses.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PER_S = 1000 };
 static const uint64_t MS = 1000000;

@@ -4,12 +4,8 @@
 #include "util/array.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct mc_where defaults = {.host = "a", .offload = "memcached", .port = 7471};
 

@@ -10,10 +10,7 @@
 #include "libclient/table/impl.h"
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void store(_Atomic uint64_t *w, uint64_t v);
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/table/test-model.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 char table_why[256];
 

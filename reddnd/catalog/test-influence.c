@@ -5,14 +5,11 @@
 #include "util/array.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #define OFFLOAD_OF(name, regions)                                                                            \
 	" { name = \"" name "\"; program = \"" name "\"; regions = { " regions " }; }\n"

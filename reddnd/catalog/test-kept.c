@@ -7,16 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #define KEY "0123456789abcdef"
 

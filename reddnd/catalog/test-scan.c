@@ -5,13 +5,11 @@
 #include "util/array.h"
 
 #include <libconfig.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* libconfig 1.5 makes another number of each of them */
 static void test_cut(void **state)

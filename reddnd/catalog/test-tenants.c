@@ -5,13 +5,11 @@
 #include "util/array.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static int bits(const struct catalog *c, unsigned tenant, const char *address)
 {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/metrics.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void names_counters_as_prometheus_does(void **state)
 {

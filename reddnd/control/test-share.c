@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
 #include "reddnd/control/share.h"
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 /* Who asks again as soon as possible gets a tenth of the time, however long answers take */
 static void test_tenth(void **state)

@@ -8,12 +8,10 @@
 #include "reddnd/executor/executor.h"
 #include "reddnd/executor/op.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { REGION = 64, SLOT = 128, DATA = 64 };
 

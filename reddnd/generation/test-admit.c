@@ -6,13 +6,10 @@
 #include "reddnd/generation/layouts.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { NEAR, SECRET, ANYWHERE, TENANTS, NOW = 1000000 };
 

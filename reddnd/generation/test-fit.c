@@ -3,13 +3,10 @@
 #include "reddnd/generation/fit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const char plain[] = "program plain\n"
 			    "region words\n"

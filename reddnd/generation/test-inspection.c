@@ -4,12 +4,10 @@
 #include "util/cleanup.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { REGIONS = INSPECTION_THREADS_MAX + 4, PATIENCE_S = 2, WAIT_US = 60000000 };
 

@@ -2,12 +2,7 @@
 /* When the next look at a memcached is. */
 #include "reddnd/generation/looks.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* Looks that are soon, before one that is not */
 static unsigned soon(struct looks *l)

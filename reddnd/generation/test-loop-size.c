@@ -4,12 +4,9 @@
 #include "reddnd/generation/loop-size.h"
 #include "reddnd/program/program.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { MOST_WQES = CHAIN_MAX_RING };
 

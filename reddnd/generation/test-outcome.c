@@ -2,12 +2,10 @@
 #include "mlx5/wqe.h"
 #include "reddnd/generation/outcome.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SLOTS = 4 };
 

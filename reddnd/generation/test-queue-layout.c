@@ -4,11 +4,9 @@
 #include "tests/chain/by-hand.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 struct range {
 	uint64_t begin, end;

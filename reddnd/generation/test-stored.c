@@ -6,15 +6,13 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { FILES = 8, HEAD = 24 /* at most: in front of any list */, ROOM = 1 << 16 };
 

@@ -5,12 +5,10 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { BUCKETS = 256, HEAP = 8192, SIZE = 4096 + BUCKETS * 16 + HEAP };
 

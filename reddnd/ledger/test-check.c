@@ -3,14 +3,11 @@
 #include "reddnd/ledger/test-daemon.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void wrong_magic(struct test_daemon *d)
 {

@@ -2,11 +2,8 @@
 #include "reddnd/ledger/test-daemon.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 void test_make(struct ledger_slot *slot, enum ledger_type type, uint32_t handle)
 {

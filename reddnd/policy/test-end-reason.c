@@ -2,12 +2,10 @@
 #include "reddnd/policy/end-reason.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 static const uint8_t alice[16] = {[7] = 1}, bob[16] = {[7] = 2};
 

@@ -2,13 +2,11 @@
 #include "reddnd/policy/question.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 static void test_parse(void **state)
 {

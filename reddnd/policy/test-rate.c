@@ -3,12 +3,9 @@
 
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { S = 1000000 };
 

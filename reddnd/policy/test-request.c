@@ -2,11 +2,9 @@
 #include "reddnd/policy/request.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct reddn_wire_req good(void)
 {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/policy/service-times.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* The bucket that has the only time in @t */
 static unsigned only(const struct service_times *t)

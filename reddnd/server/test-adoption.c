@@ -6,13 +6,10 @@
 #include "reddnd/session/session.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { NUMBER = 7, QPN = 0x100 };
 

@@ -3,13 +3,10 @@
 #include "reddnd/server/assign.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* Of the addresses 10.0.0.1, 10.0.0.2 and so on */
 static struct catalog with(const char *first, const char *second, unsigned addresses)

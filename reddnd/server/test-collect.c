@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rounds of sessions that threads execute. Sessions, queues and threads are the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"

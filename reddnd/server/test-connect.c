@@ -5,11 +5,8 @@
 #include "reddnd/server/connect.c"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct ledger_slot slot;
 static int outcome; /* of the accept */

@@ -5,12 +5,9 @@
 #include "reddnd/probe/probe.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct rnic_caps caps;
 static int master_error, probe_error;

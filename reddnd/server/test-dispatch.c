@@ -5,14 +5,11 @@
 #include "reddnd/server/report.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static int error, events_fd, quiet_fd, async_fd;
 static bool is_lost;

@@ -2,12 +2,9 @@
 /* Which action follows from a verdict, what it means for the address later, and how long. */
 #include "reddnd/server/enforcement.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { S = 1000000, NOW = 5 * S };
 

@@ -2,12 +2,10 @@
 #include "reddnd/server/events.h"
 #include "reddnd/util/log.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void heard(void *arg)
 {

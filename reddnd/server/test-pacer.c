@@ -5,13 +5,10 @@
 #include "reddnd/session/count.h"
 #include "reddnd/session/limits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SECONDS = 10, MS = 1000, S = 1000000, PRICE = 100, MANY_SLOTS = 65536, SHARERS = 3, MANY = 12 };
 

@@ -5,13 +5,11 @@
 #include "reddnd/policy/request.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const uint8_t client[16] = {[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 1};
 static const struct end_reason_query session = {.session = 7, .slot_addr = 4096, .slot_rkey = 5};

@@ -4,13 +4,10 @@
 #include "reddnd/server/renewal.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 int __wrap_worker_submit(struct worker *w, struct worker_job *job);
 int __wrap_catalog_load(const char *path, struct catalog **catalog, char **errors);

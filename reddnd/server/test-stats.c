@@ -4,13 +4,10 @@
 #include "reddnd/server/stats.h"
 #include "reddnd/session/session.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { DEVICES = 2, NOW = 1000, SINCE = 400, SESSIONS = 2, WQES = 5, REQUEST_BYTES = 16 };
 

@@ -8,13 +8,10 @@
 #include "util/clock.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SESSIONS = 4, WRITER = 0, READER, OTHER, FOREIGN };
 

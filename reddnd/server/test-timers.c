@@ -4,12 +4,9 @@
 
 #include "reddnd/session/count.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { S = 1000000, BEGIN = 10 * S, CONNECT = S, IDLE = 4 * S };
 

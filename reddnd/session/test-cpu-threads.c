@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads that serve sessions: what a session does in a turn, and the queues that report, are the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "reddnd/session/cpu-internal.h"
 #include "reddnd/session/cpu-threads.h"

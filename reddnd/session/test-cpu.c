@@ -8,12 +8,10 @@
 #include "reddnd/session/cpu.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SLOTS = 64, DEPTH = 16, SLOT_BYTES = 64, BYTES = 24, BATCH = (SLOTS - DEPTH) / 2 };
 

@@ -2,13 +2,10 @@
 /* In which order the queue pairs of a session stop and are destroyed. They are names. */
 #include "reddnd/session/queues.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { QUEUES = 3 };
 

@@ -9,11 +9,9 @@
 #include "reddnd/session/session.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { NUMBER = 7, SLOTS = 128, STRIDE = 64, PROGRESS = 0x20040, LOG = 0x20080 };
 

@@ -11,12 +11,9 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SLOTS = 64, SECTION = 16, LOG = 64, BYTES = 100, LOG_CQES = 7 };
 

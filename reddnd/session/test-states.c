@@ -2,15 +2,12 @@
 /* Which steps of its state a session may take; any other is a mistake of ours, and aborts. */
 #include "reddnd/session/session.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { STATES = SESSION_GONE + 1 };
 

@@ -12,13 +12,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { DEPTH = 8, KEYS = 120000, FLIGHT = 64, HOURS = 24, WAIT_MOST = 2000 };
 

@@ -3,12 +3,10 @@
 #include "reddnd/store/pool.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { MB = 1 << 20, LIVE = 40000 };
 

@@ -4,14 +4,12 @@
 #include "reddnd/store/test-rig.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* A store in a memory file, made by the library and open for its writer */
 struct made {

@@ -2,12 +2,10 @@
 #include "reddnd/store/test-rig.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static uint64_t round_up(uint64_t v, uint64_t to)
 {

@@ -12,13 +12,11 @@
 #include "reddnd/store/words.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { SESSIONS = 5, DEPTH = 3, KEYS = 24, CHANGES = 8192, STEPS = 20000, RECORD_MAX = 160 };
 

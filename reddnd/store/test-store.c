@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct rig small = {
 	.buckets = 64, .chunk = 4096, .chunks = 4, .header = 16, .max_key = 16, .max_value = 64};

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
 #include "reddnd/util/log-pace.h"
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 static void test_flood(void **state)
 {

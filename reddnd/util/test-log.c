@@ -7,16 +7,13 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* Lets stderr be a file, and with @journal the journal; logs; gives what arrived. */
 static void logged(int journal, uint64_t session, int level, const char *text, char *got, size_t size)

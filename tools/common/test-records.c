@@ -2,13 +2,10 @@
 #include "tools/common/records.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* Read one line and expect a record, or with key NULL a complaint. */
 static void expect(enum records_format format, const char *line, size_t len, const char *key, size_t key_len,

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/common/units.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void test_bytes(void **state)
 {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/load/zipf.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { STEPS = 110000 };
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-follow/keys.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct keys keys;
 

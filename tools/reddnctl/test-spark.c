@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddnctl/spark.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const char *draw(const struct spark *s, unsigned most, bool utf8)
 {

@@ -3,14 +3,11 @@
 
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 /* The list that the daemon would give for "TO_NS REQUESTS, TO_NS REQUESTS" */
 static struct json_object *list_of(const char *text)
