@@ -28,7 +28,6 @@ static void test_build(void **state)
 	struct reddn_request_format f;
 	uint8_t out[sizeof(expected) + 1];
 
-	(void)state;
 	memset(out, 0xa5, sizeof(out));
 	assert_null(reddn_format_read(&f, &good, sizeof(expected)));
 	assert_int_equal(reddn_format_encode(&f, args, 3, sizeof(expected), out), 0);
@@ -44,7 +43,6 @@ static void test_wrong_values(void **state)
 	struct reddn_request_format f;
 	uint8_t out[19];
 
-	(void)state;
 	assert_null(reddn_format_read(&f, &good, sizeof(out)));
 	assert_int_equal(reddn_format_encode(&f, args, 3, sizeof(out), out), 0);
 	assert_int_equal(reddn_format_encode(&f, args, 2, sizeof(out), out), -EINVAL);
@@ -73,7 +71,6 @@ static void test_eight_bytes(void **state)
 	struct reddn_request_format f;
 	uint8_t out[8];
 
-	(void)state;
 	assert_null(reddn_format_read(&f, &rep, 8));
 	assert_int_equal(reddn_format_encode(&f, &(struct reddn_arg){.number = 1}, 1, 8, out), 0);
 	assert_memory_equal(out, not_one, 8);
@@ -98,7 +95,6 @@ static void test_several_keys(void **state)
 	struct reddn_request_format f;
 	uint8_t out[sizeof(expected)];
 
-	(void)state;
 	assert_null(reddn_format_read(&f, &rep, sizeof(out)));
 	assert_int_equal(reddn_format_encode(&f, args, 6, sizeof(out), out), 0);
 	assert_memory_equal(out, expected, sizeof(out));
@@ -117,7 +113,6 @@ static void test_no_fields(void **state)
 	const struct reddn_wire_rep rep = {0};
 	struct reddn_request_format f;
 
-	(void)state;
 	assert_null(reddn_format_read(&f, &rep, 0));
 	assert_int_equal(reddn_format_encode(&f, NULL, 0, 0, NULL), 0);
 	assert_null(reddn_format_read(&f, &rep, 8));
@@ -130,7 +125,6 @@ static void test_wrong_forms(void **state)
 	struct reddn_wire_rep rep;
 	struct reddn_request_format f;
 
-	(void)state;
 	assert_non_null(reddn_format_read(&f, &good, 18));
 	assert_non_null(reddn_format_read(&f, &good, 20));
 #define WRONG(change)                                                                                        \

@@ -22,7 +22,6 @@ static void test_read(void **state)
 		{"count", REDDN_REPLY_LE, 8, 8}, {"at", REDDN_REPLY_BE, 16, 5},
 		{"key", REDDN_REPLY_BYTES, 24, 12}, {"heap", REDDN_REPLY_UP_TO, 64, 960}};
 
-	(void)state;
 	assert_int_equal(reddn_description_read(&d, strdup(text), PROGRAM, REPLY_MAX), 0);
 	assert_int_equal(d.nargs, 2);
 	assert_string_equal(d.arg[0], "probe[1].at");
@@ -54,7 +53,6 @@ static void test_wrong(void **state)
 		"reply hit 64 max 961", "reply hit 4294967295 be64", "reply hit 0 bytes 4294967296",
 		"reply HIT 0 u8", "reply  0 u8"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct reddn_description d;
 
@@ -70,7 +68,6 @@ static void test_parts(void **state)
 	char *text = calloc(1, REDDN_WIRE_DESCRIPTION_MAX + 1);
 	size_t len = 0;
 
-	(void)state;
 	assert_non_null(text);
 	assert_true(reddn_description_add(text, &len, 8, "arg "));
 	assert_true(reddn_description_add(text, &len, 8, "a u8"));

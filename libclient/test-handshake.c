@@ -37,7 +37,6 @@ static void test_errors(void **state)
 		{UINT8_MAX, -EPROTO},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(of); i++)
 		assert_int_equal(
 			reddn_rej_error(&(struct reddn_wire_rej){.reason = of[i].reason}), of[i].error);
@@ -49,7 +48,6 @@ static void test_text(void **state)
 	struct reddn_wire_rej sent = {.magic = htobe32(REDDN_WIRE_MAGIC)}, got;
 	struct rdma_conn_param param = {.private_data = &sent, .private_data_len = sizeof(sent)};
 
-	(void)state;
 	memset(sent.text, '\033', sizeof(sent.text));
 	assert_true(reddn_read_rej(&got, &param));
 	assert_int_equal(strlen(got.text), sizeof(got.text) - 1);
@@ -91,7 +89,6 @@ static int read_rep(struct reddn_session *s, void (*change)(struct reddn_wire_re
 
 static void as_it_is(struct reddn_wire_rep *rep)
 {
-	(void)rep;
 }
 
 static void no_header(struct reddn_wire_rep *rep)
@@ -140,7 +137,6 @@ static void test_put(void **state)
 		no_header, short_header, short_reply, two_buckets, huge_record, no_room, no_zeroes};
 	struct reddn_session s;
 
-	(void)state;
 	assert_int_equal(read_rep(&s, as_it_is), 0);
 	assert_int_equal(s.info.shape, REDDN_PUT);
 	assert_int_equal(s.info.record_max, 1000);
@@ -178,7 +174,6 @@ static void test_put_if(void **state)
 	static void (*const wrong[])(struct reddn_wire_rep *) = {without_version, short_version};
 	struct reddn_session s;
 
-	(void)state;
 	assert_int_equal(read_rep(&s, conditional), 0);
 	assert_int_equal(s.info.shape, REDDN_PUT_IF);
 	assert_int_equal(s.geo.room, 7 + 1000);
@@ -245,7 +240,6 @@ static void test_exists(void **state)
 		exists_many_keys, exists_other_request, exists_exact_too_short};
 	struct reddn_session s;
 
-	(void)state;
 	assert_int_equal(read_rep(&s, exists), 0);
 	assert_int_equal(s.info.shape, REDDN_EXISTS);
 	assert_int_equal(s.info.keys, 8);
@@ -291,7 +285,6 @@ static void test_into(void **state)
 		into_long_key, into_no_number, into_huge_value};
 	struct reddn_session s;
 
-	(void)state;
 	assert_int_equal(read_rep(&s, into), -EOPNOTSUPP);
 	wants_into = true;
 	assert_int_equal(read_rep(&s, into), 0);
@@ -335,7 +328,6 @@ static void test_parts(void **state)
 {
 	struct reddn_session s;
 
-	(void)state;
 	assert_int_equal(read_rep(&s, parts), 0);
 	assert_int_equal(s.info.keys, 1);
 	for (unsigned n = 1; n <= 20; n++)

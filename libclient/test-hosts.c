@@ -38,7 +38,6 @@ static void test_lists(void **state)
 		{"[::1],[fe80::1%eth0]:65535", 2, {{"::1", 7471}, {"fe80::1%eth0", 65535}}},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(lists); i++) {
 		assert_int_equal(read_hosts(lists[i].text), 0);
 		assert_int_equal(hosts.n, lists[i].n);
@@ -67,7 +66,6 @@ static void test_wrong_lists(void **state)
 		{"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "17 hosts, up to 16"},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(lists); i++) {
 		assert_int_equal(read_hosts(lists[i].text), -EINVAL);
 		assert_non_null(strstr(err, lists[i].words));
@@ -80,7 +78,6 @@ static void test_spread(void **state)
 {
 	unsigned first[4] = {0};
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		unsigned seen = 0;
 
@@ -109,7 +106,6 @@ static void expect_tried(enum reddn_choice choice, unsigned host, uint64_t now, 
 
 static void test_choice(void **state)
 {
-	(void)state;
 	assert_int_equal(read_hosts("a,b,c"), 0);
 	expect_tried(REDDN_ANY_HOST, 0, 0, "abc");
 	expect_tried(REDDN_ANY_HOST, 2, 0, "cab");
@@ -133,7 +129,6 @@ static void test_addresses(void **state)
 {
 	const struct addrinfo *at;
 
-	(void)state;
 	assert_int_equal(read_hosts("127.0.0.1,::1,fe80::1,127.0.0.2"), 0);
 	assert_int_equal(reddn_hosts_look_up(&hosts, clock_ms() + 60000, err, sizeof(err)), 0);
 	assert_non_null(strstr(err, "fe80::1: a link-local address needs an interface of this machine"));
@@ -172,7 +167,6 @@ static void test_copy(void **state)
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 4), .sin_port = htons(9)};
 	struct reddn_hosts h = {0}, copy;
 
-	(void)state;
 	assert_int_equal(reddn_hosts_read(&h, "127.0.0.2:71,127.0.0.3", 7471, false, NULL, 0), 0);
 	copy = (struct reddn_hosts){0};
 	assert_int_equal(reddn_hosts_copy(&copy, &h, 1, (const struct sockaddr *)&known), 0);

@@ -23,7 +23,6 @@ static void test_defaults(void **state)
 {
 	struct reddn_options opt = {.host = "host", .offload = "users"};
 
-	(void)state;
 	assert_int_equal(read_options(&opt), 0);
 	assert_int_equal(opt.port, REDDN_WIRE_PORT);
 	assert_int_equal(opt.depth, 0); /* up to reddn_connect(), and the server */
@@ -40,7 +39,6 @@ static void test_timeout(void **state)
 {
 	static const uint32_t given[] = {1, 60000, INT_MAX, INT_MAX + 1u, UINT32_MAX};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		struct reddn_options opt = {.host = "host", .offload = "users", .timeout_ms = given[i]};
 
@@ -62,7 +60,6 @@ static void expect_invalid(struct reddn_options opt, const char *words)
 
 static void test_invalid(void **state)
 {
-	(void)state;
 	expect_invalid((struct reddn_options){.host = "host"}, "lack");
 	expect_invalid((struct reddn_options){.offload = "users"}, "lack");
 	expect_invalid((struct reddn_options){.host = "host", .offload = ""}, "1 to 23 bytes");
@@ -89,7 +86,6 @@ static void test_key(void **state)
 	struct reddn_options opt = {
 		.host = "host", .offload = "users", .token_key = "0123456789abcdef", .token_key_len = 16};
 
-	(void)state;
 	assert_int_equal(read_options(&opt), 0);
 	assert_int_equal(key.len, 16);
 	assert_memory_equal(key.bytes, "0123456789abcdef", 16);

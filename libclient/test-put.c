@@ -24,7 +24,6 @@ static void test_message(void **state)
 	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 16 + 8 + 7];
 	const struct reddn_place p = reddn_hash_key(geo.seed, geo.buckets, "key", 3);
 
-	(void)state;
 	memset(memory, 1, sizeof(memory));
 	assert_int_equal(reddn_put_size(&geo, 3, 5), sizeof(memory));
 	reddn_put_compose(&geo, memory, "key", 3, "value", 5);
@@ -57,7 +56,6 @@ static void test_pad(void **state)
 	_Alignas(8) uint8_t memory[REDDN_PUT_RECORD + 64];
 	struct reddn_geometry other = geo;
 
-	(void)state;
 	for (other.header = 15; other.header <= 20; other.header++) {
 		uint64_t size = reddn_put_size(&other, 3, 5), end = REDDN_PUT_RECORD + 16 + 8;
 
@@ -73,7 +71,6 @@ static void test_pad(void **state)
 
 static void test_fits(void **state)
 {
-	(void)state;
 	assert_true(reddn_put_fits(&geo, 100, 379, false));
 	assert_false(reddn_put_fits(&geo, 100, 380, false));
 	assert_false(reddn_put_fits(&geo, 101, 0, false));
@@ -105,7 +102,6 @@ static void test_answers(void **state)
 {
 	struct reddn_put p = {0};
 
-	(void)state;
 	assert_int_equal(learn(&p, false, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
 	assert_int_equal(learn(&p, true, answer(40, 40, MOVES, 0)), REDDN_PUT_DONE);
 	/* there was no record */
@@ -135,7 +131,6 @@ static void test_absent_put(void **state)
 	struct reddn_put p = {0};
 	uint64_t ns = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 300; i++)
 		in_neither(&p, i % 8 ? REDDN_TABLE_FULL : 0, REDDN_PUT_NO_ENTRY);
 	in_neither(&p, 0, REDDN_PUT_NO_ENTRY);
@@ -163,7 +158,6 @@ static void test_absent_delete(void **state)
 		{{10, 12, 12, 12}, {REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_OTHER, REDDN_PUT_NOTHING}},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(of); i++) {
 		struct reddn_put p = {0};
 
@@ -178,7 +172,6 @@ static void test_absent_again(void **state)
 {
 	struct reddn_put p = {0};
 
-	(void)state;
 	assert_int_equal(learn(&p, true, answer(1, 0, MOVES, 0)), REDDN_PUT_OTHER);
 	assert_int_equal(learn(&p, true, answer(40, 48, MOVES, 0)), REDDN_PUT_CONFLICT);
 	for (unsigned i = 0; i < 2; i++)
@@ -208,7 +201,6 @@ static void test_condition(void **state)
 	struct reddn_put p = {.version = 5, .asked = 5};
 	uint64_t is;
 
-	(void)state;
 	assert_int_equal(learn_if(&p, 5, 40, 40, &is), REDDN_PUT_DONE);
 	assert_int_equal(learn_if(&p, 5, 40, 48, &is), REDDN_PUT_CONFLICT);
 	assert_int_equal(learn_if(&p, 6, 40, 0, &is), REDDN_PUT_VERSION);
@@ -231,7 +223,6 @@ static void test_condition_that_it_is_absent(void **state)
 	struct reddn_put p = {0};
 	uint64_t is;
 
-	(void)state;
 	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_OTHER);
 	assert_int_equal(learn_if(&p, NONE, 1, 0, &is), REDDN_PUT_NO_ENTRY);
 	assert_int_equal(learn_if(&p, 0, 17, 40, &is), REDDN_PUT_CONFLICT);
@@ -249,7 +240,6 @@ static void test_condition_that_it_is_absent(void **state)
 
 static void test_pause(void **state)
 {
-	(void)state;
 	assert_int_equal(reddn_put_pause(0), 20000);
 	assert_int_equal(reddn_put_pause(1), 40000);
 	assert_int_equal(reddn_put_pause(5), 640000);

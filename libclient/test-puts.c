@@ -397,7 +397,6 @@ static void property(unsigned seed, uint16_t connections, unsigned depth, unsign
 
 static void test_property(void **state)
 {
-	(void)state;
 	property(1, 1, 1, 1000);
 	property(2, 1, 16, 8000);
 	property(3, RIG_CONNECTIONS, 4, 8000);
@@ -429,7 +428,6 @@ static void test_refused(void **state)
 	struct reddn_host *host = rig.c.connector.hosts.host;
 	char long_key[RIG_KEY_MAX + 1] = {0}, long_value[300] = {0};
 
-	(void)state;
 	start(1, 2);
 	host = rig.c.connector.hosts.host;
 	assert_non_null(host);
@@ -461,7 +459,6 @@ static void test_refused(void **state)
 /* A put to a key that has an entry takes one message to one bucket, or one to each. */
 static void test_messages(void **state)
 {
-	(void)state;
 	start(1, 4);
 	store.quiet = true;
 	for (unsigned k = 0; k < KEYS; k++) {
@@ -496,7 +493,6 @@ static void test_no_entry(void **state)
 {
 	uint64_t began;
 
-	(void)state;
 	start(1, 4);
 	store.quiet = store.full = store.moving = true;
 	store.waits_for[0] = UINT64_MAX; /* or an entry is on its way where the test looks for it */

@@ -28,7 +28,6 @@ void reddn_connector_begin(struct reddn_connector *a, enum reddn_choice choice, 
 
 void reddn_connector_step(struct reddn_connector *a)
 {
-	(void)a;
 }
 
 struct reddn_session reddn_connector_take(struct reddn_connector *a)
@@ -47,7 +46,6 @@ static uint64_t alarm_at;
 
 void reddn_connector_alarm(struct reddn_connector *a, uint64_t ms)
 {
-	(void)a;
 	alarm_at = ms;
 }
 
@@ -81,12 +79,10 @@ int reddn_connector_copy(struct reddn_connector *a, const struct reddn_connector
 
 void reddn_connector_wait(struct reddn_connector *a)
 {
-	(void)a;
 }
 
 void reddn_connector_deinit(struct reddn_connector *a)
 {
-	(void)a;
 }
 
 /* ---- */
@@ -167,7 +163,6 @@ static void test_gets(void **state)
 		uint16_t connections;
 	} of[] = {{1, 8, 1}, {1, 3, 1}, {1, 16, 3}, {4, 4, 1}, {2, 2, 2}};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(of) * COUNT(of); i++) {
 		unsigned a = i / COUNT(of), b = i % COUNT(of), most = of[a].depth * of[a].connections;
 		uint32_t first = most - most / 3;
@@ -203,7 +198,6 @@ static void test_values_stay(void **state)
 	uint32_t want[64];
 	size_t len;
 
-	(void)state;
 	start(1, 1, 8, false);
 	submit(0, 4);
 	rig_serve();
@@ -239,7 +233,6 @@ static void test_replaced(void **state)
 	struct reddn_table_live *live;
 	struct reddn_result res;
 
-	(void)state;
 	start(1, 1, 8, false);
 	submit(0, 8);
 	live = rig_live();
@@ -268,7 +261,6 @@ static void test_replaced_into(void **state)
 {
 	struct reddn_result res[8];
 
-	(void)state;
 	for (unsigned times_out = 0; times_out < 2; times_out++) {
 		start(1, 1, 8, false);
 		submit(0, 8);
@@ -292,7 +284,6 @@ static void test_replaced_into(void **state)
  */
 static void test_no_room(void **state)
 {
-	(void)state;
 	start(1, 1, 8, false);
 	submit(0, 3);
 	expect_values(3);
@@ -318,7 +309,6 @@ static void test_fewer_keys(void **state)
 	uint8_t bytes[N + 1][RIG_KEY_MAX];
 	struct reddn_key keys[N + 1];
 
-	(void)state;
 	start(N, 1, 2, false);
 	for (uint32_t k = 0; k <= N; k++)
 		keys[k] = (struct reddn_key){bytes[k], rig_key_of(k, bytes[k])};
@@ -341,7 +331,6 @@ static void test_shorter_keys(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	start(1, 1, 8, false);
 	/* keys of 4 and 16 bytes */
 	submit(0, 2);
@@ -380,7 +369,6 @@ static void test_call_after_the_end(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	start(1, 1, 4, true);
 	rig.c.session.hangup = true;
 	assert_int_equal(call(7), 0);
@@ -394,7 +382,6 @@ static void test_call_after_the_end(void **state)
 /* A call that was sent may have been executed. One that was not, was not. */
 static void test_calls(void **state)
 {
-	(void)state;
 	for (unsigned how = 0; how < 3; how++) {
 		struct reddn_result res[8];
 		unsigned again = 4;
@@ -436,7 +423,6 @@ static void test_another_offload(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		start(1, 1, 4, true);
 		rig_lose(-ECONNRESET);
@@ -468,7 +454,6 @@ static void test_another_offload_of_two(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	for (unsigned left = 1; left <= 2; left++) {
 		start(1, 1, 4, true);
 		rig_lose(-ECONNRESET);
@@ -496,7 +481,6 @@ static void test_another_offload_of_two(void **state)
 /* A request that each session dies of is not sent for ever; one that waits for a table is. */
 static void test_many_losses(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		const int error = i ? -ESTALE : -EIO;
 		struct reddn_result res;
@@ -529,7 +513,6 @@ static void test_over(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	start(1, 1, 4, false);
 	rig.c.connector.opt.flags = REDDN_NO_RECONNECT;
 	assert_int_equal(submit_get(1), 0);
@@ -548,7 +531,6 @@ static void test_lost_by_posting(void **state)
 {
 	struct reddn_result res[2];
 
-	(void)state;
 	start(1, 1, 2, false);
 	assert_int_equal(submit_get(0), 0);
 	assert_int_equal(submit_get(RIG_STABLE), 0);
@@ -613,7 +595,6 @@ static struct reddn_host_info host_now(unsigned i)
 /* A host that stops: gets go to the other one, whose values count, and back when that stops. */
 static void test_late(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		const unsigned keys = i == 1 ? 4 : 1, depth = 8, n = 6;
 		const uint16_t connections = i == 2 ? 3 : 1;
@@ -655,7 +636,6 @@ static void test_late(void **state)
  */
 static void test_budget(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		start_with_standby(1, 1, 8, i == 2);
 		rig.c.standby.credit = i == 0 ? 3 : 2;
@@ -673,7 +653,6 @@ static void test_budget(void **state)
 /* Of 20 requests one may be sent again. */
 static void test_credit(void **state)
 {
-	(void)state;
 	start_with_standby(1, 1, 8, false);
 	rig.c.standby.credit = 0;
 	for (unsigned i = 0; i < 10; i++) {
@@ -701,7 +680,6 @@ static void test_credit(void **state)
 /* A host that answers slowly all the time is not late. */
 static void test_slow(void **state)
 {
-	(void)state;
 	start_with_standby(1, 1, 8, false);
 	for (unsigned i = 0; i < 200; i++) {
 		submit(0, 1);
@@ -725,7 +703,6 @@ static void test_standby(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	start_with_standby(1, 1, 8, false);
 	submit(0, 5);
 	rig_lose(-ECONNRESET);
@@ -757,7 +734,6 @@ static void test_calls_of_two(void **state)
 {
 	struct reddn_result res[3];
 
-	(void)state;
 	start_with_standby(1, 1, 4, true);
 	assert_int_equal(call(1), 0);
 	rig_lose(-ECONNRESET);
@@ -772,7 +748,6 @@ static void test_calls_of_two(void **state)
 /* The successor of a table is at the same host; the other one may have the old table. */
 static void test_replaced_of_two(void **state)
 {
-	(void)state;
 	start_with_standby(1, 1, 8, false);
 	submit(0, 3);
 	rig_lose(-ESTALE);
@@ -795,7 +770,6 @@ static void test_replaced_of_two(void **state)
 /* A table that was replaced and has no successor: its host is asked once more, and then the other one. */
 static void test_no_successor(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		const bool answers = i == 1;
 
@@ -857,7 +831,6 @@ static void start_old(void)
 /* The host's table is too old: the get goes to the other one, and what that has counts. */
 static void test_old(void **state)
 {
-	(void)state;
 	start_old();
 	rig_serve();
 	step();
@@ -879,7 +852,6 @@ static void test_old(void **state)
 /* If all are too old, each is asked once in a second. */
 static void test_all_old(void **state)
 {
-	(void)state;
 	start_old();
 	rig_serve();
 	step();
@@ -907,7 +879,6 @@ static void test_all_old(void **state)
  * connected is not. */
 static void test_old_alone(void **state)
 {
-	(void)state;
 	start_old();
 	reddn_standby_drop(&rig.c);
 	rig.c.standby.connect_at = UINT64_MAX;
@@ -975,7 +946,6 @@ static void test_puts(void **state)
 	struct reddn_result res[8];
 	struct rig_end *e = rig.end;
 
-	(void)state;
 	for (unsigned longest = 0; longest < 2; longest++) {
 		start(1, 1, 6, RIG_PUTS);
 		/* 0 and 1 pause, 2 is to ask the other bucket, 3 and 4 are outstanding */
@@ -1017,7 +987,6 @@ static void test_puts(void **state)
 /* What waits is sent with the padding of the store that it is sent to, and no longer than its requests. */
 static void test_puts_padded(void **state)
 {
-	(void)state;
 	for (uint8_t header = 15; header <= 20; header++) {
 		struct reddn_geometry *next;
 
@@ -1041,7 +1010,6 @@ static void test_puts_ttl(void **state)
 {
 	uint64_t before, after;
 
-	(void)state;
 	start(1, 1, 2, RIG_PUTS);
 	assert_int_equal(reddn_put_ttl_submit(&rig.c, "a", 1, "v", 1, 0, 0), -EINVAL);
 	assert_int_equal(reddn_put_ttl_submit(&rig.c, "a", 1, "v", 1, 1ull << 56, 0), -EINVAL);
@@ -1070,7 +1038,6 @@ static void test_puts_if(void **state)
 {
 	struct reddn_result res[4];
 
-	(void)state;
 	for (unsigned other = 0; other < 2; other++) {
 		struct reddn_session *next = &rig.c.connector.session;
 
@@ -1107,7 +1074,6 @@ static void test_puts_over(void **state)
 {
 	struct reddn_result res[4];
 
-	(void)state;
 	rig_start(4, RIG_PUTS, 100000);
 	assert_int_equal(put(0), 0);
 	for (unsigned i = 0; i < 2; i++) {

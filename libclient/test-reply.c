@@ -69,7 +69,6 @@ static int judge_first(const char *key)
 
 static void test_hit(void **state)
 {
-	(void)state;
 	for (size_t len = 0; len <= 1000; len += 125) {
 		put("key", len);
 		/* A hit needs nothing but itself and the epoch. */
@@ -82,7 +81,6 @@ static void test_hit(void **state)
 /* Whatever is in a table that was replaced */
 static void test_stale(void **state)
 {
-	(void)state;
 	for (size_t len = 0; len <= 10; len += 10)
 		for (int what = 0; what < 3; what++) {
 			put("key", len);
@@ -101,7 +99,6 @@ static void test_stale(void **state)
 
 static void test_any_flip_is_overtaken(void **state)
 {
-	(void)state;
 	put("key", 100);
 	for (size_t i = 0; i < reddn_record_size(3, 100); i++)
 		for (int bit = 0; bit < 8; bit++) {
@@ -116,7 +113,6 @@ static void test_any_flip_is_overtaken(void **state)
 
 static void test_miss(void **state)
 {
-	(void)state;
 	put("key", 100);
 	memset(record, 0, 8);
 	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_MISS);
@@ -131,7 +127,6 @@ static void test_miss(void **state)
 static void test_other_records(void **state)
 {
 
-	(void)state;
 	/* Another key, right in itself: the bucket was rewritten between the reads of its words. */
 	put("other", 10);
 	assert_int_equal(judge("key", 10, 5), REDDN_REPLY_OVERTAKEN);
@@ -164,7 +159,6 @@ static struct {
 /* The first look at the bytes of the record: the head has been read. */
 static void write_late(int signal)
 {
-	(void)signal;
 	late.record->key_len = late.key_len;
 	late.record->val_len = late.val_len;
 	late.record->sum ^= 1;
@@ -191,7 +185,6 @@ static void test_written_again(void **state)
 	struct reddn_seen now;
 	struct sigaction old;
 
-	(void)state;
 	late.pages =
 		mmap(NULL, 2 * REDDN_TABLE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(late.pages != MAP_FAILED);
@@ -218,7 +211,6 @@ static void test_same_place(void **state)
 {
 	struct reddn_place a = {.fp = 9, .bucket = {3, 4}}, b = a;
 
-	(void)state;
 	assert_true(reddn_place_same(&a, &b));
 	b = (struct reddn_place){.fp = 9, .bucket = {4, 3}};
 	assert_true(reddn_place_same(&a, &b));
@@ -233,7 +225,6 @@ static void test_request(void **state)
 	uint8_t arg[64];
 	char key[12];
 
-	(void)state;
 	assert_int_equal(reddn_request_len(&geo), 18);
 	for (int k = 0; k < 1000; k++) {
 		struct reddn_place p;
@@ -295,7 +286,6 @@ static void test_parts(void **state)
 	struct reddn_geometry g = geo;
 	uint8_t parts[2 * REDDN_PART_STORE];
 
-	(void)state;
 	for (int store = 0; store < 2; store++) {
 		g.header = store ? 9 : 0;
 		g.part = (uint8_t)reddn_wire_part(g.header);
@@ -355,7 +345,6 @@ static void test_into_same_place(void **state)
 	struct reddn_geometry g = geo;
 	size_t len;
 
-	(void)state;
 	g.buckets = 2;
 	put(other, 20);
 	for (size_t room = 0; room <= end + 30; room++) {
@@ -372,7 +361,6 @@ static void test_into(void **state)
 	static const char *const others[] = {"ke", "kez", "another"};
 	size_t len;
 
-	(void)state;
 	for (unsigned val_len = 0; val_len <= 1000; val_len += 125) {
 		put("key", val_len);
 		assert_int_equal(judge_into("key", val_len, 8, 5, &len), REDDN_REPLY_EXISTS);
@@ -415,7 +403,6 @@ static void test_exact(void **state)
 	uint8_t parts[16], request[REDDN_REQUEST_ROOM], get[REDDN_REQUEST_ROOM];
 	uint16_t mark;
 
-	(void)state;
 	g.part = REDDN_PART_EXACT;
 	assert_null(reddn_geometry_error(&g, 2, 18));
 	assert_non_null(reddn_geometry_error(&g, 2, 6));
@@ -442,7 +429,6 @@ static void test_exists_request(void **state)
 	uint8_t arg[8];
 	uint16_t mark;
 
-	(void)state;
 	for (int k = 0; k < 1000; k++) {
 		struct reddn_place p;
 		char key[12];
@@ -470,7 +456,6 @@ static void test_fingerprint(void **state)
 		0, 1, 0x7f, 0x80, 0xff, REDDN_TABLE_TAG - 1, REDDN_TABLE_TAG, REDDN_TABLE_TAG + 1};
 	enum { N = COUNT(bytes) };
 
-	(void)state;
 	for (unsigned n = 0; n < N * N * N * N * N * N; n++) {
 		uint64_t hash = 0xabcd, fp, rest = n;
 
@@ -490,7 +475,6 @@ static void test_geometry(void **state)
 {
 	struct reddn_geometry g = geo;
 
-	(void)state;
 	assert_null(reddn_geometry_error(&g, 2, 18));
 	assert_non_null(reddn_geometry_error(&g, 2, 20));
 	g.offset_len = 2; /* 65536 bytes of buckets: the last offset is 0xfff0 */
@@ -525,7 +509,6 @@ static void test_short(void **state)
 {
 	uint8_t a[24], b[24];
 
-	(void)state;
 	for (size_t len = 0; len <= 20; len++) {
 		for (unsigned i = 0; i < sizeof(a); i++)
 			a[i] = (uint8_t)(i + 1);

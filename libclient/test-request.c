@@ -190,14 +190,12 @@ static void test_property(void **state)
 {
 	static const unsigned depths[] = {1, 2, 3, 16, 64};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(depths); i++)
 		property(i + 1, 1, 1, depths[i], 40000);
 }
 
 static void test_several_connections(void **state)
 {
-	(void)state;
 	property(21, 1, RIG_CONNECTIONS, 1, 20000);
 	property(22, 1, 2, 16, 20000);
 	property(23, 1, RIG_CONNECTIONS, 16, 20000);
@@ -205,7 +203,6 @@ static void test_several_connections(void **state)
 
 static void test_several_keys(void **state)
 {
-	(void)state;
 	property(31, RIG_MOST_KEYS, 1, 1, 20000);
 	property(32, 3, 1, 4, 20000);
 	property(33, RIG_MOST_KEYS, RIG_CONNECTIONS, 16, 20000);
@@ -214,7 +211,6 @@ static void test_several_keys(void **state)
 /* Records have a header, and keys may have an entry without a record. */
 static void test_store(void **state)
 {
-	(void)state;
 	rig_store = true;
 	property(41, 1, 1, 16, 20000);
 	property(42, RIG_MOST_KEYS, 2, 4, 20000);
@@ -229,7 +225,6 @@ static void test_expiry(void **state)
 	uint8_t key[RIG_KEY_MAX];
 	const size_t len = rig_key_of(0, key);
 
-	(void)state;
 	rig_store = true;
 	rig_start(2, RIG_GETS, 100000);
 	for (unsigned i = 0; i < COUNT(expiries); i++) {
@@ -254,7 +249,6 @@ static void test_expiry(void **state)
 
 static void test_exists(void **state)
 {
-	(void)state;
 	property_of(RIG_EXISTS, 51, 1, 1, 16, 20000);
 	property_of(RIG_EXISTS, 52, RIG_MOST_KEYS, RIG_CONNECTIONS, 4, 20000);
 	rig_store = true;
@@ -274,7 +268,6 @@ static void test_threads(void **state)
 	unsigned seeds[3] = {11, 12, 13};
 	pthread_t threads[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, property_in_thread, &seeds[i]), 0);
 	for (int i = 0; i < 3; i++)
@@ -285,7 +278,6 @@ static void test_depth_and_held(void **state)
 {
 	struct reddn_result res[4];
 
-	(void)state;
 	rig_start(2, false, 100000);
 	for (uint32_t k = 0; k < 2; k++)
 		assert_int_equal(submit_get(k, k), 0);
@@ -332,7 +324,6 @@ static void test_late_sends(void **state)
 	enum { DEPTH = 4 };
 	struct reddn_result res;
 
-	(void)state;
 	rig_start(DEPTH, false, 100000);
 	rig.sends = RIG_NEVER;
 	/* each slot is free, and the next one would be signaled: there is no room for those behind it */
@@ -356,7 +347,6 @@ static void test_first_miss_asks_twice(void **state)
 	struct reddn_result res;
 	uint32_t absent = RIG_KEYS - 1;
 
-	(void)state;
 	rig_start(4, false, 100000);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(reddn_get_submit(&rig.c, &absent, 4, 7), 0);
@@ -383,7 +373,6 @@ static void test_miss_beside_others(void **state)
 	struct rig_end *first;
 	uint8_t *map;
 
-	(void)state;
 	rig_start_several(1, 2, 4, false, 100000);
 	/* what is known before */
 	assert_int_equal(submit_get(0, 0), 0);
@@ -417,7 +406,6 @@ static void test_gives_up(void **state)
 	uint8_t *map;
 	int n;
 
-	(void)state;
 	rig_start(4, false, 100000);
 	rig.c.connector.opt.retry_ms = 1;
 	map = mmap(NULL, rig.st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, rig.fd, 0);
@@ -478,7 +466,6 @@ static void test_broken(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	rig_start(8, false, 100000);
 	submit(7);
 	rig_push((struct ibv_wc){.status = IBV_WC_RETRY_EXC_ERR, .opcode = IBV_WC_SEND});
@@ -521,7 +508,6 @@ static void test_broken(void **state)
  * read the buckets of the first, if any has been answered before or not. In all forms. */
 static void test_stale(void **state)
 {
-	(void)state;
 	for (unsigned n = 0; n < 4 * COUNT(forms); n++) {
 		const bool hit = n & 1, later = n & 2;
 		const uint32_t ask[2] = {hit ? 3 : RIG_KEYS - 1, hit ? RIG_KEYS - 1 : 3};
@@ -578,7 +564,6 @@ static void test_as_of(void **unused)
 	struct reddn_result res;
 	struct reddn_info info;
 
-	(void)unused;
 	rig_start(4, false, 100000);
 	assert_int_equal(ask_once(3).as_of.flags, 0);
 	rig_stop();
@@ -640,7 +625,6 @@ static int ask_within(uint32_t k, unsigned repeats)
 /* Hits and misses, in all forms */
 static void test_max_age(void **unused)
 {
-	(void)unused;
 	for (unsigned i = 0; i < 2 * COUNT(forms); i++) {
 		const uint32_t k = i & 1 ? 3 : RIG_KEYS - 1;
 		const int good = i & 1 ? 0 : REDDN_MISS;
@@ -689,7 +673,6 @@ static void test_lost_mget(void **state)
 	struct reddn_result res;
 	size_t len;
 
-	(void)state;
 	rig_start_several(1, RIG_CONNECTIONS, RIG_MAX_DEPTH, false, 100000);
 	rig.lost_after = RIG_MAX_DEPTH;
 	rig.c.end_asked = true; /* there is no server to ask */
@@ -720,7 +703,6 @@ static void test_wait_without_room(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	rig_start(8, false, 100000);
 	rig.c.connector.opt.spin_us = UINT32_MAX; /* there is no channel to sleep on */
 	submit(2);
@@ -738,7 +720,6 @@ static void test_left_for_the_next_poll(void **state)
 {
 	struct reddn_result res;
 
-	(void)state;
 	rig_start(8, false, 100000);
 	for (unsigned round = 0; round < 5; round++) {
 		submit(8);
@@ -782,7 +763,6 @@ static void test_longest_request(void **state)
 	struct reddn_result res[2 * KEYS];
 	struct reddn_key keys[KEYS];
 
-	(void)state;
 	rig_start_several(KEYS, 1, 2, false, 100000);
 	assert_int_equal(rig.c.session.info.request_len, 2 * 9 * KEYS);
 	for (uint32_t k = 0; k < KEYS; k++)
@@ -809,7 +789,6 @@ static void test_raw(void **state)
 	struct reddn_result res[4];
 	uint8_t arg[100];
 
-	(void)state;
 	rig_start(3, true, 100000);
 	for (int round = 0; round < 10; round++) {
 		memset(rig.c.session.area, 0xdd, 3 * RIG_SLOT);

@@ -19,7 +19,6 @@ static uint8_t keys[SHARDS][REQUESTS][KEY];
 /* All have sessions, and as many slots as the others */
 static int begin(void **state)
 {
-	(void)state;
 	memset(&whole, 0, sizeof(whole));
 	memset(shard, 0, sizeof(shard));
 	memset(requests, 0, sizeof(requests));
@@ -81,7 +80,6 @@ static void expect_sent(unsigned i, const char *key, uint64_t cookie)
 /* Slots of Redis 7.0: "b" 3300, "foo" 12182, "bar" 5061, "d" 11298, "a" 15495 */
 static void test_choice(void **state)
 {
-	(void)state;
 	assert_int_equal(asked_for("b"), 0);
 	assert_int_equal(asked_for("bar"), 1);
 	assert_int_equal(asked_for("foo"), 2);
@@ -102,7 +100,6 @@ static void test_choice(void **state)
 
 static void test_route(void **state)
 {
-	(void)state;
 	stray(0, "foo", 1);
 	stray(0, "bar", 2);
 	stray(1, "bar", 3); /* it has it by now */
@@ -121,7 +118,6 @@ static void test_nobody(void **state)
 {
 	struct reddn_request *q = stray(0, "a", 1);
 
-	(void)state;
 	shard[1].state = REDDN_AWAY;
 	reddn_shards_route(&whole);
 	assert_true(whole.strays);
@@ -147,7 +143,6 @@ static void test_full(void **state)
 {
 	static const char *const key[SHARDS] = {"b", "bar", "foo"};
 
-	(void)state;
 	for (unsigned i = 0; i < SHARDS; i++)
 		for (unsigned k = 0; k < REQUESTS; k++)
 			stray(i, key[(i + 1) % SHARDS], i * REQUESTS + k);
@@ -174,7 +169,6 @@ static void test_full(void **state)
 /* What the other one cannot take ends. */
 static void test_refused(void **state)
 {
-	(void)state;
 	stray(0, "bar", 1);
 	stray(0, "x{foo}y", 2);
 	shard[1].broken = -EACCES;

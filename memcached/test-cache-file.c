@@ -19,7 +19,6 @@ static struct reddn_cache_header small, large;
 
 static int make(void **state)
 {
-	(void)state;
 	snprintf(dir, sizeof(dir), "/dev/shm/test-cache-XXXXXX");
 	if (!mkdtemp(dir))
 		return -1;
@@ -36,7 +35,6 @@ static int make(void **state)
 
 static int unmake(void **state)
 {
-	(void)state;
 	unlink(path);
 	return rmdir(dir); /* nothing else is left there */
 }
@@ -62,7 +60,6 @@ static void test_new(void **state)
 	int fd = cache(&small);
 	struct stat st;
 
-	(void)state;
 	umask(mask);
 	assert_true(fd >= 0);
 	st = stat_of(fd);
@@ -81,7 +78,6 @@ static void test_same_layout_is_kept(void **state)
 	ino_t inode = stat_of(fd).st_ino;
 	uint64_t word = 4711;
 
-	(void)state;
 	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)small.pages_off), sizeof(word));
 	close(fd);
 	fd = cache(&small);
@@ -97,7 +93,6 @@ static void test_another_layout_replaces(void **state)
 	int fd = cache(&small), served, now;
 	struct stat st = stat_of(fd);
 
-	(void)state;
 	served = open(path, O_RDONLY);
 	close(fd);
 	now = cache(&large);
@@ -117,7 +112,6 @@ static void test_cut_file_is_replaced(void **state)
 	int fd = cache(&small);
 	ino_t inode = stat_of(fd).st_ino;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)small.file_size - 4096), 0);
 	close(fd);
 	fd = cache(&small);
@@ -131,7 +125,6 @@ static void test_lock(void **state)
 	int fd = cache(&small);
 	struct stat st = stat_of(fd);
 
-	(void)state;
 	assert_int_equal(cache(&small), -EBUSY);
 	assert_non_null(strstr(why, "belongs to another memcached"));
 	assert_int_equal(cache(&large), -EBUSY);
@@ -155,7 +148,6 @@ static void test_refused(void **state)
 	char target[128];
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 
-	(void)state;
 	assert_int_equal(write(fd, "x", 1), 1);
 	refused(-EINVAL, "is no cache file");
 	assert_int_equal(stat_of(fd).st_size, 1);
@@ -177,7 +169,6 @@ static void test_no_memory(void **state)
 {
 	struct reddn_cache_header huge = small;
 
-	(void)state;
 	huge.file_size = 1ull << 46;
 	assert_int_equal(cache(&huge), -ENOSPC);
 	assert_non_null(strstr(why, "no memory for the"));

@@ -19,7 +19,6 @@ static void test_places(void **state)
 {
 	struct reddn_cache_header h = make(1000, 12);
 
-	(void)state;
 	assert_int_equal(reddn_cache_table(h.tables_off, 0), h.tables_off);
 	assert_int_equal(reddn_cache_table(h.tables_off, 0) + (8 << 12), reddn_cache_table(h.tables_off, 12));
 	for (unsigned p = h.power_min; p < h.power_max; p++)
@@ -33,7 +32,6 @@ static void test_sizes(void **state)
 {
 	struct reddn_cache_header h = make(64, 16);
 
-	(void)state;
 	assert_int_equal(h.pages_size, 128 << 20);
 	/* 699050 items of 96 bytes; 786432 are 1.5 for each of 2^19 buckets */
 	assert_int_equal(h.power_max, 19);
@@ -47,7 +45,6 @@ static void test_refused(void **state)
 {
 	struct reddn_cache_header h;
 
-	(void)state;
 	assert_int_equal(cache_layout_make(&h, 64 << 20, 11), -ERANGE);
 	assert_int_equal(cache_layout_make(&h, 64 << 20, 28), -ERANGE);
 	assert_int_equal(cache_layout_make(&h, 0, 16), -EINVAL);
@@ -58,7 +55,6 @@ static void test_same(void **state)
 {
 	struct reddn_cache_header a = make(64, 16), b = a;
 
-	(void)state;
 	b.live.generation = 5;
 	assert_true(cache_layout_same(&a, &b));
 	b = make(65, 16);
@@ -78,7 +74,6 @@ static void test_unsound(void **state)
 {
 	struct reddn_cache_header good = make(64, 16);
 
-	(void)state;
 	assert_false(cache_layout_is_sound(&good, good.file_size - 1));
 	UNSOUND(magic, 0);
 	UNSOUND(version, 2);

@@ -190,7 +190,6 @@ static uint64_t generation_then;
 
 static void on_write(int sig)
 {
-	(void)sig;
 	generation_then = *generation;
 	mprotect(guarded, GUARD, PROT_READ | PROT_WRITE);
 }

@@ -30,7 +30,6 @@ static void test_defaults(void **state)
 {
 	struct options o = read_line("");
 
-	(void)state;
 	assert_int_equal(o.memory, 64 << 20);
 	assert_int_equal(o.power, 16);
 	assert_false(o.only_prints || o.unserved);
@@ -56,7 +55,6 @@ static void test_sizes(void **state)
 		{"-m 5 -- -m 6", 5, 16},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(lines); i++) {
 		struct options o = read_line(lines[i].line);
 
@@ -93,7 +91,6 @@ static void test_flags(void **state)
 		{"-B auto", NULL},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(lines); i++) {
 		const char *why = read_line(lines[i].line).unserved;
 
@@ -110,7 +107,6 @@ static void test_program_is_not_disturbed(void **state)
 	char words[][12] = {"memcached", "word", "-p", "5", "-C"};
 	char *argv[] = {words[0], words[1], words[2], words[3], words[4], NULL};
 
-	(void)state;
 	read_line("-vvm 100 -C -x --nothing");
 	assert_int_equal(opterr, 1);
 	assert_int_equal(getopt(5, argv, "p:C"), 'p');

@@ -60,7 +60,6 @@ static void test_right(void **state)
 	uint8_t bytes[256];
 	char why[PROOF_WHY];
 
-	(void)state;
 	make(&with_flags, bytes);
 	assert_int_equal(proof_item_compare(&with_flags, bytes, why), 0);
 	make(&plain, bytes);
@@ -77,7 +76,6 @@ static void test_every_byte(void **state)
 	char why[PROOF_WHY];
 	unsigned refused = 0;
 
-	(void)state;
 	for (size_t i = 0; i < proof_item_size(&with_flags); i++) {
 		make(&with_flags, bytes);
 		/* of flags ACTIVE and others may be set, of the class only zero is wrong */
@@ -97,7 +95,6 @@ static void test_moved(void **state)
 	char why[PROOF_WHY];
 	uint8_t bytes[256];
 
-	(void)state;
 	for (size_t at = 24; at < sizeof(struct reddn_cache_item); at += 8) {
 		make(&with_flags, bytes);
 		memmove(bytes + at + 8, bytes + at, 128);
@@ -122,7 +119,6 @@ static void names(const char *field, size_t at, uint8_t value)
 
 static void test_words(void **state)
 {
-	(void)state;
 	names("time (byte 24) is 502 where 500 is right", 24, 502 & 0xff);
 	names("exptime (byte 28) is 1 where 0 is right", 28, 1);
 	names("nbytes (byte 32) is 13 where 12 is right", 32, 13);
@@ -167,7 +163,6 @@ static void test_reader(void **state)
 	int fd = memfd_create("cache", 0);
 	uint64_t base = REDDN_CACHE_BASE;
 
-	(void)state;
 	assert_int_equal(reader_init(&r, fd, 1 << 20, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "no cache file"));
 	cache_layout_make(&h, 1 << 20, 12);

@@ -53,7 +53,6 @@ static void *serve(void *arg)
 	int fd = accept(t.listener, NULL, NULL);
 	ssize_t n = recv(fd, t.asked, sizeof(t.asked) - 1, 0);
 
-	(void)arg;
 	t.asked[n > 0 ? n : 0] = '\0';
 	if (t.answer && !t.quits)
 		while (say(fd, t.answer) && t.again)
@@ -82,7 +81,6 @@ static int setup(void **state)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 
-	(void)state;
 	memset(&t, 0, sizeof(t));
 	strcpy(t.dir, "/tmp/test-talk-XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
@@ -96,7 +94,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	talk_close(&t.talk);
 	pthread_join(t.thread, NULL);
 	close(t.listener);
@@ -110,7 +107,6 @@ static void endless(void **state)
 {
 	struct talk_stat stat = {.name = "pid"};
 
-	(void)state;
 	begin("STAT x 1\r\n", true, false);
 	open_it(LONG_MS);
 	assert_int_equal(talk_stats(&t.talk, "", &stat, 1), -EPROTO);
@@ -120,7 +116,6 @@ static void by_the_byte(void **state)
 {
 	struct talk_stat stat = {.name = "pid"};
 
-	(void)state;
 	begin("STAT x 1\r\n", true, true);
 	open_it(LIMIT_MS);
 	assert_int_equal(talk_stats(&t.talk, "", &stat, 1), -ETIMEDOUT);
@@ -130,7 +125,6 @@ static void line_without_end(void **state)
 {
 	char line[16];
 
-	(void)state;
 	begin("xxxxxxxxxxxxxxxx", true, false);
 	open_it(LONG_MS);
 	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), -EPROTO);
@@ -140,7 +134,6 @@ static void silent(void **state)
 {
 	char line[16];
 
-	(void)state;
 	begin(NULL, false, false);
 	open_it(LIMIT_MS);
 	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), -ETIMEDOUT);
@@ -150,7 +143,6 @@ static void stopped(void **state)
 {
 	char line[16];
 
-	(void)state;
 	begin(NULL, false, false);
 	t.talk.stop = eventfd(1, EFD_CLOEXEC);
 	open_it(LONG_MS);
@@ -162,7 +154,6 @@ static void words(void **state)
 {
 	char line[64];
 
-	(void)state;
 	begin("SERVER_ERROR \x1b]0;x\x07\xff \xc3\xa9\r\n", false, false);
 	open_it(LONG_MS);
 	assert_int_equal(talk_ask(&t.talk, line, sizeof(line), "version"), 0);
@@ -171,7 +162,6 @@ static void words(void **state)
 
 static void ends(void **state)
 {
-	(void)state;
 	t.quits = true;
 	begin(NULL, false, false);
 	open_it(LONG_MS);
@@ -203,7 +193,6 @@ static void identities(void **state)
 	};
 	struct identity stored = {0};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin(cases[i].answer, false, false);
 		open_it(LONG_MS);
@@ -256,7 +245,6 @@ static int name_setup(void **state)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(at);
 
-	(void)state;
 	memset(&t, 0, sizeof(t));
 	for (uint32_t i = 0; i < NAME_LISTENERS; i++) {
 		at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + i);
@@ -273,7 +261,6 @@ static int name_setup(void **state)
 
 static int name_teardown(void **state)
 {
-	(void)state;
 	name.silent = false;
 	talk_deinit(&t.talk);
 	for (unsigned i = 0; i < NAME_LISTENERS; i++)
@@ -297,7 +284,6 @@ static void assert_leads_to(const char *address)
 
 static void name_is_unknown(void **state)
 {
-	(void)state;
 	name.address = NULL;
 	assert_int_equal(name_open(LONG_MS), -ENOENT);
 	name.silent = true;
@@ -318,7 +304,6 @@ static void name_is_unknown(void **state)
 
 static void name_was_known(void **state)
 {
-	(void)state;
 	assert_int_equal(name_open(LONG_MS), 0);
 	talk_close(&t.talk);
 	name.address = NULL;
@@ -338,7 +323,6 @@ static void name_was_known(void **state)
 
 static void name_moves(void **state)
 {
-	(void)state;
 	assert_int_equal(name_open(LONG_MS), 0);
 	talk_close(&t.talk);
 	name.silent = true;

@@ -27,7 +27,6 @@ static const struct {
 
 static void test_known(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < COUNT(known); i++) {
 		size_t len = strlen(known[i].key);
 
@@ -42,7 +41,6 @@ static void test_known(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	assert_string_equal(cache_hash_name(CACHE_HASH_MURMUR3), "murmur3");
 	assert_string_equal(cache_hash_name(CACHE_HASH_XXH3), "xxh3");
 }

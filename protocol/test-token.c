@@ -33,7 +33,6 @@ static struct reddn_wire_req signed_request(void)
 
 static int make_key(void **state)
 {
-	(void)state;
 	key.len = 32;
 	for (unsigned i = 0; i < 32; i++)
 		key.bytes[i] = (uint8_t)(i * 7);
@@ -46,7 +45,6 @@ static void test_bytes(void **state)
 	static const uint8_t token[8] = {0x5b, 0xe0, 0x05, 0xad, 0xea, 0x1f, 0x50, 0x79};
 	struct reddn_wire_req req = signed_request();
 
-	(void)state;
 	assert_memory_equal(req.token, token, 8);
 }
 
@@ -56,7 +54,6 @@ static void test_version_1(void **state)
 	static const uint8_t token[8] = {0x6a, 0xb6, 0x20, 0x63, 0xc6, 0x34, 0xcd, 0x1a};
 	struct reddn_wire_req req = signed_request();
 
-	(void)state;
 	memcpy(req.token, token, 8);
 	assert_false(token_valid(&key, &req, &ends, NOW));
 }
@@ -66,7 +63,6 @@ static void test_time(void **state)
 	const uint64_t begin = NOW / TOKEN_WINDOW_S * TOKEN_WINDOW_S;
 	struct reddn_wire_req req = signed_request();
 
-	(void)state;
 	assert_true(token_valid(&key, &req, &ends, NOW));
 	assert_true(token_valid(&key, &req, &ends, begin - TOKEN_WINDOW_S));
 	assert_false(token_valid(&key, &req, &ends, begin - TOKEN_WINDOW_S - 1));
@@ -89,7 +85,6 @@ static void test_bits(void **state)
 	struct reddn_wire_req req = signed_request();
 	struct token_key other = key;
 
-	(void)state;
 	for (size_t bit = 0; bit < 8 * sizeof(req); bit++) {
 		((uint8_t *)&req)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_false(token_valid(&key, &req, &ends, NOW));
@@ -133,7 +128,6 @@ static void test_files(void **state)
 	char bytes[TOKEN_KEY_MAX + 2], why[120], fifo[40];
 	struct token_key k;
 
-	(void)state;
 	memset(bytes, 'k', sizeof(bytes));
 	assert_int_equal(read_file("0123456789abcdef\n", 17, why, sizeof(why)), 16);
 	assert_int_equal(read_file("0123456789abcde\n", 16, why, sizeof(why)), -22);

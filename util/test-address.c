@@ -16,7 +16,6 @@ static void test_families(void **state)
 	} sa = {.in = {.sin_family = AF_INET, .sin_port = htons(7471)}};
 	uint8_t address[16];
 
-	(void)state;
 	assert_int_equal(inet_pton(AF_INET, "192.0.2.7", &sa.in.sin_addr), 1);
 	address_read(&sa.any, address);
 	assert_memory_equal(address, four, sizeof(four));

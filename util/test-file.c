@@ -29,7 +29,6 @@ static int make(void **state)
 	char made[] = "/tmp/test-file-XXXXXX", target[2 * PATH_MAX];
 	FILE *f;
 
-	(void)state;
 	if (!mkdtemp(made) || !realpath(made, dir) || mkdir(at("d"), 0700) < 0 ||
 		mkfifo(at("fifo"), 0600) < 0)
 		return -1;
@@ -47,7 +46,6 @@ static int removed(void **state)
 {
 	const char *names[] = {"d/plain", "fifo", "link", "other", "loop"};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
 		unlink(at(names[i]));
 	return rmdir(at("d")) < 0 || rmdir(dir) < 0;
@@ -64,7 +62,6 @@ static int open_and_close(int fd)
 
 static void only_regular_files(void **state)
 {
-	(void)state;
 	assert_int_equal(open_and_close(file_open(at("d/plain"), O_RDWR)), 0);
 	assert_int_equal(open_and_close(file_open(at("link"), O_RDONLY)), 0);
 	assert_int_equal(file_open(at("fifo"), O_RDONLY), -EINVAL); /* and does not wait for a writer */
@@ -77,7 +74,6 @@ static void only_regular_files(void **state)
 
 static void links_in_any_part(void **state)
 {
-	(void)state;
 	assert_int_equal(open_and_close(file_open_no_links(at("d/plain"), O_RDWR)), 0);
 	assert_int_equal(file_open_no_links(at("link"), O_RDONLY), -ELOOP);
 	assert_int_equal(file_open_no_links(at("other/plain"), O_RDONLY), -ELOOP);
@@ -93,7 +89,6 @@ static void links_in_any_part(void **state)
 
 static void relative_paths(void **state)
 {
-	(void)state;
 	assert_int_equal(chdir(dir), 0);
 	assert_int_equal(open_and_close(file_open_no_links("d/plain", O_RDONLY)), 0);
 	assert_int_equal(open_and_close(file_open_no_links("./d/../d//plain", O_RDONLY)), 0);
@@ -104,7 +99,6 @@ static void relative_paths(void **state)
 
 static void errors_in_words(void **state)
 {
-	(void)state;
 	assert_string_equal(file_error(-EINVAL), "it is no regular file");
 	assert_string_equal(file_error(-ELOOP), "a symbolic link is in its path");
 	assert_string_equal(file_error(-ENOENT), "No such file or directory");
@@ -115,7 +109,6 @@ static void reads_as_much_as_there_is(void **state)
 	char bytes[8] = "........";
 	int fd = file_open(at("d/plain"), O_RDONLY);
 
-	(void)state;
 	assert_int_equal(file_read(fd, bytes, 3), 3);
 	assert_memory_equal(bytes, "sev.....", 8);
 	assert_int_equal(file_read(fd, bytes, 8), 4);
@@ -135,7 +128,6 @@ static void fills_standard_descriptors(void **state)
 	int status;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0) {
 		close(STDIN_FILENO);
 		close(STDERR_FILENO);

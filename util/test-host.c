@@ -24,7 +24,6 @@ static void test_addresses(void **state)
 		{"[fe80::1%eth0]:7471", "fe80::1%eth0", 7471},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(cases); i++) {
 		uint16_t port = 7;
 		char host[40];
@@ -40,7 +39,6 @@ static void test_no_addresses(void **state)
 	static const char *const wrong[] = {"a:", "a:0", "a:65536", "a:x", "a:1 ", "a:-1", "[::1",
 		"[::1]:", "[::1]x", "[::1]7", "[::1]:0", "", ":1", "[]:1", "[", "longer"};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(wrong); i++) {
 		uint16_t port = 7;
 		char host[6];

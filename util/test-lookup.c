@@ -36,7 +36,6 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 
 static int setup(void **state)
 {
-	(void)state;
 	sem_init(&answers, 0, 0);
 	sem_init(&answered, 0, 0);
 	return 0;
@@ -63,7 +62,6 @@ static void address(void **state)
 	struct addrinfo *list;
 	struct lookup *l;
 
-	(void)state;
 	assert_int_equal(lookup_begin(&l, "127.0.0.1", 11211), 0);
 	assert_true(lookup_has_ended(l));
 	assert_true(ends(l));
@@ -77,7 +75,6 @@ static void name(void **state)
 	struct addrinfo *list;
 	struct lookup *l;
 
-	(void)state;
 	assert_int_equal(lookup_begin(&l, "known", 7471), 0);
 	assert_false(lookup_has_ended(l));
 	sem_post(&answers);
@@ -97,7 +94,6 @@ static void abandoned(void **state)
 {
 	struct lookup *l;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(lookup_begin(&l, i ? "known" : "unknown", 7471), 0);
 		assert_false(lookup_has_ended(l));

@@ -9,7 +9,6 @@ static void test_numbers(void **state)
 {
 	uint64_t v = 7;
 
-	(void)state;
 	assert_int_equal(number_parse("12", 0, 12, &v), 0);
 	assert_int_equal(v, 12);
 	assert_int_equal(number_parse("0x1f", 1, UINT64_MAX, &v), 0);
@@ -35,7 +34,6 @@ static void test_decimals(void **state)
 {
 	uint64_t v = 7;
 
-	(void)state;
 	assert_int_equal(number_parse_decimal("0", 0, 9, &v), 0);
 	assert_int_equal(v, 0);
 	assert_int_equal(number_parse_decimal("10", 0, 10, &v), 0);
@@ -52,7 +50,6 @@ static void test_sizes(void **state)
 {
 	uint64_t v = 0;
 
-	(void)state;
 	assert_int_equal(number_parse_size("010M", INT64_MAX, &v), 0);
 	assert_int_equal(v, 10u << 20);
 	assert_int_equal(number_parse_size("0x1K", INT64_MAX, &v), 0);
@@ -88,7 +85,6 @@ static void test_durations(void **state)
 {
 	uint64_t v = 0;
 
-	(void)state;
 	assert_int_equal(number_parse_duration("50us", &v), 0);
 	assert_int_equal(v, 50);
 	assert_int_equal(number_parse_duration("250ms", &v), 0);

@@ -7,7 +7,6 @@
 
 static void test_names(void **state)
 {
-	(void)state;
 	assert_true(text_is_name("a", 24));
 	assert_true(text_is_name("get-users_2.v1", 24));
 	assert_true(text_is_name("abcd", 4));
@@ -22,7 +21,6 @@ static void test_nearest(void **state)
 {
 	static const char *const words[] = {"listen", "device", "regions", "offloads"};
 
-	(void)state;
 	assert_string_equal(text_nearest("lisen", words, 4), "listen");
 	assert_string_equal(text_nearest("region", words, 4), "regions");
 	assert_string_equal(text_nearest("ofloads", words, 4), "offloads");
@@ -37,7 +35,6 @@ static void test_hint(void **state)
 	static const char *const words[] = {"status", "clients"};
 	char hint[TEXT_HINT];
 
-	(void)state;
 	assert_string_equal(text_hint(hint, "stats", words, 2, "; else"), "; did you mean \"status\"?");
 	assert_string_equal(text_hint(hint, "zzzzzzz", words, 2, "; else"), "; else");
 	assert_string_equal(text_hint(hint, "stats", words, 0, ""), "");
@@ -58,7 +55,6 @@ static void test_utf8(void **state)
 		{"\xf4\x90\x80\x80z", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *copy = text_as_utf8(cases[i].text);
 
@@ -71,7 +67,6 @@ static void test_clean(void **state)
 {
 	char words[] = "a\x1b[31m\tb\x7f\xc2\x9b\xc2\xa0\xff\xe2\x82\xac\xe2\x82";
 
-	(void)state;
 	assert_string_equal(text_clean(words), "a?[31m?b???\xc2\xa0?\xe2\x82\xac??");
 }
 

@@ -22,7 +22,6 @@ static void test_places(void **state)
 	struct mc_facts f = {0};
 	struct mc_place p;
 
-	(void)state;
 	assert_false(mc_facts_place(&f, 0, "key", 3, &p));
 	mc_facts_take(&f, &l, true, NOW);
 	assert_true(mc_facts_place(&f, 0, "key", 3, &p));
@@ -51,7 +50,6 @@ static void test_unknown(void **state)
 	struct mc_facts f = {0};
 	struct mc_place p;
 
-	(void)state;
 	mc_facts_take(&f, &l, true, NOW);
 	mc_facts_take(&f, &l, false, NOW);
 	assert_false(mc_facts_place(&f, 0, "key", 3, &p));
@@ -72,7 +70,6 @@ static void test_newest(void **state)
 	struct mc_lines l = lines(1 << 12);
 	struct mc_facts f = {0};
 
-	(void)state;
 	mc_facts_take(&f, &l, true, NOW);
 	mc_facts_saw(&f, 7);
 	mc_facts_saw(&f, 5);
@@ -92,7 +89,6 @@ static void test_clock(void **state)
 	struct mc_lines l = lines(1 << 12);
 	struct mc_facts f = {0};
 
-	(void)state;
 	mc_facts_take(&f, &l, true, NOW);
 	assert_int_equal(mc_facts_clock(&f, NOW), 100);
 	assert_int_equal(mc_facts_clock(&f, NOW + 999), 100);
@@ -115,7 +111,6 @@ static void test_age(void **state)
 	struct mc_lines l = lines(1 << 12);
 	struct mc_facts f = {0};
 
-	(void)state;
 	mc_facts_take(&f, &l, true, NOW);
 	assert_int_equal(mc_facts_age(&f, NOW), 0);
 	mc_facts_take(&f, &l, true, NOW + 3000);

@@ -71,7 +71,6 @@ static void put_item(unsigned i, const char *key, const char *value)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&r, 0, sizeof(r));
 	r.lines.live.generation = r.lines.served.generation = 4;
 	put_lines();
@@ -107,7 +106,6 @@ static void test_lines(void **state)
 {
 	struct mc_lines lines;
 
-	(void)state;
 	assert_true(mc_lines_read(r.bytes, LEN, &lines));
 	assert_int_equal(lines.live.generation, 4);
 	assert_false(mc_lines_read(r.bytes, 100, &lines));
@@ -125,7 +123,6 @@ static void test_hit(void **state)
 {
 	struct mc_item item;
 
-	(void)state;
 	assert_int_equal(judge_with("key", MC_RULES, &item), MC_HIT);
 	assert_int_equal(item.len, 5);
 	assert_memory_equal(item.value, "value", 5);
@@ -157,7 +154,6 @@ static void test_due(void **state)
 {
 	enum { HOT = 0, WARM = 64, COLD = 128 };
 
-	(void)state;
 	assert_true(is_due(0, HOT, CLOCK));
 	assert_true(is_due(0, COLD, CLOCK));
 	assert_false(is_due(CACHE_ITEM_FETCHED, HOT, 1));
@@ -170,7 +166,6 @@ static void test_due(void **state)
 
 static void test_absent(void **state)
 {
-	(void)state;
 	assert_int_equal(judge("ke"), MC_BEYOND);
 	assert_int_equal(judge("kez"), MC_BEYOND);
 	for (unsigned walk = 0; walk < 3; walk++)
@@ -189,7 +184,6 @@ static void test_absent_unproved(void **state)
 	const size_t flags = 6, cas = 16;
 	uint8_t *header = r.bytes + ITEMS + AFTER + 16;
 
-	(void)state;
 	for (unsigned walk = 0; walk < 3; walk++)
 		put64(ITEMS + WALKS + MOST + 8 * walk, 0x7f0000000000);
 	memset(r.bytes + ITEMS + AFTER, 0, 8);
@@ -228,7 +222,6 @@ static void test_rules(void **state)
 {
 	const size_t at = ITEMS + WALKS + MOST, nbytes = 0, refcount = 4, flags = 6, cas = 16;
 
-	(void)state;
 	for (unsigned walk = 0; walk < 3; walk++) {
 		put64(at + 8 * walk, 0x300000);
 		expect_rule(MC_RULE_PLACES);
@@ -278,7 +271,6 @@ static void test_known(void **state)
 	static const char *const numbers[] = {"12", " 2", "\t", "-2", "+2", "1 and more"};
 	struct mc_item item;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		put_item(1, "key", numbers[i]);
 		newest = 98;
@@ -305,7 +297,6 @@ static void test_unproved_id(void **state)
 {
 	struct mc_item item = {.cas = 5};
 
-	(void)state;
 	r.bytes[ITEMS + WALKS + MOST + AFTER + 16 + 16]++;
 	assert_int_equal(judge_with("key", MC_RULES, &item), MC_UNSURE);
 	assert_int_equal(item.cas, 0);
@@ -323,7 +314,6 @@ static void test_moved(void **state)
 {
 	const size_t at = ITEMS + WALKS + MOST, refcount = 4;
 
-	(void)state;
 	/* the last walk finds it where it was: nothing else is wrong with a value of which the end is not
 	 * there yet */
 	r.item.refcount = 2;
@@ -353,7 +343,6 @@ static void expect_item(const char *value, enum mc_judgement expected)
 
 static void test_items(void **state)
 {
-	(void)state;
 	r.item.it_flags &= (uint16_t)~CACHE_ITEM_LINKED;
 	expect_item("value", MC_UNSURE);
 	r.item.cas = 0;
@@ -375,7 +364,6 @@ static void test_too_long(void **state)
 	const size_t room = MOST - 32 - 4 - 4 - 2; /* header, key, flags, line end */
 	char value[MOST] = "";
 
-	(void)state;
 	memset(value, 'v', room);
 	expect_item(value, MC_HIT);
 	/* the last byte that put_item() writes is behind the item, in the reply's last byte */
@@ -397,7 +385,6 @@ static void test_pieces(void **state)
 	struct mc_item after = before, held = before, fresh = before, item;
 	uint8_t bytes[1064] = {[60] = 77};
 
-	(void)state;
 	memcpy(bytes, &header, sizeof(header));
 	memcpy(bytes + 56, "key", 4);
 	memset(bytes + 64, '5', 1000);
@@ -434,7 +421,6 @@ static void test_pieces(void **state)
 
 static void test_flushed(void **state)
 {
-	(void)state;
 	r.lines.served.flushed = 99;
 	assert_int_equal(judge("key"), MC_HIT);
 	r.lines.served.flushed = 100;
@@ -454,7 +440,6 @@ static void test_long_key(void **state)
 {
 	char key[251];
 
-	(void)state;
 	memset(key, 'k', 250);
 	key[250] = '\0';
 	r.bytes[ITEMS + WALKS + MOST + WALKS + 17] = 250;
@@ -468,7 +453,6 @@ static void test_long_key(void **state)
 /* A program with other params, or another program */
 static void test_malformed(void **state)
 {
-	(void)state;
 	put32(128, 1000);
 	assert_int_equal(judge("key"), MC_HIT);
 	assert_int_equal(judge("kez"), MC_BEYOND);

@@ -30,7 +30,6 @@ static void connect_it(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	mc_uses_init(&t.uses, PER_S);
 	connect_it();
 	return 0;
@@ -38,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	close(t.uses.fd);
 	close(t.fd);
 	return 0;
@@ -64,7 +62,6 @@ static bool report(const char *key, uint64_t now_ns)
 
 static void gathers(void **state)
 {
-	(void)state;
 	assert_true(report("a", 1000 * MS));
 	assert_string_equal(sent(), "mg a\r\n");
 	assert_true(report("b", 1001 * MS));
@@ -85,7 +82,6 @@ static void limited(void **state)
 	unsigned taken = 0;
 	char key[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 10 * PER_S; i++) {
 		snprintf(key, sizeof(key), "key%u", i);
 		taken += report(key, 1000 * MS + i * MS / 10);
@@ -102,7 +98,6 @@ static void full(void **state)
 	char key[251];
 	size_t bytes = 0;
 
-	(void)state;
 	memset(key, 'k', 250);
 	key[250] = '\0';
 	for (unsigned i = 0; i < 30; i++) {
@@ -119,7 +114,6 @@ static void away(void **state)
 {
 	int fd = t.uses.fd;
 
-	(void)state;
 	report("a", 1000 * MS);
 	assert_string_equal(sent(), "mg a\r\n");
 	/* it has closed the connection: nothing is taken for a second */
@@ -141,7 +135,6 @@ static void has_no_room(void **state)
 {
 	char block[4096] = {0};
 
-	(void)state;
 	while (send(t.uses.fd, block, sizeof(block), MSG_DONTWAIT) > 0)
 		;
 	assert_true(report("a", 1000 * MS));

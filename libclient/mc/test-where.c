@@ -25,7 +25,6 @@ static void test_find(void **state)
 	struct mc_where w = defaults;
 	const char *bad;
 
-	(void)state;
 	expect(NULL, 11211, "a", 7471, "memcached");
 	expect("", 11211, "a", 7471, "memcached");
 	expect("b=c", 11211, "a", 7471, "memcached");
@@ -43,7 +42,6 @@ static void test_malformed(void **state)
 	static const char *const lists[] = {"a", "=b", "a=", "a=:1", "a=b:0", "a=b:65536", "a=b:1x", "a=b:-1",
 		"a=b/", "a=b/a-name-of-24-bytes-or-mo", "b=c,,a=b", "a=/x", "a=b,c"};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(lists); i++) {
 		struct mc_where w = defaults;
 		const char *bad = NULL;

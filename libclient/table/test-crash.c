@@ -21,7 +21,6 @@
 /* A writer that dies between any two stores of a move. */
 static void test_half_moves(void **state)
 {
-	(void)state;
 	for (int steps = 0; steps <= 5; steps++) {
 		int fd = table_file();
 		struct reddn_table *t =
@@ -98,7 +97,6 @@ static void test_half_entries(void **state)
 	uint64_t *words, b;
 	uint8_t *map;
 
-	(void)state;
 	assert_int_equal(reddn_table_put(t, "x", 1, "y", 1), 0);
 	reddn_table_stat(t, &st);
 	map = mmap(NULL, st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -171,7 +169,6 @@ static void test_kill(void **state)
 	struct model m = {0};
 	uint64_t applied = 0, key_mismatch;
 
-	(void)state;
 	srandom(3);
 	reddn_table_close(table_create(fd,
 		&(struct reddn_table_options){.buckets = 1024, .max_key = 4, .max_value = 300, .seed = 21}));
@@ -273,7 +270,6 @@ static void test_damage(void **state)
 	unsigned refused = 0, tried = 0;
 	uint8_t *good, *bad;
 
-	(void)state;
 	for (uint32_t k = 0; k < 12; k++) {
 		assert_int_equal(reddn_table_put(t, &k, 4, "0123456789012345678901234567890", 31), 0);
 		model_put(&m, &k, 4, "0123456789012345678901234567890", 31);
@@ -336,15 +332,11 @@ int __wrap_rename(const char *from, const char *to)
 
 static int die(const char *from, const char *to)
 {
-	(void)from;
-	(void)to;
 	return raise(SIGKILL);
 }
 
 static int refuse(const char *from, const char *to)
 {
-	(void)from;
-	(void)to;
 	errno = EDQUOT;
 	return -1;
 }
@@ -404,7 +396,6 @@ static void test_half_replaced(void **state)
 	int fd, status;
 	pid_t pid;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(file, sizeof(file), "%s/t", path);
 	assert_int_equal(replace(file, refuse, &t), 0); /* nothing to replace */

@@ -15,7 +15,6 @@ static void test_full_and_empty(void **state)
 	struct reddn_heap h;
 	uint64_t off, seen = 0;
 
-	(void)state;
 	assert_int_equal(reddn_heap_init(&h, 100 * 64), 0);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(reddn_heap_alloc(&h, 33, &off), 0);
@@ -39,7 +38,6 @@ static void test_reserve(void **state)
 	struct reddn_heap h;
 	uint64_t off;
 
-	(void)state;
 	assert_int_equal(reddn_heap_init(&h, 64 * 64), 0);
 	assert_int_equal(reddn_heap_reserve(&h, 128, 100), 0);
 	assert_int_equal(reddn_heap_reserve(&h, 192, 1), -EEXIST);
@@ -65,7 +63,6 @@ static void test_tag(void **state)
 	struct reddn_heap h;
 	uint64_t off;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		assert_int_equal(reddn_heap_init(&h, 0x2000000), 0);
 		assert_int_equal(reddn_heap_reserve(&h, 0, cases[i].taken), 0);
@@ -85,7 +82,6 @@ static void test_late_reuse(void **state)
 	struct reddn_heap h;
 	uint64_t off;
 
-	(void)state;
 	assert_int_equal(reddn_heap_init(&h, 1000 * 64), 0);
 	for (int i = 0; i < 500; i++)
 		assert_int_equal(reddn_heap_alloc(&h, 64, &off), 0);
@@ -118,7 +114,6 @@ static void test_random(void **state)
 	struct reddn_heap h;
 	uint64_t refused = 0;
 
-	(void)state;
 	srandom(7);
 	assert_int_equal(reddn_heap_init(&h, GRANULES * 64), 0);
 	for (int step = 0; step < 200000; step++) {

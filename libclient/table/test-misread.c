@@ -359,7 +359,6 @@ static void test_every_offset(void **state)
 	int fd = memfd_create("table", MFD_CLOEXEC);
 	uint64_t moves;
 
-	(void)state;
 	srandom(5);
 	start(fd, &(struct reddn_table_options){.buckets = 32,
 			  .max_key = 24,
@@ -379,7 +378,6 @@ static void test_smallest(void **state)
 {
 	int fd = memfd_create("table", MFD_CLOEXEC);
 
-	(void)state;
 	srandom(6);
 	start(fd, &(struct reddn_table_options){
 			  .buckets = 2, .max_key = 24, .max_value = 0xa700, .heap_size = 1 << 20, .seed = 3});
@@ -394,7 +392,6 @@ static void test_fingerprints(void **state)
 	const uint64_t seed = 99;
 	unsigned found = 0, tagged;
 
-	(void)state;
 	for (uint32_t k = 0; found < 200; k++) {
 		uint64_t low = XXH3_128bits_withSeed(&k, 4, seed).low64, fp = reddn_hash_fp(low);
 
@@ -419,7 +416,6 @@ static void test_untagged(void **state)
 	} ranges[] = {{0, 1 << 24}, {0xa4000000, 0xa6000000}, {0xa5000000, 0xa6000000},
 		{0xa4ff000000, 0xa600000000}, {0xa5a4000000, 0xa600000000}, {0xffa4000000, 0xffa6000000}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(ranges); i++) {
 		uint64_t next = ranges[i].beyond;
 
@@ -440,7 +436,6 @@ static void test_long_records(void **state)
 {
 	int fd = memfd_create("table", MFD_CLOEXEC);
 
-	(void)state;
 	start(fd, &(struct reddn_table_options){.buckets = 8,
 			  .max_key = 24,
 			  .max_value = 0xa60000 - 48,
@@ -473,7 +468,6 @@ static void test_killed(void **state)
 	int fd = memfd_create("table", MFD_CLOEXEC);
 	unsigned kills = 0, repairs = 0;
 
-	(void)state;
 	srandom(8);
 	start(fd,
 		&(struct reddn_table_options){

@@ -85,7 +85,6 @@ static void property(unsigned seed, struct reddn_table_options opt, unsigned key
 
 static void test_property(void **state)
 {
-	(void)state;
 	/* Room enough; buckets scarce; heap scarce; as small as it gets. */
 	property(1,
 		(struct reddn_table_options){.capacity = 3000, .max_key = 290, .max_value = 5000, .seed = 5},
@@ -113,7 +112,6 @@ static void test_load(void **state)
 	uint64_t n = 0, len;
 	const void *val;
 
-	(void)state;
 	while (reddn_table_put(t, &n, 8, &n, 8) == 0)
 		n++;
 	assert_int_equal(reddn_table_put(t, &n, 8, &n, 8), -ENOSPC);
@@ -142,7 +140,6 @@ static void test_limits(void **state)
 	const void *val;
 	size_t len;
 
-	(void)state;
 	fill(big, 65537);
 	assert_int_equal(reddn_table_put(t, big, 0, "", 0), -EINVAL);
 	assert_int_equal(reddn_table_put(t, big, 65537, "", 0), -EMSGSIZE);
@@ -181,7 +178,6 @@ static void test_alignment(void **state)
 		{HUGE / 8, 3 * HUGE, HUGE, 3 * HUGE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
 		struct reddn_table_options opt = {.buckets = t[i].buckets, .heap_size = t[i].heap};
 		struct reddn_table_stat st;
@@ -210,7 +206,6 @@ static void test_capacity(void **state)
 	static const uint64_t capacities[] = {1, 10, 100, 460, 1000, 1360};
 	char key[24];
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(capacities); c++)
 		for (uint64_t seed = 1; seed <= 40; seed++) {
 			int fd = memfd_create("table", MFD_CLOEXEC);
@@ -276,7 +271,6 @@ static void test_store_sizes(void **state)
 		{REDDN_KEY_LIMIT, REDDN_RECORD_LIMIT - 16 - REDDN_KEY_LIMIT, -EINVAL},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct reddn_table_options opt = {.capacity = 4,
 			.store = 1,
@@ -302,7 +296,6 @@ static void test_store_versions(void **state)
 	struct reddn_table *from = table_create(table_file(), &opt), *t;
 	uint64_t last = (uint64_t)1 << 50;
 
-	(void)state;
 	assert_int_equal(reddn_table_put(from, "a", 1, "b", 1), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		CLEANUP(cleanup_close) int other = memfd_create("store", MFD_CLOEXEC);
@@ -326,7 +319,6 @@ static void test_served_store(void **state)
 	struct reddn_table *t, *other;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(file, sizeof(file), "%s/t", path);
 	assert_int_equal(reddn_table_create(&t, file, &store, table_why, sizeof(table_why)), 0);
@@ -360,7 +352,6 @@ static void test_files(void **state)
 	const void *val;
 	size_t len;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(file, sizeof(file), "%s/t", path);
 	assert_int_equal(reddn_table_open(&a, file, 0, table_why, sizeof(table_why)), -ENOENT);
@@ -409,7 +400,6 @@ static void test_not_unique(void **state)
 	const void *val;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(reddn_table_put(t, "aaa", 3, "1", 1), 0);
 	reddn_table_stat(t, &st);
 	map = mmap(NULL, st.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -439,7 +429,6 @@ static void test_concurrent(void **state)
 	uint32_t val[8];
 	pid_t pid;
 
-	(void)state;
 	for (uint32_t k = 0; k < STABLE; k++) {
 		for (int i = 0; i < 8; i++)
 			val[i] = k;
@@ -509,7 +498,6 @@ static void test_as_of(void **state)
 	int fd = table_file();
 	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100}), *reader;
 
-	(void)state;
 	assert_int_equal(reddn_table_put(t, "k", 1, "v", 1), 0);
 	check_as_of(t, none);
 	assert_int_equal(reddn_table_set_as_of(t, &first), 0);
@@ -547,7 +535,6 @@ static void test_slots(void **state)
 	struct reddn_table *t = table_create(fd, &(struct reddn_table_options){.capacity = 100}), *reader;
 	struct reddn_table_stat st;
 
-	(void)state;
 	assert_int_equal(reddn_table_set_slots(t, 0, 1), -EINVAL);
 	assert_int_equal(reddn_table_set_as_of(t, &follows), 0);
 	assert_int_equal(reddn_table_set_slots(t, 16384, 1), -EINVAL);
@@ -579,7 +566,6 @@ static void test_ceased(void **state)
 	const struct reddn_table_header *h = mmap(NULL, REDDN_TABLE_PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	uint64_t complete;
 
-	(void)state;
 	assert_ptr_not_equal(h, MAP_FAILED);
 	assert_int_equal(h->live.state, 0);
 	assert_int_equal(reddn_table_set_as_of(t, &as_of), 0);

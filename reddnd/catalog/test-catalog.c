@@ -26,7 +26,6 @@ static void test_full(void **state)
 			  "listen = [ \"10.0.0.1:99\", \"[::1]:7\", \"[::]\" ];\n"
 			  "device = \"mlx5_0\"; arena = \"1G\"; control = \"/run/x/control\";\n" CONF_REGION);
 
-	(void)state;
 	assert_int_equal(c->nlisten, 3);
 	assert_string_equal(c->listen[0].address, "10.0.0.1");
 	assert_int_equal(c->listen[0].port, 99);
@@ -62,7 +61,6 @@ static void test_defaults(void **state)
 {
 	struct catalog *c = conf_load("");
 
-	(void)state;
 	assert_int_equal(c->nlisten, 1);
 	assert_string_equal(c->listen[0].address, "0.0.0.0");
 	assert_int_equal(c->listen[0].port, 7471);
@@ -81,7 +79,6 @@ static void test_include(void **state)
 {
 	struct catalog *c;
 
-	(void)state;
 	conf_put("more", "\n\n{ name = \"users\"; path = \"/d/users\"; kind = \"table\"; }\n");
 	c = conf_load("regions = (\n@include \"more\"\n);\n");
 	assert_int_equal(c->nregions, 1);
@@ -99,7 +96,6 @@ static void test_source(void **state)
 	int ends[2];
 	FILE *f;
 
-	(void)state;
 	errno = ENOENT; /* of something else */
 	assert_int_equal(catalog_load(".", &c, &errors), -EINVAL);
 	assert_string_equal(errors, ".: cannot be read: Is a directory\n");
@@ -127,7 +123,6 @@ static void test_files(void **state)
 	struct catalog *c;
 	char *errors, message[256];
 
-	(void)state;
 	assert_int_equal(catalog_load("absent", &c, &errors), -EINVAL);
 	assert_string_equal(errors, "absent: cannot be read: No such file or directory\n");
 	free(errors);
@@ -212,7 +207,6 @@ static const struct conf_mistake top_mistakes[] = {
 
 static void test_top(void **state)
 {
-	(void)state;
 	conf_expect_each(top_mistakes, COUNT(top_mistakes));
 }
 
@@ -221,7 +215,6 @@ static void test_listen(void **state)
 	static const char *const bad[] = {
 		"host:1", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:", "1.2.3.4:1x", "::1", "[::1", "[1.2.3.4]"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		char text[64], message[160];
 
@@ -277,7 +270,6 @@ static void test_listen_together(void **state)
 			  "\"[::1]:5\", \"[fe80::1%eth0]:5\", \"[fe80::1%eth1]:5\", \"[fe80::2%eth0]:5\"];\n"
 			  "metrics = \"[fe80::1%eth0]:9471\";\n");
 
-	(void)state;
 	assert_int_equal(c->nlisten, 7);
 	assert_string_equal(c->listen[4].address, "fe80::1%eth0");
 	assert_string_equal(c->metrics.address, "fe80::1%eth0");
@@ -289,7 +281,6 @@ static void test_sizes(void **state)
 {
 	static const char *const bad[] = {"\"1M\"", "\"65G\"", "\"many\"", "4096", "-1"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		char text[64], message[160];
 
@@ -385,7 +376,6 @@ static const struct conf_mistake region_mistakes[] = {
 
 static void test_regions(void **state)
 {
-	(void)state;
 	conf_expect_each(region_mistakes, COUNT(region_mistakes));
 }
 
@@ -450,7 +440,6 @@ static const struct conf_mistake offload_mistakes[] = {
 
 static void test_offloads(void **state)
 {
-	(void)state;
 	expect_offloads(offload_mistakes, COUNT(offload_mistakes));
 }
 
@@ -471,7 +460,6 @@ static void test_budgets(void **state)
 	struct catalog *catalog;
 	char text[300], *errors;
 
-	(void)state;
 	conf_put("look.rdn", "program look\nendless\nstruct element { value : le48, _ : bytes 2 }\n"
 			     "region heap of element\narg x : u48\nvar want : le48\nvar at : le64\n"
 			     "mov x -> want\nmov 0 -> at\nloop {\n read heap @ at as element { value -> a }\n"
@@ -525,7 +513,6 @@ static void test_programs(void **state)
 	struct catalog *catalog;
 	char text[200], *errors;
 
-	(void)state;
 	expect_offloads(program_mistakes, COUNT(program_mistakes));
 	snprintf(text, sizeof(text), "there is no program put.rdn in %s; see \"programs\"", conf_dir);
 	absent.errors = text;
@@ -595,7 +582,6 @@ static void test_publishing_programs(void **state)
 				   "write_imm was -> slot\n";
 	char text[800], message[300], end[320];
 
-	(void)state;
 	snprintf(end, sizeof(end), rest, "words", "words", "record");
 	snprintf(text, sizeof(text),
 		"program publish\nregion words writable\nregion heap\npayload record : max 4K in heap\n%s",
@@ -630,7 +616,6 @@ static void test_stores(void **state)
 	struct catalog *c;
 	char text[800], why[200];
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		"%soffloads = ( { name = \"s\"; program = \"get\"; region = \"s\"; },\n"
 		"{ name = \"s.put\"; program = \"put\"; region = \"s\"; },\n"
@@ -685,7 +670,6 @@ static void test_puts(void **state)
 	char text[800], *errors;
 	int fd;
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		"%soffloads = ( { name = \"s\"; region = \"s\"; mode = \"recycled\"; engine = \"cpu\"; "
 		"depth_max = 8; instances = 32;\n"
@@ -791,7 +775,6 @@ static void test_parts(void **state)
 	struct catalog *c;
 	char text[1000];
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		"%soffloads = ( { name = \"t\"; region = \"t\"; mode = \"recycled\"; depth_max = 8; on_error "
 		"= "
@@ -839,7 +822,6 @@ static void test_raw(void **state)
 	struct catalog *c;
 	char why[200];
 
-	(void)state;
 	c = conf_load(
 		"regions = ( { name = \"a.b\"; kind = \"raw\"; path = \"/a\"; writable = true; owner = "
 		"\"root\"; },\n"
@@ -893,7 +875,6 @@ static void test_shape(void **state)
 		"kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; } );\n";
 	char text[600], message[300];
 
-	(void)state;
 	conf_put("look.rdn", "program look\nshape table\nregion buckets, heap, live\nregion counts\n"
 			     "write_imm live -> slot @ 0, 64 bytes\n");
 	conf_put("which.rdn", "program which\nshape exists\nregion buckets, live\n"
@@ -922,7 +903,6 @@ static void test_memcached(void **state)
 	struct catalog *c;
 	char why[200];
 
-	(void)state;
 	conf_put("look.rdn",
 		"program look\nregion buckets, items, live\nwrite_imm live -> slot @ 0, 64 bytes\n");
 	c = conf_load("regions = ( { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = \"h:1\"; "

@@ -48,7 +48,6 @@ static void put_publishing(const char *file, const char *name)
 
 int conf_enter(void **state)
 {
-	(void)state;
 	if (!mkdtemp(conf_dir) || chdir(conf_dir) < 0)
 		return -1;
 	conf_put("get.rdn", "program get\nparam width = 4 from 1 to 7\nregion buckets, heap\n"
@@ -82,7 +81,6 @@ int conf_enter(void **state)
 
 int conf_leave(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++)
 		unlink(files[i]);
 	return chdir("/") == 0 && rmdir(conf_dir) == 0 ? 0 : -1;

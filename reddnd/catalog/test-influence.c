@@ -45,7 +45,6 @@ static unsigned params(
 	const struct bed *b = arg;
 	unsigned n = 0;
 
-	(void)o;
 	for (unsigned i = 0; b->gives_params && i < p->nparams; i++)
 		if (strcmp(p->params[i].name, "most") == 0)
 			set[n++] = (struct program_setting){"most", 100};
@@ -92,7 +91,6 @@ static void test_influence(void **state)
 	struct catalog *catalog;
 	char text[2000], after[4000], *errors;
 
-	(void)state;
 	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("hop.rdn",
@@ -155,7 +153,6 @@ static void test_influence_of_parts(void **state)
 	struct bed b = {.places = places};
 	struct catalog *c;
 
-	(void)state;
 	conf_put("look.rdn", "program look\nregion from\nwrite_imm from @ 0 as be32 -> slot\n");
 	conf_put("store.rdn", "program store\nregion to writable\narg x : be32\nmov x -> to @ 64 as be32\n"
 			      "write_imm 0 as u8 -> slot\n");
@@ -191,7 +188,6 @@ static void test_influence_of_files(void **state)
 	struct bed b = {.places = apart};
 	struct catalog *c;
 
-	(void)state;
 	conf_put("use.rdn", "program use\nregion heap, lengths\nread lengths @ 8 as be24 -> w.length\n"
 			    "w: write heap -> slot @ 64, max 64\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("vouched.rdn",
@@ -270,7 +266,6 @@ static void test_influence_of_stores(void **state)
 			SHORT},
 	};
 
-	(void)state;
 	conf_put("get.rdn",
 		"program get\nparam record = 64K from 64 to 16M\nregion buckets, heap\n"
 		"struct bucket { len : be24, off : be40, mark : le56 }\n"
@@ -327,7 +322,6 @@ static void test_influence_of_many_rounds(void **state)
 	struct bed b = {.files = {{.any = {0, 1}, .theirs = {0, 1}}}};
 	struct catalog *c;
 
-	(void)state;
 	conf_put("forth.rdn", "program forth\nregion from\nregion to writable\n"
 			      "write from -> to @ 0, 16M bytes\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("back.rdn", "program back\nregion from\nregion to writable\n"

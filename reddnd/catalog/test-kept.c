@@ -46,7 +46,6 @@ static void test_round_trip(void **state)
 	char *program = strndup(c->offloads[0].text, c->offloads[0].text_len), *errors;
 	int fd;
 
-	(void)state;
 	assert_int_equal(catalog_keep(c, &fd), 0);
 	assert_true(catalog_is_kept(c, fd));
 	catalog_free(c);
@@ -83,7 +82,6 @@ static void test_is_kept(void **state)
 	struct catalog *c = load();
 	int fd;
 
-	(void)state;
 	assert_int_equal(catalog_keep(c, &fd), 0);
 	c->offloads[0].text[0]++;
 	assert_false(catalog_is_kept(c, fd));
@@ -105,7 +103,6 @@ static void test_damage(void **state)
 	char *errors;
 	int fd, r;
 
-	(void)state;
 	assert_int_equal(catalog_keep(c, &fd), 0);
 	catalog_free(c);
 	assert_int_equal(fstat(fd, &st), 0);
@@ -139,7 +136,6 @@ static void test_unsealed(void **state)
 	struct catalog *again;
 	char *errors;
 
-	(void)state;
 	assert_int_equal(write(fd, "REDNCON1", 8), 8);
 	assert_int_equal(catalog_restore(fd, &again, &errors), -EBADMSG);
 	close(fd);

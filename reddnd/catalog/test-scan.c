@@ -30,7 +30,6 @@ static void test_cut(void **state)
 		{"refusal_rate = 99999999999999999999;", "refusal_rate", "99999999999999999999", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cut); i++) {
 		char message[300], text[200];
 
@@ -80,7 +79,6 @@ static void test_versions(void **state)
 			"as \\\\\n"},
 	};
 
-	(void)state;
 	conf_expect_each(mistakes, COUNT(mistakes));
 }
 
@@ -91,7 +89,6 @@ static void test_versions(void **state)
 
 static void test_where(void **state)
 {
-	(void)state;
 	conf_put("more", "/* 4294967296 */\noffset = 1L; length = 4294967296;\n");
 	conf_expect("regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\";\n@include \"more\"\n"
 		    "} ); refusal_rate = 1; executors = 4294967297; offloads = ( {\n"
@@ -112,7 +109,6 @@ static void test_whole(void **state)
 				      " { name = \"b\"; kind = \"raw\"; path = \"/b\"; offset = 2147483647; "
 				      "length = \"8G\"; } );\n");
 
-	(void)state;
 	assert_string_equal(c->control, "/4294967296 \" # \\");
 	assert_int_equal(c->refusal_rate, 16);
 	assert_int_equal(c->executors, 7);
@@ -132,7 +128,6 @@ static void test_open(void **state)
 	static const char *const open[] = {
 		"/* x\n", "/*/\n", "control = \"/x\\\"\n", "@include \"x\n", "# x", "// x"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(open); i++) {
 		char text[100], message[200];
 
@@ -148,7 +143,6 @@ static void test_absolute(void **state)
 {
 	char text[100], message[300];
 
-	(void)state;
 	conf_put("more", "executors = 5;\n");
 	snprintf(text, sizeof(text), "@include \"%s/more\"\n", conf_dir);
 	if (LIBCONFIG_VER_MAJOR == 1 && LIBCONFIG_VER_MINOR < 7) {
@@ -169,7 +163,6 @@ static void test_lex(void **state)
 	static const char *const found[] = {"8", "0x1F", "-2", "+3"};
 	struct lex l;
 
-	(void)state;
 	lex_begin(&l, text, strlen(text));
 	for (size_t i = 0; i < COUNT(found); i++) {
 		assert_int_equal(lex_next(&l), LEX_INTEGER);

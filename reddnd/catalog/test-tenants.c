@@ -24,7 +24,6 @@ static void test_everyone(void **state)
 {
 	struct catalog *c = conf_load("");
 
-	(void)state;
 	assert_int_equal(c->ntenants, 1);
 	assert_string_equal(c->tenants[0].name, "everyone");
 	assert_int_equal(bits(c, 0, "1.2.3.4"), 0);
@@ -40,7 +39,6 @@ static void test_networks(void **state)
 			  " { name = \"two\"; networks = ( \"0.0.0.0/0\", \"::/0\" ); },\n"
 			  " { name = \"three\"; networks = [ \"10.9.8.7\", \"::1\" ]; } );\n");
 
-	(void)state;
 	assert_int_equal(c->ntenants, 3);
 	assert_int_equal(bits(c, 0, "192.0.2.127"), 96 + 24);
 	assert_int_equal(bits(c, 0, "192.0.2.128"), 96 + 25);
@@ -67,7 +65,6 @@ static void test_limits(void **state)
 		" { name = \"two\"; networks = [ \"::1\" ]; } );\n");
 	const struct catalog_limits *l = &c->tenants[0].limits;
 
-	(void)state;
 	assert_false(catalog_allows(&c->tenants[0], 0));
 	assert_true(catalog_allows(&c->tenants[0], 1));
 	assert_true(catalog_allows(&c->tenants[1], 0));
@@ -95,7 +92,6 @@ static void test_no_networks(void **state)
 	static const char *const bad[] = {
 		"", "/8", "1.2.3.4/33", "1.2.3.4/", "1.2.3.4/+8", "::/129", "1.2.3/24", "host"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		char text[128], message[200];
 
@@ -143,7 +139,6 @@ static const struct conf_mistake tenant_mistakes[] = {
 
 static void test_tenants(void **state)
 {
-	(void)state;
 	conf_expect_each(tenant_mistakes, COUNT(tenant_mistakes));
 }
 
@@ -160,7 +155,6 @@ static void test_keys(void **state)
 	char text[200], message[300];
 	struct catalog *c;
 
-	(void)state;
 	conf_put("key", "0123456789abcdef\n");
 	assert_int_equal(chmod("key", 0600), 0);
 	unsetenv("CREDENTIALS_DIRECTORY");

@@ -12,7 +12,6 @@ static void names_counters_as_prometheus_does(void **state)
 				   "a_total{x=\"y\"} 1\n# TYPE b gauge\n# HELP b No counter\nb 2\n"
 				   "# TYPE c histogram\n# HELP c Times.\nc_bucket{le=\"+Inf\"} 1\n# EOF\n");
 
-	(void)state;
 	assert_string_equal(text,
 		"# TYPE a_total counter\n# HELP a_total The counter of gauge.\na_total{x=\"y\"} 1\n"
 		"# TYPE b gauge\n# HELP b No counter\nb 2\n"

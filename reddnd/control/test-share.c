@@ -9,7 +9,6 @@ static void test_tenth(void **state)
 	struct share s = {0};
 	uint64_t now = 1000, busy = 0;
 
-	(void)state;
 	assert_int_equal(share_wait(&s, now), 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t took = i % 7 * 100;
@@ -29,7 +28,6 @@ static void test_rests(void **state)
 {
 	struct share s = {0};
 
-	(void)state;
 	share_took(&s, 1000, 1100);
 	assert_int_equal(share_wait(&s, 1100), 900);
 	assert_int_equal(share_wait(&s, 1999), 1);

@@ -133,7 +133,6 @@ static void answers(void **state)
 	struct rig r;
 	unsigned n;
 
-	(void)state;
 	compile(&r, text);
 	r.data[16] = 42;
 	begin(&r);
@@ -157,7 +156,6 @@ static void stays_in_regions(void **state)
 {
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	begin(&r);
 	assert_int_equal(ask(&r, 0, REGION - 8), EXECUTOR_DONE);
@@ -173,7 +171,6 @@ static void stays_in_the_slot(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	for (unsigned i = 0; i < r.p->image->nrelocs; i++)
 		if (r.p->image->relocs[i].sym == CHAIN_SYM_SLOT)
@@ -188,7 +185,6 @@ static void writes_nothing_that_is_not_writable(void **state)
 	struct executor_parts both = parts;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	both.region[0] = (struct executor_region){r.data, REGION, false};
 	both.region[1] = (struct executor_region){r.log, REGION, false};
@@ -204,7 +200,6 @@ static void aligns_atomics(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	find(&r, WQE_OP_FETCH_ADD, &queue);
 	for (unsigned i = 0; i < r.p->image->nrelocs; i++) {
@@ -221,7 +216,6 @@ static void knows_its_opcodes(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	find(&r, WQE_OP_FETCH_ADD, &queue)[WQE_OPCODE] = WQE_OP_UMR;
 	fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
@@ -234,7 +228,6 @@ static void stays_in_its_queue(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		compile(&r, text);
 		find(&r, opcodes[i], &queue)[WQE_DSCOUNT] |= WQE_MAX_DS;
@@ -254,7 +247,6 @@ static void calculates(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		compile(&r, joins);
 		wqe_put64(r.data, a);
@@ -276,7 +268,6 @@ static void calculates_nothing_else(void **state)
 	uint8_t *w;
 	struct rig r;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(opmods); i++) {
 		compile(&r, joins);
 		find(&r, WQE_OP_WRITE, &queue)[WQE_OPMOD] = opmods[i];
@@ -294,7 +285,6 @@ static void sends_from_the_reply_queue_only(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	find(&r, WQE_OP_READ, &queue)[WQE_OPCODE] = WQE_OP_SEND;
 	fails_with(&r, queue, CQE_SYND_LOCAL_QP_OP);
@@ -306,7 +296,6 @@ static void notices_that_nothing_runs(void **state)
 	unsigned queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	find(&r, WQE_OP_SEND_EN, &queue)[WQE_OPCODE] = WQE_OP_NOP;
 	fails_with(&r, 0, 0);
@@ -317,7 +306,6 @@ static void has_room_for_messages(void **state)
 	struct executor_parts parts = {.slot_size = SLOT, .data_size = 7};
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	assert_int_equal(executor_bytes(r.p), 8);
 	parts.region[0] = (struct executor_region){r.data, REGION, false};
@@ -336,7 +324,6 @@ static void pauses_anywhere(void **state)
 	struct rig r;
 	unsigned n;
 
-	(void)state;
 	compile(&r, text);
 	r.data[16] = 42;
 	begin(&r);
@@ -387,7 +374,6 @@ static void forgets_what_is_patched(void **state)
 	struct rig r;
 	unsigned n;
 
-	(void)state;
 	compile(&r, text);
 	patch_message(&r, WQE_RDMA_SGE, 4);
 	r.data[3] = 8;
@@ -418,7 +404,6 @@ static void checks_what_is_patched(void **state)
 {
 	const uint32_t len = WQE_RDMA_SGE + WQE_SGE_LEN, addr = WQE_RDMA_SGE + WQE_SGE_ADDR;
 
-	(void)state;
 	fails_patched(len, 4, 0, CQE_SYND_LOCAL_PROT);
 	fails_patched(len, 4, SLOT + 1, CQE_SYND_REMOTE_ACCESS);
 	fails_patched(len, 4, SLOT, CQE_SYND_LOCAL_LENGTH);
@@ -470,7 +455,6 @@ static void learns_in_the_middle(void **state)
 	struct rig r;
 	unsigned n;
 
-	(void)state;
 	patch_by_address(&r, WQE_RDMA_SGE + WQE_SGE_LEN, 4);
 	wqe_put32(r.data + 8, 4);
 	begin(&r);
@@ -486,7 +470,6 @@ static void notices_a_nop_that_is_patched(void **state)
 {
 	struct rig r;
 
-	(void)state;
 	patch_by_address(&r, WQE_OPCODE, 1)[WQE_OPCODE] = WQE_OP_NOP;
 	r.data[8] = WQE_OP_WRITE_IMM;
 	begin(&r);
@@ -501,7 +484,6 @@ static void executes_what_is_patched(void **state)
 	unsigned n;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	patch_message(&r, WQE_OPCODE, 1);
 	r.data[0] = WQE_OP_WRITE_IMM;
@@ -528,7 +510,6 @@ static void has_no_order(void **state)
 	unsigned n, queue;
 	struct rig r;
 
-	(void)state;
 	compile(&r, text);
 	patch_message(&r, WQE_FLAGS, 1);
 	r.data[0] = find(&r, WQE_OP_WRITE_IMM, &queue)[WQE_FLAGS] | WQE_SOLICITED;
@@ -551,7 +532,6 @@ static void learns_all_or_nothing(void **state)
 	struct op ops[2] = {{.control = 1}, {.control = 1}};
 	struct op_state s = {.code = sizeof(marks), .marks = marks, .ops = ops};
 
-	(void)state;
 	assert_false(op_learn(&s, WQE_BB, WQE_DS));
 	assert_false(s.learned);
 	for (unsigned i = 0; i < sizeof(marks); i++)
@@ -568,7 +548,6 @@ static void knows_what_it_will_read(void **state)
 	const uint8_t request[8] = {[7] = 16}, beyond[8] = {[7] = REGION - 7}, *at[EXECUTOR_READS];
 	struct rig r;
 
-	(void)state;
 	compile(&r, follows);
 	assert_int_equal(r.p->image->arg_len, sizeof(request));
 	r.data[16 + 2] = 8;
@@ -597,7 +576,6 @@ static void pauses(void **state)
 	struct rig r;
 	uint64_t seen = 0;
 
-	(void)state;
 	compile(&r, endless);
 	r.data[0] = 1;
 	begin(&r);

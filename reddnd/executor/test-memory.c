@@ -17,7 +17,6 @@ static void has_bounds(void **state)
 	const uint64_t base = memory_address(MEMORY_REGIONS);
 	const uint32_t key = memory_key(MEMORY_REGIONS);
 
-	(void)state;
 	assert_ptr_equal(memory_at(&memory, key, base, BYTES, false), region);
 	assert_ptr_equal(memory_at(&memory, key, base + BYTES - 1, 1, false), region + BYTES - 1);
 	assert_null(memory_at(&memory, key, base + BYTES - 1, 2, false));
@@ -32,7 +31,6 @@ static void has_bounds(void **state)
 
 static void has_rights(void **state)
 {
-	(void)state;
 	assert_null(memory_at(&memory, memory_key(MEMORY_REGIONS), memory_address(MEMORY_REGIONS), 8, true));
 	assert_ptr_equal(
 		memory_at(&memory, memory_key(MEMORY_OWN), memory_address(MEMORY_OWN), 8, true), region);
@@ -42,7 +40,6 @@ static void copies(void **state)
 {
 	_Alignas(8) uint8_t from[BYTES], to[BYTES], should[BYTES];
 
-	(void)state;
 	for (unsigned i = 0; i < BYTES; i++)
 		from[i] = (uint8_t)(i + 1);
 	for (unsigned a = 0; a < 16; a++)
@@ -65,7 +62,6 @@ static void swaps(void **state)
 {
 	uint64_t word = 0x1122334455667788;
 
-	(void)state;
 	assert_int_equal(memory_swap((uint8_t *)&word, 5, 6, UINT64_MAX, UINT64_MAX), 0x1122334455667788);
 	assert_int_equal(word, 0x1122334455667788);
 	assert_int_equal(memory_swap((uint8_t *)&word, 0xff00, 0x88, 0xffff, 0xff), 0x1122334455667788);
@@ -92,7 +88,6 @@ static uint64_t any(void)
 
 static void adds(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 10000; i++) {
 		uint64_t word = any(), add = any(), boundary = i % 3 ? any() & any() : 0, old = word;
 

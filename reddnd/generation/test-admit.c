@@ -24,7 +24,6 @@ static const uint8_t far[16] = {[10] = 0xff, [11] = 0xff, [12] = 11, [15] = 1};
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(conf, 0, sizeof(conf));
 	catalog.ntenants = TENANTS;
 	for (unsigned i = 0; i < TENANTS; i++)
@@ -64,7 +63,6 @@ static const struct tenant *tenant_of(const uint8_t address[16], bool token, boo
 
 static void by_address(void **state)
 {
-	(void)state;
 	assert_ptr_equal(tenant_of(near, false, false), &tenant[NEAR]);
 	assert_ptr_equal(tenant_of(near, true, false), &tenant[SECRET]);
 	assert_ptr_equal(tenant_of(far, false, false), &tenant[ANYWHERE]);
@@ -74,7 +72,6 @@ static void by_address(void **state)
 /* An address that may be anybody's leads nowhere */
 static void by_token_alone(void **state)
 {
-	(void)state;
 	assert_ptr_equal(tenant_of(near, false, true), &tenant[ANYWHERE]);
 	assert_ptr_equal(tenant_of(near, true, true), &tenant[SECRET]);
 	assert_ptr_equal(tenant_of(far, true, true), &tenant[SECRET]);
@@ -93,7 +90,6 @@ static void queues_are_charged(void **state)
 	struct catalog_offload in_catalog = {.depth_max = DEPTH};
 	struct offload o = {.img = &img, .conf = &in_catalog, .layouts = layouts};
 
-	(void)state;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	o.cq_alone = true;
 	/* a ring of 256 WQEBBs: 192 WQEs and a pad of 16 are 208 CQEs; and a page for the doorbell record */
@@ -140,7 +136,6 @@ static void sends_are_charged(void **state)
 	struct offload o = {
 		.program = &program, .img = &img, .conf = &in_catalog, .layouts = layouts, .cpu = true};
 
-	(void)state;
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, false), SIZE);
 	assert_int_equal(layouts_queue_bytes(&o, DEPTH, true), MORE);
 	assert_int_equal(layouts_cpu_queue(&o, SLOTS, false).sends, REPLIES);

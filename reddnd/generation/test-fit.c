@@ -46,7 +46,6 @@ static struct program *program;
 
 static int reset(void **state)
 {
-	(void)state;
 	caps = best;
 	return 0;
 }
@@ -77,7 +76,6 @@ static void expect(const char *text, bool recycled, const char *words)
 
 static void all_of_it(void **state)
 {
-	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++) {
 		expect(plain, recycled, NULL);
 		expect(counts, recycled, NULL);
@@ -87,7 +85,6 @@ static void all_of_it(void **state)
 
 static void wrong_atomics(void **state)
 {
-	(void)state;
 	caps.observed.atomics = RNIC_ATOMICS_WRONG;
 	expect(plain, false, NULL);
 	expect(counts, false, "atomics, which do not work");
@@ -98,7 +95,6 @@ static void swapped_old_values(void **state)
 {
 	unsigned copies;
 
-	(void)state;
 	compile(counts, false);
 	copies = program->image->n_copy;
 	program_free(program);
@@ -113,7 +109,6 @@ static void swapped_old_values(void **state)
 /* What does not work as a program takes it, is none: a sum of f64 is for nobody */
 static void some_calc(void **state)
 {
-	(void)state;
 	assert_int_equal(fit_target(&caps, false).calc, PROGRAM_CALC);
 	caps.observed.calc = 1 << WQE_CALC_ADD_F64 | 1 << WQE_CALC_AND;
 	assert_int_equal(fit_target(&caps, false).calc, 1 << WQE_CALC_AND);
@@ -122,7 +117,6 @@ static void some_calc(void **state)
 
 static void no_masked_atomics(void **state)
 {
-	(void)state;
 	caps.observed.masked_atomics = false;
 	assert_false(fit_target(&caps, false).masked_atomics);
 	expect(counts, false, NULL);
@@ -134,7 +128,6 @@ static void no_masked_atomics(void **state)
 
 static void no_recv_enable(void **state)
 {
-	(void)state;
 	caps.observed.recv_enables = false;
 	expect(counts, false, NULL);
 	expect(counts, true, "RECV_EN does not work");
@@ -142,7 +135,6 @@ static void no_recv_enable(void **state)
 
 static void short_wqes(void **state)
 {
-	(void)state;
 	caps.max_sq_wqe = 256;
 	assert_int_equal(fit_target(&caps, false).max_sge, 14);
 	assert_int_equal(fit_target(&caps, false).pad_wqebbs, 4);
@@ -158,7 +150,6 @@ static void short_wqes(void **state)
 
 static void groups(void **state)
 {
-	(void)state;
 	caps.observed.fetch_group = 4;
 	assert_int_equal(fit_target(&caps, false).fetch_group, 4);
 	expect(patches, false, NULL);
@@ -175,7 +166,6 @@ static void groups(void **state)
 /* A ring that renews itself has its indices where the direct form of conditions has operands */
 static void unchecked_indices(void **state)
 {
-	(void)state;
 	assert_false(fit_target(&caps, false).ignores_index);
 	caps.observed.unchecked_wqes = true;
 	assert_true(fit_target(&caps, false).ignores_index);

@@ -26,7 +26,6 @@ static int setup(void **state)
 		.buckets = 64, .chunk = 65536, .chunks = 4, .header = 15, .max_key = 32, .max_value = 100};
 	int fd;
 
-	(void)state;
 	strcpy(path, "/dev/shm/held-store-XXXXXX");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -40,7 +39,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(path);
 	return 0;
 }
@@ -91,7 +89,6 @@ static void test_once(void **state)
 	struct held_store *h = a->store;
 	uint64_t at, before;
 
-	(void)state;
 	assert_ptr_equal(a->store, b->store);
 	/* what is left of a daemon before may read any extent */
 	assert_int_equal(held_store_take(h, BYTES, &at), -ENOSPC);
@@ -135,7 +132,6 @@ static void test_raw(void **state)
 	struct region *r, *s;
 	char name[80], why[REGION_WHY];
 
-	(void)state;
 	snprintf(name, sizeof(name), "%s.raw", path);
 	assert_int_equal(link(path, name), 0);
 	raw.path = name;
@@ -168,7 +164,6 @@ static void test_another_writer(void **state)
 	CLEANUP(cleanup_close) int fd = open(path, O_RDWR | O_CLOEXEC), copy = -1;
 	struct region *r;
 
-	(void)state;
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
 	r = opened("another program writes it");
 	assert_null(r->store);
@@ -247,7 +242,6 @@ static void test_cut_off(void **state)
 	struct region *r = opened_with_session(&at);
 	char why[REGION_WHY];
 
-	(void)state;
 	assert_int_equal(truncate(path, REDDN_TABLE_PAGE), 0);
 	held_store_renew(r->store, at);
 	assert_true(held_store_is_bad(r->store));
@@ -267,7 +261,6 @@ static void test_overwritten(void **state)
 	uint64_t at;
 	struct region *r = opened_with_session(&at);
 
-	(void)state;
 	write_store(128);
 	assert_false(region_is_bad(r, NULL));
 	expect_another(r, at);
@@ -292,7 +285,6 @@ static void test_overwritten_older(void **state)
 	struct region *r;
 	uint64_t at;
 
-	(void)state;
 	snprintf(copy, sizeof(copy), "%s.copy", path);
 	region_close(opened(NULL)); /* by the daemon before */
 	copy_file(path, copy);
@@ -309,7 +301,6 @@ static void test_overwritten_same(void **state)
 {
 	char copy[80];
 
-	(void)state;
 	snprintf(copy, sizeof(copy), "%s.copy", path);
 	for (unsigned seen = 0; seen < 2; seen++) {
 		uint64_t at;
@@ -333,7 +324,6 @@ static void test_overwritten_used(void **state)
 	uint64_t at, first;
 	struct region *r = opened_with_session(&first);
 
-	(void)state;
 	write_store(128);
 	assert_int_equal(held_store_take(r->store, BYTES, &at), -EIO);
 	assert_true(region_is_bad(r, NULL));
@@ -347,7 +337,6 @@ static void test_overwritten_seen(void **state)
 	struct region *r = opened_with_session(&at), *other = opened(NULL);
 	struct region_look look;
 
-	(void)state;
 	write_store(128);
 	assert_int_equal(region_look_begin(&look, other), 0);
 	region_look(&look);
@@ -369,7 +358,6 @@ static void set_header(uint32_t header)
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	conf.store = false;
 	region_close(opened("it is a store; kind = \"store\""));
 	set_header(0);
@@ -400,7 +388,6 @@ static void test_what_was_left(void **state)
 	int fd;
 	struct stat st;
 
-	(void)state;
 	first_grace(r->store);
 	assert_int_equal(held_store_take(r->store, BYTES, &left.at), 0);
 	region_close(r);
@@ -435,7 +422,6 @@ static void test_several_locks(void **state)
 		{.fd = locked_file(), .number = 2}, {.number = 3}, {.fd = open("/dev/null", O_RDWR)}};
 	struct region *r;
 
-	(void)state;
 	locks[2].fd = dup(locks[1].fd);
 	held_store_inherit_locks(locks, 4);
 	r = opened(NULL);
@@ -458,7 +444,6 @@ static void test_a_lock_of_a_store_that_cannot_be_opened(void **state)
 	struct store_held none = {1, BYTES};
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(fstat(lock.fd, &st), 0);
 	held_store_inherit_locks(&lock, 1);
 	assert_int_equal(held_store_expect(st.st_dev, st.st_ino, &none, 1), 0);

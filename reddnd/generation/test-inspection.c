@@ -32,21 +32,18 @@ unsigned __wrap_region_looked(struct region *r, const struct region_look *look);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-	(void)clock;
 	*t = (struct timespec){.tv_sec = __atomic_load_n(&files.now, __ATOMIC_ACQUIRE)};
 	return 0;
 }
 
 int __wrap_region_look_begin(struct region_look *look, const struct region *r)
 {
-	(void)r;
 	*look = (struct region_look){0};
 	return 0;
 }
 
 void __wrap_region_look(struct region_look *look)
 {
-	(void)look;
 	pthread_mutex_lock(&files.lock);
 	files.begun++;
 	pthread_cond_broadcast(&files.changed);
@@ -57,22 +54,16 @@ void __wrap_region_look(struct region_look *look)
 
 void __wrap_region_look_end(struct region_look *look)
 {
-	(void)look;
 }
 
 unsigned __wrap_region_looked(struct region *r, const struct region_look *look)
 {
-	(void)r;
-	(void)look;
 	looked++;
 	return 0;
 }
 
 static void on_looked(void *arg, struct region *r, unsigned news)
 {
-	(void)arg;
-	(void)r;
-	(void)news;
 }
 
 static void on_done(void *arg, bool all)
@@ -96,7 +87,6 @@ static void test_stuck(void **state)
 	struct inspection *in;
 	bool all = false;
 
-	(void)state;
 	assert_true(sd_event_new(&event) >= 0);
 	assert_int_equal(inspection_new(&in, event, &ops, &all), 0);
 	for (unsigned i = 0; i < REGIONS; i++)

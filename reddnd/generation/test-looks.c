@@ -18,7 +18,6 @@ static void test_ends(void **state)
 {
 	struct looks l = {0};
 
-	(void)state;
 	assert_int_equal(looks_rest_ms(&l, false), LOOKS_MS);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(looks_rest_ms(&l, true), LOOKS_MS);
@@ -35,7 +34,6 @@ static void test_begins(void **state)
 {
 	struct looks l = {0};
 
-	(void)state;
 	looks_begins(&l);
 	assert_int_equal(soon(&l), LOOKS_SOON - 1);
 	looks_begins(&l);

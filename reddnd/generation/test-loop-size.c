@@ -15,7 +15,6 @@ static struct chain_desc *loop;
 
 static int make(void **state)
 {
-	(void)state;
 	program = calloc(1, sizeof(*program));
 	loop = calloc(1, sizeof(*loop));
 	if (!program || !loop)
@@ -28,7 +27,6 @@ static int make(void **state)
 
 static int drop(void **state)
 {
-	(void)state;
 	free(loop);
 	free(program);
 	return 0;
@@ -58,7 +56,6 @@ static void check_pace(uint32_t wqes, uint64_t rate)
 
 static void all_paces(void **state)
 {
-	(void)state;
 	for (uint32_t wqes = 1; wqes <= MOST_WQES; wqes += wqes < 300 ? 1 : 97)
 		for (uint64_t rate = 1; rate <= 1ull << 40; rate = rate * 3 / 2 + 1)
 			check_pace(wqes, rate);
@@ -68,7 +65,6 @@ static void shared_by_connections(void **state)
 {
 	const struct loop_pace pace = {.per_second = 1000, .ahead = 40};
 
-	(void)state;
 	assert_int_equal(loop_pace_credits(&pace, 0, 1, 100), 40);
 	assert_int_equal(loop_pace_credits(&pace, 30, 1, 100), 10);
 	assert_int_equal(loop_pace_credits(&pace, 0, 4, 100), 10);
@@ -80,7 +76,6 @@ static void shared_by_connections(void **state)
 
 static void wqes_of_iterations(void **state)
 {
-	(void)state;
 	program->loop_info.lap.wqes = 26;
 	assert_int_equal(program_loop_wqes(program, 0), 0);
 	assert_int_equal(program_loop_wqes(program, 1), 13);
@@ -92,7 +87,6 @@ static void no_loop(void **state)
 	struct program none = {0};
 	struct loop_size size;
 
-	(void)state;
 	assert_false(loop_size_of(&none, 1000, &size));
 	assert_int_equal(program_loop_wqes(&none, 5), 0);
 }

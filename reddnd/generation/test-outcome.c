@@ -54,7 +54,6 @@ static void test_conditional(void **state)
 	struct outcome o;
 	unsigned steps = 0;
 
-	(void)state;
 	outcome_plan(&plan, p);
 	for (unsigned q = 0; q < p->image->nqueues; q++)
 		for (uint32_t w = 0; w < p->image->queue[q].wqebbs; w++)
@@ -87,7 +86,6 @@ static void test_unconditional(void **state)
 	struct outcome_plan plan;
 	struct chain_env env;
 
-	(void)state;
 	outcome_plan(&plan, p);
 	assert_false(plan.conditional);
 	arm(&env, p);
@@ -111,7 +109,6 @@ static void test_answers(void **state)
 	struct chain_env env;
 	struct outcome o;
 
-	(void)state;
 	outcome_plan(&plan, p);
 	assert_true(plan.conditional);
 	assert_int_equal(plan.nmessages, 2);
@@ -151,7 +148,6 @@ static void test_sends(void **state)
 	struct chain_env env;
 	struct outcome o;
 
-	(void)state;
 	outcome_plan(&plan, p);
 	assert_int_equal(plan.longest, 64 + 4 + 1000);
 	assert_int_equal(plan.nmessages, 2);

@@ -21,7 +21,6 @@ static int by_begin(const void *a, const void *b)
 
 static void test_slots(void **state)
 {
-	(void)state;
 	assert_int_equal(queue_layout_slots(1, false), 32);
 	assert_int_equal(queue_layout_slots(16, false), 32);
 	assert_int_equal(queue_layout_slots(17, false), 64);
@@ -109,7 +108,6 @@ static void test_layouts(void **state)
 	const struct loop_size loop = {
 		.ring_wqebbs = 512, .cqes = 100, .lanes = 1000, .scratch = 40, .shared = 3, .credits = 64};
 
-	(void)state;
 	for (unsigned parallel = 0; parallel < 2; parallel++) {
 		const struct chain_hash_get p = {.parallel = parallel, .offset_len = 4};
 		struct chain_image *img;
@@ -136,7 +134,6 @@ static void test_cqes_of_a_lap(void **state)
 	struct queue_layout in_turn, overlapping;
 	uint32_t head, flushed;
 
-	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
 	assert_int_equal(queue_layout_make(img, NULL, true, 64, 32768, &in_turn), 0);
 	head = img->queue[0].head_wqebbs;
@@ -164,7 +161,6 @@ static void test_too_big(void **state)
 	struct queue_layout l;
 	struct chain_image *img;
 
-	(void)state;
 	assert_int_equal(chain_hash_get(&p, &img), 0);
 	assert_int_equal(queue_layout_make(img, NULL, false, 32768, 32768, &l), -E2BIG);
 	assert_int_equal(queue_layout_make(img, NULL, false, 64, 256, &l), -E2BIG);

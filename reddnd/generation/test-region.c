@@ -62,7 +62,6 @@ static void try_file(const struct catalog_region *conf, uint64_t size, uint64_t 
 
 static void test_size(void **state)
 {
-	(void)state;
 	try_file(&handed, SIZE, 0, SIZE, NULL);
 	try_file(&handed, SIZE + 1, 0, SIZE + 1, "\"size_max\" of the region is 1048576");
 	try_file(&handed, 900ull << 30, 0, 0, "\"size_max\" of the region is 1048576");
@@ -72,7 +71,6 @@ static void test_holes(void **state)
 {
 	struct catalog_region part = handed;
 
-	(void)state;
 	try_file(&handed, SIZE, 0, 0, "0 of the 1048576 bytes");
 	try_file(&handed, SIZE, 0, SIZE / 2, "524288 of the 1048576 bytes that the NIC reads are allocated");
 	/* less than a page */
@@ -93,7 +91,6 @@ static void test_path(void **state)
 	struct catalog_region conf = {.name = "r", .path = path, .where = where, .raw = true};
 	struct region *r;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 4 * SIZE), 0);
 	r = opened(&conf, -1);
@@ -108,7 +105,6 @@ static void test_punched(void **state)
 	struct region *r = opened(&handed, fd);
 	struct region_look look;
 
-	(void)state;
 	assert_int_equal(region_look_begin(&look, r), 0);
 	region_look(&look);
 	region_looked(r, &look);
@@ -177,7 +173,6 @@ static void test_retired(void **state)
 	char on_disk[] = "test-region-XXXXXX", in_memory[] = "/dev/shm/test-region-XXXXXX",
 	     of_store[] = "/dev/shm/test-region-XXXXXX";
 
-	(void)state;
 	try_retired(on_disk, false);
 	try_retired(in_memory, false);
 	try_retired(of_store, true);

@@ -72,7 +72,6 @@ static void test_interrupted(void **state)
 	struct stored now = {.files = a, .n = 2};
 	CLEANUP(cleanup_close) int fd = memfd_create("stored", MFD_CLOEXEC);
 
-	(void)state;
 	assert_true(fd >= 0);
 	fill(a, now.n, 100);
 	assert_int_equal(stored_save(&now, fd), 0);
@@ -90,7 +89,6 @@ static void test_unknown(void **state)
 	CLEANUP(cleanup_close) int fd = memfd_create("stored", MFD_CLOEXEC);
 	struct stored s;
 
-	(void)state;
 	assert_int_equal(stored_load(&s, fd), -EBADMSG);
 	assert_int_equal(ftruncate(fd, ROOM), 0);
 	assert_int_equal(stored_load(&s, fd), -EBADMSG);
@@ -113,7 +111,6 @@ static void test_more(void **state)
 	const struct chain_stored wide = {.any = {16, 32}, .theirs = {16, 20}};
 	const struct chain_stored theirs = {.any = {16, 24}, .theirs = {16, 24}};
 
-	(void)state;
 	assert_true(has_more(&small, NULL, 2, 0, 64));
 	assert_false(has_more(&small, &small, 2, 0, 64));
 	assert_false(has_more(&small, &wide, 2, 0, 64));

@@ -44,7 +44,6 @@ static void test_good(void **state)
 	struct table_geometry g;
 	char why[200];
 
-	(void)state;
 	assert_int_equal(parse(&h, SIZE, &g, why), 0);
 	assert_int_equal(g.offset_len, 2);
 	assert_int_equal(table_slot_need(&g), 1216); /* 64 + 16 + 1100, up to 64 */
@@ -66,7 +65,6 @@ static void test_store(void **state)
 	struct table_geometry g;
 	char why[200];
 
-	(void)state;
 	h.header = 16;
 	assert_int_equal(parse(&h, SIZE, &g, why), 0);
 	assert_int_equal(g.offset_len, 3);
@@ -91,7 +89,6 @@ static void test_offset_len(void **state)
 		{1 << 29, 5}};
 	char why[200];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct reddn_table_header h = good();
 		struct table_geometry g;
@@ -120,7 +117,6 @@ static void test_refusals(void **state)
 	struct table_geometry geometry;
 	char words[200];
 
-	(void)state;
 	REFUSED(magic = 1);
 	REFUSED(version = REDDN_TABLE_VERSION + 1);
 	REFUSED(version = 1);

@@ -214,7 +214,6 @@ static void refusals(void **state)
 		{window_beyond, "a session has a window that is none"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct test_daemon d = test_daemon_begin();
 
@@ -232,7 +231,6 @@ static void cut_off(void **state)
 	struct ledger_view *v;
 	const char *why;
 
-	(void)state;
 	assert_int_equal(pread(ledger_fd(d.ledger), bytes, size, 0), size);
 	assert_int_equal(ledger_parse(bytes, size, &v, &why), 0);
 	ledger_view_free(v);

@@ -18,7 +18,6 @@ static void written_and_read(void **state)
 	const struct ledger_slot *slot;
 	const struct ledger_object *o;
 
-	(void)state;
 	assert_int_equal(v->head.used, 3);
 	assert_int_equal(v->nkept, 7);
 	for (uint32_t h = 0; h < 7; h++)
@@ -49,7 +48,6 @@ static void session_that_ends(void **state)
 	struct ledger_slot *s;
 	struct ledger *l;
 
-	(void)state;
 	d.session->session.recycled = 0;
 	v = test_daemon_load(&d);
 	assert_false(ledger_goes_on(&v->slots[2]));
@@ -79,7 +77,6 @@ static void at_any_step(void **state)
 	struct ledger_slot *second = ledger_take(d.ledger, LEDGER_SESSION), *window;
 	struct ledger_view *v;
 
-	(void)state;
 	ledger_view_free(test_daemon_load(&d));
 	ledger_set_block(second, 4 * TEST_BLOCK, TEST_BLOCK);
 	ledger_view_free(test_daemon_load(&d));
@@ -119,7 +116,6 @@ static void slots_are_used_again(void **state)
 	struct ledger_slot *slot[TEST_SLOTS];
 	struct ledger *l;
 
-	(void)state;
 	assert_int_equal(ledger_new(&l, TEST_SLOTS, TEST_ARENA), 0);
 	for (unsigned i = 0; i < TEST_SLOTS; i++) {
 		slot[i] = ledger_take(l, LEDGER_WINDOW);
@@ -148,7 +144,6 @@ static void same_device(void **state)
 {
 	struct test_daemon d = test_daemon_begin();
 
-	(void)state;
 	assert_int_equal(mprotect(ledger_head(d.ledger), LEDGER_PAGE, PROT_READ), 0);
 	ledger_set_device(d.ledger, "mlx5_0");
 	assert_string_equal(ledger_head(d.ledger)->device, "mlx5_0");
@@ -161,7 +156,6 @@ static void distrusted(void **state)
 	struct test_daemon d = test_daemon_begin();
 	int fd = ledger_fd(d.ledger), other = memfd_create("none", 0);
 
-	(void)state;
 	assert_false(ledger_is_distrusted(fd));
 	assert_int_equal(ledger_set_distrusted(fd, true), 0);
 	assert_true(ledger_is_distrusted(fd));
@@ -180,7 +174,6 @@ static void inherited(void **state)
 	struct ledger_view *v;
 	struct ledger *l;
 
-	(void)state;
 	test_make(window, LEDGER_MR, 20);
 	window->window.ino = 77;
 	ledger_live(window);
@@ -229,7 +222,6 @@ static void not_a_file_of_ours(void **state)
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct ledger *l;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, LEDGER_PAGE + TEST_SLOTS * sizeof(struct ledger_slot)), 0);
 	assert_int_equal(ledger_open(&l, fd, v), -EBADMSG);
 	v->head.slots--;
@@ -243,7 +235,6 @@ static void listeners(void **state)
 {
 	struct test_daemon d = test_daemon_begin();
 
-	(void)state;
 	assert_int_equal(ledger_add_listener(d.ledger, 9), 0);
 	ledger_remove_listener(d.ledger, 7);
 	d.session->session.cm_id = 7; /* the kernel gives ids again at once */
@@ -259,7 +250,6 @@ static void requests(void **state)
 {
 	struct test_daemon d = test_daemon_begin();
 
-	(void)state;
 	assert_false(ledger_has_request(d.ledger, 0));
 	for (uint32_t id = 0; id < LEDGER_REQUESTS; id++)
 		ledger_add_request(d.ledger, id);
@@ -283,7 +273,6 @@ static void unused_slots_take_no_memory(void **state)
 	const char *why;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(ledger_new(&l, 65536, TEST_ARENA), 0);
 	ledger_set_device(l, "mlx5_0");
 	ledger_take(l, LEDGER_TENANT);

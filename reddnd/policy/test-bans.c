@@ -37,7 +37,6 @@ static void test_bans(void **state)
 {
 	struct bans *b = calloc(1, sizeof(*b));
 
-	(void)state;
 	add(b, "192.0.2.1", 1000, "words");
 	assert_string_equal(find(b, "192.0.2.1", 999)->why, "words");
 	assert_null(find(b, "192.0.2.10", 0));
@@ -62,7 +61,6 @@ static void test_full(void **state)
 	struct source s = of("10.0.0.1");
 	char text[64];
 
-	(void)state;
 	for (unsigned i = 0; i < BANS_MAX; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.1", i / 256, i % 256);
 		add(b, text, i < 10 ? 100 : 5000 + i, "many");
@@ -110,7 +108,6 @@ static void check_attack(const char *before, const char *behind, uint64_t until)
 
 static void test_attack(void **state)
 {
-	(void)state;
 	check_attack("2001:db8:7:", "::1", 100);
 	check_attack("2001:db8:7:", "::1", 1000000);
 	check_attack("fe80::", "", 1000000);

@@ -33,7 +33,6 @@ static void test_who_is_told(void **state)
 	struct end_reasons *f = calloc(1, sizeof(*f));
 	struct end_reason_query five = of(5), q;
 
-	(void)state;
 	assert_int_equal(ask(f, alice, (struct end_reason_query){0}, 0, ""), REDDN_REJ_UNKNOWN);
 	end_reasons_add(f, alice, 0, &five, REDDN_WIRE_END_BUDGET, "too slow");
 	assert_int_equal(ask(f, alice, five, REDDN_WIRE_END_BUDGET, "too slow"), REDDN_REJ_ENDED);
@@ -55,7 +54,6 @@ static void test_shares(void **state)
 	struct end_reasons *f = calloc(1, sizeof(*f));
 	struct end_reason_query q = of(1);
 
-	(void)state;
 	end_reasons_add(f, bob, 0, &q, REDDN_WIRE_END_OPERATOR, "kicked");
 	for (uint64_t i = 2; i < 5000; i++) {
 		q = of(i);
@@ -93,7 +91,6 @@ static void test_long_words_are_cut(void **state)
 	struct end_reason_query q = of(1);
 	char words[400], cut[sizeof((struct reddn_wire_rej *)0)->text] = "";
 
-	(void)state;
 	memset(words, 'w', sizeof(words) - 1);
 	words[sizeof(words) - 1] = '\0';
 	memset(cut, 'w', sizeof(cut) - 1);
@@ -104,7 +101,6 @@ static void test_long_words_are_cut(void **state)
 
 static void test_verdicts(void **state)
 {
-	(void)state;
 	assert_int_equal(end_reason_of_verdict(VERDICT_STEP), REDDN_WIRE_END_FAILED);
 	assert_int_equal(end_reason_of_verdict(VERDICT_QUEUE), REDDN_WIRE_END_FAILED);
 	assert_int_equal(end_reason_of_verdict(VERDICT_REQUEST), REDDN_WIRE_END_PROTOCOL);

@@ -18,7 +18,6 @@ static void test_parse(void **state)
 		.session = htobe64(5)};
 	struct question q;
 
-	(void)state;
 	assert_true(question_parse(&why, sizeof(why), &q));
 	assert_true(q.of.session == 5 && q.of.slot_addr == 0x5000 && q.of.slot_rkey == 77 && !q.describe);
 	assert_false(question_parse(&why, sizeof(why) - 1, &q));
@@ -41,7 +40,6 @@ static void test_parts(void **state)
 	struct reddn_wire_rej rej;
 	unsigned parts = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 30; i++)
 		snprintf(whole + strlen(whole), sizeof(whole) - strlen(whole), "reply field%u %u le64;", i,
 			8 * i);

@@ -13,7 +13,6 @@ static void test_no_limit(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 0, 0, 5);
 	assert_true(rate_available(&r, 5) == UINT64_MAX);
 	rate_take(&r, 1ull << 60);
@@ -25,7 +24,6 @@ static void test_burst(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 50, S);
 	assert_int_equal(rate_available(&r, S), 50);
 	rate_take(&r, 50);
@@ -43,7 +41,6 @@ static void test_defaults(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 0, 0);
 	assert_int_equal(rate_available(&r, 0), 100);
 	rate_init(&r, 3, 0, 0);
@@ -56,7 +53,6 @@ static void test_exact(void **state)
 {
 	static const uint64_t rates[] = {1, 7, 999, 12345, 1000003, 50000000};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rates); i++) {
 		uint64_t now = 17, taken = 0, start = now;
 		struct rate r;
@@ -79,7 +75,6 @@ static void test_set(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 100, 0);
 	rate_set(&r, 10, 4, 0);
 	assert_int_equal(rate_available(&r, 0), 4);
@@ -105,7 +100,6 @@ static void test_part(void **state)
 	struct rate_sharers of = {.waiting = 3};
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 10, S);
 	assert_int_equal(rate_part(&r, &of, S), 4);
 	of.waiting = 0;
@@ -127,7 +121,6 @@ static void test_give(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	assert_int_equal(rate_burst(1000, 7), 100);
 	assert_int_equal(rate_burst(1000, 700), 700);
 	rate_init(&r, 1000, 50, S);
@@ -145,7 +138,6 @@ static void test_awaited(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 50, S);
 	rate_take(&r, 50);
 	rate_await(&r, true);
@@ -175,7 +167,6 @@ static void test_debt(void **state)
 {
 	struct rate r;
 
-	(void)state;
 	rate_init(&r, 1000, 50, S);
 	rate_charge(&r, 20);
 	assert_int_equal(rate_available(&r, S), 30);
@@ -206,7 +197,6 @@ static void test_debt(void **state)
 /* However large and frequent the charges: what was spent is at most a burst, the rate and the last charge */
 static void test_debt_is_paid(void **state)
 {
-	(void)state;
 	for (unsigned size = 1; size <= 1000000; size *= 10) {
 		uint64_t now = S, spent = 0;
 		struct rate r;

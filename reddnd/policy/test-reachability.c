@@ -17,14 +17,12 @@ static const uint8_t *gid(unsigned n)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&r, 0, sizeof(r));
 	return 0;
 }
 
 static void forgets(void **state)
 {
-	(void)state;
 	assert_false(reachability_is_silent(&r, gid(0), 0));
 	assert_false(reachability_is_known(&r, gid(0), 0));
 	reachability_failed(&r, gid(1), 100);
@@ -39,7 +37,6 @@ static void forgets(void **state)
 
 static void is_bounded(void **state)
 {
-	(void)state;
 	for (unsigned i = 1; i <= REACHABILITY_SILENT + 1; i++)
 		reachability_failed(&r, gid(i), i);
 	assert_false(reachability_is_silent(&r, gid(1), REACHABILITY_SILENT + 1)); /* the oldest */
@@ -50,7 +47,6 @@ static void is_bounded(void **state)
 /* One that fails again and again has one place */
 static void once(void **state)
 {
-	(void)state;
 	for (unsigned i = 1; i < REACHABILITY_SILENT; i++)
 		reachability_failed(&r, gid(i), i);
 	for (unsigned i = 0; i < REACHABILITY_SILENT; i++)
@@ -64,7 +60,6 @@ static void once(void **state)
 /* Those that do not answer displace none that did; one that did, and does no longer, is not known any more */
 static void known_ones_stay(void **state)
 {
-	(void)state;
 	reachability_answered(&r, gid(7), 1);
 	for (unsigned i = 1000; i < 10000; i++)
 		reachability_failed(&r, gid(i), i);

@@ -40,7 +40,6 @@ static void test_rate(void **state)
 	char why[REFUSALS_WHY];
 	struct source s;
 
-	(void)state;
 	refusals_limit(r, 2, S);
 	assert_int_equal(allowed(r, "192.0.2.1", 1000, S), REFUSALS_BURST);
 	assert_int_equal(allowed(r, "192.0.2.2", 3, S), 3); /* another one is not affected */
@@ -69,7 +68,6 @@ static void test_many(void **state)
 	uint64_t counted = 0, n;
 	struct source s;
 
-	(void)state;
 	refusals_limit(r, 1, S);
 	for (unsigned i = 0; i < asked; i++) {
 		snprintf(text, sizeof(text), "2001:db8:0:%x::1", i);
@@ -91,7 +89,6 @@ static void test_limit(void **state)
 {
 	struct refusals *r = calloc(1, sizeof(*r));
 
-	(void)state;
 	refusals_limit(r, 100, S);
 	assert_int_equal(allowed(r, "192.0.2.1", 1000, S), 100);
 	refusals_limit(r, 5, S); /* a new rate holds for those who are known */

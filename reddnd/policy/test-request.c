@@ -26,7 +26,6 @@ static void test_good(void **state)
 	struct reddn_wire_rej rej;
 	uint8_t padded[100] = {0};
 
-	(void)state;
 	memcpy(padded, &req, sizeof(req));
 	assert_true(request_parse(padded, sizeof(padded), &r, &rej));
 	assert_int_equal(r.depth, 8);
@@ -43,7 +42,6 @@ static void test_longest_name(void **state)
 	struct request r;
 	struct reddn_wire_rej rej;
 
-	(void)state;
 	memset(req.offload, 'a', sizeof(req.offload));
 	assert_true(request_parse(&req, sizeof(req), &r, &rej));
 	assert_int_equal(strlen(r.offload), sizeof(req.offload));
@@ -76,7 +74,6 @@ static void test_refusals(void **state)
 {
 	struct reddn_wire_req whole = good();
 
-	(void)state;
 	refused(&whole, 55, REDDN_REJ_MALFORMED, 56, "the request has 55 bytes of private data; it takes 56");
 	refused(NULL, 0, REDDN_REJ_MALFORMED, 56, "the request has 0 bytes of private data; it takes 56");
 	REFUSED(magic = 0, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
@@ -112,7 +109,6 @@ static void test_guess(void **state)
 	struct reddn_wire_rej rej;
 	struct request r;
 
-	(void)state;
 	assert_true(request_parse(&req, sizeof(req), &r, &rej));
 	assert_false(r.guessed);
 	req.flags = REDDN_REQ_SLOT_GUESS;
@@ -125,7 +121,6 @@ static void test_limits(void **state)
 	struct request r = {.depth = 9, .slot_size = 4096, .offload = "users"};
 	struct reddn_wire_rej rej;
 
-	(void)state;
 	assert_false(request_check(&r, 8, 4096, &rej));
 	assert_int_equal(rej.reason, REDDN_REJ_DEPTH);
 	assert_int_equal(be32toh(rej.detail), 8);

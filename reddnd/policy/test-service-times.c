@@ -17,7 +17,6 @@ static unsigned only(const struct service_times *t)
 /* A time is in the first bucket that goes as far, which ends at most an eighth behind it */
 static void test_buckets(void **state)
 {
-	(void)state;
 	for (uint64_t ns = 1; ns < UINT64_C(1) << 33; ns += 1 + ns / 13) {
 		struct service_times t = {0};
 		unsigned i;
@@ -34,7 +33,6 @@ static void test_longest(void **state)
 {
 	struct service_times t = {0};
 
-	(void)state;
 	service_times_add(&t, UINT64_C(1) << 40, 1);
 	assert_int_equal(only(&t), SERVICE_BUCKETS - 1);
 	assert_int_equal(service_times_top(SERVICE_BUCKETS - 1), (UINT64_C(1) << 33) - 1);
@@ -45,7 +43,6 @@ static void test_powers(void **state)
 {
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < SERVICE_BUCKETS; i++)
 		for (unsigned power = 10; power <= 33; power++)
 			found += service_times_top(i) == (UINT64_C(1) << power) - 1;
@@ -56,7 +53,6 @@ static void test_merge(void **state)
 {
 	struct service_times t = {0}, more = {0};
 
-	(void)state;
 	service_times_add(&t, 5000, 1);
 	service_times_add(&more, 5000, 2);
 	service_times_add(&more, 70000, 1);

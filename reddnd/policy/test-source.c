@@ -31,7 +31,6 @@ static void test_sources(void **state)
 {
 	char text[SOURCE_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct source s, n;
 		uint8_t a[16];

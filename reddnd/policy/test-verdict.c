@@ -12,7 +12,6 @@
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	assert_int_equal(verdict_kind_of(CQE_SYND_RNR_RETRY, true), VERDICT_RNR);
 	assert_int_equal(verdict_kind_of(CQE_SYND_RETRY, true), VERDICT_UNREACHABLE);
 	/* between queues of the chain they do not concern the client */
@@ -30,7 +29,6 @@ static void test_policies(void **state)
 		"ban:1d", "ban:800h", "log "};
 	struct verdict_policy p = {0};
 
-	(void)state;
 	assert_int_equal(verdict_policy_parse("log", &p), 0);
 	assert_int_equal(p.action, VERDICT_LOG);
 	assert_int_equal(verdict_policy_parse("throttle:100:1m", &p), 0);
@@ -50,7 +48,6 @@ static void test_silence(void **state)
 {
 	struct verdict_silence s = {0};
 
-	(void)state;
 	assert_int_equal(verdict_silent(&s, 7, false, 1000, 100), 0);
 	assert_int_equal(verdict_silent(&s, 7, true, 2000, 100), 0);
 	assert_int_equal(verdict_silent(&s, 7, true, 2100, 100), 0);
@@ -71,7 +68,6 @@ static void test_idle(void **state)
 {
 	struct verdict_idle i = {.since = 1000};
 
-	(void)state;
 	assert_false(verdict_is_idle(&i, 0, false, 1099, 100));
 	assert_true(verdict_is_idle(&i, 0, false, 1100, 100));
 	/* a request since the last look: time starts again with this look */
@@ -99,7 +95,6 @@ static void test_steps(void **state)
 	uint32_t w, last = 0;
 	struct verdict v;
 
-	(void)state;
 	assert_int_equal(program_compile(&source, NULL, 0, &target, &p, &messages), 0);
 	for (w = 0; w < p->image->queue[0].wqebbs; w++)
 		if (p->image->queue[0].starts[w])

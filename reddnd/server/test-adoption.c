@@ -31,14 +31,11 @@ void __wrap_session_end(struct session *s);
 
 int __wrap_timers_begin(struct timers *t, struct session *s)
 {
-	(void)t;
 	return s->id == without_timer ? -ENOMEM : 0;
 }
 
 void __wrap_accounting_update(struct accounting *a, struct session *s)
 {
-	(void)a;
-	(void)s;
 }
 
 void __wrap_session_end(struct session *s)
@@ -50,7 +47,6 @@ void __wrap_session_end(struct session *s)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&d, 0, sizeof(d));
 	memset(&shared, 0, sizeof(shared));
 	d.shared = &shared;
@@ -74,7 +70,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	HASH_CLEAR(by_id, d.sessions);
 	HASH_CLEAR(by_qpn, d.completions.by_qpn);
 	events_free(shared.events);
@@ -99,7 +94,6 @@ static unsigned events(void)
 
 static void all_go_on(void **state)
 {
-	(void)state;
 	without_timer = 0;
 	adopt(0);
 	adopt(1);
@@ -110,7 +104,6 @@ static void all_go_on(void **state)
 
 static void no_timer_for_a_session(void **state)
 {
-	(void)state;
 	without_timer = sessions[0].id;
 	adopt(0);
 	assert_int_equal(stats.sessions, 0);
@@ -121,7 +114,6 @@ static void no_timer_for_a_session(void **state)
 /* A connection is counted with the session that it will join: its end is not that of a session */
 static void no_timer_for_a_connection(void **state)
 {
-	(void)state;
 	without_timer = sessions[1].id;
 	adopt(1);
 	adopt(0);

@@ -40,7 +40,6 @@ static void test_one(void **state)
 	char why[ASSIGN_WHY];
 	struct assignment a;
 
-	(void)state;
 	assert_false(assign_asks(&none));
 	assert_int_equal(assign_devices(&none, NULL, &a, why), 0);
 	assert_int_equal(a.n, 1);
@@ -59,7 +58,6 @@ static void test_list(void **state)
 	char why[ASSIGN_WHY];
 	struct assignment a;
 
-	(void)state;
 	assert_true(assign_asks(&c));
 	assert_int_equal(assign_devices(&c, belongs, &a, why), 0);
 	assert_int_equal(a.n, 2);
@@ -77,7 +75,6 @@ static void test_all(void **state)
 	char why[ASSIGN_WHY];
 	struct assignment a;
 
-	(void)state;
 	c.all_devices = true;
 	assert_true(assign_asks(&c));
 	assert_int_equal(assign_devices(&c, belongs, &a, why), 0);
@@ -96,7 +93,6 @@ static void test_mistakes(void **state)
 	const struct catalog c = with("a", "b", 2);
 	struct catalog all = with(NULL, NULL, 2);
 
-	(void)state;
 	refused(&c, elsewhere,
 		"\"listen\": 10.0.0.2 port 7471 belongs to c, which is not in the list \"device\"; "
 		"add it, or listen on an address of a device that is");
@@ -117,7 +113,6 @@ static void test_too_many(void **state)
 	struct catalog c = with(NULL, NULL, CATALOG_DEVICES_MAX + 1);
 	char belongs[CATALOG_LISTEN_MAX][CATALOG_DEVICE_BYTES];
 
-	(void)state;
 	c.all_devices = true;
 	for (unsigned i = 0; i < c.nlisten; i++)
 		snprintf(belongs[i], sizeof(belongs[i]), "d%u", i);
@@ -132,7 +127,6 @@ static void test_again(void **state)
 	struct catalog c = with("a", "b", 3);
 	struct assignment a;
 
-	(void)state;
 	assign_again(&c, belongs, &a);
 	assert_int_equal(a.n, 2);
 	assert_string_equal(a.name[1], "b");

@@ -29,12 +29,10 @@ static unsigned rearmed; /* the session, so often */
 
 void stores_wake(struct stores *st)
 {
-	(void)st;
 }
 
 struct session *cpu_threads_next(struct cpu_threads *e)
 {
-	(void)e;
 	if (reported || reports == 0)
 		return NULL;
 	reports -= reports != UINT32_MAX;
@@ -44,46 +42,37 @@ struct session *cpu_threads_next(struct cpu_threads *e)
 
 bool cpu_threads_arm(struct cpu_threads *e)
 {
-	(void)e;
 	armed += reports == 0;
 	return reports == 0;
 }
 
 const struct verdict *session_cpu_broken(const struct session *s)
 {
-	(void)s;
 	return NULL;
 }
 
 bool session_cpu_note(struct session *s, struct verdict *v)
 {
-	(void)s;
-	(void)v;
 	return false;
 }
 
 uint64_t session_count(struct session *s)
 {
-	(void)s;
 	return 1;
 }
 
 void session_destroy_qps(struct session *s)
 {
-	(void)s;
 	fail();
 }
 
 void session_set_state(struct session *s, enum session_state to)
 {
-	(void)s;
-	(void)to;
 	fail();
 }
 
 void session_free(struct session *s)
 {
-	(void)s;
 	fail();
 }
 
@@ -92,31 +81,22 @@ void session_free(struct session *s)
 /* A round looks for them once, after the threads */
 int cq_pool_next(struct cq_pool *pool, struct rnic_cqe *cqe)
 {
-	(void)pool;
-	(void)cqe;
 	return 0;
 }
 
 void cq_pool_update(struct cq_pool *pool)
 {
-	(void)pool;
 	rounds++;
 	reported = false;
 }
 
 int cq_pool_init(struct cq_pool *pool, struct rnic_device *dev, struct rnic_arena *arena)
 {
-	(void)pool;
-	(void)dev;
-	(void)arena;
 	return 0;
 }
 
 int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v)
 {
-	(void)s;
-	(void)cqe;
-	(void)v;
 	fail();
 	return 0;
 }
@@ -130,47 +110,35 @@ unsigned session_used(const struct session *s)
 int session_rearm(struct session *s, struct verdict *v)
 {
 	assert_ptr_equal(s, &session);
-	(void)v;
 	rearmed++;
 	return 0;
 }
 
 void accounting_answered(struct accounting *a, struct session *s, uint64_t n)
 {
-	(void)a;
-	(void)s;
-	(void)n;
 }
 
 void actions_judge(struct dispatch *d, struct session *s, const struct verdict *v)
 {
-	(void)d;
-	(void)s;
-	(void)v;
 	fail();
 }
 
 void pacer_post(struct pacer *p, struct session *s)
 {
-	(void)p;
 	assert_ptr_equal(s, &session);
 }
 
 void cq_pool_arm(struct cq_pool *pool)
 {
-	(void)pool;
 }
 
 int sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec)
 {
-	(void)source;
-	(void)usec;
 	return 0;
 }
 
 int sd_event_source_set_enabled(sd_event_source *source, int enabled)
 {
-	(void)source;
 	scheduled = enabled == SD_EVENT_ONESHOT;
 	return 0;
 }
@@ -179,7 +147,6 @@ int sd_event_source_set_enabled(sd_event_source *source, int enabled)
 
 static int setup(void **state)
 {
-	(void)state;
 	dispatch = (struct dispatch){.shared = &shared, .generation = &generation};
 	TAILQ_INIT(&dispatch.ended);
 	reports = used = rounds = armed = rearmed = 0;
@@ -200,7 +167,6 @@ static void report(unsigned n, unsigned eighths)
 /* Of a session that is used much the next turn is an event again: nothing wakes the event loop before. */
 static void test_used_much(void **state)
 {
-	(void)state;
 	report(1, MUCH);
 	assert_int_equal(rounds, 1);
 	assert_int_equal(rearmed, 1);
@@ -211,7 +177,6 @@ static void test_used_much(void **state)
 /* One that is used little is looked at when the next round is due, with others. */
 static void test_used_little(void **state)
 {
-	(void)state;
 	report(1, LITTLE);
 	assert_int_equal(rounds, 1);
 	assert_int_equal(armed, 0);
@@ -221,7 +186,6 @@ static void test_used_little(void **state)
 /* What was reported meanwhile is taken at once. */
 static void test_reported_meanwhile(void **state)
 {
-	(void)state;
 	report(3, MUCH);
 	assert_int_equal(rounds, 3);
 	assert_int_equal(rearmed, 3);
@@ -232,7 +196,6 @@ static void test_reported_meanwhile(void **state)
 /* Threads that report without an end do not keep other events from their turn: the timer brings the rest. */
 static void test_reported_without_end(void **state)
 {
-	(void)state;
 	report(UINT32_MAX, EIGHTHS);
 	assert_in_range(rounds, 2, 64);
 	assert_int_equal(rearmed, rounds);
@@ -243,7 +206,6 @@ static void test_reported_without_end(void **state)
 /* The timer's round found something: another follows. If not, all events are asked for. */
 static void test_due(void **state)
 {
-	(void)state;
 	reports = 1;
 	used = LITTLE;
 	assert_int_equal(collect_due(NULL, 0, &dispatch), 0);

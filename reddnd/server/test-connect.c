@@ -17,7 +17,6 @@ int __wrap_rnic_conn_accept(
 
 void __wrap_session_describe(const struct session *s, struct reddn_wire_rep *rep)
 {
-	(void)s;
 	*rep = (struct reddn_wire_rep){0};
 }
 
@@ -25,11 +24,6 @@ void __wrap_session_describe(const struct session *s, struct reddn_wire_rep *rep
 int __wrap_rnic_conn_accept(
 	struct rnic_conn *conn, uint64_t number, uint32_t qpn, const void *data, size_t size)
 {
-	(void)conn;
-	(void)number;
-	(void)qpn;
-	(void)data;
-	(void)size;
 	assert_int_equal(slot.session.further, 0);
 	return outcome;
 }
@@ -40,7 +34,6 @@ static void a_connection_counts_once_accepted(void **state)
 	struct tenant_domain domain = {0};
 	struct session second = {.first = &first, .domain = &domain, .state = SESSION_ARMED};
 
-	(void)state;
 	first.first = &first;
 	first.further = &second;
 	outcome = -EIO;
@@ -108,7 +101,6 @@ bool __wrap_request_parse(const void *data, size_t size, struct request *request
 bool __wrap_admit_client(const struct generation *generation, const struct admit_from *from,
 	struct admit_result *a, struct reddn_wire_rej *rej)
 {
-	(void)generation;
 	a->tenant = &t.tenant;
 	a->charge = (struct tenant_charge){.sessions = 1};
 	if (!tenant_charge(a->tenant, &a->charge, from->now_us, rej))
@@ -155,12 +147,10 @@ bool __wrap_refusals_allow(struct refusals *r, const struct source *s, uint64_t 
 
 void __wrap_shared_report_unlisted(struct shared *sh)
 {
-	(void)sh;
 }
 
 const char *__wrap_rnic_device_name(const struct rnic_device *dev)
 {
-	(void)dev;
 	return "device";
 }
 
@@ -168,50 +158,42 @@ const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
 {
 	static const struct rnic_caps caps = {.infiniband = true};
 
-	(void)dev;
 	return &caps;
 }
 
 bool __wrap_rnic_device_is_lost(const struct rnic_device *dev)
 {
-	(void)dev;
 	return false;
 }
 
 const char *__wrap_rnic_conn_device(const struct rnic_conn *conn)
 {
-	(void)conn;
 	return "device";
 }
 
 const char *__wrap_rnic_conn_peer(const struct rnic_conn *conn)
 {
-	(void)conn;
 	return "client";
 }
 
 void __wrap_rnic_conn_address(const struct rnic_conn *conn, uint8_t address[16])
 {
-	(void)conn;
 	memset(address, 1, 16);
 }
 
 void __wrap_rnic_conn_gid(const struct rnic_conn *conn, uint8_t gid[16])
 {
-	(void)conn;
 	memset(gid, 1, 16);
 }
 
 void __wrap_rnic_conn_server(const struct rnic_conn *conn, uint8_t address[16], uint16_t *port)
 {
-	(void)conn;
 	memset(address, 2, 16);
 	*port = 1;
 }
 
 uint32_t __wrap_rnic_conn_client_qpn(const struct rnic_conn *conn)
 {
-	(void)conn;
 	return 1;
 }
 
@@ -236,7 +218,6 @@ void __wrap_rnic_conn_free(struct rnic_conn *conn)
 
 static bool is_opened_again(void *arg)
 {
-	(void)arg;
 	return true;
 }
 
@@ -244,7 +225,6 @@ static int setup(void **state)
 {
 	static struct record record;
 
-	(void)state;
 	memset(&t, 0, sizeof(t));
 	t.retired = true;
 	t.replaced.generation = t.healthy.generation = &t.generation;
@@ -262,7 +242,6 @@ static int teardown(void **state)
 {
 	struct connect *v, *next;
 
-	(void)state;
 	for (v = TAILQ_FIRST(&t.d.connects.all); v; v = next) {
 		next = TAILQ_NEXT(v, link);
 		connect_free(v);
@@ -293,7 +272,6 @@ static void waits_as_one_client(void **state)
 	struct connect *v;
 	uint64_t end;
 
-	(void)state;
 	rate_init(&t.tenant.connects, 1, 1, clock_us());
 	ask(&t.replaced);
 	v = TAILQ_FIRST(&t.d.connects.all);
@@ -317,7 +295,6 @@ static void waits_as_one_client(void **state)
 
 static void is_refused_when_judged_again(void **state)
 {
-	(void)state;
 	ask(&t.replaced);
 	t.tenant.limits.sessions = 1;
 	t.tenant.sessions += 1; /* another client's */
@@ -332,7 +309,6 @@ static void is_refused_when_judged_again(void **state)
 /* Those that wait for a table have a limit of their own */
 static void others_of_the_tenant_go_on(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < CONNECTS_MAX; i++)
 		ask(&t.replaced);
 	assert_int_equal(t.rejected, 0);
@@ -348,7 +324,6 @@ static void gets_the_store_that_is_there_when_it_begins(void **state)
 {
 	struct connect *v;
 
-	(void)state;
 	t.retired = false;
 	ask(&t.replaced);
 	v = TAILQ_FIRST(&t.d.connects.all);

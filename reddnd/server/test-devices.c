@@ -28,52 +28,41 @@ int __wrap_probe_at_start(const struct probe_attr *attr, bool fences, struct rni
 
 const char *__wrap_rnic_device_name(const struct rnic_device *dev)
 {
-	(void)dev;
 	return "none";
 }
 
 struct rnic_pd *__wrap_rnic_device_pd(const struct rnic_device *dev)
 {
-	(void)dev;
 	return NULL;
 }
 
 const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
 {
-	(void)dev;
 	return &caps;
 }
 
 void __wrap_rnic_device_deny_chains(struct rnic_device *dev, const char *why)
 {
-	(void)dev;
 	snprintf(caps.no_chains, sizeof(caps.no_chains), "%s", why);
 }
 
 void __wrap_rnic_device_set_observed(struct rnic_device *dev, const struct rnic_observed *observed)
 {
-	(void)dev;
-	(void)observed;
 }
 
 int __wrap_master_qp_init(struct master_qp *m, struct rnic_pd *pd, struct rnic_arena *arena)
 {
-	(void)m;
-	(void)pd;
 	arena_of_master = arena;
 	return master_error;
 }
 
 void __wrap_master_qp_deinit(struct master_qp *m)
 {
-	(void)m;
 	freed++;
 }
 
 int __wrap_probe_at_start(const struct probe_attr *attr, bool fences, struct rnic_observed *seen)
 {
-	(void)attr;
-	(void)fences;
 	arena_of_test = arena_of_master;
 	*seen = (struct rnic_observed){0};
 	return probe_error;
@@ -94,7 +83,6 @@ static int start(int of_master, int of_probe, bool in_use)
 
 static void test_runs_chains(void **state)
 {
-	(void)state;
 	assert_int_equal(start(0, 0, false), 0);
 	assert_string_equal(caps.no_chains, "");
 }
@@ -102,7 +90,6 @@ static void test_runs_chains(void **state)
 /* The CPU serves instead, unless chains of a daemon before this one run there */
 static void test_runs_none(void **state)
 {
-	(void)state;
 	assert_int_equal(start(0, -EIO, false), 0);
 	assert_string_not_equal(caps.no_chains, "");
 	assert_int_equal(freed, 1);
@@ -116,7 +103,6 @@ static void test_shortage(void **state)
 {
 	static const int shortages[] = {-ENOMEM, -ENOSPC, -EAGAIN, -EBUSY, -EMFILE};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(shortages) / sizeof(*shortages); i++) {
 		assert_int_equal(start(shortages[i], 0, false), shortages[i]);
 		assert_string_equal(caps.no_chains, "");
@@ -128,7 +114,6 @@ static void test_shortage(void **state)
 /* Sessions that go on may have all of their arena */
 static void test_beside(void **state)
 {
-	(void)state;
 	assert_int_equal(start(0, 0, false), 0);
 	assert_null(arena_of_test);
 	assert_int_equal(start(0, 0, true), 0);

@@ -17,7 +17,6 @@ static struct action action;
 
 static int setup(void **state)
 {
-	(void)state;
 	e = (struct enforcement){0};
 	return 0;
 }
@@ -31,7 +30,6 @@ static void judge(const struct verdict_policy *policy, bool fatal, uint64_t now)
 
 static void test_log(void **state)
 {
-	(void)state;
 	judge(&(struct verdict_policy){.action = VERDICT_LOG}, false, NOW);
 	assert_int_equal(action.kind, ACTION_NONE);
 }
@@ -39,7 +37,6 @@ static void test_log(void **state)
 /* Whatever the catalog asks for */
 static void test_fatal(void **state)
 {
-	(void)state;
 	for (unsigned a = VERDICT_LOG; a <= VERDICT_BAN; a++) {
 		judge(&(struct verdict_policy){.action = (uint8_t)a, .seconds = 1, .rate = 1}, true, NOW);
 		assert_int_equal(action.kind, ACTION_END);
@@ -51,7 +48,6 @@ static void test_terminate(void **state)
 {
 	struct reddn_wire_rej rej;
 
-	(void)state;
 	judge(&(struct verdict_policy){.action = VERDICT_TERMINATE}, false, NOW);
 	assert_int_equal(action.kind, ACTION_END);
 	assert_true(enforcement_admits(&e, again, NOW, &rej));
@@ -62,7 +58,6 @@ static void test_throttle(void **state)
 {
 	const struct verdict_policy policy = {.action = VERDICT_THROTTLE, .seconds = 2, .rate = 7};
 
-	(void)state;
 	judge(&policy, false, NOW);
 	assert_int_equal(action.kind, ACTION_THROTTLE);
 	assert_int_equal(action.rate, 7);
@@ -79,7 +74,6 @@ static void test_throttle(void **state)
 /* A shorter throttle does not replace a longer one: the session gets the one that is in force */
 static void test_longer_throttle_stays(void **state)
 {
-	(void)state;
 	judge(&(struct verdict_policy){.action = VERDICT_THROTTLE, .seconds = 9, .rate = 7}, false, NOW);
 	judge(&(struct verdict_policy){.action = VERDICT_THROTTLE, .seconds = 1, .rate = 8}, false, NOW);
 	assert_int_equal(action.rate, 7);
@@ -91,7 +85,6 @@ static void test_ban(void **state)
 	const struct verdict_policy policy = {.action = VERDICT_BAN, .seconds = 2};
 	struct reddn_wire_rej rej;
 
-	(void)state;
 	judge(&policy, false, NOW);
 	assert_int_equal(action.kind, ACTION_END);
 	assert_false(enforcement_admits(&e, again, NOW + S / 2, &rej));
@@ -110,7 +103,6 @@ static void test_prefix(void **state)
 	uint8_t near[16] = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 2, 1};
 	struct reddn_wire_rej rej;
 
-	(void)state;
 	for (unsigned bits = 56; bits <= 128; bits += bits == 56 ? 8 : 64) {
 		e = (struct enforcement){.source_bits = bits};
 		enforcement_judge(&e, &policy, host, &v, NOW, &action);

@@ -20,7 +20,6 @@ static void test_events(void **state)
 	uint64_t next, lost;
 	unsigned n = 0;
 
-	(void)state;
 	log_init(LOG_ERR);
 	next = events_first(ev);
 	assert_int_equal(next, 1);
@@ -79,7 +78,6 @@ static void test_apart(void **state)
 {
 	struct events *ev = events_new();
 
-	(void)state;
 	log_init(LOG_ERR);
 	add(ev, EVENT_VERDICT, 1, "incident");
 	for (unsigned i = 0; i < 100000; i++)
@@ -110,7 +108,6 @@ static void test_networks(void **state)
 	struct event e = {.kind = EVENT_VERDICT, .level = LOG_INFO, .peer = "somebody"};
 	struct events *ev = events_new();
 
-	(void)state;
 	log_init(LOG_ERR);
 	e.source = v6(1, 0);
 	strcpy(e.text, "incident");

@@ -24,7 +24,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-	(void)clock;
 	*t = (struct timespec){.tv_sec = (time_t)(timer.now / S), .tv_nsec = (long)(timer.now % S * 1000)};
 	return 0;
 }
@@ -32,10 +31,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 int sd_event_add_time(sd_event *e, sd_event_source **source, clockid_t clock, uint64_t at, uint64_t accuracy,
 	sd_event_time_handler_t handler, void *arg)
 {
-	(void)e;
-	(void)clock;
-	(void)at;
-	(void)accuracy;
 	*source = NULL;
 	timer.handler = handler;
 	timer.arg = arg;
@@ -44,14 +39,12 @@ int sd_event_add_time(sd_event *e, sd_event_source **source, clockid_t clock, ui
 
 int sd_event_source_set_time(sd_event_source *source, uint64_t at)
 {
-	(void)source;
 	timer.due = at;
 	return 0;
 }
 
 int sd_event_source_set_enabled(sd_event_source *source, int enabled)
 {
-	(void)source;
 	if (enabled == SD_EVENT_OFF)
 		timer.due = UINT64_MAX;
 	return 0;
@@ -59,7 +52,6 @@ int sd_event_source_set_enabled(sd_event_source *source, int enabled)
 
 sd_event_source *sd_event_source_disable_unref(sd_event_source *source)
 {
-	(void)source;
 	timer.due = UINT64_MAX;
 	return NULL;
 }
@@ -79,19 +71,15 @@ static int post(struct session *s, uint64_t to)
 
 static uint64_t received(const struct session *s, uint64_t to)
 {
-	(void)to;
 	return s->progress.done;
 }
 
 static void pace(struct session *s, bool paced)
 {
-	(void)s;
-	(void)paced;
 }
 
 static void listen(struct session *s)
 {
-	(void)s;
 }
 
 static const struct session_engine engines[2] = {
@@ -190,7 +178,6 @@ static const uint64_t lates[] = {0, 1, 3 * MS, 30 * MS, 99 * MS, 150 * MS, 400 *
 /* However late the timer is, and however small the burst: in the long run they have what they may have */
 static void test_late(void **state)
 {
-	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++)
 		for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
 			for (size_t k = 0; k < sizeof(lates) / sizeof(*lates); k++)
@@ -245,7 +232,6 @@ static void check_shared(bool connections)
 
 static void test_shared(void **state)
 {
-	(void)state;
 	check_shared(false);
 	check_shared(true);
 }
@@ -253,7 +239,6 @@ static void test_shared(void **state)
 /* Who pauses has two bursts afterwards, one posted and one in the bucket, and no more */
 static void test_pause(void **state)
 {
-	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++)
 		for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
 			struct bed b;
@@ -284,7 +269,6 @@ static void test_awaits_what_lacks(void **state)
 	struct bed b;
 	struct session *s = &b.session[0];
 
-	(void)state;
 	begin(&b, false, 1);
 	rate_init(&s->limits.rate, 100, 0, timer.now);
 	rate_init(&b.tenant.rate, 100000, 0, timer.now);
@@ -305,7 +289,6 @@ static void test_gives_back(void **state)
 {
 	struct bed b;
 
-	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++) {
 		begin(&b, recycled, MANY);
 		b.asleep = true;
@@ -332,7 +315,6 @@ static void test_gives_back_what_was_paid(void **state)
 	struct bed b;
 	struct session *s = &b.session[0];
 
-	(void)state;
 	begin(&b, false, 1);
 	b.asleep = true;
 	s->pacing.state = PACING_NONE;
@@ -353,7 +335,6 @@ static void test_hoards(void **state)
 	enum { RATE = 1000 };
 	const uint64_t bursts[] = {1, 5, 100};
 
-	(void)state;
 	for (unsigned recycled = 0; recycled < 2; recycled++)
 		for (size_t i = 0; i < sizeof(bursts) / sizeof(*bursts); i++) {
 			uint64_t unused = 0;

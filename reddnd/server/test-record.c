@@ -29,7 +29,6 @@ static void goes_on(void **state)
 	struct reddn_wire_rej rej;
 	int fd;
 
-	(void)state;
 	assert_int_equal(record_new(&first, &fd), 0);
 	assert_true(enforcement_admits(&first->enforcement, client, 1, &rej));
 	assert_int_equal(answer(first), REDDN_REJ_UNKNOWN);
@@ -50,7 +49,6 @@ static void of_a_stranger(void **state)
 	struct reddn_wire_rej rej;
 	int fd, other = memfd_create("test", MFD_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(record_new(&r, &fd), 0);
 	memset(&r->enforcement, 0xff, sizeof(r->enforcement));
 	memset(&r->end_reasons, 0xff, sizeof(r->end_reasons));

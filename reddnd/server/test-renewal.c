@@ -39,7 +39,6 @@ static struct generation in_force = {.catalog = &catalog};
 
 int __wrap_worker_submit(struct worker *w, struct worker_job *job)
 {
-	(void)w;
 	assert_null(t.job);
 	assert_int_equal(t.rn.state, RENEWAL_AT_WORK);
 	t.job = job;
@@ -60,7 +59,6 @@ struct catalog *__wrap_catalog_ref(struct catalog *c)
 
 void __wrap_catalog_free(struct catalog *c)
 {
-	(void)c;
 }
 
 int __wrap_generation_new(struct generation **g, struct catalog *c, const struct generation *now,
@@ -76,13 +74,11 @@ int __wrap_generation_new(struct generation **g, struct catalog *c, const struct
 int __wrap_generation_open(struct generation *g, void (*compiled)(void *arg, struct generation *g), void *arg)
 {
 	assert_true(!compiled && !arg);
-	(void)g;
 	return t.opened;
 }
 
 void __wrap_generation_opened(struct generation *g)
 {
-	(void)g;
 }
 
 void __wrap_generation_unref(struct generation *g)
@@ -118,7 +114,6 @@ static void note(enum renewal_kind kind, uint64_t number, int error, struct gene
 
 static struct generation *now(void *arg)
 {
-	(void)arg;
 	return &in_force;
 }
 
@@ -142,13 +137,11 @@ static void taken(void *arg, uint64_t number, int error, struct generation *next
 
 static void retried(void *arg, struct generation *next)
 {
-	(void)arg;
 	note(RENEWAL_RETRY, 0, 0, next);
 }
 
 static void over(void *arg)
 {
-	(void)arg;
 	do_then(OVER);
 }
 
@@ -164,7 +157,6 @@ static int setup(void **state)
 		.retried = retried,
 		.over = over};
 
-	(void)state;
 	memset(&t, 0, sizeof(t));
 	renewal_init(&t.rn, &parts, &ops, NULL);
 	return 0;
@@ -216,7 +208,6 @@ static void reload_and_take(void)
 
 static void in_turn(void **state)
 {
-	(void)state;
 	assert_int_equal(renewal_take(&t.rn), 1);
 	assert_int_equal(renewal_reload(&t.rn), 2);
 	assert_int_equal(renewal_take(&t.rn), 3);
@@ -256,7 +247,6 @@ static void a_callback_asks(void **state)
 /* As two lines of one peer of the control socket, and clients of a table that was replaced */
 static void a_reload_fails_and_more_follow(void **state)
 {
-	(void)state;
 	t.loaded = -EINVAL;
 	t.then[RENEWAL_RELOAD] = reload_and_take;
 	t.then[OVER] = retry;
@@ -271,7 +261,6 @@ static void a_reload_fails_and_more_follow(void **state)
 
 static void a_retry_follows_a_retry(void **state)
 {
-	(void)state;
 	t.then[OVER] = retry;
 	retry();
 	work();
@@ -283,7 +272,6 @@ static void a_retry_follows_a_retry(void **state)
 
 static void none_begins_at_the_end(void **state)
 {
-	(void)state;
 	t.then[OVER] = reload;
 	renewal_take(&t.rn);
 	renewal_reload(&t.rn);

@@ -47,13 +47,11 @@ bool __wrap_rnic_device_is_lost(const struct rnic_device *dev)
 
 uint64_t __wrap_rnic_arena_used(const struct rnic_arena *arena)
 {
-	(void)arena;
 	return 10;
 }
 
 uint64_t __wrap_rnic_arena_size(const struct rnic_arena *arena)
 {
-	(void)arena;
 	return 100;
 }
 
@@ -296,7 +294,6 @@ static void test_empty(void **state)
 	struct generation generation = {.catalog = &catalog, .served = &served};
 	struct stats *st = stats_new(&(struct stats_source){.generation = &generation});
 
-	(void)state;
 	assert_non_null(st);
 	assert_int_equal(st->nsessions + st->noffloads + st->nregions, 0);
 	assert_null(st->tenants);

@@ -57,7 +57,6 @@ void __wrap_held_store_numbers(struct held_store *h, struct store_numbers *n)
 
 int __wrap_held_store_lock(const struct held_store *h)
 {
-	(void)h;
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -119,13 +118,11 @@ static unsigned held_up_us;
 
 static void drain(void *arg)
 {
-	(void)arg;
 	usleep(held_up_us);
 }
 
 static void each(void *arg, void (*visit)(void *to, struct session *s), void *to)
 {
-	(void)arg;
 	for (unsigned i = 0; i < SESSIONS; i++)
 		if (!gone[i])
 			visit(to, &sessions[i]);
@@ -133,13 +130,11 @@ static void each(void *arg, void (*visit)(void *to, struct session *s), void *to
 
 static struct session *find(void *arg, uint64_t id)
 {
-	(void)arg;
 	return gone[id - 1] ? NULL : &sessions[id - 1];
 }
 
 static void count(void *arg, struct session *s)
 {
-	(void)arg;
 	counted += s == &sessions[READER];
 	if (s != &sessions[READER] || !goes_on_at || counted != goes_on_at)
 		return;
@@ -149,7 +144,6 @@ static void count(void *arg, struct session *s)
 
 static void is_late(void *arg, struct session *s, const char *region, uint64_t us)
 {
-	(void)arg;
 	assert_string_equal(region, "");
 	assert_true(us > 0);
 	late[s - sessions]++;
@@ -157,7 +151,6 @@ static void is_late(void *arg, struct session *s, const char *region, uint64_t u
 
 static void rearm(void *arg, struct session *s)
 {
-	(void)arg;
 	armed[s - sessions]++;
 }
 
@@ -187,7 +180,6 @@ static int setup(void **state)
 	static struct program none;
 	static uint64_t at;
 
-	(void)state;
 	regions[0] = (struct region){.store = one, .conf = &conf};
 	regions[1] = (struct region){.store = two, .conf = &conf};
 	of_one = (struct offload){.conf = &offload_conf,
@@ -225,7 +217,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	stores_deinit(&stores);
 	sd_event_unref(event);
 	assert_int_equal(store.refs, 0);
@@ -235,7 +226,6 @@ static int teardown(void **state)
 /* Where nobody has asked for anything, graces follow each other at once */
 static void test_nobody(void **state)
 {
-	(void)state;
 	store.graces = 3;
 	stores_wake(&stores);
 	turns();
@@ -248,7 +238,6 @@ static void test_expiry(void **state)
 {
 	int enabled;
 
-	(void)state;
 	assert_true(sd_event_source_get_enabled(stores.timer, &enabled) >= 0 && enabled == SD_EVENT_OFF);
 	store.sweep_ms = UINT64_MAX;
 	store.graces = 1;
@@ -288,13 +277,11 @@ static void wait_for(unsigned i)
 
 static void test_a_put(void **state)
 {
-	(void)state;
 	wait_for(WRITER);
 }
 
 static void test_a_get(void **state)
 {
-	(void)state;
 	wait_for(READER);
 	assert_true(counted > 0);
 }
@@ -302,7 +289,6 @@ static void test_a_get(void **state)
 /* The NIC has gone round its CQ since the count: the CQE that was looked at is that of a later request */
 static void test_a_get_of_a_session_that_goes_on(void **state)
 {
-	(void)state;
 	sessions[READER].progress.done = received[READER] = 4;
 	goes_on_at = 2;
 	store.graces = 1;
@@ -317,7 +303,6 @@ static void test_a_get_of_a_session_that_goes_on(void **state)
 /* Once in a grace */
 static void test_a_get_that_does_not_end(void **state)
 {
-	(void)state;
 	received[READER] = 1;
 	store.graces = 1;
 	stores_wake(&stores);
@@ -331,7 +316,6 @@ static void test_a_get_that_does_not_end(void **state)
 /* This process does nothing for longer than that: the CPU may not have executed the request either */
 static void test_a_daemon_that_stands_still(void **state)
 {
-	(void)state;
 	received[READER] = 1;
 	store.graces = 1;
 	stores.patience_us = 250000;
@@ -350,13 +334,11 @@ static void test_a_daemon_that_stands_still(void **state)
 
 static void test_one_of_an_offload_that_is_not_known(void **state)
 {
-	(void)state;
 	wait_for(FOREIGN);
 }
 
 static void test_another_store(void **state)
 {
-	(void)state;
 	received[OTHER] = 1;
 	store.graces = 1;
 	stores_wake(&stores);
@@ -367,7 +349,6 @@ static void test_another_store(void **state)
 /* It is not paid for by turns that come later */
 static void test_a_turn_in_which_others_have_the_cpu(void **state)
 {
-	(void)state;
 	held_up_us = 50000;
 	stores_turn(&stores);
 	held_up_us = 0;
@@ -376,7 +357,6 @@ static void test_a_turn_in_which_others_have_the_cpu(void **state)
 
 static void test_the_session_ends(void **state)
 {
-	(void)state;
 	received[READER] = received[WRITER] = 1;
 	store.graces = 1;
 	stores_wake(&stores);
@@ -393,7 +373,6 @@ static void test_the_session_ends(void **state)
 /* One that waits is armed when something has come back, and no sooner: it would wait again */
 static void test_waiting(void **state)
 {
-	(void)state;
 	sessions[WRITER].extents.waits = true;
 	stores_wake(&stores);
 	turns();
@@ -409,7 +388,6 @@ static void test_waiting(void **state)
 /* Without a region that has it, it is closed at the next turn */
 static void test_no_region(void **state)
 {
-	(void)state;
 	store.shared = false;
 	store.graces = 1;
 	stores_wake(&stores);

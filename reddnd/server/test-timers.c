@@ -23,7 +23,6 @@ bool session_is_idle(struct session *s, uint64_t now, uint64_t limit)
 
 static int setup(void **state)
 {
-	(void)state;
 	tenant = (struct tenant){0};
 	session = (struct session){
 		.first = &session, .since = BEGIN, .tenant = &tenant, .timer.idle.since = BEGIN};
@@ -38,7 +37,6 @@ static enum action_kind check(uint64_t now)
 
 static void test_connect(void **state)
 {
-	(void)state;
 	assert_int_equal(check(BEGIN + CONNECT - 1), ACTION_NONE);
 	assert_int_equal(check(BEGIN + CONNECT), ACTION_END);
 	assert_int_equal(action.reason, REDDN_WIRE_END_UNREACHABLE);
@@ -49,14 +47,12 @@ static void test_connect(void **state)
 /* The message that completes the connection may be lost */
 static void test_request_connects(void **state)
 {
-	(void)state;
 	session.progress.done = 1;
 	assert_int_equal(check(BEGIN + CONNECT), ACTION_NONE);
 }
 
 static void test_idle(void **state)
 {
-	(void)state;
 	session.state = SESSION_ESTABLISHED;
 	assert_int_equal(check(BEGIN + IDLE), ACTION_NONE);
 	tenant.limits.idle_timeout = IDLE;
@@ -68,7 +64,6 @@ static void test_idle(void **state)
 
 static void test_throttle_ends(void **state)
 {
-	(void)state;
 	session.state = SESSION_ESTABLISHED;
 	session.limits.throttle.until = BEGIN + 2 * S;
 	assert_int_equal(check(BEGIN + 2 * S - 1), ACTION_NONE);

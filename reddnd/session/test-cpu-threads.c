@@ -67,7 +67,6 @@ enum session_cpu_turn session_cpu_turn(struct session *s, uint64_t now_us)
 {
 	struct work *w = work_of(s);
 
-	(void)now_us;
 	count_turn(s);
 	w->turns++;
 	if (w->idles) {
@@ -99,7 +98,6 @@ bool session_cpu_changed(struct session *s)
 
 int rnic_plain_events_new(struct rnic_plain_events **out, struct rnic_device *dev)
 {
-	(void)dev;
 	*out = calloc(1, sizeof(**out));
 	assert_non_null(*out);
 	events_fd = (*out)->fd = eventfd(0, EFD_NONBLOCK);
@@ -146,14 +144,12 @@ int sched_yield(void)
 
 static int on_wanted(void *arg)
 {
-	(void)arg;
 	wanted++;
 	return 0;
 }
 
 static int set_up(void **state)
 {
-	(void)state;
 	assert_true(sd_event_new(&event) >= 0);
 	assert_int_equal(cpu_threads_new(&e, event, NULL, on_wanted, NULL), 0);
 	cpu_threads_limit(e, 1);
@@ -166,7 +162,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	cpu_threads_free(e);
 	sd_event_unref(event);
 	return 0;
@@ -218,7 +213,6 @@ static void test_counted(void **state)
 	struct work works[SESSIONS] = {{.left = 0}};
 	struct session sessions[SESSIONS];
 
-	(void)state;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		works[i].left = GOAL;
 		begin(&sessions[i], &works[i], i + 1, i == MANY);
@@ -237,7 +231,6 @@ static void test_fair(void **state)
 	struct work works[SESSIONS] = {{.left = 0}};
 	struct session sessions[SESSIONS];
 
-	(void)state;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		works[i].left = UINT32_MAX;
 		begin(&sessions[i], &works[i], i + 1, i == MANY);
@@ -262,7 +255,6 @@ static void test_removed(void **state)
 	struct work works[2] = {{.left = UINT32_MAX}, {.left = UINT32_MAX}};
 	struct session stays;
 
-	(void)state;
 	begin(&stays, &works[0], 1, 0);
 	for (unsigned i = 0; i < GOAL; i++) {
 		struct session *s = calloc(1, sizeof(*s));
@@ -291,7 +283,6 @@ static void test_sleeps(void **state)
 	struct work w = {.left = 0};
 	struct session s;
 
-	(void)state;
 	begin(&s, &w, 7, 0);
 	while (w.turns == 0)
 		sched_yield();
@@ -330,7 +321,6 @@ static void test_yields(void **state)
 	struct session sessions[IDLE + 1];
 	unsigned before;
 
-	(void)state;
 	yields = idle_turns = most_idle = 0;
 	for (unsigned i = 0; i < IDLE; i++) {
 		works[i].idles = true;
@@ -356,7 +346,6 @@ static void test_gone(void **state)
 	struct work w = {.left = 0};
 	struct session s;
 
-	(void)state;
 	errors = 0;
 	gone = true;
 	eventfd_write(events_fd, 1);

@@ -67,27 +67,21 @@ int __wrap_bus_guard(void (*work)(void *arg), void *arg)
 int __wrap_rnic_plain_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
 	const struct rnic_plain_attr *attr)
 {
-	(void)pd;
-	(void)arena;
-	(void)attr;
 	*q = NULL;
 	return 0;
 }
 
 void __wrap_rnic_plain_free(struct rnic_plain *q)
 {
-	(void)q;
 }
 
 uint32_t __wrap_rnic_plain_qpn(const struct rnic_plain *q)
 {
-	(void)q;
 	return 0x100;
 }
 
 int __wrap_rnic_plain_arm(struct rnic_plain *q)
 {
-	(void)q;
 	return 0;
 }
 
@@ -96,7 +90,6 @@ int __wrap_rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[
 {
 	unsigned n = there - taken < RNIC_PLAIN_BATCH ? there - taken : RNIC_PLAIN_BATCH;
 
-	(void)q;
 	memset(c, 0xee, RNIC_PLAIN_BATCH * sizeof(*c));
 	memcpy(c, queue + taken, n * sizeof(*c));
 	taken += n;
@@ -105,9 +98,6 @@ int __wrap_rnic_plain_poll(struct rnic_plain *q, struct rnic_plain_completion c[
 
 int __wrap_rnic_conn_connect_plain(struct rnic_conn *conn, struct rnic_plain *q, bool slow)
 {
-	(void)conn;
-	(void)q;
-	(void)slow;
 	return 0;
 }
 
@@ -115,45 +105,36 @@ const struct rnic_caps *__wrap_rnic_device_caps(const struct rnic_device *dev)
 {
 	static const struct rnic_caps caps;
 
-	(void)dev;
 	return &caps;
 }
 
 struct layouts_cpu __wrap_layouts_for_cpu(const struct offload *o, unsigned slots)
 {
-	(void)o;
 	return (struct layouts_cpu){.recv_bytes = 64, .reply_bytes = 64, .replies = slots};
 }
 
 int __wrap_executor_new(struct executor **x, const struct program *p, const struct executor_parts *parts)
 {
-	(void)p;
-	(void)parts;
 	*x = NULL;
 	return 0;
 }
 
 void __wrap_executor_free(struct executor *x)
 {
-	(void)x;
 }
 
 struct rnic_plain_attr __wrap_layouts_cpu_queue(const struct offload *o, unsigned slots, bool sends)
 {
-	(void)o;
-	(void)sends;
 	return (struct rnic_plain_attr){.recvs = {.n = slots}, .sends = slots};
 }
 
 uint8_t *__wrap_rnic_plain_memory(const struct rnic_plain *q)
 {
-	(void)q;
 	return memory;
 }
 
 int __wrap_rnic_plain_flush(struct rnic_plain *q, uint32_t number)
 {
-	(void)q;
 	if (posted != replies)
 		assert_int_equal(number, replies);
 	posted = replies;
@@ -162,9 +143,6 @@ int __wrap_rnic_plain_flush(struct rnic_plain *q, uint32_t number)
 
 void __wrap_executor_begin(struct executor *x, uint64_t number, const uint8_t *request, uint8_t *data)
 {
-	(void)x;
-	(void)request;
-	(void)data;
 	executed = number;
 }
 
@@ -181,8 +159,6 @@ static unsigned look_ahead(const uint8_t *request, uint64_t later)
 unsigned __wrap_executor_reads(
 	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
 {
-	(void)x;
-	(void)at;
 	looks++;
 	return look_ahead(request, 2);
 }
@@ -190,8 +166,6 @@ unsigned __wrap_executor_reads(
 unsigned __wrap_executor_reads_then(
 	const struct executor *x, const uint8_t *request, const uint8_t *at[EXECUTOR_READS])
 {
-	(void)x;
-	(void)at;
 	if (++looks == cut_off)
 		longjmp(guard, 1);
 	return look_ahead(request, 1);
@@ -199,26 +173,21 @@ unsigned __wrap_executor_reads_then(
 
 enum executor_result __wrap_executor_run(struct executor *x, uint64_t wqes)
 {
-	(void)x;
-	(void)wqes;
 	return executed == bad ? EXECUTOR_FAULT : EXECUTOR_DONE;
 }
 
 uint64_t __wrap_executor_wqes(const struct executor *x)
 {
-	(void)x;
 	return 0;
 }
 
 uint64_t __wrap_executor_iterations(const struct executor *x)
 {
-	(void)x;
 	return 0;
 }
 
 const uint8_t *__wrap_executor_replies(const struct executor *x)
 {
-	(void)x;
 	return NULL;
 }
 
@@ -226,15 +195,11 @@ const struct executor_fault *__wrap_executor_fault(const struct executor *x)
 {
 	static const struct executor_fault fault; /* nothing is left to run */
 
-	(void)x;
 	return &fault;
 }
 
 struct outcome __wrap_outcome_read(const struct outcome_plan *plan, const uint8_t *ring, unsigned slot)
 {
-	(void)plan;
-	(void)ring;
-	(void)slot;
 	return (struct outcome){0};
 }
 
@@ -242,14 +207,12 @@ const struct executor_message *__wrap_executor_messages(const struct executor *x
 {
 	static const struct executor_message m = {.opcode = WQE_OP_WRITE_IMM, .len = BYTES};
 
-	(void)x;
 	*n = 1;
 	return &m;
 }
 
 int __wrap_rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *m)
 {
-	(void)q;
 	assert_int_equal(m->remote, replies % DEPTH * SLOT_BYTES);
 	replies++;
 	return 0;
@@ -318,7 +281,6 @@ static void expect(struct session *s, unsigned received, enum verdict_kind kind)
  * and nothing is written beyond a batch */
 static void test_cause(void **state)
 {
-	(void)state;
 	for (unsigned good = 0; good <= RNIC_PLAIN_BATCH; good++)
 		for (unsigned flushed = 1; flushed <= 2 * RNIC_PLAIN_BATCH; flushed += 7) {
 			struct session *s = begin();
@@ -336,7 +298,6 @@ static void test_only_flushed(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	put(RNIC_PLAIN_BATCH - 1, 0);
 	put(SLOTS, CQE_SYND_FLUSH);
 	expect(s, RNIC_PLAIN_BATCH - 1, VERDICT_QUEUE);
@@ -348,7 +309,6 @@ static void test_longer_than_its_recv(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	put(1, 0);
 	queue[there - 1].bytes = BYTES + 1;
 	expect(s, 0, VERDICT_REQUEST);
@@ -361,7 +321,6 @@ static void test_left_after_the_last_turn(void **state)
 	enum { REPLIES = 2 * RNIC_PLAIN_BATCH + 3 };
 	struct session *s = begin();
 
-	(void)state;
 	put(REPLIES, 0);
 	for (unsigned i = 0; i < REPLIES; i++)
 		queue[there++] = (struct rnic_plain_completion){.number = i + 1};
@@ -377,7 +336,6 @@ static void test_idle(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	queue[there++] = (struct rnic_plain_completion){.number = 1};
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_BUSY);
 	assert_int_equal(session_cpu_turn(s, 1000), SESSION_CPU_IDLE);
@@ -391,7 +349,6 @@ static void test_looks_ahead(void **state)
 	enum { REQUESTS = 5 };
 	struct session *s = begin();
 
-	(void)state;
 	put(REQUESTS, 0);
 	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
 	assert_int_equal(looks, REQUESTS - 1 + REQUESTS - 2);
@@ -405,7 +362,6 @@ static void test_looks_at_what_is_cut_off(void **state)
 	enum { REQUESTS = 5 };
 	struct session *s = begin();
 
-	(void)state;
 	cut_off = 2;
 	put(REQUESTS, 0);
 	assert_int_equal(session_cpu_turn(s, 1), SESSION_CPU_BUSY);
@@ -432,7 +388,6 @@ static void test_reports(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	assert_false(does(s, 0, 1));
 	assert_false(does(s, 1, BATCH - 2));
 	assert_true(does(s, BATCH - 1, 1));
@@ -461,7 +416,6 @@ static void test_answers_before_a_fault(void **state)
 {
 	enum { REQUESTS = 5 };
 
-	(void)state;
 	for (unsigned at = 1; at < REQUESTS; at++) {
 		struct session *s = begin();
 
@@ -500,7 +454,6 @@ static struct session *begin_with(uint64_t failing, uint32_t first_bytes)
 /* The client is gone before it has the answers, and before the last turn or after it */
 static void test_flushed_after_a_fault(void **state)
 {
-	(void)state;
 	for (unsigned turns = 0; turns < 2; turns++) {
 		struct session *s = begin_with(1, BYTES);
 
@@ -518,7 +471,6 @@ static void test_left_after_a_short_request(void **state)
 {
 	struct session *s = begin_with(UINT64_MAX, BYTES - 1);
 
-	(void)state;
 	put(3, CQE_SYND_FLUSH);
 	session_cpu_settle(s);
 	expect_verdict(s, VERDICT_REQUEST);
@@ -529,7 +481,6 @@ static void test_left_after_a_long_request(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	put(1, 0);
 	queue[there - 1].bytes = BYTES + 1;
 	session_cpu_settle(s);
@@ -542,7 +493,6 @@ static void test_fault_after_a_short_request(void **state)
 {
 	struct session *s = begin_with(1, BYTES - 1);
 
-	(void)state;
 	queue[there++] = (struct rnic_plain_completion){.number = 1};
 	expect(s, 2, VERDICT_REQUEST);
 	end(s);
@@ -552,7 +502,6 @@ static void test_fault_of_the_first(void **state)
 {
 	struct session *s = begin();
 
-	(void)state;
 	bad = 0;
 	put(2, 0);
 	expect(s, 2, VERDICT_QUEUE);

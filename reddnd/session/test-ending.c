@@ -48,7 +48,6 @@ static void order(void **state)
 	const struct offload offload = {.img = &image};
 	struct tenant_domain domain = {0};
 
-	(void)state;
 	session = (struct session){.offload = &offload, .domain = &domain, .recycler.qp.dev = device};
 	for (unsigned q = 0; q < QUEUES; q++)
 		session.queues.qp[q].dev = device;

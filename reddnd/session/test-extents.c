@@ -112,19 +112,16 @@ int __wrap_held_store_take(struct held_store *h, uint32_t bytes, uint64_t *at)
 
 void __wrap_held_store_renew(struct held_store *h, uint64_t at)
 {
-	(void)h;
 	note("renewed %u ", held(at));
 }
 
 void __wrap_held_store_give(struct held_store *h, uint64_t at)
 {
-	(void)h;
 	extents[held(at)] = FREE;
 }
 
 bool __wrap_held_store_published(struct held_store *h, uint64_t place, uint64_t old, uint64_t now)
 {
-	(void)h;
 	assert_int_equal(place, PLACE);
 	assert_int_equal(old, OLD);
 	note("published %u ", held(now));
@@ -134,14 +131,12 @@ bool __wrap_held_store_published(struct held_store *h, uint64_t place, uint64_t 
 
 bool __wrap_held_store_unplaced(struct held_store *h, uint64_t at, uint32_t bytes)
 {
-	(void)h;
 	note("unplaced %u: %u ", held(at), bytes);
 	return good;
 }
 
 void __wrap_held_store_unfinished(struct held_store *h, uint64_t place, uint64_t old, uint64_t now)
 {
-	(void)h;
 	assert_true(place == PLACE && old == OLD);
 	note("unfinished %u ", held(now));
 	extents[held(now)] = PUBLISHED;
@@ -173,7 +168,6 @@ struct chain_outcome __wrap_chain_outcome(
 
 int __wrap_rnic_cq_peek(const struct rnic_cq *cq, uint32_t n, struct rnic_cqe *cqe)
 {
-	(void)cq;
 	*cqe = (struct rnic_cqe){.length = came[n].bytes};
 	return came[n].bytes != 0;
 }
@@ -184,7 +178,6 @@ static int setup(void **state)
 {
 	static uint8_t ring[SLOTS * CHAIN_WQEBB], scratch[SLOTS * 8];
 
-	(void)state;
 	memset(extents, 0, sizeof(extents));
 	memset(came, 0, sizeof(came));
 	*done = '\0';
@@ -208,7 +201,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	session_extents_end(&session);
 	for (unsigned i = 0; i < EXTENTS; i++)
 		assert_int_not_equal(extents[i], HELD);
@@ -232,7 +224,6 @@ static void comes(uint64_t n, bool tried, bool published, uint32_t bytes)
 
 static void test_each_outcome(void **state)
 {
-	(void)state;
 	arm(SLOTS, SLOTS);
 	comes(0, true, true, ARGS + 24);
 	comes(1, true, false, ARGS + 24);
@@ -254,7 +245,6 @@ static void test_each_outcome(void **state)
 /* One request follows the other into the same slots, until the store has nothing left */
 static void test_it_waits(void **state)
 {
-	(void)state;
 	arm(SLOTS, SLOTS);
 	for (unsigned n = 0; n < EXTENTS; n++) {
 		comes(n, true, true, ARGS + 24);
@@ -272,7 +262,6 @@ static void test_it_waits(void **state)
 /* What was not published goes on in another slot, if the store has nothing */
 static void test_what_is_left(void **state)
 {
-	(void)state;
 	for (unsigned i = 2; i < EXTENTS; i++)
 		extents[i] = PUBLISHED;
 	arm(SLOTS, 2);
@@ -293,7 +282,6 @@ static void test_no_record(void **state)
 	struct verdict v;
 	bool broken;
 
-	(void)state;
 	arm(SLOTS, SLOTS);
 	comes(0, false, false, ARGS + 3);
 	assert_int_equal(session_extents_next(&session, &broken, &v), SLOTS + 1);
@@ -317,7 +305,6 @@ static void test_no_record(void **state)
 /* Request 1 is under way, 2 has come, 3 has not */
 static void test_the_end(void **state)
 {
-	(void)state;
 	arm(SLOTS, SLOTS);
 	comes(0, true, true, ARGS + 24);
 	came[1].tried = true;
@@ -332,7 +319,6 @@ static void test_the_end(void **state)
 /* Slots that could not be armed again have none */
 static void test_the_end_of_one_that_waits(void **state)
 {
-	(void)state;
 	test_it_waits(state);
 	comes(EXTENTS, true, false, ARGS + 24);
 }
@@ -356,7 +342,6 @@ static void test_what_was_left(void **state)
 {
 	struct extents_left l;
 
-	(void)state;
 	assert_int_equal(left(50, 3, &l), 0);
 	assert_true(l.settled == 50 && l.given == 3 && l.armed == 64 + 3 * 16);
 	assert_int_equal(left(48, 3, &l), 0);
@@ -389,7 +374,6 @@ static void test_settled_are_over(void **state)
 	uint8_t rq[64 * WQE_DS] = {0};
 	struct session s = {.slot = &slot, .offload = &o, .engine = &engine};
 
-	(void)state;
 	region.store = store;
 	s.queues.layout = (struct queue_layout){.slots = 64, .rq_stride = WQE_DS};
 	s.queues.block.mem = (uint8_t *)block;

@@ -67,7 +67,6 @@ static void whole(void **state)
 	const struct queue_layout *l;
 	struct foreign *f;
 
-	(void)state;
 	assert_int_equal(foreign_new(&f, &slot, NULL, "it is gone"), 0);
 	l = &f->layout;
 	assert_string_equal(f->why, "it is gone");
@@ -95,7 +94,6 @@ static void damaged(void **state)
 {
 	struct foreign *f;
 
-	(void)state;
 	for (unsigned i = 1; i < 8; i++) {
 		struct ledger_slot slot = complete();
 
@@ -128,7 +126,6 @@ static void lengths(void **state)
 	struct outcome out;
 	struct foreign *f;
 
-	(void)state;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), 0);
 	last[WQE_OPCODE] = WQE_OP_WRITE;
 	wqe_put32(last + WQE_RDMA_SGE + WQE_SGE_LEN, 5);
@@ -159,7 +156,6 @@ static void wrong_lengths(void **state)
 	const struct ledger_recycler right = *r;
 	struct foreign *f;
 
-	(void)state;
 	r->nmessages = LEDGER_MESSAGES + 1;
 	assert_int_equal(foreign_new(&f, &slot, NULL, ""), -EBADMSG);
 	*r = right;
@@ -204,7 +200,6 @@ static void blamed_by_queue(void **state)
 	struct session s = {0};
 	struct verdict v;
 
-	(void)state;
 	slot.object[8] = cq(2, 0x5000);
 	slot.object[9] = qp(2, 0x14000);
 	assert_int_equal(foreign_new(&s.foreign, &slot, NULL, ""), 0);

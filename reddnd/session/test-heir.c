@@ -112,7 +112,6 @@ static int setup(void **state)
 	const uint64_t recycled = htole64(2 * SECTION);
 	const uint32_t sent = htobe32(GIVEN);
 
-	(void)state;
 	nheld = given = unfinished = 0;
 	assert_int_equal(ledger_new(&ledger, 8, BLOCK), 0);
 	assert_int_equal(rnic_arena_new(&arena, BLOCK), 0);
@@ -160,7 +159,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	ledger_free(ledger);
 	rnic_arena_free(arena);
 	return 0;
@@ -168,7 +166,6 @@ static int teardown(void **state)
 
 static void is_held(void **state)
 {
-	(void)state;
 	assert_true(session_publishes(slot));
 	assert_int_equal(session_hold(ledger, slot, arena, &offload), 0);
 	assert_int_equal(nheld, HELD);
@@ -192,7 +189,6 @@ static void cannot_be(void **state)
 		HEAP_AT - BYTES, HEAP_AT + HEAP - BYTES + 1, HEAP_AT + HEAP, 0, UINT64_MAX};
 	const uint32_t window = slot->session.windows[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		set_extent(20, iovas[i]);
 		expect_refused();
@@ -222,7 +218,6 @@ static void cannot_be(void **state)
 /* All that was held for it is the store's again, once */
 static void is_let_go(void **state)
 {
-	(void)state;
 	session_let_go(ledger, slot, arena, &offload);
 	assert_int_equal(given + unfinished, HELD);
 	assert_int_equal(unfinished, 21);
@@ -230,7 +225,6 @@ static void is_let_go(void **state)
 
 static void nothing_was_held(void **state)
 {
-	(void)state;
 	session_let_go(ledger, slot, arena, NULL);
 	region.store = NULL;
 	session_let_go(ledger, slot, arena, &offload);

@@ -41,15 +41,12 @@ int __wrap_master_qp_wait(struct master_qp *m);
 
 int __wrap_master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
-	(void)m;
-	(void)qpn;
 	posted = index;
 	return 0;
 }
 
 int __wrap_master_qp_wait(struct master_qp *m)
 {
-	(void)m;
 	waits++;
 	return -ETIMEDOUT;
 }
@@ -64,7 +61,6 @@ static int setup(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	*s = (struct session){.state = SESSION_ACCEPTED,
 		.engine = &engine_recycled,
 		.tenant = &tenant,
@@ -102,7 +98,6 @@ static void pacing_ends(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	s->progress.posted = 10 * SECTION + 9;
 	s->counters.read = s->progress.posted - SLOTS + 1;
 	s->pacing.state = PACING_ON;
@@ -119,7 +114,6 @@ static void unsettled_pacing_ends(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	recycled(10 * SECTION);
 	s->progress.posted = 10 * SECTION + SLOTS - 1;
 	s->pacing.state = PACING_ON;
@@ -135,7 +129,6 @@ static void pacing_begins(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	recycled(10 * SECTION);
 	s->progress.posted = 1;
 	session_set_paced(s, true);
@@ -153,7 +146,6 @@ static void nobody_waits_at_the_start(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	domain.master.waits = 1;
 	assert_int_equal(s->engine->post(s, 5), 0);
 	assert_int_equal(posted, 5);
@@ -170,7 +162,6 @@ static void the_next_is_armed(void **state)
 {
 	struct session *s = &session;
 
-	(void)state;
 	recycled(10 * SECTION);
 	assert_int_equal(s->engine->postable(s), 10 * SECTION + SLOTS - 1);
 	s->engine = &engine_unrolled;
@@ -219,7 +210,6 @@ static void expect(uint64_t hits, uint64_t misses, uint64_t unseen)
 /* Nobody waits for the daemon to look */
 static void outcomes_are_read(void **state)
 {
-	(void)state;
 	answered(0, SECTION);
 	section_is_over(SECTION);
 	answered(SECTION, SECTION + 5);
@@ -255,7 +245,6 @@ static void outcomes_are_read(void **state)
 /* The recycler is at work on a section when the session ends */
 static void outcomes_at_the_end(void **state)
 {
-	(void)state;
 	answered(0, SECTION);
 	expect(0, 0, 0);
 	session_count_rest(&session);
@@ -265,7 +254,6 @@ static void outcomes_at_the_end(void **state)
 /* The section that the log had is being logged again when somebody looks */
 static void outcomes_are_lost(void **state)
 {
-	(void)state;
 	for (uint64_t n = 0; n < SLOTS; n += SECTION) {
 		answered(n, n + SECTION);
 		section_is_over(n + SECTION);
@@ -284,7 +272,6 @@ static void outcomes_are_lost(void **state)
 
 static uint64_t received(const struct session *s, uint64_t to)
 {
-	(void)s;
 	return to;
 }
 
@@ -295,7 +282,6 @@ static void requests_that_came(void **state)
 					   other = {.received = received};
 	struct session *s = &session;
 
-	(void)state;
 	s->progress.posted = SLOTS - 1;
 	s->progress.done = 200;
 	s->engine = &silent;
@@ -321,7 +307,6 @@ static void credits_break(void **state)
 	struct session *s = &session;
 	struct verdict v;
 
-	(void)state;
 	o.img = &img;
 	s->offload = &o;
 	s->recycler.credits.cq =

@@ -44,7 +44,6 @@ static void steps(void **state)
 		[SESSION_ENDED] = 1 << SESSION_GONE,
 	};
 
-	(void)state;
 	for (unsigned adopted = 0; adopted < 2; adopted++) {
 		follow[SESSION_MAKING] = 1 << (adopted ? SESSION_ACCEPTED : SESSION_ARMED);
 		for (unsigned from = 0; from < STATES; from++)

@@ -211,7 +211,6 @@ static void test_days(void **state)
 {
 	static struct day d;
 
-	(void)state;
 	d.rig = (struct rig){.buckets = 1 << 18,
 		.chunk = 65536,
 		.chunks = 1024,

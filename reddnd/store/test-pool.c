@@ -49,7 +49,6 @@ static void test_capacity(void **state)
 	uint8_t *heap = heap_of(2 * MB);
 	struct pool p;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, 2 * MB, 65536), 0);
 	pool_claimed(&p);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -80,7 +79,6 @@ static void test_tagged_chunk(void **state)
 	struct pool p;
 	unsigned n;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, size, 65536), 0);
 	pool_claimed(&p);
 	n = take_all(&p, 30000, at);
@@ -96,7 +94,6 @@ static void test_rest(void **state)
 	uint64_t a, b, c;
 	struct pool p;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, 65536, 65536), 0);
 	pool_claimed(&p);
 	assert_int_equal(pool_take(&p, 20000, &a), 0);
@@ -151,7 +148,6 @@ static void test_churn(void **state)
 	unsigned n = 0, failed = 0, most = 0;
 	struct pool p;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, 4 * MB, 65536), 0);
 	pool_claimed(&p);
 	for (unsigned step = 0; step < 400000; step++) {
@@ -207,7 +203,6 @@ static void test_room(void **state)
 	uint64_t at[64], n = 0, b;
 	struct pool p;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, sizeof(uint8_t[4 * 4096]), 4096), 0);
 	pool_claimed(&p);
 	/* 15 of a chunk; 3 are held, so 3 must remain, and one whole chunk for the other size */
@@ -241,7 +236,6 @@ static void test_drain(void **state)
 	uint32_t from = 0;
 	struct pool p;
 
-	(void)state;
 	assert_int_equal(pool_init(&p, heap, sizeof(uint8_t[4 * 4096]), 4096), 0);
 	pool_claimed(&p);
 	for (; pool_take(&p, 256, &at[n]) == 0; n++)

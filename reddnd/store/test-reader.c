@@ -102,7 +102,6 @@ static void test_read(void **state)
 	struct reddn_table_stat st;
 	struct reddn_table *t;
 
-	(void)state;
 	assert_int_equal(m.rig.header, 15);
 	assert_int_equal(look(&m, 7), 0);
 	for (uint32_t key = 1; key < 500; key++)
@@ -139,7 +138,6 @@ static void test_larger(void **state)
 {
 	struct made m = made_new(&(struct reddn_table_options){.store = 1, .buckets = 8192});
 
-	(void)state;
 	assert_int_equal(m.rig.header, 16);
 	assert_int_equal(m.rig.h->max_key, 256);
 	assert_int_equal(m.rig.h->max_value, 1024);
@@ -156,7 +154,6 @@ static void test_moving(void **state)
 	uint32_t keys = 0, moving = 0;
 	uint64_t at;
 
-	(void)state;
 	/* until the next key needs a move */
 	for (; !m.rig.h->live.moves; keys++)
 		assert_int_equal(rig_put(m.store, &m.rig, keys, keys + 1), 0);
@@ -189,7 +186,6 @@ static void test_from(void **state)
 		.capacity = 4000, .max_key = 16, .max_value = 64, .heap_size = 4 << 20};
 	struct made m;
 
-	(void)state;
 	assert_int_equal(reddn_table_create_fd(&table, fd, &opt, NULL, 0), 0);
 	for (uint32_t key = 0; key < 4000; key++) {
 		const uint64_t val[2] = {key + 1, key + 1};
@@ -219,7 +215,6 @@ static void test_options(void **state)
 	char why[200] = "";
 	int fd = memfd_create("store", MFD_CLOEXEC);
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_int_equal(reddn_table_create_fd(&t, fd, &wrong[i], why, sizeof(why)), -EINVAL);
 	close(fd);

@@ -725,7 +725,6 @@ static void test_schedules(void **state)
 	static struct sim m;
 	struct sim all = {0};
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 2000; seed++) {
 		run(&m, seed, NOTHING, STEPS, false);
 		if (*m.wrong)
@@ -753,7 +752,6 @@ static void test_crashes(void **state)
 	static struct sim m;
 	uint64_t crashes = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		again = aligned_alloc(REDDN_TABLE_PAGE, 1 << 20);
 		twice = aligned_alloc(REDDN_TABLE_PAGE, 1 << 20);
@@ -781,7 +779,6 @@ static void test_rules(void **state)
 		[HOLDING] = "holding"};
 	static struct sim m;
 
-	(void)state;
 	for (enum left_out rule = CAS; rule < RULES; rule++) {
 		uint64_t seed = 1;
 

@@ -30,7 +30,6 @@ static void test_life_of_a_key(void **state)
 	struct store_numbers n;
 	uint64_t at, version, loc;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_false(store_work(s));
@@ -87,7 +86,6 @@ static void test_full_buckets(void **state)
 	struct store *s;
 	uint32_t key = 0, last;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	while (rig_put(s, &r, key, key) == 0)
@@ -126,7 +124,6 @@ static void test_full_extents(void **state)
 	uint64_t held[4];
 	uint32_t key = 0, other;
 
-	(void)state;
 	r.buckets = 1024;
 	r.chunks = 1;
 	rig_make(&r);
@@ -164,7 +161,6 @@ static void test_deserted(void **state)
 	struct store *s;
 	uint64_t at;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(store_take(s, RIG_MESSAGE, &at), 0);
@@ -184,7 +180,6 @@ static void test_deserted(void **state)
 /* So small that each entry is a large part of it */
 static void test_tiny(void **state)
 {
-	(void)state;
 	for (uint64_t buckets = 2; buckets <= 32; buckets *= 2) {
 		struct rig r = small;
 		struct store *s;
@@ -211,7 +206,6 @@ static void test_wrong_messages(void **state)
 	uint64_t at;
 	uint32_t bytes;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
@@ -255,7 +249,6 @@ static void test_unfinished(void **state)
 	uint64_t a, b, c, place, old[3];
 	uint32_t bytes;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
@@ -313,7 +306,6 @@ static void test_open_while_chains_publish(void **state)
 	uint64_t place, loc[4], at;
 	char why[200];
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
@@ -366,7 +358,6 @@ static void test_open_after_the_later_report(void **state)
 	uint64_t place, loc[3];
 	char why[200];
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
@@ -408,7 +399,6 @@ static void test_no_fingerprint(void **state)
 	const uint32_t bytes = (uint32_t)reddn_record_padded(r.header + reddn_record_size(sizeof(key), 0));
 	struct store *s;
 
-	(void)state;
 	assert_int_equal(p.fp, 0);
 	assert_int_equal(p.bucket[0], 0);
 	rig_make(&r);
@@ -451,7 +441,6 @@ static void test_wrong_moves(void **state)
 	uint64_t at[5], to[5], mark[5], copy;
 	char why[200];
 
-	(void)state;
 	rig_make(&r);
 	j = (struct reddn_store_journal *)(r.file + REDDN_STORE_JOURNAL);
 	s = rig_open(&r);
@@ -502,7 +491,6 @@ static void test_wrong_files(void **state)
 	struct store *s;
 	int64_t b;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	for (uint32_t key = 0; key < 12; key++)
@@ -576,7 +564,6 @@ static void test_evict(void **state)
 			.max_value = 64,
 			.evict = true}};
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct rig r = sizes[i];
 		struct store_numbers n;
@@ -677,7 +664,6 @@ static void evict_another_size(bool lost)
 
 static void test_evict_another_size(void **state)
 {
-	(void)state;
 	evict_another_size(false);
 	evict_another_size(true);
 }
@@ -702,7 +688,6 @@ static void test_expiry(void **state)
 {
 	const uint64_t later = (1ull << 56) - 1;
 
-	(void)state;
 	for (uint32_t header = REDDN_STORE_HEADER_MIN; header <= REDDN_STORE_HEADER_MAX; header++) {
 		struct rig r = small;
 		struct store *s;
@@ -746,7 +731,6 @@ static void test_unseen_expiry(void **state)
 	struct store *s;
 	uint64_t at;
 
-	(void)state;
 	rig_make(&r);
 	s = rig_open(&r);
 	assert_int_equal(rig_put(s, &r, 1, 1), 0);
@@ -778,7 +762,6 @@ static void test_wild_locators(void **state)
 {
 	static const uint64_t offs[] = {0xfefefefef8, 0xfffffffff8, 1ull << 38, 8, 72, 4096};
 
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		struct rig r = small;
 		struct store *s;
@@ -832,7 +815,6 @@ static void test_changing_header(void **state)
 	unsigned opened = 0;
 	char why[200];
 
-	(void)state;
 	rig_make(&r);
 	words[0] = &r.h->heap_off;
 	words[1] = &r.h->buckets;

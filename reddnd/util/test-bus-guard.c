@@ -20,7 +20,6 @@ static void outlives_files_that_are_cut_off(void **state)
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	uint8_t *mem;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	assert_int_equal(pwrite(fd, "x", 1, 0), 1);

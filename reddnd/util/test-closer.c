@@ -91,7 +91,6 @@ static void does_not_linger(void **state)
 	enum { N = 100 };
 	int peer[N], fd[N];
 
-	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		fd[i] = lingering(&peer[i]);
 	for (unsigned i = 0; i < N; i++)
@@ -121,7 +120,6 @@ static void keeps_users_apart(void **state)
 	enum { USERS = CLOSER_OTHERS_MAX / CLOSER_USER_MAX };
 	int fd[USERS][CLOSER_USER_MAX];
 
-	(void)state;
 	for (unsigned user = 0; user < USERS; user++) {
 		assert_false(closer_is_full(USER + user, CLOSER_TAKEN));
 		for (unsigned i = 0; i < CLOSER_USER_MAX; i++) {
@@ -150,7 +148,6 @@ static void hangs_up(void **state)
 	int pair[2], peer, sent;
 	char got = 0;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(send(pair[0], "x", 1, 0), 1);
 	closer_hang_up(USER, marked(pair[0]));

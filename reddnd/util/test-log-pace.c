@@ -8,7 +8,6 @@ static void test_flood(void **state)
 	struct log_pace p = {0};
 	uint64_t left_out, logged = 0, counted = 0, now = 5000000;
 
-	(void)state;
 	/* ten messages each millisecond, for 100 seconds */
 	for (unsigned i = 0; i < 1000000; i++, now += 100) {
 		logged += log_pace_allows(&p, __FILE__, 1, now, &left_out);
@@ -32,7 +31,6 @@ static void test_seldom(void **state)
 	struct log_pace p = {0};
 	uint64_t left_out;
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++)
 		assert_true(
 			log_pace_allows(&p, __FILE__, 1, i * (1000000ull / LOG_PACE_PER_SECOND), &left_out));

@@ -44,7 +44,6 @@ static void to_a_terminal(void **state)
 {
 	char got[256];
 
-	(void)state;
 	logged(0, 0, LOG_ERR, "x.conf:2: wrong", got, sizeof(got));
 	assert_string_equal(got, "x.conf:2: wrong\n");
 	logged(0, 7, LOG_INFO, "gone", got, sizeof(got));
@@ -62,7 +61,6 @@ static void errors_to_the_journal(void **state)
 {
 	char got[256];
 
-	(void)state;
 	logged(1, 0, LOG_ERR, "x.conf:2: wrong", got, sizeof(got));
 	assert_string_equal(got, "<3>x.conf:2: wrong\n");
 	logged(1, 0, LOG_CRIT, "worse", got, sizeof(got));
@@ -79,7 +77,6 @@ static void not_without_end(void **state)
 	int before = dup(STDERR_FILENO), fd = memfd_create("stderr", 0);
 	struct stat st;
 
-	(void)state;
 	assert_true(fd >= 0 && before >= 0);
 	unsetenv("JOURNAL_STREAM");
 	log_init(LOG_INFO);
@@ -116,7 +113,6 @@ static void reader_stands_still(void **state)
 	unsigned written = 0, lost = 0;
 	char line[1000], *got;
 
-	(void)state;
 	unsetenv("JOURNAL_STREAM");
 	log_init(LOG_INFO);
 	memset(line, 'x', sizeof(line) - 1);

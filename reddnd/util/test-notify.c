@@ -53,7 +53,6 @@ static void test_messages(void **state)
 	int sock = manager(), fd;
 	struct stat a, b;
 
-	(void)state;
 	notify_status("STATUS=%d sessions", 3);
 	assert_int_equal(take(sock, "STATUS=3 sessions"), -1);
 	assert_int_equal(notify_send("FDSTORE=1", STDERR_FILENO), 0);
@@ -71,7 +70,6 @@ static void test_nobody_reads(void **state)
 	int sock = manager(), n = 0;
 	char byte;
 
-	(void)state;
 	for (int i = 0; i < 5000; i++)
 		notify_status("STATUS=%d", i);
 	assert_int_equal(notify_send("FDSTOREREMOVE=1", -1), -EAGAIN);
@@ -84,7 +82,6 @@ static void test_nobody_reads(void **state)
 
 static void test_no_manager(void **state)
 {
-	(void)state;
 	unsetenv("NOTIFY_SOCKET");
 	assert_int_equal(notify_send("FDSTOREREMOVE=1", -1), 0);
 	setenv("NOTIFY_SOCKET", "@nobody-has-this-address", 1);
@@ -102,7 +99,6 @@ static void test_refused(void **state)
 	size_t size;
 	FILE *log = open_memstream(&words, &size);
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/s", dir);
 	assert_int_equal(bind(sock, (struct sockaddr *)&sun, sizeof(sun)), 0);

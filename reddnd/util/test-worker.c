@@ -83,7 +83,6 @@ static void await_done(struct task *t)
 
 static int setup(void **state)
 {
-	(void)state;
 	gate_a.open = false;
 	gate_a.inside = 0;
 	return sd_event_new(&event) < 0 || worker_new(&w, event, "test", &limits) < 0 ? -1 : 0;
@@ -91,7 +90,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (w)
 		worker_free(w);
 	w = NULL;
@@ -103,7 +101,6 @@ static void elsewhere(void **state)
 {
 	struct task t = task(a, NULL);
 
-	(void)state;
 	assert_int_equal(worker_submit(w, &t.job), 0);
 	await_done(&t);
 	assert_int_equal(t.ran, 1);
@@ -117,7 +114,6 @@ static void one_key_is_bounded(void **state)
 {
 	struct task slow[PENDING + 1], other = task(b, NULL);
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(slow); i++)
 		slow[i] = task(a, &gate_a);
 	for (unsigned i = 0; i < PENDING; i++)
@@ -141,7 +137,6 @@ static void one_kind_is_bounded(void **state)
 {
 	struct task slow[PENDING], other = task(a, NULL);
 
-	(void)state;
 	other.job.kind = 1;
 	for (unsigned i = 0; i < PENDING; i++) {
 		slow[i] = task(a, &gate_a);
@@ -157,7 +152,6 @@ static void one_kind_is_bounded(void **state)
 
 static void *open_later(void *arg)
 {
-	(void)arg;
 	await_inside(RUNNING);
 	open_gate();
 	return NULL;
@@ -170,7 +164,6 @@ static void freed_with_jobs(void **state)
 	unsigned canceled = 0;
 	pthread_t opener;
 
-	(void)state;
 	for (unsigned i = 0; i < PENDING; i++) {
 		t[i] = task(a, &gate_a);
 		assert_int_equal(worker_submit(w, &t[i].job), 0);

@@ -46,7 +46,6 @@ static void expect(enum records_format format, const char *line, size_t len, con
 
 static void test_tsv(void **state)
 {
-	(void)state;
 	TSV("a\tb\n", "a", "b");
 	TSV("a\tb", "a", "b");
 	TSV("\n\na\t\n\n", "a", "");
@@ -82,7 +81,6 @@ static void test_tsv(void **state)
 
 static void test_json(void **state)
 {
-	(void)state;
 	JSON("{\"key\": \"a\", \"value\": \"b\"}\n", "a", "b");
 	JSON("{\"value\":\"\",\"key\":\"a\"}", "a", "");
 	JSON("{\"key\":\"\\u0000\\n\\u00e9\",\"value\":\"\\\"\"}\n", "\0\n\xc3\xa9", "\"");
@@ -127,7 +125,6 @@ static void test_bounds(void **state)
 	char text[LINE + 2];
 	FILE *f;
 
-	(void)state;
 	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
 		f = fopen("/dev/zero", "re");
 		assert_non_null(f);
@@ -163,7 +160,6 @@ static void test_controls(void **state)
 	static const uint8_t key[] = "a\x1b\x7f\xc2\x9b"
 				     "1m\xc2\xa0";
 
-	(void)state;
 	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
 		char *text = NULL;
 		size_t size;
@@ -185,7 +181,6 @@ static void test_round_trip(void **state)
 {
 	enum { N = 3000 };
 
-	(void)state;
 	for (int format = RECORDS_TSV; format <= RECORDS_JSON; format++) {
 		uint8_t key[16], val[300];
 		struct records_reader r;

@@ -7,7 +7,6 @@ static void test_bytes(void **state)
 {
 	char text[UNITS_TEXT];
 
-	(void)state;
 	assert_string_equal(units_bytes(text, 0), "0 B");
 	assert_string_equal(units_bytes(text, 1023), "1023 B");
 	assert_string_equal(units_bytes(text, 65536), "64.0 KiB");
@@ -18,7 +17,6 @@ static void test_times(void **state)
 {
 	char text[UNITS_TEXT];
 
-	(void)state;
 	assert_string_equal(units_time(text, 0), "-");
 	assert_string_equal(units_time(text, 999), "999 ns");
 	assert_string_equal(units_time(text, 1000), "1.00 us");

@@ -9,7 +9,6 @@ static struct histogram h;
 
 static void test_exact(void **state)
 {
-	(void)state;
 	memset(&h, 0, sizeof(h));
 	assert_int_equal(histogram_at(&h, 0.5), 0);
 	for (uint64_t v = 1; v <= 60; v++)
@@ -21,7 +20,6 @@ static void test_exact(void **state)
 
 static void test_close(void **state)
 {
-	(void)state;
 	memset(&h, 0, sizeof(h));
 	for (uint64_t v = 1; v <= 1000000; v++)
 		histogram_add(&h, v);
@@ -35,7 +33,6 @@ static void test_close(void **state)
 
 static void test_extremes(void **state)
 {
-	(void)state;
 	memset(&h, 0, sizeof(h));
 	histogram_add(&h, 0);
 	histogram_add(&h, UINT64_MAX);

@@ -22,7 +22,6 @@ static void test_law(void **state)
 {
 	unsigned times[3] = {0}, even[10] = {0}, one[1] = {0};
 
-	(void)state;
 	/* 1 + 1/2 + 1/3 = 11/6 */
 	count(1, 3, times);
 	assert_in_range(times[0], 59990, 60010);

@@ -10,7 +10,6 @@ static struct keys keys;
 
 static int begin(void **state)
 {
-	(void)state;
 	keys_init(&keys);
 	keys_expire(&keys, 1000000);
 	return 0;
@@ -18,7 +17,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	keys_deinit(&keys);
 	return 0;
 }
@@ -42,7 +40,6 @@ static void test_queue(void **state)
 {
 	struct key *k;
 
-	(void)state;
 	mark("a");
 	mark("");
 	mark("a"); /* once, however often it changes */
@@ -63,7 +60,6 @@ static void test_queue(void **state)
 
 static void test_absent(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		mark("a");
 		keys_answer(&keys, ask("a"), true, 0);
@@ -84,7 +80,6 @@ static void test_due(void **state)
 	static const unsigned steps[] = {1, 7, 10, 999, 700000, 10000000};
 	uint64_t now = 1000000;
 
-	(void)state;
 	for (unsigned s = 0; s < 6; s++)
 		for (unsigned after = 1; after < 2000000; after = after * 3 + 1) {
 			uint64_t due = now + after;
@@ -117,7 +112,6 @@ static void test_pause(void **state)
 	char name[16];
 	unsigned turns = 0;
 
-	(void)state;
 	assert_int_equal(keys_pause(&keys, now, 500), 500);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "%d", i);
@@ -141,7 +135,6 @@ static void test_another(void **state)
 {
 	struct keys another;
 
-	(void)state;
 	mark("a");
 	keys_init(&another);
 	mark("a");

@@ -49,7 +49,6 @@ static void test_rows(void **state)
 	struct pgoutput_table t = table("k", "v", 17);
 	struct pgoutput_message m;
 
-	(void)state;
 	assert_int_equal(take(&t, BYTES(COLUMNS(BYTEA)), &m), 0);
 	assert_int_equal(m.what, PGOUTPUT_NOTHING);
 	assert_int_equal(t.key.at, 0);
@@ -76,7 +75,6 @@ static void test_one_column(void **state)
 	struct pgoutput_table t = table("k", "k", 25);
 	struct pgoutput_message m;
 
-	(void)state;
 	assert_int_equal(take(&t, BYTES(COLUMNS(BYTEA)), &m), 0);
 	assert_int_equal(take(&t, BYTES(DATA "I" TABLE "N\0\3t\0\0\0\1anu"), &m), 0);
 	is_field(&m.key, "a");
@@ -88,7 +86,6 @@ static void test_others(void **state)
 	struct pgoutput_table t = table("k", "v", 17);
 	struct pgoutput_message m;
 
-	(void)state;
 	assert_int_equal(take(&t, BYTES(COLUMNS(TEXT)), &m), 0);
 	assert_int_equal(m.what, PGOUTPUT_UNLIKE);
 	assert_int_equal(take(&t, BYTES(DATA "T\0\0\0\2\0" OTHER TABLE), &m), 0);
@@ -129,7 +126,6 @@ static void test_wrong(void **state)
 	struct pgoutput_table t = table("k", "v", 17);
 	struct pgoutput_message m;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(whole); i++) {
 		assert_int_equal(take(&t, whole[i].bytes, whole[i].len, &m), 0);
 		for (size_t len = 0; len < whole[i].len; len++)

@@ -14,7 +14,6 @@ static void test_slot(void **state)
 	} keys[] = {{"123456789", 12739}, {"foo", 12182}, {"{foo}", 12182}, {"x{foo}y{bar}", 12182}, {"", 0},
 		{"{}foo", 9500}, {"foo{}", 5542}, {"{foo", 13308}, {"}foo{", 8453}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		assert_int_equal(redis_slot(keys[i].key, strlen(keys[i].key)), keys[i].slot);
 }
@@ -23,7 +22,6 @@ static void test_range(void **state)
 {
 	const uint64_t some = redis_slots(100, 101);
 
-	(void)state;
 	assert_false(redis_slots_have(some, 99));
 	assert_true(redis_slots_have(some, 100));
 	assert_true(redis_slots_have(some, 200));
@@ -52,7 +50,6 @@ static void test_nodes(void **state)
 	char id[48];
 	bool moves;
 
-	(void)state;
 	assert_true(slots_next(&text, &m));
 	assert_string_equal(m.id, "aa");
 	assert_string_equal(m.host, "127.0.0.1");
@@ -82,7 +79,6 @@ static void test_nodes(void **state)
 /* In any order, with any addresses, and without what moves */
 static void test_view(void **state)
 {
-	(void)state;
 	assert_int_equal(slots_view(a_says), slots_view(b_says));
 	assert_int_not_equal(slots_view(a_says), slots_view(strchr(b_says, '\n') + 1));
 	assert_int_not_equal(slots_view(b_says),
@@ -93,7 +89,6 @@ static void test_view(void **state)
 /* Half of the masters is not most; a flag that only has the word in it does not count, nor a replica. */
 static void test_ruled(void **state)
 {
-	(void)state;
 	assert_false(slots_are_ruled(a_says));
 	assert_true(slots_are_ruled(b_says));
 	assert_true(slots_are_ruled("aa h:1@1 myself,master - 0 0 1 connected 0-99\n"
@@ -114,7 +109,6 @@ static void test_wrong(void **state)
 	char id[48];
 	bool moves;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		const char *text = texts[i];
 

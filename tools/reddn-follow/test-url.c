@@ -26,7 +26,6 @@ static void test_right(void **state)
 	struct url url;
 	char err[256];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(urls); i++) {
 		assert_int_equal(url_parse(&url, urls[i].text, err, sizeof(err)), 0);
 		assert_string_equal(url_name(&url), urls[i].name);
@@ -49,7 +48,6 @@ static void test_cluster(void **state)
 	unsigned n;
 	uint64_t slots;
 
-	(void)state;
 	assert_int_equal(
 		url_parse_cluster(seeds, &n, &slots, "redis+cluster://u:p%2c,q@a,[::1]:7", err, sizeof(err)),
 		0);
@@ -80,7 +78,6 @@ static void test_sentinel(void **state)
 	struct sentinel_url url;
 	char err[256];
 
-	(void)state;
 	assert_int_equal(
 		url_parse_sentinel(&url, "redis+sentinel://u:p/q@a,[::1]:7/users/3", err, sizeof(err)), 0);
 	assert_int_equal(url.n, 2);
@@ -102,7 +99,6 @@ static void test_postgres(void **state)
 	struct postgres_url url;
 	char err[256];
 
-	(void)state;
 	assert_int_equal(
 		postgres_url_parse(&url,
 			"postgresql://u:topsecret@h:1/db?sslmode=require&table=a%20b&key=k&value=v&host=/run",
@@ -137,7 +133,6 @@ static void test_wrong(void **state)
 	char err[256], path[300] = "unix:///", user[300] = "redis://";
 	struct url url;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(urls); i++) {
 		assert_int_equal(url_parse(&url, urls[i][0], err, sizeof(err)), -EINVAL);
 		assert_non_null(strstr(err, urls[i][1]));

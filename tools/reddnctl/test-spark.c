@@ -15,7 +15,6 @@ static void test_heights(void **state)
 {
 	struct spark s = {0};
 
-	(void)state;
 	assert_string_equal(draw(&s, 10, true), "");
 	spark_add(&s, 0);
 	assert_string_equal(draw(&s, 10, true), "▁");
@@ -31,7 +30,6 @@ static void test_oldest_goes(void **state)
 {
 	struct spark s = {0};
 
-	(void)state;
 	for (uint64_t i = 0; i < 3 * SPARK_MAX; i++)
 		spark_add(&s, i);
 	assert_int_equal(s.n, SPARK_MAX);

@@ -46,7 +46,6 @@ static void test_parts(void **state)
 {
 	struct times t = {0};
 
-	(void)state;
 	assert_int_equal(times_at(&t, 0.5), 0);
 	add(&t, "1600 98, 3200 1, 6400 1");
 	assert_int_equal(times_at(&t, 0.5), 1500);
@@ -63,7 +62,6 @@ static void test_since(void **state)
 {
 	struct times t = {0};
 
-	(void)state;
 	add(&t, "1600 98, 3200 7, 6400 1");
 	take_away(&t, "1600 97, 6400 1");
 	assert_int_equal(times_at(&t, 0.1), 1500);
@@ -79,7 +77,6 @@ static void test_another_daemon(void **state)
 {
 	struct times t = {0};
 
-	(void)state;
 	add(&t, "1600 5");
 	take_away(&t, "1600 3, 3200 1");
 	assert_int_equal(t.at[0].count, 5);
@@ -91,7 +88,6 @@ static void test_no_lists(void **state)
 		"17", "[17, \"a\", [], {}]", "[{\"to_ns\": 5}]", "{\"to_ns\": 5, \"requests\": 1}"};
 	struct times t = {0};
 
-	(void)state;
 	times_add(&t, NULL);
 	times_take_away(&t, NULL);
 	for (unsigned i = 0; i < COUNT(texts); i++) {
@@ -108,7 +104,6 @@ static void test_too_many(void **state)
 	static struct times t;
 	char text[64];
 
-	(void)state;
 	for (unsigned i = 0; i < TIMES_MAX + 10; i++) {
 		snprintf(text, sizeof(text), "%u 1", (TIMES_MAX + 10 - i) * 16);
 		add(&t, text);
