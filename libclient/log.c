@@ -2,6 +2,7 @@
 #include "libclient/log.h"
 
 #include "libclient/connection.h"
+#include "libclient/pause.h"
 #include "libclient/public.h"
 #include "util/array.h"
 #include "util/clock.h"
@@ -9,9 +10,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
-enum { PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, PATIENCE_MS = 1000, LAP_BYTES = 5, LENGTH_BYTES = 3 };
+enum { PATIENCE_MS = 1000, LAP_BYTES = 5, LENGTH_BYTES = 3 };
 
 #define LAPS ((1ull << 8 * LAP_BYTES) - 1)
 
@@ -203,31 +203,23 @@ static int log_take(
 	return 0;
 }
 
-/* The pauses grow as those of reddn_lock do. What is passed takes no time, unless a server answers what it
- * likes */
+/* What is passed takes no time, unless a server answers what it likes */
 PUBLIC int reddn_log_next(
 	struct reddn *c, struct reddn_log *l, void *buf, size_t room, size_t *len, int timeout_ms)
 {
-	const uint64_t start = clock_ns(),
-		       left = timeout_ms < 0 ? UINT64_MAX - start : timeout_ms * 1000000ull;
-	const uint64_t call = c->connector.opt.timeout_ms * 1000000ull;
+	const uint64_t call_until = clock_ns() + c->connector.opt.timeout_ms * 1000000ull;
+	struct reddn_waiter waiter = reddn_waiter_begin(timeout_ms);
 	uint8_t reply[REDDN_LOG_REPLY + REDDN_LOG_ENTRY_MAX];
 	const uint32_t size = log_size(c);
-	uint64_t pause = PAUSE_NS;
 	int r;
 
 	if (!size)
 		return -EINVAL;
 	while ((r = log_read(c, l, size, reply)) == -EAGAIN || r == REDDN_AGAIN) {
-		const uint64_t waited = clock_ns() - start;
+		const uint64_t now = clock_ns();
 
-		if (waited >= left && (r == -EAGAIN || waited >= call))
+		if (r == -EAGAIN ? !reddn_waiter_pause(&waiter) : now >= waiter.until && now >= call_until)
 			return -EAGAIN;
-		if (r == REDDN_AGAIN)
-			continue;
-		pause = pause < left - waited ? pause : left - waited;
-		nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
-		pause = 2 * pause < PAUSE_MAX_NS ? 2 * pause : PAUSE_MAX_NS;
 	}
 	return r < 0 ? r : log_take(l, reply + REDDN_LOG_ENTRY, size, buf, room, len);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pause.h - how long to leave a server alone that did not accept, or did not last: longer each time, and not
- * as long as others who were lost together.
+ * as long as others who were lost together; and how long to wait for what other clients do.
  */
 #ifndef LIBCLIENT_PAUSE_H
 #define LIBCLIENT_PAUSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of connects again, in ms */
@@ -25,5 +26,18 @@ static inline uint32_t reddn_pause_next(uint32_t before, uint32_t least, uint32_
 
 /** @time plus or minus a quarter, so that those who were lost together do not come back together. */
 uint64_t reddn_jitter(uint64_t time);
+
+/** One who asks the server again and again what others have done. The pauses in between grow: a waiter is not
+ * to load the server's NIC, nor to be late by much. */
+struct reddn_waiter {
+	uint64_t until; /* ns of CLOCK_MONOTONIC; UINT64_MAX: there is no limit */
+	uint64_t pause; /* ns, the next one */
+};
+
+/** @timeout_ms: how long it waits at most; negative: without a limit. */
+struct reddn_waiter reddn_waiter_begin(int timeout_ms);
+
+/** Sleep until it is time to ask again. False, at once: the time is over. */
+bool reddn_waiter_pause(struct reddn_waiter *w);
 
 #endif

@@ -2,6 +2,8 @@
 /* How often a client asks a server that does not accept. */
 #include "libclient/pause.h"
 
+#include "util/clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -47,9 +49,26 @@ static void test_jitter(void **state)
 	assert_true(less && more);
 }
 
+static void test_waiter(void **state)
+{
+	struct reddn_waiter w = reddn_waiter_begin(0);
+	uint64_t first;
+
+	(void)state;
+	assert_false(reddn_waiter_pause(&w));
+	w = reddn_waiter_begin(-1);
+	first = w.pause;
+	assert_true(reddn_waiter_pause(&w) && w.until == UINT64_MAX && w.pause == 2 * first);
+	w = reddn_waiter_begin(1);
+	while (reddn_waiter_pause(&w))
+		w.pause *= 1000; /* it sleeps no longer than it may */
+	assert_true(clock_ns() >= w.until);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_next), cmocka_unit_test(test_jitter)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_next), cmocka_unit_test(test_jitter), cmocka_unit_test(test_waiter)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "libclient/words.h"
 
 #include "libclient/connection.h"
+#include "libclient/pause.h"
 #include "libclient/public.h"
 #include "util/array.h"
 #include "util/clock.h"
@@ -10,11 +11,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 /* SEEN_LEASES: a word that was seen so long ago may have come back: of at most two renewals in a lease, 2^16
  * are as none */
-enum { WORD = 8, PAUSE_NS = 20000, PAUSE_MAX_NS = 5000000, SEEN_LEASES = 1 << 14 };
+enum { WORD = 8, SEEN_LEASES = 1 << 14 };
 
 /* ---- a word ------------------------------------------------------------------------------------ */
 
@@ -212,22 +212,14 @@ static int lock_held_step(struct reddn *c, struct reddn_lock *l, enum reddn_lock
 	return r == REDDN_AGAIN ? -ETIMEDOUT : r;
 }
 
-/* The pauses grow: a waiter is not to load the server's NIC, nor to be late by much of the lease. */
 PUBLIC int reddn_lock(struct reddn *c, struct reddn_lock *l, int timeout_ms)
 {
-	uint64_t start = clock_ns(), pause = PAUSE_NS;
-	uint64_t left = timeout_ms < 0 ? UINT64_MAX - start : timeout_ms * 1000000ull;
+	struct reddn_waiter waiter = reddn_waiter_begin(timeout_ms);
 	int r;
 
-	while ((r = lock_step(c, l, REDDN_LOCK, start + left)) == -EAGAIN || r == REDDN_AGAIN) {
-		uint64_t waited = clock_ns() - start;
-
-		if (waited >= left)
+	while ((r = lock_step(c, l, REDDN_LOCK, waiter.until)) == -EAGAIN || r == REDDN_AGAIN)
+		if (!reddn_waiter_pause(&waiter))
 			return -EAGAIN;
-		pause = pause < left - waited ? pause : left - waited;
-		nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
-		pause = 2 * pause < PAUSE_MAX_NS ? 2 * pause : PAUSE_MAX_NS;
-	}
 	return r;
 }
 
