@@ -6,7 +6,7 @@
  */
 #include "libclient/log.h"
 
-#include "libclient/connection.h"
+#include "libclient/test-offload.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -26,31 +26,12 @@
 enum { SIZE = 256, ROOM = SIZE - REDDN_LOG_HEADER, ENTRIES = REDDN_LOG_RING / SIZE };
 
 static struct {
-	bool reads;
-	uint32_t length_bytes, reply_max;
 	uint64_t tail, size;
 	uint8_t entry[SIZE];
 	uint64_t at;
-	unsigned calls, refuses;
+	unsigned refuses;
 	int fails;
 } server;
-
-static struct reddn_host hosts[1];
-static struct reddn client;
-
-void reddn_get_info(const struct reddn *c, struct reddn_info *info)
-{
-	(void)c;
-	*info = (struct reddn_info){.nargs = server.reads ? 1 : 2, .reply_max = server.reply_max};
-}
-
-int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
-{
-	(void)c;
-	*kind = server.reads ? REDDN_OFFSET : i ? REDDN_BYTES : REDDN_NUMBER;
-	*bytes = i ? ROOM : server.length_bytes;
-	return 0;
-}
 
 static void put(uint8_t *p, unsigned bytes, uint64_t n)
 {
@@ -58,41 +39,28 @@ static void put(uint8_t *p, unsigned bytes, uint64_t n)
 		p[i] = (uint8_t)(n >> 8 * i);
 }
 
-static void execute(const struct reddn_arg *args, uint8_t *reply)
+static int execute_append(const struct reddn_arg *args, uint8_t *reply)
 {
-	server.calls++;
-	if (server.reads) {
-		server.at = args[0].number;
-		put(reply, 8, server.tail * SIZE);
-		memcpy(reply + 16, server.entry, 8);
-		memcpy(reply + 24, server.entry, SIZE);
-	} else {
-		put(server.entry + 5, 3, args[0].number);
-		memcpy(server.entry + 8, args[1].bytes, ROOM);
-		put(reply, 8, server.tail++ * SIZE);
-		put(reply + 8, 8, server.refuses ? UINT64_MAX : 7);
-		server.refuses -= server.refuses > 0;
-	}
-	put(reply + (server.reads ? 8 : 16), 8, server.size);
-}
-
-int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
-{
-	(void)c;
-	assert_int_equal(nargs, server.reads ? 1 : 2);
-	assert_int_equal(buf_len, server.reply_max);
 	if (server.fails)
 		return server.fails;
-	execute(args, buf);
+	put(server.entry + 5, 3, args[0].number);
+	memcpy(server.entry + 8, args[1].bytes, ROOM);
+	put(reply, 8, server.tail++ * SIZE);
+	put(reply + 8, 8, server.refuses ? UINT64_MAX : 7);
+	put(reply + 16, 8, server.size);
+	server.refuses -= server.refuses > 0;
 	return 0;
 }
 
-static uint8_t submitted[REDDN_LOG_REPLY];
-
-int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
+static int execute_read(const struct reddn_arg *args, uint8_t *reply)
 {
-	(void)c, (void)nargs, (void)cookie;
-	execute(args, submitted);
+	if (server.fails)
+		return server.fails;
+	server.at = args[0].number;
+	put(reply, 8, server.tail * SIZE);
+	put(reply + 8, 8, server.size);
+	memcpy(reply + 16, server.entry, 8);
+	memcpy(reply + 24, server.entry, SIZE);
 	return 0;
 }
 
@@ -100,20 +68,25 @@ static int setup_append(void **state)
 {
 	(void)state;
 	memset(&server, 0, sizeof(server));
-	server.length_bytes = 3;
-	server.reply_max = REDDN_LOG_REPLY;
 	server.size = SIZE;
-	client.connector.opt.flags = 0;
-	client.connector.opt.timeout_ms = 1000;
-	client.connector.hosts = (struct reddn_hosts){.host = hosts, .n = 1};
+	test_offload_begin(&(struct test_offload){
+		.arg = {{REDDN_NUMBER, 3}, {REDDN_BYTES, ROOM}},
+		.nargs = 2,
+		.reply_max = REDDN_LOG_REPLY,
+		.execute = execute_append,
+	});
 	return 0;
 }
 
 static int setup_read(void **state)
 {
 	setup_append(state);
-	server.reads = true;
-	server.reply_max += SIZE;
+	test_offload_begin(&(struct test_offload){
+		.arg = {{REDDN_OFFSET, 3}},
+		.nargs = 1,
+		.reply_max = REDDN_LOG_REPLY + SIZE,
+		.execute = execute_read,
+	});
 	return 0;
 }
 
@@ -132,7 +105,7 @@ static void has_entry(uint64_t number, uint64_t laps)
 
 static void appends(void **state)
 {
-	struct reddn_result res = {.value = submitted};
+	struct reddn_result res = test_offload_result();
 	uint64_t number = 0;
 	uint8_t value[ROOM + 1];
 
@@ -146,7 +119,7 @@ static void appends(void **state)
 	assert_int_equal(reddn_append(&client, value, ROOM, &number), 0);
 	assert_int_equal(reddn_append(&client, value, ROOM + 1, &number), -EMSGSIZE);
 	assert_int_equal(reddn_append_submit(&client, value, ROOM + 1, 0), -EMSGSIZE);
-	assert_int_equal(server.calls, 3);
+	assert_int_equal(test_offload.calls, 3);
 	assert_int_equal(reddn_append_submit(&client, "xyz", 3, 0), 0);
 	assert_int_equal(reddn_append_result(&res, &number), 0);
 	assert_true(number == (1ull << 50) + 3);
@@ -157,13 +130,13 @@ static void appends(void **state)
 /* An entry that cannot be filled costs a request more */
 static void appends_again(void **state)
 {
-	struct reddn_result res = {.value = submitted};
+	struct reddn_result res = test_offload_result();
 	uint64_t number;
 
 	(void)state;
 	server.refuses = 2;
 	assert_int_equal(reddn_append(&client, "x", 1, &number), 0);
-	assert_true(number == 2 && server.calls == 3);
+	assert_true(number == 2 && test_offload.calls == 3);
 	server.refuses = 1;
 	assert_int_equal(reddn_append_submit(&client, "x", 1, 0), 0);
 	assert_int_equal(reddn_append_result(&res, &number), REDDN_AGAIN);
@@ -183,10 +156,10 @@ static void refuses_other_offloads(void **state)
 
 	setup_append(state);
 	assert_int_equal(reddn_log_next(&client, &l, buf, 1, &len, 0), -EINVAL);
-	server.length_bytes = 2;
+	test_offload.arg[0].bytes = 2;
 	assert_int_equal(reddn_append(&client, "x", 1, &number), -EINVAL);
 	setup_append(state);
-	server.reply_max++;
+	test_offload.reply_max++;
 	assert_int_equal(reddn_append(&client, "x", 1, &number), -EINVAL);
 	setup_append(state);
 	server.size = 0;
@@ -198,9 +171,9 @@ static void refuses_other_offloads(void **state)
 	assert_int_equal(reddn_append(&client, "x", 1, &number), -EINVAL);
 	server.size = SIZE / 2;
 	assert_int_equal(reddn_log_next(&client, &l, buf, 1, &len, 0), -EPROTO);
-	server.reply_max--;
+	test_offload.reply_max--;
 	assert_int_equal(reddn_log_next(&client, &l, buf, 1, &len, 0), -EINVAL);
-	server.reply_max = 8;
+	test_offload.reply_max = 8;
 	assert_int_equal(reddn_log_next(&client, &l, buf, 1, &len, 0), -EINVAL);
 }
 

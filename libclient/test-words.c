@@ -6,7 +6,7 @@
  */
 #include "libclient/words.h"
 
-#include "libclient/connection.h"
+#include "libclient/test-offload.h"
 #include "util/array.h"
 #include "util/clock.h"
 
@@ -26,64 +26,31 @@
 
 static struct {
 	uint64_t words[4];
-	unsigned nargs;
-	uint32_t bytes;
-	enum reddn_arg_kind first;
 	enum { ANSWERED, LOST_BEFORE, LOST_AFTER, LIED } how;
-	unsigned calls;
 	uint64_t lie, lie_by; /* of LIED: the last answer, and how the next one differs */
 } server;
 
-static struct reddn_host hosts[2];
-static struct reddn client;
-
-void reddn_get_info(const struct reddn *c, struct reddn_info *info)
-{
-	(void)c;
-	*info = (struct reddn_info){.nargs = server.nargs};
-}
-
-int reddn_get_arg(const struct reddn *c, unsigned i, enum reddn_arg_kind *kind, uint32_t *bytes)
-{
-	(void)c;
-	*kind = i ? REDDN_NUMBER : server.first;
-	*bytes = i ? server.bytes : 2;
-	return 0;
-}
-
-static uint64_t execute(const struct reddn_arg *args, unsigned nargs)
+static uint64_t execute(const struct reddn_arg *args)
 {
 	uint64_t *word = &server.words[args[0].number / 8], was = *word;
 
 	assert_true(args[0].number % 8 == 0 && args[0].number / 8 < COUNT(server.words));
-	if (nargs == 2)
+	if (test_offload.nargs == 2)
 		*word += args[1].number;
 	else if (was == args[1].number)
 		*word = args[2].number;
 	return was;
 }
 
-int reddn_call(struct reddn *c, const struct reddn_arg *args, unsigned nargs, void *buf, size_t buf_len)
+static int answer(const struct reddn_arg *args, uint8_t *reply)
 {
-	uint64_t was = server.how == LOST_BEFORE ? 0 : execute(args, nargs);
+	uint64_t was = server.how == LOST_BEFORE ? 0 : execute(args);
 
-	(void)c;
-	assert_int_equal(buf_len, sizeof(was));
-	server.calls++;
 	if (server.how == LIED)
 		was = server.lie ^= server.lie_by;
 	else if (server.how != ANSWERED)
 		return -EINPROGRESS;
-	memcpy(buf, &was, sizeof(was));
-	return 0;
-}
-
-static uint64_t submitted;
-
-int reddn_call_submit(struct reddn *c, const struct reddn_arg *args, unsigned nargs, uint64_t cookie)
-{
-	(void)c, (void)cookie;
-	submitted = execute(args, nargs);
+	memcpy(reply, &was, sizeof(was));
 	return 0;
 }
 
@@ -91,12 +58,12 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&server, 0, sizeof(server));
-	server.nargs = 3;
-	server.bytes = 8;
-	server.first = REDDN_OFFSET;
-	client.connector.opt.flags = 0;
-	client.connector.hosts = (struct reddn_hosts){.host = hosts, .n = 1};
-	hosts[0].list = NULL;
+	test_offload_begin(&(struct test_offload){
+		.arg = {{REDDN_OFFSET, 2}, {REDDN_NUMBER, 8}, {REDDN_NUMBER, 8}},
+		.nargs = 3,
+		.reply_max = 8,
+		.execute = answer,
+	});
 	return 0;
 }
 
@@ -104,6 +71,7 @@ static int setup(void **state)
 
 static void swaps_and_adds(void **state)
 {
+	const struct reddn_result res = test_offload_result();
 	uint64_t was = 0;
 
 	(void)state;
@@ -113,11 +81,11 @@ static void swaps_and_adds(void **state)
 	assert_int_equal(reddn_cas(&client, 2, 7, UINT64_MAX, &was), 0);
 	assert_true(was == 7 && server.words[2] == UINT64_MAX);
 	assert_int_equal(reddn_faa(&client, 2, 1, &was), -EINVAL);
-	server.nargs = 2;
+	test_offload.nargs = 2;
 	assert_int_equal(reddn_faa(&client, 2, 3, &was), 0);
 	assert_true(was == UINT64_MAX && server.words[2] == 2);
 	assert_int_equal(reddn_faa_submit(&client, 2, 1, 0), 0);
-	assert_int_equal(reddn_word(&(struct reddn_result){.value = &submitted}), 2);
+	assert_int_equal(reddn_word(&res), 2);
 	assert_int_equal(reddn_cas(&client, 2, 6, 9, &was), -EINVAL);
 	assert_int_equal(reddn_cas_submit(&client, 2, 6, 9, 0), -EINVAL);
 }
@@ -128,12 +96,12 @@ static void refuses_other_offloads(void **state)
 
 	(void)state;
 	assert_int_equal(reddn_cas(&client, UINT64_MAX / 8 + 1, 0, 1, &was), -ERANGE);
-	server.bytes = 7;
+	test_offload.arg[1].bytes = 7;
 	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
 	setup(NULL);
-	server.first = REDDN_NUMBER;
+	test_offload.arg[0].kind = REDDN_NUMBER;
 	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
-	assert_int_equal(server.calls, 0);
+	assert_int_equal(test_offload.calls, 0);
 }
 
 /* Two machines would have two words. */
@@ -160,12 +128,12 @@ static void refuses_several_machines(void **state)
 			if (k)
 				list[k - 1].ai_next = &list[k];
 		}
-		hosts[0].list = list;
+		client.connector.hosts.host[0].list = list;
 		assert_int_equal(reddn_cas(&client, 0, 0, 0, &was), names[i].fine ? 0 : -EINVAL);
 		memset(address, 0, sizeof(address)); /* the same one twice */
 		assert_int_equal(reddn_cas(&client, 0, 0, 0, &was), 0);
 	}
-	hosts[0].list = NULL;
+	client.connector.hosts.host[0].list = NULL;
 	client.connector.hosts.n = 2;
 	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
 }
@@ -180,7 +148,7 @@ static void refuses_to_repeat(void **state)
 	client.connector.opt.flags = REDDN_REPEATABLE;
 	assert_int_equal(reddn_cas(&client, 0, 0, 1, &was), -EINVAL);
 	assert_int_equal(reddn_lock(&client, &l, 0), -EINVAL);
-	server.nargs = 2;
+	test_offload.nargs = 2;
 	assert_int_equal(reddn_faa(&client, 0, 1, &was), -EINVAL);
 	assert_int_equal(reddn_faa_submit(&client, 0, 1, 0), -EINVAL);
 	client.connector.opt.flags = REDDN_NO_RECONNECT;
@@ -200,7 +168,7 @@ static void taken_and_given_back(void **state)
 
 	(void)state;
 	assert_int_equal(reddn_lock(&client, &one, 0), 0);
-	assert_true(one.token == 1 && server.words[1] == HELD(1, 0) && server.calls == 1);
+	assert_true(one.token == 1 && server.words[1] == HELD(1, 0) && test_offload.calls == 1);
 	assert_int_equal(reddn_lock(&client, &one, 0), -EDEADLK);
 	assert_int_equal(reddn_lock(&client, &two, 0), -EAGAIN);
 	assert_int_equal(reddn_lock(&client, &two, 1), -EAGAIN);
@@ -215,13 +183,13 @@ static void taken_and_given_back(void **state)
 	assert_true(server.words[1] == FREE(1) && !one.token);
 	assert_int_equal(reddn_unlock(&client, &one), -EPERM);
 	/* who knows the word needs one request, who does not needs two */
-	server.calls = 0;
+	test_offload.calls = 0;
 	assert_int_equal(reddn_lock(&client, &one, 0), 0);
-	assert_true(one.token == 2 && server.calls == 1);
+	assert_true(one.token == 2 && test_offload.calls == 1);
 	assert_int_equal(reddn_unlock(&client, &one), 0);
-	server.calls = 0;
+	test_offload.calls = 0;
 	assert_int_equal(reddn_lock(&client, &two, 0), 0);
-	assert_true(two.token == 3 && server.calls == 2);
+	assert_true(two.token == 3 && test_offload.calls == 2);
 }
 
 /* The lease of a holder that died is over when a waiter has seen the word for so long, and not before. */
@@ -295,7 +263,7 @@ static void server_lies(void **state)
 	server.how = LIED;
 	server.lie_by = 1 << REDDN_WORD_TOKEN_SHIFT; /* free, again and again */
 	assert_int_equal(reddn_lock(&client, &l, 0), -EAGAIN);
-	assert_int_equal(server.calls, 3);
+	assert_int_equal(test_offload.calls, 3);
 	assert_int_equal(reddn_lock(&client, &l, 3), -EAGAIN);
 	server.lie = HELD(1, 0); /* the holder's own, renewed again and again */
 	server.lie_by = 1;
@@ -395,7 +363,7 @@ static void unlock_twice(void **state)
 
 static void in_steps(void **state)
 {
-	struct reddn_result res = {.value = &submitted};
+	struct reddn_result res = test_offload_result();
 	struct reddn_lock l = {.lease_ms = LONG_MS};
 
 	(void)state;
