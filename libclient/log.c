@@ -125,17 +125,16 @@ static int log_overtaken(struct reddn_log *l, uint64_t tail, uint64_t entries)
 }
 
 /* Its number is drawn. @laps: that were counted */
-static bool log_is_hopeless(const struct reddn_log *l, uint64_t laps, uint64_t entries, uint64_t asked)
+static bool log_is_hopeless(const struct reddn_log *l, uint64_t laps, uint64_t entries)
 {
 	const uint64_t patience_ns = (l->patience_ms ? l->patience_ms : PATIENCE_MS) * 1000000ull;
 
 	if (l->passed >= entries && laps != (l->next / entries & LAPS))
 		return true;
-	return l->since && asked >= l->since + patience_ns;
+	return l->since && l->asked >= l->since + patience_ns;
 }
 
-int reddn_log_learn(
-	struct reddn_log *l, const uint8_t *reply, uint32_t size, uint64_t asked, uint64_t received)
+int reddn_log_learn(struct reddn_log *l, const uint8_t *reply, uint32_t size, uint64_t received)
 {
 	const uint64_t entries = REDDN_LOG_RING / size, tail = number_at(reply, 8) / size;
 	const uint64_t laps = number_at(reply + 16, LAP_BYTES);
@@ -144,15 +143,15 @@ int reddn_log_learn(
 		return -EPROTO;
 	if (l->next == REDDN_LOG_END)
 		l->next = tail;
-	if (tail < l->next && l->passed)
+	if (tail < l->next)
 		return -ESTALE;
-	if (tail <= l->next)
+	if (tail == l->next)
 		return -EAGAIN;
 	if (tail - l->next > entries)
 		return log_overtaken(l, tail, entries);
 	if (laps == ((l->next / entries + 1) & LAPS))
 		return 0;
-	if (!log_is_hopeless(l, laps, entries, asked)) {
+	if (!log_is_hopeless(l, laps, entries)) {
 		l->since = l->since ? l->since : received;
 		return -EAGAIN;
 	}
@@ -177,30 +176,49 @@ static uint32_t log_size(const struct reddn *c)
 	return size;
 }
 
-static int log_read(struct reddn *c, struct reddn_log *l, uint32_t size, uint8_t *reply)
+static struct reddn_arg log_ask(struct reddn_log *l, uint32_t size)
 {
 	/* no entry is at the end: the reply has the tail */
 	const uint64_t next = l->next == REDDN_LOG_END ? 0 : l->next;
-	const struct reddn_arg at = {.number = reddn_log_place(next, size)};
-	const uint64_t asked = clock_ns();
-	int r = reddn_call(c, &at, 1, reply, REDDN_LOG_REPLY + size);
 
-	return r < 0 ? r : reddn_log_learn(l, reply, size, asked, clock_ns());
+	l->asked = clock_ns();
+	return (struct reddn_arg){.number = reddn_log_place(next, size)};
 }
 
-static int log_take(
-	struct reddn_log *l, const uint8_t *entry, uint32_t size, void *buf, size_t room, size_t *len)
+PUBLIC int reddn_log_submit(struct reddn *c, struct reddn_log *l, uint64_t cookie)
 {
-	*len = number_at(entry + LAP_BYTES, LENGTH_BYTES);
-	if (*len > size - REDDN_LOG_HEADER) {
-		reddn_log_pass(l);
-		return -EBADMSG;
-	}
-	if (*len > room)
-		return -EMSGSIZE;
-	memcpy(buf, entry + REDDN_LOG_HEADER, *len);
+	const uint32_t size = log_size(c);
+	struct reddn_arg at;
+
+	if (!size)
+		return -EINVAL;
+	at = log_ask(l, size);
+	return reddn_call_submit(c, &at, 1, cookie);
+}
+
+PUBLIC int reddn_log_result(struct reddn_log *l, struct reddn_result *res)
+{
+	const uint8_t *reply = res->value, *entry = reply + REDDN_LOG_ENTRY;
+	const uint32_t size = (uint32_t)res->length - REDDN_LOG_REPLY;
+	int r = res->status < 0 ? res->status : reddn_log_learn(l, reply, size, clock_ns());
+
+	if (r)
+		return r;
 	reddn_log_pass(l);
-	return 0;
+	res->value = entry + REDDN_LOG_HEADER;
+	res->length = number_at(entry + LAP_BYTES, LENGTH_BYTES);
+	return res->length > size - REDDN_LOG_HEADER ? -EBADMSG : 0;
+}
+
+static int log_read(
+	struct reddn *c, struct reddn_log *l, uint32_t size, uint8_t *reply, struct reddn_result *res)
+{
+	const struct reddn_arg at = log_ask(l, size);
+	int r;
+
+	*res = (struct reddn_result){.value = reply, .length = REDDN_LOG_REPLY + size};
+	r = reddn_call(c, &at, 1, reply, res->length);
+	return r < 0 ? r : reddn_log_result(l, res);
 }
 
 /* What is passed takes no time, unless a server answers what it likes */
@@ -211,15 +229,25 @@ PUBLIC int reddn_log_next(
 	struct reddn_waiter waiter = reddn_waiter_begin(timeout_ms);
 	uint8_t reply[REDDN_LOG_REPLY + REDDN_LOG_ENTRY_MAX];
 	const uint32_t size = log_size(c);
+	struct reddn_result res;
 	int r;
 
 	if (!size)
 		return -EINVAL;
-	while ((r = log_read(c, l, size, reply)) == -EAGAIN || r == REDDN_AGAIN) {
+	while ((r = log_read(c, l, size, reply, &res)) == -EAGAIN || r == REDDN_AGAIN) {
 		const uint64_t now = clock_ns();
 
 		if (r == -EAGAIN ? !reddn_waiter_pause(&waiter) : now >= waiter.until && now >= call_until)
 			return -EAGAIN;
 	}
-	return r < 0 ? r : log_take(l, reply + REDDN_LOG_ENTRY, size, buf, room, len);
+	if (r < 0)
+		return r;
+	*len = res.length;
+	if (res.length > room) {
+		l->next--;
+		l->passed--;
+		return -EMSGSIZE;
+	}
+	memcpy(buf, res.value, res.length);
+	return 0;
 }

@@ -34,12 +34,10 @@ static inline uint64_t reddn_log_place(uint64_t number, uint32_t size)
 }
 
 /**
- * A reply about l->next, whose entry has @size bytes, asked for and received at these times, in ns. 0: it is
- * there. REDDN_AGAIN: l->next has changed, read that. -EAGAIN: it is not there yet. -ESTALE: as of
- * reddn_log_next. -EPROTO: the reply is none of such a log.
+ * A reply about l->next, whose entry has @size bytes, received at this time, in ns. 0: it is there.
+ * REDDN_AGAIN, -EAGAIN, -ESTALE: as of reddn_log_result. -EPROTO: the reply is none of such a log.
  */
-int reddn_log_learn(
-	struct reddn_log *l, const uint8_t *reply, uint32_t size, uint64_t asked, uint64_t received);
+int reddn_log_learn(struct reddn_log *l, const uint8_t *reply, uint32_t size, uint64_t received);
 
 /** l->next was read, or is given up. */
 void reddn_log_pass(struct reddn_log *l);

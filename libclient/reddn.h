@@ -401,23 +401,38 @@ struct reddn_log {
 	/* counted by the library: entries that were overwritten, or were about to be, before they were read;
 	 * and numbers without an entry */
 	uint64_t lost, skipped;
-	uint64_t since;  /* when it began to wait for an entry that is under way, in ns of CLOCK_MONOTONIC; or
-			    0 */
-	uint64_t passed; /* the library's: numbers that it has passed one after the other */
+	uint64_t since; /* when it began to wait for an entry that is under way, in ns of CLOCK_MONOTONIC; or
+			   0 */
+	/* the library's: numbers that it has passed one after the other, and when it has asked for the next
+	 * one */
+	uint64_t passed, asked;
 };
 
 /**
  * Read the next entry, with an offload of log-read.rdn, waiting for `timeout_ms` at most; 0: not at all; -1:
  * without a limit. 0: `buf` has the `*len` bytes of entry `l->next - 1`. -EAGAIN: there is none yet.
  * -EMSGSIZE: it has `*len` bytes, more than `room`, and stays the next one. -EBADMSG: entry `l->next - 1` is
- * longer than an entry can be, by what whoever appended it has sent. -ESTALE: the log has fewer entries than
- * before, so it is another one. Other errors as for reddn_cas.
+ * longer than an entry can be, by what whoever appended it has sent. -ESTALE: the log has no entry `l->next -
+ * 1` yet, so it is another one than before; or the offload is, with words in reddn_errmsg. Other errors as
+ * for reddn_cas.
  *
  * An entry is never torn, nor another one than that of its number. Who reads slower than others append is
  * overtaken: the reader then goes on an eighth of the ring behind the oldest entry, and `l->lost` grows by
  * those that it has not got.
  */
 int reddn_log_next(struct reddn *c, struct reddn_log *l, void *buf, size_t room, size_t *len, int timeout_ms);
+
+/** Submit one request for the next entry, of which one at a time is outstanding. Its result is for
+ * reddn_log_result. Errors as for reddn_cas_submit. */
+int reddn_log_submit(struct reddn *c, struct reddn_log *l, uint64_t cookie);
+
+/**
+ * What the result of reddn_log_submit means, before it is released. 0: `res->value` has the `res->length`
+ * bytes of entry `l->next - 1`. REDDN_AGAIN: `l->next` is another one, submit again. -EAGAIN: there is none
+ * yet; submit again after a pause. -EBADMSG, -ESTALE: as of reddn_log_next. Other errors: the status of the
+ * result.
+ */
+int reddn_log_result(struct reddn_log *l, struct reddn_result *res);
 
 /**
  * Collect up to `max` results in the order of their completion, without waiting. Releases the results of the

@@ -199,8 +199,36 @@ static void reads(void **state)
 	assert_true(l.next == 3ull * ENTRIES + 7);
 	server.tail--;
 	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -ESTALE);
+	/* so it is for one who has the number from before, and has read nothing yet */
+	l.passed = 0;
+	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -ESTALE);
 	server.fails = -ENOTCONN;
 	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -ENOTCONN);
+}
+
+/* As those do who poll */
+static void reads_in_steps(void **state)
+{
+	struct reddn_result res = test_offload_result();
+	struct reddn_log l = {.next = ENTRIES + 5};
+
+	(void)state;
+	has_entry(l.next, 2);
+	assert_int_equal(reddn_log_submit(&client, &l, 0), 0);
+	assert_true(server.at == 5 * SIZE && l.asked);
+	assert_int_equal(reddn_log_result(&l, &res), 0);
+	assert_true(l.next == ENTRIES + 6 && l.passed == 1 && res.length == 2);
+	assert_memory_equal(res.value, "ab", 2);
+	res = test_offload_result();
+	assert_int_equal(reddn_log_submit(&client, &l, 0), 0);
+	assert_int_equal(reddn_log_result(&l, &res), -EAGAIN);
+	server.tail += 2 * ENTRIES;
+	assert_int_equal(reddn_log_submit(&client, &l, 0), 0);
+	assert_int_equal(reddn_log_result(&l, &res), REDDN_AGAIN);
+	res.status = -ECONNRESET;
+	assert_int_equal(reddn_log_result(&l, &res), -ECONNRESET);
+	test_offload.reply_max++;
+	assert_int_equal(reddn_log_submit(&client, &l, 0), -EINVAL);
 }
 
 static void begins_at_the_end(void **state)
@@ -387,7 +415,6 @@ static bool is_over(const struct world *w, uint64_t number)
 static void learn(struct world *w)
 {
 	const uint64_t number = w->l.next, skipped = w->l.skipped, since = w->l.since;
-	const uint64_t late = w->hopeless ? since + 1000000 : since;
 	uint8_t reply[REDDN_LOG_REPLY];
 	int r;
 
@@ -396,7 +423,9 @@ static void learn(struct world *w)
 	put(reply + 16, 8, w->seen_laps);
 	if (search.without == PASSED_A_LAP)
 		w->l.passed = RING;
-	r = reddn_log_learn(&w->l, reply, ENTRY, late, 1);
+	w->l.asked = w->hopeless ? since + 1000000 : since;
+	r = reddn_log_learn(&w->l, reply, ENTRY, 1);
+	w->l.asked = 0;
 	if (r == 0) {
 		search.delivered++;
 		if (w->seen_half[0] != number + 1 || w->seen_half[1] != number + 1)
@@ -510,6 +539,7 @@ int main(void)
 		cmocka_unit_test_setup(appends_again, setup_append),
 		cmocka_unit_test(refuses_other_offloads),
 		cmocka_unit_test_setup(reads, setup_read),
+		cmocka_unit_test_setup(reads_in_steps, setup_read),
 		cmocka_unit_test_setup(begins_at_the_end, setup_read),
 		cmocka_unit_test_setup(is_overtaken, setup_read),
 		cmocka_unit_test_setup(gives_up, setup_read),
