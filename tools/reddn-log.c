@@ -19,18 +19,21 @@ static int log_failed(struct reddn *c, int error, const char *program)
 {
 	if (error == -EINVAL)
 		return tool_complain("it takes the address of one host, and an offload of %s.rdn", program);
-	if (error == -EMSGSIZE)
-		return tool_complain("an entry of the log has no room for it");
-	if (error == -ESTALE)
-		return tool_complain("the log has fewer entries than before: it is another one now");
+	if (error == -ESTALE && !*reddn_errmsg(c))
+		return tool_complain("the log has fewer entries than that: is it another one now?");
 	return tool_complain("%s", call_error(c, error));
 }
 
 static int append_one(struct reddn *c, bool json, const char *value, size_t len)
 {
+	enum reddn_arg_kind kind;
+	uint32_t room;
 	uint64_t number;
 	int r = reddn_append(c, value, len, &number);
 
+	if (r == -EMSGSIZE && reddn_get_arg(c, 1, &kind, &room) == 0)
+		return tool_complain(
+			"an entry of the log has room for %u bytes, and the value has %zu", room, len);
 	if (r < 0)
 		return log_failed(c, r, "log-append");
 	printf(json ? "{\"number\": %" PRIu64 "}\n" : "%" PRIu64 "\n", number);
@@ -100,7 +103,7 @@ int log_print(struct reddn *c, struct reddn_log *l, const struct log_output *o)
 	int ret = 0, r;
 	size_t len;
 
-	for (;;) {
+	while (!ferror(stdout)) {
 		const struct reddn_log before = *l;
 
 		r = reddn_log_next(c, l, value, sizeof(value), &len, o->follow || l->since ? WAIT_MS : 0);
@@ -110,9 +113,12 @@ int log_print(struct reddn *c, struct reddn_log *l, const struct log_output *o)
 		else if (r == -EBADMSG)
 			ret = tool_complain(
 				"entry %" PRIu64 " has a length that it cannot have", l->next - 1);
-		else if (r == -EAGAIN ? fflush(stdout) != 0 || (!o->follow && !l->since)
-				      : !o->lasting || (r != -EINPROGRESS && r != -ETIMEDOUT))
+		else if (r == -EAGAIN && !o->follow && !l->since)
 			break;
+		else if (r == -EAGAIN)
+			fflush(stdout);
+		else if (!o->lasting || (r != -EINPROGRESS && r != -ETIMEDOUT))
+			return log_failed(c, r, "log-read");
 	}
-	return r == -EAGAIN ? ret : log_failed(c, r, "log-read");
+	return ret;
 }

@@ -15,13 +15,13 @@ events=(append append.r) reads=(read read.r) modes=(unrolled recycled)
 able "recycled offloads" "${recycling[@]}" || modes[1]=unrolled
 server=$address:$port
 [[ $address != *:* ]] || server="[$address]:$port"
-serve()
+serve() # [SETTINGS]: of the offloads
 {
 	local i offloads=
 
 	for i in 0 1; do
-		offloads+="${offloads:+,} { name = \"${events[i]}\"; program = \"log-append\"; mode = \"${modes[i]}\"; region = \"events\"; },
-  { name = \"${reads[i]}\"; program = \"log-read\"; mode = \"${modes[i]}\"; region = \"events\"; }"
+		offloads+="${offloads:+,} { name = \"${events[i]}\"; program = \"log-append\"; mode = \"${modes[i]}\"; ${1-} region = \"events\"; },
+  { name = \"${reads[i]}\"; program = \"log-read\"; mode = \"${modes[i]}\"; ${1-} region = \"events\"; }"
 	done
 	start_reddnd "regions = ( { name = \"events\"; kind = \"raw\"; path = \"$memory/events\"; writable = true; } );
 offloads = ( $offloads );"
@@ -113,7 +113,8 @@ printf 'three\nfour' | timeout -k "$limit" "$limit" "$SOFTCX" run "$REDDN" appen
 reddn 0 $'one\n\nthree\nfour' log "${read[@]}"
 reddn 0 $'2\tthree\n3\tfour' log --escape --from 2 "${read[@]}"
 reddn 0 '{"number": 3, "value": "four"}' log --json --from 3 "${read[@]}"
-reddn 2 '*no room for it' append "${append[@]}" "$(printf '%249s' '')"
+reddn 2 '*room for 248 bytes, and the value has 249' append "${append[@]}" "$(printf '%249s' '')"
+reddn 2 '*fewer entries than that*' log --from 5 "${read[@]}"
 reddn 2 '*one host, and an offload of log-append.rdn' append "${read[@]}" x
 reddn 2 '*one host, and an offload of log-read.rdn' log "${append[@]}"
 background follow.log "$REDDN" log --port "$port" --follow --from 3 "${read[@]}"
@@ -129,6 +130,12 @@ reddn 0 6 append "${append[@]}" six
 reddn 1 $'five\nreddn: numbers without an entry, from 5 on: 1\nsix' log --from 4 --patience 1 "${read[@]}"
 reddn 1 $'{"number": 4, "value": "five"}\n{"from": 5, "lost": 0, "skipped": 1}\nreddn: numbers without an entry, from 5 on: 1\n{"number": 6, "value": "six"}' \
 	log --json --from 4 --patience 1 "${read[@]}"
+# One who goes on with the next daemon does not take entries of another size for its own
+background order.log "$REDDN" log --port "$port" --follow --lasting --from 6 "${read[@]}"
+until_true grep -q six "$work/order.log" || fail "no entry" "$work/order.log"
+stop_reddnd
+serve 'params = { order = 7; };'
+until_true grep -q 'the offload is another one now' "$work/order.log" || fail "another order" "$work/order.log"
 ok "reddn append and log"
 stop_reddnd
 done_testing
