@@ -34,7 +34,7 @@
     with reddn.Table.create("/dev/shm/reddn/users.table", capacity=1000) as table:
         table["alice"] = "admin"
 
-reddn.aio has the same for asyncio, but for Log. The calls are those of the C library: see libreddn(3).
+reddn.aio has the same for asyncio. The calls are those of the C library: see libreddn(3).
 """
 
 from . import aio

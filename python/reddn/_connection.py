@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Union
 
 from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_keys, to_name, to_str
+from ._steps import Ask, Steps, T, append_steps
 from ._table import AsOf, to_as_of
 
 Value = Union[int, Key]
@@ -114,12 +115,6 @@ def _apart(call: Callable[[], Any], abandoned: Callable[[int], Any], keep: Any) 
                 abandoned(results[0])
         raise
     return results[0]
-
-
-def take_append(result: Any) -> Optional[int]:
-    """The number of the entry; None: nothing was appended, and is to be appended again"""
-    number = ffi.new("uint64_t *")
-    return None if lib.reddn_append_result(ffi.addressof(result), number) else int(number[0])
 
 
 def take_word(result: Any) -> int:
@@ -482,6 +477,20 @@ class Connection(Handle):
         with self._alone():
             return self._answer(submit, take)
 
+    def _run(self, steps: Steps[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, Ask):
+                answer = self._ask(functools.partial(step.submit, self._handle()), step.take)
+                continue
+            time.sleep(step)
+            answer = None
+
     def _answer(self, submit: Callable[[int], int], take: Callable[[Any], Any]) -> Any:
         taken: List[Any] = []
         cookie = self._first_cookie()
@@ -537,11 +546,7 @@ class Connection(Handle):
     def append(self, value: Key) -> int:
         """Appends to a log of an offload of log-append: returns the number of the entry. OSError (EMSGSIZE): an entry has no room for it.
         After BlockingIOError (EINPROGRESS) and TimeoutError it was appended once, or not at all, or will be."""
-        data, until = to_bytes(value), time.monotonic() + self._timeout
-        while (number := self._ask(functools.partial(lib.reddn_append_submit, self._handle(), data, len(data)), take_append)) is None:
-            if time.monotonic() >= until:
-                fail(-errno.EAGAIN)
-        return int(number)
+        return self._run(append_steps(value, self._timeout))
 
     def _is_described(self) -> bool:
         lib.reddn_get_info(self._handle(), self._info)

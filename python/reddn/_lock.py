@@ -2,35 +2,13 @@
 """Locks that clients of words share."""
 
 import errno
-import functools
-import math
 import time
 from types import TracebackType
-from typing import Any, Iterator, Optional, Type
+from typing import Any, Optional, Type
 
 from ._connection import Connection
 from ._lib import NoCopy, fail, ffi, lib
-
-_PAUSES = 0.0001, 0.005
-"""Seconds between two looks at a lock that another client has: the first, and at most"""
-
-
-def end_of(timeout: float) -> float:
-    """By the monotonic clock; never if it is negative."""
-    return math.inf if timeout < 0 else time.monotonic() + timeout
-
-
-def pauses(until: float) -> Iterator[float]:
-    """Seconds to wait between two attempts, until the time is over."""
-    pause = _PAUSES[0]
-    while time.monotonic() < until:
-        yield pause
-        pause = min(2 * pause, _PAUSES[1])
-
-
-def is_over(surprises: int, until: float) -> bool:
-    """Of a step whose word was another one than expected, so often: once is normal, and a server may answer so for ever."""
-    return surprises > 1 and time.monotonic() >= until
+from ._steps import Ask, Steps, end_of, pauses
 
 
 class LockWord(NoCopy):
@@ -46,6 +24,29 @@ class LockWord(NoCopy):
         """The fencing token; 0: it is not held here."""
         return int(self._lock.token)
 
+    def _acquire(self, timeout: float) -> Steps[bool]:
+        until = end_of(timeout)
+        waits = pauses(until)
+        while not (yield from self._step(lib.REDDN_LOCK, until)):
+            pause = next(waits, None)
+            if pause is None:
+                return False
+            yield pause
+        return True
+
+    def _hold(self, step: int, timeout: float) -> Steps[None]:
+        """A step of the holder"""
+        if not (yield from self._step(step, end_of(timeout))):
+            fail(-errno.ETIMEDOUT, "its word was another one each time")
+
+    def _step(self, step: int, until: float) -> Steps[bool]:
+        """That the word is another one than expected is normal once, and a server may answer so for ever."""
+        ask = Ask(lambda handle, cookie: int(lib.reddn_lock_submit(handle, self._lock, step, cookie)), self._learn)
+        surprised = False
+        while (status := (yield ask)) == lib.REDDN_AGAIN and not (surprised and time.monotonic() >= until):
+            surprised = True
+        return self._judge(status)
+
     def _learn(self, result: Any) -> int:
         return int(lib.reddn_lock_result(self._lock, ffi.addressof(result)))
 
@@ -57,12 +58,6 @@ class LockWord(NoCopy):
         if status < 0 and status != -errno.EAGAIN:
             fail(status)
         return status == 0
-
-    @staticmethod
-    def _done(done: bool) -> None:
-        """Of a step of the holder"""
-        if not done:
-            fail(-errno.ETIMEDOUT, "its word was another one each time")
 
 
 class Lock(LockWord):
@@ -83,30 +78,15 @@ class Lock(LockWord):
 
     def acquire(self, timeout: float = -1) -> bool:
         """Takes it. False: another one held it all the time, of `timeout` seconds, without a limit if that is negative."""
-        until = end_of(timeout)
-        waits = pauses(until)
-        while not self._step(lib.REDDN_LOCK, until):
-            pause = next(waits, None)
-            if pause is None:
-                return False
-            time.sleep(pause)
-        return True
+        return self._connection._run(self._acquire(timeout))
 
     def renew(self) -> None:
         """Begins a new lease."""
-        self._done(self._step(lib.REDDN_RENEW, end_of(self._connection.timeout)))
+        self._connection._run(self._hold(lib.REDDN_RENEW, self._connection.timeout))
 
     def release(self) -> None:
         """Gives it back."""
-        self._done(self._step(lib.REDDN_UNLOCK, end_of(self._connection.timeout)))
-
-    def _step(self, step: int, until: float) -> bool:
-        status, surprises = lib.REDDN_AGAIN, 0
-        while status == lib.REDDN_AGAIN and not is_over(surprises, until):
-            surprises += 1
-            submit = functools.partial(lib.reddn_lock_submit, self._connection._handle(), self._lock, step)
-            status = self._connection._ask(submit, self._learn)
-        return self._judge(status)
+        self._connection._run(self._hold(lib.REDDN_UNLOCK, self._connection.timeout))
 
     def __enter__(self) -> "Lock":
         self.acquire()

@@ -3,16 +3,11 @@
 
 import errno
 import time
-from typing import Iterator, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional, Union
 
-from ._connection import Connection
+from ._connection import _TIMEOUT_MAX, Connection
 from ._lib import NoCopy, fail, ffi, lib
-
-_SLICE_MS = 50
-"""Signals are heard so often"""
-
-_ROOM = 256
-"""More than an entry has"""
+from ._steps import Ask, Steps, end_of, pauses
 
 _END = 2**64 - 1
 """REDDN_LOG_END"""
@@ -25,25 +20,13 @@ class Entry(NamedTuple):
     value: bytes
 
 
-class Log(NoCopy):
-    """Who follows a log, by a connection to an offload of log-read: gets all entries in the order of their numbers.
+class LogReader(NoCopy):
+    """What a Log and one of asyncio have in common."""
 
-    >>> with Connection("storage1", "events.read") as events:
-    ...     for number, value in Log(events):
-    ...         print(number, value)
-
-    Begins with entry `start`, or with what is appended next, None. Waits up to `patience` seconds for an entry whose number is drawn and that
-    is not there: longer than a request may take, see Logs in libreddn(3). Who reads slower than others append is overtaken: `lost` counts the
-    entries that it did not get.
-    """
-
-    def __init__(self, connection: Connection, start: Optional[int] = 0, patience: float = 1.0) -> None:
-        if patience < 0.001:
-            raise ValueError(f"patience={patience!r}: seconds, at least 0.001")
-        first = _END if start is None else start
-        self._connection = connection
-        self._log = ffi.new("struct reddn_log *", {"next": first, "patience_ms": round(patience * 1000)})
-        self._buffer, self._length = ffi.new("char[]", _ROOM), ffi.new("size_t *")
+    def __init__(self, start: Optional[int], patience: float) -> None:
+        if not 0.001 <= patience <= _TIMEOUT_MAX:
+            raise ValueError(f"patience={patience!r}: seconds, at least 0.001 and at most {_TIMEOUT_MAX}")
+        self._log = ffi.new("struct reddn_log *", {"next": _END if start is None else start, "patience_ms": round(patience * 1000)})
 
     @property
     def next(self) -> int:
@@ -60,25 +43,59 @@ class Log(NoCopy):
         """How many numbers had no entry."""
         return int(self._log.skipped)
 
-    def read(self, timeout: float = 0) -> Optional[Entry]:
-        """The next entry; None: there is none within so many seconds. OSError (EBADMSG): this one has a length that no entry can have, and the
-        next one is read next; (ESTALE): the log has fewer entries than before, so it is another one."""
-        until, result = time.monotonic() + timeout, -errno.EAGAIN
-        while result == -errno.EAGAIN:
-            left = max(0, min(_SLICE_MS, int((until - time.monotonic()) * 1000)))
-            with self._connection._alone():
-                result = lib.reddn_log_next(self._connection._handle(), self._log, self._buffer, _ROOM, self._length, left)
-            if result == -errno.EAGAIN and time.monotonic() >= until:
+    def _read(self, timeout: float, call: float) -> Steps[Optional[Entry]]:
+        """What is passed takes no time, unless a server answers what it likes: it is for so long as a `call` may take."""
+        until, most = end_of(timeout), end_of(call)
+        waits = pauses(until)
+        while not isinstance(found := (yield self._ask()), Entry):
+            if found == lib.REDDN_AGAIN:
+                if time.monotonic() >= max(until, most):
+                    return None
+            elif found != -errno.EAGAIN:
+                fail(found, "the log has fewer entries than that: is it another one now?" if found == -errno.ESTALE else "")
+            elif (pause := next(waits, None)) is None:
                 return None
-        if result in (-errno.EBADMSG, -errno.ESTALE):
-            fail(result)
-        if result < 0:
-            self._connection._lost(result)
-        return Entry(self.next - 1, bytes(ffi.buffer(self._buffer, self._length[0])))
+            else:
+                yield pause
+        return found
+
+    def _ask(self) -> Ask:
+        """Another task may have read the entry when its result comes"""
+        number = self.next
+
+        def take(result: Any) -> Union[Entry, int]:
+            if self.next != number:
+                return int(lib.REDDN_AGAIN)
+            status = lib.reddn_log_result(self._log, ffi.addressof(result))
+            return int(status) if status else Entry(self.next - 1, bytes(ffi.buffer(result.value, result.length)))
+
+        return Ask(lambda handle, cookie: int(lib.reddn_log_submit(handle, self._log, cookie)), take)
+
+
+class Log(LogReader):
+    """Who follows a log, by a connection to an offload of log-read: gets all entries in the order of their numbers.
+
+    >>> with Connection("storage1", "events.read") as events:
+    ...     for number, value in Log(events):
+    ...         print(number, value)
+
+    Begins with entry `start`, or with what is appended next, None. Waits up to `patience` seconds for an entry whose number is drawn and that
+    is not there: longer than a request may take, see Logs in libreddn(3). Who reads slower than others append is overtaken: `lost` counts the
+    entries that it did not get.
+    """
+
+    def __init__(self, connection: Connection, start: Optional[int] = 0, patience: float = 1.0) -> None:
+        super().__init__(start, patience)
+        self._connection = connection
+
+    def read(self, timeout: float = 0) -> Optional[Entry]:
+        """The next entry; None: there is none within so many seconds, without a limit if that is negative. OSError (EBADMSG): this one has a
+        length that no entry can have, and the next one is read next; (ESTALE): the log has fewer entries, so it is another one."""
+        return self._connection._run(self._read(timeout, self._connection.timeout))
 
     def __iter__(self) -> Iterator[Entry]:
         """Entries, for ever."""
         while True:
-            entry = self.read(1)
+            entry = self.read(-1)
             if entry is not None:
                 yield entry

@@ -10,14 +10,15 @@ import asyncio
 import errno
 import functools
 import os
-import time
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
+from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
-from ._connection import Connection, Reply, Value, Versioned, judge_change, take_append, take_change, take_exists, take_value, take_versioned, take_word, to_delete, to_put
+from ._connection import Connection, Reply, Value, Versioned, judge_change, take_change, take_exists, take_value, take_versioned, take_word, to_delete, to_put
 from ._lib import Key, NoCopy, fail, lib, to_bytes, to_keys
-from ._lock import LockWord, end_of, is_over, pauses
+from ._lock import LockWord
+from ._log import Entry, LogReader
+from ._steps import Ask, Steps, T, append_steps
 
 
 class _Request(NamedTuple):
@@ -123,11 +124,7 @@ class AsyncConnection(NoCopy):
 
     async def append(self, value: Key) -> int:
         """As Connection.append()."""
-        data, until = to_bytes(value), time.monotonic() + self._inner._timeout
-        while (number := await self._request(functools.partial(lib.reddn_append_submit, await self._handle(), data, len(data)), take_append)) is None:
-            if time.monotonic() >= until:
-                fail(-errno.EAGAIN)
-        return int(number)
+        return await self._run(append_steps(value, self._inner.timeout))
 
     async def _handle(self) -> Any:
         """Raises the reason if the connection is closed or lost."""
@@ -138,6 +135,20 @@ class AsyncConnection(NoCopy):
         if self._loss is not None:
             raise OSError(*self._loss)
         return self._inner._handle()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, Ask):
+                answer = await self._request(functools.partial(step.submit, await self._handle()), step.take)
+                continue
+            await asyncio.sleep(step)
+            answer = None
 
     async def _request(self, submit: Any, take: Callable[[Any], Any]) -> Any:
         return (await self._request_many(submit, take, 1))[0]
@@ -268,30 +279,15 @@ class Lock(LockWord):
 
     async def acquire(self, timeout: float = -1) -> bool:
         """As Lock.acquire()."""
-        until = end_of(timeout)
-        waits = pauses(until)
-        while not await self._step(lib.REDDN_LOCK, until):
-            pause = next(waits, None)
-            if pause is None:
-                return False
-            await asyncio.sleep(pause)
-        return True
+        return await self._connection._run(self._acquire(timeout))
 
     async def renew(self) -> None:
         """Begins a new lease."""
-        self._done(await self._step(lib.REDDN_RENEW, end_of(self._connection._inner.timeout)))
+        await self._connection._run(self._hold(lib.REDDN_RENEW, self._connection._inner.timeout))
 
     async def release(self) -> None:
         """Gives it back."""
-        self._done(await self._step(lib.REDDN_UNLOCK, end_of(self._connection._inner.timeout)))
-
-    async def _step(self, step: int, until: float) -> bool:
-        status, surprises = lib.REDDN_AGAIN, 0
-        while status == lib.REDDN_AGAIN and not is_over(surprises, until):
-            surprises += 1
-            handle = await self._connection._handle()
-            status = await self._connection._request(functools.partial(lib.reddn_lock_submit, handle, self._lock, step), self._learn)
-        return self._judge(status)
+        await self._connection._run(self._hold(lib.REDDN_UNLOCK, self._connection._inner.timeout))
 
     async def __aenter__(self) -> "Lock":
         await self.acquire()
@@ -301,6 +297,30 @@ class Lock(LockWord):
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         await self.release()
+
+
+class Log(LogReader):
+    """A reddn.Log whose entries are awaited. One task at a time uses it.
+
+    >>> async with await connect("storage1", "events.read") as events:
+    ...     async for number, value in Log(events):
+    ...         print(number, value)
+    """
+
+    def __init__(self, connection: AsyncConnection, start: Optional[int] = 0, patience: float = 1.0) -> None:
+        super().__init__(start, patience)
+        self._connection = connection
+
+    async def read(self, timeout: float = 0) -> Optional[Entry]:
+        """As Log.read()."""
+        return await self._connection._run(self._read(timeout, self._connection._inner.timeout))
+
+    async def __aiter__(self) -> AsyncIterator[Entry]:
+        """Entries, for ever."""
+        while True:
+            entry = await self.read(-1)
+            if entry is not None:
+                yield entry
 
 
 async def connect(host: str, offload: str, **options: Any) -> AsyncConnection:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import copy
 import errno
-import itertools
 import os
 import pickle
 import signal
@@ -81,10 +80,12 @@ class Gets(unittest.TestCase):
             raise KeyboardInterrupt
 
         signal.signal(signal.SIGALRM, interrupt)
-        with connect("users") as c, connect("ticket") as ticket:
+        with connect("users") as c, connect("ticket") as ticket, connect("entries") as entries:
             ticket.arguments
+            log = reddn.Log(entries, start=None)
+            self.assertIsNone(log.read())
             real = reddn._connection.lib
-            for call in (lambda: c.get("user 1"), lambda: c.mget(KEYS), lambda: ticket.call(at=40, limit=0)):
+            for call in (lambda: c.get("user 1"), lambda: c.mget(KEYS), lambda: ticket.call(at=40, limit=0), log.read):
                 with unittest.mock.patch.object(reddn._connection, "lib", wraps=real) as lib:
                     lib.reddn_wait = lambda handle, results, n, ms: time.sleep(ms / 1000) or 0  # no answer comes, as in C
                     signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -93,6 +94,7 @@ class Gets(unittest.TestCase):
                 self.assertEqual(c.get("user 2"), b"value 2")
                 self.assertEqual(c.mget(KEYS), [f"value {i}".encode() for i in range(300)])
                 self.assertEqual(ticket.call(at=40, limit=0)["next"], 0)
+                self.assertIsNone(log.read())
 
     def test_in_use(self):
         """A handler of a signal does not take the results of the call that it interrupts."""
@@ -372,7 +374,11 @@ class Logs(unittest.TestCase):
             self.assertEqual(too_long.exception.errno, errno.EMSGSIZE)
             for other in (lambda: entries.append("x"), reddn.Log(events).read):
                 self.assertRaises(OSError, other)
-            self.assertRaises(ValueError, lambda: reddn.Log(entries, patience=0))
+            self.assertIsNone(reddn.Log(entries, start=log.next).read(float("nan")))
+            with self.assertRaisesRegex(OSError, "fewer entries"):
+                reddn.Log(entries, start=2**40).read(float("inf"))
+            for patience in (0, 1e10, float("nan")):
+                self.assertRaises(ValueError, lambda: reddn.Log(entries, patience=patience))
             self.assertRaises(OverflowError, lambda: reddn.Log(entries, start=-1))
 
 
@@ -461,11 +467,25 @@ class Loop(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(c._inner.reconnects, 1)
 
     async def test_log(self):
-        async with await reddn.aio.connect(SERVER, "events", timeout=60, depth=4) as c:
+        async with await reddn.aio.connect(SERVER, "events", timeout=60, depth=4) as c, await reddn.aio.connect(SERVER, "entries", timeout=60) as entries:
+            late = reddn.aio.Log(entries, start=None)
+            self.assertIsNone(await late.read())
             numbers = await asyncio.gather(*(c.append(f"value {i}") for i in range(20)))
-        with connect("entries") as entries:
-            read = list(itertools.islice(reddn.Log(entries, start=min(numbers)), 20))
-        self.assertEqual(sorted(zip(numbers, (b"value %d" % i for i in range(20)))), read)
+            appended = sorted(zip(numbers, (b"value %d" % i for i in range(20))))
+            log = reddn.aio.Log(entries, start=min(numbers))
+            self.assertEqual([await log.read() for _ in numbers], appended)
+            self.assertIsNone(await log.read(0.01))
+            waiting = asyncio.create_task(log.read(-1))
+            await asyncio.sleep(0)
+            number = await c.append("later")
+            self.assertEqual(await waiting, (number, b"later"))
+            async for entry in late:
+                self.assertEqual(entry, appended[0])
+                break
+            # one that several tasks use has each entry once
+            self.assertEqual(sorted(await asyncio.gather(*(late.read(60) for _ in numbers[1:]))), appended[1:])
+            with self.assertRaisesRegex(OSError, "fewer entries"):
+                await reddn.aio.Log(entries, start=2**40).read(60)
 
     async def test_words(self):
         async with await reddn.aio.connect(SERVER, "adds", timeout=60, depth=4) as c:
