@@ -64,6 +64,9 @@ for name in early same; do
 	background "$name.log" "$PYTHON" "$log" follow "$server" "${reads[which++ % 2]}" $((65536 - 100)) "$work/follow.$name" "$work/done"
 	pid[$name]=$child
 done
+for name in early same; do # has connected
+	until_true test -e "$work/follow.$name" || fail "nobody follows" "$work/$name.log" "$work/reddnd.log"
+done
 until_true appended 60 one two three || fail "nobody appends" "$work"/{one,two,three,reddnd}.log
 for name in one two; do
 	kill_hard "${pid[$name]}"
