@@ -15,27 +15,37 @@
 /* WAIT_MS: so long is the output of nothing new buffered at most */
 enum { VALUE_MAX = 256, WAIT_MS = 100 };
 
-static int log_failed(struct reddn *c, int error, const char *program)
+static int log_is_none(const char *program)
 {
-	if (error == -EINVAL)
-		return tool_complain("it takes the address of one host, and an offload of %s.rdn", program);
-	if (error == -ESTALE && !*reddn_errmsg(c))
-		return tool_complain("the log has fewer entries than that: is it another one now?");
-	return tool_complain("%s", call_error(c, error));
+	return tool_complain("it takes the address of one host, and an offload of %s.rdn", program);
+}
+
+static int append_failed(struct reddn *c, int error, size_t len)
+{
+	enum reddn_arg_kind kind;
+	uint32_t room = 0;
+
+	switch (error) {
+	case -EINVAL:
+		return log_is_none("log-append");
+	case -EMSGSIZE:
+		reddn_get_arg(c, 1, &kind, &room);
+		return tool_complain(
+			"an entry of the log has room for %u bytes, and the value has %zu", room, len);
+	case -EAGAIN:
+		return tool_complain("nothing was appended: the entries of a lap ago are not complete");
+	default:
+		return tool_complain("it is not known whether it was appended: %s", call_error(c, error));
+	}
 }
 
 static int append_one(struct reddn *c, bool json, const char *value, size_t len)
 {
-	enum reddn_arg_kind kind;
-	uint32_t room;
 	uint64_t number;
 	int r = reddn_append(c, value, len, &number);
 
-	if (r == -EMSGSIZE && reddn_get_arg(c, 1, &kind, &room) == 0)
-		return tool_complain(
-			"an entry of the log has room for %u bytes, and the value has %zu", room, len);
 	if (r < 0)
-		return log_failed(c, r, "log-append");
+		return append_failed(c, r, len);
 	printf(json ? "{\"number\": %" PRIu64 "}\n" : "%" PRIu64 "\n", number);
 	return fflush(stdout) == 0 ? 0 : 2;
 }
@@ -97,6 +107,15 @@ static int print_missing(
 	return 1;
 }
 
+static int log_failed(struct reddn *c, int error)
+{
+	if (error == -EINVAL)
+		return log_is_none("log-read");
+	if (error == -ESTALE && !*reddn_errmsg(c))
+		return tool_complain("the log has fewer entries than that: is it another one now?");
+	return tool_complain("%s", call_error(c, error));
+}
+
 int log_print(struct reddn *c, struct reddn_log *l, const struct log_output *o)
 {
 	uint8_t value[VALUE_MAX];
@@ -118,7 +137,7 @@ int log_print(struct reddn *c, struct reddn_log *l, const struct log_output *o)
 		else if (r == -EAGAIN)
 			fflush(stdout);
 		else if (!o->lasting || (r != -EINPROGRESS && r != -ETIMEDOUT))
-			return log_failed(c, r, "log-read");
+			return log_failed(c, r);
 	}
 	return ret;
 }

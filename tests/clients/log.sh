@@ -133,6 +133,9 @@ reddn 0 6 append "${append[@]}" six
 reddn 1 $'five\nreddn: numbers without an entry, from 5 on: 1\nsix' log --from 4 --patience 1 "${read[@]}"
 reddn 1 $'{"number": 4, "value": "five"}\n{"from": 5, "lost": 0, "skipped": 1}\nreddn: numbers without an entry, from 5 on: 1\n{"number": 6, "value": "six"}' \
 	log --json --from 4 --patience 1 "${read[@]}"
+# Behind the end of the ring: the chain ends in the middle
+printf '\xf8\xff\xff\0\0\0\0\0' | dd of="$memory/events" bs=1 seek=$((16 << 20)) conv=notrunc status=none
+reddn 2 '*not known whether it was appended: *' append "${append[@]}" x
 # One who goes on with the next daemon does not take entries of another size for its own
 background order.log "$REDDN" log --port "$port" --follow --lasting --from 6 "${read[@]}"
 until_true grep -q six "$work/order.log" || fail "no entry" "$work/order.log"
