@@ -323,9 +323,9 @@ static void test_influence_of_many_rounds(void **state)
 	struct catalog *c;
 
 	conf_put("forth.rdn", "program forth\nregion from\nregion to writable\n"
-			      "write from -> to @ 0, 16M bytes\nwrite_imm 0 as u8 -> slot\n");
+			      "write from -> to @ 0, 200 bytes\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("back.rdn", "program back\nregion from\nregion to writable\n"
-			     "write from -> to @ 1, 16M bytes\nwrite_imm 0 as u8 -> slot\n");
+			     "write from -> to @ 1, 200 bytes\nwrite_imm 0 as u8 -> slot\n");
 	c = conf_load(text);
 	settle(&b, c);
 	assert_int_equal(b.wrong, 0);

@@ -17,7 +17,8 @@
  *   - only the reply queue reaches the client, nothing reads a key, regions are written if they are
  *     writable, at a place that the client's bytes choose if they are steered; and no length is the client's;
  *   - a length that is declared as m to n is one of these, if it is the program's, or else a region's as a
- * whole.
+ * whole;
+ *   - no copy of more than a packet between constant places of a region that overlap.
  *
  * Not looked at: when a patch lands (verify/order.h), whether a WQE whose length is declared as at most n
  * sleeps when it is more, and whether anybody stores where a region has a length.

@@ -209,6 +209,7 @@ void nic_mark_keys(struct nic *n, const struct nic_wqe *w)
 struct piece {
 	struct space *in;
 	bool is_const;  /* the place */
+	bool stays;     /* the place is the one that was posted */
 	bool is_posted; /* place and length are those that were posted */
 	uint64_t at;    /* if it is */
 	struct field len;
@@ -232,7 +233,8 @@ static bool piece_at(struct nic *n, const struct nic_wqe *w, unsigned addr, unsi
 	if (!bytes_only(top, (uint8_t)(p->in->base >> 56)))
 		return wrong(n, w, "an address with the key of %s that is elsewhere", p->in->name);
 	p->is_const = a.is_const;
-	p->is_posted = !is_written(w, addr, 8) && len.is_posted;
+	p->stays = !is_written(w, addr, 8);
+	p->is_posted = p->stays && len.is_posted;
 	p->at = a.most - p->in->base;
 	p->len = len;
 	p->from = a.from;
@@ -404,6 +406,15 @@ static bool check_declared(
 	return true;
 }
 
+enum { PACKET = 256 /* bytes, the smallest */ };
+
+/* Of more than a packet, the first is written while the next is read */
+static bool is_apart(const struct piece *a, const struct piece *b, uint64_t bytes)
+{
+	return bytes <= PACKET || a->in != b->in || !is_bounded(a->in) || !a->stays || !b->stays ||
+	       a->at >= b->at + bytes || b->at >= a->at + a->len.most;
+}
+
 static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 {
 	struct piece local[MAX_SGE], remote = {.in = NULL};
@@ -444,6 +455,10 @@ static bool move(struct nic *n, const struct nic_wqe *w, const struct form *f)
 	if (remote.in->kind == SPACE_SLOT && (f->scatters || remote.at + all.most > remote.in->size))
 		return wrong(n, w, "%lu bytes at %lu of the reply slot", (unsigned long)all.most,
 			(unsigned long)remote.at);
+	for (unsigned i = 0; i < count; i++)
+		if (!is_apart(&local[i], &remote, all.most))
+			return wrong(n, w, "%lu bytes of %s over themselves", (unsigned long)all.most,
+				remote.in->name);
 	if (f->scatters && all.is_const && decide(n, w, &remote, local, count))
 		return true;
 	for (unsigned i = 0; i < count && all.is_const; i++) {

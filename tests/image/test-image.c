@@ -304,6 +304,30 @@ static void refuses_a_wrong_loop(void **state)
 	image_check_done();
 }
 
+/* The source, which is constant, where the destination is */
+static void overlap(struct program *p)
+{
+	struct chain_reloc *r = p->image->relocs;
+
+	while (r->kind != CHAIN_REL_ADDR64 || r->sym != CHAIN_SYM_REGION || r->addend != 1024)
+		r++;
+	r->addend = 255;
+}
+
+static void refuses_what_overlaps(void **state)
+{
+	static const char copies[] = "program copies\nregion log writable\n"
+				     "write log @ 1024 -> log, %u bytes\nwrite_imm 1 as u8 -> slot\n";
+	static const struct tamper tampers[] = {TAMPER(overlap)};
+	char from[128];
+
+	(void)state;
+	snprintf(from, sizeof(from), copies, 256);
+	assert_refuses(from, tampers, 0);
+	snprintf(from, sizeof(from), copies, 257);
+	assert_refuses(from, tampers, 1);
+}
+
 /* A length of the program's own, which is not as declared */
 static void refuses_a_wrong_length(void **state)
 {
@@ -619,6 +643,7 @@ int main(void)
 		cmocka_unit_test(sees_what_was_there_in_the_same_case),
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
+		cmocka_unit_test(refuses_what_overlaps),
 		cmocka_unit_test(refuses_a_wrong_length),
 		cmocka_unit_test(refuses_a_wrong_calculation),
 		cmocka_unit_test(refuses_a_wrong_publish),

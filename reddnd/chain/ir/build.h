@@ -36,6 +36,8 @@ enum {
 	CHAIN_MAX_WORDS = 512,
 	CHAIN_MAX_SCRATCH = 32768, /* bytes per instance */
 	CHAIN_MAX_GROUP = 16,      /* WQEBBs that are fetched together */
+	/* Bytes that a NIC has read before it writes the first of them: the smallest path MTU */
+	CHAIN_PACKET = 256,
 };
 
 /** Bytes somewhere: what a step reads or writes, or where bytes of a request go. */

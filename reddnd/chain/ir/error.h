@@ -144,6 +144,9 @@
 	X(ANSWER_SHARED, "{at}: answers from the memory that the loop shares; the next request may change "  \
 			 "it before it is sent")                                                             \
 	X(REGION_END, "{at}: bytes {0} to {1} of region \"{name}\", which has {2}")                          \
+	X(COPY_OVERLAPS,                                                                                     \
+		"{at}: copies {0} bytes within region \"{name}\", from {1} to {2}, which overlap: a "        \
+		"NIC writes the first of them while it reads the next; copy at most 256 at a time")          \
 	X(NOT_WRITABLE, "{at}: writes to region \"{name}\", which is not declared writable")                 \
 	X(NOT_STEERED, "{at}: a request can choose where in region \"{name}\" it writes, which is not "      \
 		       "declared steered")                                                                   \

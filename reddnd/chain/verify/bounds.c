@@ -326,6 +326,34 @@ static int check_published(struct bounds *b)
 	return layout_refuse(&b->m.l, PUBLISH_SHARED, .at = here(b), .name = region_of(b, &st->remote)->name);
 }
 
+/* A place in a region that is always the one that is described */
+static bool is_constant(const struct bounds *b, const struct chain_place *p, const struct cell *addr)
+{
+	return is_bounded(b, p) && !cells_written(addr, ADDR_BYTES);
+}
+
+/* Between regions, or parts of one: @bytes in all, at most. A NIC would read what it has just written */
+static int check_overlap(struct bounds *b, uint64_t bytes)
+{
+	const struct chain_step *st = &b->m.l.d->steps[b->m.s];
+	const struct chain_verb_info *v = chain_verb_info(st->verb);
+	const struct cell *c = machine_wqe(&b->m, b->m.s);
+
+	if (bytes <= CHAIN_PACKET || !is_constant(b, &st->remote, c + WQE_RADDR))
+		return 0;
+	for (unsigned i = 0; i < b->m.l.step[b->m.s].nsge; i++) {
+		const struct chain_place *p = &st->local[i];
+		const uint64_t len = p->max > p->len ? p->max : p->len;
+
+		if (is_constant(b, p, c + v->sge_at + i * WQE_DS + WQE_SGE_ADDR) &&
+			p->index == st->remote.index && p->from < st->remote.from + bytes &&
+			st->remote.from < p->from + len)
+			return layout_refuse(&b->m.l, COPY_OVERLAPS, .at = here(b),
+				.name = region_of(b, p)->name, .number = {bytes, p->from, st->remote.from});
+	}
+	return 0;
+}
+
 static int check_data(struct bounds *b)
 {
 	const struct chain_step *st = &b->m.l.d->steps[b->m.s];
@@ -357,7 +385,8 @@ static int check_data(struct bounds *b)
 				   .len = bytes,
 				   .posted = layout_step_bytes(&b->m.l, b->m.s),
 				   .writes = st->verb != CHAIN_READ,
-				   .stretched = stretched}))
+				   .stretched = stretched}) ||
+		check_overlap(b, bytes))
 		return CHAIN_REFUSED;
 	if (st->remote.kind != CHAIN_AT_SLOT || st->remote.from + bytes <= b->needs.reply)
 		return 0;

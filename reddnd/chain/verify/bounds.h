@@ -43,6 +43,7 @@
  *   - an index of a WAIT or SEND_EN that a region or a request can reach;
  *   - a constant place, or one that a constant locator names, beyond the end of its region, if its size is
  *     declared;
+ *   - a copy of more than 256 bytes between constant places of a region that overlap;
  *   - a write to a region that is not declared writable, or, at a place or of a length that a client
  *     influences, one that is not declared steered;
  *   - a reply larger than the slot.

@@ -543,11 +543,36 @@ static void copy_between(struct machine *m, const struct reach *from, unsigned i
 	}
 }
 
+/*
+ * A NIC writes the first packet of a long copy while it reads the next one, and two regions may be the same
+ * file: then it may read what it has just written, and each byte of the source gets anywhere in the
+ * destination, which is @n places.
+ */
+static void spread(struct machine *m, const struct reach *to, unsigned n)
+{
+	bool theirs = false;
+
+	for (unsigned k = 0; k < 2 * n; k++) {
+		const struct reach *p = &to[k % n];
+		struct chain_span all = {p->r.offset, p->r.offset + p->r.len}, *stored;
+
+		if (!is_region(m, &p->r))
+			continue;
+		if (p->moved)
+			all = (struct chain_span){0, UINT64_MAX};
+		stored = &m->stored[p->r.index].theirs;
+		theirs |= stored->from < all.to && all.from < stored->to;
+		if (theirs)
+			chain_span_add(stored, &all);
+	}
+}
+
 static void copy(struct machine *m)
 {
 	const struct chain_step *st = &m->l.d->steps[m->s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 	struct reach remote = reach(m, &st->remote, layout_step_bytes(&m->l, m->s), WQE_RADDR);
+	struct reach locals[CHAIN_MAX_SGE];
 	unsigned at = 0;
 
 	if (st->verb == CHAIN_READ)
@@ -559,6 +584,7 @@ static void copy(struct machine *m)
 		bool lanes = st->flags & CHAIN_LANES && is_opcode(&st->local[i]);
 
 		stretch(m, v, &local);
+		locals[i] = local;
 		/* what the client gets is read by nothing here, and may be long */
 		if (remote.r.sym == CHAIN_SYM_SLOT)
 			continue;
@@ -593,6 +619,12 @@ static void copy(struct machine *m)
 					.len = local.r.len},
 				local.r.len);
 	}
+	if (layout_step_bytes(&m->l, m->s) <= CHAIN_PACKET)
+		return;
+	if (st->verb == CHAIN_READ)
+		spread(m, locals, m->l.step[m->s].nsge);
+	else
+		spread(m, &remote, 1);
 }
 
 /* Which bytes can come of byte @k of two operands: of a maximum, that of either. Of a sum there is a carry */

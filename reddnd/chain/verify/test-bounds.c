@@ -1110,13 +1110,13 @@ static void what_is_copied_between_regions(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		copies(i ? to : from);
-		assert_theirs(COUNTS, THEIRS + 64, THEIRS + 72);
+		copies(i ? to : from); /* of more than a packet: a byte of clients may get anywhere */
+		assert_theirs(COUNTS, 64, 64 + LONG);
 		/* what ends among them, what is not there at all */
 		copies(i ? to : from);
 		*(i ? &t.s[DECIDED].local[0] : &t.s[DECIDED].remote) =
 			PLACE(REGION(TABLE, THEIRS + 7, i ? 100 : 0));
-		assert_theirs(COUNTS, 64, 65);
+		assert_theirs(COUNTS, 64, i ? 65 : 64 + LONG);
 		copies(i ? to : from);
 		t.s[DECIDED].local[0].len = THEIRS;
 		assert_theirs(COUNTS, 0, 0);
@@ -1130,6 +1130,15 @@ static void what_is_copied_between_regions(void **state)
 	t.s[DECIDED].local[0].len = 16;
 	t.s[DECIDED].local[1] = PLACE(REGION(TABLE, THEIRS - 8, 32));
 	assert_theirs(COUNTS, 64 + 16 + 8, 64 + 16 + 16);
+	t.s[DECIDED].local[1].len = CHAIN_PACKET - 16;
+	assert_theirs(COUNTS, 64 + 16 + 8, 64 + 16 + 16);
+	t.s[DECIDED].local[1].len++;
+	assert_theirs(COUNTS, 64, 64 + CHAIN_PACKET + 1);
+	copies(from);
+	t.s[DECIDED].remote = PLACE(REGION(TABLE, THEIRS + 7, 0));
+	t.s[DECIDED].local[0] = PLACE(REGION(COUNTS, 64, 8));
+	t.s[DECIDED].local[1] = PLACE(REGION(COUNTS, 1024, CHAIN_PACKET - 7));
+	assert_theirs(COUNTS, 64, 1024 + CHAIN_PACKET - 7);
 	copies(from);
 	t.s[DECIDED].remote.from = THEIRS - 8;
 	t.s[DECIDED].local[0].len = 12;
@@ -1140,6 +1149,7 @@ static void what_is_copied_between_regions(void **state)
 	t.r[TABLE].stored.theirs = (struct chain_span){0};
 	t.r[TABLE].stored.located = (struct chain_span){16, 32};
 	t.r[TABLE].stored.longest = 60;
+	t.s[DECIDED].local[0].len = CHAIN_PACKET;
 	assert_theirs(COUNTS, 64 + 16, 64 + 32);
 	/* from where the client wants it */
 	fresh();
@@ -1150,13 +1160,60 @@ static void what_is_copied_between_regions(void **state)
 	/* over itself, and there and back: by one byte for each time, but for so many times nobody waits */
 	for (unsigned i = 0; i < 2; i++) {
 		copies(STEP(.verb = CHAIN_WRITE, .remote = REGION(COUNTS, 1, 0),
-			.local = {REGION(i ? LOG : COUNTS, 0, LONG)}));
+			.local = {REGION(i ? LOG : COUNTS, 0, CHAIN_PACKET)}));
 		t.s[COUNT] = i ? STEP(.queue = 1, .verb = CHAIN_READ, .remote = REGION(COUNTS, 0, 0),
-					 .local = {REGION(LOG, 0, LONG)})
+					 .local = {REGION(LOG, 0, CHAIN_PACKET)})
 			       : STEP(.queue = 1, .verb = CHAIN_NOP);
 		t.r[COUNTS].stored.theirs = t.r[COUNTS].stored.any = (struct chain_span){0, 1};
-		assert_theirs(COUNTS, 0, i ? UINT64_MAX : LONG + 1);
+		assert_theirs(COUNTS, 0, i ? UINT64_MAX : CHAIN_PACKET + 1);
 	}
+}
+
+/* A copy that begins at byte @from of a region, or of two places in it, and is written at its byte @to */
+static void copies_within(uint64_t from, uint32_t first, uint32_t second, uint64_t to)
+{
+	copies(STEP(.verb = CHAIN_WRITE, .remote = REGION(COUNTS, to, 0),
+		.local = {REGION(COUNTS, from, first)}));
+	t.s[DECIDED].label = "copy";
+	if (second)
+		t.s[DECIDED].local[1] = PLACE(REGION(COUNTS, 4096, second));
+}
+
+static void what_overlaps(void **state)
+{
+	(void)state;
+	copies_within(0, CHAIN_PACKET, 0, 8);
+	assert_fine();
+	copies_within(0, CHAIN_PACKET + 1, 0, 8);
+	assert_wrong(WRONG(COPY_OVERLAPS, DECIDED, NO_STEP, NUMBERS(CHAIN_PACKET + 1, 0, 8)));
+	copies_within(8, CHAIN_PACKET + 1, 0, 0);
+	assert_wrong(WRONG(COPY_OVERLAPS, DECIDED, NO_STEP, NUMBERS(CHAIN_PACKET + 1, 8, 0)));
+	copies_within(0, CHAIN_PACKET + 1, 0, CHAIN_PACKET);
+	assert_wrong(WRONG(COPY_OVERLAPS, DECIDED, NO_STEP, NUMBERS(CHAIN_PACKET + 1, 0, CHAIN_PACKET)));
+	copies_within(0, CHAIN_PACKET + 1, 0, CHAIN_PACKET + 1);
+	assert_fine();
+	copies_within(CHAIN_PACKET + 1, CHAIN_PACKET + 1, 0, 0);
+	assert_fine();
+	copies_within(0, CHAIN_PACKET + 1, 0, 8);
+	t.s[DECIDED].local[0].index = TABLE; /* another region */
+	assert_fine();
+	/* one of several sources; which of them it is does not count, but that all are more than a packet */
+	copies_within(0, 8, CHAIN_PACKET - 8, 0);
+	assert_fine();
+	copies_within(0, 8, CHAIN_PACKET - 7, 0);
+	assert_wrong(WRONG(COPY_OVERLAPS, DECIDED, NO_STEP, NUMBERS(CHAIN_PACKET + 1, 0, 0)));
+	copies_within(0, 8, CHAIN_PACKET, 4096 + CHAIN_PACKET - 1);
+	assert_wrong(WRONG(
+		COPY_OVERLAPS, DECIDED, NO_STEP, NUMBERS(CHAIN_PACKET + 8, 4096, 4096 + CHAIN_PACKET - 1)));
+	copies_within(0, 8, CHAIN_PACKET, 4096 + CHAIN_PACKET);
+	assert_fine();
+	/* a place that is computed */
+	copies_within(0, CHAIN_PACKET + 1, 0, 8);
+	t.s[LOOK].local[2] = PLACE(FIELD("copy", CHAIN_F_REMOTE_ADDR, 3, 5));
+	assert_fine();
+	copies_within(0, CHAIN_PACKET + 1, 0, 8);
+	t.s[LOOK].local[2] = PLACE(FIELD("copy", CHAIN_F_LOCAL_ADDR, 3, 5));
+	assert_fine();
 }
 
 static void no_memory(void **state)
@@ -1195,6 +1252,7 @@ int main(void)
 		cmocka_unit_test(lengths_that_are_decided),
 		cmocka_unit_test(what_is_theirs),
 		cmocka_unit_test(what_is_copied_between_regions),
+		cmocka_unit_test(what_overlaps),
 		cmocka_unit_test(no_memory),
 	};
 
