@@ -769,6 +769,11 @@ static bool check_sources(struct sema *s, const struct ast_place *p)
 		o = &v->swap;
 	else if (p->field == CHAIN_F_ADD)
 		o = &v->by;
+	if (o && v->place->kind == AST_AT_FIELD)
+		return sema_error(s, PLACE, p->pos,
+			"\"%s\" changes a field of a WQE, and has its operands in another order of bytes; "
+			"keep the value in a variable, and name that here",
+			v->name);
 	if (!(v->patched & 1u << p->field))
 		return true;
 	if ((o && o->kind == AST_PLACE) || (p->field == CHAIN_F_IMM && v->has_imm && v->imm.kind == AST_ARG))
