@@ -20,6 +20,9 @@
  * none. All other commands go to Redis alone. A GET of a key of another type has no value where Redis has an
  * error.
  *
+ * In a cluster, with `connect`, a command goes to the node that has its key: the NIC answers nothing then, as
+ * no table follows the one node of the context.
+ *
  * One thread at a time uses a handle, as it is with a redisContext. A child of fork makes its own.
  */
 #ifndef REDDN_REDIS_H
@@ -46,7 +49,12 @@ struct reddn_redis_options {
 	/* Exactly those of the follower, if it follows only keys that begin with one of these */
 	const char *const *prefixes;
 	size_t nprefixes;
-	uint64_t reserved[4]; /* 0 */
+	/* A connection with a node of a cluster that Redis redirects a command to (MOVED, ASK): blocking, and
+	 * authenticated, as @source is; NULL or a context with an error: there is none. The handle keeps it,
+	 * and frees it. NULL: a redirect is the reply, an error. */
+	redisContext *(*connect)(void *of, const char *host, int port);
+	void *of;
+	uint64_t reserved[2]; /* 0 */
 };
 
 /**
@@ -66,6 +74,8 @@ void reddn_redis_free(struct reddn_redis *r);
 /**
  * As redisCommand, redisvCommand and redisCommandArgv: the reply is for freeReplyObject. NULL: the context of
  * Redis has the error. Between MULTI and EXEC, and for ever after SELECT and RESET, only Redis is asked.
+ * In a cluster, WATCH, SSUBSCRIBE, and what is between MULTI and EXEC go to the node of the context only:
+ * redirects are replies.
  */
 redisReply *reddn_redis_command(struct reddn_redis *r, const char *format, ...);
 redisReply *reddn_redis_vcommand(struct reddn_redis *r, const char *format, va_list args);

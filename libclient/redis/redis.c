@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/public.h"
 #include "libclient/reddn-redis.h"
+#include "libclient/redis/nodes.h"
 #include "protocol/redis-origin.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -42,23 +43,29 @@ struct reddn_redis {
 	/* Commands that may have changed something; those of them that are before `since` */
 	uint64_t written, known, since;
 	struct note note[NOTES];
+	struct nodes nodes;
 	struct reddn_redis_info info;
 	char error[300];
 };
 
-struct command {
-	const char *text; /* as it is sent */
-	size_t size;
-	size_t n;
-	struct reddn_key *word;
-	size_t nkeys; /* of word, from the second on */
-};
-
 /* ---- commands ---------------------------------------------------------------------------------- */
 
-enum what { IS_ANY, IS_OF_NO_KEY, IS_READ, IS_GET, IS_MGET, IS_EXISTS, IS_STRLEN, BEGINS, ENDS, LEAVES };
+enum what {
+	IS_ANY,
+	IS_OF_NO_KEY,
+	IS_READ,
+	IS_GET,
+	IS_MGET,
+	IS_EXISTS,
+	IS_STRLEN,
+	BEGINS,
+	ENDS,
+	LEAVES,
+	STAYS
+};
 
-/* What is not here may change any key, or has an answer about any. IS_READ: about the one that follows it */
+/* What is not here may change any key, or has an answer about any. IS_READ: about the one that follows it.
+ * STAYS: what it does is for the connection of the context, whichever node has the key */
 static const struct {
 	const char *name;
 	enum what what;
@@ -72,6 +79,8 @@ static const struct {
 	{"DISCARD", ENDS},
 	{"SELECT", LEAVES},
 	{"RESET", LEAVES},
+	{"SSUBSCRIBE", STAYS},
+	{"WATCH", STAYS},
 	{"BITCOUNT", IS_READ},
 	{"BITPOS", IS_READ},
 	{"DUMP", IS_READ},
@@ -194,16 +203,6 @@ static bool reply_is_time(const redisReply *reply, uint64_t *us)
 	return true;
 }
 
-static redisReply *redis_send(struct reddn_redis *r, const struct command *c)
-{
-	void *reply = NULL;
-
-	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
-		redisGetReply(r->source, &reply) != REDIS_OK)
-		return NULL;
-	return reply;
-}
-
 /* Of the connection of the context, which the application may have made again: no other socket of this host
  * has or will have the same. */
 static uint64_t redis_link(const struct reddn_redis *r)
@@ -232,7 +231,10 @@ static void redis_set_origin(struct reddn_redis *r, const redisReply *server, co
 	const redisReply *bad = run_id ? client : server;
 	uint64_t origin = 0;
 
-	if (run_id && db)
+	if (reply_find(server, "\nredis_mode:cluster"))
+		snprintf(r->error, sizeof(r->error),
+			"Redis is a node of a cluster, and no table has the keys of one node alone");
+	else if (run_id && db)
 		origin = redis_origin(run_id, strtoull(db, NULL, 10), r->own.prefixes, r->own.nprefixes);
 	else
 		snprintf(r->error, sizeof(r->error), "Redis does not say which one it is, by %s: %s",
@@ -263,6 +265,11 @@ static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 	uint64_t us, link = redis_link(r);
 	bool learns = link != r->link;
 
+	if (nodes_know(&r->nodes, c)) {
+		reply = nodes_send(&r->nodes, c);
+		r->info.source_answers += reply != NULL;
+		return reply;
+	}
 	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
 		redisAppendCommand(r->source, "TIME") != REDIS_OK ||
 		(learns && (redisAppendCommand(r->source, "INFO server") != REDIS_OK ||
@@ -274,21 +281,23 @@ static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 		return reply;
 	if (learns)
 		redis_learn(r, link);
+	/* A redirect is noted, too: the NIC is not asked in a cluster */
 	if (reply_is_time(when, &us))
 		redis_note(r, c, reply, us);
 	freeReplyObject(when);
-	return reply;
+	return nodes_follow(&r->nodes, c, reply);
 }
 
 static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, enum what what)
 {
 	redisReply *reply;
 
-	if (what == IS_ANY || what == ENDS || r->in_transaction)
+	if (what == IS_ANY || what == STAYS || what == ENDS || r->in_transaction)
 		r->written++;
 	if (what == LEAVES)
 		r->elsewhere = true;
-	reply = redis_send(r, c);
+	reply = what == IS_ANY && !r->in_transaction ? nodes_send(&r->nodes, c)
+						     : nodes_send_to_source(&r->nodes, c);
 	if (what == BEGINS && reply && reply->type == REDIS_REPLY_STATUS)
 		r->in_transaction = true;
 	/* A connection that is lost ends it, too */
@@ -522,6 +531,9 @@ PUBLIC int reddn_redis_new(
 	if (!r)
 		return -ENOMEM;
 	r->source = source;
+	r->nodes.source = source;
+	r->nodes.connect = options->connect;
+	r->nodes.of = options->of;
 	r->own = *options;
 	r->nic_options = *options->nic;
 	if (!r->nic_options.timeout_ms)
@@ -535,6 +547,7 @@ PUBLIC void reddn_redis_free(struct reddn_redis *r)
 	if (!r)
 		return;
 	reddn_close(r->nic);
+	nodes_deinit(&r->nodes);
 	free(r->values);
 	free(r);
 }

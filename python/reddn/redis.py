@@ -81,6 +81,8 @@ class Redis(redis.Redis):
     Redis is asked; a NIC that has not answered is not asked again for a second, one whose server refuses the client for half a minute.
     `token_file`: as of reddn.Connection. After SELECT, Redis alone is asked.
 
+    For a cluster there is redis.RedisCluster: this class raises MovedError and AskError as redis.Redis does, and the table of a cluster is not believed.
+
     A table that follows another Redis, a replica of it included, another database or other prefixes is not believed: GET, MGET,
     EXISTS and STRLEN also ask which process that is, by INFO, when Redis answers them.
 

@@ -13,7 +13,7 @@ import threading
 import time
 
 import reddn
-from source import EVER, FOLLOW, LIMIT, Error, Follower, Proxy, Redis, check, had, memory, ok, refuses, until
+from source import EVER, FOLLOW, LIMIT, Commands, Error, Follower, Proxy, Redis, check, had, memory, ok, refuses, until
 
 SLOTS = 16384
 TIMEOUT_MS, SHORT_MS = 15000, 1000  # until a master counts as dead; where it is
@@ -384,6 +384,126 @@ def leave(cluster, node):
     cluster.settles()
 
 
+class Application:
+    """What an application has written by libreddn-redis, over one node, it reads: without an error, whichever node has the key."""
+
+    def __init__(self, node):
+        self.send = Commands(os.environ["COMMANDS"], node.path + "/socket", 0, "127.0.0.1:1", "none")
+        self.have, self.steps, self.over, self.failure = {}, 0, False, None
+        self.thread = threading.Thread(target=self.guard, daemon=True)
+
+    def __call__(self, *words):
+        while True:
+            try:
+                answer = self.send(*words)
+                check(not self.send.lost, f"{words}: {self.send.lost}")
+                return answer
+            except Error as e:
+                if not str(e).startswith("CLUSTERDOWN"):  # a machine that stands still for long
+                    raise
+
+    def reads(self, key, value):
+        """Perhaps not yet"""
+        try:
+            return self.send("GET", key) == value
+        except Error:
+            return False
+
+    def step(self, rng=random.Random(5)):  # noqa: B008
+        key, other = (b"{r%d}%d" % (rng.randrange(60), i) for i in range(2))
+        what = rng.randrange(3)
+        if what == 0:
+            self.have[key] = b"%d" % self.steps
+            check(self("SET", key, self.have[key]) is True, "SET")
+        elif what == 1:
+            check(self("DEL", key) == (self.have.pop(key, None) is not None), "DEL")
+        for k in (key, other):
+            check(self("GET", k) == self.have.get(k), f"{k} is not {self.have.get(k)}")
+        self.steps += 1
+
+    def guard(self):
+        try:
+            while not self.over:
+                self.step()
+        except BaseException as e:  # noqa: B036
+            self.failure = e
+
+    def more(self):
+        at = self.steps + 20
+        until(lambda: self.steps >= at or self.failure, "it does not go on")
+        if self.failure:
+            raise self.failure
+
+
+def fails(words, call, *args):
+    try:
+        raise AssertionError(f"{args}: {call(*args)}, not {words}")
+    except Error as e:
+        check(str(e).startswith(words), f"{args}: {e}")
+
+
+def count(cluster, error):
+    """Answers of all nodes that were this error"""
+    found = (n.client()("INFO", "errorstats").partition(b"errorstat_%s:count=" % error)[2] for n in cluster.alive)
+    return sum(int(text.split(b"\r")[0] or 0) for text in found)
+
+
+def redirects(cluster, writer, follower):
+    """Of an application of libreddn-redis"""
+    a, here, there = Application(cluster.nodes[0]), *cluster.nodes[:2]
+    tag = next(tag for tag in (b"{of%d}" % i for i in range(1000)) if cluster.owner(slot_of(tag)) is there)
+    slot, old, new = slot_of(tag), tag + b"old", tag + b"new"
+    check(a("SET", old, "1") is True and a("GET", old) == b"1" and there.client()("GET", old) == b"1", "MOVED is not followed")
+    check(a("EVAL", "return redis.call('GET', KEYS[1])", 1, old) == b"1" and a("OBJECT", "ENCODING", old) == b"int", "a key that is not the first word")
+    moved = count(cluster, b"MOVED")
+    for _ in range(10):
+        check(a("INCR", old) and a("EVAL", "return redis.call('GET', KEYS[1])", 1, old) and a("STRLEN", old) and a("MGET", old, new), "no answer")
+    check(count(cluster, b"MOVED") <= moved + 3, "INCR, STRLEN and MGET are sent to another node each time")
+    check(a("PING") == b"PONG" and b"tcp_port:%d\r" % here.port in a("INFO", "server"), "a command without a key goes elsewhere")
+    for words in (("WATCH", old), ("MULTI",)):
+        if words[0] == "MULTI":
+            check(a(*words) is True, "MULTI")
+            words = "SET", old, 1
+        fails("MOVED ", a.send, *words)
+    fails("EXECABORT ", a.send, "EXEC")
+    fails("CROSSSLOT ", a.send, "MGET", old, "another")
+
+    def between():
+        check(a("SET", new, "2") is True and a("GET", new) == b"2" and a("GET", old) == b"11", "ASK is not followed")
+        check(here.client().many([("ASKING",), ("GET", new)])[1] == b"2", "it is not where ASK leads")
+        moved = count(cluster, b"MOVED")
+        check(all(a("GET", new) == b"2" for _ in range(10)) and count(cluster, b"MOVED") <= moved + 3, "who has the slot is asked elsewhere after ASK")
+        fails("TRYAGAIN ", a.send, "MGET", old, new)
+        check(count(cluster, b"TRYAGAIN") > 2, "it is not tried again")
+
+    migrate(cluster, slot, here, between)
+    check(a("MGET", old, new) == [b"11", b"2"] and a("DEL", old) == 1 and a("GET", old) is None, "another value")
+    # two nodes that name each other
+    a("DEL", new)
+    here.client()("CLUSTER", "SETSLOT", slot, "NODE", there.id)
+    fails("MOVED ", a.send, "GET", old)
+    here.client()("CLUSTER", "SETSLOT", slot, "NODE", here.id)
+    migrate(cluster, slot, there)
+    check(a("SET", old, "3") is True, "SET")
+    there.client()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    check(a.send("GET", old) is None and f"node 127.0.0.1:{there.port}: " in a.send.lost, f"no error: {a.send.lost}")
+    check(a("GET", old) == b"3", "another value")
+    cluster.settles()
+    ok("redirects of an application: MOVED, ASK, and what has another end")
+    a.thread.start()
+    slots = [slot_of(b"r%d" % i) for i in range(30)]
+    for i, node in enumerate(cluster.nodes):
+        for slot in slots[i::3]:
+            migrate(cluster, slot, node, a.more)
+        cluster.settles()
+        a.more()
+    a.over = True
+    a.thread.join(LIMIT)
+    check(not a.failure, f"{a.failure}")
+    follower.equals(cluster)
+    ok(f"an application while slots move: {a.steps} turns")
+
+
 def another_master(cluster, writer, follower):
     node = Node()
     join(cluster, node)
@@ -435,6 +555,9 @@ def failover(cluster, writer, follower):
     master = cluster.nodes[0]
     replica = cluster.add_replica(master)
     cluster.has_replica = [master, replica]
+    a, key = Application(cluster.nodes[1]), next(key for key in (b"failover %d" % i for i in range(1000)) if cluster.owner(slot_of(key)) is master)
+    writer("SET", key, b"value")
+    check(a("GET", key) == b"value", "another value")
     with Load(writer, follower) as load:
         epoch = follower.as_of().epoch
         cluster.set_timeout(SHORT_MS)
@@ -444,6 +567,8 @@ def failover(cluster, writer, follower):
         cluster.has_replica = []
         load.more()
         check(follower.as_of().epoch != epoch, "the epoch is the one before")
+        # once it has noticed, it is led to the other one
+        until(lambda: a.reads(key, b"value"), lambda: f"no answer: {a.send.lost}")
         master.run()
         cluster.settles()
         load.more()
@@ -522,7 +647,7 @@ def main():
     writer = Writer(cluster)
     fill(cluster, writer)
     with Follower(cluster.url()) as follower:
-        for case in (changes, some_slots, resharding, connections, another_master, late_answer, failover, restart):
+        for case in (changes, some_slots, resharding, redirects, connections, another_master, late_answer, failover, restart):
             case(cluster, writer, follower)
     seeds(cluster)
 

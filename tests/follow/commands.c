@@ -3,7 +3,8 @@
  * commands SOCKET DATABASE HOST PORT OFFLOAD [PREFIX...] - runs commands of Redis by libreddn-redis. A line
  * of standard input has the words of one, in hexadecimal; an empty one, "-": something else has changed keys.
  * Prints for each a line: how many the NIC has answered, and Redis, and the reply: its type as the protocol
- * has it, and then its number, its length, or its bytes in hexadecimal.
+ * has it, and then its number, its length, or its bytes in hexadecimal; without one, "!" and the error. Nodes
+ * of a cluster are connected to when Redis redirects a command.
  */
 #include "libclient/reddn-redis.h"
 #include "tests/lib/arg.h"
@@ -71,10 +72,16 @@ static void choose(redisContext *source, const char *database)
 		errx(1, "%s", source->errstr);
 }
 
+static redisContext *connect_node(void *of, const char *host, int port)
+{
+	(void)of;
+	return redisConnect(host, port);
+}
+
 int main(int argc, char **argv)
 {
 	struct reddn_options nic = {0};
-	struct reddn_redis_options options = {.nic = &nic};
+	struct reddn_redis_options options = {.nic = &nic, .connect = connect_node};
 	struct reddn_redis_info info;
 	struct reddn_redis *r;
 	redisContext *source;
@@ -95,7 +102,8 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof(line), stdin)) {
 		const char *word[WORDS];
 		size_t length[WORDS];
-		redisReply *reply;
+		redisReply *reply = NULL;
+		char error[sizeof(source->errstr)] = "";
 		int n = 0;
 
 		for (char *w = strtok(line, " \n"); w && n < WORDS; w = strtok(NULL, " \n"), n++) {
@@ -104,8 +112,8 @@ int main(int argc, char **argv)
 		}
 		if (n == 1 && length[0] == 0) {
 			reddn_redis_wrote(r);
-			reply = NULL;
 		} else if (!(reply = reddn_redis_command_argv(r, n, word, length))) {
+			strcpy(error, source->errstr);
 			if (redisReconnect(source) != REDIS_OK)
 				errx(1, "%s", source->errstr);
 			choose(source, argv[2]);
@@ -115,7 +123,7 @@ int main(int argc, char **argv)
 		if (reply)
 			print(reply);
 		else
-			printf(" _");
+			print_bytes('!', error, strlen(error));
 		printf("\n");
 		fflush(stdout);
 		freeReplyObject(reply);

@@ -4,7 +4,6 @@ answers they must have, while the source changes, the follower dies, and the dae
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 
@@ -13,7 +12,7 @@ os.environ.pop("LD_PRELOAD")  # for this process only
 import redis  # noqa: E402
 import reddn  # noqa: E402
 import reddn.redis  # noqa: E402
-from source import Follower, Redis, check, ok, until  # noqa: E402
+from source import Commands, Follower, Redis, check, ok, until  # noqa: E402
 
 TABLE, SERVER, OFFLOAD, PID, COMMANDS = sys.argv[1:]
 source = Redis(tcp=True)
@@ -23,29 +22,13 @@ follower = Follower(source.url(), table=TABLE)
 r = reddn.redis.Redis(unix_socket_path=SOCKET, reddn=SERVER, offload=OFFLOAD)
 
 
-class Hiredis:
-    """An application of libreddn-redis (commands.c), as far as this needs a client of redis-py"""
+class Hiredis(Commands):
+    """As far as this needs a client of redis-py"""
+
+    error = redis.ResponseError
 
     def __init__(self, *prefixes, socket=SOCKET, database=0):
-        self._lock, self.nic_answers, self.source_answers = threading.Lock(), 0, 0
-        self._process = subprocess.Popen([COMMANDS, socket, str(database), *SERVER.rsplit(":", 1), OFFLOAD, *prefixes], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def __call__(self, *words):
-        with self._lock:
-            words = [str(w).encode() if not isinstance(w, bytes) else w for w in words]
-            self._process.stdin.write(b" ".join(w.hex().encode() or b"-" for w in words) + b"\n")
-            self._process.stdin.flush()
-            nic, of_source, *reply = self._process.stdout.readline().decode().split()
-            self.nic_answers, self.source_answers = int(nic), int(of_source)
-        return self._take(reply)
-
-    def _take(self, reply):
-        kind, text = reply[0][0], reply.pop(0)[1:]
-        if kind == "*":
-            return [self._take(reply) for _ in range(int(text))]
-        if kind == "-":
-            raise redis.ResponseError(bytes.fromhex(text).decode().removeprefix("ERR "))
-        return {"$": bytes.fromhex, ":": int, "+": lambda t: bytes.fromhex(t) == b"OK" or bytes.fromhex(t), "_": lambda t: None}[kind](text)
+        super().__init__(COMMANDS, socket, database, SERVER, OFFLOAD, *prefixes, env=environment)
 
     def __getattr__(self, name):
         return lambda *words: self({"delete": "DEL"}.get(name, name), *(w for word in words for w in (word if isinstance(word, list) else [word])))

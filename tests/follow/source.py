@@ -111,6 +111,36 @@ class Client:
         return answer
 
 
+class Commands:
+    """An application of libreddn-redis: the program `commands` (commands.c)"""
+
+    error = Error
+
+    def __init__(self, program, socket, database, server, offload, *prefixes, env=None):
+        self._lock, self.nic_answers, self.source_answers, self.lost = threading.Lock(), 0, 0, ""
+        self._process = subprocess.Popen([program, socket, str(database), *server.rsplit(":", 1), offload, *prefixes], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, *words):
+        """The reply; None, too, if there is none: `lost` has the reason."""
+        with self._lock:
+            words = [str(w).encode() if not isinstance(w, bytes) else w for w in words]
+            self._process.stdin.write(b" ".join(w.hex().encode() or b"-" for w in words) + b"\n")
+            self._process.stdin.flush()
+            nic, of_source, *reply = self._process.stdout.readline().decode().split()
+            self.nic_answers, self.source_answers, self.lost = int(nic), int(of_source), ""
+        return self._take(reply)
+
+    def _take(self, reply):
+        kind, text = reply[0][0], reply.pop(0)[1:]
+        if kind == "*":
+            return [self._take(reply) for _ in range(int(text))]
+        if kind == "-":
+            raise self.error(bytes.fromhex(text).decode().removeprefix("ERR "))
+        if kind == "!":
+            self.lost = bytes.fromhex(text).decode()
+        return {"$": bytes.fromhex, ":": int, "+": lambda t: bytes.fromhex(t) == b"OK" or bytes.fromhex(t), "_": lambda t: None, "!": lambda t: None}[kind](text)
+
+
 class Redis:
     """A server on a Unix socket; with `tcp` also on a port of the loopback."""
 
