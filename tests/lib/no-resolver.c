@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * no-resolver.c - preloaded into a client: while the file $NO_RESOLVER exists no name server answers, but to
+ * no-resolver.c - preloaded: while the file $NO_RESOLVER exists no name server answers, but to
  * libmemcached, which waits for one whenever it connects.
  */
 #include <dlfcn.h>
