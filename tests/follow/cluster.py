@@ -626,6 +626,8 @@ def seeds(cluster):
         check(out.strip() == "OK", f"{line}: {out}")
     with Follower(cluster.url(user="follower:p%40ss@")) as f:
         f.equals(cluster)
+    with Follower(cluster.url(nodes=[gone, *cluster.nodes]).replace("127.0.0.1", "localhost")) as f:
+        f.equals(cluster)
     alone = Redis(tcp=True)
     refuses(["--once", cluster.url(nodes=[alone]), f"{memory}/alone"], 2, "cluster support disabled")
     refuses(["--once", f"redis://127.0.0.1:{cluster.nodes[0].port}", f"{memory}/one"], 2, "to be followed as redis+cluster://")

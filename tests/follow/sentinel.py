@@ -75,6 +75,34 @@ def silence(sentinel, gone, master, follower):
     ok("no sentinel, no such master, and no Sentinel")
 
 
+def names(sentinel, master):
+    """Of a name server that does not answer nothing is noticed but that its names lead nowhere."""
+    silent = work + "/no-resolver"
+    env = {"LD_PRELOAD": os.environ["NO_RESOLVER_LIB"], "NO_RESOLVER": silent}
+
+    def threads(follower):
+        return len(os.listdir(f"/proc/{follower.process.pid}/task"))
+
+    with Follower(url(sentinel).replace("127.0.0.1", "localhost"), env=env) as follower:
+        follower.equals(master)
+        before = threads(follower)
+        with open(silent, "xb"):
+            pass
+        sentinel.kill()
+        until(lambda: threads(follower) > before, "nothing is looked up")
+        master.client()("SET", "names", "1")
+        follower.equals(master)
+        with Follower(f"redis://localhost:{master.port}", env=env, wait=False) as other:
+            until(lambda: threads(other) > 1, "nothing is looked up")
+        os.unlink(silent)
+        sentinel.run()
+        until(lambda: b"get-master-addr-by-name" in sentinel.client()("CLIENT", "LIST"), "the sentinel is not asked again")
+    with Follower(f"redis://localhost:{master.port}", env=env) as follower:
+        follower.equals(master)
+    refuses(["--once", "redis://" + "n" * 64, f"{memory}/none"], 2, "ame")
+    ok("a name server that does not answer")
+
+
 def rights(sentinel, master):
     line = subprocess.run([FOLLOW, "--acl", "redis+sentinel://h/users"], capture_output=True, text=True, check=True).stdout.replace(">PASSWORD", ">p@ss")
     subprocess.run(["redis-cli", "-s", master.path + "/socket"], input=line, capture_output=True, text=True, check=True)
@@ -107,6 +135,7 @@ def main():
         failover(sentinel, one, other, follower)
         death(sentinel, other, one, follower)
         silence(sentinel, gone, one, follower)
+        names(sentinel, one)
         rights(sentinel, one)
 
 

@@ -148,9 +148,10 @@ static void cluster_assign(struct cluster *c, const struct cluster_server *heard
  * that is cut off from the other masters may have been replaced. */
 static void cluster_seek(struct cluster *c, uint64_t now)
 {
-	bool attached = false;
+	bool attached = false, looks_up = false;
 
 	for (unsigned i = 0; i < c->whole.n; i++) {
+		looks_up |= redis_is_looked_up(&c->server[i]->redis);
 		attached |= redis_is_attached(&c->server[i]->redis);
 		if (!c->server[i]->redis.view)
 			continue;
@@ -158,7 +159,8 @@ static void cluster_seek(struct cluster *c, uint64_t now)
 		if (c->server[i]->slots)
 			return cluster_remove_seeds(c);
 	}
-	if (now <= c->seek_at + (attached ? REDIS_PATIENCE_MS : 0))
+	/* a name server may need longer than any patience with a node */
+	if (looks_up || now <= c->seek_at + (attached ? REDIS_PATIENCE_MS : 0))
 		return;
 	c->seek_at = now + SEEK_MS;
 	cluster_remove_seeds(c);

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,8 +132,8 @@ static void link_open(struct redis *r, struct redis_link *l)
 {
 	const struct url *url = r->url;
 
-	l->context =
-		*url->host ? redisConnectNonBlock(url->host, url->port) : redisConnectUnixNonBlock(url->path);
+	l->context = *url->host ? redisConnectNonBlock(r->address.text, url->port)
+				: redisConnectUnixNonBlock(url->path);
 	if (!l->context)
 		redis_lose(r, "no memory");
 	else if (l->context->err)
@@ -149,8 +150,16 @@ static void link_authenticate(struct redis *r, struct redis_link *l)
 
 static void redis_attach(struct redis *r)
 {
+	const char *why = NULL;
+	int found = *r->url->host ? address_find(&r->address, r->url, &why) : 0;
+
+	if (found == -EAGAIN)
+		return;
 	redis_set_state(r, REDIS_ATTACHING);
-	link_open(r, &r->inval);
+	if (found < 0)
+		redis_lose(r, why);
+	else
+		link_open(r, &r->inval);
 	if (r->state == REDIS_ATTACHING)
 		link_open(r, &r->data);
 	if (r->state != REDIS_ATTACHING)
@@ -848,6 +857,7 @@ static void redis_deinit(void *of)
 	unsigned i = 0;
 
 	redis_lose(r, "");
+	address_deinit(&r->address);
 	keys_deinit(&r->keys);
 	free(r->nodes);
 	w->identity -= r->identity;
@@ -877,8 +887,7 @@ static void link_watch(struct redis *r, struct redis_link *l)
 		redis_lose(r, "no answer for two seconds");
 }
 
-/* What this program took itself, to reserve the memory of a larger table or to look a name up, is not the
- * source's silence. */
+/* What this program took itself, to reserve the memory of a larger table, is not the source's silence. */
 static void link_excuse(struct redis_link *l, uint64_t ms)
 {
 	if (l->since)
@@ -915,12 +924,12 @@ static void redis_turn(void *of, const struct pollfd *fds)
 	struct redis *r = of;
 
 	r->now = clock_ms();
-	if (r->state == REDIS_APART && r->now >= r->retry_at)
-		redis_attach(r);
 	if (r->state != REDIS_APART && fds[0].revents)
 		redis_read_messages(r);
 	if (r->state != REDIS_APART && fds[1].revents)
 		redis_read_data(r);
+	if (r->state == REDIS_APART && r->now >= r->retry_at)
+		redis_attach(r);
 	redis_keep_time(r);
 	redis_advance(r);
 	barrier_step(r);
@@ -950,8 +959,10 @@ static int redis_prepare(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n)
 	*n = 2;
 	if (redis_is_full(r))
 		fds[0].events &= ~POLLIN;
+	if (redis_is_looked_up(r))
+		fds[0].fd = address_fd(&r->address);
 	if (r->state == REDIS_APART)
-		return until(r->retry_at, now, PING_MS);
+		return redis_is_looked_up(r) ? PING_MS : until(r->retry_at, now, PING_MS);
 	if (r->grows ||
 		(!r->asked && (r->state == REDIS_VERIFYING || redis_may_scan(r) || redis_is_scanned(r))))
 		return 0;

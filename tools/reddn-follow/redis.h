@@ -18,12 +18,11 @@
  * CLUSTER NODES with its INFO. Then all is as of the oldest of their moments, each of which has been found
  * while the server saw the slots as they are followed, and moved none of its own: what moves may be at two
  * servers, of which one reports nothing.
- *
- * Only the lookup of the host's name may block.
  */
 #ifndef TOOLS_REDDN_FOLLOW_REDIS_H
 #define TOOLS_REDDN_FOLLOW_REDIS_H
 
+#include "tools/reddn-follow/address.h"
 #include "tools/reddn-follow/keys.h"
 #include "tools/reddn-follow/mirror.h"
 #include "tools/reddn-follow/slots.h"
@@ -96,6 +95,7 @@ struct redis {
 	uint8_t number; /* of its slots */
 	struct keys keys;
 	enum redis_state state;
+	struct address address; /* of its host */
 	struct redis_link data, inval;
 	char inval_id[24], inval_run_id[48];
 
@@ -151,6 +151,10 @@ void redis_reassign(struct redis *r, bool others);
 static inline bool redis_is_attached(const struct redis *r)
 {
 	return r->state != REDIS_APART;
+}
+static inline bool redis_is_looked_up(const struct redis *r)
+{
+	return r->address.lookup;
 }
 
 /** Prints the command that gives a user of Redis what a follower of these prefixes needs. */

@@ -5,6 +5,7 @@
 #include "util/number.h"
 #include "util/text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,9 +65,15 @@ static void sentinel_lose(struct sentinel *s, const char *why)
 static void sentinel_ask(struct sentinel *s, uint64_t now)
 {
 	const struct url *to = &s->given->sentinel[s->next];
+	const char *why = NULL;
+	int found = s->context ? 0 : address_find(&s->address, to, &why);
 
+	if (found == -EAGAIN)
+		return;
+	if (found < 0)
+		return sentinel_lose(s, why);
 	if (!s->context)
-		s->context = redisConnectNonBlock(to->host, to->port);
+		s->context = redisConnectNonBlock(s->address.text, to->port);
 	if (!s->context || s->context->err)
 		return sentinel_lose(s, s->context ? s->context->errstr : "no memory");
 	redisAppendCommand(s->context, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", s->given->name);
@@ -146,7 +153,7 @@ static int sentinel_prepare(void *of, struct pollfd fds[SOURCE_FDS], nfds_t *n)
 	nfds_t more = 0;
 	int pause = ASK_MS, its;
 
-	fds[0] = (struct pollfd){.fd = s->context ? s->context->fd : -1,
+	fds[0] = (struct pollfd){.fd = s->context ? s->context->fd : address_fd(&s->address),
 		.events = (short)(POLLIN | (s->unsent ? POLLOUT : 0))};
 	if (s->server.deinit) {
 		its = s->server.prepare(&s->redis, fds + 1, &more);
@@ -174,6 +181,7 @@ static void sentinel_deinit(void *of)
 
 	sentinel_leave(s);
 	sentinel_close(s);
+	address_deinit(&s->address);
 }
 
 void sentinel_init(struct sentinel *s, const struct sentinel_url *given, const struct prefixes *prefixes,

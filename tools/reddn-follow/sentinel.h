@@ -18,7 +18,8 @@ struct sentinel {
 	struct source server; /* of the master; its deinit is NULL: none is known yet */
 	struct url url;       /* of the master */
 	const struct sentinel_url *given;
-	unsigned next;         /* sentinel to be asked */
+	unsigned next; /* sentinel to be asked */
+	struct address address;
 	redisContext *context; /* with one; NULL: none */
 	bool unsent;
 	uint64_t since;  /* ms: the answer is awaited from then on; 0: none is */
