@@ -3,9 +3,9 @@
 
 import errno
 import time
-from typing import Any, Iterator, NamedTuple, Optional, Union
+from typing import Iterator, NamedTuple, Optional, Union
 
-from ._connection import _TIMEOUT_MAX, Connection
+from ._connection import _TIMEOUT_MAX, Connection, take_value
 from ._lib import NoCopy, fail, ffi, lib
 from ._steps import Ask, Steps, end_of, pauses
 
@@ -47,7 +47,14 @@ class LogReader(NoCopy):
         """What is passed takes no time, unless a server answers what it likes: it is for so long as a `call` may take."""
         until, most = end_of(timeout), end_of(call)
         waits = pauses(until)
-        while not isinstance(found := (yield self._ask()), Entry):
+        ask = Ask(lambda handle, cookie: int(lib.reddn_log_submit(handle, self._log, cookie)), take_value)
+        while True:
+            number = self.next
+            reply = yield ask
+            # another task may have read the entry meanwhile; and one that was cancelled has read nothing
+            found = self._learn(reply) if self.next == number else lib.REDDN_AGAIN
+            if isinstance(found, Entry):
+                return found
             if found == lib.REDDN_AGAIN:
                 if time.monotonic() >= max(until, most):
                     return None
@@ -57,19 +64,12 @@ class LogReader(NoCopy):
                 return None
             else:
                 yield pause
-        return found
 
-    def _ask(self) -> Ask:
-        """Another task may have read the entry when its result comes"""
-        number = self.next
-
-        def take(result: Any) -> Union[Entry, int]:
-            if self.next != number:
-                return int(lib.REDDN_AGAIN)
-            status = lib.reddn_log_result(self._log, ffi.addressof(result))
-            return int(status) if status else Entry(self.next - 1, bytes(ffi.buffer(result.value, result.length)))
-
-        return Ask(lambda handle, cookie: int(lib.reddn_log_submit(handle, self._log, cookie)), take)
+    def _learn(self, reply: bytes) -> Union[Entry, int]:
+        memory = ffi.from_buffer(reply)
+        result = ffi.new("struct reddn_result *", {"value": memory, "length": len(reply)})
+        status = int(lib.reddn_log_result(self._log, result))
+        return status or Entry(self.next - 1, bytes(ffi.buffer(result.value, result.length)))
 
 
 class Log(LogReader):

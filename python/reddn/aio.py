@@ -312,7 +312,7 @@ class Log(LogReader):
         self._connection = connection
 
     async def read(self, timeout: float = 0) -> Optional[Entry]:
-        """As Log.read()."""
+        """As Log.read(). One that is cancelled has read nothing."""
         return await self._connection._run(self._read(timeout, self._connection._inner.timeout))
 
     async def __aiter__(self) -> AsyncIterator[Entry]:

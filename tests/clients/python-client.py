@@ -482,6 +482,11 @@ class Loop(unittest.IsolatedAsyncioTestCase):
             async for entry in late:
                 self.assertEqual(entry, appended[0])
                 break
+            # one that is cancelled when its answer is there has read nothing
+            cancelled = asyncio.create_task(late.read(60))
+            with unittest.mock.patch.object(entries, "_finish", side_effect=lambda result: reddn.aio.AsyncConnection._finish(entries, result) or cancelled.cancel()):
+                with self.assertRaises(asyncio.CancelledError):
+                    await cancelled
             # one that several tasks use has each entry once
             self.assertEqual(sorted(await asyncio.gather(*(late.read(60) for _ in numbers[1:]))), appended[1:])
             with self.assertRaisesRegex(OSError, "fewer entries"):
