@@ -110,7 +110,8 @@ void reddn_log_pass(struct reddn_log *l)
 {
 	l->next++;
 	l->passed++;
-	l->since = 0;
+	if (l->next >= l->drawn)
+		l->since = 0;
 }
 
 /* A little further than has to be, so as not to be overtaken again at once */
@@ -152,7 +153,10 @@ int reddn_log_learn(struct reddn_log *l, const uint8_t *reply, uint32_t size, ui
 	if (laps == ((l->next / entries + 1) & LAPS))
 		return 0;
 	if (!log_is_hopeless(l, laps, entries)) {
-		l->since = l->since ? l->since : received;
+		if (!l->since) {
+			l->since = received;
+			l->drawn = tail;
+		}
 		return -EAGAIN;
 	}
 	l->skipped++;

@@ -403,9 +403,9 @@ struct reddn_log {
 	uint64_t lost, skipped;
 	uint64_t since; /* when it began to wait for an entry that is under way, in ns of CLOCK_MONOTONIC; or
 			   0 */
-	/* the library's: numbers that it has passed one after the other, and when it has asked for the next
-	 * one */
-	uint64_t passed, asked;
+	/* the library's: the first number that was not drawn yet then, numbers that it has passed one after
+	 * the other, and when it has asked for the next one */
+	uint64_t drawn, passed, asked;
 };
 
 /**

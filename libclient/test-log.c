@@ -276,6 +276,15 @@ static void gives_up(void **state)
 	l.since -= 1000000000000ull;
 	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -EAGAIN);
 	assert_true(l.skipped == 1 && l.next == ENTRIES + 2 && !l.since);
+	/* those that were drawn when it began to wait have no patience of their own, and others have */
+	server.tail = ENTRIES + 4;
+	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -EAGAIN);
+	l.since -= 1000000000000ull;
+	server.tail++;
+	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -EAGAIN);
+	assert_true(l.skipped == 3 && l.next == ENTRIES + 4 && l.since);
+	l = (struct reddn_log){.next = ENTRIES + 2, .patience_ms = 1000000, .skipped = 1};
+	server.tail = 0;
 	/* neither is that of a lap ago, which this reader has not passed */
 	has_entry(l.next, 0);
 	assert_int_equal(reddn_log_next(&client, &l, buf, sizeof(buf), &len, 0), -EAGAIN);
@@ -312,6 +321,7 @@ enum rule {
 	COUNT_FIRST_READ,
 	TAIL_LAST_READ,
 	PATIENCE_FROM_ASKED,
+	DRAWN_BEFORE,
 	PASSED_A_LAP,
 	RULES
 };
@@ -319,6 +329,7 @@ enum rule {
 static const char *const rule_words[RULES] = {"all rules", "an entry is filled only if that of a lap ago is",
 	"the lap is counted after the entry is filled", "the laps are read before the entry",
 	"the tail is read after the entry", "patience ends before a reply is asked for",
+	"who has waited knows that the number was drawn then",
 	"who does not wait has passed the number of a lap ago"};
 
 enum act { DRAW, LOOK, FILL, FILL_MORE, COUNT_LAP, OVER };
@@ -404,12 +415,13 @@ static void write_step(struct world *w, struct writer *p)
 	p->act++;
 }
 
-static bool is_over(const struct world *w, uint64_t number)
+/* A request takes less than the patience of a reader: if that is over, so are those that had drawn before */
+static bool patience_is_over(const struct world *w)
 {
 	for (unsigned i = 0; i < WRITERS; i++)
-		if (w->w[i].act != DRAW && w->w[i].number == number)
-			return w->w[i].act == OVER;
-	return false;
+		if (w->w[i].act != DRAW && w->w[i].act != OVER && w->w[i].number < w->l.drawn)
+			return false;
+	return w->l.since;
 }
 
 static void learn(struct world *w)
@@ -432,6 +444,8 @@ static void learn(struct world *w)
 			search.violated = "an entry is torn, or another one";
 		reddn_log_pass(&w->l);
 	}
+	if (search.without == DRAWN_BEFORE)
+		w->l.since |= since;
 	if (w->l.skipped != skipped) {
 		search.given_up++;
 		w->skipped |= 1u << number;
@@ -454,8 +468,8 @@ static void read_step(struct world *w)
 	const unsigned place = w->l.next % RING;
 
 	switch ((enum look)w->look) {
-	case ASK: /* a request takes less than the patience of a reader: if that is over, the request is */
-		w->hopeless = w->l.since && is_over(w, w->l.next);
+	case ASK:
+		w->hopeless = patience_is_over(w);
 		break;
 	case READ_LAPS:
 		if (search.without == TAIL_LAST_READ)
@@ -477,7 +491,7 @@ static void read_step(struct world *w)
 		break;
 	case LEARN:
 		if (search.without == PATIENCE_FROM_ASKED)
-			w->hopeless = w->l.since && is_over(w, w->l.next);
+			w->hopeless = patience_is_over(w);
 		learn(w);
 		w->hopeless = 0;
 		w->look = ASK;
