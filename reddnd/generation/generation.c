@@ -374,30 +374,20 @@ unsigned generation_unfit(const struct generation *g)
 	return n;
 }
 
-unsigned generation_bad_regions(const struct generation *g)
+struct generation_regions generation_count_regions(const struct generation *g)
 {
-	unsigned n = 0;
+	struct generation_regions n = {0};
 
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
-		n += region_is_bad(g->regions[i], NULL);
-	return n;
-}
+	for (unsigned i = 0; i < g->catalog->nregions; i++) {
+		const struct region *r = g->regions[i];
+		const bool retired = region_is_retired(r);
 
-unsigned generation_retired(const struct generation *g)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
-		n += region_is_retired(g->regions[i]);
-	return n;
-}
-
-unsigned generation_succeeded(const struct generation *g)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
-		n += g->regions[i]->moved == -ESTALE && region_is_retired(g->regions[i]);
+		n.bad += region_is_bad(r, NULL);
+		n.retired += retired;
+		n.succeeded += retired && r->moved == -ESTALE;
+		n.moved += r->moved != 0;
+		n.unfinished += r->unfinished;
+	}
 	return n;
 }
 
@@ -419,24 +409,6 @@ bool generation_replaces(const struct generation *g, const struct offload *o)
 	for (unsigned i = 0; i < o->program->nregions; i++)
 		replaced |= replaces(g, o->bound[i].region);
 	return replaced;
-}
-
-unsigned generation_moved(const struct generation *g)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
-		n += g->regions[i]->moved != 0;
-	return n;
-}
-
-unsigned generation_unfinished(const struct generation *g)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < g->catalog->nregions; i++)
-		n += g->regions[i]->unfinished;
-	return n;
 }
 
 struct generation *generation_ref(struct generation *g)

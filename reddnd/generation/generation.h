@@ -80,16 +80,19 @@ void generation_leave(const struct offload *offload);
 /** Applies the limits of the catalog to the tenants. */
 void generation_limit(const struct generation *generation, uint64_t now_us);
 
-/** The number of its offloads that are disabled, on any device that is not lost, and of its regions that are
- * bad. */
+/** The number of its offloads that are disabled, on any device that is not lost. */
 unsigned generation_disabled(const struct generation *generation);
 unsigned generation_unfit(const struct generation *generation); /* disabled because of the device */
-unsigned generation_bad_regions(const struct generation *generation);
-unsigned generation_retired(const struct generation *g);   /* tables that others have replaced, and marked */
-unsigned generation_succeeded(const struct generation *g); /* those of them whose path another file has */
-unsigned generation_moved(const struct generation *g);     /* regions whose file is no longer at its path */
-unsigned generation_unfinished(
-	const struct generation *generation); /* its tables whose writer died in a move */
+
+/** Numbers of its regions. */
+struct generation_regions {
+	unsigned bad;
+	unsigned retired;    /* tables that others have replaced, and marked, */
+	unsigned succeeded;  /* and whose path another file has */
+	unsigned moved;      /* the file is no longer at its path */
+	unsigned unfinished; /* tables whose writer died in a move */
+};
+struct generation_regions generation_count_regions(const struct generation *generation);
 
 /** 0 if the file @fd could be handed over as region @region of the catalog; -EINVAL, and the reason; -ENOMEM.
  */

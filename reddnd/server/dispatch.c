@@ -343,12 +343,14 @@ static void end_bad(struct dispatch *d, struct session *s)
 
 bool dispatch_end_bad(struct dispatch *d)
 {
+	struct generation_regions n;
 	struct session *s, *next;
 	unsigned idle = 0;
 
 	collect_drain(d);
+	n = generation_count_regions(d->generation);
 	/* else no session has a region that is bad, or a store that is lost */
-	if (d->nolder || generation_bad_regions(d->generation) || generation_moved(d->generation))
+	if (d->nolder || n.bad || n.moved)
 		HASH_ITER (by_id, d->sessions, s, next) {
 			if (is_left_behind(d, s) && idle++ < IDLE_AT_ONCE)
 				actions_end(d, s, REDDN_WIRE_END_OPERATOR, REPLACED);

@@ -136,14 +136,16 @@ int operator_give_back(struct server *sv, const char *name, uid_t by)
 
 static struct stats_status status(const struct server *sv, uint64_t now)
 {
+	const struct generation_regions n = generation_count_regions(sv->generation);
+
 	return (struct stats_status){
 		.uptime_us = now - sv->since,
 		.sessions_total = sv->shared.last_session,
 		.counts = sv->shared.accounting,
 		.configuration_refused = sv->refused ? sv->refused : "",
 		.disabled = generation_disabled(sv->generation),
-		.moved = generation_moved(sv->generation),
-		.unfinished = generation_unfinished(sv->generation),
+		.moved = n.moved,
+		.unfinished = n.unfinished,
 	};
 }
 

@@ -148,7 +148,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *arg)
 	(void)usec;
 	if (renewal_is_coming(&sv->renewal))
 		return 0;
-	if (generation_retired(sv->generation))
+	if (generation_count_regions(sv->generation).retired)
 		retry(sv);
 	else
 		go_on_with_clients(sv); /* its writer has begun anew with the table */
@@ -565,7 +565,8 @@ static void on_retried(void *arg, struct generation *next)
 {
 	struct server *sv = arg;
 	unsigned disabled = generation_disabled(sv->generation), left = generation_disabled(next);
-	unsigned retired = generation_retired(sv->generation), still = generation_retired(next);
+	unsigned retired = generation_count_regions(sv->generation).retired,
+		 still = generation_count_regions(next).retired;
 
 	/* What one owner has made of his table keeps those of others from nobody */
 	if (sv->ending || (left >= disabled && still >= retired)) {
@@ -597,13 +598,13 @@ static const struct renewal_ops renewal_ops = {.now = generation_now,
 static int on_watch(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct server *sv = arg;
+	const struct generation_regions n = generation_count_regions(sv->generation);
 	int r;
 
 	(void)usec;
 	inspect(sv);
 	stores_wake(&sv->shared.stores);
-	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) ||
-		generation_bad_regions(sv->generation) > 0 || generation_succeeded(sv->generation) > 0)
+	if (generation_disabled(sv->generation) > generation_unfit(sv->generation) || n.bad || n.succeeded)
 		renewal_retry(&sv->renewal);
 	r = sd_event_source_set_time_relative(source, WATCH_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
