@@ -2,12 +2,9 @@
 /* Compares prm.h with the kernel's description of the firmware interface, and checks prm_get and prm_set. */
 #include "mlx5/prm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #ifdef MLX5_IFC_HEADER
 typedef uint8_t u8;
@@ -32,7 +29,6 @@ static void check(const char *name, unsigned bit, unsigned width, size_t kernel_
 
 static void test_positions(void **state)
 {
-	(void)state;
 #include "prm-table.inc"
 	SIZE(create_qp_in);
 	SIZE(create_qp_out);
@@ -53,7 +49,6 @@ static void test_get_set(void **state)
 {
 	uint8_t b[16];
 
-	(void)state;
 	memset(b, 0xff, sizeof(b));
 	prm_set(b, 0x1b, 10, 0x155);
 	assert_int_equal(prm_get(b, 0x1b, 10), 0x155);

@@ -3,11 +3,9 @@
 #include "reddnd/probe/check.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static int outcome;
 static unsigned timeouts;
@@ -15,7 +13,6 @@ static struct probe_result counted;
 
 static int fake(struct probe *probe, struct probe_result *result)
 {
-	(void)probe;
 	if (timeouts) {
 		timeouts--;
 		return probe_cannot(result, -ETIMEDOUT, "late");
@@ -42,7 +39,6 @@ static void table(void **state)
 	unsigned n;
 	const struct probe_check *all = probe_checks(&n);
 
-	(void)state;
 	assert_true(n > 20);
 	for (unsigned i = 0; i < n; i++) {
 		assert_true(!i || all[i - 1].number < all[i].number);
@@ -59,7 +55,6 @@ static void verdicts(void **state)
 {
 	struct probe_result r = run(0, 1, 0, 0);
 
-	(void)state;
 	assert_int_equal(r.verdict, PROBE_HOLDS);
 	assert_int_equal(r.showed, 1);
 	r = run(0, 0, 0, 0);
@@ -76,7 +71,6 @@ static void races(void **state)
 {
 	struct probe_result r = run(PROBE_RACE, 1, 1000, 0);
 
-	(void)state;
 	assert_int_equal(r.verdict, PROBE_NOT_TRIED);
 	assert_int_equal(r.error, 0);
 	assert_string_equal(r.words, "in 1000 trials nothing was late, so none could have shown it");
@@ -90,7 +84,6 @@ static void patience(void **state)
 {
 	struct probe_result r;
 
-	(void)state;
 	timeouts = 3;
 	r = run(0, 1, 0, 0);
 	assert_int_equal(r.verdict, PROBE_HOLDS);
@@ -109,7 +102,6 @@ static void unusable(void **state)
 	const struct probe_check *all = probe_checks(&n);
 	struct probe_result r;
 
-	(void)state;
 	for (unsigned i = 0; i < n; i++) {
 		probe_run(&attr, &all[i], &r);
 		assert_int_equal(r.verdict, all[i].number == PROBE_DEVICE ? PROBE_DOES_NOT : PROBE_NOT_TRIED);

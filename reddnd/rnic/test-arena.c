@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PAGE = 4096 };
 
@@ -19,7 +17,6 @@ static void test_fit(void **state)
 	struct rnic_arena *arena;
 	uint64_t a, b, c, d;
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&arena, 8 * PAGE), 0);
 	assert_int_equal(rnic_arena_alloc(arena, 1, &a), 0);
 	assert_int_equal(rnic_arena_alloc(arena, 2 * PAGE, &b), 0);
@@ -55,7 +52,6 @@ static void test_many(void **state)
 	uint64_t all, used = 0;
 	unsigned rng = 1;
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&arena, (uint64_t)PAGES * PAGE), 0);
 	for (unsigned step = 0; step < 40 * N; step++) {
 		unsigned i;
@@ -109,7 +105,6 @@ static void test_memory_returns(void **state)
 	struct rnic_arena *arena;
 	uint64_t at[EXTENTS];
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&arena, EXTENTS * MEBIBYTE), 0);
 	assert_int_equal(memory_of(arena), 0);
 	for (unsigned i = 0; i < EXTENTS; i++) {
@@ -139,7 +134,6 @@ static void test_sealed(void **state)
 {
 	struct rnic_arena *arena;
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&arena, 4 * PAGE), 0);
 	assert_int_equal(ftruncate(rnic_arena_fd(arena), PAGE), -1);
 	assert_int_equal(ftruncate(rnic_arena_fd(arena), 8 * PAGE), -1);
@@ -154,7 +148,6 @@ static void test_open(void **state)
 	struct rnic_arena *first, *second;
 	uint64_t a;
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&first, 8 * PAGE), 0);
 	memset(rnic_arena_at(first, 0), 0x5a, 8 * PAGE);
 	assert_int_equal(rnic_arena_open(&second, dup(rnic_arena_fd(first)), 8 * PAGE, used, 2), 0);
@@ -183,7 +176,6 @@ static void test_not_an_arena(void **state)
 	struct rnic_arena *arena, *other;
 	int fd = memfd_create("test", MFD_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(rnic_arena_new(&arena, 8 * PAGE), 0);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(

@@ -2,11 +2,9 @@
 #include "mlx5/prm.h"
 #include "reddnd/rnic/caps.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 struct pages {
 	uint8_t general[4096], roce[4096], atomic[4096];
@@ -46,7 +44,6 @@ static void test_good(void **state)
 	struct rnic_caps caps;
 	char why[256];
 
-	(void)state;
 	assert_true(verdict(&p, why));
 	assert_string_equal(why, "");
 	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
@@ -61,7 +58,6 @@ static void test_missing(void **state)
 	struct rnic_caps caps;
 	char why[256];
 
-	(void)state;
 	prm_set(p.general, PRM_cmd_hca_cap_cd, 0);
 	assert_false(verdict(&p, why));
 	assert_string_equal(why, "cross-channel work requests (WAIT, SEND_EN)");
@@ -79,7 +75,6 @@ static void test_timestamps(void **state)
 	struct pages p = good();
 	struct rnic_caps caps;
 
-	(void)state;
 	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
 	assert_false(caps.ts_formats);
 	for (unsigned formats = 1; formats <= 2; formats++) {
@@ -103,7 +98,6 @@ static void test_forced_loopback_is_optional(void **state)
 	struct rnic_caps caps;
 	char why[256];
 
-	(void)state;
 	rnic_caps_parse(&caps, p.general, p.roce, p.atomic);
 	assert_true(caps.force_loopback);
 	prm_set(p.general, PRM_cmd_hca_cap_port_type, 0);
@@ -121,7 +115,6 @@ static void test_atomic_mode(void **state)
 {
 	struct rnic_caps caps = {.atomic_ops = RNIC_ATOMIC_CAS | RNIC_ATOMIC_ADD, .atomic_size = 8};
 
-	(void)state;
 	assert_int_equal(rnic_caps_atomic_mode(&caps), 1);
 	caps.atomic_ops |= RNIC_ATOMIC_MASKED_CAS;
 	assert_int_equal(rnic_caps_atomic_mode(&caps), 3);

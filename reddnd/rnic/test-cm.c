@@ -8,13 +8,11 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { CLIENTS = 5, PORT = 7471, PATIENCE_MS = 20000, NO_QPN = 0x800000 };
 
@@ -22,9 +20,6 @@ static unsigned requests;
 
 static void request(void *arg, struct rnic_conn *conn, const void *data, size_t size)
 {
-	(void)arg;
-	(void)data;
-	(void)size;
 	requests++;
 	assert_int_equal(rnic_conn_reject(conn, NULL, 0), 0);
 	rnic_conn_free(conn);
@@ -32,15 +27,11 @@ static void request(void *arg, struct rnic_conn *conn, const void *data, size_t 
 
 static void established(void *arg, uint64_t number)
 {
-	(void)arg;
-	(void)number;
 	fail();
 }
 
 static void gone(void *arg, uint64_t number, const char *why)
 {
-	(void)arg;
-	(void)number;
 	fail_msg("%s", why);
 }
 
@@ -114,7 +105,6 @@ static void one_at_a_time(void **state)
 	struct rnic_cm *cm = listen_on("127.0.0.1", request);
 	struct rdma_cm_id *id[CLIENTS];
 
-	(void)state;
 	assert_non_null(channel);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		id[i] = ask(channel, NO_QPN + i);
@@ -139,7 +129,6 @@ static void both_families(void **state)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rnic_cm *v6 = listen_on("::", request), *v4;
 
-	(void)state;
 	assert_non_null(channel);
 	v4 = listen_on("0.0.0.0", request);
 	for (unsigned i = 0; i < 2; i++) {
@@ -183,7 +172,6 @@ static void gid_of_a_client(void **state)
 	const char *const from[] = {"127.0.0.1", "127.0.0.5"};
 	struct rnic_cm *cm;
 
-	(void)state;
 	if (rnic_device_caps(dev)->infiniband) {
 		printf("left out: addresses that differ from the GID: those of InfiniBand have none\n");
 		rdma_destroy_event_channel(channel);
@@ -211,7 +199,6 @@ static void ends_of_a_connection(void **state)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	const char *const address[] = {"127.0.0.1", "0.0.0.0"};
 
-	(void)state;
 	assert_non_null(channel);
 	for (unsigned i = 0; i < 2; i++) {
 		struct rnic_cm *cm = listen_on(address[i], note_request);
@@ -263,7 +250,6 @@ static void recent_addresses(void **state)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rnic_cm *cm = listen_on("127.0.0.1", resolve_request);
 
-	(void)state;
 	assert_non_null(channel);
 	assert_false(is_recalled(channel, cm, begin));
 	assert_true(is_recalled(channel, cm, begin));
@@ -301,7 +287,6 @@ static void recent_gid(void **state)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rnic_cm *cm;
 
-	(void)state;
 	assert_non_null(channel);
 	if (rnic_device_caps(dev)->infiniband) {
 		printf("left out: GIDs of a server: on InfiniBand nobody asks for them\n");
@@ -322,7 +307,6 @@ static void recent_gid(void **state)
 /* No client can make the NIC wait for hours */
 static void ack_timeout(void **state)
 {
-	(void)state;
 	assert_int_equal(rnic_ack_timeout(14), 14);
 	assert_int_equal(rnic_ack_timeout(19), 19);
 	assert_int_equal(rnic_ack_timeout(0), 20);
@@ -331,13 +315,11 @@ static void ack_timeout(void **state)
 
 static int open_device(void **state)
 {
-	(void)state;
 	return rnic_device_open_for_chains(&dev, "", NULL);
 }
 
 static int close_device(void **state)
 {
-	(void)state;
 	rnic_device_close(dev);
 	return 0;
 }
@@ -353,7 +335,6 @@ static void addresses_change_hands(void **state)
 	const char *why;
 	int old;
 
-	(void)state;
 	assert_int_equal(ledger_new(&before, 16, 1 << 20), 0);
 	ledger_set_device(before, "mlx5_0");
 	assert_int_equal(rnic_cm_new(&first, NULL, NULL, before), 0);

@@ -3,14 +3,11 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PAGE = 4096, SIZE = 16 * PAGE };
 
@@ -69,7 +66,6 @@ static void test_pages(void **state)
 	static void (*const changes[])(int fd) = {cut, make_hole, remove_pages};
 	int watches = file_watch_new();
 
-	(void)state;
 	assert_true(watches >= 0);
 	for (unsigned i = 0; i < 3; i++) {
 		struct file a = make_file(), b = make_file();
@@ -101,7 +97,6 @@ static void test_outlives(void **state)
 	int watches = file_watch_new(), kept;
 	uint32_t of_a = file_watch_add(watches, a.fd), of_b = file_watch_add(watches, b.fd);
 
-	(void)state;
 	kept = dup(watches);
 	close(watches);
 	cut(a.fd);
@@ -117,7 +112,6 @@ static void test_nothing(void **state)
 	struct file a = make_file();
 	int watches = file_watch_new(), unnamed = memfd_create("unnamed", MFD_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(file_watch_add(-1, a.fd), 0);
 	assert_int_equal(file_watch_add(a.fd, a.fd), 0);
 	assert_int_equal(file_watch_add(watches, unnamed), 0);

@@ -5,11 +5,9 @@
 
 #include <endian.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum {
 	PAGE = 4096,
@@ -107,7 +105,6 @@ static void expect_refused(uint8_t opcode, bool foreign_local, uint8_t syndrome)
 
 static void test_keys(void **state)
 {
-	(void)state;
 	expect_refused(OP_WRITE, true, LOCAL_PROTECTION);
 	expect_refused(OP_READ, true, LOCAL_PROTECTION);
 	expect_refused(OP_WRITE, false, REMOTE_ACCESS);

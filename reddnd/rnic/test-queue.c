@@ -6,11 +6,9 @@
 #include "reddnd/rnic/internal.h"
 
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { LOG = 2, CQES = 1 << LOG, REQ = 0, RESP_SEND = 2, REQ_ERR = 13, RESP_ERR = 14, INVALID = 15 };
 
@@ -48,7 +46,6 @@ static void test_laps(void **state)
 	struct rnic_cq cq = empty();
 	struct rnic_cqe cqe;
 
-	(void)state;
 	assert_int_equal(rnic_cq_poll(&cq, &cqe), 0);
 	for (uint32_t n = 0; n < 5 * CQES; n++) {
 		produce(n, n % 2 ? REQ : RESP_SEND, 0x123456, (uint16_t)(0xfff0 + n), n, 0);
@@ -68,7 +65,6 @@ static void test_peek(void **state)
 	struct rnic_cq cq = empty();
 	struct rnic_cqe cqe;
 
-	(void)state;
 	for (uint32_t n = 0; n < CQES + 2; n++)
 		produce(n, RESP_SEND, 1, 0, 100 + n, 0);
 	/* 0 and 1 have been overwritten; CQES + 2 is not there yet */
@@ -86,7 +82,6 @@ static void test_errors(void **state)
 	struct rnic_cq cq = empty();
 	struct rnic_cqe cqe;
 
-	(void)state;
 	produce(0, REQ, 1, 0, 0, 0);
 	assert_int_equal(rnic_cq_find_error(&cq, &cqe), 0);
 	produce(1, REQ_ERR, 1, 9, 0, CQE_SYND_FLUSH);

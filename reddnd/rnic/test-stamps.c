@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/stamps.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
-/* behind the bytes that it needs */
-#include <cmocka.h>
+
+#include "tests/lib/cmocka.h"
 
 static void test_ticks(void **state)
 {
-	(void)state;
 	assert_int_equal(rnic_stamps_of_clock(156250, 1000, 1001), 6); /* of 6.4 ns */
 	assert_int_equal(rnic_stamps_of_clock(156250, 1000, 1010), 64);
 	assert_int_equal(
@@ -21,7 +17,6 @@ static void test_real_time(void **state)
 {
 	const uint64_t s = UINT64_C(1) << 32;
 
-	(void)state;
 	assert_int_equal(rnic_stamps_of_clock(0, 7 * s + 100, 7 * s + 5400), 5300);
 	assert_int_equal(rnic_stamps_of_clock(0, 7 * s + 999999900, 8 * s + 20), 120);
 }
@@ -30,7 +25,6 @@ static void test_which(void **state)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
-	(void)state;
 	assert_true(rnic_stamp_is_real_time(now << 32 | 999999999));
 	assert_true(rnic_stamp_is_real_time((now + 37) << 32));  /* TAI */
 	assert_false(rnic_stamp_is_real_time(now * 1000000000)); /* ticks of 1 GHz since 1970 */

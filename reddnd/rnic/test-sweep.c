@@ -5,12 +5,10 @@
 #include "reddnd/rnic/sweep.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PAGE = 4096, LOG_CQES = 4, WQEBBS = 64, ARENA = 4 << 20, SLOTS = 1024 };
 
@@ -79,7 +77,6 @@ static void sweeps(void **state)
 	struct rnic_pd *pd; /* in no slot, like an object that was made in the last moment */
 	struct ledger_view *v;
 
-	(void)state;
 	make(&kept, 1);
 	ledger_live(kept.slot);
 	make(&ending, 2);
@@ -110,7 +107,6 @@ static void beyond_the_lists(void **state)
 	struct rnic_pd *pd;
 	uint32_t handle;
 
-	(void)state;
 	assert_int_equal(rnic_pd_new(&pd, dev, old), 0);
 	handle = old->object[0].handle;
 	ledger_ending(old);
@@ -133,7 +129,6 @@ static void closed(void **state)
 {
 	struct ledger_view *v = load();
 
-	(void)state;
 	assert_int_equal(rnic_sweep(-1, v), -EBADF);
 	ledger_view_free(v);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "softcx/devices/profile.h"
 #include "util/array.h"
@@ -39,7 +34,6 @@ static void ours(void **state)
 	char *names[PROFILE_MAX];
 	int n = profile_list(names);
 
-	(void)state;
 	assert_in_range(n, 1, PROFILE_MAX);
 	for (int i = 0; i < n; i++) {
 		assert_int_equal(profile_find(names[i], path, sizeof(path)), 0);
@@ -54,7 +48,6 @@ static void ours(void **state)
 
 static void the_default(void **state)
 {
-	(void)state;
 	assert_int_equal(profile_find("cx5", path, sizeof(path)), 0);
 	assert_int_equal(profile_read(path, &p, why), 0);
 	assert_string_equal(profile_default()->name, p.name);
@@ -66,7 +59,6 @@ static void differs_from_its_base(void **state)
 {
 	char text[32];
 
-	(void)state;
 	assert_int_equal(read_text("base = \"cx5\"; title = \"other\";\n"
 				   "identity = { firmware = (\"22.1.2003\", \"here\"); };\n"
 				   "port = { speed = (\"NDR\", \"there\"); };\n"
@@ -148,7 +140,6 @@ static void mistakes(void **state)
 			":4: identity.firmware must be a version such as \"16.35.4030\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(t); i++) {
 		assert_int_equal(read_text(t[i].text), -EINVAL);
 		assert_memory_equal(why, path, strlen(path));
@@ -164,7 +155,6 @@ static void circles(void **state)
 	char name[] = "/tmp/profile-XXXXXX.conf";
 	int fd = mkstemps(name, 5);
 
-	(void)state;
 	assert_return_code(fd, errno);
 	dprintf(fd, "title = \"x\";\nbase = \"%s\";\n", name);
 	close(fd);

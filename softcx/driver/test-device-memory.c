@@ -11,9 +11,7 @@
 #include <infiniband/verbs.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 struct loop {
 	struct ibv_context *ctx;
@@ -133,7 +131,6 @@ static void test_anonymous_shared_memory(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(shared_files(), 0);
 	p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(p, MAP_FAILED);
@@ -169,7 +166,6 @@ static void test_every_kind_of_memory(void **state)
 	char stack[10000] = "", *heap = calloc(1, HEAP);
 	struct loop l;
 
-	(void)state;
 	loop_open(&l);
 	rdma_copy(&l, heap + 100, (void *)(uintptr_t)text, sizeof(text));
 	assert_string_equal(heap + 100, text);
@@ -193,7 +189,6 @@ static void test_range_of_many_files(void **state)
 	char *copy = calloc(FILES, PAGE);
 	struct loop l;
 
-	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
 		int fd = memfd_create("piece", MFD_CLOEXEC);
 
@@ -231,7 +226,6 @@ static void test_file_shrinks_under_the_nic(void **state)
 	struct loop l;
 	int n;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, LEN), 0);
 	shared = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memset(shared, 1, LEN);
@@ -267,7 +261,6 @@ static void test_pinning_a_file(void **state)
 	int file = mkstemp(name), memory = memfd_create("pinned", MFD_CLOEXEC);
 	struct statfs fs;
 
-	(void)state;
 	assert_true(file >= 0 && memory >= 0 && unlink(name) == 0 && fstatfs(file, &fs) == 0);
 	for (int i = 0; i < 4; i++) {
 		bool write = i & 1, on_disk = i & 2 && fs.f_type != TMPFS_MAGIC;
@@ -299,7 +292,6 @@ static void test_fork_with_registered_memory(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	loop_open(&l);
 	mr = ibv_reg_mr(l.pd, buffer, len, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);

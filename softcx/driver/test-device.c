@@ -23,9 +23,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +40,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /** True if the NIC reports a file of that device that process @pid uses. */
 static bool used_by(const char *device, pid_t pid)
@@ -75,7 +73,6 @@ static void test_character_device(void **state)
 	struct stat by_name, by_fd;
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(stat("/dev/infiniband/uverbs0", &by_name), 0);
@@ -96,7 +93,6 @@ static void test_mapped_by_number(void **state)
 	const uint64_t *clock;
 	uint8_t *p;
 
-	(void)state;
 	assert_non_null(uar);
 	p = (uint8_t *)syscall(SYS_mmap, NULL, 4096, PROT_WRITE, MAP_SHARED, ctx->cmd_fd, uar->mmap_off);
 	assert_ptr_not_equal(p, MAP_FAILED);
@@ -120,7 +116,6 @@ static void test_bad_pointers_are_answered(void **state)
 	int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 	struct ib_uverbs_ioctl_hdr *cmd = calloc(1, sizeof(*cmd) + sizeof(cmd->attrs[0]));
 
-	(void)state;
 	cmd->length = sizeof(*cmd) + sizeof(cmd->attrs[0]);
 	cmd->num_attrs = 1;
 	cmd->attrs[0] = (struct ib_uverbs_attr){.len = 100, .data = (uintptr_t)nowhere};
@@ -141,7 +136,6 @@ static void test_success_leaves_errno(void **state)
 {
 	struct ibv_context *ctx = test_open_device();
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct ibv_pd *pd;
 
@@ -161,7 +155,6 @@ static void test_life_is_that_of_the_open_file(void **state)
 	int copy, go[2], status;
 	pid_t pid;
 
-	(void)state;
 	pd = ibv_alloc_pd(ctx);
 	assert_non_null(pd);
 	assert_int_equal(test_nic_count("pds"), 1);
@@ -194,7 +187,6 @@ static void test_mapping_keeps_the_file(void **state)
 	void *clock = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 5 << 8 << 12); /* MLX5_IB_MMAP_CORE_CLOCK */
 	pid_t pid;
 
-	(void)state;
 	assert_ptr_not_equal(clock, MAP_FAILED);
 	assert_int_equal(test_nic_count("files"), 1);
 	close(fd);
@@ -234,7 +226,6 @@ static void test_child_may_not_write(void **state)
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		struct rdma_cm_id *id;
 
@@ -256,7 +247,6 @@ static void test_status_names_the_caller(void **state)
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0)
 		_exit(used_by("uverbs0", getppid()) && ibv_alloc_pd(ctx) && used_by("uverbs0", getpid()) ? 0
 													 : 1);
@@ -274,7 +264,6 @@ static void test_new_credentials_may_not_write(void **state)
 	struct rdma_event_channel *before = rdma_create_event_channel(), *after;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(before, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	assert_int_equal(prctl(PR_GET_KEEPCAPS), 0);
@@ -301,7 +290,6 @@ static void test_replaced_descriptor(void **state)
 	struct rdma_cm_id *id;
 	char text[8];
 
-	(void)state;
 	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(dup2(pair[0], channel->fd), channel->fd);
@@ -346,7 +334,6 @@ static void test_many_files(void **state)
 	int before = nic_descriptors(), status;
 	pid_t pid;
 
-	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
 		channels[i] = rdma_create_event_channel();
 		assert_non_null(channels[i]);
@@ -390,7 +377,6 @@ static void test_exec(void **state)
 	char text[16];
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		snprintf(text, sizeof(text), "%d", fd);
 		execl("/proc/self/exe", "test-softcx-device", "inherited", text, NULL);
@@ -430,7 +416,6 @@ static void test_doorbell_pages_sleep(void **state)
 	int uffd, status;
 	pid_t pid;
 
-	(void)state;
 	assert_non_null(uar);
 	if (prctl(PR_GET_SECCOMP) != 0) /* it may be death to ask */
 		skip();
@@ -493,7 +478,6 @@ static void test_events(void **state)
 	pthread_t threads[2];
 	void *result;
 
-	(void)state;
 	assert_false(readable(channel->fd));
 	fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
 	assert_int_equal(rdma_get_cm_event(channel, &event), -1);
@@ -541,7 +525,6 @@ static void *ask_for_events(void *channel)
 /** Wherever in a call of another thread the descriptor is closed, that one hears that it is no descriptor. */
 static void test_closed_by_another_thread(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 200; i++) {
 		struct rdma_event_channel *channel = rdma_create_event_channel();
 		pthread_t thread;
@@ -561,7 +544,6 @@ static void test_closed_by_another_thread(void **state)
 /** After close() the resources are free at once. */
 static void test_port_is_free_after_close(void **state)
 {
-	(void)state;
 	/* as if the process had died: nobody destroys the id, and no library knows of it */
 	for (unsigned i = 0; i < 100; i++)
 		close(listen_by_hand(7999));
@@ -606,7 +588,6 @@ static void test_malformed_messages(void **state)
 	unsigned seed = 1;
 	int file, ch;
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(requests); i++) {
 		struct iovec iov[2] = {{&requests[i], sizeof(requests[i])}, {&hdr, sizeof(hdr)}};
 

@@ -5,13 +5,10 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct fair_lock lock;
 static unsigned order[4], norder; /* of those who had the lock */
@@ -36,7 +33,6 @@ static void test_first_come(void **state)
 	unsigned name[3] = {1, 2, 3};
 	pthread_t thread[3];
 
-	(void)state;
 	for (unsigned round = 0; round < 1000; round++) {
 		norder = 0;
 		fair_lock(&lock);
@@ -72,7 +68,6 @@ static void test_excludes(void **state)
 	unsigned sum = 0;
 	pthread_t thread[2];
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(thread); i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, add, &sum), 0);
 	for (unsigned i = 0; i < COUNT(thread); i++)
@@ -88,7 +83,6 @@ static void test_fork(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	norder = 0;
 	fair_lock(&lock);
 	assert_int_equal(pthread_create(&thread, NULL, ask, &name), 0);

@@ -5,13 +5,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void cm_command(int fd, uint32_t number, const void *body, uint16_t len, uint16_t out)
 {

@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <linux/mman.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { PAGE = 4096 };
 
@@ -55,7 +53,6 @@ static void test_both_see_one_memory(void **state)
 {
 	unsigned char *p = map_anon(8 * PAGE) + PAGE + 100, *view;
 
-	(void)state;
 	memset(p, 7, 3 * PAGE);
 	view = nic_view(p, 3 * PAGE);
 	assert_memory_equal(view, p, 3 * PAGE);
@@ -76,7 +73,6 @@ static void test_limit_of_files(void **state)
 	struct rlimit before, none;
 	struct mem_list list;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	none = (struct rlimit){0, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
@@ -98,7 +94,6 @@ static void test_limit_for_queues(void **state)
 	struct mem_list list;
 	uint64_t used;
 
-	(void)state;
 	assert_int_equal(mem_resolve((uintptr_t)queue, PAGE, true, true, &list), 0);
 	used = list.pieces[0].offset + PAGE;
 	mem_list_done(&list);
@@ -121,7 +116,6 @@ static void test_only_pages_of_the_range(void **state)
 	unsigned char *p = map_anon(4 * PAGE);
 	struct mem_list list;
 
-	(void)state;
 	nic_view(p + PAGE, 10);
 	assert_int_equal(mem_resolve((uintptr_t)p, 4 * PAGE, true, true, &list), 0);
 	assert_int_equal(list.n, 3);
@@ -137,7 +131,6 @@ static void test_sparse_range(void **state)
 	size_t len = 256 * PAGE;
 	unsigned char *p = map_anon(len), *view;
 
-	(void)state;
 	p[0] = 1;
 	p[100 * PAGE + 1] = 2;
 	p[len - 1] = 3;
@@ -154,7 +147,6 @@ static void test_data_segment_and_heap(void **state)
 {
 	unsigned char *heap = malloc(100);
 
-	(void)state;
 	((int *)nic_view(data_segment, sizeof(data_segment)))[1] = 43;
 	assert_int_equal(data_segment[0], 42);
 	assert_int_equal(data_segment[1], 43);
@@ -169,7 +161,6 @@ static void test_reused_address(void **state)
 {
 	unsigned char *p = map_anon(2 * PAGE), *old = nic_view(p, 2 * PAGE);
 
-	(void)state;
 	p[0] = 1;
 	assert_int_equal(munmap(p, 2 * PAGE), 0);
 	assert_ptr_equal(
@@ -187,7 +178,6 @@ static void test_shared_file(void **state)
 	struct mem_list list;
 	unsigned char *p;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
 	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, PAGE);
 	assert_true(p != MAP_FAILED);
@@ -226,7 +216,6 @@ static void test_huge_pages(void **state)
 		      *view;
 	struct mem_list list;
 
-	(void)state;
 	if (p == MAP_FAILED) {
 		if (made)
 			more_huge_pages(-2);
@@ -256,7 +245,6 @@ static void test_refusals(void **state)
 	unsigned char *p = map_anon(3 * PAGE);
 	struct mem_list list;
 
-	(void)state;
 	mprotect(p + PAGE, PAGE, PROT_READ);
 	assert_int_equal(mem_resolve((uintptr_t)p, 3 * PAGE, true, false, &list), -EFAULT);
 	assert_int_equal(mem_resolve((uintptr_t)p, 3 * PAGE, false, false, &list), 0);
@@ -301,7 +289,6 @@ static void test_stacks(void **state)
 	char here[64];
 	pthread_t thread;
 
-	(void)state;
 	expect_unshared(here, sizeof(here));
 	expect_unshared((void *)pthread_self(), 8);
 	pthread_barrier_init(&shared.barrier, NULL, 2);
@@ -331,7 +318,6 @@ static void test_behind_stack(void **state)
 	pthread_t thread;
 	void *rc;
 
-	(void)state;
 	pthread_attr_init(&attr);
 	assert_int_equal(pthread_attr_setstack(&attr, p, size), 0);
 	assert_int_equal(pthread_create(&thread, &attr, resolve_page, p + size), 0);
@@ -369,7 +355,6 @@ static void *writer(void *arg)
 
 static void test_concurrent_writers_lose_nothing(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned char *p = map_anon(PAGES * PAGE);
 		pthread_t threads[WRITERS];
@@ -407,7 +392,6 @@ static sigjmp_buf landing;
 
 static void on_other_fault(int sig)
 {
-	(void)sig;
 	siglongjmp(landing, 1);
 }
 
@@ -417,7 +401,6 @@ static void test_other_faults_reach_the_application(void **state)
 	unsigned char *p = map_anon(PAGE);
 	volatile bool landed = false;
 
-	(void)state;
 	sigaction(SIGSEGV, &act, NULL);
 	nic_view(p, PAGE); /* this process has threads, or had: installs ours in front */
 	mprotect(p, PAGE, PROT_READ);
@@ -437,7 +420,6 @@ static void test_child_has_a_private_copy(void **state)
 	int status, to_child[2];
 	pid_t pid;
 
-	(void)state;
 	p[0] = 1;
 	mprotect(p + 2 * PAGE, PAGE, PROT_READ);
 	mprotect(p + 3 * PAGE, PAGE, PROT_NONE);
@@ -506,7 +488,6 @@ static void test_one_by_one(void **state)
 	struct maps_entry found;
 	unsigned n = 0;
 
-	(void)state;
 	assert_int_equal(maps_each(compare, &n), 0);
 	assert_true(n > 10);
 	assert_int_equal(maps_from(UINT64_MAX, keep, &found), 0);

@@ -4,8 +4,6 @@
 #include "softcx/proto/proto.h"
 
 #include <infiniband/verbs.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 struct ibv_context *test_open_device(void)
 {

@@ -6,11 +6,9 @@
 #include "softcx/fuzz/harness.h"
 #include "softcx/fuzz/wire.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
@@ -24,13 +22,11 @@ static struct wire_file file;
 
 static int setup(void **state)
 {
-	(void)state;
 	return wire_open(&file, harness.dir, "uverbs0");
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	wire_close(&file);
 	if (harness_check_clean(&harness))
 		return 0;
@@ -43,7 +39,6 @@ static int start(void **state)
 {
 	ssize_t n = readlink("/proc/self/exe", harness.tools, sizeof(harness.tools) - 1);
 
-	(void)state;
 	if (n <= 0)
 		return -1;
 	*strrchr(harness.tools, '/') = '\0';
@@ -57,7 +52,6 @@ static int stop(void **state)
 {
 	bool ok = harness_stop(&harness);
 
-	(void)state;
 	if (!ok) {
 		print_error("%s\n", harness.what);
 		harness_print_log(&harness);
@@ -79,7 +73,6 @@ static void test_greeting_with_many_descriptors(void **state)
 	const struct softcx_hello hello = {.version = SOFTCX_VERSION};
 	int fds[FDS];
 
-	(void)state;
 	fill(fds, arena.fd);
 	for (unsigned n = SOFTCX_MAX_FDS - 1; n < SOFTCX_MAX_FDS + 16; n++) {
 		wire_hello(&file, &hello, sizeof(hello), fds, n);
@@ -93,7 +86,6 @@ static void test_file_as_its_own_channel(void **state)
 {
 	const struct softcx_hello hello = {.version = SOFTCX_VERSION};
 
-	(void)state;
 	wire_hello(&file, &hello, sizeof(hello), &file.sock, 1);
 }
 
@@ -101,7 +93,6 @@ static void test_empty_packet_with_descriptors(void **state)
 {
 	int fds[FDS];
 
-	(void)state;
 	fill(fds, arena.fd);
 	wire_send(&file, "", 0, fds, 8);
 }
@@ -147,7 +138,6 @@ static void test_right_answer(void **state)
 {
 	int64_t rc;
 
-	(void)state;
 	file.patience_ms = 60000;
 	if (!register_memory(WIRE_RIGHT, &rc))
 		fail_msg("%lld", (long long)rc);
@@ -157,7 +147,6 @@ static void test_right_answer(void **state)
 /* Whatever is answered, it is this application's loss. */
 static void test_wrong_answers(void **state)
 {
-	(void)state;
 	for (unsigned how = WIRE_RIGHT + 1; how < WIRE_ANSWERS; how++) {
 		int64_t rc = 0;
 

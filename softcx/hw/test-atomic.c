@@ -22,7 +22,6 @@ static void operand_bytes(void **state)
 {
 	struct memory m;
 
-	(void)state;
 	open_memory(&m, (struct rig_opt){0});
 	for (unsigned k = 0; k < 8; k++) {
 		uint8_t *w;
@@ -45,7 +44,6 @@ static void carries(void **state)
 {
 	struct memory m;
 
-	(void)state;
 	open_memory(&m, (struct rig_opt){0});
 	memcpy(m.bytes, "\x00\xff\x00\x08\x00\x00\x90\x03", 8);
 	memcpy(m.bytes + 8, m.bytes, 8);
@@ -65,7 +63,6 @@ static void masked_cas_wraps(void **state)
 {
 	struct memory m;
 
-	(void)state;
 	open_memory(&m, (struct rig_opt){.wqebbs = 4});
 	wqe_nop(&m.o.q, 1, 0);
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -86,7 +83,6 @@ static void masked_cas_wraps(void **state)
 /* The old value may go to several places; it must fit. */
 static void atomic_results(void **state)
 {
-	(void)state;
 	for (int fits = 0; fits < 2; fits++) {
 		uint64_t word = 0x0807060504030201;
 		struct memory m;

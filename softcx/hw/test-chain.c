@@ -59,7 +59,6 @@ static void enable_limits(void **state)
 {
 	struct duo d;
 
-	(void)state;
 	open_duo(&d, 5, false);
 	for (int i = 0; i < 4; i++)
 		wqe_nop(&d.c, i == 1 ? 8 : 4, SIG);         /* the second takes two WQEBBs */
@@ -90,7 +89,6 @@ static void wait_limits(void **state)
 {
 	struct duo d;
 
-	(void)state;
 	open_duo(&d, 6, false);
 	wqe_wait(&d.c, mcqn(&d), 0xffffff, SIG);   /* CQE -1 has been there */
 	wqe_wait(&d.c, mcqn(&d), 1, SIG);          /* the second CQE */
@@ -131,7 +129,6 @@ static void laps(void **state)
 {
 	struct duo d;
 
-	(void)state;
 	open_duo(&d, 9, false);
 	write_lap(&d, 0);
 	wqe_enable(&d.m, WQE_OP_SEND_EN, cqpn(&d), 2, 0);
@@ -157,7 +154,6 @@ static void recv_enable(void **state)
 	struct rig_qp a, b;
 	uint64_t *w;
 
-	(void)state;
 	rig_open(&rig, &cfg);
 	rig_cq_new(&rig, &cq, 4);
 	rig_qp_new(&rig, &a, &cq, &cq);
@@ -343,7 +339,6 @@ static void programs(void **state)
 		{"read, strongly ordered write", strong_copy, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(p); i++) {
 		unsigned n = survivors(p[i].fn, false);
 
@@ -362,7 +357,6 @@ static void own_queue(void **state)
 {
 	unsigned wrong = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++)
 		for (int right = 0; right < 2; right++) {
 			struct duo d;
@@ -396,7 +390,6 @@ static void wqe_checks(void **state)
 {
 	struct duo d;
 
-	(void)state;
 	for (int bad = 0; bad < 7; bad++) {
 		uint8_t *w;
 
@@ -459,7 +452,6 @@ static void refused(struct duo *d, struct rig_qp *q, bool strict_only)
 
 static void sync_checks(void **state)
 {
-	(void)state;
 	for (int lenient = 0; lenient < 2; lenient++)
 		for (int bad = 0; bad < 5; bad++) {
 			struct rig_opt o = {.no_master = true};
@@ -508,7 +500,6 @@ static void stale_lap(void **state)
 {
 	struct duo d;
 
-	(void)state;
 	open_duo(&d, 1, false);
 	for (int i = 0; i < 64; i++)
 		wqe_nop(&d.c, 4, 0);
@@ -522,7 +513,6 @@ static void stale_lap(void **state)
 
 static void same_seed_same_run(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		uint64_t first = 0;
 

@@ -20,7 +20,6 @@ static int read_costs(void **state)
 {
 	char why[200] = "";
 
-	(void)state;
 	if (costs_read(COSTS "/cx5.conf", &cx5, why, sizeof(why)) ||
 		costs_read(COSTS "/cx6.conf", &cx6, why, sizeof(why)))
 		fail_msg("%s", why);
@@ -160,7 +159,6 @@ static void latencies(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &cx5, 1, 1);
 	assert_near(latency(&p, WQE_OP_NOP, 0), 1210, 1);
 	assert_near(latency(&p, INLINE_WRITE, 64), 1600, 1);
@@ -180,7 +178,6 @@ static void orders(void **state)
 	struct pair p;
 	uint64_t first = 0, last = 0;
 
-	(void)state;
 	open_pair(&p, &cx5, 1, 1);
 	for (unsigned i = 0; i < STEPS; i++)
 		post(&p, 0, WQE_OP_NOP, 0, SIG);
@@ -214,7 +211,6 @@ static void doorbell_order(void **state)
 	struct rig rig;
 	uint64_t first = 0, last = 0;
 
-	(void)state;
 	rig_open(&rig, &(struct hw_config){.seed = 1, .costs = &cx5});
 	rig_cq_new(&rig, &mcq, 8);
 	rig_cq_new(&rig, &ccq, 8);
@@ -277,7 +273,6 @@ static void assert_rate(double got, double want)
 
 static void throughputs(void **state)
 {
-	(void)state;
 	assert_rate(rate(&cx5, INLINE_WRITE, 64, 1), 63);
 	assert_rate(rate(&cx5, WQE_OP_READ, 64, 1), 65);
 	assert_rate(rate(&cx5, WQE_OP_NOP, 0, 1), 63);
@@ -291,7 +286,6 @@ static void bandwidths(void **state)
 {
 	const double most = 92e3 / 8 / (16384 + 16 * 42); /* in packets of 1024 bytes */
 
-	(void)state;
 	assert_rate(rate(&cx5, WQE_OP_WRITE, 16384, 1), most);
 	assert_rate(rate(&cx5, WQE_OP_READ, 16384, 1), most);
 }
@@ -303,7 +297,6 @@ static void two_ports(void **state)
 	uint64_t last = 0, from = UINT64_MAX;
 	struct pair p[2];
 
-	(void)state;
 	open_ports(&p[0], NULL, &cx5, 1, 1);
 	open_ports(&p[1], &p[0], &cx5, 1, 1);
 	/* With some outstanding, in turns: the engine would execute those of one port after those of the
@@ -342,7 +335,6 @@ static void seeds_agree(void **state)
 {
 	double first = rate(&cx5, INLINE_WRITE, 64, 1);
 
-	(void)state;
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		assert_true(rate(&cx5, INLINE_WRITE, 64, seed) == rate(&cx5, INLINE_WRITE, 64, seed));
 		assert_rate(rate(&cx5, INLINE_WRITE, 64, seed), first);
@@ -355,7 +347,6 @@ static void round_trip(void **state)
 	uint64_t at[2], half;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &cx5, 1, 1);
 	for (unsigned d = 0; d < 2; d++)
 		for (unsigned i = 0; i < 8; i++)
@@ -387,7 +378,6 @@ static void software_thinks(void **state)
 	struct rig_qp q;
 	uint64_t arrived = 0, replied;
 
-	(void)state;
 	rig_open(&rig, &(struct hw_config){.seed = 1, .costs = &cx5});
 	rig_cq_new(&rig, &scq, 6);
 	rig_cq_new_attr(&rig, &rcq, (struct hw_cq_attr){.log_size = 6, .software = software});
@@ -451,7 +441,6 @@ static double ask_two(bool in_turn)
 
 static void software_in_turn(void **state)
 {
-	(void)state;
 	assert_near(ask_two(false), 1210, 1);
 	assert_near(ask_two(true), 2 * 1210, 1);
 }
@@ -462,7 +451,6 @@ static void monotone(void **state)
 	static const uint8_t ops[] = {WQE_OP_NOP, WQE_OP_READ, WQE_OP_WRITE, WQE_OP_CAS};
 	struct pair p;
 
-	(void)state;
 	for (uint64_t seed = 1; seed < 20; seed++) {
 		open_pair(&p, &cx5, 4, seed);
 		srand((unsigned)seed);
@@ -492,7 +480,6 @@ static void fence(void **state)
 	uint64_t at[2];
 	struct pair p;
 
-	(void)state;
 	for (unsigned fenced = 0; fenced < 2; fenced++) {
 		uint64_t before;
 
@@ -532,7 +519,6 @@ static uint64_t two_waits(uint32_t index)
 /* What comes before the first CQE has no time: to wait for that takes no longer than for one long past. */
 static void wait_before_first(void **state)
 {
-	(void)state;
 	assert_near(two_waits(0), 2 * 20, 1); /* order.completion - order.wq */
 	assert_int_equal(two_waits(0xffffff), two_waits(0));
 	assert_int_equal(two_waits(0xfffffe), two_waits(0));
@@ -546,7 +532,6 @@ static void calendar(void **state)
 	static struct hw_calendar c;
 	uint64_t total = 0, end = 0, n;
 
-	(void)state;
 	assert_int_equal(hw_calendar_take(&c, 100, 10), 110);
 	assert_int_equal(hw_calendar_take(&c, 105, 10), 120);
 	assert_int_equal(hw_calendar_take(&c, 0, 10), 10);
@@ -595,7 +580,6 @@ static void bad_files(void **state)
 	struct costs costs;
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_non_null(f);
 	assert_true(fd >= 0);
 	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';

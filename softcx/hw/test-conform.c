@@ -25,7 +25,6 @@ static uint8_t mode_flag(unsigned mode)
 /* Success: modes 2 and 3. Failure: all. Flush: all but 1, which reports the first error only. */
 static void completion_modes(void **state)
 {
-	(void)state;
 	for (unsigned mode = 0; mode < 4; mode++) {
 		struct rig_one o;
 
@@ -52,7 +51,6 @@ static void signalled_sync(void **state)
 	struct rig_one o;
 	struct rig_qp c;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	rig_qp_new_with(&o.rig, &c, &o.rcq, &o.rcq, (struct rig_opt){.managed = true, .managed_recv = true});
 	rig_connect(&c, &c);
@@ -71,7 +69,6 @@ static void signalled_sync(void **state)
  * too. */
 static void cqe_sizes(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < 4; kind++) {
 		struct hw_cq_attr attr = {
 			.log_size = 2, .cqe_bytes = kind & 1 ? 128 : 64, .oi = kind & 2, .cc = kind & 2};
@@ -173,7 +170,6 @@ static void syndromes(void **state)
 		{no_recv, CQE_SYND_RNR_RETRY, 0x87, 0, 0, HW_RTS, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(t); i++) {
 		const uint8_t *cqe;
 		struct rig_pair p;
@@ -217,7 +213,6 @@ static void asked_for(void **state)
 {
 	static const uint8_t synd[] = {0x10, 0x11, 0x22}; /* bad response, local access, aborted */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(synd); i++) {
 		struct hw_fault fault = {.id = 1,
 			.kind = HW_FAULT_ERROR,
@@ -245,7 +240,6 @@ static void errors_release_waits(void **state)
 	struct rig_one o;
 	struct rig_qp bad;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	rig_qp_new(&o.rig, &bad, &o.rcq, &o.rcq);
 	rig_connect(&bad, &bad);
@@ -315,7 +309,6 @@ static void check_fence_modes(bool heeded)
 
 static void fence_modes(void **state)
 {
-	(void)state;
 	check_fence_modes(true);
 	check_fence_modes(false);
 }
@@ -342,7 +335,6 @@ static void queue_limits(void **state)
 	};
 	struct rig_one o;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	for (size_t i = 0; i < COUNT(t); i++) {
 		struct hw_qp_attr attr = {.pdn = o.rig.pdn,
@@ -372,7 +364,6 @@ static void rates(void **state)
 {
 	enum { MBPS = 160, MESSAGES = 16, BYTES = 16384, NS = MESSAGES * BYTES * 8000ll / MBPS };
 
-	(void)state;
 	for (int inside = 0; inside < 2; inside++) {
 		struct hw_rate *outer, *rate;
 		struct rig_one o;
@@ -420,7 +411,6 @@ static void doorbells(void **state)
 	static const unsigned registers[] = {0x800, 0x900, 0xa00, 0xb00};
 	struct rig_one o;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	for (size_t i = 0; i < 4; i++) {
 		wqe_nop(&o.q, 1, SIG);

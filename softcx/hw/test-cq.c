@@ -30,7 +30,6 @@ static void arm(void **state)
 {
 	struct rig_one o;
 
-	(void)state;
 	open_one(&o);
 	nops(&o, 1); /* not armed */
 	assert_int_equal(o.scq.events, 0);
@@ -65,7 +64,6 @@ static void solicited(void **state)
 {
 	struct rig_one o;
 
-	(void)state;
 	open_one(&o);
 	for (int i = 0; i < 3; i++)
 		rig_recv(&o.q, 0);
@@ -93,7 +91,6 @@ static void moderation(void **state)
 	uint64_t began;
 	bool late;
 
-	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 4, .max_count = 3, .period_us = PERIOD_US},
 		(struct rig_opt){0});
 	/* unless this process has been kept waiting for a whole period */
@@ -125,7 +122,6 @@ static void overrun(void **state)
 {
 	struct rig_one o;
 
-	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
 	nops(&o, 4);
 	assert_int_equal(o.scq.errors, 0);
@@ -167,7 +163,6 @@ static void collapsed(void **state)
 {
 	struct rig_one o;
 
-	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 3, .oi = true, .cc = true}, (struct rig_opt){0});
 	nops(&o, 9);
 	assert_int_equal(rig_cqe_idx(o.scq.ring), 8);
@@ -180,7 +175,6 @@ static void resized(void **state)
 	struct rig_one o;
 	uint8_t *ring;
 
-	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 2}, (struct rig_opt){0});
 	nops(&o, 3);
 	assert_int_equal(rig_cq_count(&o.scq), 3);
@@ -204,7 +198,6 @@ static void resized_below_unread(void **state)
 	struct rig_one o;
 	uint8_t *ring;
 
-	(void)state;
 	open_one_with(&o, (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){0});
 	nops(&o, 5);
 	ring = rig_alloc(&o.rig, 16 * 64);
@@ -231,7 +224,6 @@ static void resized_below_unread(void **state)
 
 static void scatter_to_cqe(void **state)
 {
-	(void)state;
 	for (int big = 0; big < 2; big++) {
 		struct hw_cq_attr attr = {.log_size = 4, .cqe_bytes = big ? 128 : 64};
 		uint32_t most = big ? 64 : 32;
@@ -302,7 +294,6 @@ static void srq(void **state)
 	uint32_t *db;
 	uint8_t *ring, *dst;
 
-	(void)state;
 	rig_open(&rig, &cfg);
 	ring = rig_alloc(&rig, 4 * 32);
 	db = rig_alloc(&rig, 8);
@@ -353,7 +344,6 @@ static void cyclic_srq(void **state)
 	uint8_t *ring, *dst;
 	uint32_t *db;
 
-	(void)state;
 	rig_open(&rig, &cfg);
 	ring = rig_alloc(&rig, WQES * 32);
 	db = rig_alloc(&rig, 8);
@@ -406,7 +396,6 @@ static void datagram(void **state)
 	const uint8_t *cqe;
 	unsigned sum = 0;
 
-	(void)state;
 	rig_open_gid(&a, &cfg, 1);
 	rig_open_gid(&b, &cfg, 2);
 	rig_cq_new(&a, &ca, 4);
@@ -489,7 +478,6 @@ static void two_devices(void **state)
 	struct rig_qp qa, qb;
 	uint8_t *src, *dst, *w;
 
-	(void)state;
 	rig_open_gid(&a, &cfg, 1);
 	rig_open_gid(&b, &cfg, 2);
 	rig_cq_new(&a, &ca, 4);

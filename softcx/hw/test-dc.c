@@ -28,8 +28,6 @@ static void target_to(struct dc *d, enum hw_qp_state to, unsigned access)
 
 static void no_event(void *arg, int event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void open_dc(struct dc *d, unsigned access)
@@ -117,7 +115,6 @@ static void reaches(void **state)
 	struct dc d;
 	uint8_t *w;
 
-	(void)state;
 	open_dc(&d, HW_REMOTE_WRITE | HW_REMOTE_READ);
 	put_write(&d);
 	go(&d);
@@ -170,7 +167,6 @@ static void does_not_reach(void **state)
 		[NO_RECV] = CQE_SYND_RNR_RETRY,
 	};
 
-	(void)state;
 	for (int bad = 0; bad < CASES; bad++) {
 		struct dc d;
 		uint8_t *w;

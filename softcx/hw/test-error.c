@@ -24,7 +24,6 @@ static void error_flushes(void **state)
 	struct rig_pair p;
 	uint8_t *w;
 
-	(void)state;
 	open_pair(&p);
 	rig_recv(&p.q[0], 1, p.dst, 8);
 	rig_recv(&p.q[0], 1, p.dst, 8);
@@ -64,7 +63,6 @@ static void many_flushes(void **state)
 	struct rig_cq scq, rcq;
 	uint8_t *dst;
 
-	(void)state;
 	rig_open(&rig, &(struct hw_config){.seed = 1});
 	dst = rig_alloc(&rig, 64);
 	rig_cq_new(&rig, &scq, 4);
@@ -90,7 +88,6 @@ static void managed_flush(void **state)
 {
 	struct rig_pair p;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed = true});
 	rig_connect(&p.q[0], &p.q[0]);
 	for (int i = 0; i < 4; i++)
@@ -128,7 +125,6 @@ static void managed_recv_flush(void **state)
 {
 	struct rig_pair p;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.managed_recv = true});
 	rig_destroy(&p.q[1]); /* an ordinary one instead */
 	rig_qp_new(&p.rig, &p.q[1], &p.scq[1], &p.rcq[1]);
@@ -233,7 +229,6 @@ static void expect_key_result(struct rig_pair *p, const struct key_check *t)
 
 static void key_checks(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(key_table); i++) {
 		const struct key_check *t = &key_table[i];
 		struct rig_pair p;
@@ -263,7 +258,6 @@ static void qp_access(void **state)
 	struct rig_pair p;
 	struct hw_qp_mod mod = {.mask = HW_QP_ACCESS, .access = HW_REMOTE_READ | HW_REMOTE_ATOMIC};
 
-	(void)state;
 	open_pair(&p);
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[1].qp, HW_RTS, &mod), 0);
 	wqe_rdma(&p.q[0], WQE_OP_READ, p.src, 8, p.dst, SIG, 0);
@@ -280,7 +274,6 @@ static void misaligned_atomic(void **state)
 {
 	struct rig_pair p;
 
-	(void)state;
 	open_pair(&p);
 	wqe_atomic(&p.q[0], WQE_OP_FETCH_ADD, p.src, p.dst + 4, 1, 0, SIG);
 	go(&p);
@@ -293,7 +286,6 @@ static void recv_errors(void **state)
 	struct rig_pair p;
 	uint8_t *w;
 
-	(void)state;
 	open_pair(&p); /* too little room */
 	rig_recv(&p.q[1], 2, p.dst, 8, p.dst + 8, 7);
 	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 16, SIG, 0);
@@ -324,7 +316,6 @@ static void rnr(void **state)
 	struct rig_pair p;
 	struct hw_qp_mod mod = {.mask = HW_QP_RNR_RETRY, .rnr_retry = 2};
 
-	(void)state;
 	open_pair(&p); /* a RECV that comes in time */
 	wqe_send(&p.q[0], WQE_OP_SEND, p.src, 16, SIG, 0);
 	go(&p);
@@ -349,7 +340,6 @@ static void lost_peer(void **state)
 {
 	struct rig_pair p;
 
-	(void)state;
 	for (int how = 0; how < 4; how++) {
 		struct hw_qp_mod mod;
 
@@ -394,7 +384,6 @@ static void lost_peer(void **state)
 
 static void completion_modes(void **state)
 {
-	(void)state;
 	for (uint8_t mode = 0; mode < 4; mode++) {
 		struct rig_pair p;
 
@@ -414,7 +403,6 @@ static void states(void **state)
 	struct rig_pair p;
 	struct hw_qp_mod mod;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_default_mod(&mod);
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), -EINVAL);
@@ -447,7 +435,6 @@ static void invalidation(void **state)
 	uint32_t key;
 	uint8_t *w;
 
-	(void)state;
 	open_pair(&p);
 	attr = (struct hw_mkey_attr){.pdn = p.rig.pdn,
 		.iova = 0,
@@ -477,7 +464,6 @@ static void invalidation_refused(void **state)
 	uint32_t key;
 	uint8_t *w;
 
-	(void)state;
 	open_pair(&p);
 	attr = (struct hw_mkey_attr){.pdn = p.rig.pdn,
 		.len = 64,
@@ -511,7 +497,6 @@ static void unreliable(void **state)
 	struct rig_pair p;
 	uint8_t *w;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){.type = HW_UC});
 	rig_connect(&p.q[0], &p.q[1]);
 	p.src[0] = 9;
@@ -538,7 +523,6 @@ static void too_many_reads(void **state)
 {
 	unsigned failed = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++)
 		for (int right = 0; right < 2; right++) {
 			struct rig_pair p;
@@ -566,7 +550,6 @@ static void self_connected_error(void **state)
 	struct rig_pair p;
 	uint8_t *w;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_connect(&p.q[0], &p.q[0]);
 	w = wqe_rdma(&p.q[0], WQE_OP_WRITE, p.src, 8, p.dst, 0, 0);

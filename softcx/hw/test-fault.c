@@ -87,7 +87,6 @@ static void drop(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, false);
 	add(&p, (struct hw_fault){.kind = HW_FAULT_DROP, .opcode = -1, .at = 2, .count = 2});
 	wqe_nop(&p.q[0], 1, SIG); /* no packet: not counted */
@@ -146,7 +145,6 @@ static void chance(void **state)
 {
 	uint32_t one = losses(1);
 
-	(void)state;
 	assert_int_not_equal(one, 0);
 	assert_int_not_equal(one, UINT32_MAX);
 	assert_int_equal(one, losses(1));
@@ -157,7 +155,6 @@ static void delay(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, false);
 	add(&p, (struct hw_fault){
 			.kind = HW_FAULT_DELAY, .opcode = -1, .at = 1, .count = 1, .delay_ns = 300000000});
@@ -237,7 +234,6 @@ static void split(void **state)
 {
 	static const uint8_t opcodes[] = {WQE_OP_READ, WQE_OP_SEND, WQE_OP_WRITE};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(opcodes); i++) {
 		uint64_t some = 0, all = UINT64_MAX;
 		unsigned lines = 0; /* bits: of the first moment, of both, of the second */
@@ -264,7 +260,6 @@ static void split_and_reset(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, false);
 	add(&p, (struct hw_fault){
 			.kind = HW_FAULT_SPLIT, .opcode = -1, .at = 1, .count = 1, .delay_ns = 60000000000});
@@ -283,7 +278,6 @@ static void rnr(void **state)
 {
 	struct hw_qp_mod mod = {.mask = HW_QP_RNR_RETRY, .rnr_retry = 1};
 
-	(void)state;
 	for (int exhausted = 0; exhausted < 2; exhausted++) {
 		struct pair p;
 
@@ -334,7 +328,6 @@ static void retries_are_counted_apart(void **state)
 	};
 	struct hw_qp_mod mod = {.mask = HW_QP_RETRY | HW_QP_RNR_RETRY, .retry_cnt = 2, .rnr_retry = 2};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(t); i++) {
 		struct pair p;
 
@@ -369,7 +362,6 @@ static void error(void **state)
 		{CQE_SYND_REMOTE_INVAL, true, HW_EV_QP_REQ_ERR},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(t); i++) {
 		struct pair p;
 
@@ -398,7 +390,6 @@ static void qp_error(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	for (int at_once = 0; at_once < 2; at_once++) {
 		open_pair(&p, 1, false);
 		rig_recv(&p.q[0], 1, p.dst, 8);
@@ -423,7 +414,6 @@ static void port(void **state)
 	struct hw_qp_mod mod = {.mask = HW_QP_TIMEOUT, .timeout = 8};
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, true); /* up again in time */
 	assert_int_equal(hw_qp_modify(p.rig.dev, p.q[0].qp, HW_RTS, &mod), 0);
 	write_one(&p);
@@ -464,7 +454,6 @@ static void mkey_revoke(void **state)
 	struct hw_fault f = {.kind = HW_FAULT_MKEY_REVOKE, .opcode = -1};
 	struct pair p;
 
-	(void)state;
 	for (int remote = 0; remote < 2; remote++) {
 		struct hw_mkey_attr attr = {.iova = 0x1000, .len = 64, .access = 15};
 		uint8_t *w;
@@ -499,7 +488,6 @@ static void device_fatal(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, false);
 	rig_recv(&p.q[1], 1, p.dst, 8);
 	write_one(&p);
@@ -532,7 +520,6 @@ static void nonsense(void **state)
 	struct hw_fault f = {.kind = HW_FAULT_DROP, .opcode = -1, .at = 1, .qpn = 0xabcdef};
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, 1, false);
 	for (size_t i = 0; i < COUNT(t); i++)
 		assert_int_equal(hw_fault_add(p.rig.dev, &t[i]), -EINVAL);

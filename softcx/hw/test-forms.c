@@ -76,7 +76,6 @@ static bool has(enum hw_qp_type type, unsigned op)
  * ended. */
 static void foreign_opcodes(void **state)
 {
-	(void)state;
 	for (enum hw_qp_type type = HW_RC; type <= HW_UD; type++)
 		for (unsigned op = 0; op < 256; op++) {
 			struct loop l;
@@ -110,7 +109,6 @@ static void opcodes(void **state)
 		{WQE_OP_WRITE_IMM, CQE_OP_RESP_WRITE_IMM},
 	};
 
-	(void)state;
 	for (enum hw_qp_type type = HW_RC; type <= HW_UC; type++)
 		for (size_t i = 0; i < COUNT(t); i++) {
 			bool send = t[i].op == WQE_OP_SEND || t[i].op == WQE_OP_SEND_IMM;
@@ -147,7 +145,6 @@ static void invalidate_locally(void **state)
 	uint32_t key;
 	uint8_t *w;
 
-	(void)state;
 	open_loop(&l, 1, (struct rig_opt){0});
 	attr.pdn = l.o.rig.pdn;
 	attr.mem = &l.o.rig.mem;
@@ -201,7 +198,6 @@ static void windows(void **state)
 {
 	enum { GOOD, LKEY, BEYOND, NO_WINDOW, NO_RIGHT, NOT_FREE, OUTSIDE, AS_LKEY, FREED, OTHER_QP, CASES };
 
-	(void)state;
 	for (int bad = GOOD; bad < CASES; bad++) {
 		struct hw_mkey_attr attr = {.len = 256, .access = HW_LOCAL_WRITE};
 		uint32_t key, window, rkey;
@@ -270,7 +266,6 @@ static void atomic_opmods(void **state)
 	static const uint8_t ops[] = {
 		WQE_OP_CAS, WQE_OP_FETCH_ADD, WQE_OP_MASKED_CAS, WQE_OP_MASKED_FETCH_ADD};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ops); i++)
 		for (unsigned opmod = 0; opmod < 256; opmod++) {
 			bool masked = ops[i] >= WQE_OP_MASKED_CAS;
@@ -292,7 +287,6 @@ static void atomic_opmods(void **state)
 /* WAIT on data and on time have capabilities of their own, which the device does not claim. */
 static void wait_opmods(void **state)
 {
-	(void)state;
 	for (uint8_t opmod = 1; opmod < 4; opmod++) {
 		struct loop l;
 		uint8_t *w;
@@ -339,7 +333,6 @@ static void gather_lists(void **state)
 	static const uint8_t ops[] = {WQE_OP_WRITE, WQE_OP_SEND, WQE_OP_READ};
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 7, (struct rig_opt){.wqebbs = 16});
 	for (unsigned i = 0; i < 3 * 30 * 16; i++) {
 		uint8_t op = ops[i % 3];
@@ -369,7 +362,6 @@ static void inline_lengths(void **state)
 {
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 7, (struct rig_opt){.wqebbs = 16});
 	for (uint32_t n = 0; n <= (63 - 2) * 16 - 4; n++) {
 		memset(l.dst, 0, n + 1);
@@ -407,7 +399,6 @@ static void extreme_lengths(void **state)
 	uint32_t key;
 	uint8_t *w;
 
-	(void)state;
 	open_loop(&l, 2, (struct rig_opt){0});
 	rig_recv(&l.o.q, 0);
 	rig_recv(&l.o.q, 0);
@@ -447,7 +438,6 @@ static void scatter_lists(void **state)
 	struct loop l;
 	uint8_t *w;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		open_loop(&l, seed, (struct rig_opt){0});
 		/* ends early; skips an empty one; is used in part; is used up; has no byte */
@@ -482,7 +472,6 @@ static void recv_into_wqe(void **state)
 {
 	struct rig_opt managed = {.managed = true};
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 50; seed++) {
 		struct rig_qp c;
 		struct loop l;
@@ -509,7 +498,6 @@ static void recv_into_wqe(void **state)
 /* The smallest RECV has one segment of 16 bytes; the largest here 32. */
 static void recv_strides(void **state)
 {
-	(void)state;
 	for (uint32_t stride = 16; stride <= 512; stride *= 2) {
 		struct hw_qp_attr attr = {
 			.rq_wqes = 4, .rq_stride = stride, .sq_wqebbs = 4, .cd_master = true};
@@ -572,7 +560,6 @@ static void address_vectors(void **state)
 	struct loop l;
 	uint8_t *w;
 
-	(void)state;
 	hw_gid_mac(av.rgid, av.rmac);
 	open_loop(&l, 3, (struct rig_opt){.type = HW_UD});
 	av.dqp_dct = htobe32(hw_qpn(l.o.q.qp) | 1u << 31); /* the bit announces the long form */
@@ -614,7 +601,6 @@ static void max_message(void **state)
 {
 	enum { LOG = 8, MOST = 1 << LOG };
 
-	(void)state;
 	for (unsigned op = 0; op < 2; op++)
 		for (unsigned heeded = 0; heeded < 2; heeded++)
 			for (unsigned more = 0; more < 2; more++) {

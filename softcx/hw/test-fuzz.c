@@ -179,7 +179,6 @@ static void nonsense(void **unused)
 {
 	uint64_t done = 0;
 
-	(void)unused;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct zoo z;
 		struct hw_counts c;

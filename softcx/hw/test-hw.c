@@ -10,7 +10,6 @@ enum { SEEDS = 40 };
 /* mlx5/wqe.h and mlx5/cqe.h, which the daemon uses too, against the header of rdma-core */
 static void wqe_layout(void **state)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct mlx5_wqe_ctrl_seg), WQE_RADDR);
 	assert_int_equal(offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode), WQE_OPMOD);
 	assert_int_equal(offsetof(struct mlx5_wqe_ctrl_seg, qpn_ds), WQE_QPN_DS);
@@ -46,7 +45,6 @@ static void wqe_layout(void **state)
 
 static void wqe_opcodes(void **state)
 {
-	(void)state;
 	assert_int_equal(MLX5_OPCODE_NOP, WQE_OP_NOP);
 	assert_int_equal(MLX5_OPCODE_SEND_INVAL, WQE_OP_SEND_INVAL);
 	assert_int_equal(MLX5_OPCODE_RDMA_WRITE, WQE_OP_WRITE);
@@ -64,7 +62,6 @@ static void wqe_opcodes(void **state)
 
 static void cqe_layout(void **state)
 {
-	(void)state;
 	assert_int_equal(sizeof(struct mlx5_cqe64), CQE_BYTES);
 	assert_int_equal(offsetof(struct mlx5_cqe64, flags_rqpn), CQE_RQPN);
 	assert_int_equal(offsetof(struct mlx5_cqe64, srqn_uidx), CQE_USER_INDEX);
@@ -92,7 +89,6 @@ static void cqe_layout(void **state)
 
 static void cqe_syndromes(void **state)
 {
-	(void)state;
 	assert_int_equal(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, CQE_SYND_LOCAL_LENGTH);
 	assert_int_equal(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, CQE_SYND_LOCAL_QP_OP);
 	assert_int_equal(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, CQE_SYND_LOCAL_PROT);
@@ -124,7 +120,6 @@ static void close_pair(struct rig_pair *p)
 
 static void send_recv(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct rig_opt o = {0};
 		struct rig_pair p;
@@ -165,7 +160,6 @@ static void send_recv(void **state)
 
 static void write_read_atomic(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct rig_opt o = {0};
 		struct rig_pair p;
@@ -206,7 +200,6 @@ static void masked_atomics(void **state)
 	uint64_t *b, *old;
 	uint32_t *w;
 
-	(void)state;
 	open_pair(&p, 3, false, o);
 	b = rig_alloc(&p.rig, 64);
 	old = rig_alloc(&p.rig, 64);
@@ -244,7 +237,6 @@ static void ring_wraps(void **state)
 	struct rig_pair p;
 	uint8_t data[120], *dst;
 
-	(void)state;
 	open_pair(&p, 1, false, o);
 	dst = rig_alloc(&p.rig, 128);
 	/* WQEs of 3 WQEBBs in a ring of 4, past the wrap of the 16-bit index */

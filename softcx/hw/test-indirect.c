@@ -76,7 +76,6 @@ static void all_ranges(void **state)
 	static const uint8_t none[SPACE];
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 1);
 	const uint32_t k = l.o.rig.key;
 	const uint64_t d = (uintptr_t)l.dst;
@@ -129,7 +128,6 @@ static void local_and_atomic(void **state)
 {
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 2);
 	const uint32_t k = l.o.rig.key;
 	const uint64_t s = (uintptr_t)l.src, d = (uintptr_t)l.dst;
@@ -195,7 +193,6 @@ static void by_list(void **state)
 	struct loop l;
 	uint8_t *w;
 
-	(void)state;
 	open_loop(&l, 3);
 	uint32_t key = empty_key(&l, 4);
 
@@ -228,7 +225,6 @@ static void by_stride(void **state)
 	struct loop l;
 	uint8_t *w;
 
-	(void)state;
 	open_loop(&l, 4);
 	uint32_t key = empty_key(&l, 4);
 
@@ -276,7 +272,6 @@ static void refused_umr(void **state)
 		CASES
 	};
 
-	(void)state;
 	for (int bad = GOOD; bad < CASES; bad++) {
 		uint32_t key, other_pd;
 		struct loop l;
@@ -332,7 +327,6 @@ static void refused_access(void **state)
 {
 	enum { GOOD, NO_KEY, PIECE_RIGHT, RIGHT, BEYOND, PIECE_BEYOND, PIECE_GONE, ITSELF, CASES };
 
-	(void)state;
 	for (int bad = GOOD; bad < CASES; bad++) {
 		struct hw_mkey_attr attr = {.len = SPACE, .access = bad == PIECE_RIGHT ? 0 : HW_LOCAL_WRITE};
 		struct hw_indirect_attr top = {
@@ -389,7 +383,6 @@ static void depth(void **state)
 	uint32_t key[HW_INDIRECTIONS + 2];
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 7);
 	key[0] = l.o.rig.key;
 	for (unsigned i = 1; i < HW_INDIRECTIONS + 2; i++)
@@ -413,7 +406,6 @@ static void refused_keys(void **state)
 	uint32_t key;
 	struct loop l;
 
-	(void)state;
 	open_loop(&l, 8);
 	attr.pdn = direct.pdn = l.o.rig.pdn;
 	attr.max = 0;

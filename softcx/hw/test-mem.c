@@ -49,7 +49,6 @@ static void copies(void **state)
 	struct self s;
 	uint8_t *src, *dst;
 
-	(void)state;
 	open_self(&s, 3);
 	src = rig_alloc(&s.rig, 32768);
 	dst = rig_alloc(&s.rig, 32768);
@@ -114,7 +113,6 @@ static void untorn(void **state)
 	pthread_t t;
 	uint8_t *src, *dst, *w;
 
-	(void)state;
 	open_self(&s, 3);
 	src = rig_alloc(&s.rig, 64);
 	dst = rig_alloc(&s.rig, 256);
@@ -144,7 +142,6 @@ static void untorn(void **state)
 
 static void no_release(struct hw_mem *mem)
 {
-	(void)mem;
 }
 
 /* Private memory of another process. */
@@ -160,7 +157,6 @@ static void other_process(void **state)
 	pid_t child;
 	char c = 0;
 
-	(void)state;
 	open_self(&s, 3);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(page != MAP_FAILED);
@@ -216,7 +212,6 @@ static void key_attributes(void **state)
 	struct hw_mkey_attr attr = {.len = 64, .access = 1};
 	uint32_t key, first;
 
-	(void)state;
 	open_self(&s, 3);
 	attr.pdn = s.rig.pdn;
 	attr.mem = &s.rig.mem;
@@ -248,7 +243,6 @@ static void changed_key(void **state)
 	struct hw_span span;
 	struct self s;
 
-	(void)state;
 	open_self(&s, 3);
 	hw_counts(s.rig.dev, &before);
 	attr.pdn = old = s.rig.pdn;
@@ -278,7 +272,6 @@ static void left_over(void **state)
 {
 	struct self s;
 
-	(void)state;
 	open_self(&s, 3);
 	wqe_wait(&s.q, hw_cqn(s.cq.cq), 5, 0);
 	go(&s);
@@ -307,7 +300,6 @@ static void trace(void **state)
 	struct self s;
 	unsigned n = 0;
 
-	(void)state;
 	open_self(&s, 3);
 	hw_set_trace(s.rig.dev, on_trace, &n);
 	wqe_nop(&s.q, 1, 0);
@@ -344,7 +336,6 @@ static void trace_events(void **state)
 	struct rig_qp w;
 	struct rig_cq cq;
 
-	(void)state;
 	rig_one_open(&o, cfg, (struct hw_cq_attr){0}, (struct rig_opt){0});
 	rig_cq_new(&o.rig, &cq, 4);
 	rig_qp_new(&o.rig, &w, &cq, &cq);
@@ -372,7 +363,6 @@ static void stale_recv(void **state)
 {
 	unsigned stale = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 100; seed++) {
 		struct self s;
 		uint8_t *buf;

@@ -26,7 +26,6 @@ static void no_masked_atomics(void **state)
 {
 	struct rig_one o;
 
-	(void)state;
 	for (unsigned form = 0; form < 3; form++) {
 		uint64_t *w;
 
@@ -55,7 +54,6 @@ static void no_opcodes(void **state)
 	static const enum profile_fact without[] = {
 		PROFILE_FACTS, PROFILE_CROSS_CHANNEL, PROFILE_IMMEDIATES, PROFILE_ATOMICS};
 
-	(void)state;
 	for (unsigned f = 0; f < 4; f++)
 		for (unsigned form = 1; form < 4; form++) {
 			struct rig_one o;
@@ -91,7 +89,6 @@ static void big_endian_atomics(void **state)
 {
 	const uint64_t was = 0x1122334455667788ull;
 
-	(void)state;
 	for (unsigned form = 0; form < 6; form++) {
 		bool host = form < 3;
 		struct rig_one o;
@@ -152,7 +149,6 @@ static bool arrives(struct hw_config cfg)
 
 static void no_recv_enable(void **state)
 {
-	(void)state;
 	assert_true(arrives(cx5()));
 	assert_false(arrives(with(PROFILE_RECV_ENABLE, 0)));
 }
@@ -163,7 +159,6 @@ static void short_wqes(void **state)
 	uint8_t data[LIMIT] = {1};
 	struct rig_one o;
 
-	(void)state;
 	for (unsigned longer = 0; longer < 2; longer++) {
 		uint8_t *to;
 
@@ -190,7 +185,6 @@ static void queue_limit(void **state)
 	struct rig_cq cq;
 	struct hw_qp_attr attr = {0};
 
-	(void)state;
 	rig_open(&rig, &cfg);
 	rig_cq_new(&rig, &cq, 4);
 	for (unsigned i = 0; i < 1 << 3; i++)
@@ -212,7 +206,6 @@ static void unchecked(void **state)
 {
 	struct hw_config cfg = cx5();
 
-	(void)state;
 	hw_config_complete(&cfg);
 	assert_ptr_equal(cfg.profile, profile_default());
 	assert_false(cfg.no_index_check || cfg.no_qpn_check || cfg.no_sync_fence || cfg.no_msg_limit);
@@ -306,7 +299,6 @@ static void fetch_groups(void **state)
 {
 	struct hw_config lenient = with(PROFILE_FETCH_GROUP, 256);
 
-	(void)state;
 	lenient.lenient = true;
 	for (unsigned first = 0; first < 7; first++) {
 		unsigned behind = 0xffu << (first + 1) & 0xff;
@@ -373,7 +365,6 @@ static void recv_groups(void **state)
 {
 	struct hw_config lenient = with(PROFILE_RECV_FETCH, 256);
 
-	(void)state;
 	lenient.lenient = true;
 	for (unsigned first = 0; first < 7; first++) {
 		unsigned behind = 0xffu << (first + 1) & 0xff;
@@ -430,7 +421,6 @@ static unsigned flushed(struct hw_config cfg, uint16_t record)
 
 static void flush_to_doorbell(void **state)
 {
-	(void)state;
 	assert_int_equal(flushed(cx5(), 0), 2);
 	assert_int_equal(flushed(cx5(), 5), 2);
 	assert_int_equal(flushed(with(PROFILE_FLUSH, PROFILE_FLUSH_DOORBELL), 5), 3);
@@ -465,7 +455,6 @@ static void doorbell_of_another_queue(void **state)
 	struct hw_qp_progress at;
 	struct master t;
 
-	(void)state;
 	master_open(&t, with(PROFILE_DOORBELL, PROFILE_DOORBELL_MOVES));
 	rig_connect(&t.q, &t.q);
 	for (unsigned i = 0; i < 0x8010; i += 0x10) {
@@ -484,7 +473,6 @@ static void doorbell_of_a_managed_queue(void **state)
 {
 	enum hw_qp_state after;
 
-	(void)state;
 	assert_int_equal(rung(cx5(), &after), 0);
 	assert_int_equal(after, HW_ERR);
 	assert_int_equal(rung(with(PROFILE_DOORBELL, PROFILE_DOORBELL_IGNORED), &after), 0);
@@ -512,7 +500,6 @@ static unsigned enabled_behind(struct hw_config cfg)
 
 static void enable_behind(void **state)
 {
-	(void)state;
 	assert_int_equal(enabled_behind(cx5()), 2);
 	assert_true(enabled_behind(with(PROFILE_BEHIND, PROFILE_BEHIND_AROUND)) >= 4);
 }
@@ -524,7 +511,6 @@ static void real_time(void **state)
 	time_t before = time(NULL), at;
 	uint64_t stamp;
 
-	(void)state;
 	rig_one_open(&o, cx5(), (struct hw_cq_attr){.log_size = 4}, (struct rig_opt){.real_time = true});
 	wqe_nop(&o.q, 1, SIG);
 	rig_one_go(&o);

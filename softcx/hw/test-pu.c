@@ -265,7 +265,6 @@ static void run_threads(struct ring *r)
 
 static void all_verbs(void **state)
 {
-	(void)state;
 	for (unsigned n = 2; n <= MOST; n++)
 		for (uint64_t seed = 0; seed < 6; seed++) {
 			struct ring r;
@@ -287,7 +286,6 @@ static void faults(void **state)
 	struct hw_fault fault = {
 		.kind = HW_FAULT_DROP, .opcode = WQE_OP_WRITE, .probability = 0.05, .count = 5};
 
-	(void)state;
 	for (unsigned n = 2; n <= MOST; n++) {
 		struct ring r;
 
@@ -309,7 +307,6 @@ static void commands(void **state)
 	struct ring r;
 	unsigned n = 0;
 
-	(void)state;
 	open_ring(&r, MOST, (struct hw_config){.seed = 3}, true);
 	for (unsigned i = 0; i < r.n; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, execute, &r.side[i]), 0);
@@ -373,7 +370,6 @@ static void same_seed_same_run(void **state)
 	uint64_t last = 0;
 	unsigned differ = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 10; seed++) {
 		uint64_t sum = run_alone(seed, false);
 
@@ -400,7 +396,6 @@ static void visits(void **state)
 {
 	struct ring r;
 
-	(void)state;
 	open_ring(&r, 2, (struct hw_config){.seed = 1}, true);
 	visited = &r.side[1];
 	visits_with_work = 0;
@@ -424,7 +419,6 @@ static void bursts(void **state)
 {
 	struct ring r;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		const struct hw_qp *qp;
 		struct hw_dev *dev;
@@ -457,7 +451,6 @@ static void claims(void **state)
 {
 	struct hw_pu unit[3], *all[] = {&unit[0], &unit[1], &unit[2]};
 
-	(void)state;
 	hw_pu_init(all, 3);
 	hw_pu_take(&unit[1]);
 	assert_true(hw_pu_claim(&unit[1], 0));

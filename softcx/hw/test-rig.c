@@ -9,7 +9,6 @@ enum { RQ_STRIDE = 64 };
 
 static void no_release(struct hw_mem *mem)
 {
-	(void)mem;
 }
 
 void rig_open_gid(struct rig *r, const struct hw_config *cfg, uint8_t gid_byte)

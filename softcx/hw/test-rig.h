@@ -6,12 +6,7 @@
 #ifndef SOFTCX_HW_TEST_RIG_H
 #define SOFTCX_HW_TEST_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"

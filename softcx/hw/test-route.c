@@ -102,7 +102,6 @@ static void good_address(void **state)
 {
 	struct two t;
 
-	(void)state;
 	open_two(&t);
 	assert_true(arrives(&t));
 	close_two(&t);
@@ -162,7 +161,6 @@ static void versions(void **state)
 {
 	struct two t;
 
-	(void)state;
 	open_two(&t);
 	version_1(&t.av[0]);
 	version_1(&t.av[1]);
@@ -178,7 +176,6 @@ static void common_address(void **state)
 	struct rig rig[2];
 	struct hw_av av;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		rig_open_gid(&rig[i], &cfg, 1);
 	rig_av(&av, gid[0]);
@@ -190,7 +187,6 @@ static void common_address(void **state)
 
 static void bad_addresses(void **state)
 {
-	(void)state;
 	refuse(no_gid, HW_LOST_GID);
 	refuse(other_mac, HW_LOST_MAC);
 	refuse(own_mac, HW_LOST_MAC);
@@ -205,7 +201,6 @@ static void addresses(void **state)
 	static const uint8_t eui[16] = {0xfe, 0x80, [8] = 0x0a, 1, 2, 0xff, 0xfe, 3, 4, 5};
 	uint8_t mac[6];
 
-	(void)state;
 	hw_gid_mac(v4, mac);
 	assert_memory_equal(mac, "\x02\0\x7f\0\0\x01", 6);
 	hw_gid_mac(eui, mac);
@@ -229,7 +224,6 @@ static void infiniband(void **state)
 	};
 	struct profile profile = *profile_default();
 
-	(void)state;
 	profile.value[PROFILE_LINK] = PROFILE_INFINIBAND;
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
 		struct two t;

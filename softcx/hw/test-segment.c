@@ -87,7 +87,6 @@ static void all_bytes_arrive(void **state)
 	static const uint8_t opcodes[] = {WQE_OP_WRITE, WQE_OP_WRITE_IMM, WQE_OP_READ, WQE_OP_SEND};
 	struct two t;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++)
 		for (unsigned i = 0; i < sizeof(opcodes); i++) {
 			uint16_t before;
@@ -118,7 +117,6 @@ static void bytes_change_in_the_middle(void **state)
 	struct two t;
 	uint32_t moved;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
 		post(&t, seed % 2 ? WQE_OP_WRITE : WQE_OP_READ);
@@ -151,7 +149,6 @@ static void keys_go_in_the_middle(void **state)
 	struct two t;
 	uint32_t key, moved;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
 		key = new_key(&t);
@@ -179,7 +176,6 @@ static void parts_are_acknowledged(void **state)
 	struct hw_qp *qp;
 	struct two t;
 
-	(void)state;
 	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
 	qp = t.q.qp;
 	post(&t, WQE_OP_WRITE);
@@ -214,7 +210,6 @@ static void paid_parts_are_not_acknowledged(void **state)
 	struct hw_qp *qp;
 	struct two t;
 
-	(void)state;
 	open_two(&t, (struct hw_config){.lenient = true, .pass = 1});
 	rig_run(&t.rig);
 	qp = t.q.qp;
@@ -243,7 +238,6 @@ static void responder_begins_anew(void **state)
 	struct rig_qp peer;
 	struct two t;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(opcodes); i++) {
 		open_two(&t, (struct hw_config){.seed = i, .pass = 1});
 		rig_qp_new(&t.rig, &peer, &t.rcq, &t.rcq);
@@ -274,7 +268,6 @@ static void an_unreliable_peer_goes(void **state)
 	uint64_t cost;
 	struct two t;
 
-	(void)state;
 	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
 	for (unsigned i = 0; i < 2; i++)
 		rig_qp_new_with(&t.rig, &uc[i], &t.cq, &t.rcq, (struct rig_opt){.type = HW_UC});
@@ -304,7 +297,6 @@ static void parts_have_the_packets_of_the_whole(void **state)
 	struct hw_qp_mod mod;
 	struct two t;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(opcodes); i++)
 		for (uint32_t mtu = 256; mtu <= HW_PACKET; mtu *= 2) {
 			uint32_t first;
@@ -327,7 +319,6 @@ static void states_in_the_middle(void **state)
 {
 	struct two t;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		open_two(&t, (struct hw_config){.seed = seed, .pass = 1});
 		post(&t, WQE_OP_WRITE);
@@ -359,7 +350,6 @@ static void failure_before_sqd(void **state)
 	struct two t;
 	uint32_t key;
 
-	(void)state;
 	open_two(&t, (struct hw_config){.seed = 1, .pass = 1});
 	key = new_key(&t);
 	put32(wqe_rdma(&t.q, WQE_OP_WRITE, t.src, LONG, t.dst, SIG, 0) + WQE_RKEY, key);
@@ -393,7 +383,6 @@ static void sqd_in_a_pause(void **state)
 {
 	struct two t;
 
-	(void)state;
 	pause_before_sqd(&t);
 	t.q.qp->mod.dest_qpn ^= 1;
 	while (!t.q.events)
@@ -430,7 +419,6 @@ static void a_queue_alone_is_not_stopped(void **state)
 {
 	struct two t;
 
-	(void)state;
 	open_two(&t, (struct hw_config){.lenient = true, .pass = 1});
 	rig_run(&t.rig);
 	post(&t, WQE_OP_WRITE);

@@ -598,7 +598,6 @@ static void strict(void **state)
 {
 	struct stage s;
 
-	(void)state;
 	open_stage(&s, NEVER);
 	for (size_t i = 0; i < COUNT(rules); i++) {
 		const struct rule *rule = &rules[i];
@@ -622,7 +621,6 @@ static void strict(void **state)
 
 static void forgiven(void **state)
 {
-	(void)state;
 	for (enum option option = LENIENT; option < OPTIONS; option++) {
 		struct stage s;
 

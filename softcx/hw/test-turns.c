@@ -70,7 +70,6 @@ static void rested_queues_are_first(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		open_crowd(&c, (struct hw_config){.seed = seed, .pass = 1});
 		post(&c, 1, 200, 8);
@@ -88,7 +87,6 @@ static void shares_are_equal(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		uint64_t low = UINT64_MAX, high = 0;
 
@@ -122,7 +120,6 @@ static void long_messages_have_no_larger_share(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		const uint32_t len = seed % 4 < 2 ? 1 << 16 : 20000;
 		uint64_t small, large, from;
@@ -151,7 +148,6 @@ static void rest_is_not_saved(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		uint16_t before;
 
@@ -173,7 +169,6 @@ static void nobody_starves(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		uint64_t before;
 
@@ -207,7 +202,6 @@ static void passes_end_for_who_waits(void **state)
 {
 	struct crowd c;
 
-	(void)state;
 	open_crowd(&c, (struct hw_config){.lenient = true});
 	for (int i = 0; i < 3; i++) {
 		wqe_rdma(&c.q[0], WQE_OP_WRITE, c.mem, 8, c.mem + 8, SIG, 0);
@@ -233,7 +227,6 @@ static void passes_end_for_the_last_reply(void **state)
 	struct rig_qp *client, *server;
 	struct crowd c;
 
-	(void)state;
 	open_crowd(&c, (struct hw_config){.lenient = true});
 	client = &c.q[0];
 	server = &c.q[2];
@@ -296,7 +289,6 @@ static void a_missing_fence_shows_beside_others(void **state)
 {
 	unsigned alone = 0, beside = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		alone += stale(seed, 0);
 		beside += stale(seed, 2);
@@ -344,7 +336,6 @@ static void a_missing_wait_shows_many_shares_later(void **state)
 {
 	const unsigned at_once = stale_words(0), later = stale_words(4 * HW_SHARE / WRITE);
 
-	(void)state;
 	print_message("%u stale words at once, %u after four shares\n", at_once, later);
 	assert_true(later * 4 > at_once);
 }

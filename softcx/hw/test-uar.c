@@ -56,7 +56,6 @@ static void word_of(const struct rig_qp *q)
 
 static void rings_over_each_other(void **state)
 {
-	(void)state;
 	open_crowd();
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < MANY; i++) {
@@ -76,7 +75,6 @@ static void garbage_in_the_word(void **state)
 {
 	uint64_t before;
 
-	(void)state;
 	open_crowd();
 	wqe_rdma(&crowd.q[7], WQE_OP_WRITE, crowd.word, 8, crowd.word + 1, SIG, 0);
 	record(&crowd.q[7]);
@@ -93,7 +91,6 @@ static void garbage_in_the_word(void **state)
 
 static void arms_over_each_other(void **state)
 {
-	(void)state;
 	open_crowd();
 	for (int i = 0; i < MANY; i++)
 		rig_cq_arm(&crowd.cq[i], 1, false);
@@ -131,7 +128,6 @@ static void late_arms(int n)
 /* CQs leave the list when their event comes: none may be passed over, however many there are */
 static void late_arms_over_each_other(void **state)
 {
-	(void)state;
 	for (int n = 1; n < 20; n++)
 		late_arms(n);
 	late_arms(MANY);
@@ -142,7 +138,6 @@ static void a_cq_joins_a_round(void **state)
 {
 	enum { N = 10 };
 
-	(void)state;
 	for (int armed = 0; armed < N; armed++) {
 		open_crowd();
 		for (int i = 0; i < N; i++) {
@@ -170,7 +165,6 @@ static void idle_queues_cost_nothing(void **state)
 	static struct rig_qp q[MANY];
 	struct rig *r = &crowd.rig;
 
-	(void)state;
 	rig_open(r, &(struct hw_config){.seed = 1});
 	crowd.word = rig_alloc(r, 64);
 	for (int i = 0; i < MANY; i++) {
@@ -223,7 +217,6 @@ static void sleep_and_wake(void **state)
 	unsigned ended = 0;
 	struct hw_uar_guard guard = {.gone = gone, .arg = &ended}, second = guard;
 
-	(void)state;
 	open_crowd();
 	hw_uar_mapped(crowd.rig.uar);
 	hw_uar_guard(crowd.rig.uar, &guard);
@@ -281,7 +274,6 @@ static void many_asleep(void **state)
 	struct hw_counts c;
 	struct rig r;
 
-	(void)state;
 	rig_open(&r, &(struct hw_config){.lenient = true});
 	for (unsigned i = 0; i < PAGES; i++) {
 		guard[i] = (struct hw_uar_guard){.gone = gone, .arg = &ended};

@@ -17,7 +17,6 @@ static void wait_wraps(void **state)
 	struct rig_one o;
 	struct hw_cq *cq;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	cq = o.scq.cq;
 	cq->producer = 0xfffffc;
@@ -49,7 +48,6 @@ static void waits_fall(void **state)
 	static const uint32_t n[] = {2, 2, 1, 0, 0xffffff};
 	struct rig_one o;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	for (size_t i = 0; i < COUNT(n); i++)
 		wqe_wait(&o.q, hw_cqn(o.rcq.cq), n[i], SIG);
@@ -66,7 +64,6 @@ static void waits_fall(void **state)
  */
 static void wait_beyond_depth(void **state)
 {
-	(void)state;
 	for (int cc = 0; cc < 2; cc++) {
 		struct hw_cq_attr attr = {.log_size = 1, .oi = true, .cc = cc};
 		struct rig_one o;
@@ -109,7 +106,6 @@ static void enable_window(void **state)
 		{0x8000, 0, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(t); i++)
 		for (int recv = 0; recv < 2; recv++) {
 			struct rig_one o;
@@ -142,7 +138,6 @@ static void recvs_wrap(void **state)
 	struct rig_qp c;
 	uint8_t *dst;
 
-	(void)state;
 	rig_one_start(&o, 1);
 	dst = rig_alloc(&o.rig, 64);
 	for (unsigned i = 0; i < 70000; i++) {
@@ -176,7 +171,6 @@ static void psn_wraps(void **state)
 	struct hw_qp_mod mod;
 	uint16_t unused;
 
-	(void)state;
 	rig_pair_open(&p, (struct hw_config){.seed = 1}, (struct rig_opt){0});
 	rig_connect(&p.q[0], &p.q[1]);
 	for (int i = 0; i < 2; i++) {

@@ -2,20 +2,15 @@
 /* The event loop of the NIC process: a request to end that comes before the wait is not lost. */
 #include "softcx/nic/event-loop.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct event_loop loop;
 
 static void on_signal(int sig)
 {
-	(void)sig;
 	event_loop_wake(&loop);
 }
 
@@ -29,7 +24,6 @@ static int poll_once(uint64_t timeout_ns)
 
 static void signal_before_wait(void **state)
 {
-	(void)state;
 	assert_int_equal(event_loop_init(&loop), 0);
 	signal(SIGTERM, on_signal);
 	raise(SIGTERM);
@@ -57,7 +51,6 @@ static bool take(struct source *source)
 
 static void destroy(struct source *source)
 {
-	(void)source;
 }
 
 static void sources_are_served_beside(void **state)
@@ -65,7 +58,6 @@ static void sources_are_served_beside(void **state)
 	struct pipe_source p = {.source = {.input = take, .destroy = destroy}};
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(event_loop_init(&loop), 0);
 	assert_int_equal(pipe(ends), 0);
 	p.source.fd = ends[0];

@@ -3,12 +3,10 @@
 #include "util/array.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct hosts hosts;
 static char why[160];
@@ -20,7 +18,6 @@ static int parse(const char *list, unsigned ndevs)
 
 static void lists(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(NULL, 3), 0);
 	assert_int_equal(hosts.n, 1);
 	assert_int_equal(hosts.ndevs, 3);
@@ -37,7 +34,6 @@ static void refused(void **state)
 	static const char *const bad[] = {"", "a,", ",a", "A", "2a", "a/b", "..", "sys", "lock", "a:", "a:x",
 		"a:-1", "a:1x", "a:0", "a:17", "a:9,b:9", "a,b,a", "abcdefghijklmnop", "a,b,c,d,e,f,g,h,i"};
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(bad); i++) {
 		why[0] = '\0';
 		if (parse(bad[i], 1) != -EINVAL || !why[0])
@@ -51,7 +47,6 @@ static void directories(void **state)
 {
 	char longest[SOFTCX_MAX_DIR + 2];
 
-	(void)state;
 	assert_int_equal(parse("a,bc", 1), 0);
 	assert_int_equal(hosts_set_dir(&hosts, "/nic"), 0);
 	assert_string_equal(hosts.host[0].dir, "/nic"); /* the first is at home there */
@@ -79,7 +74,6 @@ static void expect_deal(const char *list, const char *order)
 
 static void first_devices_are_dealt_out_first(void **state)
 {
-	(void)state;
 	expect_deal("a:2,b:2", "0 2 1 3 ");
 	expect_deal("a,b:3,c:2", "0 1 4 2 5 3 ");
 	expect_deal("a:3", "0 1 2 ");

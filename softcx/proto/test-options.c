@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static struct options o;
 static char why[200];
@@ -29,7 +27,6 @@ static int parse(enum option_verb verb, const char *const *argv)
 
 static void verbs(void **state)
 {
-	(void)state;
 	assert_int_equal(options_verb("run"), VERB_RUN);
 	assert_int_equal(options_verb("stop"), VERB_STOP);
 	assert_int_equal(options_verb("ru"), VERBS);
@@ -38,7 +35,6 @@ static void verbs(void **state)
 
 static void values(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(VERB_RUN, ARGV("--seed", "0x10", "--lenient", "ls", "--seed", "3")), 0);
 	assert_int_equal(o.number[OPTION_SEED], 16);
 	assert_true(options_given(&o, OPTION_LENIENT));
@@ -61,7 +57,6 @@ static void refusals(void **state)
 {
 	static const char *too_many[2 * SOFTCX_TRACE_QPS + 4] = {"softcx"};
 
-	(void)state;
 	assert_int_equal(parse(VERB_RUN, ARGV("--seed", "-1")), -EINVAL);
 	assert_string_equal(why, "--seed -1: not a number");
 	assert_int_equal(parse(VERB_NIC, ARGV("--devices", "17")), -EINVAL);
@@ -87,7 +82,6 @@ static void passed_on(void **state)
 	struct options given;
 	int n;
 
-	(void)state;
 	assert_int_equal(
 		parse(VERB_RUN, ARGV("--clock", "cx5", "--host", "b", "--no-qpn-check", "--hosts=a,b", "ls")),
 		0);
@@ -107,7 +101,6 @@ static void passed_on(void **state)
 
 static void processing_units(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(VERB_RUN, ARGV("ls")), 0);
 	assert_int_equal(o.number[OPTION_PU], 1);
 	assert_int_equal(options_check_pu(&o, 1, why, sizeof(why)), 0);
@@ -143,7 +136,6 @@ static void manual_page(void **state)
 	FILE *f = fopen(SOFTCX_PAGE, "r");
 	char *page;
 
-	(void)state;
 	assert_non_null(f);
 	page = read_file(f);
 	fclose(f);
@@ -167,7 +159,6 @@ static void help(void **state)
 	FILE *f = tmpfile();
 	char *text;
 
-	(void)state;
 	assert_non_null(f);
 	options_help(f);
 	rewind(f);

@@ -4,30 +4,24 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static char dir[] = "/tmp/test-preload-check-XXXXXX";
 
 static int make_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) ? 0 : -1;
 }
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	return rmdir(dir);
 }
 
@@ -78,7 +72,6 @@ static void programs(void **state)
 	struct program dynamic = program(ELFCLASS64, PT_INTERP), fixed = program(ELFCLASS64, PT_NOTE),
 		       small = program(ELFCLASS32, PT_INTERP);
 
-	(void)state;
 	assert_true(hosts(put(&dynamic, sizeof(dynamic)), ""));
 	assert_false(hosts(put(&fixed, sizeof(fixed)), "statically linked"));
 	assert_false(hosts(put(&small, sizeof(small)), "32-bit"));
@@ -95,7 +88,6 @@ static void scripts(void **state)
 	struct program fixed = program(ELFCLASS64, PT_NOTE);
 	int n;
 
-	(void)state;
 	assert_true(hosts(put("#!/bin/sh\n", 10), ""));
 	assert_true(hosts(put("#!/usr/bin/env sh\n", 18), ""));
 	snprintf(other, sizeof(other), "%s/interpreter", dir);
@@ -111,7 +103,6 @@ static void other_identities(void **state)
 	struct program dynamic = program(ELFCLASS64, PT_INTERP);
 	const char *path = put(&dynamic, sizeof(dynamic));
 
-	(void)state;
 	/* to oneself it gives nothing, and the dynamic linker does not mind */
 	assert_int_equal(chmod(path, 06755), 0);
 	assert_true(hosts(path, ""));
@@ -130,7 +121,6 @@ static void search_path(void **state)
 {
 	char path[128];
 
-	(void)state;
 	setenv("PATH", "/usr/bin:/bin", 1);
 	assert_int_equal(preload_check_find("sh", path, sizeof(path)), 0);
 	assert_true(path[0] == '/');

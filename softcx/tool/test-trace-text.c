@@ -9,11 +9,8 @@
 #include "softcx/hw/hw.h"
 
 /* cmocka.h wants these before it */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +77,6 @@ static void nop(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_NOP, 1, 0);
 
-	(void)state;
 	rec.pid = 77;
 	prints(&rec, "mlx5_0 QP 0x000012 [5] NOP -> done, no CQE\n",
 		"\"device\":\"mlx5_0\",\"pid\":77,\"qpn\":\"0x12\",\"index\":5,\"opcode\":0,\"name\":"
@@ -97,7 +93,6 @@ static void sends(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_SEND_IMM, 3, WQE_SOLICITED);
 
-	(void)state;
 	put32(&rec, WQE_IMM, 0xabc);
 	put_data(&rec, 16, 100, 0x55, 0x7f00001000);
 	put_data(&rec, 32, 28, 0x56, 0x7f00002000);
@@ -123,7 +118,6 @@ static void datagrams(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_SEND, 5, 0);
 
-	(void)state;
 	rec.type = HW_UD;
 	put32(&rec, WQE_UD_QKEY, 0x11111111);
 	put32(&rec, WQE_UD_DQPN, 0x80000034); /* the high byte is the extended-AV flag */
@@ -140,7 +134,6 @@ static void initiators(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WRITE, 6, 0);
 
-	(void)state;
 	rec.type = HW_DCI;
 	put32(&rec, WQE_UD_DQPN, 0x80000034);
 	put32(&rec, 68, 0xfff0);
@@ -156,7 +149,6 @@ static void one_sided(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WRITE_IMM, 3, 0);
 
-	(void)state;
 	put_remote(&rec, 0xfff0, 0x777);
 	put_data(&rec, 32, 64, 0x55, 0x4000);
 	prints(&rec,
@@ -193,7 +185,6 @@ static void atomics(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_CAS, 4, 0);
 
-	(void)state;
 	put_remote(&rec, 0x2000, 0x77);
 	put64(&rec, 32, 0xbbbb);
 	put64(&rec, 40, 0xaaaa);
@@ -234,7 +225,6 @@ static void calculations(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WRITE, 4, 0);
 
-	(void)state;
 	rec.opmod = WQE_CALC_MAXLOC;
 	put_remote(&rec, 0x2000, 0x77);
 	put_data(&rec, 32, 16, 5, 0x3000);
@@ -255,7 +245,6 @@ static void cross_channel(void **state)
 {
 	struct softcx_trace rec = make(WQE_OP_WAIT, 2, 0);
 
-	(void)state;
 	put32(&rec, WQE_SYNC_INDEX, 70000);
 	put32(&rec, WQE_SYNC_OBJECT, 31);
 	prints(&rec, "mlx5_0 QP 0x000012 [5] WAIT for CQ 31 to reach 70000 -> done, no CQE\n",
@@ -273,7 +262,6 @@ static void oddities(void **state)
 {
 	struct softcx_trace rec = make(0x3e, 1, 0);
 
-	(void)state;
 	rec.syndrome = CQE_SYND_LOCAL_QP_OP;
 	prints(&rec, "mlx5_0 QP 0x000012 [5] opcode 0x3e -> local QP operation error (syndrome 0x02)\n",
 		"\"opcode\":62,\"solicited\"");
@@ -307,7 +295,6 @@ static void events(void **state)
 	struct softcx_trace rec = {
 		.ns = 1000000007, .qpn = 0x12, .index = 5, .cqn = 1024, .number = 11, .device = "mlx5_0"};
 
-	(void)state;
 	rec.kind = HW_TRACE_RECV;
 	rec.ds = 4;
 	put_data(&rec, 0, 3, 0x55, 0x1000);
@@ -385,7 +372,6 @@ static void garbage(void **state)
 	struct softcx_trace *rec = malloc(sizeof(*rec));
 	FILE *out = fopen("/dev/null", "w");
 
-	(void)state;
 	assert_non_null(rec);
 	assert_non_null(out);
 	srand(1);
@@ -435,7 +421,6 @@ static void capture(void **state)
 	size_t size, before;
 	FILE *out = open_memstream(&file, &size);
 
-	(void)state;
 	assert_non_null(out);
 	memcpy(rec.sgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
 	memcpy(rec.dgid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\2", 16);

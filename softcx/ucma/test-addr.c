@@ -16,7 +16,6 @@ static void ports(void **state)
 	struct rdma_ucm_query_addr_resp resp;
 	struct rdma_ucm_query q = {.response = (uintptr_t)&resp, .id = d};
 
-	(void)state;
 	assert_int_equal(app_bind4(server, a, "10.0.0.1", 7471), 0);
 	assert_int_equal(app_bind4(server, a, "10.0.0.1", 7472), -EINVAL); /* bound already */
 	assert_int_equal(app_bind4(server, b, "10.0.0.1", 7471), -EADDRINUSE);
@@ -45,7 +44,6 @@ static void reuse_address(void **state)
 		.optname = RDMA_OPTION_ID_REUSEADDR,
 		.optlen = sizeof(one)};
 
-	(void)state;
 	assert_int_equal(ISSUE(server, SET_OPTION, opt, 0), 0);
 	opt.id = b;
 	assert_int_equal(ISSUE(server, SET_OPTION, opt, 0), 0);
@@ -63,7 +61,6 @@ static void unresolvable(void **state)
 	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
 	struct rdma_ucm_resolve_addr cmd = {.id = a, .timeout_ms = 1, .dst_size = sizeof(six)};
 
-	(void)state;
 	assert_int_equal(app_route(client, a), -EINVAL);
 	assert_int_equal(app_resolve(client, a, "192.0.2.1", 1, 1), 0);
 	assert_int_equal((int)app_await(client, ADDR_ERROR).status, -ETIMEDOUT);
@@ -86,7 +83,6 @@ static void queries(void **state)
 	struct rdma_ucm_query_route_resp old;
 	struct rdma_ucm_query q = {.response = (uintptr_t)path, .id = a, .option = RDMA_USER_CM_QUERY_PATH};
 
-	(void)state;
 	assert_int_equal(ISSUE(client, QUERY, q, sizeof(path)), 0);
 	assert_int_equal(path[0], 1);
 	assert_int_equal(path[8 + 8 + 8 + 15], 2); /* destination GID of the first */
@@ -128,7 +124,6 @@ static void ib_wildcard(void **state)
 	} sib = {.family = 27};
 	uint32_t a = app_create(client, RDMA_PS_IB, 1), b = app_create(client, RDMA_PS_IB, 2);
 
-	(void)state;
 	sib.sid = htobe64(UINT64_C(0x0000000001060000));
 	sib.mask = htobe64(UINT64_C(0xFFFFFFFFFFFF0000));
 	assert_int_equal(app_bind(client, a, &sib, sizeof(sib)), 0);
@@ -150,7 +145,6 @@ static void hosts(void **state)
 	struct rdma_ucm_event_resp ev;
 	uint32_t c, d;
 
-	(void)state;
 	assert_int_equal(app_bind4(server, a, "10.0.0.3", 7471), -EADDRNOTAVAIL); /* of the other host */
 	assert_int_equal(app_bind4(far, b, "10.0.0.1", 7471), -EADDRNOTAVAIL);
 	assert_int_equal(app_bind4(server, a, "0.0.0.0", 7471), 0);
@@ -190,7 +184,6 @@ static void options(void **state)
 	int one = 1;
 	struct pair p;
 
-	(void)state;
 	assert_int_equal(app_set_option(client, rc, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)), 0);
 	assert_int_equal(app_set_option(client, rc, RDMA_OPTION_ID_TOS, &one, sizeof(one)), -EINVAL);
 	assert_int_equal(
@@ -242,7 +235,6 @@ static void low_ports(void **state)
 	struct rdma_ucm_resolve_addr cmd = {
 		.id = a, .timeout_ms = 1, .src_size = sizeof(src), .dst_size = sizeof(dst)};
 
-	(void)state;
 	memcpy(&cmd.src_addr, &src, sizeof(src));
 	memcpy(&cmd.dst_addr, &dst, sizeof(dst));
 	set_cap(false);
@@ -259,7 +251,6 @@ static void link_local(void **state)
 	struct sockaddr_in6 six = {.sin6_family = AF_INET6};
 	uint32_t a = app_create(client, RDMA_PS_TCP, 1);
 
-	(void)state;
 	six.sin6_addr.s6_addr[0] = 0xfe;
 	six.sin6_addr.s6_addr[1] = 0x80;
 	six.sin6_addr.s6_addr[15] = 1; /* of device 1 */
@@ -276,7 +267,6 @@ static void loopback6(void **state)
 	struct sockaddr_storage addr = {0};
 	struct ucma_where where;
 
-	(void)state;
 	memcpy(&addr, &six, sizeof(six));
 	for (unsigned host = 0; host < 2; host++) {
 		assert_int_equal(ucma_addr_find(APP_DEVS, host, &addr, &where), 0);
@@ -291,7 +281,6 @@ static void ephemeral_ports_are_shared(void **state)
 	enum { PORTS = 60999 - 32768 + 1 };
 	uint32_t id = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < PORTS; i++) {
 		id = app_create(client, RDMA_PS_TCP, 1);
 		assert_int_equal(app_resolve(client, id, "10.0.0.2", 7471, 1), 0);
@@ -314,7 +303,6 @@ static void resolving_through_a_port_that_is_down(void **state)
 	uint32_t a = app_create(client, RDMA_PS_TCP, 1);
 	struct rdma_ucm_resolve_route cmd = {.id = a};
 
-	(void)state;
 	port_down(1, true);
 	assert_int_equal(app_resolve(client, a, "10.0.0.2", 1, 2000), 0);
 	app_expect_none(client);
@@ -332,7 +320,6 @@ static void waiting_in_any_order(void **state)
 	enum { IDS = 500 };
 	uint32_t id[IDS], last = 0;
 
-	(void)state;
 	port_down(1, true);
 	for (uint32_t i = 0; i < IDS; i++) {
 		id[i] = app_create(client, RDMA_PS_TCP, i);
@@ -361,7 +348,6 @@ static void multicast(void **state)
 		.response = (uintptr_t)&resp, .id = ud, .addr_size = sizeof(group)};
 	struct rdma_ucm_join_ip_mcast old = {.response = (uintptr_t)&resp, .id = ud};
 
-	(void)state;
 	memcpy(&join.addr, &group, sizeof(group));
 	memcpy(&old.addr, &group, sizeof(group));
 	assert_int_equal(ISSUE(client, JOIN_MCAST, join, sizeof(resp)), -EINVAL); /* not on a device */
@@ -398,7 +384,6 @@ static void own_events(void **state)
 	struct rdma_ucm_event_resp event;
 	uint64_t arg;
 
-	(void)state;
 	assert_int_equal(app_issue(client, WRITE_CM_EVENT, &cmd, sizeof(cmd), 0), 0);
 	event = app_expect(client, USER);
 	assert_int_equal(event.uid, 7);

@@ -8,7 +8,6 @@
 
 pid_t nic_call_pid(const struct nic_call *call)
 {
-	(void)call;
 	return getpid();
 }
 
@@ -23,7 +22,6 @@ int nic_call_store(struct nic_call *call, uint64_t va, const void *bytes, size_t
 	struct iovec local = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)va, .iov_len = len};
 
-	(void)call;
 	if (process_vm_writev(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)len)
 		return -EFAULT;
 	return 0;
@@ -39,7 +37,6 @@ int nic_call_ucma_file(struct nic_call *call, int fd, struct ucma_file **file)
 {
 	struct ucma_file *const files[] = {server, client, far};
 
-	(void)call;
 	if (fd < 0 || fd >= 3 || !files[fd])
 		return -EBADF;
 	*file = files[fd];
@@ -75,7 +72,6 @@ unsigned nic_dev_host(unsigned dev, unsigned *number)
 
 static void wake(void *arg)
 {
-	(void)arg;
 	app_wakes++;
 }
 
@@ -328,7 +324,6 @@ int app_setup(void **state)
 	struct hw_gid gids[HW_GIDS];
 	unsigned n;
 
-	(void)state;
 	app_wakes = 0;
 	app_now = 1;
 	for (unsigned i = 0; i < APP_DEVS; i++) {
@@ -346,7 +341,6 @@ int app_teardown(void **state)
 {
 	struct ucma_file **files[] = {&client, &server, &far};
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		if (*files[i])
 			ucma_close(*files[i]);

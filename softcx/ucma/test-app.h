@@ -8,12 +8,7 @@
 #ifndef SOFTCX_UCMA_TEST_APP_H
 #define SOFTCX_UCMA_TEST_APP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "softcx/proto/call.h"
 

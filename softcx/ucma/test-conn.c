@@ -9,7 +9,6 @@ static void connection(void **state)
 	struct rdma_ucm_event_resp ev;
 	uint32_t p;
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	assert_int_equal(ucma_pending(server), 0); /* nothing happens inside the call */
 	ev = app_expect(server, CONNECT_REQUEST);
@@ -60,7 +59,6 @@ static void queue_attributes(void **state)
 	uint32_t fresh = app_routed("10.0.0.2", 7471);
 	struct ucma_counts counts;
 
-	(void)state;
 	ucma_counts(net, &counts);
 	assert_int_equal(counts.ids, 4);
 	assert_int_equal(counts.listeners, 1);
@@ -115,7 +113,6 @@ static void no_listener(void **state)
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 	struct rdma_ucm_event_resp ev;
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	app_expect_none(client); /* a listener may still turn up */
 	ev = app_await(client, REJECTED);
@@ -130,7 +127,6 @@ static void late_listener(void **state)
 	uint32_t a = app_routed("127.0.0.1", 7471);
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	app_expect_none(client);
 	app_listener("0.0.0.0", 7471, 1);
@@ -143,7 +139,6 @@ static void private_data_sizes(void **state)
 	uint8_t data[256];
 	struct rdma_ucm_connect cmd;
 
-	(void)state;
 	(void)l;
 	memset(data, 0xab, sizeof(data));
 	cmd = app_connect_cmd(a, data, 57);
@@ -181,7 +176,6 @@ static void full_backlog(void **state)
 		 b = app_routed("127.0.0.1", 7471);
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "a", 1);
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	cmd = app_connect_cmd(b, "b", 1);
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
@@ -198,7 +192,6 @@ static void unread_requests_end_with_listener(void **state)
 	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471);
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	ucma_net_timers(net);
 	assert_int_equal(ucma_pending(server), 1);
@@ -213,7 +206,6 @@ static void establish_by_notify(void **state)
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 	struct rdma_ucm_notify note = {.event = IBV_EVENT_COMM_EST};
 
-	(void)state;
 	(void)l;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	note.id = app_expect(server, CONNECT_REQUEST).id;
@@ -245,7 +237,6 @@ static void migrate(void **state)
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 	uint32_t p;
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	ucma_net_timers(net);
 	assert_int_equal(move(client, 3, l), -ENOENT);
@@ -269,7 +260,6 @@ static void migrate_late(void **state)
 	struct rdma_ucm_connect cmd = app_connect_cmd(first, "", 0);
 	uint32_t p;
 
-	(void)state;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	ucma_net_timers(net);
 	assert_int_equal(move(far, 0, l), 0);
@@ -293,7 +283,6 @@ static void datagrams(void **state)
 	struct rdma_ucm_event_resp ev;
 	struct ib_uverbs_qp_attr attr;
 
-	(void)state;
 	assert_int_equal(app_bind4(server, l, "0.0.0.0", 7471), 0);
 	assert_int_equal(app_listen(server, l, 5), 0);
 	assert_int_equal(app_resolve(client, a, "127.0.0.1", 7471, 1), 0);
@@ -340,7 +329,6 @@ static void unreachable(void **state)
 	uint32_t a = app_routed("10.0.0.3", 7471), b = app_route_to(client, RDMA_PS_UDP, "10.0.0.3", 7471);
 	uint64_t began;
 
-	(void)state;
 	port_down(2, true);
 	began = app_now;
 	assert_int_equal(app_connect(client, a), 0);
@@ -356,7 +344,6 @@ static void lost_messages(void **state)
 	uint32_t l = app_create(far, RDMA_PS_TCP, 1), a = app_routed("10.0.0.3", 7471), p;
 	struct rdma_ucm_event_resp ev;
 
-	(void)state;
 	assert_int_equal(app_bind4(far, l, "0.0.0.0", 7471), 0);
 	assert_int_equal(app_listen(far, l, 5), 0);
 	port_down(2, true);
@@ -407,7 +394,6 @@ static void never_established(void **state)
 {
 	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("10.0.0.1", 7471), p;
 
-	(void)state;
 	(void)l;
 	assert_int_equal(app_connect(client, a), 0);
 	p = app_expect(server, CONNECT_REQUEST).id;
@@ -425,7 +411,6 @@ static void stale_connection(void **state)
 	uint32_t again = app_routed("127.0.0.1", 7471);
 	struct rdma_ucm_connect cmd = app_connect_cmd(again, "", 0);
 
-	(void)state;
 	cmd.conn_param.qp_num = 0x100 + p.active;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	ucma_net_timers(net);
@@ -453,7 +438,6 @@ static void datagrams_rejected(void **state)
 	uint8_t data[182] = {0};
 	struct rdma_ucm_connect con;
 
-	(void)state;
 	assert_int_equal(app_bind4(server, l, "0.0.0.0", 7471), 0);
 	assert_int_equal(app_listen(server, l, 5), 0);
 	con = app_connect_cmd(a, data, 181);

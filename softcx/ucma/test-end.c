@@ -9,7 +9,6 @@ static void reject(void **state)
 	struct rdma_ucm_reject cmd = {.private_data_len = 149, .private_data = "no"};
 	struct rdma_ucm_event_resp ev;
 
-	(void)state;
 	(void)l;
 	assert_int_equal(ISSUE(client, CONNECT, con, 0), 0);
 	cmd.id = app_expect(server, CONNECT_REQUEST).id;
@@ -32,7 +31,6 @@ static void death_of_a_peer(void **state)
 {
 	struct pair p = app_connected();
 
-	(void)state;
 	ucma_close(client); /* what kill -9 comes to */
 	client = NULL;
 	assert_int_equal(app_expect(server, DISCONNECTED).id, p.passive);
@@ -47,7 +45,6 @@ static void death_while_connecting(void **state)
 	uint32_t l = app_listener("0.0.0.0", 7471, 5), a = app_routed("127.0.0.1", 7471), p;
 	struct rdma_ucm_connect cmd = app_connect_cmd(a, "", 0);
 
-	(void)state;
 	(void)l;
 	assert_int_equal(ISSUE(client, CONNECT, cmd, 0), 0);
 	p = app_expect(server, CONNECT_REQUEST).id;
@@ -62,7 +59,6 @@ static void both_disconnect(void **state)
 {
 	struct pair p = app_connected();
 
-	(void)state;
 	assert_int_equal(app_disconnect(client, p.active), 0);
 	assert_int_equal(app_disconnect(server, p.passive), 0);
 	app_expect(client, DISCONNECTED);
@@ -120,7 +116,6 @@ static void disconnect_in_each_state(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	for (enum stage s = BOUND; s <= ROUTED; s++) { /* nothing has begun */
 		p = at(s);
 		assert_int_equal(app_disconnect(client, p.active), -EINVAL);
@@ -155,7 +150,6 @@ static void destroy_in_each_state(void **state)
 	struct ucma_counts counts;
 	struct pair p;
 
-	(void)state;
 	for (enum stage s = BOUND; s <= CLOSING; s++) {
 		p = at(s);
 		app_destroy(client, p.active);
@@ -187,7 +181,6 @@ static void device_removal(void **state)
 	uint32_t waiting = app_routed("10.0.0.1", 7471), wildcard = app_create(server, RDMA_PS_TCP, 3);
 	struct ib_uverbs_qp_attr attr;
 
-	(void)state;
 	assert_int_equal(app_bind4(server, wildcard, "0.0.0.0", 7472), 0);
 	assert_int_equal(app_connect(client, waiting), 0);
 	ucma_net_timers(net);

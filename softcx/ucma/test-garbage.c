@@ -9,7 +9,6 @@ static void refusals(void **state)
 	struct rdma_ucm_set_option opt = {
 		.id = a, .level = RDMA_OPTION_ID, .optname = 77, .optval = (uintptr_t)big};
 
-	(void)state;
 	assert_int_equal(ISSUE(client, JOIN_IP_MCAST, join, 4), -EINVAL);
 	assert_int_equal(ISSUE(client, LEAVE_MCAST, leave, 4), -ENOENT);
 	assert_int_equal(ISSUE(client, GET_OPTION, opt, 4), -ENOSYS);
@@ -35,7 +34,6 @@ static void garbage(void **state)
 	uint8_t body[512], sink[65536];
 	unsigned i, j;
 
-	(void)state;
 	srand(1);
 	for (i = 0; i < 200000; i++) {
 		struct rdma_ucm_cmd_hdr hdr = {.cmd = (uint32_t)rand() % 24, .out = (uint16_t)rand()};

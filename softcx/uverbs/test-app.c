@@ -58,7 +58,6 @@ int nic_call_fd(struct nic_call *call, uint64_t va, int fd)
 /* The driver has to be asked the first time, as in real life. */
 int nic_call_fstat(struct nic_call *call, int fd, struct stat *st)
 {
-	(void)call;
 	if (fd < 64 && !(app.known_fds >> fd & 1)) {
 		app.known_fds |= 1ull << fd;
 		app.again++;
@@ -87,8 +86,6 @@ int nic_call_mem(
 {
 	unsigned i = 0;
 
-	(void)call;
-	(void)direct;
 	if (!readable(va, len))
 		return -EFAULT;
 	while (i < app.num_known && (app.known[i].va != va || app.known[i].len != len))
@@ -116,7 +113,6 @@ void nic_dev_gids(unsigned dev, struct hw_gid gids[HW_GIDS], unsigned *ngids)
 {
 	static const uint8_t lo[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
 
-	(void)dev;
 	memset(gids, 0, 2 * sizeof(gids[0]));
 	gids[0].raw[0] = 0xfe;
 	gids[0].raw[1] = 0x80;
@@ -283,7 +279,6 @@ int app_setup_profile(const struct profile *profile)
 
 int app_setup(void **state)
 {
-	(void)state;
 	return app_setup_profile(NULL);
 }
 
@@ -291,7 +286,6 @@ int app_teardown(void **state)
 {
 	struct hw_counts n;
 
-	(void)state;
 	if (app.uar)
 		munmap(app.uar, 4096);
 	if (app.async_fd >= 0)

@@ -7,12 +7,7 @@
 #ifndef SOFTCX_UVERBS_TEST_APP_H
 #define SOFTCX_UVERBS_TEST_APP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #include "mlx5/prm.h"
 #include "softcx/proto/call.h"

@@ -59,7 +59,6 @@ static void test_paths(void **state)
 	uint8_t in[PRM_SIZE_modify_qp_in], query[PRM_SIZE_query_qp_in] = {0}, *out;
 	struct devx_queues q;
 
-	(void)state;
 	app_open_devx_qp(&q);
 	good_path(in, PRM_OP_RST2INIT_QP, q.qpn);
 	prm_set(in + ads_off, PRM_ads_vhca_port_num, 0);
@@ -118,7 +117,6 @@ static void test_rights(void **state)
 	uint8_t in[PRM_SIZE_modify_qp_in];
 	struct devx_queues q;
 
-	(void)state;
 	app_open_devx_qp(&q);
 	for (size_t i = 0; i < COUNT(t); i++) {
 		good_path(in, PRM_OP_RST2INIT_QP, q.qpn);

@@ -8,7 +8,6 @@ static void test_garbage_write(void **state)
 	uint64_t s = 0x9e3779b97f4a7c15;
 	size_t mark;
 
-	(void)state;
 	app_open_context();
 	app_new_pd(NULL);
 	mark = app.used;
@@ -67,7 +66,6 @@ static void test_damaged_commands(void **state)
 	struct qp qp;
 	size_t mark;
 
-	(void)state;
 	app_open_context();
 	pd = app_new_pd(&pdn);
 	assert_int_equal(app_new_cq(&base, 63, -1), 0);
@@ -119,7 +117,6 @@ static void test_garbage_ioctl(void **state)
 	uint64_t s = 0x6a09e667f3bcc909;
 	size_t mark;
 
-	(void)state;
 	app_open_context();
 	app_new_pd(NULL);
 	mark = app.used;

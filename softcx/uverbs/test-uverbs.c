@@ -17,7 +17,6 @@ static void test_context(void **state)
 	struct ib_uverbs_query_port req = {.port_num = 1};
 	struct ib_uverbs_query_port_resp *resp;
 
-	(void)state;
 	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_QUERY_PORT, req, resp), -EINVAL);
 	assert_int_equal(app_get_context(), 0);
 	assert_true(app.async_fd >= 0);
@@ -38,7 +37,6 @@ static void test_device(void **state)
 	struct ib_uverbs_gid_entry *gid;
 	uint64_t *n;
 
-	(void)state;
 	app_open_context();
 	assert_int_equal(CMD_OUT(IB_USER_VERBS_CMD_QUERY_DEVICE, req, resp), 0);
 	assert_int_equal(resp->vendor_part_id, 4119);
@@ -60,7 +58,6 @@ static void test_ioctl_checks(void **state)
 {
 	struct ioc c;
 
-	(void)state;
 	app_open_context();
 	app_ioc_start(&c, 0x0fff, 0);
 	assert_int_equal(app_ioc_run(&c), -EPROTONOSUPPORT);
@@ -89,7 +86,6 @@ static void test_invoke_write(void **state)
 	struct ib_uverbs_query_device req = {0};
 	struct ioc c;
 
-	(void)state;
 	app_open_context();
 	app_ioc_start(&c, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
 	app_ioc_add(&c, UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_QUERY_DEVICE);
@@ -110,7 +106,6 @@ static void test_mr_by_ioctl(void **state)
 	struct ioc c;
 	uint8_t *p;
 
-	(void)state;
 	app_open_context();
 	dealloc.pd_handle = app_new_pd(NULL);
 	p = app_arena_alloc(4096, 4096);
@@ -152,7 +147,6 @@ static void test_mr(void **state)
 	struct ib_uverbs_reg_mr_resp *mr;
 	uint8_t *p;
 
-	(void)state;
 	app_open_context();
 	dealloc.pd_handle = app_new_pd(NULL);
 	p = app_arena_alloc(8192, 4096);
@@ -186,7 +180,6 @@ static void test_rereg(void **state)
 	struct ib_uverbs_reg_mr_resp *mr;
 	uint8_t *p;
 
-	(void)state;
 	app_open_context();
 	first.pd_handle = app_new_pd(NULL);
 	p = app_arena_alloc(4096, 4096);
@@ -218,7 +211,6 @@ static void test_qp_states(void **state)
 	struct qp qp;
 	uint32_t pd;
 
-	(void)state;
 	app_open_context();
 	pd = app_new_pd(NULL);
 	assert_int_equal(app_new_cq(&cq, 63, -1), 0);
@@ -256,7 +248,6 @@ static void test_grh(void **state)
 	struct cq cq;
 	struct qp qp;
 
-	(void)state;
 	app_open_context();
 	ah.pd_handle = app_new_pd(NULL);
 	assert_int_equal(app_new_cq(&cq, 63, -1), 0);
@@ -325,7 +316,6 @@ static void check_completion_events(int fd)
 
 static void test_completion_events(void **state)
 {
-	(void)state;
 	app_open_context();
 	check_completion_events(new_comp_channel());
 }
@@ -341,7 +331,6 @@ static void test_named_channels(void **state)
 	static char dir[] = "/tmp/test-uverbs.XXXXXX";
 	int first, second;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	app_open_context();
 	uverbs_channels_name(dir, 2); /* one of them for asynchronous events */
@@ -371,7 +360,6 @@ static void test_event_without_descriptors(void **state)
 	unsigned n = 0;
 	uint64_t got;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	app_open_context();
 	uverbs_channels_name(dir, 0);
@@ -407,7 +395,6 @@ static void test_async_events(void **state)
 	struct qp qp, peer;
 	uint32_t pd;
 
-	(void)state;
 	app_open_context();
 	assert_int_equal(app_new_cq(&cq, 63, -1), 0);
 	pd = app_new_pd(NULL);

@@ -2,15 +2,12 @@
 #include "tests/bench/nic-time.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const uint64_t enough_ns = 20000000;
 
@@ -29,7 +26,6 @@ static void test_counts_all_threads(void **state)
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(done), 0);
 	pid = fork();
 	assert_true(pid >= 0);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/bench/workload.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const char stanzas[] = "Package: one\nVersion: 1\nDescription: a\n b\n\n"
 			      "Source: no name here\n\n"
@@ -35,7 +33,6 @@ static void test_keys_and_values(void **state)
 	struct workload *w = load(stanzas, 50, 20, 1);
 	size_t one = 0, two = 0, absent = 0;
 
-	(void)state;
 	assert_non_null(w);
 	assert_int_equal(w->keys, 2);
 	assert_int_equal(w->ngets, 70);
@@ -65,7 +62,6 @@ static void test_equal_seeds_draw_equal_keys(void **state)
 {
 	struct workload *a = load(stanzas, 30, 30, 7), *b = load(stanzas, 30, 30, 7);
 
-	(void)state;
 	for (size_t i = 0; i < a->ngets; i++) {
 		assert_int_equal(a->gets[i].key_len, b->gets[i].key_len);
 		assert_memory_equal(a->gets[i].key, b->gets[i].key, a->gets[i].key_len);
@@ -112,7 +108,6 @@ static bool verdict(enum spoil spoil, size_t wrong)
 
 static void test_verdicts(void **state)
 {
-	(void)state;
 	assert_true(verdict(NOTHING, 0));
 	assert_false(verdict(VALUE, 1));
 	assert_false(verdict(LENGTH, 1));
@@ -124,7 +119,6 @@ static void test_verdicts(void **state)
 
 static void test_useless_files(void **state)
 {
-	(void)state;
 	assert_null(load("", 1, 1, 1));
 	assert_null(load("nothing\n\nto find\n", 1, 1, 1));
 }

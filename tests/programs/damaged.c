@@ -11,13 +11,11 @@
 #include "tests/programs/in-parts.h"
 #include "util/array.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { PROGRAMS = 100 };
@@ -232,7 +230,6 @@ static void run_program(uint64_t seed)
 
 static void do_the_same(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < programs; i++)
 		run_program(first + i);
 	print_message("%u programs, %u executors: %u requests done, %u faults\n", counted.programs,

@@ -3,12 +3,10 @@
 
 #include "mlx5/wqe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 struct in_parts {
 	const struct program *p;

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/chain/ir/build.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static const struct chain_step steps[] = {
 	{.label = "look", .verb = CHAIN_READ, .line = 3},
@@ -26,7 +23,6 @@ static void steps_names_and_numbers(void **state)
 {
 	struct chain_error e;
 
-	(void)state;
 	e = (struct chain_error){0};
 	assert_text(&e, "");
 	assert_string_equal(chain_error_name(e.code), "NONE");
@@ -56,7 +52,6 @@ static void steps_names_and_numbers(void **state)
 
 static void every_code_has_words(void **state)
 {
-	(void)state;
 	for (enum chain_error_code c = CHAIN_E_NONE + 1; c < CHAIN_ERROR_CODES; c++) {
 		struct chain_error e = {.code = c};
 		char text[CHAIN_ERROR_TEXT], little[8];

@@ -7,13 +7,10 @@
 #include "util/array.h"
 
 #include <infiniband/mlx5dv.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* A queue of 3 WQEBBs whose first WQEBB has one relocation of each kind at a fixed place */
 enum { SLOTS = 4, WQEBBS = 3, RING = 16, PAD = RING - SLOTS * WQEBBS };
@@ -131,7 +128,6 @@ static void sizes(void **state)
 	struct chain_queue q = {.wqebbs = 3};
 	struct chain_image img = {0};
 
-	(void)state;
 	assert_int_equal(chain_ring_wqebbs(&q, 4), 16);
 	assert_int_equal(chain_ring_wqebbs(&q, 8192), 32768);
 	assert_int_equal(chain_ring_wqebbs(&q, 16384), 0);
@@ -397,7 +393,6 @@ static void wqes_of_a_ring(void **state)
 	uint8_t starts[] = {1, 1, 0, 1};
 	struct chain_queue q = {.wqebbs = 3, .starts = starts};
 
-	(void)state;
 	/* two WQEs an instance, and the NOPs of the pad, which are flushed like everything else */
 	assert_int_equal(chain_ring_wqes(&q, 4), 4 * 2 + 1);
 	assert_int_equal(chain_ring_wqes(&q, 128), 128 * 2 + 128 / 4);
@@ -485,7 +480,6 @@ static void outcomes(void **state)
 	uint64_t was = htole64(old);
 	struct chain_outcome o;
 
-	(void)state;
 	assert_int_equal(chain_located_at(old), 0x1000);
 	assert_int_equal(chain_located_bytes(old), 77);
 	wqe_put64(wqes + 64 + WQE_RADDR, 0x7700);

@@ -5,19 +5,15 @@
 #include "reddnd/chain/ring/arm.h"
 #include "tests/chain/by-hand.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 static void steps(void **state)
 {
 	struct chain_image *img = NULL;
 	unsigned slot = 99;
 
-	(void)state;
 	/* reply: 5 WQEBBs per instance, ring of 32 for 4 slots */
 	assert_int_equal(chain_hash_get(&(struct chain_hash_get){.offset_len = 5}, &img), 0);
 	assert_string_equal(chain_step_at(img, 4, 0, 2, &slot), "hit0");
@@ -41,7 +37,6 @@ static void odd_bytes(void **state)
 	uint8_t wqe[128] = {0};
 	char line[300];
 
-	(void)state;
 	/* an unknown opcode, a DS count of 0 and one beyond what is at hand */
 	wqe[WQE_OPCODE] = 0x7e;
 	assert_int_equal(chain_decode(wqe, sizeof(wqe), line, sizeof(line)), 1);

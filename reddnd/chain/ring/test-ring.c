@@ -5,12 +5,9 @@
 
 #include "mlx5/wqe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 enum { WQEBBS = 8, LANES_AT = 64, LANES = 24, ELSEWHERE = 16 };
 
@@ -94,7 +91,6 @@ static void each_session_gets_its_own(void **state)
 	struct ring_image *r = make();
 	struct session s;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= 3; seed++) {
 		begin(&s, seed);
 		ring_fill(r, &s.v);
@@ -109,7 +105,6 @@ static void a_proof_needs_no_lanes(void **state)
 	struct ring_image *r = make();
 	struct session s;
 
-	(void)state;
 	begin(&s, 1);
 	s.v.of[RING_LANES].mem = s.v.of[RING_QUEUE + 1].mem = NULL;
 	ring_fill(r, &s.v);

@@ -9,13 +9,10 @@
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* clang-format off */
 #define WORD(w, at, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .from = (at), .len = (n)}
@@ -152,7 +149,6 @@ static void hash_get_as_by_hand(void **state)
 		DONE(CHAIN_DORMANT),
 	};
 
-	(void)state;
 	assert_hash_get(false, sequential, sizeof(sequential) / sizeof(sequential[0]));
 	assert_hash_get(true, parallel, sizeof(parallel) / sizeof(parallel[0]));
 }
@@ -187,7 +183,6 @@ static void fences_for_waits(void **state)
 		.nregions = 1,
 		.steps = steps};
 
-	(void)state;
 	for (unsigned n = 3; n <= 4; n++)
 		for (unsigned fenced = 0; fenced < 2; fenced++) {
 			struct chain_step some[4] = {steps[0], steps[1], steps[n == 4 ? 2 : 3], steps[3]};
@@ -252,7 +247,6 @@ static void fences_for_no_writes(void **state)
 			  *d = derive(&text);
 	unsigned waits = 0, fences = 0;
 
-	(void)state;
 	for (unsigned s = 0; s < d->nsteps; s++) {
 		const struct chain_step *st = &d->steps[s];
 
@@ -293,7 +287,6 @@ static void groups_are_filled(void **state)
 	struct chain_error err;
 	IMAGE *plain = NULL;
 
-	(void)state;
 	assert_int_equal(chain_build(d, &plain, &err), 0);
 	d->fetch_group = 4;
 	assert_int_equal(chain_check_order(d, &err), CHAIN_REFUSED);
@@ -383,7 +376,6 @@ static void ahead_of_the_rest(void **state)
 	};
 	struct ahead plain = derive_ahead(0, NULL), ahead = derive_ahead(CHAIN_AHEAD, NULL);
 
-	(void)state;
 	assert_int_equal(plain.enables, 1);
 	assert_int_equal(plain.early, 0);
 	assert_int_equal(ahead.enables, 2);
@@ -418,7 +410,6 @@ static void instances_overlap(void **state)
 		.nwords = 1,
 		.nregions = 1};
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		bool overlap = i & 1, changes = i & 2;
 		const struct chain_step some[] = {steps[0], steps[changes ? 1 : 2], steps[2]};

@@ -11,12 +11,10 @@
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* clang-format off */
 #define WORD(w, n) {.kind = CHAIN_AT_SCRATCH, .name = (w), .len = (n)}
@@ -93,7 +91,6 @@ static void expect(const struct chain_step *steps, unsigned n, const char *wante
 
 static void test_data(void **state)
 {
-	(void)state;
 	/* nothing needs anything: the end of the iteration alone */
 	EXPECT("-rrwe-", READ("x", REGION(0, 0, 8), WORD("a", 8)), READ("y", REGION(0, 0, 8), WORD("b", 8)));
 	/* what a READ brings is fenced for, and once for all before it */
@@ -118,7 +115,6 @@ static void test_data(void **state)
 
 static void test_patches(void **state)
 {
-	(void)state;
 	/* patched and so fetched late; and it may be anywhere in its region */
 	EXPECT("-rwerwe-", READ("x", REGION(0, 0, 1), ADDRESS("y")),
 		READ("y", REGION(1, 0, 8), WORD("a", 8)));
@@ -133,7 +129,6 @@ static void test_patches(void **state)
 /* Of a WRITE whose length is patched, everything behind where it begins */
 static void test_lengths(void **state)
 {
-	(void)state;
 	EXPECT("-rrweFWwe-", READ("x", REGION(0, 0, 3), LENGTH("z", 3)),
 		READ("y", REGION(1, 64, 8), WORD("a", 8)), WRITE("z", REGION(0, 32, 8), REGION(1, 0, 8)));
 	EXPECT("-rrweWwe-", READ("x", REGION(0, 0, 3), LENGTH("z", 3)),
@@ -167,7 +162,6 @@ static void test_refused(void **state)
 	static struct chain_step many[CHAIN_MAX_STEPS];
 	struct chain_error err;
 
-	(void)state;
 	assert_int_equal(order(idle, 3, &err), CHAIN_REFUSED);
 	assert_fault(&err, WRONG(LOOP_IDLE, NO_STEP, NO_STEP));
 	for (unsigned s = 0; s < CHAIN_MAX_STEPS; s++)
@@ -241,7 +235,6 @@ static void test_around(void **state)
 {
 	struct chain_error err;
 
-	(void)state;
 	assert_int_equal(around(false, &err), CHAIN_REFUSED);
 	assert_fault(&err, WRONG(READ_AND_WRITE, 3, 4, LABELS("over", "after")));
 	if (around(true, &err))

@@ -7,13 +7,10 @@
 #include "tests/lib/nomem.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/cmocka.h"
 
 /* clang-format off */
 #define WORD(at, n) {.kind = CHAIN_AT_SCRATCH, .name = "w", .from = (at), .len = (n)}
@@ -96,7 +93,6 @@ static void fresh(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	fresh();
 	return 0;
 }
@@ -182,7 +178,6 @@ static void assert_located(uint64_t from, uint64_t to, uint32_t longest)
 
 static void puts_and_deletes(void **state)
 {
-	(void)state;
 	assert_fine();
 	assert_located(0, UINT64_MAX, 9 + 4096);
 	a_constant_place();
@@ -234,7 +229,6 @@ static void what_is_replaced(void **state)
 {
 	const struct fault why = WRONG(PUBLISH_SEEN, PUB, NO_STEP);
 
-	(void)state;
 	t.s[LOOK].local[0] = PLACE(WORD(SPARE, 8)); /* a constant */
 	t.s[LOOK].local[1] = PLACE({0});
 	a_constant_place();
@@ -293,7 +287,6 @@ static void where_it_is_replaced(void **state)
 {
 	const struct fault why = WRONG(PUBLISH_PLACE, PUB, LOOK);
 
-	(void)state;
 	t.a[2] = PLACE(FIELD("pub", CHAIN_F_REMOTE_ADDR, 5, 3)); /* a client sends two places */
 	t.d.nargs = 3;
 	no_copy();
@@ -345,7 +338,6 @@ static void where_a_sum_is(void **state)
 		good[COUNT],
 	};
 
-	(void)state;
 	memcpy(&t.s[COPY], steps, sizeof(steps));
 	t.s[PUB].flags = 0;
 	t.a[0] = PLACE(WORD(ADDENDS + 5, 3));
@@ -358,7 +350,6 @@ static void what_it_brings(void **state)
 {
 	const struct fault why = WRONG(PUBLISH_LOCATOR, PUB, NO_STEP);
 
-	(void)state;
 	t.s[COUNT].remote = PLACE(REGION(BUCKETS, 0, 0)); /* from a region */
 	assert_wrong(why);
 	t.s[COUNT].remote = PLACE(LENGTH(0, 0)); /* 256 times less */
@@ -391,7 +382,6 @@ static void it_leaves_by_nothing_else(void **state)
 {
 	const struct fault why = WRONG(EXTENT_LEAVES, OTHER, PUB);
 
-	(void)state;
 	t.s[OTHER] = (struct chain_step){.label = "other",
 		.queue = 1,
 		.verb = CHAIN_WRITE,
@@ -417,7 +407,6 @@ static void it_leaves_by_nothing_else(void **state)
 /* What it puts there lies in its region, and has bytes */
 static void what_a_constant_names(void **state)
 {
-	(void)state;
 	a_tombstone();
 	t.s[PUB].swap = chain_locator(8, 0);
 	assert_wrong(WRONG(PUBLISH_NOTHING, PUB, NO_STEP));
@@ -440,7 +429,6 @@ static void nothing_else_is_stored(void **state)
 {
 	const struct fault why = WRONG(PUBLISH_SHARED, PUB, NO_STEP, .name = "buckets");
 
-	(void)state;
 	t.s[OTHER] = (struct chain_step){.label = "other",
 		.queue = 1,
 		.verb = CHAIN_WRITE,
@@ -469,7 +457,6 @@ static void only_in_buckets(void **state)
 {
 	const struct fault why = WRONG(PUBLISH_BLIND, PUB, NO_STEP);
 
-	(void)state;
 	t.s[PUB].in_bucket = false;
 	assert_wrong(why);
 	a_constant_place();
@@ -480,7 +467,6 @@ static void only_in_buckets(void **state)
 /* P4: what came of it is to be seen when it is over */
 static void what_it_found_stays(void **state)
 {
-	(void)state;
 	t.s[OTHER] = (struct chain_step){.label = "other",
 		.queue = 1,
 		.verb = CHAIN_READ,
@@ -513,7 +499,6 @@ static void what_it_found_stays(void **state)
 /* What a message is counted as is the client's, and no length; where it goes nobody writes */
 static void the_count_and_the_region(void **state)
 {
-	(void)state;
 	t.s[OTHER] = (struct chain_step){.label = "other",
 		.queue = 1,
 		.verb = CHAIN_READ,
@@ -533,7 +518,6 @@ static void without_memory(void **state)
 {
 	struct chain_error err;
 
-	(void)state;
 	NOMEM_TRY(-ENOMEM, chain_check_bounds(&t.d, NULL, &err));
 	assert_int_equal(nomem_result, 0);
 }
