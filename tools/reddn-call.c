@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-call.h"
+#include "tools/reddn.h"
 
 #include "tools/common/records.h"
 #include "tools/common/tool.h"

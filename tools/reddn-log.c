@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-log.h"
+#include "tools/reddn.h"
 
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
-#include "tools/reddn-call.h"
 #include "util/cleanup.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-mc.h"
+#include "tools/reddn.h"
 
 #include "libclient/reddn-mc.h"
 #include "memcached/key.h"

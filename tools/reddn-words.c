@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-words.h"
+#include "tools/reddn.h"
 
 #include "tools/common/tool.h"
-#include "tools/reddn-call.h"
 #include "util/number.h"
 
 #include <errno.h>

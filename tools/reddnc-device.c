@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddnc-device.h"
+#include "tools/reddnc.h"
 
 #include "reddnd/generation/fit.h"
 #include "reddnd/probe/probe.h"

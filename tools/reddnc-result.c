@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddnc-result.h"
+#include "tools/reddnc.h"
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/decode.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddnc-run.h"
+#include "tools/reddnc.h"
 
 #include "libclient/args.h"
 #include "mlx5/wqe.h"
@@ -12,7 +12,6 @@
 #include "reddnd/policy/verdict.h"
 #include "reddnd/session/loop-queue.h"
 #include "tools/common/tool.h"
-#include "tools/reddnc-result.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/number.h"

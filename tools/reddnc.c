@@ -3,6 +3,7 @@
  * reddnc - the compiler of offload programs at the command line: checks, explains, dumps and draws them, and
  * runs them once on a device of this machine.
  */
+#include "tools/reddnc.h"
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/program/report/draw.h"
 #include "reddnd/program/report/explain.h"
@@ -10,7 +11,6 @@
 #include "tools/common/help.h"
 #include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
-#include "tools/reddnc-run.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/json.h"
