@@ -131,6 +131,11 @@ static int set_arguments(struct call *k, char **texts)
 		named += k->described && name_length(texts[n]);
 	if (named && named < n)
 		return tool_complain("arguments are given by name or by place, not both: \"%s\"", *texts);
+	if (!k->info.nargs && k->info.request_len)
+		return tool_complain(
+			"%s takes a request of %u bytes with more arguments, or longer ones, than a server "
+			"describes; its applications compose that themselves (reddn_submit())",
+			k->offload, k->info.request_len);
 	if (n != k->info.nargs && !named)
 		return tool_complain("%s takes %u arguments, not %u%s", k->offload, k->info.nargs, n,
 			takes(k, list, sizeof(list)));

@@ -75,7 +75,8 @@ if $newer {
 }
 write_imm 1 as be64 -> slot @ 0
 END
-configure "$ticket, { name = \"newest\"; mode = \"unrolled\"; program = \"newest\"; region = \"pairs\"; },
+printf '%s\n' "program wide" "arg a[21] : be16" "write_imm$(printf ' a[%d],' {0..19}) a[20] -> slot" >"$work/programs/wide.rdn"
+configure "$ticket, { name = \"wide\"; program = \"wide\"; }, { name = \"newest\"; mode = \"unrolled\"; program = \"newest\"; region = \"pairs\"; },
   { name = \"for-ever\"; program = \"newest\"; region = \"pairs\"; mode = \"recycled\"; }"
 ctl reload || fail "no reload" "$work/ctl.err" "$work/reddnd.log"
 for offload in newest "${forever[@]}"; do
@@ -96,6 +97,9 @@ on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 
 grep -q 'newest takes 1 arguments, not 0' "$work/call.log" || fail "no message" "$work/call.log"
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 0x1000000 && fail "an argument too large"
 grep -q 'is no number of at most 3 bytes' "$work/call.log" || fail "no message" "$work/call.log"
+on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" wide 1 && fail "more arguments than a server describes"
+grep -q 'wide takes a request of 42 bytes with more arguments, or longer ones, than a server describes' "$work/call.log" ||
+	fail "no message" "$work/call.log"
 on_nic call.log "$REDDN" call --timeout 100000 --port "$port" "$address" newest 4090 && fail "beyond the region"
 failed='step .* failed: remote access error'
 [[ ${ENGINE-} == cpu ]] || able "the step that reads outside" "${named_steps[@]}" || failed="($failed|a queue failed)"
