@@ -11,16 +11,7 @@ enum { PER_STEP = CHAIN_MAX_SGE + 2 };
 struct collector {
 	struct layout *l;
 	struct access_list *list;
-	uint8_t *written[CHAIN_MAX_QUEUES]; /* per byte of a queue's WQEs: somebody writes it */
 };
-
-static struct layout_range place(struct collector *c, const struct chain_place *p, uint32_t len)
-{
-	struct layout_range r = {.sym = CHAIN_SYM_REGION};
-
-	layout_resolve(c->l, p, len, &(struct chain_error_at){0}, &r);
-	return r;
-}
 
 static uint32_t longest(const struct chain_place *p)
 {
@@ -36,56 +27,9 @@ static uint32_t remote_bytes(struct collector *c, unsigned s)
 	return (uint32_t)chain_remote_bytes(chain_verb_info(c->l->d->steps[s].verb), bytes);
 }
 
-static void mark(struct collector *c, const struct layout_range *r)
+/* A place whose address is replaced can be anywhere in its symbol */
+static void widen(struct layout_range *r)
 {
-	if (r->sym == CHAIN_SYM_QUEUE)
-		for (uint64_t i = 0; i < r->len; i++)
-			c->written[r->index][r->offset + i] = 1;
-}
-
-static void mark_writes(struct collector *c)
-{
-	struct layout *l = c->l;
-	struct layout_range r;
-
-	for (unsigned a = 0; a < l->d->nargs; a++) {
-		r = place(c, &l->d->args[a], l->d->args[a].len);
-		mark(c, &r);
-	}
-	for (unsigned s = 0; s < l->d->nsteps; s++) {
-		const struct chain_step *st = &l->d->steps[s];
-		const struct chain_verb_info *v = chain_verb_info(st->verb);
-
-		for (unsigned i = 0; v->scatters && i < l->step[s].nsge; i++) {
-			r = place(c, &st->local[i], st->local[i].len);
-			mark(c, &r);
-		}
-		if (v->remote && st->verb != CHAIN_READ) {
-			r = place(c, &st->remote, layout_step_bytes(l, s));
-			mark(c, &r);
-		}
-	}
-}
-
-static bool is_written(const struct collector *c, unsigned s, enum chain_field field, unsigned sge)
-{
-	const struct chain_step *st = &c->l->d->steps[s];
-	unsigned size;
-	int at = chain_field_at(st->verb, field, sge, &size);
-	const uint8_t *bytes = c->written[st->queue] + (size_t)c->l->step[s].at * CHAIN_WQEBB + at;
-
-	for (unsigned i = 0; i < size; i++)
-		if (bytes[i])
-			return true;
-	return false;
-}
-
-/* A place of step @s whose address field is replaced can be anywhere in its symbol */
-static void widen(
-	struct collector *c, unsigned s, enum chain_field field, unsigned sge, struct layout_range *r)
-{
-	if (!is_written(c, s, field, sge))
-		return;
 	r->offset = 0;
 	r->len = LAYOUT_ALL;
 }
@@ -93,7 +37,7 @@ static void widen(
 /* How far data goes whose length is replaced, only the key bounds; of the reply, what is declared */
 static bool has_an_end(const struct collector *c, unsigned s, unsigned sge)
 {
-	return c->l->d->steps[s].queue == 0 || !is_written(c, s, CHAIN_F_LOCAL_LEN, sge);
+	return c->l->d->steps[s].queue == 0 || !(c->l->step[s].len_written >> sge & 1);
 }
 
 static void add(struct collector *c, struct access a)
@@ -149,16 +93,17 @@ static void add_step(struct collector *c, unsigned s)
 	bool ends = true;
 
 	add(c, a);
-	c->list->may_rest[s] = st->flags & CHAIN_DORMANT || c->written[st->queue][a.r.offset + WQE_OPCODE];
+	c->list->may_rest[s] = st->flags & CHAIN_DORMANT || l->step[s].opcode_written;
 	a.when = v->scatters ? ACCESS_SCATTER : ACCESS_GATHER;
 	a.write = v->scatters;
 	for (unsigned i = 0; i < l->step[s].nsge; i++) {
-		a.r = place(c, &st->local[i], longest(&st->local[i]));
+		a.r = layout_place(l, &st->local[i], longest(&st->local[i]));
 		if (!v->atomic_bytes && !has_an_end(c, s, i)) {
 			a.r.len = LAYOUT_ALL;
 			ends = false;
 		}
-		widen(c, s, CHAIN_F_LOCAL_ADDR, i, &a.r);
+		if (l->step[s].addr_written >> i & 1)
+			widen(&a.r);
 		add(c, a);
 	}
 	if (st->flags & CHAIN_CALL)
@@ -168,10 +113,11 @@ static void add_step(struct collector *c, unsigned s)
 	a.when = ACCESS_REMOTE;
 	a.write = st->verb != CHAIN_READ;
 	a.atomic = v->atomic_bytes;
-	a.r = place(c, &st->remote, remote_bytes(c, s));
+	a.r = layout_place(l, &st->remote, remote_bytes(c, s));
 	if (!ends)
 		a.r.len = LAYOUT_ALL;
-	widen(c, s, CHAIN_F_REMOTE_ADDR, 0, &a.r);
+	if (l->step[s].remote_written)
+		widen(&a.r);
 	add(c, a);
 }
 
@@ -186,28 +132,16 @@ static int by_place(const void *x, const void *y)
 	return a->r.offset < b->r.offset ? -1 : a->r.offset > b->r.offset;
 }
 
-static void free_written(struct collector *c)
-{
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		free(c->written[q]);
-}
-
 int access_collect(struct layout *l, struct access_list *list)
 {
-	__attribute__((cleanup(free_written))) struct collector c = {.l = l, .list = list};
+	struct collector c = {.l = l, .list = list};
 
 	*list = (struct access_list){
 		.all = calloc((size_t)l->d->nsteps * PER_STEP + CHAIN_MAX_RECV_SGE, sizeof(*list->all))};
 	if (!list->all)
 		return -ENOMEM;
-	for (unsigned q = 0; q < l->d->nqueues; q++) {
-		c.written[q] = calloc(l->wqebbs[q], CHAIN_WQEBB);
-		if (!c.written[q])
-			return -ENOMEM;
-	}
-	mark_writes(&c);
 	for (unsigned i = 0; i < l->d->nargs; i++)
-		add(&c, (struct access){.r = place(&c, &l->d->args[i], l->d->args[i].len),
+		add(&c, (struct access){.r = layout_place(l, &l->d->args[i], l->d->args[i].len),
 				.step = LAYOUT_NONE,
 				.when = ACCESS_REQUEST,
 				.write = true});

@@ -5,7 +5,6 @@
 #include "reddnd/chain/ir/layout.h"
 #include "reddnd/chain/ir/restore.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +42,6 @@ static void reloc_place(struct emitter *e, enum chain_reloc_kind key, unsigned a
 	reloc(e, key, key_field, r->sym, r->index, 0);
 }
 
-/* Resolving cannot fail any more: layout_make() has resolved every place once */
-static struct layout_range range_of(struct layout *l, const struct chain_place *p, uint32_t len)
-{
-	struct layout_range r;
-	int refused = layout_resolve(l, p, len, &(struct chain_error_at){0}, &r);
-
-	assert(!refused);
-	(void)refused;
-	return r;
-}
-
 static void emit_operands(struct emitter *e, const struct chain_step *st)
 {
 	uint8_t *seg = e->wqe + WQE_ATOMIC;
@@ -85,11 +73,11 @@ static void emit_data(struct emitter *e, const struct chain_step *st, const stru
 	unsigned at = v->sge_at;
 
 	if (v->remote) {
-		r = range_of(e->l, &st->remote, layout_step_bytes(e->l, e->s));
+		r = layout_place(e->l, &st->remote, layout_step_bytes(e->l, e->s));
 		reloc_place(e, CHAIN_REL_RKEY32, WQE_RADDR, WQE_RKEY, &r);
 	}
 	for (unsigned i = 0; i < ls->nsge; i++, at += WQE_DS) {
-		r = range_of(e->l, &st->local[i], st->local[i].len);
+		r = layout_place(e->l, &st->local[i], st->local[i].len);
 		wqe_put32(e->wqe + at + WQE_SGE_LEN, r.len);
 		reloc_place(e, CHAIN_REL_LKEY32, at + WQE_SGE_ADDR, at + WQE_SGE_LKEY, &r);
 	}
@@ -125,7 +113,7 @@ static void emit_sync(struct emitter *e, const struct chain_step *st)
 
 static void note_publish(struct emitter *e, const struct chain_step *st)
 {
-	struct layout_range was = range_of(e->l, &st->local[0], st->local[0].len);
+	struct layout_range was = layout_place(e->l, &st->local[0], st->local[0].len);
 
 	e->img->publish = (struct chain_publish){.there = true,
 		.extent = st->extent,
@@ -182,7 +170,7 @@ static void note_patch(struct layout *l, struct chain_image *img, const struct c
 
 	if (p->kind != CHAIN_AT_FIELD || (p->field != CHAIN_F_REMOTE_ADDR && p->field != CHAIN_F_LOCAL_ADDR))
 		return;
-	r = range_of(l, p, 1);
+	r = layout_place(l, p, 1);
 	base = p->field == CHAIN_F_REMOTE_ADDR ? &l->d->steps[r.step].remote
 					       : &l->d->steps[r.step].local[p->sge];
 	if (base->kind == CHAIN_AT_REGION && bits < 64 && bits > img->region_bits[base->index])
@@ -271,7 +259,7 @@ static void emit(struct layout *l, struct chain_image *img)
 			if (l->d->steps[e.s].queue == q)
 				emit_step(&e);
 	for (unsigned a = 0; a < l->d->nargs; a++) {
-		struct layout_range r = range_of(l, &l->d->args[a], l->d->args[a].len);
+		struct layout_range r = layout_place(l, &l->d->args[a], l->d->args[a].len);
 
 		img->recv[img->nrecv++] = (struct chain_recv_sge){
 			.sym = r.sym, .index = r.index, .len = (uint32_t)r.len, .offset = (uint32_t)r.offset};

@@ -126,6 +126,14 @@ int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 	return layout_refuse(l, NO_PLACE, .at = *who);
 }
 
+struct layout_range layout_place(const struct layout *l, const struct chain_place *p, uint32_t len)
+{
+	struct layout_range r;
+
+	layout_resolve((struct layout *)l, p, len, &(struct chain_error_at){0}, &r);
+	return r;
+}
+
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b)
 {
 	return a->sym == b->sym && a->index == b->index && a->offset < b->offset + b->len &&
@@ -371,6 +379,39 @@ static int check_step(struct layout *l, unsigned s)
 	return v->calc ? check_calc(l, s) : 0;
 }
 
+static void note_written(struct layout *l, const struct chain_place *p)
+{
+	struct layout_step *ls = p->kind == CHAIN_AT_FIELD ? &l->step[find_step(l, p->name)] : NULL;
+
+	if (!ls)
+		return;
+	ls->opcode_written |=
+		p->field == CHAIN_F_OPCODE ||
+		(p->field == CHAIN_F_CTRL && p->from <= WQE_OPCODE && p->from + p->len > WQE_OPCODE);
+	ls->remote_written |= p->field == CHAIN_F_REMOTE_ADDR;
+	if (p->field == CHAIN_F_LOCAL_ADDR)
+		ls->addr_written |= 1u << p->sge;
+	if (p->field == CHAIN_F_LOCAL_LEN)
+		ls->len_written |= 1u << p->sge;
+}
+
+static void note_all_written(struct layout *l)
+{
+	for (unsigned a = 0; a < l->d->nargs; a++)
+		note_written(l, &l->d->args[a]);
+	for (unsigned s = 0; s < l->d->nsteps; s++) {
+		const struct chain_step *st = &l->d->steps[s];
+		const struct chain_verb_info *v = chain_verb_info(st->verb);
+		struct chain_place remote = st->remote; /* whose length the data segments give */
+
+		for (unsigned i = 0; v->scatters && i < l->step[s].nsge; i++)
+			note_written(l, &st->local[i]);
+		remote.len = layout_step_bytes(l, s);
+		if (v->remote && st->verb != CHAIN_READ)
+			note_written(l, &remote);
+	}
+}
+
 /* What a request may reach: operands, scratch memory, and the low bytes of an address in a region */
 static int check_arg(struct layout *l, unsigned a)
 {
@@ -510,5 +551,6 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 	for (unsigned a = 0; a < d->nargs; a++)
 		if (check_arg(l, a))
 			return CHAIN_REFUSED;
+	note_all_written(l);
 	return 0;
 }

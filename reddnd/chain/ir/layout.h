@@ -17,6 +17,10 @@ struct layout_step {
 	uint16_t cqe;     /* signalled: number of its CQE in the instance */
 	uint16_t until;   /* WAIT: step, LAYOUT_NONE for the request, and for the instance before */
 	uint32_t enables; /* SEND_EN: WQEBBs of the target queue */
+	/* What a step, or the request, writes into: the opcode, the remote address; and by bits, of which
+	 * data segments the address and the length */
+	bool opcode_written, remote_written;
+	uint32_t addr_written, len_written;
 };
 
 struct layout {
@@ -28,6 +32,7 @@ struct layout {
 	uint32_t word_at[CHAIN_MAX_WORDS], words_size;
 	uint32_t discard_at; /* word that takes unwanted old values */
 	uint32_t scratch_size;
+	uint16_t order[CHAIN_MAX_STEPS]; /* of steps, in one run of an instance: layout_check_flow() */
 	struct chain_error *err;
 };
 
@@ -53,6 +58,8 @@ int layout_make(struct layout *l, const struct chain_desc *d);
 /** Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
 int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 	const struct chain_error_at *at, struct layout_range *range);
+/** The same of a place that layout_make() has resolved, with as many bytes at most. */
+struct layout_range layout_place(const struct layout *l, const struct chain_place *p, uint32_t len);
 /** True if step @s signals an answer to the client. */
 static inline bool layout_answers(const struct layout *l, unsigned s)
 {

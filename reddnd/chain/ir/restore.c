@@ -8,7 +8,6 @@
 enum {
 	WRITTEN = 1, /* so far in the run */
 	NEEDED = 2,  /* as it was before the instance */
-	PATCHED = 4, /* something of the chain, or the request, writes it at some time */
 	SPACES = CHAIN_MAX_QUEUES + 1,
 	SCRATCH = CHAIN_MAX_QUEUES,
 	REMOTE = CHAIN_MAX_SGE,
@@ -81,70 +80,21 @@ static void define(struct bytes *b, const struct layout_range *r, unsigned step)
 	}
 }
 
-static struct layout_range place(const struct bytes *b, const struct chain_place *p, uint32_t len)
-{
-	struct layout_range r = {.sym = CHAIN_SYM_REGION};
-
-	layout_resolve((struct layout *)b->l, p, len, &(struct chain_error_at){0}, &r);
-	return r;
-}
-
-static bool is_patched(const struct bytes *b, unsigned step, enum chain_field field, unsigned sge)
-{
-	const struct chain_step *st = &b->l->d->steps[step];
-	unsigned size;
-	int at = chain_field_at(st->verb, field, sge, &size);
-
-	for (unsigned i = 0; at >= 0 && i < size; i++)
-		if (b->of[st->queue][(size_t)b->l->step[step].at * CHAIN_WQEBB + (unsigned)at + i].marks &
-			PATCHED)
-			return true;
-	return false;
-}
-
 /* Something fills in the address or the length of that place of a step: it may touch other bytes than those
  * it names, or fewer */
-static bool moves(const struct bytes *b, unsigned step, unsigned sge)
+static bool moves(const struct layout *l, unsigned step, unsigned sge)
 {
-	bool longer = false;
+	const struct layout_step *ls = &l->step[step];
 
 	if (sge != REMOTE)
-		return is_patched(b, step, CHAIN_F_LOCAL_ADDR, sge) ||
-		       is_patched(b, step, CHAIN_F_LOCAL_LEN, sge);
-	for (unsigned i = 0; i < b->l->step[step].nsge; i++)
-		longer |= is_patched(b, step, CHAIN_F_LOCAL_LEN, i);
-	return longer || is_patched(b, step, CHAIN_F_REMOTE_ADDR, 0);
-}
-
-/* All places of the description that are written, at whatever time */
-static void mark_patched(struct bytes *b)
-{
-	const struct layout *l = b->l;
-	struct layout_range r;
-
-	for (unsigned a = 0; a < l->d->nargs; a++) {
-		r = place(b, &l->d->args[a], l->d->args[a].len);
-		mark(b, &r, PATCHED);
-	}
-	for (unsigned s = 0; s < l->d->nsteps; s++) {
-		const struct chain_step *st = &l->d->steps[s];
-		const struct chain_verb_info *v = chain_verb_info(st->verb);
-
-		for (unsigned i = 0; v->scatters && i < l->step[s].nsge; i++) {
-			r = place(b, &st->local[i], st->local[i].len);
-			mark(b, &r, PATCHED);
-		}
-		if (v->remote && st->verb != CHAIN_READ) {
-			r = place(b, &st->remote, layout_step_bytes(l, s));
-			mark(b, &r, PATCHED);
-		}
-	}
+		return (ls->addr_written | ls->len_written) >> sge & 1;
+	return ls->remote_written || ls->len_written & ((1u << ls->nsge) - 1);
 }
 
 static void touch(struct bytes *b, unsigned step, const struct chain_place *p, uint32_t len, bool write,
 	bool atomic, bool sure, bool wanders)
 {
-	struct layout_range r = place(b, p, len);
+	struct layout_range r = layout_place(b->l, p, len);
 
 	if (wanders && r.sym == CHAIN_SYM_SCRATCH) { /* anywhere in scratch memory */
 		r.offset = 0;
@@ -191,9 +141,9 @@ static void execute(struct bytes *b, unsigned s)
 	const struct chain_step *st = &l->d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
 	struct layout_range wqe = {.sym = CHAIN_SYM_QUEUE, .index = st->queue};
-	bool wanders = moves(b, s, REMOTE);
+	bool wanders = moves(l, s, REMOTE);
 	/* a step that may be, or may become, a NOP writes nothing for certain */
-	bool sure = !(st->flags & CHAIN_DORMANT) && !is_patched(b, s, CHAIN_F_OPCODE, 0);
+	bool sure = !(st->flags & CHAIN_DORMANT) && !l->step[s].opcode_written;
 
 	wqe.offset = (uint64_t)l->step[s].at * CHAIN_WQEBB;
 	wqe.len = (uint32_t)l->step[s].wqebbs * CHAIN_WQEBB;
@@ -204,7 +154,7 @@ static void execute(struct bytes *b, unsigned s)
 		touch(b, s, &st->remote, layout_step_bytes(l, s), v->atomic_bytes, v->atomic_bytes, sure,
 			wanders);
 	for (unsigned i = 0; i < l->step[s].nsge; i++)
-		touch(b, s, &st->local[i], st->local[i].len, v->scatters, false, sure, moves(b, s, i));
+		touch(b, s, &st->local[i], st->local[i].len, v->scatters, false, sure, moves(l, s, i));
 	if (v->calc) { /* only the number is written for certain */
 		struct chain_place behind = st->remote;
 
@@ -213,37 +163,6 @@ static void execute(struct bytes *b, unsigned s)
 		touch(b, s, &behind, CHAIN_CALC_BYTES / 2, true, false, false, wanders);
 	} else if (v->remote && st->verb != CHAIN_READ && !v->atomic_bytes) {
 		touch(b, s, &st->remote, layout_step_bytes(l, s), true, false, sure, wanders);
-	}
-}
-
-/* One run of the instance: layout_check_flow() has found that there is one */
-static void run(struct bytes *b)
-{
-	const struct layout *l = b->l;
-	uint32_t enabled[CHAIN_MAX_QUEUES];
-	bool done[CHAIN_MAX_STEPS] = {0}, moved = true;
-
-	memcpy(enabled, l->head, sizeof(enabled));
-	while (moved) {
-		bool stuck[CHAIN_MAX_QUEUES] = {0};
-
-		moved = false;
-		for (unsigned s = 0; s < l->d->nsteps; s++) {
-			const struct chain_step *st = &l->d->steps[s];
-			const struct layout_step *ls = &l->step[s];
-
-			if (done[s] || stuck[st->queue])
-				continue;
-			if (enabled[st->queue] < (uint32_t)ls->at + ls->wqebbs ||
-				(st->verb == CHAIN_WAIT && ls->until != LAYOUT_NONE && !done[ls->until])) {
-				stuck[st->queue] = true;
-				continue;
-			}
-			if (st->verb == CHAIN_SEND_EN)
-				enabled[st->target] = ls->enables;
-			execute(b, s);
-			done[s] = moved = true;
-		}
 	}
 }
 
@@ -382,12 +301,12 @@ int layout_note_restores(const struct layout *l, struct chain_image *img)
 	}
 	/* A request may be shorter than it should be: no byte of it is certain */
 	for (unsigned a = 0; a < l->d->nargs; a++) {
-		struct layout_range arg = place(b, &l->d->args[a], l->d->args[a].len);
+		struct layout_range arg = layout_place(l, &l->d->args[a], l->d->args[a].len);
 
 		mark(b, &arg, WRITTEN);
 	}
-	mark_patched(b);
-	run(b);
+	for (unsigned i = 0; i < l->d->nsteps; i++)
+		execute(b, l->order[i]);
 	for (unsigned s = 0; s < SPACES && !r; s++)
 		r = note(b, s, img);
 	if (r == 0)

@@ -14,9 +14,9 @@
 #include "reddnd/chain/ir/layout.h"
 
 /**
- * Fills in img->restores, and orders img->relocs accordingly. The order of steps is that of one possible run
- * of the instance. This is enough for descriptions that chain_check_order() accepts: two accesses to a byte
- * are ordered in every run or in none. 0 or -ENOMEM.
+ * Fills in img->restores, and orders img->relocs accordingly. The order of steps is that of the run which
+ * layout_check_flow() has found. This is enough for descriptions that chain_check_order() accepts: two
+ * accesses to a byte are ordered in every run or in none. 0 or -ENOMEM.
  */
 int layout_note_restores(const struct layout *l, struct chain_image *img);
 

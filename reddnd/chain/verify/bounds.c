@@ -57,13 +57,13 @@ static bool writes_byte(struct bounds *b, unsigned s, const struct layout_range 
 	struct layout_range r;
 
 	for (unsigned i = 0; v->scatters && i < b->m.l.step[s].nsge; i++) {
-		r = machine_place(&b->m, &st->local[i], st->local[i].len);
+		r = layout_place(&b->m.l, &st->local[i], st->local[i].len);
 		if (layout_overlap(&r, byte))
 			return true;
 	}
 	if (!v->remote || st->verb == CHAIN_READ)
 		return false;
-	r = machine_place(&b->m, &st->remote, layout_step_bytes(&b->m.l, s));
+	r = layout_place(&b->m.l, &st->remote, layout_step_bytes(&b->m.l, s));
 	return layout_overlap(&r, byte);
 }
 
@@ -78,7 +78,7 @@ static bool replaces_control(struct bounds *b, unsigned s, unsigned to)
 
 	if (st->verb != CHAIN_CAS)
 		return false;
-	r = machine_place(&b->m, &st->remote, OPERAND_BYTES);
+	r = layout_place(&b->m.l, &st->remote, OPERAND_BYTES);
 	return r.sym == CHAIN_SYM_QUEUE && r.index == b->m.l.d->steps[to].queue &&
 	       r.offset == (uint64_t)b->m.l.step[to].at * CHAIN_WQEBB &&
 	       cell_is_only(&machine_wqe(&b->m, s)[at + OPERAND_BYTES - 1 - WQE_OPMOD], v->opmod);

@@ -215,7 +215,7 @@ static struct reach reach(struct machine *m, const struct chain_place *p, uint32
 {
 	const struct cell *addr = machine_wqe(m, m->s) + addr_at;
 
-	return (struct reach){.r = machine_place(m, p, len),
+	return (struct reach){.r = layout_place(&m->l, p, len),
 		.moved = cells_written(addr, ADDR_BYTES),
 		.picked = cells_of_client(addr, ADDR_BYTES)};
 }
@@ -321,14 +321,6 @@ static void store(struct machine *m, const struct reach *p, unsigned i, const st
 }
 
 /* ---- the values of the description ---------------------------------------------------------- */
-
-struct layout_range machine_place(struct machine *m, const struct chain_place *p, uint32_t len)
-{
-	struct layout_range r = {.sym = CHAIN_SYM_REGION};
-
-	layout_resolve(&m->l, p, len, &(struct chain_error_at){0}, &r);
-	return r;
-}
 
 struct cell *machine_wqe(struct machine *m, unsigned s)
 {
@@ -474,7 +466,7 @@ static void part_pieces(struct machine *m, const struct reach *remote)
 	unsigned from[CHAIN_MAX_SGE + 1] = {0}, n = m->l.step[m->s].nsge;
 
 	for (unsigned i = 0; i < n; i++) {
-		at[i] = machine_place(m, &st->local[i], st->local[i].len);
+		at[i] = layout_place(&m->l, &st->local[i], st->local[i].len);
 		from[i + 1] = from[i] + st->local[i].len;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -1005,7 +997,7 @@ static void take_request(struct machine *m)
 {
 	m->s = LAYOUT_NONE;
 	for (unsigned a = 0; a < m->l.d->nargs; a++) {
-		struct reach to = {.r = machine_place(m, &m->l.d->args[a], m->l.d->args[a].len)};
+		struct reach to = {.r = layout_place(&m->l, &m->l.d->args[a], m->l.d->args[a].len)};
 
 		for (unsigned k = 0; k < to.r.len; k++)
 			store(m, &to, k, &m->of_client);

@@ -81,7 +81,6 @@ uint64_t machine_outside(const struct machine *m);
 
 /** The cells of the WQE of step @s. */
 struct cell *machine_wqe(struct machine *m, unsigned s);
-struct layout_range machine_place(struct machine *m, const struct chain_place *p, uint32_t len);
 
 bool cell_is_only(const struct cell *c, uint8_t v);
 bool cell_can_be(const struct cell *c, uint8_t v);

@@ -45,14 +45,6 @@ static void free_trace(struct trace **t)
 	free(*t);
 }
 
-static struct layout_range range_of(struct trace *t, const struct chain_place *p, uint32_t len)
-{
-	struct layout_range r = {.sym = CHAIN_SYM_REGION};
-
-	layout_resolve(t->l, p, len, &(struct chain_error_at){0}, &r);
-	return r;
-}
-
 /* NULL: not the chain's own memory */
 static struct source *sources(struct trace *t, const struct layout_range *r)
 {
@@ -78,7 +70,7 @@ static struct source *field(struct trace *t, unsigned s, enum chain_field f)
 
 static void forget(struct trace *t, const struct chain_place *p, uint32_t len)
 {
-	struct layout_range r = range_of(t, p, len);
+	struct layout_range r = layout_place(t->l, p, len);
 	struct source *to = sources(t, &r);
 
 	for (uint32_t i = 0; to && i < len; i++)
@@ -100,11 +92,11 @@ static struct source read_byte(struct trace *t, unsigned s, const struct layout_
 static void copy(struct trace *t, unsigned s)
 {
 	const struct chain_step *st = &t->l->d->steps[s];
-	struct layout_range remote = range_of(t, &st->remote, layout_step_bytes(t->l, s));
+	struct layout_range remote = layout_place(t->l, &st->remote, layout_step_bytes(t->l, s));
 	uint32_t at = 0;
 
 	for (unsigned i = 0; i < t->l->step[s].nsge; i++) {
-		struct layout_range local = range_of(t, &st->local[i], st->local[i].len);
+		struct layout_range local = layout_place(t->l, &st->local[i], st->local[i].len);
 		struct source *to = sources(t, st->verb == CHAIN_READ ? &local : &remote);
 
 		for (uint32_t k = 0; k < st->local[i].len; k++, at++) {
@@ -153,7 +145,7 @@ static void take_request(struct trace *t)
 
 	for (unsigned a = 0; a < t->l->d->nargs; a++) {
 		const struct chain_place *p = &t->l->d->args[a];
-		struct layout_range r = range_of(t, p, p->len);
+		struct layout_range r = layout_place(t->l, p, p->len);
 
 		for (uint32_t i = 0; i < p->len; i++)
 			sources(t, &r)[i] = (struct source){.kind = REQUEST, .at = at++};
@@ -173,12 +165,12 @@ static int each_place(struct trace *t, unsigned s, bool writes,
 	int stop = 0;
 
 	for (unsigned i = 0; v->data && v->scatters == writes && !stop && i < t->l->step[s].nsge; i++) {
-		r = range_of(t, &st->local[i], st->local[i].len);
+		r = layout_place(t->l, &st->local[i], st->local[i].len);
 		stop = f(t, s, &r);
 	}
 	if (stop || !v->remote || (writes ? st->verb == CHAIN_READ : !v->scatters))
 		return stop;
-	r = range_of(t, &st->remote, layout_step_bytes(t->l, s));
+	r = layout_place(t->l, &st->remote, layout_step_bytes(t->l, s));
 	return f(t, s, &r);
 }
 
@@ -224,7 +216,7 @@ static int check_reads(struct trace *t, unsigned s, const struct layout_range *r
 static int check_writes(struct trace *t, unsigned s, const struct layout_range *r)
 {
 	const struct chain_place *p = &t->l->d->steps[t->publish].local[0];
-	struct layout_range was = range_of(t, p, p->len);
+	struct layout_range was = layout_place(t->l, p, p->len);
 
 	return s != t->publish && layout_overlap(&was, r)
 		       ? layout_refuse(t->l, PUBLISH_KEPT, .at = layout_at(t->l, s),
@@ -237,11 +229,11 @@ static int check_args(struct trace *t)
 {
 	struct layout_range swap = swap_of(t);
 	const struct chain_place *was = &t->l->d->steps[t->publish].local[0];
-	struct layout_range found = range_of(t, was, was->len);
+	struct layout_range found = layout_place(t->l, was, was->len);
 
 	for (unsigned a = 0; a < t->l->d->nargs; a++) {
 		const struct chain_place *p = &t->l->d->args[a];
-		struct layout_range r = range_of(t, p, p->len);
+		struct layout_range r = layout_place(t->l, p, p->len);
 
 		if (layout_overlap(&swap, &r))
 			return layout_refuse(t->l, PUBLISH_LOCATOR, .at = layout_at(t->l, t->publish));
@@ -266,7 +258,7 @@ static uint8_t armed_byte(const struct layout *l, uint64_t at)
 static int check_armed(struct trace *t)
 {
 	const struct chain_place *p = &t->l->d->steps[t->publish].local[0];
-	struct layout_range was = range_of(t, p, p->len);
+	struct layout_range was = layout_place(t->l, p, p->len);
 
 	for (unsigned i = 0; i < WORD; i++)
 		if (armed_byte(t->l, was.offset + i) != 0xff)
