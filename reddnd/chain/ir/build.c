@@ -42,9 +42,9 @@ static void reloc_place(struct emitter *e, enum chain_reloc_kind key, unsigned a
 	reloc(e, key, key_field, r->sym, r->index, 0);
 }
 
-static void emit_operands(struct emitter *e, const struct chain_step *st)
+void chain_put_operands(uint8_t *wqe, const struct chain_step *st)
 {
-	uint8_t *seg = e->wqe + WQE_ATOMIC;
+	uint8_t *seg = wqe + WQE_ATOMIC;
 
 	switch ((enum chain_verb)st->verb) {
 	case CHAIN_MASKED_CAS:
@@ -86,7 +86,7 @@ static void emit_data(struct emitter *e, const struct chain_step *st, const stru
 		wqe_put32(e->wqe + at + WQE_SGE_LEN, 8);
 		reloc_place(e, CHAIN_REL_LKEY32, at + WQE_SGE_ADDR, at + WQE_SGE_LKEY, &r);
 	}
-	emit_operands(e, st);
+	chain_put_operands(e->wqe, st);
 }
 
 static void emit_sync(struct emitter *e, const struct chain_step *st)

@@ -185,6 +185,9 @@ struct chain_desc {
  */
 int chain_build(const struct chain_desc *d, struct chain_image **img, struct chain_error *err);
 
+/** Writes the operands of an atomic into its WQE; of another verb: nothing. */
+void chain_put_operands(uint8_t *wqe, const struct chain_step *st);
+
 /** Bytes of all data segments of @st, each with its largest length. */
 uint64_t chain_step_most(const struct chain_step *st);
 

@@ -193,14 +193,7 @@
 		       "and nothing can wait for it; use bytes that {at} does not change")                   \
 	X(LOOP_IDLE, "the loop does nothing")                                                                \
 	/* ring/endless.h */                                                                                 \
-	X(LOOP_LIMITS, "a loop without steps, or with more of something than there can be")                  \
-	X(LOOP_PLACE, "{at}: a loop has no such place")                                                      \
 	X(LOOP_FIELD, "{at}: writes into the {name} of {other}")                                             \
-	X(LOOP_NO_FIELD, "{at}: step \"{name}\" has no such field")                                          \
-	X(LOOP_QUEUE, "{at}: a loop has one queue")                                                          \
-	X(LOOP_CALC, "{at}: a loop has no CALC")                                                             \
-	X(LOOP_SENDS, "{at}: a loop cannot send to anybody")                                                 \
-	X(LOOP_EMPTY, "{at}: moves nothing")                                                                 \
 	X(LOOP_ALWAYS, "{at}: would call or leave the loop in every iteration")                              \
 	X(LOOP_CALL, "{at}: a loop is called at its beginning")                                              \
 	X(LOOP_LEFT, "{at}: {other} may still be at work when the loop is left")                             \

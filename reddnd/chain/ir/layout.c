@@ -36,7 +36,7 @@ static int sort_labels(struct layout *l)
 	return 0;
 }
 
-static unsigned find_step(const struct layout *l, const char *label)
+unsigned layout_step(const struct layout *l, const char *label)
 {
 	unsigned low = 0, high = l->nlabels;
 
@@ -73,7 +73,7 @@ static int resolve_scratch(struct layout *l, const struct chain_place *p, uint32
 static int resolve_field(struct layout *l, const struct chain_place *p, uint32_t len,
 	const struct chain_error_at *who, struct layout_range *range)
 {
-	unsigned s = find_step(l, p->name), size;
+	unsigned s = layout_step(l, p->name), size;
 	int at;
 
 	if (s == LAYOUT_NONE)
@@ -324,7 +324,7 @@ static int check_sync(struct layout *l, unsigned s)
 		ls->until = LAYOUT_NONE;
 		if (!st->until)
 			return 0;
-		to = find_step(l, st->until);
+		to = layout_step(l, st->until);
 		if (to == LAYOUT_NONE)
 			return layout_refuse(l, NO_STEP, .at = who, .name = st->until);
 		if (!(l->d->steps[to].flags & CHAIN_SIGNALLED))
@@ -342,7 +342,7 @@ static int check_sync(struct layout *l, unsigned s)
 				       : layout_refuse(l, NO_RECVS, .at = who, .name = l->d->queues[0].name);
 	switch ((enum chain_upto)st->upto) {
 	case CHAIN_UPTO_STEP:
-		to = find_step(l, st->through);
+		to = layout_step(l, st->through);
 		if (to == LAYOUT_NONE || l->d->steps[to].queue != st->target)
 			return layout_refuse(l, ENABLES_NO_STEP, .at = who,
 				.name = l->d->queues[st->target].name, .what = st->through);
@@ -381,7 +381,7 @@ static int check_step(struct layout *l, unsigned s)
 
 static void note_written(struct layout *l, const struct chain_place *p)
 {
-	struct layout_step *ls = p->kind == CHAIN_AT_FIELD ? &l->step[find_step(l, p->name)] : NULL;
+	struct layout_step *ls = p->kind == CHAIN_AT_FIELD ? &l->step[layout_step(l, p->name)] : NULL;
 
 	if (!ls)
 		return;
@@ -553,4 +553,23 @@ int layout_make(struct layout *l, const struct chain_desc *d)
 			return CHAIN_REFUSED;
 	note_all_written(l);
 	return 0;
+}
+
+struct chain_desc layout_loop(const struct chain_desc *loop, struct chain_step *steps)
+{
+	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"loop", 0}, {"call", 0}};
+	struct chain_desc as_chain = *loop;
+
+	for (unsigned s = 0; s < loop->nsteps; s++) {
+		steps[s] = loop->steps[s];
+		steps[s].queue = 1;
+		steps[s].target = steps[s].target ? 2 : 1;
+	}
+	steps[loop->nsteps] = (struct chain_step){.queue = 0};
+	steps[loop->nsteps + 1] = (struct chain_step){.queue = 2};
+	as_chain.steps = steps;
+	as_chain.nsteps = loop->nsteps + 2;
+	as_chain.queues = queues;
+	as_chain.nqueues = 3;
+	return as_chain;
 }

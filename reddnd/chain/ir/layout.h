@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * layout.h - private to the builder: a description with its names resolved and its steps placed.
+ * layout.h - a description with its names resolved and its steps placed: for the builder, proofs and loops.
  */
 #ifndef CHAIN_IR_LAYOUT_H
 #define CHAIN_IR_LAYOUT_H
@@ -55,6 +55,11 @@ struct chain_error_at layout_at(const struct layout *l, unsigned s);
 
 /** Resolves @d into @l and checks everything about single steps. 0 or CHAIN_REFUSED. */
 int layout_make(struct layout *l, const struct chain_desc *d);
+/** An iteration of an endless loop as the chain that it is: its steps in a queue of code, 1, with a reply
+ * that does nothing, and the queue of who calls it, 2. @steps: room for two steps more than @loop has. */
+struct chain_desc layout_loop(const struct chain_desc *loop, struct chain_step *steps);
+/** The step with that label; LAYOUT_NONE: there is none. */
+unsigned layout_step(const struct layout *l, const char *label);
 /** Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
 int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 	const struct chain_error_at *at, struct layout_range *range);

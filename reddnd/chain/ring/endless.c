@@ -2,6 +2,7 @@
 #include "reddnd/chain/ring/endless.h"
 
 #include "mlx5/wqe.h"
+#include "reddnd/chain/ir/layout.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,32 +17,15 @@ enum {
 
 /* ---- form ---- */
 
-enum { LOOP_FORM_NONE = 0xffff };
-
 struct loop_form {
 	const struct chain_desc *d;
-	unsigned queue;
+	struct chain_step *steps; /* of chain: */
+	struct chain_desc chain;  /* the iteration as layout_loop() has it */
+	struct layout l;
 	unsigned renew; /* step before which the ring is renewed in the last iteration of a section */
-	/* the step that a WAIT is for, and that a SEND_EN enables through; or LOOP_FORM_NONE */
-	uint16_t until[CHAIN_MAX_STEPS], through[CHAIN_MAX_STEPS];
-	uint32_t word_at[CHAIN_MAX_WORDS], scratch;
-	bool discards; /* the last 8 bytes of the scratch take old values that nobody wants */
+	uint16_t through[CHAIN_MAX_STEPS]; /* the step that a SEND_EN enables through */
 	struct chain_error *err;
 };
-
-static struct chain_error_at at_fault(const struct loop_form *f, const struct chain_step *st)
-{
-	return chain_error_step(f->d, (unsigned)(st - f->d->steps));
-}
-
-/* The step with this label, or LOOP_FORM_NONE */
-static unsigned loop_form_step(const struct loop_form *f, const char *label)
-{
-	for (unsigned s = 0; label && s < f->d->nsteps; s++)
-		if (f->d->steps[s].label && strcmp(f->d->steps[s].label, label) == 0)
-			return s;
-	return LOOP_FORM_NONE;
-}
 
 /* Data segments of its WQE */
 static unsigned loop_form_segments(const struct chain_step *st)
@@ -55,46 +39,21 @@ static unsigned loop_form_segments(const struct chain_step *st)
 
 /* One of the two steps by which a loop is called: the WAIT that starts it, and the SEND_EN that wakes the
  * caller */
-static bool loop_form_is_outward(const struct loop_form *f, const struct chain_step *st)
+static bool is_outward(const struct chain_step *st)
 {
-	return (st->verb == CHAIN_WAIT && !st->until) ||
-	       (st->verb == CHAIN_SEND_EN && st->target != f->queue);
+	return (st->verb == CHAIN_WAIT && !st->until) || (st->verb == CHAIN_SEND_EN && st->target);
 }
 
-static int check_place(
-	struct loop_form *f, const struct chain_step *st, const struct chain_place *p, uint32_t len)
+/* The ring itself renews indices, but those of who calls */
+static int check_place(struct loop_form *f, unsigned s, const struct chain_place *p)
 {
-	unsigned s, w = 0, size = 0;
+	unsigned to = p->kind == CHAIN_AT_FIELD ? layout_step(&f->l, p->name) : LAYOUT_NONE;
 
-	switch ((enum chain_place_kind)p->kind) {
-	case CHAIN_AT_REGION:
-		return p->index < f->d->nregions ? 0
-						 : CHAIN_REFUSE(f->err, NO_REGION, .at = at_fault(f, st),
-							   .number = {p->index, f->d->nregions});
-	case CHAIN_AT_SCRATCH:
-		while (w < f->d->nwords && strcmp(f->d->words[w].name, p->name) != 0)
-			w++;
-		if (w == f->d->nwords || f->word_at[w] + p->from + len > f->scratch)
-			return CHAIN_REFUSE(f->err, WORD_END, .at = at_fault(f, st), .name = p->name,
-				.number = {len, p->from});
+	if (to == LAYOUT_NONE ||
+		!(p->field == CHAIN_F_CTRL || (p->field == CHAIN_F_INDEX && !is_outward(&f->d->steps[to]))))
 		return 0;
-	case CHAIN_AT_FIELD:
-		s = loop_form_step(f, p->name);
-		if (s == LOOP_FORM_NONE || p->field >= CHAIN_FIELDS ||
-			chain_field_at(f->d->steps[s].verb, p->field, p->sge, &size) < 0 ||
-			(p->field >= CHAIN_F_LOCAL_ADDR && p->field <= CHAIN_F_LOCAL_LEN &&
-				p->sge >= loop_form_segments(&f->d->steps[s])) ||
-			p->from + len > size)
-			return CHAIN_REFUSE(f->err, LOOP_NO_FIELD, .at = at_fault(f, st), .name = p->name);
-		if (p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY ||
-			(p->field == CHAIN_F_INDEX && !loop_form_is_outward(f, &f->d->steps[s])) ||
-			p->field == CHAIN_F_CTRL)
-			return CHAIN_REFUSE(f->err, LOOP_FIELD, .at = at_fault(f, st),
-				.other = chain_error_step(f->d, s), .name = chain_field_name(p->field));
-		return 0;
-	default:
-		return CHAIN_REFUSE(f->err, LOOP_PLACE, .at = at_fault(f, st));
-	}
+	return CHAIN_REFUSE(f->err, LOOP_FIELD, .at = layout_at(&f->l, s), .other = layout_at(&f->l, to),
+		.name = chain_field_name(p->field));
 }
 
 /* The queue that the end of the loop wakes relies on all steps before that */
@@ -104,65 +63,36 @@ static int check_outward(struct loop_form *f, unsigned s)
 	unsigned known = 0;
 
 	if (!(st->flags & CHAIN_DORMANT))
-		return CHAIN_REFUSE(f->err, LOOP_ALWAYS, .at = at_fault(f, st));
+		return CHAIN_REFUSE(f->err, LOOP_ALWAYS, .at = layout_at(&f->l, s));
 	if (st->verb == CHAIN_WAIT)
-		return s == 0 ? 0 : CHAIN_REFUSE(f->err, LOOP_CALL, .at = at_fault(f, st));
+		return s == 0 ? 0 : CHAIN_REFUSE(f->err, LOOP_CALL, .at = layout_at(&f->l, s));
 	for (unsigned k = 0; k < s; k++)
-		if (f->d->steps[k].verb == CHAIN_WAIT && f->until[k] != LOOP_FORM_NONE &&
-			f->until[k] >= known)
-			known = f->until[k] + 1u;
+		if (f->d->steps[k].verb == CHAIN_WAIT && f->l.step[k].until != LAYOUT_NONE &&
+			f->l.step[k].until >= known)
+			known = f->l.step[k].until + 1u;
 	for (unsigned k = known; k < f->d->nsteps; k++)
 		if (chain_verb_info(f->d->steps[k].verb)->data)
 			return CHAIN_REFUSE(
-				f->err, LOOP_LEFT, .at = at_fault(f, st), .other = chain_error_step(f->d, k));
-	return 0;
-}
-
-static int check_sync(struct loop_form *f, unsigned s)
-{
-	const struct chain_step *st = &f->d->steps[s];
-
-	f->until[s] = f->through[s] = LOOP_FORM_NONE;
-	if (loop_form_is_outward(f, st))
-		return check_outward(f, s);
-	if (st->verb == CHAIN_WAIT) {
-		f->until[s] = (uint16_t)loop_form_step(f, st->until);
-		if (f->until[s] >= s || !(f->d->steps[f->until[s]].flags & CHAIN_SIGNALLED))
-			return CHAIN_REFUSE(f->err, LOOP_WAIT, .at = at_fault(f, st));
-		return 0;
-	}
-	f->through[s] = (uint16_t)loop_form_step(f, st->through);
-	if (st->verb != CHAIN_SEND_EN || st->target != f->queue || st->upto != CHAIN_UPTO_STEP ||
-		f->through[s] == LOOP_FORM_NONE)
-		return CHAIN_REFUSE(f->err, LOOP_ENABLE, .at = at_fault(f, st));
+				f->err, LOOP_LEFT, .at = layout_at(&f->l, s), .other = layout_at(&f->l, k));
 	return 0;
 }
 
 static int check_step(struct loop_form *f, unsigned s)
 {
 	const struct chain_step *st = &f->d->steps[s];
-	const struct chain_verb_info *v = chain_verb_info(st->verb);
-	unsigned n = loop_form_segments(st);
-	uint32_t len = 0;
 
-	if (st->queue != f->queue)
-		return CHAIN_REFUSE(f->err, LOOP_QUEUE, .at = at_fault(f, st));
-	if (v->class == CHAIN_CLASS_SYNC)
-		return check_sync(f, s);
-	if (v->imm || st->verb == CHAIN_SEND)
-		return CHAIN_REFUSE(f->err, LOOP_SENDS, .at = at_fault(f, st));
-	if (v->calc) /* words of a ring are aligned to 8 */
-		return CHAIN_REFUSE(f->err, LOOP_CALC, .at = at_fault(f, st));
-	for (unsigned i = 0; i < n && st->local[i].kind != CHAIN_AT_NONE; i++) {
-		len += st->local[i].len;
-		if (st->local[i].len == 0)
-			return CHAIN_REFUSE(f->err, SEGMENT_EMPTY, .at = at_fault(f, st), .number = {i});
-		if (check_place(f, st, &st->local[i], st->local[i].len))
+	assert(!chain_verb_info(st->verb)->calc && "words of a ring are aligned to 8");
+	if (is_outward(st))
+		return check_outward(f, s);
+	if (st->verb == CHAIN_WAIT && f->l.step[s].until >= s)
+		return CHAIN_REFUSE(f->err, LOOP_WAIT, .at = layout_at(&f->l, s));
+	f->through[s] = (uint16_t)layout_step(&f->l, st->through);
+	if (st->verb == CHAIN_SEND_EN && st->upto != CHAIN_UPTO_STEP)
+		return CHAIN_REFUSE(f->err, LOOP_ENABLE, .at = layout_at(&f->l, s));
+	for (unsigned i = 0; i < f->l.step[s].nsge; i++)
+		if (check_place(f, s, &st->local[i]))
 			return CHAIN_REFUSED;
-	}
-	if (v->data && !v->atomic_bytes && n == 0)
-		return CHAIN_REFUSE(f->err, LOOP_EMPTY, .at = at_fault(f, st));
-	return v->remote ? check_place(f, st, &st->remote, (uint32_t)chain_remote_bytes(v, len)) : 0;
+	return check_place(f, s, &st->remote);
 }
 
 /*
@@ -171,48 +101,34 @@ static int check_step(struct loop_form *f, unsigned s)
  */
 static int find_renewal(struct loop_form *f)
 {
-	unsigned last = LOOP_FORM_NONE;
+	unsigned last = LAYOUT_NONE;
 
 	for (unsigned s = 0; s < f->d->nsteps; s++) {
 		const struct chain_step *st = &f->d->steps[s];
 
-		if (loop_form_is_outward(f, st))
+		if (is_outward(st))
 			continue;
 		if (st->verb == CHAIN_WAIT)
-			last = f->until[s];
+			last = f->l.step[s].until;
 		else if (st->verb == CHAIN_SEND_EN && st->flags & CHAIN_FENCE)
 			last = s;
 		if (st->verb == CHAIN_SEND_EN && f->through[s] <= s)
 			f->renew = last;
 	}
-	return f->renew != LOOP_FORM_NONE ? 0 : CHAIN_REFUSE(f->err, LOOP_RENEWAL);
+	return f->renew != LAYOUT_NONE ? 0 : CHAIN_REFUSE(f->err, LOOP_RENEWAL);
 }
 
-/* Whether @d is an endless loop as endless.h wants it, and what its steps name. 0; CHAIN_REFUSED and the
- * reason in
- * @err. @d and @err outlive the form */
+/* Whether @d is an endless loop as endless.h wants it. 0; CHAIN_REFUSED and the reason in @err; -ENOMEM. @d
+ * and @err outlive the form, and the caller frees its steps in any case */
 static int loop_form_read(struct loop_form *f, const struct chain_desc *d, struct chain_error *err)
 {
-	*f = (struct loop_form){.d = d, .renew = LOOP_FORM_NONE, .err = err};
-	if (d->nsteps == 0 || d->nsteps > CHAIN_MAX_STEPS || d->nwords > CHAIN_MAX_WORDS ||
-		d->nregions > CHAIN_MAX_WINDOWS || d->nqueues > CHAIN_MAX_QUEUES)
-		return CHAIN_REFUSE(f->err, LOOP_LIMITS);
-	f->queue = d->steps[0].queue;
-	for (unsigned w = 0; w < d->nwords; w++) {
-		f->word_at[w] = f->scratch;
-		f->scratch += (d->words[w].size + 7u) & ~7u;
-	}
-	for (unsigned s = 0; s < d->nsteps; s++) {
-		if (d->steps[s].verb >= CHAIN_VERBS)
-			return CHAIN_REFUSE(
-				f->err, NO_VERB, .at = chain_error_step(d, s), .number = {d->steps[s].verb});
-		f->discards |= chain_verb_info(d->steps[s].verb)->atomic_bytes &&
-			       loop_form_segments(&d->steps[s]) == 1 &&
-			       d->steps[s].local[0].kind == CHAIN_AT_NONE;
-	}
-	f->scratch += f->discards ? 8 : 0; /* unwanted old values */
-	if (f->scratch > CHAIN_MAX_SCRATCH)
-		return CHAIN_REFUSE(f->err, SCRATCH_BYTES, .number = {f->scratch, CHAIN_MAX_SCRATCH});
+	*f = (struct loop_form){.d = d, .renew = LAYOUT_NONE, .err = err, .l.err = err};
+	f->steps = calloc(d->nsteps + 2, sizeof(*f->steps));
+	if (!f->steps)
+		return -ENOMEM;
+	f->chain = layout_loop(d, f->steps);
+	if (layout_make(&f->l, &f->chain))
+		return CHAIN_REFUSED;
 	for (unsigned s = 0; s < d->nsteps; s++)
 		if (check_step(f, s))
 			return CHAIN_REFUSED;
@@ -241,47 +157,24 @@ static unsigned next_of(const struct loop *o, unsigned iteration, unsigned from,
 	return id_of(o, step > from ? iteration : iteration + 1, step);
 }
 
-/* Step @s of iteration @i names @p in its WQE: @field at @at */
+/* Step @s of iteration @i names @p in its WQE: @field at @at; CHAIN_AT_NONE: where old values go that nobody
+ * wants */
 static void name(struct loop *o, unsigned i, unsigned s, unsigned at, enum ring_field field,
 	const struct chain_place *p)
 {
-	const unsigned id = id_of(o, i, s);
-	unsigned w = 0, to, size;
+	const struct layout *l = &o->form.l;
+	const struct layout_range r = p->kind == CHAIN_AT_NONE
+					      ? (struct layout_range){.sym = CHAIN_SYM_SCRATCH,
+							.step = LAYOUT_NONE,
+							.offset = l->discard_at}
+					      : layout_place(l, p, 1);
 
-	switch ((enum chain_place_kind)p->kind) {
-	case CHAIN_AT_REGION:
-		lap_name(o->lap, id, at, field, ring_at(RING_REGION + p->index, p->from));
-		return;
-	case CHAIN_AT_FIELD:
-		to = loop_form_step(&o->form, p->name);
-		lap_point(o->lap, id, at, field, next_of(o, i, s, to),
-			(unsigned)chain_field_at(o->form.d->steps[to].verb, p->field, p->sge, &size) +
-				p->from);
-		return;
-	case CHAIN_AT_SCRATCH:
-		while (strcmp(o->form.d->words[w].name, p->name) != 0)
-			w++;
-		lap_name(o->lap, id, at, field, ring_at(RING_SCRATCH, o->form.word_at[w] + p->from));
-		return;
-	default: /* an old value that nobody wants */
-		lap_name(o->lap, id, at, field, ring_at(RING_SCRATCH, o->form.scratch - 8));
-		return;
-	}
-}
-
-static void fill_operands(uint8_t *seg, const struct chain_step *st)
-{
-	bool cas = st->verb == CHAIN_CAS || st->verb == CHAIN_MASKED_CAS;
-
-	wqe_put64(seg, cas ? st->swap : st->add);
-	if (cas)
-		wqe_put64(seg + 8, st->compare);
-	else if (st->verb == CHAIN_MASKED_FETCH_ADD)
-		wqe_put64(seg + 8, st->boundary);
-	if (st->verb == CHAIN_MASKED_CAS) {
-		wqe_put64(seg + 16, st->swap_mask);
-		wqe_put64(seg + 24, st->compare_mask);
-	}
+	if (r.step != LAYOUT_NONE)
+		lap_point(o->lap, id_of(o, i, s), at, field, next_of(o, i, s, r.step),
+			(unsigned)r.offset - l->step[r.step].at * CHAIN_WQEBB);
+	else
+		lap_name(o->lap, id_of(o, i, s), at, field,
+			ring_at(r.sym == CHAIN_SYM_REGION ? RING_REGION + r.index : RING_SCRATCH, r.offset));
 }
 
 static void fill(struct loop *o, unsigned i, unsigned s)
@@ -294,17 +187,17 @@ static void fill(struct loop *o, unsigned i, unsigned s)
 	if (st->flags & CHAIN_DORMANT &&
 		!(st->verb == CHAIN_WAIT && i == 0)) /* it begins with being called */
 		w[WQE_OPCODE] = WQE_OP_NOP;
-	if (loop_form_is_outward(&o->form, st))
+	if (is_outward(st))
 		lap_name(o->lap, id, WQE_SYNC_OBJECT, st->verb == CHAIN_WAIT ? RING_CQN : RING_QPN,
 			ring_at(CHAIN_LOOP_CALLER, 0));
 	else if (st->verb == CHAIN_WAIT)
-		lap_await(o->lap, id, id_of(o, i, o->form.until[s]));
+		lap_await(o->lap, id, id_of(o, i, o->form.l.step[s].until));
 	else if (st->verb == CHAIN_SEND_EN)
 		lap_enable(o->lap, id, next_of(o, i, s, o->form.through[s]));
 	if (v->remote)
 		name(o, i, s, WQE_RADDR, RING_REMOTE, &st->remote);
 	if (v->atomic_bytes)
-		fill_operands(w + WQE_ATOMIC, st);
+		chain_put_operands(w, st);
 	for (unsigned k = 0; k < n; k++, at += WQE_DS) {
 		wqe_put32(w + at + WQE_SGE_LEN, v->atomic_bytes ? 8 : st->local[k].len);
 		name(o, i, s, at, RING_SEGMENT, &st->local[k]);
@@ -364,7 +257,9 @@ static int prove(
 	uint8_t *verbs = calloc(o->ring, 1);
 	const struct lap_proof proof = {.start = start,
 		.verbs = verbs,
-		.discard = o->form.discards ? ring_at(RING_SCRATCH, o->form.scratch - 8) : 0,
+		.discard = o->form.l.scratch_size > o->form.l.discard_at
+				   ? ring_at(RING_SCRATCH, o->form.l.discard_at)
+				   : 0,
 		.shared = o->shared};
 	int r;
 
@@ -494,41 +389,51 @@ unsigned chain_loop_step(
 static int begin(struct loop *o, const struct chain_desc *d, uint32_t ring, struct chain_loop_info *info,
 	struct chain_error *err)
 {
+	int r;
+
 	*o = (struct loop){.ring = ring};
 	*info = (struct chain_loop_info){0};
 	*err = (struct chain_error){0};
-	if (loop_form_read(&o->form, d, err))
-		return CHAIN_REFUSED;
+	r = loop_form_read(&o->form, d, err);
+	if (r)
+		return r;
 	o->first_enable = first_enable(d);
-	info->scratch = o->form.scratch;
+	info->scratch = o->form.l.scratch_size;
 	return 0;
 }
 
 /* ---- size ---- */
 
-/* As many iterations as fit a ring of @wqebbs */
-static int size_of(
-	const struct chain_desc *d, uint32_t wqebbs, struct chain_loop_info *info, struct chain_error *err)
+/* As many iterations as fit the ring */
+static int fit(struct loop *o, struct chain_loop_info *info)
 {
-	struct loop o;
-	unsigned low = 0, high;
-	int r = begin(&o, d, wqebbs, info, err);
+	unsigned low = 0, high = o->ring / o->form.d->nsteps / 2 * 2 + 2;
+	int r;
 
-	if (r)
-		return r;
-	high = wqebbs / d->nsteps / 2 * 2 + 2;
 	while (high - low > 2) {
 		unsigned mid = low + (high - low) / 4 * 2;
 
-		r = try(&o, mid, info, NULL);
+		r = try(o, mid, info, NULL);
 		if (r < 0 && r != -E2BIG)
 			return r;
 		*(r ? &high : &low) = mid;
 	}
 	if (!low)
 		return -E2BIG;
-	r = try(&o, low, info, NULL);
+	r = try(o, low, info, NULL);
 	info->lanes = info->lap.lanes + LAP_HEAD;
+	return r;
+}
+
+static int size_of(
+	const struct chain_desc *d, uint32_t wqebbs, struct chain_loop_info *info, struct chain_error *err)
+{
+	struct loop o;
+	int r = begin(&o, d, wqebbs, info, err);
+
+	if (r == 0)
+		r = fit(&o, info);
+	free(o.form.steps);
 	return r;
 }
 
@@ -567,6 +472,7 @@ int chain_loop_new(struct ring_image **image, const struct chain_desc *d, uint32
 	o.shared = shared;
 	if (r == 0)
 		r = try(&o, info->iterations, &same, &made);
+	free(o.form.steps);
 	if (r)
 		ring_free(made);
 	else

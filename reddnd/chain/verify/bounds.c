@@ -420,33 +420,17 @@ static int check_steps(struct bounds *b)
 
 /* ---- a loop and who calls it -------------------------------------------------------------------- */
 
-/* The loop as the chain that an iteration is: with a reply, which does nothing, and the queue that is called
- * back */
 static int check_loop(struct bounds *b, const struct chain_desc *d, const struct chain_desc *loop)
 {
-	static const struct chain_queue_desc queues[] = {{"reply", 0}, {"loop", 0}, {"call", 0}};
 	struct chain_step *steps = calloc(loop->nsteps + 2, sizeof(*steps));
-	struct chain_desc as_chain = *loop;
+	struct chain_desc as_chain;
 	int r = -ENOMEM;
 
 	if (!steps)
 		return -ENOMEM;
-	as_chain.steps = steps;
-	as_chain.nsteps = loop->nsteps + 2;
-	as_chain.queues = queues;
-	as_chain.nqueues = 3;
+	as_chain = layout_loop(loop, steps);
 	as_chain.shared = d->shared;
-	for (unsigned s = 0; s < loop->nsteps; s++) {
-		steps[s] = loop->steps[s];
-		steps[s].queue = 1;
-		steps[s].target = steps[s].target ? 2 : 1;
-	}
-	steps[loop->nsteps] = (struct chain_step){.queue = 0};
-	steps[loop->nsteps + 1] = (struct chain_step){.queue = 2};
-	if (as_chain.nsteps > CHAIN_MAX_STEPS)
-		r = layout_refuse(&b->m.l, STEPS, .number = {loop->nsteps, CHAIN_MAX_STEPS - 2});
-	else
-		r = machine_begin(&b->m, &as_chain);
+	r = machine_begin(&b->m, &as_chain);
 	b->m.in_loop = true;
 	if (r == 0 && !machine_iterate(&b->m))
 		r = layout_refuse(&b->m.l, LOOP_UNCLEAR);

@@ -65,7 +65,7 @@ static void loops(void **state)
 	u.chain[DONE].queue = 9;
 	assert_wrong_loop(WRONG(NO_QUEUE, DONE, NO_STEP, LINES(11), NUMBERS(9, 2)));
 	u.d.nsteps = CHAIN_MAX_STEPS - 1;
-	assert_wrong_loop(WRONG(STEPS, NO_STEP, NO_STEP, NUMBERS(CHAIN_MAX_STEPS - 1, 510)));
+	assert_wrong_loop(WRONG(STEPS, NO_STEP, NO_STEP, NUMBERS(CHAIN_MAX_STEPS + 1, CHAIN_MAX_STEPS)));
 	u.s[1].remote.from = SHARED_BYTES - 8;
 	u.s[0].remote.from = SHARED_BYTES - 4;
 	assert_wrong_loop(
