@@ -6,7 +6,7 @@ import sys
 
 STRUCTS = ['create_qp_in', 'create_qp_out', 'qpc', 'ads', 'query_qp_out', 'create_cq_in', 'create_cq_out', 'cqc',
            'query_cq_out', 'create_mkey_in', 'create_mkey_out', 'mkc', 'query_hca_cap_in', 'query_hca_cap_out',
-           'cmd_hca_cap', 'roce_cap', 'atomic_caps', 'vector_calc_cap', 'calc_op']
+           'cmd_hca_cap', 'roce_cap', 'atomic_caps']
 # Only DPDK names these; Linux leaves the bits reserved.
 NOT_IN_LINUX = {'create_qp_in.wq_umem_offset', 'create_qp_in.wq_umem_id', 'create_cq_in.cq_umem_offset',
                 'create_cq_in.cq_umem_id', 'qpc.dbr_umem_id', 'cqc.dbr_umem_id', 'cmd_hca_cap.wqe_index_ignore_cap'}

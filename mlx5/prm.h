@@ -27,7 +27,7 @@ enum prm_opcode {
 enum prm_ts_format { PRM_TS_FREE_RUNNING = 0, PRM_TS_DEFAULT = 1, PRM_TS_REAL_TIME = 2 };
 
 /* op_mod of QUERY_HCA_CAP is type << 1 | 1 for the current (not maximal) value */
-enum prm_cap_type { PRM_CAP_GENERAL = 0, PRM_CAP_ATOMIC = 3, PRM_CAP_ROCE = 4, PRM_CAP_VECTOR_CALC = 0xb };
+enum prm_cap_type { PRM_CAP_GENERAL = 0, PRM_CAP_ATOMIC = 3, PRM_CAP_ROCE = 4 };
 
 enum prm_size {
 	PRM_SIZE_create_qp_in = 272, PRM_SIZE_create_qp_out = 16, PRM_SIZE_qpc = 232, PRM_SIZE_ads = 44,
@@ -203,7 +203,6 @@ enum prm_size {
 #define PRM_cmd_hca_cap_atomic 0x21e, 1
 #define PRM_cmd_hca_cap_cq_oi 0x220, 1
 #define PRM_cmd_hca_cap_cd 0x22c, 1
-#define PRM_cmd_hca_cap_vector_calc 0x22f, 1
 #define PRM_cmd_hca_cap_uar_4k 0x240, 1
 #define PRM_cmd_hca_cap_umem_uid_0 0x252, 1
 #define PRM_cmd_hca_cap_bf 0x260, 1
@@ -231,16 +230,6 @@ enum prm_size {
 #define PRM_atomic_caps_atomic_size_qp 0x0b0, 16
 #define PRM_atomic_caps_atomic_size_dc 0x0d0, 16
 
-#define PRM_vector_calc_cap_max_vec_count 0x028, 8
-#define PRM_vector_calc_cap_max_chunk_size 0x03d, 3
-#define PRM_vector_calc_cap_calc0_byte 0x008 /* of 4 outputs, 4 bytes each */
-#define PRM_calc_op_op_swap_endianness 0x19, 1
-#define PRM_calc_op_op_min 0x1a, 1
-#define PRM_calc_op_op_xor 0x1b, 1
-#define PRM_calc_op_op_or 0x1c, 1
-#define PRM_calc_op_op_and 0x1d, 1
-#define PRM_calc_op_op_max 0x1e, 1
-#define PRM_calc_op_op_add 0x1f, 1
 /* clang-format on */
 
 /** Value of the field of @width (1..64) bits that starts at bit @bit of the big-endian structure @p. */

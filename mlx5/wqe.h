@@ -55,7 +55,7 @@ enum wqe_opcode {
 #define WQE_OPMOD_MASKED_8B 0x09
 
 /* CALC: the opmod of a SEND, WRITE or WRITE_IMM on a queue that is cd_master. Source: libmlx5 of
- * MLNX_OFED 4.1 (qp.c, table of opcodes); of vectors: its wqe.h, and Mellanox/pcx dv_mgr.h. */
+ * MLNX_OFED 4.1 (qp.c, table of opcodes). */
 enum wqe_calc {
 	WQE_CALC_ADD = 1,
 	WQE_CALC_ADD_F64 = 2,
@@ -63,36 +63,8 @@ enum wqe_calc {
 	WQE_CALC_AND = 4,
 	WQE_CALC_OR = 5,
 	WQE_CALC_XOR = 6,
-	WQE_CALC_VECTOR = 0xff,
 	/* bytes of an operand, and its alignment: a BE64 number, and an id, of which only MAXLOC makes use */
 	WQE_CALC_OPERAND = 16,
-};
-enum wqe_vcalc {           /* segment of a vector CALC, before its only data segment */
-	WQE_VCALC_OPS = 0, /* one byte for each of 4 outputs: enum wqe_vcalc_op */
-	WQE_VCALC_TYPE = 12,
-	WQE_VCALC_OPTIONS = 13,
-	WQE_VCALC_COUNT = 14, /* BE16: vectors, interleaved in chunks */
-	WQE_VCALC_BYTES = 32, /* of the segment; lkey and address of a matrix in its last 12 */
-	/* options */
-	WQE_VCALC_CHUNK = 0x07, /* 64 bytes << n */
-	WQE_VCALC_LITTLE_ENDIAN = 0x40,
-};
-enum wqe_vcalc_op {
-	WQE_VCALC_NOP,
-	WQE_VCALC_ADD,
-	WQE_VCALC_MAXLOC,
-	WQE_VCALC_AND,
-	WQE_VCALC_OR,
-	WQE_VCALC_XOR,
-	WQE_VCALC_MIN,
-};
-enum wqe_vcalc_type {
-	WQE_VCALC_S32,
-	WQE_VCALC_U32,
-	WQE_VCALC_F32,
-	WQE_VCALC_S64 = 4,
-	WQE_VCALC_U64,
-	WQE_VCALC_F64,
 };
 
 /* When a WQE writes a CQE: the values below the last ask for one on errors only */

@@ -263,7 +263,7 @@ static void calculates(void **state)
 
 static void calculates_nothing_else(void **state)
 {
-	static const uint8_t opmods[] = {WQE_CALC_ADD_F64, WQE_CALC_XOR + 1, WQE_CALC_VECTOR};
+	static const uint8_t opmods[] = {WQE_CALC_ADD_F64, WQE_CALC_XOR + 1, 0xff};
 	unsigned queue;
 	uint8_t *w;
 	struct rig r;

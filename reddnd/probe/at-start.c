@@ -48,7 +48,7 @@ static int heed(
 	const char *words = consequence(check->number, result->value);
 
 	/* No source reports which devices have CALC, so the log does */
-	if ((check->number == PROBE_CALC || check->number == PROBE_VECTOR_CALC) && !result->error)
+	if (check->number == PROBE_CALC && !result->error)
 		log_info("%s: %s: %s", name, check->name, *result->words ? result->words : result->measured);
 	if (result->verdict == PROBE_HOLDS)
 		return 0;
@@ -99,9 +99,6 @@ static void observe(
 		break;
 	case PROBE_CALC:
 		seen->calc = (uint8_t)result->value;
-		break;
-	case PROBE_VECTOR_CALC:
-		seen->vector_calc = (uint8_t)result->value;
 		break;
 	case PROBE_WQE_CHECKS:
 		seen->unchecked_wqes = result->value;

@@ -55,7 +55,6 @@ int check_message_limit(struct probe *probe, struct probe_result *result);
 int check_atomics(struct probe *probe, struct probe_result *result);
 int check_masked_atomics(struct probe *probe, struct probe_result *result);
 int check_calc(struct probe *probe, struct probe_result *result);
-int check_vector_calc(struct probe *probe, struct probe_result *result);
 int check_events(struct probe *probe, struct probe_result *result);
 int check_forced_loopback(struct probe *probe, struct probe_result *result);
 int check_own_address(struct probe *probe, struct probe_result *result);

@@ -22,7 +22,6 @@ static const struct probe_check checks[] = {
 	{.number = PROBE_ATOMICS, .assumes = "atomics work", .flags = PROBE_AT_START},
 	{.number = PROBE_MASKED_ATOMICS, .assumes = "masks work", .flags = PROBE_AT_START},
 	{.number = PROBE_CALC, .assumes = "numbers are added", .flags = PROBE_AT_START},
-	{.number = PROBE_VECTOR_CALC, .assumes = "vectors are added", .flags = PROBE_AT_START},
 };
 
 /* Of the check with this number; the others hold */
@@ -75,7 +74,6 @@ static void test_holds(void **state)
 	assert_int_equal(seen.atomics, RNIC_ATOMICS_HOST);
 	assert_int_equal(seen.fetch_group, 1);
 	assert_int_equal(seen.calc, 1);
-	assert_int_equal(seen.vector_calc, 1);
 	assert_false(seen.fenced_enables);
 }
 
@@ -88,9 +86,6 @@ static void test_some_operations(void **state)
 	(void)state;
 	assert_int_equal(start(PROBE_CALC, r, &seen), 0);
 	assert_int_equal(seen.calc, 0x12);
-	r.value = 0x44;
-	assert_int_equal(start(PROBE_VECTOR_CALC, r, &seen), 0);
-	assert_int_equal(seen.vector_calc, 0x44);
 }
 
 static void test_no_chains(void **state)
@@ -128,7 +123,6 @@ static void test_not_tried(void **state)
 	assert_false(seen.flushes_enabled_only);
 	assert_int_equal(start(PROBE_CALC, r, &seen), 0);
 	assert_int_equal(seen.calc, 0);
-	assert_int_equal(seen.vector_calc, 1);
 	/* but a shortage does not show what the device does */
 	r.error = -EAGAIN;
 	assert_int_equal(start(PROBE_MASKED_ATOMICS, r, &seen), -EAGAIN);

@@ -17,7 +17,6 @@ void rnic_caps_parse(
 		.overrun_ignore = prm_get(general, PRM_cmd_hca_cap_cq_oi),
 		.infiniband = prm_get(general, PRM_cmd_hca_cap_port_type) == PORT_TYPE_INFINIBAND,
 		.index_ignore = prm_get(general, PRM_cmd_hca_cap_wqe_index_ignore_cap),
-		.vector_calc = prm_get(general, PRM_cmd_hca_cap_vector_calc),
 		.log_max_qp_wqebbs = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_qp_sz),
 		.log_max_cqes = (unsigned)prm_get(general, PRM_cmd_hca_cap_log_max_cq_sz),
 		.max_sq_wqe = (unsigned)prm_get(general, PRM_cmd_hca_cap_max_wqe_sz_sq),
@@ -71,9 +70,7 @@ void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size)
 {
 	snprintf(text, size,
 		"%s, cross-channel %s, overrun-ignore %s, forced loopback %s, atomics%s%s%s%s%s, SQ 2^%u "
-		"WQEBBs, CQ 2^%u CQEs, WQEs of %u/%u bytes, %u/%u READs in flight, WQE index check %s, "
-		"vector "
-		"CALC %s",
+		"WQEBBs, CQ 2^%u CQEs, WQEs of %u/%u bytes, %u/%u READs in flight, WQE index check %s",
 		caps->infiniband ? "InfiniBand" : "RoCE", caps->cross_channel ? "yes" : "no",
 		caps->overrun_ignore ? "yes" : "no", caps->force_loopback ? "yes" : "no",
 		caps->atomic_ops & RNIC_ATOMIC_CAS ? " cas" : "",
@@ -82,7 +79,7 @@ void rnic_caps_describe(const struct rnic_caps *caps, char *text, size_t size)
 		caps->atomic_ops & RNIC_ATOMIC_MASKED_ADD ? " masked-add" : "",
 		caps->host_atomics ? " (host order)" : "", caps->log_max_qp_wqebbs, caps->log_max_cqes,
 		caps->max_sq_wqe, caps->max_rq_wqe, 1u << caps->log_rd_atomic, 1u << caps->log_rd_dest,
-		caps->index_ignore ? "can be off" : "on", caps->vector_calc ? "yes" : "no");
+		caps->index_ignore ? "can be off" : "on");
 }
 
 unsigned rnic_caps_atomic_mode(const struct rnic_caps *caps)

@@ -39,9 +39,7 @@ struct rnic_observed {
 	/* What chains can do without */
 	bool fenced_enables; /* a SEND_EN heeds a fence */
 	bool unchecked_wqes; /* index and QPN in a WQE are ignored */
-	/* Operations of CALC that are right: 1 << enum wqe_calc (mlx5/wqe.h), of vectors 1 << enum
-	 * wqe_vcalc_op */
-	uint8_t calc, vector_calc;
+	uint8_t calc;        /* operations of CALC that are right: 1 << enum wqe_calc (mlx5/wqe.h) */
 };
 
 struct rnic_caps {
@@ -54,7 +52,6 @@ struct rnic_caps {
 	bool force_loopback;  /* a RoCE port: RC QPs can be connected to themselves without an address */
 	bool ts_formats;      /* queues may have to name the format of their timestamps */
 	bool index_ignore;    /* the NIC can be set to ignore WQE indices; only logged */
-	bool vector_calc;     /* CALC of vectors; there is no capability of that of numbers */
 	bool host_atomics;    /* the old value of an 8 byte atomic arrives in host order */
 	uint16_t atomic_ops;  /* RNIC_ATOMIC_* */
 	uint16_t atomic_size; /* bit n: operands of n bytes (n a power of two) on QPs */

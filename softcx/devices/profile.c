@@ -41,7 +41,6 @@ static const struct fact {
 	[PROFILE_ATOMICS] = {"has.atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_MASKED_ATOMICS] = {"has.masked_atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CALC] = {"has.calc", WORD, 0, 0, {"none", "8 bytes", "16 bytes"}},
-	[PROFILE_VECTOR_CALC] = {"has.vector_calc", TRUTH, 0, 0, {NULL}},
 	[PROFILE_HOST_ATOMICS] = {"has.host_atomics", TRUTH, 0, 0, {NULL}},
 	[PROFILE_CLOCKS] = {"has.clocks", WORD, 0, 0, {"free-running", "real-time", "both"}},
 	[PROFILE_RECV_ENABLE] = {"has.recv_enable", TRUTH, 0, 0, {NULL}},

@@ -42,8 +42,7 @@ enum profile_fact {
 	PROFILE_PATHS,           /* connections have paths and GIDs; without, as of iWARP */
 	PROFILE_ATOMICS,         /* any */
 	PROFILE_MASKED_ATOMICS,
-	PROFILE_CALC, /* enum profile_calc: scalar CALC, and bytes of its result */
-	PROFILE_VECTOR_CALC,
+	PROFILE_CALC,         /* enum profile_calc: scalar CALC, and bytes of its result */
 	PROFILE_HOST_ATOMICS, /* old values of 8 bytes arrive in the order of the host, else big-endian */
 	PROFILE_CLOCKS,       /* enum profile_clocks: what timestamps of queues can be */
 	PROFILE_RECV_ENABLE,  /* RECV_EN enables RECVs; else it completes and does nothing */

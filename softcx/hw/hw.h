@@ -263,10 +263,6 @@ int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *
  * device.h has max_indirection and log_max_klm_list_size; the values of ConnectX-5 are assumed. */
 enum { HW_INDIRECTIONS = 4, HW_LOG_MAX_PIECES = 16, HW_MAX_PIECES = 1 << HW_LOG_MAX_PIECES };
 
-/* Vectors of a CALC, and 64-byte units of a chunk, log2, as vector_calc_cap of Linux's mlx5_ifc.h reports
- * them. The values of ConnectX-5 are assumed. */
-enum { HW_CALC_VECTORS = 8, HW_CALC_LOG_CHUNK = 6 };
-
 struct hw_piece {
 	uint64_t va;
 	uint32_t key, len;

@@ -70,7 +70,7 @@ static int local_data(const struct hw_wqe *w, unsigned ds, unsigned access, stru
 
 /* Reads the data of a message if that takes two moments (split.h), or if they are operands: then @sgl becomes
  * the result. Else they are read when they are moved. */
-static int read_early(struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[static HW_CALC_RESULT])
+static int read_early(struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[static WQE_CALC_OPERAND])
 {
 	int ret = hw_split_read(w, sgl->span, &sgl->n, sgl->len);
 
@@ -90,13 +90,12 @@ static int find_peer(struct hw_wqe *w)
  * message has w->bytes, and its data are still operands. */
 static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
 {
-	const bool calc = __builtin_expect(w->opmod, 0);
-	int ret = local_data(w, calc ? hw_calc_data_ds(w, ds) : ds, access, sgl);
+	int ret = local_data(w, ds, access, sgl);
 
 	if (ret)
 		return ret;
 	w->bytes = sgl->len;
-	if (calc)
+	if (__builtin_expect(w->opmod, 0))
 		ret = hw_calc_check(w, ds, sgl);
 	return ret ? ret : find_peer(w);
 }
@@ -104,7 +103,7 @@ static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *
 int hw_message_send(struct hw_wqe *w)
 {
 	struct hw_msg msg = {.src = w->qp, .solicited = w->fm_ce_se & WQE_SOLICITED};
-	uint8_t result[HW_CALC_RESULT];
+	uint8_t result[WQE_CALC_OPERAND];
 	struct hw_sgl sgl;
 	int ret;
 
@@ -198,7 +197,7 @@ static int move_write(struct hw_wqe *w, struct hw_sgl *sgl, struct hw_span *to, 
 int hw_message_write(struct hw_wqe *w)
 {
 	bool imm = w->opcode == WQE_OP_WRITE_IMM, last;
-	uint8_t result[HW_CALC_RESULT];
+	uint8_t result[WQE_CALC_OPERAND];
 	struct hw_sgl sgl;
 	struct hw_span to;
 	uint64_t at = 0;

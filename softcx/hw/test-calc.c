@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CALC: results of scalars and vectors, what is sent besides, and what is refused. */
+/* CALC: results, what is sent besides, and what is refused. */
 #include "softcx/hw/fault.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/test-rig.h"
@@ -47,8 +47,6 @@ static uint8_t *post(struct bench *b, uint8_t opcode, uint8_t opmod, uint32_t le
 	w[WQE_OPMOD] = opmod;
 	return w;
 }
-
-/* ---- scalars ---------------------------------------------------------------------------- */
 
 static const uint8_t carriers[] = {WQE_OP_SEND, WQE_OP_WRITE, WQE_OP_WRITE_IMM};
 
@@ -226,7 +224,7 @@ static void refused_scalars(void **state)
 			w = wqe_raw(&b.o.q, WQE_OP_WRITE, 0, 2, SIG, 0);
 		else
 			w = post(&b, WQE_OP_WRITE, 0, len);
-		w[WQE_OPMOD] = bad == OPMOD_7 ? 7 : bad == OPMOD_VECTOR ? WQE_CALC_VECTOR : WQE_CALC_ADD;
+		w[WQE_OPMOD] = bad == OPMOD_7 ? 7 : bad == OPMOD_VECTOR ? 0xff : WQE_CALC_ADD;
 		if (bad == MISALIGNED)
 			put64(w + WQE_RDMA_SGE + WQE_SGE_ADDR, (uintptr_t)b.in + 8);
 		rig_one_go(&b.o);
@@ -262,199 +260,6 @@ static void other_opcodes(void **state)
 	}
 }
 
-/* ---- vectors ---------------------------------------------------------------------------- */
-
-/* A SEND of @len bytes at b->in as @n vectors; the calc segment, to be changed. */
-static uint8_t *post_vectors(
-	struct bench *b, uint8_t op, uint8_t type, uint8_t options, uint16_t n, uint32_t len)
-{
-	uint8_t *w;
-
-	rig_recv(&b->o.q, 1, b->out, SPACE);
-	w = wqe_raw(&b->o.q, WQE_OP_SEND, WQE_CALC_VECTOR, 4, SIG, 0);
-	memset(w + 16, 0, WQE_VCALC_BYTES);
-	w[16 + WQE_VCALC_OPS] = op;
-	w[16 + WQE_VCALC_TYPE] = type;
-	w[16 + WQE_VCALC_OPTIONS] = options;
-	wqe_put16(w + 16 + WQE_VCALC_COUNT, n);
-	put_seg(w + 48, b->in, len, b->o.rig.key);
-	return w;
-}
-
-static void put_element(uint8_t *p, bool wide, bool little, uint64_t v)
-{
-	if (little)
-		memcpy(p, &v, wide ? 8 : 4);
-	else if (wide)
-		put64(p, v);
-	else
-		put32(p, (uint32_t)v);
-}
-
-/* Two vectors of one chunk: every operation and type, in either byte order. */
-static void vectors(void **state)
-{
-	static const struct {
-		uint8_t op, type;
-		uint64_t a, b, out;
-	} t[] = {
-		{WQE_VCALC_ADD, WQE_VCALC_S32, 0xffffffff, 3, 2},
-		{WQE_VCALC_ADD, WQE_VCALC_F32, 0x3fc00000, 0x40100000, 0x40700000}, /* 1.5, 2.25, 3.75 */
-		{WQE_VCALC_ADD, WQE_VCALC_U64, UINT64_MAX, 3, 2},
-		{WQE_VCALC_ADD, WQE_VCALC_F64, 0x3ff8000000000000, 0xc000000000000000,
-			0xbfe0000000000000}, /* 1.5, -2, -0.5 */
-		{WQE_VCALC_MAXLOC, WQE_VCALC_S32, 0x80000000, 1, 1},
-		{WQE_VCALC_MAXLOC, WQE_VCALC_U32, 0x80000000, 1, 0x80000000},
-		{WQE_VCALC_MAXLOC, WQE_VCALC_S64, 0x8000000000000000, 1, 1},
-		{WQE_VCALC_MAXLOC, WQE_VCALC_U64, 0x8000000000000000, 1, 0x8000000000000000},
-		{WQE_VCALC_MAXLOC, WQE_VCALC_F32, 0xc0400000, 0xc0000000, 0xc0000000}, /* -3, -2, -2 */
-		{WQE_VCALC_MIN, WQE_VCALC_S32, 0x80000000, 1, 0x80000000},
-		{WQE_VCALC_MIN, WQE_VCALC_U32, 0x80000000, 1, 1},
-		{WQE_VCALC_MIN, WQE_VCALC_S64, 0x8000000000000000, 1, 0x8000000000000000},
-		{WQE_VCALC_MIN, WQE_VCALC_U64, 0x8000000000000000, 1, 1},
-		{WQE_VCALC_MIN, WQE_VCALC_F64, 0xc008000000000000, 0xc000000000000000,
-			0xc008000000000000}, /* -3, -2, -3 */
-		{WQE_VCALC_AND, WQE_VCALC_U64, 0xf0f0f0f0f0f0f0f0, 0xff, 0xf0},
-		{WQE_VCALC_OR, WQE_VCALC_U32, 0xf0000000, 0xff, 0xf00000ff},
-		{WQE_VCALC_XOR, WQE_VCALC_U64, 0xf0f0f0f0f0f0f0f0, 0xff, 0xf0f0f0f0f0f0f00f},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < COUNT(t); i++)
-		for (unsigned little = 0; little < 2; little++) {
-			bool wide = t[i].type > WQE_VCALC_F32;
-			struct bench b;
-			uint8_t want[8];
-
-			open_bench(&b, (struct hw_config){.seed = i}, PROFILE_CALC_16, (struct rig_opt){0});
-			put_element(b.in + 56, wide, little, t[i].a);
-			put_element(b.in + 64 + 56, wide, little, t[i].b);
-			post_vectors(&b, t[i].op, t[i].type, little ? WQE_VCALC_LITTLE_ENDIAN : 0, 2, 128);
-			rig_one_go(&b.o);
-			rig_expect(&b.o.scq, CQE_OP_REQ);
-			put_element(want, wide, little, t[i].out);
-			assert_memory_equal(b.out + 56, want, wide ? 8 : 4);
-			assert_int_equal(b.out[0], 0);
-			assert_int_equal(b.out[64], UNTOUCHED);
-			rig_one_close(&b.o);
-		}
-}
-
-/* Three vectors of four chunks of 128 bytes: chunk c of vector v is the (3 c + v)-th; by WRITE_IMM too. */
-static void chunks(void **state)
-{
-	enum { N = 3, CHUNK = 128, CHUNKS = 4 };
-
-	(void)state;
-	for (unsigned imm = 0; imm < 2; imm++) {
-		struct bench b;
-		uint8_t *w;
-
-		open_bench(&b, (struct hw_config){0}, PROFILE_CALC_NONE, (struct rig_opt){0});
-		for (unsigned at = 0; at < N * CHUNK * CHUNKS; at += 8)
-			put64(b.in + at,
-				(at / CHUNK % N == 1 ? 1000 : 0) + at / CHUNK / N * 100 + at % CHUNK);
-		if (imm) {
-			rig_recv(&b.o.q, 1, b.in, 8);
-			w = wqe_raw(&b.o.q, WQE_OP_WRITE_IMM, WQE_CALC_VECTOR, 5, SIG, 0);
-			put64(w + WQE_RADDR, (uintptr_t)b.out);
-			put32(w + WQE_RKEY, b.o.rig.key);
-			memset(w + 32, 0, WQE_VCALC_BYTES);
-			w[32 + WQE_VCALC_OPS] = WQE_VCALC_MAXLOC;
-			w[32 + WQE_VCALC_TYPE] = WQE_VCALC_U64;
-			w[32 + WQE_VCALC_OPTIONS] = 1;
-			w[32 + WQE_VCALC_COUNT + 1] = N;
-			put_seg(w + 64, b.in, N * CHUNK * CHUNKS, b.o.rig.key);
-		} else {
-			post_vectors(&b, WQE_VCALC_MAXLOC, WQE_VCALC_U64, 1, N, N * CHUNK * CHUNKS);
-		}
-		rig_one_go(&b.o);
-		rig_expect(&b.o.scq, CQE_OP_REQ);
-		for (unsigned at = 0; at < CHUNK * CHUNKS; at += 8)
-			assert_int_equal(wqe_get64(b.out + at), 1000 + at / CHUNK * 100 + at % CHUNK);
-		assert_int_equal(b.out[CHUNK * CHUNKS], UNTOUCHED);
-		rig_one_close(&b.o);
-	}
-}
-
-/* A byte of the calc segment that makes it wrong, or one of another segment. */
-static void refused_vectors(void **state)
-{
-	static const struct {
-		unsigned at; /* in the WQE */
-		uint8_t byte, syndrome;
-	} t[] = {
-		{16 + WQE_VCALC_OPS, WQE_VCALC_NOP, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_OPS, WQE_VCALC_MIN + 1, CQE_SYND_LOCAL_QP_OP},
-		{16 + 1, WQE_VCALC_ADD, CQE_SYND_LOCAL_QP_OP}, /* a second output */
-		{16 + 4, 1, CQE_SYND_LOCAL_QP_OP}, {16 + 11, 1, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_TYPE, 3, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_TYPE, 7, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_OPTIONS, 0x80, CQE_SYND_LOCAL_QP_OP}, /* a matrix */
-		{16 + WQE_VCALC_OPTIONS, 0x10, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_OPTIONS, 7, CQE_SYND_LOCAL_QP_OP},  /* a larger chunk than there is, */
-		{16 + WQE_VCALC_OPTIONS, 1, CQE_SYND_LOCAL_LENGTH}, /* or than is sent */
-		{16 + WQE_VCALC_COUNT, 1, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_COUNT + 1, 0, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_COUNT + 1, HW_CALC_VECTORS + 1, CQE_SYND_LOCAL_QP_OP},
-		{16 + WQE_VCALC_COUNT + 1, 3, CQE_SYND_LOCAL_LENGTH}, {16 + 16, 1, CQE_SYND_LOCAL_QP_OP},
-		{16 + 23, 1, CQE_SYND_LOCAL_QP_OP}, /* the matrix's key */
-		{48 + 3, 64, CQE_SYND_LOCAL_LENGTH},
-		{48 + 2, 0x21, CQE_SYND_LOCAL_LENGTH}, /* a result of 4288 bytes */
-		{48 + WQE_SGE_ADDR + 7, 16, CQE_SYND_LOCAL_QP_OP},
-		{WQE_OPCODE, WQE_OP_SEND_IMM, CQE_SYND_LOCAL_QP_OP},
-		{WQE_DSCOUNT, 3, CQE_SYND_LOCAL_QP_OP}, /* no data */
-	};
-
-	(void)state;
-	for (size_t i = 0; i <= COUNT(t); i++) {
-		struct bench b;
-		uint8_t *w;
-
-		open_bench(&b, (struct hw_config){0}, PROFILE_CALC_16, (struct rig_opt){0});
-		w = post_vectors(&b, WQE_VCALC_MIN, WQE_VCALC_U64, 0, 2, 128);
-		if (i < COUNT(t))
-			w[t[i].at] = t[i].byte;
-		rig_one_go(&b.o);
-		if (i == COUNT(t))
-			rig_expect(&b.o.scq, CQE_OP_REQ);
-		else if (t[i].syndrome != rig_cqe_synd(rig_cq_next(&b.o.scq)))
-			fail_msg("byte %u, %#x: another syndrome", t[i].at, t[i].byte);
-		assert_int_equal(b.out[0] == UNTOUCHED, i < COUNT(t));
-		rig_one_close(&b.o);
-	}
-}
-
-/* A device without vectors, a queue without cd_master, and WRITE, for which nobody has used them. */
-static void no_vectors(void **state)
-{
-	struct profile without = *profile_default();
-
-	(void)state;
-	without.value[PROFILE_VECTOR_CALC] = 0;
-	for (unsigned how = 0; how < 3; how++) {
-		struct bench b;
-
-		open_bench(&b, (struct hw_config){.profile = how == 0 ? &without : NULL}, PROFILE_CALC_16,
-			(struct rig_opt){.no_master = how == 1});
-		if (how < 2) {
-			post_vectors(&b, WQE_VCALC_MIN, WQE_VCALC_U64, 0, 2, 128);
-		} else {
-			uint8_t *w = wqe_raw(&b.o.q, WQE_OP_WRITE, WQE_CALC_VECTOR, 5, SIG, 0);
-
-			memset(w + 32, 0, WQE_VCALC_BYTES);
-			put64(w + WQE_RADDR, (uintptr_t)b.out);
-			put32(w + WQE_RKEY, b.o.rig.key);
-			w[32 + WQE_VCALC_OPS] = WQE_VCALC_MIN;
-			w[32 + WQE_VCALC_COUNT + 1] = 2;
-			put_seg(w + 64, b.in, 128, b.o.rig.key);
-		}
-		rig_one_go(&b.o);
-		rig_expect_error(&b.o.scq, CQE_SYND_LOCAL_QP_OP);
-		rig_one_close(&b.o);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,10 +269,6 @@ int main(void)
 		cmocka_unit_test(split),
 		cmocka_unit_test(refused_scalars),
 		cmocka_unit_test(other_opcodes),
-		cmocka_unit_test(vectors),
-		cmocka_unit_test(chunks),
-		cmocka_unit_test(refused_vectors),
-		cmocka_unit_test(no_vectors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

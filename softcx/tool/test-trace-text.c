@@ -233,12 +233,6 @@ static void calculations(void **state)
 		"mlx5_0 QP 0x000012 [5] WRITE 32 bytes from 0x3000 lkey 0x5 (16) + 0x4000 lkey 0x5 (16) to "
 		"0x2000 rkey 0x77, CALC MAX -> done, no CQE\n",
 		"\"calc\":\"MAX\"");
-	rec = make(WQE_OP_SEND, 4, 0);
-	rec.opmod = WQE_CALC_VECTOR;
-	put_data(&rec, 48, 128, 5, 0x3000);
-	prints(&rec,
-		"mlx5_0 QP 0x000012 [5] SEND 128 bytes from 0x3000 lkey 0x5, CALC vector -> done, no CQE\n",
-		"\"calc\":\"vector\"");
 }
 
 static void cross_channel(void **state)

@@ -102,15 +102,11 @@ static const char *calc_name(const struct softcx_trace *rec)
 
 	if (rec->opcode != WQE_OP_SEND && rec->opcode != WQE_OP_WRITE && rec->opcode != WQE_OP_WRITE_IMM)
 		return NULL;
-	return rec->opmod == WQE_CALC_VECTOR ? "vector"
-	       : rec->opmod < COUNT(names)   ? names[rec->opmod]
-					     : NULL;
+	return rec->opmod < COUNT(names) ? names[rec->opmod] : NULL;
 }
 
 void trace_parse(struct trace_wqe *w, const struct softcx_trace *rec)
 {
-	unsigned calc = rec->opmod == WQE_CALC_VECTOR ? WQE_VCALC_BYTES : 0;
-
 	*w = (struct trace_wqe){.wqe = rec->wqe, .bytes = rec->ds * WQE_DS};
 	if (w->bytes > sizeof(rec->wqe)) {
 		w->bytes = sizeof(rec->wqe);
@@ -128,10 +124,10 @@ void trace_parse(struct trace_wqe *w, const struct softcx_trace *rec)
 		break;
 	case TRACE_SEND:
 		w->datagram = rec->type == HW_UD && w->bytes >= WQE_UD_SGE_DS * WQE_DS;
-		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS + calc);
+		parse_pieces(w, w->datagram ? WQE_UD_SGE_DS * WQE_DS : WQE_DS);
 		break;
 	case TRACE_WRITE:
-		parse_pieces(w, 2 * WQE_DS + calc);
+		parse_pieces(w, 2 * WQE_DS);
 		break;
 	case TRACE_READ:
 		parse_pieces(w, 2 * WQE_DS);

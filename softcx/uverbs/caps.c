@@ -192,7 +192,6 @@ static void caps_general(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_cmd_hca_cap_atomic, fact(hw, PROFILE_ATOMICS));
 	prm_set(p, PRM_cmd_hca_cap_cq_oi, 1);
 	prm_set(p, PRM_cmd_hca_cap_cd, fact(hw, PROFILE_CROSS_CHANNEL));
-	prm_set(p, PRM_cmd_hca_cap_vector_calc, fact(hw, PROFILE_VECTOR_CALC));
 	prm_set(p, PRM_cmd_hca_cap_uar_4k, 1);
 	prm_set(p, PRM_cmd_hca_cap_umem_uid_0, 1);
 	prm_set(p, PRM_cmd_hca_cap_bf, 1);
@@ -254,21 +253,6 @@ static void caps_roce(const struct hw_dev *hw, uint8_t *p)
 	prm_set(p, PRM_roce_cap_roce_address_table_size, UVERBS_GID_TABLE);
 }
 
-/* Every operation of one output, without a matrix */
-static void caps_vector_calc(uint8_t *p)
-{
-	prm_set(p, PRM_vector_calc_cap_max_vec_count, HW_CALC_VECTORS);
-	prm_set(p, PRM_vector_calc_cap_max_chunk_size, HW_CALC_LOG_CHUNK);
-	p += PRM_vector_calc_cap_calc0_byte;
-	prm_set(p, PRM_calc_op_op_swap_endianness, 1);
-	prm_set(p, PRM_calc_op_op_min, 1);
-	prm_set(p, PRM_calc_op_op_xor, 1);
-	prm_set(p, PRM_calc_op_op_or, 1);
-	prm_set(p, PRM_calc_op_op_and, 1);
-	prm_set(p, PRM_calc_op_op_max, 1);
-	prm_set(p, PRM_calc_op_op_add, 1);
-}
-
 /* enum mlx5_cap_type of Linux device.h: pages that a ConnectX-5 has beside those above */
 enum {
 	CAP_ETHERNET = 0x1,
@@ -298,9 +282,6 @@ bool uverbs_caps_hca(const struct hw_dev *hw, unsigned op_mod, uint8_t page[4096
 	case PRM_CAP_ROCE:
 		caps_roce(hw, page);
 		return !hw_is_infiniband(hw);
-	case PRM_CAP_VECTOR_CALC:
-		caps_vector_calc(page);
-		return fact(hw, PROFILE_VECTOR_CALC);
 	case CAP_ETHERNET:
 	case CAP_IPOIB:
 	case CAP_IPOIB_ENHANCED:

@@ -47,7 +47,6 @@ static void test_profile_caps(void **state)
 		{PROFILE_CROSS_CHANNEL, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_cd, 0},
 		{PROFILE_ATOMICS, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_atomic, 0},
 		{PROFILE_MASKED_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_operations, 3},
-		{PROFILE_VECTOR_CALC, 0, PRM_CAP_GENERAL, PRM_cmd_hca_cap_vector_calc, 0},
 		{PROFILE_HOST_ATOMICS, 0, PRM_CAP_ATOMIC, PRM_atomic_caps_atomic_req_8B_endianness_mode, 0},
 	};
 
@@ -73,10 +72,6 @@ static void test_no_page(void **state)
 	open_with(PROFILE_SCHEDULING, 0);
 	app_open_context();
 	assert_int_equal(app_query_caps(PRM_CAP_QOS, &page), -EREMOTEIO);
-	app_teardown(NULL);
-	open_with(PROFILE_VECTOR_CALC, 0);
-	app_open_context();
-	assert_int_equal(app_query_caps(PRM_CAP_VECTOR_CALC, &page), -EREMOTEIO);
 	app_teardown(NULL);
 }
 

@@ -12,14 +12,14 @@ model=ConnectX-5 not=() untried=() status=0
 case $1 in
 cx5) ;;
 big-endian-atomics) not=(atomics) ;;
-bluefield3) not=(doorbell calc vector-calc) ;;
+bluefield3) not=(doorbell calc) ;;
 calc-8-bytes) ;;
-cx6dx-rtc) not=(timestamps calc vector-calc) ;;
+cx6dx-rtc) not=(timestamps calc) ;;
 flush-to-doorbell) not=(flush) ;;
 ignores-index) not=(wqe-checks) ;;
 infiniband) not=(forced-loopback) untried=(accepted) ;;
 no-loopback) not=(forced-loopback) ;;
-no-calc) not=(calc vector-calc) ;;
+no-calc) not=(calc) ;;
 no-devx) not=(device) ;;
 no-masked-atomics) not=(masked-atomics) ;;
 no-message-limit) not=(message-limit) ;;
