@@ -168,10 +168,7 @@ static const struct chain_step walk_steps[] = {
 	WAIT("mark"),
 	ANSWER,
 	{.queue = 0, .verb = CHAIN_NOP},
-	{.queue = 0,
-		.verb = CHAIN_SEND,
-		.flags = CHAIN_SIGNALLED | CHAIN_SOLICITED,
-		.local = {WORD("new", 8)}},
+	{.queue = 0, .verb = CHAIN_SEND, .flags = CHAIN_SIGNALLED, .local = {WORD("new", 8)}},
 };
 static const struct chain_place walk_args[] = {FIELD("node0", CHAIN_F_REMOTE_ADDR, 6, 2)};
 

@@ -92,21 +92,14 @@ static void emit_data(struct emitter *e, const struct chain_step *st, const stru
 static void emit_sync(struct emitter *e, const struct chain_step *st)
 {
 	const struct layout_step *ls = &e->l->step[e->s];
-	unsigned cq;
+	const bool request = ls->until == LAYOUT_NONE;
+	const unsigned cq = request ? CHAIN_CQ_RECV : e->l->d->steps[ls->until].queue;
 
-	switch ((enum chain_verb)st->verb) {
-	case CHAIN_WAIT:
-		cq = ls->until == LAYOUT_NONE ? CHAIN_CQ_RECV : e->l->d->steps[ls->until].queue;
-		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, 0, cq,
-			ls->until == LAYOUT_NONE ? 0 : e->l->step[ls->until].cqe);
+	if (st->verb == CHAIN_WAIT) {
+		reloc(e, CHAIN_REL_WAIT, WQE_SYNC_INDEX, 0, cq, request ? 0 : e->l->step[ls->until].cqe);
 		reloc(e, CHAIN_REL_CQN32, WQE_SYNC_OBJECT, 0, cq, 0);
-		return;
-	case CHAIN_SEND_EN:
+	} else {
 		reloc(e, CHAIN_REL_ENABLE, WQE_SYNC_INDEX, 0, st->target, ls->enables);
-		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, 0, st->target, 0);
-		return;
-	default: /* RECV_EN: an exclusive index, and RECV number n belongs to instance n */
-		reloc(e, CHAIN_REL_SEQ32, WQE_SYNC_INDEX, 0, st->target, (int64_t)st->recvs + 1);
 		reloc(e, CHAIN_REL_QPN32, WQE_SYNC_OBJECT, 0, st->target, 0);
 	}
 }
@@ -143,8 +136,7 @@ static void emit_step(struct emitter *e)
 	e->wqe[WQE_OPCODE] = st->flags & CHAIN_DORMANT ? WQE_OP_NOP : v->opcode;
 	e->wqe[WQE_DSCOUNT] = ls->ds;
 	e->wqe[WQE_FLAGS] = (uint8_t)((st->flags & CHAIN_FENCE ? WQE_FENCE : 0) |
-				      (st->flags & CHAIN_SIGNALLED ? WQE_SIGNALLED : 0) |
-				      (st->flags & CHAIN_SOLICITED ? WQE_SOLICITED : 0));
+				      (st->flags & CHAIN_SIGNALLED ? WQE_SIGNALLED : 0));
 	wqe_put32(e->wqe + WQE_IMM, st->imm);
 	reloc(e, CHAIN_REL_INDEX16, WQE_INDEX, 0, 0, 0);
 	reloc(e, CHAIN_REL_QPN24, WQE_QPN_DS, 0, st->queue, 0);

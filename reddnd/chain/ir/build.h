@@ -72,8 +72,7 @@ enum chain_step_flag {
 	CHAIN_DORMANT = 1 << 0,   /* posted as a NOP; the chain may give it its opcode */
 	CHAIN_FENCE = 1 << 1,     /* starts after the READs and atomics before it in its queue completed */
 	CHAIN_SIGNALLED = 1 << 2, /* one CQE on its queue's CQ, dormant or not */
-	CHAIN_SOLICITED = 1 << 3,
-	CHAIN_IMM_SEQ = 1 << 4, /* imm = instance number, not .imm */
+	CHAIN_IMM_SEQ = 1 << 3,   /* imm = instance number, not .imm */
 	/*
 	 * The step copies lanes to opcodes: each lane is 0 or the opcode of its step. The proof cannot check
 	 * that, because lanes share a word with bytes that a client or a region chooses: masked atomics
@@ -81,11 +80,11 @@ enum chain_step_flag {
 	 * proof knows each byte only by itself. Whoever sets this flag is responsible: lower/cond-bytes.c
 	 * gives every lane, in the word and in each swap operand, 0 or the opcode of its step.
 	 */
-	CHAIN_LANES = 1 << 5,
-	CHAIN_CALL = 1 << 6, /* a NOP before or after a run of desc.loop: the order treats it as doing what
+	CHAIN_LANES = 1 << 4,
+	CHAIN_CALL = 1 << 5, /* a NOP before or after a run of desc.loop: the order treats it as doing what
 				the loop may do */
 	CHAIN_AHEAD =
-		1 << 7, /* a step of the reply that derive.h enables before the steps after it are over */
+		1 << 6, /* a step of the reply that derive.h enables before the steps after it are over */
 };
 
 enum chain_upto {
@@ -97,7 +96,7 @@ enum chain_upto {
 struct chain_step {
 	const char *label; /* unique; NULL if nothing refers to the step */
 	uint8_t queue;
-	uint8_t verb; /* enum chain_verb; a dormant step: what it may become */
+	uint8_t verb; /* enum chain_verb, no RECV_EN; a dormant step: what it may become */
 	uint8_t flags;
 	struct chain_place remote;
 	struct chain_place local[CHAIN_MAX_SGE];         /* up to the first CHAIN_AT_NONE; len > 0.
@@ -106,10 +105,9 @@ struct chain_step {
 	uint64_t add, boundary;
 	uint32_t imm;
 	const char *until;   /* WAIT: for the CQE of that step; NULL: for the request */
-	uint8_t target;      /* SEND_EN, RECV_EN: queue */
+	uint8_t target;      /* SEND_EN: queue */
 	uint8_t upto;        /* SEND_EN: enum chain_upto */
 	const char *through; /* SEND_EN */
-	uint32_t recvs;      /* RECV_EN: RECVs of instances up to this many after this one */
 	uint8_t pad;         /* a NOP that only fills the ring: WQEBBs it takes; else 0 */
 	bool publishes;      /* a CAS: see image.h */
 	bool extent;     /* and its swap operand is the locator of the extent, whose length is 0 until a READ

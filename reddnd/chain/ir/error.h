@@ -72,7 +72,6 @@
 	/* WAIT and SEND_EN */                                                                               \
 	X(WAIT_UNSIGNALLED, "{at}: waits for {other}, which is not signalled")                               \
 	X(WAIT_REPLY, "{at}: waits for {other} of queue \"{name}\", whose CQEs belong to the daemon")        \
-	X(NO_RECVS, "{at}: only queue \"{name}\" has RECVs")                                                 \
 	X(ENABLES_NO_STEP, "{at}: queue \"{name}\" has no step \"{what}\"")                                  \
 	X(ENABLES_NO_HEAD, "{at}: queue \"{name}\" has no head")                                             \
 	X(ENABLES_HOW_FAR, "{at}: how far does it enable?")                                                  \

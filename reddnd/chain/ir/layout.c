@@ -160,7 +160,7 @@ static int place_steps(struct layout *l)
 		const struct chain_verb_info *v;
 		unsigned nsge = 0;
 
-		if (st->verb >= CHAIN_VERBS)
+		if (st->verb >= CHAIN_VERBS || st->verb == CHAIN_RECV_EN)
 			return layout_refuse(l, NO_VERB, .at = layout_at(l, s), .number = {st->verb});
 		if (st->queue >= l->d->nqueues)
 			return layout_refuse(
@@ -337,9 +337,6 @@ static int check_sync(struct layout *l, unsigned s)
 	}
 	if (st->target >= l->d->nqueues)
 		return layout_refuse(l, NO_QUEUE, .at = who, .number = {st->target, l->d->nqueues});
-	if (st->verb == CHAIN_RECV_EN)
-		return st->target == 0 ? 0
-				       : layout_refuse(l, NO_RECVS, .at = who, .name = l->d->queues[0].name);
 	switch ((enum chain_upto)st->upto) {
 	case CHAIN_UPTO_STEP:
 		to = layout_step(l, st->through);

@@ -20,7 +20,7 @@
  * A small chain in three parts: the head and the end of the code queue and the answer are always the same,
  * the test supplies the steps in between.
  */
-enum { MAX = 24, OPCODE_WAIT = 0x0f, OPCODE_RECV_EN = 0x16, OPCODE_SEND_EN = 0x17 };
+enum { MAX = 24, OPCODE_WAIT = 0x0f, OPCODE_SEND_EN = 0x17 };
 
 static const struct chain_queue_desc queues[] = {{"reply", 2}, {"code", 0}};
 static const struct chain_word words[] = {
@@ -234,13 +234,11 @@ static void nop_and_send(void **state)
 	assert_int_equal(wqe_get(wqe + 16, 8), 0);
 
 	sketch(&k, NULL, 0);
-	k.steps[3] = (struct chain_step){.queue = 0,
-		.verb = CHAIN_SEND,
-		.flags = CHAIN_SOLICITED,
-		.local = {REGION(0, 8, 24), WORD("a", 0, 8)}};
+	k.steps[3] = (struct chain_step){
+		.queue = 0, .verb = CHAIN_SEND, .local = {REGION(0, 8, 24), WORD("a", 0, 8)}};
 	send = built(&k);
 	wqe = send->queue[0].wqes + DONE;
-	assert_ctrl(wqe, 0, MLX5_OPCODE_SEND, 3, MLX5_WQE_CTRL_SOLICITED);
+	assert_ctrl(wqe, 0, MLX5_OPCODE_SEND, 3, 0);
 	assert_int_equal(wqe_get(wqe + 16, 4), 24);
 	assert_reloc(send, 0, DONE + 16 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_REGION, 0, 8);
 	assert_reloc(send, 0, DONE + 32 + 8, CHAIN_REL_ADDR64, CHAIN_SYM_SCRATCH, 0, 0);
@@ -337,7 +335,6 @@ static void synchronization(void **state)
 			.local = {WORD("c", 0, 8)}},
 		{.label = "w", .queue = 1, .verb = CHAIN_WAIT, .until = "r1"},
 		{.label = "e", .queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .through = "nop"},
-		{.label = "re", .queue = 1, .verb = CHAIN_RECV_EN, .target = 0, .recvs = 3},
 		{.label = "nop", .queue = 0, .verb = CHAIN_NOP},
 	};
 	IMAGE *img = NULL;
@@ -345,7 +342,7 @@ static void synchronization(void **state)
 	const uint8_t *w;
 
 	(void)state;
-	sketch(&k, mid, 6);
+	sketch(&k, mid, 5);
 	img = built(&k);
 	w = img->queue[0].wqes;
 	assert_ctrl(w, 0, OPCODE_WAIT, 2, 0);
@@ -354,16 +351,12 @@ static void synchronization(void **state)
 	assert_ctrl(w + 64, 0, OPCODE_SEND_EN, 2, 0);
 	assert_reloc(img, 0, 64 + 24, CHAIN_REL_ENABLE, 0, 1, img->queue[1].wqebbs);
 	assert_reloc(img, 0, 64 + 28, CHAIN_REL_QPN32, 0, 1, 0);
-	w = img->queue[1].wqes;
 	/* r1's is the second CQE of the instance: number 1 */
 	assert_reloc(img, 1, 2 * 64 + 24, CHAIN_REL_WAIT, 0, 1, 1);
 	assert_reloc(img, 1, 2 * 64 + 28, CHAIN_REL_CQN32, 0, 1, 0);
 	assert_int_equal(img->queue[1].cqes, 2);
 	assert_reloc(img, 1, 3 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 3);
-	assert_ctrl(w + 4 * 64, 0, OPCODE_RECV_EN, 2, 0);
-	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_SEQ32, 0, 0, 4);
-	assert_reloc(img, 1, 4 * 64 + 28, CHAIN_REL_QPN32, 0, 0, 0);
-	assert_reloc(img, 1, 5 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 6);
+	assert_reloc(img, 1, 4 * 64 + 24, CHAIN_REL_ENABLE, 0, 0, 6);
 	assert_int_equal(img->max_rd_atomic, 2);
 }
 
@@ -589,7 +582,7 @@ static const struct wrong wrongs[] = {
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 0, .upto = CHAIN_UPTO_NEXT_HEAD}, {0}},
 	{WRONG(ENABLED_BEFORE, 2, NO_STEP),
 		{.queue = 1, .verb = CHAIN_SEND_EN, .target = 1, .upto = CHAIN_UPTO_END}, {0}},
-	{WRONG(NO_RECVS, 2, NO_STEP), {.queue = 1, .verb = CHAIN_RECV_EN, .target = 1}, {0}},
+	{WRONG(NO_VERB, 2, NO_STEP), {.queue = 1, .verb = CHAIN_RECV_EN, .target = 0}, {0}},
 	{WRONG(ARG_EMPTY, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP}, WORD("a", 0, 0)},
 	{WRONG(ARG_PLACE, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP}, REGION(0, 0, 1)},
 	{WRONG(ARG_FIELD, ARGUMENT(0), NO_STEP), {.queue = 1, .verb = CHAIN_NOP},

@@ -25,7 +25,7 @@
 /** The ring and its lanes. */
 struct lap_made {
 	const uint8_t *ring;
-	uint32_t wqebbs, qpn, cqn, lkey, lanes_lkey, lanes_rkey;
+	uint32_t wqebbs, qpn, cqn, lkey, lanes_key;
 	uint64_t iova, lanes_iova;
 	uint32_t lanes_size;
 	uint32_t first_cqe; /* as of struct lap_env */

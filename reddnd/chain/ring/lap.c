@@ -693,8 +693,7 @@ int lap_prove(const struct ring_image *image, const struct lap_env *env, const s
 		.iova = v.of[RING_SELF].iova,
 		.lkey = v.of[RING_SELF].lkey,
 		.lanes_iova = v.of[RING_LANES].iova + image->lanes_at,
-		.lanes_lkey = v.of[RING_LANES].lkey,
-		.lanes_rkey = v.of[RING_LANES].rkey,
+		.lanes_key = v.of[RING_LANES].lkey,
 		.lanes_size = image->lanes_bytes,
 		.first_cqe = env->first_cqe,
 		.group = env->group,
@@ -716,14 +715,4 @@ uint16_t lap_index_of(const struct lap *l, unsigned id)
 uint16_t lap_index_after(const struct lap *l, unsigned id)
 {
 	return (uint16_t)lap_item_end(lap_item_of(l, id));
-}
-
-int lap_wqe_at(const struct lap *l, uint16_t index)
-{
-	uint32_t at = index & (l->env.wqebbs - 1);
-
-	for (unsigned i = 0; i < l->nitems; i++)
-		if (at >= l->items[i].at && at < lap_item_end(&l->items[i]))
-			return l->items[i].kind == LAP_ITEM_ENTRY ? (int)l->items[i].index : -1;
-	return -1;
 }

@@ -129,7 +129,5 @@ int lap_prove(const struct ring_image *image, const struct lap_env *env, const s
 uint16_t lap_index_of(const struct lap *l, unsigned id);
 /** After lap_finish(): the producer index that enables the ring through WQE @id in lap 0. */
 uint16_t lap_index_after(const struct lap *l, unsigned id);
-/** After lap_finish(): the WQE (id) at that index; negative for one the ring added itself. */
-int lap_wqe_at(const struct lap *l, uint16_t index);
 
 #endif

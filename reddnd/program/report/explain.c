@@ -78,8 +78,6 @@ static void add_sync(struct text *t, const struct chain_desc *d, const struct ch
 			st->until                           ? st->until
 			: strcmp(d->queues[0].name, "loop") ? "the request"
 							    : "a call");
-	else if (st->verb == CHAIN_RECV_EN)
-		add(t, " of the next requests");
 	else
 		add(t, " %s %s%s",
 			st->target < d->nqueues ? d->queues[st->target].name : "who called the loop",
