@@ -20,9 +20,10 @@ static const char *base_name(const char *path)
 }
 
 /* @st: NULL for a work request that no step of the program made; @other names it then */
-static void say_step(struct verdict *v, const struct chain_step *st, unsigned line, const char *other,
-	const char *where, const char *path, const struct rnic_cqe *cqe)
+static void say_step(struct verdict *v, const struct chain_step *st, const char *other, const char *where,
+	const char *path, const struct rnic_cqe *cqe)
 {
+	const unsigned line = st ? st->line : 0;
 	char at[sizeof(v->path) + 16] = "";
 
 	*v = (struct verdict){
@@ -49,7 +50,7 @@ void verdict_of_step(struct verdict *v, const struct program *p, const char *pat
 	unsigned s = program_step_at(p, queue, wqebb);
 	bool known = s < p->desc->nsteps;
 
-	say_step(v, known ? &p->desc->steps[s] : NULL, known ? p->steps[s].line : 0, "pad", "", path, cqe);
+	say_step(v, known ? &p->desc->steps[s] : NULL, "pad", "", path, cqe);
 }
 
 void verdict_of_loop(struct verdict *v, const struct program *p, const char *path, const struct rnic_cqe *cqe)
@@ -57,7 +58,7 @@ void verdict_of_loop(struct verdict *v, const struct program *p, const char *pat
 	unsigned s = chain_loop_step(p->loop, &p->loop_info, p->loop_ring, cqe->index);
 	const struct chain_step *st = s < p->loop->nsteps ? &p->loop->steps[s] : NULL;
 
-	say_step(v, st, st ? st->line : 0, "renewal", " of the loop", path, cqe);
+	say_step(v, st, "renewal", " of the loop", path, cqe);
 }
 
 void verdict_set(struct verdict *v, enum verdict_kind kind, bool fatal, const char *format, ...)

@@ -34,17 +34,6 @@ static void free_diag(struct diag **d)
 	diag_free(*d);
 }
 
-const char *program_shape_name(enum program_shape shape)
-{
-	static const char *const names[] = {[PROGRAM_OPAQUE] = "opaque",
-		[PROGRAM_TABLE] = "table",
-		[PROGRAM_PUT] = "put",
-		[PROGRAM_EXISTS] = "exists",
-		[PROGRAM_INTO] = "into"};
-
-	return names[shape];
-}
-
 void program_free(struct program *p)
 {
 	struct compiled *c = (struct compiled *)p;
@@ -160,16 +149,6 @@ static void copy_fields(struct compiled *c, const struct ast_program *ast)
 	}
 }
 
-static void copy_steps(struct compiled *c)
-{
-	struct program *p = &c->program;
-
-	p->desc = c->desc;
-	p->steps = pool_alloc(c->pool, c->desc->nsteps * sizeof(*p->steps));
-	for (unsigned s = 0; s < c->desc->nsteps; s++)
-		p->steps[s] = (struct program_step){c->desc->steps[s].line, c->desc->steps[s].why};
-}
-
 /* Shows the error at the line of the step that it names; what names none is about the whole program */
 static int refused(struct diag *d, const struct ast_program *ast, const struct chain_error *e)
 {
@@ -248,11 +227,6 @@ static int lower_and_make(struct compiled *c, const struct ast_program *ast,
 static int compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct diag *d, struct compiled *c)
 {
-	static const uint8_t shapes[] = {[AST_OPAQUE] = PROGRAM_OPAQUE,
-		[AST_TABLE] = PROGRAM_TABLE,
-		[AST_PUT] = PROGRAM_PUT,
-		[AST_EXISTS] = PROGRAM_EXISTS,
-		[AST_INTO] = PROGRAM_INTO};
 	CLEANUP(free_ast) struct ast_program *ast = NULL;
 	struct chain_bounds bounds;
 	struct chain_error err;
@@ -264,7 +238,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	if (r)
 		return r;
 	snprintf(c->program.name, sizeof(c->program.name), "%s", ast->name);
-	c->program.shape = shapes[ast->shape];
+	c->program.shape = ast->shape;
 	c->program.loop = c->loop;
 	c->program.shared_init = c->lowered->shared_init;
 	c->program.shared_bytes = c->lowered->shared_bytes;
@@ -276,7 +250,7 @@ static int compile(const struct program_source *src, const struct program_settin
 	copy_args(c, ast);
 	copy_payload(c, ast);
 	copy_fields(c, ast);
-	copy_steps(c);
+	c->program.desc = c->desc;
 	return 0;
 }
 

@@ -18,17 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum program_shape {
-	PROGRAM_OPAQUE, /* reddn_call() */
-	PROGRAM_TABLE,  /* reddn_get() too: table, request and reply are those of protocol/wire.h */
-	PROGRAM_PUT,    /* reddn_put() and reddn_delete(), the same of a store */
-	PROGRAM_EXISTS, /* reddn_exists(), the same of a table or a store */
-	PROGRAM_INTO,   /* reddn_get_into(), the same */
-};
-
-/** As the text of a program has it. */
-const char *program_shape_name(enum program_shape shape);
-
 struct program_param {
 	char name[PROGRAM_MAX_NAME + 1];
 	uint64_t value, lo, hi, by_default;
@@ -77,12 +66,6 @@ struct program_field {
 	uint32_t at, bytes;                  /* of the slot; at + bytes <= reply_max */
 };
 
-/** A work request, for explain: in the order of the description, those that were derived included. */
-struct program_step {
-	unsigned line;   /* of the source, from 1; 0: it serves all of the program */
-	const char *why; /* one sentence if the step was derived; else NULL */
-};
-
 struct program {
 	char name[PROGRAM_MAX_NAME + 1];
 	uint8_t shape; /* enum program_shape */
@@ -101,7 +84,6 @@ struct program {
 	unsigned nfields;
 	uint32_t reply_max;            /* bytes of the reply slot, up to the highest that it may write */
 	const struct chain_desc *desc; /* what the image was built from, ordered: for explain and draw */
-	struct program_step *steps;    /* of desc->steps, desc->nsteps of them */
 	/* NULL without an endless loop. Else an iteration of it, with the size of its ring and the image of
 	 * that (chain_loop_write()). The last region of the chain's image is then not in `regions`: it is
 	 * memory of the session that chain and loop share, with shared_init as its first content */

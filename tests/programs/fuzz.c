@@ -191,7 +191,7 @@ static void check_program(const struct program *p, const struct program_target *
 	if (bytes != p->image->arg_len)
 		wrong("the pieces are not the request", NULL);
 	for (unsigned i = 0; i < p->desc->nsteps; i++) {
-		if (!p->steps[i].line && !p->steps[i].why)
+		if (!p->desc->steps[i].line && !p->desc->steps[i].why)
 			wrong("a step without a line", NULL);
 	}
 	for (unsigned i = 0; p->loop && i < p->loop->nsteps; i++) {

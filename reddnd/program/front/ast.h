@@ -19,6 +19,7 @@
 #include "reddnd/chain/ir/verbs.h"
 #include "reddnd/program/front/diag.h"
 #include "reddnd/program/front/limits.h"
+#include "reddnd/program/front/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -328,11 +329,9 @@ struct ast_stmt {
 	struct ast_loop *loop; /* LOOP: it; BREAK: the one it leaves */
 };
 
-enum ast_shape { AST_OPAQUE, AST_TABLE, AST_PUT, AST_EXISTS, AST_INTO };
-
 struct ast_program {
 	const char *name;
-	uint8_t shape;       /* enum ast_shape */
+	uint8_t shape;       /* enum program_shape */
 	bool endless;        /* loops without a bound are meant */
 	struct diag_pos pos; /* of its name */
 

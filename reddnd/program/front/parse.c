@@ -48,20 +48,23 @@ static void fields(struct parser *p, struct syn_stmt *s, bool skips)
 	parse_need(p, '}', "\"}\"");
 }
 
+const char *program_shape_name(enum program_shape shape)
+{
+	static const char *const names[] = {[PROGRAM_OPAQUE] = "opaque",
+		[PROGRAM_TABLE] = "table",
+		[PROGRAM_PUT] = "put",
+		[PROGRAM_EXISTS] = "exists",
+		[PROGRAM_INTO] = "into"};
+
+	return names[shape];
+}
+
 static void shape(struct parser *p, struct syn_stmt *s)
 {
-	if (parse_take_word(p, "table"))
-		s->shape = AST_TABLE;
-	else if (parse_take_word(p, "opaque"))
-		s->shape = AST_OPAQUE;
-	else if (parse_take_word(p, "put"))
-		s->shape = AST_PUT;
-	else if (parse_take_word(p, "exists"))
-		s->shape = AST_EXISTS;
-	else if (parse_take_word(p, "into"))
-		s->shape = AST_INTO;
-	else
-		parse_expected(p, "\"table\", \"into\", \"exists\", \"put\" or \"opaque\"");
+	for (s->shape = PROGRAM_OPAQUE; s->shape <= PROGRAM_INTO; s->shape++)
+		if (parse_take_word(p, program_shape_name(s->shape)))
+			return;
+	parse_expected(p, "\"table\", \"into\", \"exists\", \"put\" or \"opaque\"");
 }
 
 static void param(struct parser *p, struct syn_stmt *s)

@@ -90,7 +90,7 @@ static void test_tree(void **state)
 
 	(void)state;
 	assert_string_equal(p->name, "hash_get");
-	assert_int_equal(p->shape, AST_TABLE);
+	assert_int_equal(p->shape, PROGRAM_TABLE);
 	assert_false(p->endless);
 	assert_int_equal(p->nregions, 3);
 	assert_int_equal(p->nargs, 4);

@@ -138,8 +138,8 @@ static unsigned next_line(const struct program *p, unsigned after)
 	unsigned next = 0;
 
 	for (unsigned s = 0; s < p->desc->nsteps; s++)
-		if (p->steps[s].line > after && (!next || p->steps[s].line < next))
-			next = p->steps[s].line;
+		if (p->desc->steps[s].line > after && (!next || p->desc->steps[s].line < next))
+			next = p->desc->steps[s].line;
 	return next;
 }
 
@@ -152,8 +152,8 @@ static void print_step(FILE *f, const struct program *p, const struct path_time 
 	fprintf(f, "     %c %3u %5u.%02u us  %-8s %-12s %s\n", t[s].critical ? '*' : ' ', s,
 		(unsigned)(t[s].start / 1000000), (unsigned)(t[s].start % 1000000 / 10000),
 		p->desc->queues[st->queue].name, st->label ? st->label : "", text);
-	if (p->steps[s].why)
-		fprintf(f, "     %c %24s %s\n", t[s].critical ? '*' : ' ', "because", p->steps[s].why);
+	if (st->why)
+		fprintf(f, "     %c %24s %s\n", t[s].critical ? '*' : ' ', "because", st->why);
 }
 
 /* In the order of its ring, with a line before each that serves another one */
@@ -302,7 +302,7 @@ int explain_text(FILE *f, const struct program *p, const struct program_source *
 		if (line)
 			print_line(f, source, line);
 		for (unsigned s = 0; s < p->desc->nsteps; s++)
-			if (p->steps[s].line == line)
+			if (p->desc->steps[s].line == line)
 				print_step(f, p, t, s);
 		next = next_line(p, line);
 	}
@@ -327,14 +327,14 @@ static struct json_object *steps_json(const struct program *p, const struct path
 		struct json_object *o = json_object_new_object();
 
 		explain_step(p->desc, s, text, sizeof(text));
-		json_add_count(o, "line", p->steps[s].line);
+		json_add_count(o, "line", st->line);
 		json_add_text(o, "queue", p->desc->queues[st->queue].name);
 		json_add_text(o, "label", st->label);
 		json_add_text(o, "verb", chain_verb_info(st->verb)->name);
 		json_add_text(o, "class", classes[chain_verb_info(st->verb)->class]);
 		json_object_object_add(o, "dormant", json_object_new_boolean(st->flags & CHAIN_DORMANT));
 		json_add_text(o, "text", text);
-		json_add_text(o, "why", p->steps[s].why);
+		json_add_text(o, "why", st->why);
 		json_add_count(o, "start_ns", t[s].start / 1000);
 		json_object_object_add(o, "critical", json_object_new_boolean(t[s].critical));
 		json_object_array_add(list, o);
@@ -352,7 +352,7 @@ static struct json_object *answers_json(const struct program *p, const struct pa
 		if (!is_answer(p, s))
 			continue;
 		o = json_object_new_object();
-		json_add_count(o, "line", p->steps[s].line);
+		json_add_count(o, "line", p->desc->steps[s].line);
 		json_add_text(o, "label", p->desc->steps[s].label);
 		json_add_count(o, "modelled_ns", t[s].done / 1000);
 		json_add_count(
