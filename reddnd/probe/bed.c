@@ -70,9 +70,7 @@ void bed_sync(struct bed *bed, uint8_t opcode, uint8_t flags, uint32_t index, ui
 
 void bed_sge(const struct bed *bed, uint8_t *at, const void *mem, uint32_t len)
 {
-	wqe_put32(at + WQE_SGE_LEN, len);
-	wqe_put32(at + WQE_SGE_LKEY, bed->block.lkey);
-	wqe_put64(at + WQE_SGE_ADDR, bed_iova(bed, mem));
+	wqe_put_sge(at, len, bed->block.lkey, bed_iova(bed, mem));
 }
 
 void bed_remote(const struct bed *bed, uint8_t *wqe, const void *mem)

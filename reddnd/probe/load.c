@@ -77,9 +77,7 @@ static void write_wqe(struct load *load, unsigned q, unsigned n)
 	w[WQE_FLAGS] = n == 0 || n == BATCH - 1 ? WQE_SIGNALLED : 0;
 	wqe_put64(w + WQE_RADDR, at + BYTES);
 	wqe_put32(w + WQE_RKEY, load->block.rkey);
-	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LEN, (uint32_t)BYTES >> (n % 4 * 2));
-	wqe_put32(w + WQE_RDMA_SGE + WQE_SGE_LKEY, load->block.lkey);
-	wqe_put64(w + WQE_RDMA_SGE + WQE_SGE_ADDR, at);
+	wqe_put_sge(w + WQE_RDMA_SGE, (uint32_t)BYTES >> (n % 4 * 2), load->block.lkey, at);
 }
 
 void load_feed(struct load *load)

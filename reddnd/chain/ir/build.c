@@ -296,6 +296,15 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, struct cha
 	return 0;
 }
 
+unsigned chain_step_named(const struct chain_desc *d, const char *label)
+{
+	unsigned s = 0;
+
+	while (s < d->nsteps && (!d->steps[s].label || strcmp(d->steps[s].label, label) != 0))
+		s++;
+	return s;
+}
+
 uint64_t chain_step_most(const struct chain_step *st)
 {
 	uint64_t bytes = 0;

@@ -186,6 +186,9 @@ int chain_build(const struct chain_desc *d, struct chain_image **img, struct cha
 /** Writes the operands of an atomic into its WQE; of another verb: nothing. */
 void chain_put_operands(uint8_t *wqe, const struct chain_step *st);
 
+/** The step of @d with that label; d->nsteps: there is none. */
+unsigned chain_step_named(const struct chain_desc *d, const char *label);
+
 /** Bytes of all data segments of @st, each with its largest length. */
 uint64_t chain_step_most(const struct chain_step *st);
 

@@ -326,11 +326,11 @@ static uint64_t value_of(const struct chain_instance *in, const struct base *b)
 {
 	switch ((enum chain_reloc_kind)b->kind) {
 	case CHAIN_REL_ADDR64:
-		return chain_address(in, b->sym, b->index);
+		return chain_symbol(in, b->sym, b->index).iova;
 	case CHAIN_REL_LKEY32:
-		return chain_lkey(in, b->sym, b->index);
+		return chain_symbol(in, b->sym, b->index).lkey;
 	case CHAIN_REL_RKEY32:
-		return chain_rkey(in, b->sym, b->index);
+		return chain_symbol(in, b->sym, b->index).rkey;
 	case CHAIN_REL_QPN24:
 		return (uint64_t)in->env->queue[b->index].qpn << 8;
 	case CHAIN_REL_QPN32:
@@ -438,13 +438,19 @@ static void write_pads(const struct chain_image *img, const struct chain_env *en
 			chain_write_pad(img, env, q, lap - 1);
 }
 
-/* No base: extents follow each other in no order */
+/* Where an instance publishes that of an extent, with length 0. No base: extents follow each other in no
+ * order
+ */
 static void write_locator(const struct chain_image *img, const struct chain_env *env, uint64_t seq)
 {
+	const struct chain_publish *p = &img->publish;
 	struct chain_instance in;
 
+	if (!p->extent)
+		return;
 	chain_locate(&in, img, env, seq);
-	chain_write_locator(&in);
+	wqe_put64(
+		in.queue[p->queue].wqes + p->offset + WQE_ATOMIC, chain_locator(env->extents.at[in.slot], 0));
 }
 
 static void write_instances(const struct chain_writer *w, const struct table *t, const struct chain_env *env,
@@ -466,8 +472,7 @@ static void write_instances(const struct chain_writer *w, const struct table *t,
 		if (t == &w->whole)
 			copy_image(&st, w->img);
 		put(&st, t);
-		if (w->img->publish.extent)
-			write_locator(w->img, env, seq);
+		write_locator(w->img, env, seq);
 		if (slot == 0)
 			write_pads(w->img, env, seq >> __builtin_ctz(env->slots), t == &w->again);
 	}
@@ -495,9 +500,9 @@ void chain_format_recv(const struct chain_image *img, const struct chain_env *en
 	for (unsigned i = 0; i < img->nrecv; i++, sge += WQE_DS) {
 		const struct chain_recv_sge *r = &img->recv[i];
 
-		wqe_put32(sge, r->len);
-		wqe_put32(sge + 4, chain_lkey(&in, r->sym, r->index));
-		wqe_put64(sge + 8, chain_address(&in, r->sym, r->index) + r->offset);
+		const struct chain_symbol sym = chain_symbol(&in, r->sym, r->index);
+
+		wqe_put_sge(sge, r->len, sym.lkey, sym.iova + r->offset);
 	}
 	if (sge < end) {
 		memset(sge, 0, (size_t)(end - sge));

@@ -33,75 +33,33 @@ void chain_locate(
 		in->slot_addr += seq % env->slot_count * env->slot_size;
 }
 
-uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned index)
+struct chain_symbol chain_symbol(const struct chain_instance *in, unsigned sym, unsigned index)
 {
-	switch ((enum chain_sym_kind)sym) {
-	case CHAIN_SYM_QUEUE:
-		return in->queue[index].addr;
-	case CHAIN_SYM_SCRATCH:
-		return in->scratch;
-	case CHAIN_SYM_REGION:
-		return in->env->region[index].iova;
-	case CHAIN_SYM_SLOT:
-		return in->slot_addr;
-	case CHAIN_SYM_CQE:
-		return in->env->recv_cq.iova + (uint64_t)in->slot * CQE_BYTES;
-	case CHAIN_SYM_EXTENT:
-		return in->env->extents.iova + in->env->extents.at[in->slot];
-	}
-	assert(!"symbol kind");
-	return 0;
-}
+	const struct chain_env *env = in->env;
 
-uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned index)
-{
 	switch ((enum chain_sym_kind)sym) {
 	case CHAIN_SYM_QUEUE:
-		return in->env->queue[index].lkey;
+		return (struct chain_symbol){
+			in->queue[index].addr, env->queue[index].lkey, env->queue[index].rkey};
 	case CHAIN_SYM_SCRATCH:
-		return in->env->scratch.lkey;
+		return (struct chain_symbol){in->scratch, env->scratch.lkey, env->scratch.rkey};
 	case CHAIN_SYM_REGION:
-		return in->env->region[index].lkey;
-	case CHAIN_SYM_EXTENT:
-		return in->env->extents.lkey;
+		return (struct chain_symbol){
+			env->region[index].iova, env->region[index].lkey, env->region[index].rkey};
 	case CHAIN_SYM_SLOT:
+		return (struct chain_symbol){.iova = in->slot_addr, .rkey = env->slot_rkey};
 	case CHAIN_SYM_CQE:
-		break;
+		return (struct chain_symbol){.iova = env->recv_cq.iova + (uint64_t)in->slot * CQE_BYTES,
+			.rkey = env->recv_cq.rkey};
+	case CHAIN_SYM_EXTENT:
+		return (struct chain_symbol){
+			.iova = env->extents.iova + env->extents.at[in->slot], .lkey = env->extents.lkey};
 	}
 	assert(!"symbol kind");
-	return 0;
-}
-
-uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned index)
-{
-	switch ((enum chain_sym_kind)sym) {
-	case CHAIN_SYM_QUEUE:
-		return in->env->queue[index].rkey;
-	case CHAIN_SYM_SCRATCH:
-		return in->env->scratch.rkey;
-	case CHAIN_SYM_REGION:
-		return in->env->region[index].rkey;
-	case CHAIN_SYM_SLOT:
-		return in->env->slot_rkey;
-	case CHAIN_SYM_CQE:
-		return in->env->recv_cq.rkey;
-	case CHAIN_SYM_EXTENT:
-		break;
-	}
-	assert(!"symbol kind");
-	return 0;
+	return (struct chain_symbol){0};
 }
 
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index)
 {
 	return index == CHAIN_CQ_RECV ? in->seq : in->seq * in->img->queue[index].cqes;
-}
-
-void chain_write_locator(const struct chain_instance *in)
-{
-	const struct chain_publish *p = &in->img->publish;
-
-	if (p->extent)
-		wqe_put64(in->queue[p->queue].wqes + p->offset + WQE_ATOMIC,
-			chain_locator(in->env->extents.at[in->slot], 0));
 }

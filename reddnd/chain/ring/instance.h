@@ -31,17 +31,18 @@ struct chain_instance {
 void chain_locate(
 	struct chain_instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq);
 
+/** What a symbol has: 0 for a key that it is not used by. */
+struct chain_symbol {
+	uint64_t iova;
+	uint32_t lkey, rkey;
+};
+
 /** @sym: enum chain_sym_kind. */
-uint64_t chain_address(const struct chain_instance *in, unsigned sym, unsigned index);
-uint32_t chain_lkey(const struct chain_instance *in, unsigned sym, unsigned index);
-uint32_t chain_rkey(const struct chain_instance *in, unsigned sym, unsigned index);
+struct chain_symbol chain_symbol(const struct chain_instance *in, unsigned sym, unsigned index);
 
 /** The CQE number, not reduced, that a WAIT of instance in->seq waits for with addend 0. @index: as of CQN32.
  */
 uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
-
-/** Puts the locator of the extent of in->slot, with length 0, where the instance publishes it; if it does. */
-void chain_write_locator(const struct chain_instance *in);
 
 /** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
  * the end of the instance on, at the next one. */

@@ -3,7 +3,6 @@
 
 #include "mlx5/wqe.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

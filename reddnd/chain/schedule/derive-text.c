@@ -139,10 +139,12 @@ static int copy_input(struct text *t, const struct chain_desc *d)
 		if (t->steps[s].queue != 0 && !(t->steps[s].flags & CHAIN_CALL))
 			t->steps[s].flags &= (uint8_t)~CHAIN_SIGNALLED;
 	/* what the author waits for */
-	for (unsigned w = 0; w < t->d.nsteps; w++)
-		for (unsigned s = 0; t->steps[w].until && s < t->d.nsteps; s++)
-			if (t->steps[s].label && strcmp(t->steps[s].label, t->steps[w].until) == 0)
-				t->steps[s].flags |= CHAIN_SIGNALLED;
+	for (unsigned w = 0; w < t->d.nsteps; w++) {
+		unsigned s = t->steps[w].until ? chain_step_named(&t->d, t->steps[w].until) : t->d.nsteps;
+
+		if (s < t->d.nsteps)
+			t->steps[s].flags |= CHAIN_SIGNALLED;
+	}
 	return 0;
 }
 

@@ -177,16 +177,6 @@ static void satisfy(struct attempt *a, unsigned s, struct chain_step *st)
 	}
 }
 
-/* What a WAIT by hand makes known */
-static void heed(struct attempt *a, const struct chain_step *st)
-{
-	struct text *t = a->t;
-
-	for (unsigned i = 0; i < t->d.nsteps; i++)
-		if (t->steps[i].label && strcmp(t->steps[i].label, st->until) == 0)
-			attempt_hear(a, st->queue, i);
-}
-
 /*
  * A step that is ahead of others is enabled when the READs and atomics before it are known to be over: the
  * others wait for that themselves sooner or later. For WRITEs it waits itself: for those whose data it uses,
@@ -270,8 +260,8 @@ static void place_step(struct attempt *a, unsigned s)
 	copy_step(a, s, &st);
 	a->out->cautious[a->at[s]] =
 		t->wakes_end[s] && st.flags & CHAIN_FENCE && !(t->steps[s].flags & CHAIN_FENCE);
-	if (st.verb == CHAIN_WAIT && st.until)
-		heed(a, &st);
+	if (st.verb == CHAIN_WAIT && st.until) /* by hand */
+		attempt_hear(a, st.queue, chain_step_named(&t->d, st.until));
 }
 
 /* The end of the reply is enabled when all else is over; what follows the last SEND_EN of a queue is its end

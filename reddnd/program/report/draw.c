@@ -145,15 +145,6 @@ static void arrow(const struct picture *pic, unsigned from, unsigned to, const c
 	curve(pic->f, x1, y1, right ? bend : -bend, x2, y2, same || !right ? bend : -bend, class);
 }
 
-static unsigned find(const struct chain_desc *d, const char *label)
-{
-	unsigned s = 0;
-
-	while (s < d->nsteps && (!d->steps[s].label || strcmp(d->steps[s].label, label) != 0))
-		s++;
-	return s;
-}
-
 static void arrows_of(const struct picture *pic, unsigned s)
 {
 	const struct chain_desc *d = pic->d;
@@ -161,13 +152,14 @@ static void arrows_of(const struct picture *pic, unsigned s)
 
 	if (chain_verb_info(st->verb)->scatters)
 		for (unsigned i = 0; i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++)
-			if (st->local[i].kind == CHAIN_AT_FIELD && find(d, st->local[i].name) < d->nsteps)
-				arrow(pic, s, find(d, st->local[i].name), "patch");
+			if (st->local[i].kind == CHAIN_AT_FIELD &&
+				chain_step_named(d, st->local[i].name) < d->nsteps)
+				arrow(pic, s, chain_step_named(d, st->local[i].name), "patch");
 	if (st->verb != CHAIN_READ && st->remote.kind == CHAIN_AT_FIELD &&
-		find(d, st->remote.name) < d->nsteps)
-		arrow(pic, s, find(d, st->remote.name), "patch");
-	if (st->verb == CHAIN_WAIT && st->until && find(d, st->until) < d->nsteps)
-		arrow(pic, find(d, st->until), s, "wait");
+		chain_step_named(d, st->remote.name) < d->nsteps)
+		arrow(pic, s, chain_step_named(d, st->remote.name), "patch");
+	if (st->verb == CHAIN_WAIT && st->until && chain_step_named(d, st->until) < d->nsteps)
+		arrow(pic, chain_step_named(d, st->until), s, "wait");
 	if (st->verb != CHAIN_SEND_EN)
 		return;
 	for (unsigned k = 0; k < d->nsteps; k++) /* to the first that starts after it */
@@ -204,7 +196,7 @@ static void arrows_of_loop(const struct picture *chain, const struct picture *lo
 	for (unsigned s = 0; s < loop->d->nsteps; s++) {
 		const struct chain_step *st = &loop->d->steps[s];
 
-		if (st->verb == CHAIN_SEND_EN && st->through && find(loop->d, st->through) <= s)
+		if (st->verb == CHAIN_SEND_EN && st->through && chain_step_named(loop->d, st->through) <= s)
 			curve(loop->f, x, middle(loop, s), -BACK, x, middle(loop, 0), -BACK, "enable");
 	}
 }

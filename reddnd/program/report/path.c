@@ -62,15 +62,6 @@ static uint64_t done_at(const struct chain_desc *d, unsigned s, uint64_t at, uin
 	       message((uint32_t)chain_remote_bytes(v, data_of(st)), st->queue == 0) + nic->write;
 }
 
-static unsigned find(const struct chain_desc *d, const char *label)
-{
-	unsigned s = 0;
-
-	while (s < d->nsteps && (!d->steps[s].label || strcmp(d->steps[s].label, label) != 0))
-		s++;
-	return s;
-}
-
 /* Whether SEND_EN @e of an instance lets step @s of the same instance be fetched */
 static bool enables(const struct chain_desc *d, unsigned e, unsigned s)
 {
@@ -81,7 +72,7 @@ static bool enables(const struct chain_desc *d, unsigned e, unsigned s)
 		return false;
 	if (st->upto != CHAIN_UPTO_STEP)
 		return true;
-	through = find(d, st->through);
+	through = chain_step_named(d, st->through);
 	return s <= through;
 }
 
@@ -130,7 +121,7 @@ static bool settle(const struct chain_desc *d, struct path_time *t, unsigned s)
 	}
 	done = done_at(d, s, m.at, placed);
 	if (st->verb == CHAIN_WAIT) {
-		unsigned until = st->until ? find(d, st->until) : d->nsteps;
+		unsigned until = st->until ? chain_step_named(d, st->until) : d->nsteps;
 		uint64_t then = until < d->nsteps ? t[until].done : 0;
 
 		if (then > m.at)
