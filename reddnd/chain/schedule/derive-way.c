@@ -300,7 +300,8 @@ int way_order(struct text *t, struct way way, struct derived *out, struct chain_
 
 	if (!a)
 		return -ENOMEM;
-	memset(out, 0, sizeof(*out));
+	/* most of the steps, of almost a megabyte, are not used: each is written when it is put */
+	memset(out->cautious, 0, sizeof(out->cautious));
 	out->d = t->d;
 	out->d.steps = out->order.steps;
 	out->d.queues = out->queues;

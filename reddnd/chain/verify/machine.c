@@ -32,6 +32,21 @@ static bool set_is_empty(const uint64_t set[SET])
 	return !(set[0] | set[1] | set[2] | set[3]);
 }
 
+static bool set_is_full(const uint64_t set[SET])
+{
+	return (set[0] & set[1] & set[2] & set[3]) == UINT64_MAX;
+}
+
+static unsigned set_list(const uint64_t set[SET], uint8_t of[256])
+{
+	unsigned n = 0;
+
+	for (unsigned v = 0; v < 256; v++)
+		if (set_has(set, v))
+			of[n++] = (uint8_t)v;
+	return n;
+}
+
 static void set_join(uint64_t to[SET], const uint64_t more[SET])
 {
 	for (unsigned i = 0; i < SET; i++)
@@ -622,22 +637,27 @@ static void copy(struct machine *m)
 /* Which bytes can come of byte @k of two operands: of a maximum, that of either. Of a sum there is a carry */
 static void calc_sets(enum chain_verb verb, uint64_t to[SET], const uint64_t x[SET], const uint64_t y[SET])
 {
-	if (verb == CHAIN_CALC_ADD)
-		memset(to, 0xff, SET * sizeof(*to));
+	uint8_t of[256];
+	unsigned n;
+
 	if (verb == CHAIN_CALC_MAX) {
 		set_join(to, x);
 		set_join(to, y);
+		return;
 	}
+	if (verb == CHAIN_CALC_ADD || (set_is_full(x) && set_is_full(y))) {
+		memset(to, 0xff, SET * sizeof(*to));
+		return;
+	}
+	n = set_list(y, of);
 	for (unsigned i = 0; i < 256; i++)
-		for (unsigned j = 0; set_has(x, i) && j < 256; j++) {
-			if (!set_has(y, j))
-				continue;
+		for (unsigned k = 0; k < n && set_has(x, i); k++) {
 			if (verb == CHAIN_CALC_AND)
-				set_add(to, i & j);
+				set_add(to, i & of[k]);
 			else if (verb == CHAIN_CALC_OR)
-				set_add(to, i | j);
-			else if (verb == CHAIN_CALC_XOR)
-				set_add(to, i ^ j);
+				set_add(to, i | of[k]);
+			else
+				set_add(to, i ^ of[k]);
 		}
 }
 
@@ -768,6 +788,8 @@ static void replace_sought(struct machine *m, const struct layout_range *word)
 static void mix_sets(uint64_t to[SET], const uint64_t old[SET], const uint64_t swap[SET], uint8_t mask)
 {
 	uint64_t kept[SET] = {0}, brought[SET] = {0};
+	uint8_t of[256];
+	unsigned n;
 
 	memset(to, 0, SET * sizeof(*to));
 	for (unsigned v = 0; v < 256; v++) {
@@ -776,10 +798,10 @@ static void mix_sets(uint64_t to[SET], const uint64_t old[SET], const uint64_t s
 		if (set_has(swap, v))
 			set_add(brought, v & mask);
 	}
+	n = set_list(kept, of);
 	for (unsigned v = 0; v < 256; v++)
-		for (unsigned k = 0; set_has(brought, v) && k < 256; k++)
-			if (set_has(kept, k))
-				set_add(to, k | v);
+		for (unsigned k = 0; k < n && set_has(brought, v); k++)
+			set_add(to, of[k] | v);
 }
 
 /* @swap where @mask has bits, and @old elsewhere; nobody computes masks */
@@ -840,12 +862,9 @@ static void add_sets(uint64_t sum[SET], const uint64_t x[SET], const uint64_t y[
 	const bool in[2], bool out[2])
 {
 	uint8_t more[256];
-	unsigned n = 0;
+	unsigned n = set_list(y, more);
 
 	out[0] = out[1] = false;
-	for (unsigned j = 0; j < 256; j++)
-		if (set_has(y, j))
-			more[n++] = (uint8_t)j;
 	for (unsigned i = 0; i < 256; i++)
 		for (unsigned k = 0; k < n && set_has(x, i); k++)
 			for (unsigned c = 0; c < 2; c++) {

@@ -140,11 +140,15 @@ static void calculated_from_others(void **state)
 		.remote = WORD(0, 0), .local = {WORD(16, 16), WORD(32, 16)}, .line = 4);
 
 	(void)state;
-	for (unsigned what = 0; what < 4; what++) {
+	for (unsigned what = 0; what < 6; what++) {
 		fresh();
 		t.w.init = init;
 		t.s[MATCH] = max;
 		t.a[0] = what == 1 ? PLACE(WORD(32 + 7, 1)) : PLACE(WORD(32, 1));
+		if (what >= 4) {
+			t.s[MATCH].verb = CHAIN_CALC_XOR;
+			t.a[0] = what == 4 ? PLACE(WORD(16 + 7, 1)) : PLACE(WORD(16, 32));
+		}
 		if (what == 2)
 			t.s[DECIDE].remote = PLACE(WORD(8, 0));
 		if (what == 3) {
@@ -154,7 +158,7 @@ static void calculated_from_others(void **state)
 		}
 		if (what == 0)
 			assert_fine();
-		else if (what == 1)
+		else if (what == 1 || what >= 4)
 			assert_wrong(WRONG(FOREIGN_REQUEST, HIT, DECIDE, LINES(10, 5), .name = "opcode"));
 		else if (what == 2)
 			assert_wrong(WRONG(OPCODE, HIT, DECIDE, LINES(10, 5), NUMBERS(1), .what = "write"));
