@@ -9,20 +9,13 @@
  */
 #include "softcx/hw/dev.h"
 #include "softcx/hw/test-rig.h"
+#include "tests/lib/sanitized.h"
 #include "util/array.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) ||     \
-	__has_feature(thread_sanitizer)
-static unsigned seeds = 500;
-#else
-static unsigned seeds = 10000;
-#endif
+static unsigned seeds = SANITIZED ? 500 : 10000;
 
 enum { GOAL = 4711, WORDS = 64 };
 

@@ -11,15 +11,13 @@
 #include "reddnd/chain/ring/publish.h"
 #include "reddnd/chain/ring/recycle.h"
 #include "softcx/hw/test-rig.h"
+#include "tests/lib/sanitized.h"
 
 enum { CHAIN_RIG_DEPTH = 16, CHAIN_RIG_SLOTS = 32, CHAIN_RIG_KEYS = 24, CHAIN_RIG_ALL_RIGHTS = 15 };
 
 /** Seeds to try: where every access is checked, fewer, for the same time. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CHAIN_RIG_SEEDS = 60, CHAIN_RIG_LONG = 4000 };
-#else
-enum { CHAIN_RIG_SEEDS = 1000, CHAIN_RIG_LONG = 150000 /* requests, so that numbers of 16 bits wrap */ };
-#endif
+enum { CHAIN_RIG_SEEDS = SANITIZED ? 60 : 1000 };
+enum { CHAIN_RIG_LONG = SANITIZED ? 4000 : 150000 /* requests, so that numbers of 16 bits wrap */ };
 
 /** What sessions of a chain have in common that are alike in their slots and their first request. */
 struct chain_rig_recycler {

@@ -7,6 +7,7 @@
  */
 #include "mlx5/wqe.h"
 #include "reddnd/executor/executor.h"
+#include "tests/lib/sanitized.h"
 #include "tests/programs/generate.h"
 #include "tests/programs/in-parts.h"
 #include "util/array.h"
@@ -17,11 +18,7 @@
 
 #include "tests/lib/cmocka.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { PROGRAMS = 100 };
-#else
-enum { PROGRAMS = 1000 };
-#endif
+enum { PROGRAMS = SANITIZED ? 100 : 1000 };
 enum { REGION = 1024, SLOT = 1024, IMAGES = 12, REQUESTS = 5, WQES = 20000, DAMAGES = 5 };
 
 static struct {

@@ -4,6 +4,7 @@
  * devices, and runs on the emulated silicon, in chains that the rig arms and in those that the NIC recycles,
  * beside what the table has; or is refused where and why it has to be. TITLE: only this entry.
  */
+#include "tests/lib/sanitized.h"
 #include "tests/programs/forms-table.h"
 #include "tests/programs/in-parts.h"
 #include "tests/programs/run.h"
@@ -17,11 +18,7 @@
 
 enum { SEEDS = 2, MODES = 2, ALL_OF = 40 /* alternatives; of more, each on one device and in one mode */ };
 /* Where every access is checked, one alternative of some, for the same time */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EACH = 11 };
-#else
-enum { EACH = 1 };
-#endif
+enum { EACH = SANITIZED ? 3 : 1 };
 
 /* An alternative of an entry on its way */
 struct running {

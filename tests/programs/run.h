@@ -9,13 +9,10 @@
 
 #include "reddnd/program/program.h"
 #include "tests/chain/chain-rig.h"
+#include "tests/lib/sanitized.h"
 
 enum { RUN_SETTINGS = 4, RUN_SLOT = 8192, RUN_PAYLOAD = 256 };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { RUN_SEEDS = 60 };
-#else
-enum { RUN_SEEDS = 1000 };
-#endif
+enum { RUN_SEEDS = SANITIZED ? 60 : 1000 };
 
 struct run;
 
