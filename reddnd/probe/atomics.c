@@ -67,13 +67,11 @@ static int together(struct bed *bed, struct words *w, struct probe_result *resul
 		(unsigned)le64toh(w->shared));
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	int r = one_each(bed, w, result);
 
-	(void)probe;
-	(void)arg;
 	if (r > 0)
 		r = together(bed, w, result);
 	if (r > 0 && result->value == RNIC_ATOMICS_SWAPPED)

@@ -164,11 +164,13 @@ static int init_queue(struct bed *bed, unsigned q, const struct bed_attr *how)
 			       : rnic_qp_connect_self(&bed->qp[q], 4);
 }
 
-int bed_init(struct bed *bed, const struct probe *probe, const struct bed_attr *attr)
+/* 0 or a negative errno; deinit() in either case */
+static int init(struct bed *bed, const struct probe *probe, const struct bed_attr *attr)
 {
 	int r;
 
-	*bed = (struct bed){.master = probe->master};
+	bed->probe = probe;
+	bed->master = probe->master;
 	r = rnic_block_init(
 		&bed->block, probe->master->block.pd, probe->master->block.arena, SIZE, RINGS, SIZE - RINGS);
 	for (unsigned q = 0; q < BED_QUEUES && r == 0; q++)
@@ -178,7 +180,7 @@ int bed_init(struct bed *bed, const struct probe *probe, const struct bed_attr *
 	return r;
 }
 
-void bed_deinit(struct bed *bed)
+static void deinit(struct bed *bed)
 {
 	for (unsigned q = 0; q < BED_QUEUES; q++)
 		rnic_qp_deinit(&bed->qp[q]);
@@ -190,16 +192,15 @@ void bed_deinit(struct bed *bed)
 }
 
 int bed_use(const struct probe *probe, const struct bed_attr *attr, struct probe_result *result,
-	int (*run)(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg),
-	void *arg)
+	int (*run)(struct bed *bed, struct probe_result *result), void *arg)
 {
 	const struct bed_attr none = {0};
-	struct bed bed;
-	int r = bed_init(&bed, probe, attr ? attr : &none);
+	struct bed bed = {.arg = arg};
+	int r = init(&bed, probe, attr ? attr : &none);
 
 	if (r == 0)
-		r = run(&bed, probe, result, arg);
-	bed_deinit(&bed);
+		r = run(&bed, result);
+	deinit(&bed);
 	return r;
 }
 

@@ -28,6 +28,8 @@ struct bed_attr {
 };
 
 struct bed {
+	const struct probe *probe;
+	void *arg; /* of bed_use() */
 	struct master_qp *master;
 	struct rnic_block block;
 	struct rnic_cq cq[BED_QUEUES], recv_cq[BED_QUEUES];
@@ -37,17 +39,12 @@ struct bed {
 	uint8_t *memory; /* BED_MEMORY bytes, zeroed */
 };
 
-/** 0 or a negative errno; bed_deinit() in either case. */
-int bed_init(struct bed *bed, const struct probe *probe, const struct bed_attr *attr);
-void bed_deinit(struct bed *bed);
-
 /**
  * Calls @run with a bed that it makes and destroys, and returns what it returns, or the error of making the
  * bed. @attr NULL: all false.
  */
 int bed_use(const struct probe *probe, const struct bed_attr *attr, struct probe_result *result,
-	int (*run)(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg),
-	void *arg);
+	int (*run)(struct bed *bed, struct probe_result *result), void *arg);
 
 /** Starts the next WQE of a queue with its control segment; @flags: enum wqe_flag. The WQE must not cross the
  * end of the ring. */

@@ -142,20 +142,19 @@ static int run_op(struct bed *bed, struct trial *t, const struct op *op, struct 
 	return compare(m, op, result);
 }
 
-static int rate(
-	struct bed *bed, const struct probe *probe, uint8_t opmod, double *mops, struct probe_result *result)
+static int rate(struct bed *bed, uint8_t opmod, double *mops, struct probe_result *result)
 {
 	uint64_t at[2] = {0}, ns = 0;
 	int r = post(bed, opmod, RATED, at, result);
 
-	if (r > 0 && rnic_stamps_between(probe->master->block.dev, at[0], at[1], &ns) && ns)
+	if (r > 0 && rnic_stamps_between(bed->block.dev, at[0], at[1], &ns) && ns)
 		*mops = (RATED - 1) * 1e3 / (double)ns;
 	return r;
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
-	struct trial *t = arg;
+	struct trial *t = bed->arg;
 	int r = 1;
 
 	if (t->op)
@@ -163,8 +162,8 @@ static int run(struct bed *bed, const struct probe *probe, struct probe_result *
 	for (unsigned i = 0; i < COUNT(ops) && r > 0; i++)
 		r = run_op(bed, t, &ops[i], result);
 	if (r > 0)
-		r = rate(bed, probe, WQE_CALC_MAXLOC, &t->mops, result);
-	return r > 0 ? rate(bed, probe, 0, &t->plain, result) : r;
+		r = rate(bed, WQE_CALC_MAXLOC, &t->mops, result);
+	return r > 0 ? rate(bed, 0, &t->plain, result) : r;
 }
 
 /* Each operation by itself. Those that are wrong are named in the words, with the reason of the first. If

@@ -61,13 +61,11 @@ static int judge(const struct bed *bed, const struct words *w, struct probe_resu
 	return w->dest[1] == 0 ? 1 : probe_denies(result, "a NOP was executed as something else");
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	write_chain(bed, w);
 	r = bed_start(bed);
 	if (r < 0)

@@ -48,12 +48,10 @@ static int step(
 	return r > 0 ? ran((const struct words *)bed->memory, then, after, result) : r;
 }
 
-static int smaller(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int smaller(struct bed *bed, struct probe_result *result)
 {
 	int r;
 
-	(void)probe;
-	(void)arg;
 	write_counts(bed, (struct words *)bed->memory);
 	r = step(bed, 3, 3, "after a SEND_EN", result);
 	if (r > 0)
@@ -85,14 +83,12 @@ static int recv_step(
 	return bed_fine(bed, result);
 }
 
-static int smaller_recv(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int smaller_recv(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	struct rnic_cqe cqe;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	for (unsigned i = 0; i < WORDS; i++) {
 		bed_sge(bed, bed_wqe(bed, BED_TARGET, WQE_OP_SEND, 2, 0) + WQE_SEND_SGE, &w->source, 8);
 		bed_sge(bed, bed_recv(bed, BED_TARGET), &w->received[i], 8);
@@ -118,14 +114,12 @@ int check_smaller_recv_enable(struct probe *probe, struct probe_result *result)
  * Rings for the first WQE. One ring could be missed where another one of this page follows at once, so it is
  * repeated. Then a SEND_EN shows whether the queue still runs
  */
-static int doorbell(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int doorbell(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	struct rnic_cqe cqe;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	write_counts(bed, w);
 	for (unsigned i = 0; i < RINGS; i++) {
 		rnic_qp_ring(&bed->qp[BED_TARGET], 1);

@@ -95,9 +95,9 @@ static void write_step(struct bed *bed, const struct load *load, struct memory *
 }
 
 /* Run number @n. 1, or as a check returns */
-static int run_steps(struct bed *bed, const struct probe *probe, unsigned n, struct count *count,
-	struct probe_result *result)
+static int run_steps(struct bed *bed, unsigned n, struct count *count, struct probe_result *result)
 {
+	struct load *load = bed->probe->load;
 	struct memory *m = (struct memory *)bed->memory;
 	const struct rnic_cq *cq = steps_cq(bed, count->recvs);
 	struct rnic_cqe cqe;
@@ -107,11 +107,11 @@ static int run_steps(struct bed *bed, const struct probe *probe, unsigned n, str
 	m->opcode = WQE_OP_WRITE;
 	m->mark = 1;
 	for (unsigned i = 0; i < STEPS; i++)
-		write_step(bed, probe->load, m, n * STEPS + i, count->recvs);
+		write_step(bed, load, m, n * STEPS + i, count->recvs);
 	rnic_qp_post_recvs(&bed->qp[BED_WORK], bed->recvs[BED_WORK]);
 	r = bed_start(bed);
-	if (probe->load)
-		load_feed(probe->load);
+	if (load)
+		load_feed(load);
 	if (r == 0)
 		r = bed_expect(bed, cq, (n + 1) * STEPS - 1, "a step did not end", result);
 	if (r == 0 && count->recvs && n == 0 && !rnic_cq_peek(cq, 0, &cqe)) /* which is another check */
@@ -120,8 +120,8 @@ static int run_steps(struct bed *bed, const struct probe *probe, unsigned n, str
 		return r;
 	for (unsigned i = 0; i < STEPS; i++) {
 		count->stale[(n * STEPS + i) % MAX_GROUP] += !__atomic_load_n(&m->hit[i], __ATOMIC_ACQUIRE);
-		if (probe->load && rnic_cq_peek(cq, n * STEPS + i, &cqe))
-			count->loaded += load_covers(probe->load, &cqe);
+		if (load && rnic_cq_peek(cq, n * STEPS + i, &cqe))
+			count->loaded += load_covers(load, &cqe);
 	}
 	return 1;
 }
@@ -140,14 +140,14 @@ static unsigned group_of(const unsigned stale[MAX_GROUP])
 	return 0;
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
-	unsigned runs = probe_trials(probe, RUNS), stale = 0;
-	struct count *count = arg;
+	unsigned runs = probe_trials(bed->probe, RUNS), stale = 0;
+	struct count *count = bed->arg;
 	int r = 1;
 
 	for (unsigned n = 0; n < runs && r > 0; n++)
-		r = run_steps(bed, probe, n, count, result);
+		r = run_steps(bed, n, count, result);
 	if (r <= 0)
 		return r;
 	for (unsigned i = 0; i < MAX_GROUP; i++)

@@ -20,14 +20,12 @@ static void write_blocked(struct bed *bed)
 		bed_wqe(bed, BED_TARGET, WQE_OP_NOP, 1, 0);
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	const struct rnic_cq *cq = &bed->cq[BED_TARGET];
 	struct rnic_cqe cqe;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	write_blocked(bed);
 	r = bed_enable(bed, BED_TARGET, ENABLED);
 	if (r == 0)

@@ -61,12 +61,10 @@ static int inlined(struct bed *bed, struct probe_result *result)
 	return r;
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	int r = scatter(bed, result);
 
-	(void)probe;
-	(void)arg;
 	return r > 0 ? inlined(bed, result) : r;
 }
 

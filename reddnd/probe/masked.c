@@ -48,13 +48,11 @@ static uint64_t old_value(const struct words *w, unsigned i)
 	return w->old_plain == htole64(OPERAND) ? le64toh(w->old[i]) : be64toh(w->old[i]);
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	*w = (struct words){.sum = htole64(LANES),
 		.swapped = htole64(OPERAND),
 		.kept = htole64(OPERAND),

@@ -80,9 +80,9 @@ static int use_window(struct bed *bed, const struct rnic_window *window, const s
 	return 1;
 }
 
-static int use_region(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int use_region(struct bed *bed, struct probe_result *result)
 {
-	const struct file *file = arg;
+	const struct file *file = bed->arg;
 	struct rnic_window window = {0};
 	struct rnic_region *region;
 	char path[PATH];
@@ -98,7 +98,7 @@ static int use_region(struct bed *bed, const struct probe *probe, struct probe_r
 	if (!file->change && rnic_region_in_memory(region))
 		r = probe_cannot(result, -ENOENT, "%s lies in memory", file->folder);
 	if (r == 0)
-		r = rnic_region_window(region, probe->master->block.pd, 0, 0, size,
+		r = rnic_region_window(region, bed->block.pd, 0, 0, size,
 			file->change ? RNIC_REMOTE_CHANGE : RNIC_REMOTE_READ, &window);
 	if (r < 0 && !*result->words)
 		r = probe_denies(result, "a file in %s cannot be registered: %s", file->folder, strerror(-r));

@@ -13,14 +13,12 @@ struct memory {
 _Static_assert(sizeof(struct memory) <= BED_MEMORY, "the bed is too small");
 
 /* The longest message, then one that is longer */
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct memory *m = (struct memory *)bed->memory;
 	struct rnic_cqe cqe;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	m->source[BED_MESSAGE - 1] = m->source[TOO_LONG - 1] = 1;
 	bed_copy(bed, BED_TARGET, WQE_OP_WRITE, WQE_SIGNALLED, m->sink, m->source, BED_MESSAGE);
 	bed_copy(bed, BED_TARGET, WQE_OP_WRITE, WQE_SIGNALLED, m->sink, m->source, TOO_LONG);

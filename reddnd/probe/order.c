@@ -32,7 +32,6 @@ _Static_assert(CONTROL % MAX_IN_RUN == 0 && MAX_IN_RUN % (BED_WQEBBS / (2 * BED_
 
 struct order {
 	struct bed *bed;
-	const struct probe *probe;
 	struct probe_result *result;
 	unsigned in_run;           /* trials */
 	unsigned cqes[BED_QUEUES]; /* expected so far */
@@ -125,8 +124,8 @@ static int run_once(struct order *o, enum barrier barrier, unsigned *late)
 	m->source[MAX_READ - 1] = o->last;
 	for (unsigned i = 0; i < o->in_run; i++)
 		o->write(o, i, barrier);
-	if (o->probe->load)
-		load_feed(o->probe->load);
+	if (o->bed->probe->load)
+		load_feed(o->bed->probe->load);
 	r = bed_enable(o->bed, BED_WORK, enables ? first + BED_GROUP : o->bed->posted[BED_WORK]);
 	for (unsigned q = 0; q < BED_QUEUES && r >= 0; q++)
 		if (o->cqes[q])
@@ -139,7 +138,7 @@ static int run_once(struct order *o, enum barrier barrier, unsigned *late)
 
 static int run(struct order *o, enum barrier barrier, const char *denial)
 {
-	unsigned runs = probe_trials(o->probe, TRIALS / o->in_run), late = 0, stale = 0, n = 0;
+	unsigned runs = probe_trials(o->bed->probe, TRIALS / o->in_run), late = 0, stale = 0, n = 0;
 	unsigned control = CONTROL / o->in_run;
 	int r = 1;
 
@@ -155,10 +154,10 @@ static int run(struct order *o, enum barrier barrier, const char *denial)
 	return stale ? probe_denies(o->result, "%s: %u times of %u", denial, stale, n * o->in_run) : 1;
 }
 
-static int enables(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int enables(struct bed *bed, struct probe_result *result)
 {
-	enum barrier barrier = *(const enum barrier *)arg;
-	struct order o = {bed, probe, result, BED_WQEBBS / (2 * BED_GROUP), {0}, WQE_OP_WRITE, write_enables};
+	enum barrier barrier = *(const enum barrier *)bed->arg;
+	struct order o = {bed, result, BED_WQEBBS / (2 * BED_GROUP), {0}, WQE_OP_WRITE, write_enables};
 
 	return run(&o, barrier,
 		barrier == AWAIT ? "a WQE was fetched without the data of a READ whose CQE had been awaited"
@@ -175,11 +174,10 @@ int check_fenced_enable(struct probe *probe, struct probe_result *result)
 	return bed_use(probe, NULL, result, enables, &(enum barrier){FENCE});
 }
 
-static int copies(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int copies(struct bed *bed, struct probe_result *result)
 {
-	struct order o = {bed, probe, result, BED_WQEBBS / 2, {0}, 1, write_copies};
+	struct order o = {bed, result, BED_WQEBBS / 2, {0}, 1, write_copies};
 
-	(void)arg;
 	return run(&o, FENCE, "a fenced WRITE sent what had been there before the READ in front of it");
 }
 

@@ -199,8 +199,8 @@ static int judge(const struct bed *bed, const struct memory *m, const struct for
 }
 
 /* Trial number @n of the bed */
-static int run_trial(struct bed *bed, const struct probe *probe, unsigned n, const struct form *form,
-	bool recv, struct probe_result *result)
+static int run_trial(
+	struct bed *bed, unsigned n, const struct form *form, bool recv, struct probe_result *result)
 {
 	struct memory *m = (struct memory *)bed->memory;
 	const char *by = recv ? "RECV" : "READ";
@@ -219,8 +219,8 @@ static int run_trial(struct bed *bed, const struct probe *probe, unsigned n, con
 	bed_sync(bed, WQE_OP_SEND_EN, 0, form->kind == ENABLE ? first + 1 : first + BED_GROUP,
 		bed->qp[BED_TARGET].qpn);
 	bed_pad(bed, BED_WORK, false);
-	if (probe->load)
-		load_feed(probe->load);
+	if (bed->probe->load)
+		load_feed(bed->probe->load);
 	snprintf(missing, sizeof(missing),
 		"a WQE did not run as its %s should make it, which a %s had put there", form->name, by);
 	r = bed_start(bed);
@@ -229,15 +229,15 @@ static int run_trial(struct bed *bed, const struct probe *probe, unsigned n, con
 	return r > 0 ? judge(bed, m, form, by, result) : r;
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	bool masked = rnic_caps_masked_atomics(rnic_device_caps(bed->block.dev));
 	unsigned count = COUNT(forms) - (masked ? 0 : MASKED);
-	unsigned trials = probe_trials(probe, ROUNDS) * count;
+	unsigned trials = probe_trials(bed->probe, ROUNDS) * count;
 	int r = 1;
 
 	for (unsigned i = 0; i < trials && r > 0; i++)
-		r = run_trial(bed, probe, i, &forms[i % count], *(const bool *)arg, result);
+		r = run_trial(bed, i, &forms[i % count], *(const bool *)bed->arg, result);
 	result->tried = result->showed = trials;
 	return r > 0 ? probe_measured(
 			       result, "%u kinds of fields%s", count, masked ? "" : ", not of masked atomics")

@@ -14,13 +14,11 @@ struct memory {
 _Static_assert(sizeof(struct memory) <= BED_MEMORY, "the bed is too small");
 
 /* Each kind of message once, of several packets */
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct memory *m = (struct memory *)bed->memory;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	m->source[0] = m->source[BYTES - 1] = 1;
 	bed_sge(bed, bed_recv(bed, BED_TARGET), m->received, BYTES);
 	rnic_qp_post_recvs(&bed->qp[BED_TARGET], bed->recvs[BED_TARGET]);

@@ -49,12 +49,10 @@ static int expect(const struct bed *bed, unsigned n, const char *words, struct p
 	return probe_denies(result, "a message did not arrive as it was sent");
 }
 
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	int r = write_messages(bed, (struct words *)bed->memory);
 
-	(void)probe;
-	(void)arg;
 	if (r == 0)
 		r = expect_none(bed, 0, "a RECV was used that no RECV_EN had enabled", result);
 	for (unsigned i = 0; i < MESSAGES && r > 0; i++) {

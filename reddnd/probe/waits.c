@@ -131,14 +131,12 @@ static void wait_wqe(struct bed *bed, unsigned q, const struct rnic_cq *cq)
 }
 
 /* The target waits for its RECV, as the head of a chain does, and so does the other queue; then it fails */
-static int flush_recv(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int flush_recv(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	struct rnic_cqe cqe;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	w->mark = 1;
 	bed_recv(bed, BED_TARGET);
 	rnic_qp_post_recvs(&bed->qp[BED_TARGET], bed->recvs[BED_TARGET]);
@@ -164,15 +162,13 @@ static int flush_recv(struct bed *bed, const struct probe *probe, struct probe_r
 }
 
 /* A READ without a right to what it reads; a WQE behind it, and a queue that waits for its CQE */
-static int fail_read(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int fail_read(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	struct rnic_cqe cqe;
 	uint8_t *read;
 	int r;
 
-	(void)probe;
-	(void)arg;
 	w->mark = 1;
 	w->word = UNTOUCHED;
 	wait_wqe(bed, BED_TARGET, &bed->cq[BED_WORK]);
@@ -202,7 +198,7 @@ static int fail_read(struct bed *bed, const struct probe *probe, struct probe_re
 
 /* Each failure takes a bed of its own */
 static int repeat(const struct probe *probe, struct probe_result *result,
-	int (*run)(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg))
+	int (*run)(struct bed *bed, struct probe_result *result))
 {
 	int r = 1;
 

@@ -40,17 +40,16 @@ static void write_trial(struct bed *bed, struct memory *m, unsigned trial, unsig
 }
 
 /* 1: all trials were executed; 0: not so */
-static int run(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int run(struct bed *bed, struct probe_result *result)
 {
 	struct memory *m = (struct memory *)bed->memory;
 	struct probe_result none;
 	int r;
 
-	(void)probe;
 	(void)result;
 	m->mark = 1;
 	for (unsigned i = 0; i < TRIALS; i++)
-		write_trial(bed, m, i, *(const unsigned *)arg);
+		write_trial(bed, m, i, *(const unsigned *)bed->arg);
 	r = bed_start(bed);
 	if (r < 0)
 		return r;

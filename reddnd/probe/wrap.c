@@ -30,14 +30,12 @@ static void write_lap(struct bed *bed, struct words *w)
 			i == LAP_NOPS - 1 ? WQE_SIGNALLED : 0);
 }
 
-static int wrap_indices(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int wrap_indices(struct bed *bed, struct probe_result *result)
 {
 	const unsigned laps = INDICES / BED_WQEBBS + 2;
 	struct words *w = (struct words *)bed->memory;
 	int r = 1;
 
-	(void)arg;
-	(void)probe;
 	for (unsigned lap = 0; lap < laps && r > 0; lap++) {
 		write_lap(bed, w);
 		r = bed_enable(bed, BED_TARGET, bed->posted[BED_TARGET]);
@@ -75,14 +73,12 @@ static int give_cqes(struct bed *bed, unsigned n, uint32_t last, struct probe_re
 
 /* The working queue waits for number 2^24 + 1, of which a WAIT has 24 bits, before and after number 2^24 - 1
  */
-static int wrap_numbers(struct bed *bed, const struct probe *probe, struct probe_result *result, void *arg)
+static int wrap_numbers(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	uint32_t given = 0;
 	int r = 1;
 
-	(void)arg;
-	(void)probe;
 	w->mark = 1;
 	while (given < NUMBERS && r > 0) {
 		unsigned n = NUMBERS - given < CQES_PER_LAP ? NUMBERS - given : CQES_PER_LAP;
