@@ -55,15 +55,16 @@ void sema_check_settings(struct sema *s)
 	for (unsigned i = 0; i < n; i++)
 		words[i] = s->prog->param[i].name;
 	for (unsigned i = 0; i < s->nsettings; i++) {
-		const char *name = s->setting[i].name, *nearest = text_nearest(name, words, n);
+		const char *name = s->setting[i].name;
+		char hint[TEXT_HINT];
 		bool known = false;
 
 		for (unsigned k = 0; k < n; k++)
 			known |= !strcmp(words[k], name);
 		if (known)
 			continue;
-		sema_error(s, NAME, (struct diag_pos){0}, "there is no param \"%s\" to be set%s%s%s", name,
-			nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+		sema_error(s, NAME, (struct diag_pos){0}, "there is no param \"%s\" to be set%s", name,
+			text_hint(hint, name, words, n, ""));
 	}
 }
 

@@ -249,14 +249,14 @@ static bool skip(struct parser *p, bool block)
 
 static void unknown_statement(struct parser *p)
 {
-	const char *words[COUNT(KINDS) + PARSE_VERBS], *nearest;
+	const char *words[COUNT(KINDS) + PARSE_VERBS];
+	char hint[TEXT_HINT];
 	unsigned n = parse_verb_words(words);
 
 	for (size_t k = 0; k < COUNT(KINDS); k++)
 		words[n++] = KINDS[k].word;
-	nearest = text_nearest(p->at->word, words, n);
-	parse_error(p, SYNTAX, p->at->pos, "%s where a statement should begin%s%s%s", lex_name(p->at),
-		nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+	parse_error(p, SYNTAX, p->at->pos, "%s where a statement should begin%s", lex_name(p->at),
+		text_hint(hint, p->at->word, words, n, ""));
 }
 
 static void verb(struct parser *p, struct syn_stmt *s)

@@ -115,13 +115,13 @@ static bool wqe_field(
 		s->fields[s->nfields++] = place;
 		return true;
 	}
-	const char *words[NFIELDS], *nearest;
+	const char *words[NFIELDS];
+	char hint[TEXT_HINT];
 
 	for (unsigned f = 0; f < NFIELDS; f++)
 		words[f] = FIELDS[f].word;
-	nearest = text_nearest(name->word, words, NFIELDS);
-	return sema_error(s, NAME, name->pos, "a WQE has no field \"%s\"%s%s%s", name->word,
-		nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+	return sema_error(s, NAME, name->pos, "a WQE has no field \"%s\"%s", name->word,
+		text_hint(hint, name->word, words, NFIELDS, ""));
 }
 
 /* Which element and field of an argument or a variable: the first number, and how many there are */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/program/report/explain.h"
 
+#include "reddnd/chain/ir/line.h"
 #include "reddnd/program/describe.h"
 #include "reddnd/program/report/path.h"
 #include "util/cleanup.h"
@@ -8,78 +9,58 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
-
-struct text {
-	char *at;
-	size_t left;
-};
-
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *t, const char *format, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, format);
-	n = vsnprintf(t->at, t->left, format, ap);
-	va_end(ap);
-	n = n < 0 ? 0 : (size_t)n < t->left ? n : (int)t->left - 1;
-	t->at += n;
-	t->left -= (size_t)n;
-}
 
 /* ---- one step
  * ------------------------------------------------------------------------------------------------ */
 
-static void add_place(struct text *t, const struct chain_desc *d, const struct chain_place *p, bool with_len)
+static void add_place(
+	struct chain_line *t, const struct chain_desc *d, const struct chain_place *p, bool with_len)
 {
 	switch (p->kind) {
 	case CHAIN_AT_REGION:
-		add(t, "%s", d->regions ? d->regions[p->index].name : "region");
+		chain_line_add(t, "%s", d->regions ? d->regions[p->index].name : "region");
 		break;
 	case CHAIN_AT_SLOT:
-		add(t, "slot");
+		chain_line_add(t, "slot");
 		break;
 	case CHAIN_AT_SCRATCH:
-		add(t, "%s", p->name);
+		chain_line_add(t, "%s", p->name);
 		break;
 	case CHAIN_AT_FIELD:
-		add(t, "%s.%s", p->name, chain_field_name((enum chain_field)p->field));
+		chain_line_add(t, "%s.%s", p->name, chain_field_name((enum chain_field)p->field));
 		if (p->sge)
-			add(t, "[%u]", p->sge);
+			chain_line_add(t, "[%u]", p->sge);
 		break;
 	case CHAIN_AT_LENGTH:
-		add(t, "request.length");
+		chain_line_add(t, "request.length");
 		break;
 	default:
 		return;
 	}
 	if (p->from)
-		add(t, "+%u", p->from);
+		chain_line_add(t, "+%u", p->from);
 	if (with_len && p->len)
-		add(t, " (%u)", p->len);
+		chain_line_add(t, " (%u)", p->len);
 }
 
-static void add_locals(struct text *t, const struct chain_desc *d, const struct chain_step *st)
+static void add_locals(struct chain_line *t, const struct chain_desc *d, const struct chain_step *st)
 {
 	for (unsigned i = 0; i < CHAIN_MAX_SGE && st->local[i].kind != CHAIN_AT_NONE; i++) {
-		add(t, i ? ", " : " ");
+		chain_line_add(t, i ? ", " : " ");
 		add_place(t, d, &st->local[i], true);
 	}
 }
 
-static void add_sync(struct text *t, const struct chain_desc *d, const struct chain_step *st)
+static void add_sync(struct chain_line *t, const struct chain_desc *d, const struct chain_step *st)
 {
 	if (st->verb == CHAIN_WAIT)
-		add(t, " for %s",
+		chain_line_add(t, " for %s",
 			st->until                           ? st->until
 			: strcmp(d->queues[0].name, "loop") ? "the request"
 							    : "a call");
 	else
-		add(t, " %s %s%s",
+		chain_line_add(t, " %s %s%s",
 			st->target < d->nqueues ? d->queues[st->target].name : "who called the loop",
 			st->upto == CHAIN_UPTO_STEP  ? "through "
 			: st->upto == CHAIN_UPTO_END ? "to its end"
@@ -91,30 +72,30 @@ void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t siz
 {
 	const struct chain_step *st = &d->steps[s];
 	const struct chain_verb_info *v = chain_verb_info(st->verb);
-	struct text t = {text, size};
+	struct chain_line t = {text, size, 0};
 
-	add(&t, "%s%s", st->flags & CHAIN_DORMANT ? "NOP or " : "", v->name);
+	chain_line_add(&t, "%s%s", st->flags & CHAIN_DORMANT ? "NOP or " : "", v->name);
 	if (st->pad)
-		add(&t, " of %u bytes", st->pad * CHAIN_WQEBB);
+		chain_line_add(&t, " of %u bytes", st->pad * CHAIN_WQEBB);
 	if (v->class == CHAIN_CLASS_SYNC) {
 		add_sync(&t, d, st);
 	} else if (v->scatters) {
-		add(&t, " ");
+		chain_line_add(&t, " ");
 		add_place(&t, d, &st->remote, false);
 		if (st->local[0].kind != CHAIN_AT_NONE)
-			add(&t, " ->");
+			chain_line_add(&t, " ->");
 		add_locals(&t, d, st);
 	} else if (v->data) {
 		add_locals(&t, d, st);
 		if (v->remote) {
-			add(&t, " -> ");
+			chain_line_add(&t, " -> ");
 			add_place(&t, d, &st->remote, false);
 		}
 	}
 	if (st->flags & CHAIN_FENCE)
-		add(&t, ", fenced");
+		chain_line_add(&t, ", fenced");
 	if (st->flags & CHAIN_SIGNALLED)
-		add(&t, ", signalled");
+		chain_line_add(&t, ", signalled");
 }
 
 /* ---- for people
