@@ -1124,6 +1124,12 @@ static void what_is_copied_between_regions(void **state)
 		copies(i ? to : from);
 		t.s[DECIDED].local[0].len = THEIRS;
 		assert_theirs(COUNTS, 0, 0);
+		/* what is behind the destination */
+		copies(i ? to : from);
+		t.s[DECIDED].local[0].len = THEIRS;
+		t.r[COUNTS].stored.theirs = t.r[COUNTS].stored.any =
+			(struct chain_span){64 + THEIRS, 72 + THEIRS};
+		assert_theirs(COUNTS, 64 + THEIRS, 72 + THEIRS);
 		copies(i ? to : from);
 		*(i ? &t.s[DECIDED].local[0] : &t.s[DECIDED].remote) =
 			PLACE(REGION(TABLE, THEIRS + 8, i ? LONG : 0));
