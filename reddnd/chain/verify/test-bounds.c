@@ -1154,11 +1154,6 @@ static void what_is_copied_between_regions(void **state)
 	t.s[DECIDED].local[0].len = 12;
 	t.s[DECIDED].local[1] = PLACE(REGION(COUNTS, 128, 12));
 	assert_theirs(COUNTS, 64 + 8, 128 + 4);
-	/* to a place that ends before what clients have */
-	copies(STEP(.verb = CHAIN_WRITE, .remote = REGION(TABLE, 0, 0),
-		.local = {REGION(COUNTS, 64, CHAIN_PACKET + 1)}));
-	t.r[TABLE].flags = CHAIN_WRITABLE;
-	assert_theirs(TABLE, THEIRS, THEIRS + 8);
 	/* a mark beside what is published, and that */
 	copies(to);
 	t.r[TABLE].stored.theirs = (struct chain_span){0};
