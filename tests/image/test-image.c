@@ -637,10 +637,44 @@ static void sees_what_was_there_in_the_same_case(void **state)
 	cases_pool_free(p);
 }
 
+/* What is decided, here in byte 7, keeps what it is decided for */
+static void joins_the_cases_that_differ_least(void **state)
+{
+	static const uint8_t old[WORD_BYTES] = {0};
+	const struct actor by = {.queue = 1, .sure = true};
+	struct pool_of_cases *p = cases_pool_new();
+	const struct word_case *seen[2 * CASES];
+	struct word_case new[2 * CASES] = {0};
+	struct word w;
+	unsigned n;
+
+	(void)state;
+	cases_pool_reset(p);
+	word_set(p, &w, old);
+	for (unsigned i = 0; i < 2 * CASES; i++)
+		for (unsigned k = 0; k < WORD_BYTES; k++)
+			new[i].b[k] = bytes_one(k == 0 ? (uint8_t)i : k == 7 && i % 2);
+	word_store(p, &w, &by, new, 2 * CASES, 0);
+	n = word_seen(&w, &by, seen);
+	assert_int_equal(n, CASES);
+	for (uint8_t i = 0; i < 2 * CASES; i++) {
+		bool there = false;
+
+		for (unsigned c = 0; c < n; c++)
+			if (bytes_have(seen[c]->b[0], i)) {
+				assert_true(bytes_only(seen[c]->b[7], i % 2));
+				there = true;
+			}
+		assert_true(there);
+	}
+	cases_pool_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sees_what_was_there_in_the_same_case),
+		cmocka_unit_test(joins_the_cases_that_differ_least),
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
 		cmocka_unit_test(refuses_what_overlaps),

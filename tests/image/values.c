@@ -84,6 +84,16 @@ static bool case_contains(const struct word_case *c, const struct word_case *in)
 	return true;
 }
 
+static void case_join(struct word_case *c, const struct word_case *with)
+{
+	for (unsigned k = 0; k < WORD_BYTES; k++)
+		c->b[k] = bytes_join(c->b[k], with->b[k]);
+	if (c->in.decision == with->in.decision)
+		c->in.cases |= with->in.cases;
+	else
+		c->in = (struct guard){0};
+}
+
 struct list {
 	struct word_case c[CASES];
 	unsigned n;
@@ -100,6 +110,26 @@ static struct bytes list_byte(const struct list *l, unsigned k)
 	return b;
 }
 
+/* That which differs in the fewest bytes: what a comparison has decided stays beside what it was decided for
+ */
+static struct word_case *list_closest(struct list *l, const struct word_case *c)
+{
+	struct word_case *closest = l->c;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		unsigned same = 0;
+
+		for (unsigned k = 0; k < WORD_BYTES; k++)
+			same += l->c[i].b[k].set == c->b[k].set;
+		if (same > most) {
+			most = same;
+			closest = &l->c[i];
+		}
+	}
+	return closest;
+}
+
 static void list_add(struct list *l, const struct word_case *c)
 {
 	for (unsigned i = 0; i < l->n; i++) {
@@ -114,11 +144,7 @@ static void list_add(struct list *l, const struct word_case *c)
 		l->c[l->n++] = *c;
 		return;
 	}
-	for (unsigned i = 0; i < CASES; i++)
-		for (unsigned k = 0; k < WORD_BYTES; k++)
-			l->c[0].b[k] = bytes_join(l->c[0].b[k], i ? l->c[i].b[k] : c->b[k]);
-	l->c[0].in = (struct guard){0};
-	l->n = 1;
+	case_join(list_closest(l, c), c);
 }
 
 static void list_add_all(struct list *l, const struct word_case *c, unsigned n)

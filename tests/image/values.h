@@ -21,7 +21,7 @@
 
 #include <stddef.h>
 
-enum { WORD_BYTES = 8, CASES = 28 /* of a word, at most: more of them become one */ };
+enum { WORD_BYTES = 8, CASES = 28 /* of a word, at most: of more, those that differ least become one */ };
 
 /** Cases of a decision, as bits. No decision: number 0. */
 struct guard {
