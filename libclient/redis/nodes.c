@@ -92,7 +92,7 @@ static struct node *nodes_find(struct nodes *nodes, const struct redirect *to)
 static void nodes_fail(struct nodes *nodes, struct node *node, int error, const char *why)
 {
 	nodes->source->err = error;
-	snprintf(nodes->source->errstr, sizeof(nodes->source->errstr), "node %.60s:%u: %s", node->host,
+	snprintf(nodes->source->errstr, sizeof(nodes->source->errstr), "node %.60s:%u: %.54s", node->host,
 		node->port, why);
 	node_close(node);
 	for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
