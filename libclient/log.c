@@ -164,20 +164,29 @@ int reddn_log_learn(struct reddn_log *l, const uint8_t *reply, uint32_t size, ui
 	return REDDN_AGAIN;
 }
 
-/* Bytes of an entry; 0: the offload is none of log-read.rdn */
+/* Bytes of an entry; 0: no reply of log-read.rdn has this length */
+static uint32_t log_size_of(size_t reply)
+{
+	const size_t size = reply - REDDN_LOG_REPLY;
+
+	if (reply < REDDN_LOG_REPLY || size <= REDDN_LOG_HEADER || size > REDDN_LOG_ENTRY_MAX ||
+		size & (size - 1))
+		return 0;
+	return (uint32_t)size;
+}
+
+/* 0: the offload is none of log-read.rdn */
 static uint32_t log_size(const struct reddn *c)
 {
 	enum reddn_arg_kind kind;
 	struct reddn_info info;
-	uint32_t bytes, size;
+	uint32_t bytes;
 
 	reddn_get_info(c, &info);
-	size = info.reply_max - REDDN_LOG_REPLY;
-	if (info.nargs != 1 || info.reply_max < REDDN_LOG_REPLY || size <= REDDN_LOG_HEADER ||
-		size > REDDN_LOG_ENTRY_MAX || size & (size - 1) || !reddn_is_sent_once(c) ||
-		reddn_get_arg(c, 0, &kind, &bytes) < 0 || kind != REDDN_OFFSET || bytes != LENGTH_BYTES)
+	if (info.nargs != 1 || !reddn_is_sent_once(c) || reddn_get_arg(c, 0, &kind, &bytes) < 0 ||
+		kind != REDDN_OFFSET || bytes != LENGTH_BYTES)
 		return 0;
-	return size;
+	return log_size_of(info.reply_max);
 }
 
 static struct reddn_arg log_ask(struct reddn_log *l, uint32_t size)
@@ -202,12 +211,17 @@ PUBLIC int reddn_log_submit(struct reddn *c, struct reddn_log *l, uint64_t cooki
 
 PUBLIC int reddn_log_result(struct reddn_log *l, struct reddn_result *res)
 {
-	const uint8_t *reply = res->value, *entry = reply + REDDN_LOG_ENTRY;
-	const uint32_t size = (uint32_t)res->length - REDDN_LOG_REPLY;
-	int r = res->status < 0 ? res->status : reddn_log_learn(l, reply, size, clock_ns());
+	const uint32_t size = log_size_of(res->length);
+	const uint8_t *reply = res->value, *entry;
+	int r;
 
+	if (res->status < 0)
+		return res->status;
+	/* the server may be another one than when the request was submitted */
+	r = size ? reddn_log_learn(l, reply, size, clock_ns()) : -EPROTO;
 	if (r)
 		return r;
+	entry = reply + REDDN_LOG_ENTRY;
 	reddn_log_pass(l);
 	res->value = entry + REDDN_LOG_HEADER;
 	res->length = number_at(entry + LAP_BYTES, LENGTH_BYTES);

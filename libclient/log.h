@@ -11,8 +11,8 @@
  * later is not drawn after that.
  *   - What is drawn and not filled is waited for as long as a request may take, and then passed: from when it
  * was known to be drawn to when that reply was asked for. That is one wait for all that were drawn then. Who
- * has passed the number of a lap before as well
- * does not wait if that one is not filled either: its request is over, and this one finds that.
+ * has passed the number of a lap before as well does not wait if that one is not filled either: its request
+ * is over, and this one finds that.
  */
 #ifndef LIBCLIENT_LOG_H
 #define LIBCLIENT_LOG_H

@@ -429,8 +429,8 @@ int reddn_log_submit(struct reddn *c, struct reddn_log *l, uint64_t cookie);
 /**
  * What the result of reddn_log_submit means, before it is released. 0: `res->value` has the `res->length`
  * bytes of entry `l->next - 1`. REDDN_AGAIN: `l->next` is another one, submit again. -EAGAIN: there is none
- * yet; submit again after a pause. -EBADMSG, -ESTALE: as of reddn_log_next. Other errors: the status of the
- * result.
+ * yet; submit again after a pause. -EBADMSG, -ESTALE: as of reddn_log_next. -EPROTO: the result is none of
+ * log-read.rdn. Other errors: the status of the result.
  */
 int reddn_log_result(struct reddn_log *l, struct reddn_result *res);
 

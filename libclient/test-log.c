@@ -225,6 +225,10 @@ static void reads_in_steps(void **state)
 	server.tail += 2 * ENTRIES;
 	assert_int_equal(reddn_log_submit(&client, &l, 0), 0);
 	assert_int_equal(reddn_log_result(&l, &res), REDDN_AGAIN);
+	/* of another server, or of another request */
+	for (res.length = 0; res.length < 2 * REDDN_LOG_ENTRY_MAX; res.length++)
+		if (res.length < REDDN_LOG_REPLY + 16 || res.length > REDDN_LOG_REPLY + REDDN_LOG_ENTRY_MAX)
+			assert_int_equal(reddn_log_result(&l, &res), -EPROTO);
 	res.status = -ECONNRESET;
 	assert_int_equal(reddn_log_result(&l, &res), -ECONNRESET);
 	test_offload.reply_max++;
