@@ -10,12 +10,20 @@
 #ifndef LIBCLIENT_REDIS_NODES_H
 #define LIBCLIENT_REDIS_NODES_H
 
-#include "libclient/redis/command.h"
+#include "libclient/reddn.h"
 #include "protocol/redis-slots.h"
 
 #include <hiredis/hiredis.h>
 
 enum { PLACES = 64 };
+
+struct command {
+	const char *text; /* as it is sent */
+	size_t size;
+	size_t n;
+	struct reddn_key *word;
+	size_t nkeys; /* of word, from the second on */
+};
 
 struct node;
 
