@@ -49,7 +49,8 @@ static const char usage[] =
 	"usage: reddnd-run [OPTIONS] COMMAND [ARGUMENT...]\n"
 	"\n"
 	"Runs COMMAND, and runs it again when it is killed or exits with status 75. It keeps the\n"
-	"descriptors that COMMAND stores, as systemd does, and gives them to the next one.\n"
+	"descriptors that COMMAND stores, as systemd does, and gives them to the next one. While it\n"
+	"has any, it runs COMMAND again after each failure but status 1, a mistake of its user.\n"
 	"\n"
 	"  -h, --help      this text\n"
 	"  -V, --version   the version\n"
@@ -281,6 +282,15 @@ static int watch(pid_t service, int sock, int signals, bool *asked)
 	}
 }
 
+/* What is stored ends with this process, so only what a restart cannot correct is a reason to (status 1, as
+ * RestartPreventExitStatus= of the unit) */
+static bool is_over(int status)
+{
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == EX_TEMPFAIL)
+		return false;
+	return WEXITSTATUS(status) <= 1 || nstored == 0;
+}
+
 static int run(char **command)
 {
 	static const int passed[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -312,7 +322,7 @@ static int run(char **command)
 			return EX_OSERR;
 		}
 		status = watch(service, sock, signals, &asked);
-		if (asked || (WIFEXITED(status) && WEXITSTATUS(status) != EX_TEMPFAIL))
+		if (asked || is_over(status))
 			break;
 		fprintf(stderr, "reddnd-run: %s ended by %s %d; it is started again with %u descriptor%s\n",
 			command[0], WIFSIGNALED(status) ? "signal" : "status",

@@ -65,6 +65,25 @@ long=$work/$(printf '%0100d' 0)
 TMPDIR=$long timeout "$limit" "$REDDND_RUN" true 2>"$work/run.log" && fail "a path that is too long"
 grep -q 'TMPDIR is too long for a socket' "$work/run.log" || fail "no reason" "$work/run.log"
 
+# The service stores a descriptor and fails, and so does the next one; with status 1 it is over
+cat >"$work/fails.py" <<'END'
+import os, socket, sys
+
+kept = os.environ.get("LISTEN_FDNAMES")
+print("kept", kept, flush=True)
+if kept == "first:second":
+    sys.exit(1)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect(os.environ["NOTIFY_SOCKET"])
+socket.send_fds(s, [b"FDSTORE=1\nFDNAME=" + (b"second" if kept else b"first")], [s.fileno()])
+sys.exit(69)
+END
+status=0
+timeout "$limit" "$REDDND_RUN" python3 "$work/fails.py" >"$work/run.log" 2>&1 || status=$?
+[[ $status -eq 1 ]] || fail "status $status of a service that fails with 69 and then with 1" "$work/run.log"
+[[ $(grep -c '^kept' "$work/run.log") -eq 3 ]] || fail "not run again while there are descriptors" "$work/run.log"
+ok "what is stored is given to the next one after a failure, and not after a mistake"
+
 # The service writes until nobody reads, is killed, and the next one ends with status 7
 cat >"$work/service.sh" <<'END'
 [ ! -e "$1" ] || exit 7
