@@ -413,11 +413,15 @@ static void uncount_others(const struct devices *devices, const struct device *d
 	}
 }
 
-/* @error: why it cannot be opened, or -ENODEV */
+/* @error: why it cannot be opened, or -ENODEV. The one device of a catalog that names none is nothing that
+ * others serve without */
 static void note_left_out(struct devices *devices, const struct opening *o, int error)
 {
-	struct device_left_out *out = &devices->left_out[devices->nleft_out++];
+	struct device_left_out *out;
 
+	if (!*name_of(o))
+		return;
+	out = &devices->left_out[devices->nleft_out++];
 	snprintf(out->name, sizeof(out->name), "%s", name_of(o));
 	if (!rnic_device_exists(out->name))
 		snprintf(out->why, sizeof(out->why), "there is no such device");

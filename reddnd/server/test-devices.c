@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of a device whose self-test fails, and of one that there was no memory to test. */
+/* What becomes of a device whose self-test fails, of one that there was no memory to test, and of one that is
+ * left out. */
 #include "reddnd/server/devices.c"
 
 #include "reddnd/probe/probe.h"
@@ -122,6 +123,22 @@ static void test_beside(void **state)
 	assert_int_equal(freed, 1);
 }
 
+/* reddnctl and the metrics list what is left out, and have a name for each */
+static void test_left_out(void **state)
+{
+	struct assignment assignment = {.n = 1};
+	struct devices devices = {0};
+	struct catalog catalog = {0};
+	const struct opening o = {.catalog = &catalog, .assignment = &assignment};
+
+	note_left_out(&devices, &o, -EADDRINUSE);
+	assert_int_equal(devices.nleft_out, 0);
+	snprintf(assignment.name[0], sizeof(assignment.name[0]), "no-such-device");
+	note_left_out(&devices, &o, -ENODEV);
+	assert_int_equal(devices.nleft_out, 1);
+	assert_string_equal(devices.left_out[0].why, "there is no such device");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +146,7 @@ int main(void)
 		cmocka_unit_test(test_runs_none),
 		cmocka_unit_test(test_shortage),
 		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
