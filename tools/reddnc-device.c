@@ -13,7 +13,7 @@ enum { ARENA = 64 << 20 };
 
 void reddnc_device_close(struct reddnc_device *d)
 {
-	master_qp_deinit(&d->master);
+	master_qp_deinit(&d->domain.master);
 	if (d->dev)
 		rnic_device_close(d->dev);
 	if (d->arena)
@@ -52,13 +52,15 @@ static int choose_target(const struct reddnc_device *d, struct program_target *t
 
 int reddnc_device_open(struct reddnc_device *d, const char *name, struct program_target *target)
 {
-	struct probe_attr attr = {.master = &d->master};
+	struct probe_attr attr = {.master = &d->domain.master};
 	struct rnic_observed seen;
 
 	log_name(program_invocation_short_name);
 	log_init(LOG_ERR);
-	if (rnic_device_open_for_chains(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0 ||
-		master_qp_init(&d->master, rnic_device_pd(d->dev), d->arena) < 0 ||
+	if (rnic_device_open_for_chains(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0)
+		return EX_UNAVAILABLE;
+	d->domain.pd = rnic_device_pd(d->dev);
+	if (master_qp_init(&d->domain.master, d->domain.pd, d->arena) < 0 ||
 		probe_at_start(&attr, target->fenced_enables, &seen) < 0)
 		return EX_UNAVAILABLE;
 	log_init(LOG_WARNING);

@@ -7,10 +7,7 @@
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/offer.h"
-#include "reddnd/generation/offload.h"
-#include "reddnd/generation/queue-layout.h"
-#include "reddnd/policy/verdict.h"
-#include "reddnd/session/loop-queue.h"
+#include "reddnd/session/queues.h"
 #include "tools/common/tool.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -27,51 +24,43 @@ enum {
 	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64
 		      bytes */
 	CLIENT_WQEBBS = 64,
-	CLIENT_LOG_CQES = 6,
+	LOG_CQES = 6,
 	NAP_NS = 100000,
 	SECOND_US = 1000000,
 };
 
 enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };
 
-/* Offsets in the client's block: doorbells, CQEs, queue pair, then what has a key: the request and the reply
- * slot */
-enum { CQES = PAGE, WQ = 2 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
+/* Offsets in the client's block: doorbells, CQEs, those of replies, queue pair, then what has a key: the
+ * request and the reply slot */
+enum { CQES = PAGE, REPLY_CQES = 2 * PAGE, WQ = 3 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
 
+/* A session of an offload that is in no catalog. Its client is a queue pair of this process, without a
+ * connection manager */
 struct bench {
 	const struct reddnc_run *run;
 	const struct chain_image *img;
-	struct reddnc_device *on;
 	struct catalog_region conf[PROGRAM_MAX_REGIONS];
-	struct region *region[PROGRAM_MAX_REGIONS];
-	struct queue_layout layout;
-	struct rnic_block block, client;
-	struct rnic_cq cq[CHAIN_MAX_QUEUES], reply_cq, client_cq;
-	struct rnic_qp qp[CHAIN_MAX_QUEUES], client_qp;
-	struct session_loop *loop;
-	struct session_loops loops;
-	struct chain_env env;
+	struct catalog_offload catalog;
+	struct offload offload;
+	struct session session;
+	struct rnic_block client;
+	struct cq_pool_queue replies; /* in the client's block */
+	struct rnic_cq client_cq;
+	struct rnic_qp client_qp;
 	uint64_t took_us;
 };
 
 static void bench_deinit(struct bench *b)
 {
 	rnic_qp_deinit(&b->client_qp);
-	session_loop_stop(b->loop);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_qp_stop(&b->qp[q]);
-	session_loop_free(b->loop);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_qp_deinit(&b->qp[q]);
-	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
-		rnic_cq_deinit(&b->cq[q]);
-	rnic_cq_deinit(&b->reply_cq);
+	session_queues_destroy(&b->session);
+	rnic_cq_deinit(&b->replies.cq);
 	rnic_cq_deinit(&b->client_cq);
-	rnic_block_deinit(&b->block);
 	rnic_block_deinit(&b->client);
 	for (unsigned i = 0; i < PROGRAM_MAX_REGIONS; i++)
-		if (b->region[i])
-			region_close(b->region[i]);
+		if (b->offload.bound[i].region)
+			region_close(b->offload.bound[i].region);
 }
 
 /* ---- regions ----------------------------------------------------------------------------------- */
@@ -98,7 +87,7 @@ static int open_region(struct bench *b, unsigned i)
 		[CATALOG_BUCKETS] = "buckets", [CATALOG_HEAP] = "heap", [CATALOG_LIVE] = "live"};
 	const struct program_region *want = &b->run->program->regions[i];
 	const struct reddnc_region *given = NULL;
-	struct rnic_window w;
+	struct region **region = &b->offload.bound[i].region;
 	uint8_t part = CATALOG_WHOLE;
 	uint64_t size;
 
@@ -116,25 +105,21 @@ static int open_region(struct bench *b, unsigned i)
 		.path = (char *)given->path,
 		.where = (char *)"reddnc"};
 	snprintf(b->conf[i].name, sizeof(b->conf[i].name), "%s", want->name);
-	if (region_open(&b->region[i], &b->conf[i], i * REGION_WINDOWS, -1) < 0 ||
-		region_is_bad(b->region[i], NULL))
+	if (region_open(region, &b->conf[i], i * REGION_WINDOWS, -1) < 0 || region_is_bad(*region, NULL))
 		return EX_NOINPUT;
 	for (unsigned k = 0; k < i; k++)
 		if ((want->writable || b->conf[k].writable) &&
-			rnic_region_is(b->region[i]->file, b->region[k]->file))
+			rnic_region_is((*region)->file, b->offload.bound[k].region->file))
 			return TOOL_FAIL(EX_USAGE,
 				"regions \"%s\" and \"%s\" are one file, and the program writes to one of "
 				"them; give it two",
 				b->run->program->regions[k].name, want->name);
-	size = region_part_size(b->region[i], part);
+	size = region_part_size(*region, part);
 	if (size < want->size)
 		return TOOL_FAIL(EX_DATAERR, "%s has %" PRIu64 " bytes, region \"%s\" needs %" PRIu64,
 			given->path, size, want->name, want->size);
-	if (region_window(b->region[i], rnic_device_pd(b->on->dev), part, want->writable, &w) < 0)
-		return EX_NOINPUT;
-	b->env.region[i].iova = w.iova;
-	b->env.region[i].lkey = w.lkey;
-	b->env.region[i].rkey = w.rkey;
+	b->offload.bound[i].part = part;
+	b->offload.bound[i].writable = want->writable;
 	return 0;
 }
 
@@ -158,11 +143,17 @@ static int open_regions(struct bench *b)
 
 /* ---- queues ------------------------------------------------------------------------------------ */
 
+static uint32_t slot_size(const struct bench *b)
+{
+	return (uint32_t)((b->run->program->reply_max + 63) / 64 * 64);
+}
+
 static int make_client(struct bench *b)
 {
-	uint64_t slot = (b->run->program->reply_max + 63) / 64 * 64,
-		 size = SLOT + (slot + PAGE) / PAGE * PAGE;
-	const struct rnic_cq_attr cq = {.cqes_off = CQES, .db_off = 0, .log_size = CLIENT_LOG_CQES};
+	const uint64_t size = SLOT + (slot_size(b) + PAGE) / PAGE * PAGE;
+	const struct rnic_cq_attr cq = {.cqes_off = CQES, .db_off = 0, .log_size = LOG_CQES};
+	const struct rnic_cq_attr replies = {
+		.cqes_off = REPLY_CQES, .db_off = 2 * RNIC_DB_BYTES, .log_size = LOG_CQES};
 	const struct rnic_qp_attr qp = {
 		.wq_off = WQ,
 		.rq_entries = 4,
@@ -172,108 +163,51 @@ static int make_client(struct bench *b)
 		.send_cq = &b->client_cq,
 		.recv_cq = &b->client_cq,
 	};
-	int r;
+	int r = rnic_block_init(
+		&b->client, b->run->on->domain.pd, b->run->on->arena, size, REQUEST, size - REQUEST);
 
-	r = rnic_block_init(
-		&b->client, rnic_device_pd(b->on->dev), b->on->arena, size, REQUEST, size - REQUEST);
 	if (r == 0)
 		r = rnic_cq_init(&b->client_cq, &b->client, &cq);
 	if (r == 0)
 		r = rnic_qp_init(&b->client_qp, &b->client, &qp);
-	b->env.slot_addr = b->client.iova + SLOT - REQUEST;
-	b->env.slot_rkey = b->client.rkey;
-	b->env.slot_size = (uint32_t)slot;
-	b->env.slot_count = 1;
-	return r;
+	return r == 0 ? rnic_cq_init(&b->replies.cq, &b->client, &replies) : r;
 }
 
-static int make_queue(struct bench *b, unsigned q)
+static int make_session(struct bench *b)
 {
-	const struct queue_layout *l = &b->layout;
-	const struct rnic_cq_attr cq = {
-		.cqes_off = l->queue[q].cqes_off,
-		.db_off = l->queue[q].cq_db_off,
-		.log_size = l->queue[q].cq_log_size,
-		.overrun_ignore = true,
-	};
-	const struct rnic_qp_attr qp = {
-		.wq_off = l->queue[q].wq_off,
-		.rq_entries = q == 0 ? SLOTS : 0,
-		.rq_stride = l->rq_stride,
-		.sq_wqebbs = l->queue[q].ring_wqebbs,
-		.db_off = l->queue[q].qp_db_off,
-		.send_cq = q == 0 ? &b->reply_cq : &b->cq[q],
-		.recv_cq = &b->cq[q],
-		.managed = true,
-	};
-	int r;
-
-	r = rnic_cq_init(&b->cq[q], &b->block, &cq);
-	if (r == 0)
-		r = rnic_qp_init(&b->qp[q], &b->block, &qp);
-	b->env.queue[q].qpn = b->qp[q].qpn;
-	b->env.queue[q].cqn = qp.send_cq->cqn;
-	b->env.queue[q].iova = b->block.iova + l->queue[q].ring_off - b->block.code_off;
-	b->env.queue[q].lkey = b->block.lkey;
-	b->env.queue[q].rkey = b->block.rkey;
-	b->env.queue[q].ring = b->qp[q].sq;
-	b->env.queue[q].ring_wqebbs = l->queue[q].ring_wqebbs;
-	return r;
-}
-
-/* The CQ of replies lies behind the layout of a session, which takes it from the CQ pool */
-static int make_queues(struct bench *b)
-{
-	struct rnic_cq_attr reply = {.log_size = CLIENT_LOG_CQES};
 	const struct program *p = b->run->program;
+	const struct request request = {.depth = 1,
+		.slot_addr = b->client.iova + SLOT - REQUEST,
+		.slot_rkey = b->client.rkey,
+		.slot_size = slot_size(b)};
+	const struct rnic_caps *caps = rnic_device_caps(b->run->on->dev);
+	struct session *s = &b->session;
 	struct loop_size loop;
-	int r;
+	int r = queue_layout_make(b->img, loop_size_of(p, LOOP_RATE, &loop) ? &loop : NULL, false, SLOTS,
+		1u << caps->log_max_qp_wqebbs, &s->queues.layout);
 
-	r = queue_layout_make(b->img, loop_size_of(p, LOOP_RATE, &loop) ? &loop : NULL, false, SLOTS,
-		1u << rnic_device_caps(b->on->dev)->log_max_qp_wqebbs, &b->layout);
-	if (r < 0)
-		return r;
-	reply.cqes_off = (b->layout.size + PAGE - 1) / PAGE * PAGE;
-	reply.db_off = reply.cqes_off + PAGE;
-	r = rnic_block_init(&b->block, rnic_device_pd(b->on->dev), b->on->arena, reply.cqes_off + 2 * PAGE,
-		b->layout.code_off, b->layout.code_size);
-	if (r == 0)
-		r = rnic_cq_init(&b->reply_cq, &b->block, &reply);
-	for (unsigned q = 0; q < b->img->nqueues && r == 0; q++)
-		r = make_queue(b, q);
-	if (r == 0 && p->loop)
-		r = session_loop_new(&b->loop, &b->loops, p, LOOP_RATE, &b->block, &b->layout.loop, 0, 0);
-	b->env.slots = SLOTS;
-	b->env.recv_cqn = b->cq[0].cqn;
-	b->env.scratch.iova = b->block.iova + b->layout.scratch_off - b->block.code_off;
-	b->env.scratch.lkey = b->block.lkey;
-	b->env.scratch.rkey = b->block.rkey;
-	b->env.scratch.mem = b->block.mem + b->layout.scratch_off;
-	b->env.rq = b->qp[0].rq;
-	b->env.rq_stride = b->layout.rq_stride;
-	if (r == 0 && b->loop)
-		session_loop_write(b->loop, &b->env);
-	return r;
+	return r == 0 ? session_queues_make(s, b->run->on->arena, &request) : r;
 }
 
 static int start(struct bench *b)
 {
+	struct session_queues *q = &b->session.queues;
+	struct master_qp *master = &b->run->on->domain.master;
 	int r;
 
 	for (unsigned slot = 0; slot < SLOTS; slot++)
-		chain_format_recv(b->img, &b->env, slot);
-	chain_arm(b->run->program->writer, &b->env, 0, SLOTS);
-	rnic_qp_post_recvs(&b->qp[0], 1);
+		chain_format_recv(b->img, &q->env, slot);
+	chain_arm(b->run->program->writer, &q->env, 0, SLOTS);
+	rnic_qp_post_recvs(&q->qp[0], 1);
 	rnic_qp_post_recvs(&b->client_qp, 4);
-	r = rnic_qp_connect_local(&b->qp[0], b->client_qp.qpn, 1);
+	r = rnic_qp_connect_local(&q->qp[0], b->client_qp.qpn, 1);
 	if (r == 0)
-		r = rnic_qp_connect_local(&b->client_qp, b->qp[0].qpn, 1);
-	for (unsigned q = 1; q < b->img->nqueues && r == 0; q++)
-		r = rnic_qp_connect_self(&b->qp[q], b->img->max_rd_atomic);
+		r = rnic_qp_connect_local(&b->client_qp, q->qpn, 1);
+	for (unsigned i = 1; i < b->img->nqueues && r == 0; i++)
+		r = rnic_qp_connect_self(&q->qp[i], b->img->max_rd_atomic);
 	if (r == 0)
-		r = master_qp_enable(
-			&b->on->master, b->qp[chain_start_queue(b->img)].qpn, chain_start_index(b->img));
-	return r == 0 && b->loop ? session_loop_start(b->loop, &b->loops, 1, &b->on->master) : r;
+		r = master_qp_enable(master, q->qp[chain_start_queue(b->img)].qpn, chain_start_index(b->img));
+	return r == 0 && q->loop ? session_loop_start(q->loop, &b->session.loops, 1, master) : r;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
@@ -326,21 +260,10 @@ static void send_request(struct bench *b)
 	rnic_qp_post(&b->client_qp, wqe);
 }
 
-static int check_loop(struct bench *b)
-{
-	struct rnic_cqe cqe;
-	struct verdict v;
-
-	if (!b->loop || !rnic_cq_find_error(session_loop_cq(b->loop), &cqe) || cqe.syndrome == CQE_SYND_FLUSH)
-		return 0;
-	verdict_of_loop(&v, b->run->program, b->run->path, &cqe);
-	return TOOL_FAIL(1, "%s", v.text);
-}
-
 /* Once a second */
 static void show_progress(const struct bench *b, uint64_t *shown)
 {
-	uint64_t us = clock_us() - b->took_us, n = session_loop_iterations(b->loop);
+	uint64_t us = clock_us() - b->took_us, n = session_loop_iterations(b->session.queues.loop);
 
 	if (!b->run->progress || us < *shown + SECOND_US)
 		return;
@@ -348,20 +271,27 @@ static void show_progress(const struct bench *b, uint64_t *shown)
 	fprintf(stderr, "\r%14" PRIu64 " iterations, %10.0f per second ", n, 1e6 * (double)n / (double)us);
 }
 
+static struct rnic_cq *cq_of(struct bench *b, unsigned part)
+{
+	return part ? session_cq(&b->session, part) : &b->replies.cq;
+}
+
 /* 1: a step has failed, which is reported. 0: none has. *flushed: a queue with a CQE that was flushed; the
  * device may have written it over that of the step */
 static int check_steps(struct bench *b, const char **flushed)
 {
 	struct rnic_cqe cqe;
+	struct verdict v;
 
-	for (unsigned q = 0; q < b->img->nqueues; q++) {
-		if (!rnic_cq_find_error(q ? &b->cq[q] : &b->reply_cq, &cqe))
+	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
+		if (!cq_of(b, part) || !rnic_cq_find_error(cq_of(b, part), &cqe))
 			continue;
-		if (cqe.syndrome != CQE_SYND_FLUSH)
-			return TOOL_FAIL(1, "step %s failed: %s (%#x)",
-				chain_step_at(b->img, SLOTS, q, cqe.index, NULL),
-				rnic_syndrome_text(cqe.syndrome), cqe.vendor);
-		*flushed = b->run->program->desc->queues[q].name;
+		if (cqe.syndrome != CQE_SYND_FLUSH) {
+			session_fault(&b->session, part, &cqe, &v);
+			return TOOL_FAIL(1, "%s", v.text);
+		}
+		if (part < b->img->nqueues)
+			*flushed = b->run->program->desc->queues[part].name;
 	}
 	return 0;
 }
@@ -377,7 +307,7 @@ static int poll_reply(struct bench *b)
 	bool answered = false;
 
 	while (clock_us() - b->took_us < timeout) {
-		if (check_loop(b) || check_steps(b, &flushed))
+		if (check_steps(b, &flushed))
 			return 1;
 		while (rnic_cq_poll(&b->client_cq, &cqe)) {
 			if (cqe.error)
@@ -385,10 +315,10 @@ static int poll_reply(struct bench *b)
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 			answered |= cqe.receive;
 		}
-		if (answered && rnic_cq_peek(&b->reply_cq, 0, &cqe))
+		if (answered && rnic_cq_peek(&b->replies.cq, 0, &cqe))
 			return 0;
-		session_loop_feed(b->loop, &b->loops, 1, clock_us());
-		if (b->loop)
+		session_loop_feed(b->session.queues.loop, &b->session.loops, 1, clock_us());
+		if (b->session.queues.loop)
 			show_progress(b, &shown);
 		nanosleep(&nap, NULL);
 	}
@@ -418,13 +348,13 @@ static void show(const struct bench *b, bool answered, FILE *out)
 		.image = b->img,
 		.slots = SLOTS,
 		.reply = b->client.mem + SLOT,
-		.scratch = b->env.scratch.mem,
-		.loop = b->loop,
+		.scratch = b->session.queues.env.scratch.mem,
+		.loop = b->session.queues.loop,
 		.took_us = b->took_us,
 		.answered = answered};
 
 	for (unsigned q = 0; q < b->img->nqueues; q++)
-		result.ring[q] = b->qp[q].sq;
+		result.ring[q] = b->session.queues.qp[q].sq;
 	if (b->run->json)
 		reddnc_result_json(&result, out);
 	else
@@ -433,7 +363,14 @@ static void show(const struct bench *b, bool answered, FILE *out)
 
 int reddnc_run(const struct reddnc_run *run, FILE *out)
 {
-	CLEANUP(bench_deinit) struct bench b = {.run = run, .img = run->program->image, .on = run->on};
+	CLEANUP(bench_deinit)
+	struct bench b = {.run = run,
+		.img = run->program->image,
+		.catalog = {.path = (char *)run->path, .loop_rate = LOOP_RATE},
+		.offload = {.conf = &b.catalog,
+			.program = (struct program *)run->program,
+			.img = run->program->image},
+		.session = {.offload = &b.offload, .domain = &run->on->domain, .queues.pool_cq = &b.replies}};
 	uint8_t request[CHAIN_MAX_ARG];
 	char why[FIT_WHY];
 	int r;
@@ -452,7 +389,7 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 		return r;
 	r = make_client(&b);
 	if (r == 0)
-		r = make_queues(&b);
+		r = make_session(&b);
 	if (r == 0)
 		r = start(&b);
 	if (r < 0)

@@ -6,8 +6,8 @@
 #ifndef TOOLS_REDDNC_H
 #define TOOLS_REDDNC_H
 
+#include "reddnd/generation/tenant.h"
 #include "reddnd/program/program.h"
-#include "reddnd/rnic/master-qp.h"
 #include "reddnd/session/loop-queue.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 struct reddnc_device {
 	struct rnic_arena *arena;
 	struct rnic_device *dev;
-	struct master_qp master;
+	struct tenant_domain domain; /* of what runs on it */
 };
 
 /**
