@@ -140,9 +140,7 @@ static bool typed_side(
 			sema_type_name(&op->type));
 	op->value |= above;
 	op->pos = e->pos;
-	return op->type.kind != AST_NONE ||
-	       sema_error(s, TYPE, op->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
-		       op->place->region->name);
+	return op->kind != AST_PLACE || sema_has_type(s, op->place);
 }
 
 static enum sema_constness compare(

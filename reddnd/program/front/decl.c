@@ -83,11 +83,8 @@ static void declare_region(struct sema *s, const struct syn_stmt *st)
 	bool fine = true;
 
 	if (st->of.word) {
-		of = scope_need(s, st->of);
-		if (of && of->kind != SYM_STRUCT)
-			sema_error(s, TYPE, st->of.pos, "\"%s\" is %s; a region is of a structure", of->word,
-				scope_what(of));
-		fine = of && of->kind == SYM_STRUCT;
+		of = scope_need_kind(s, st->of, SYM_STRUCT, "; a region is of a structure");
+		fine = of;
 	}
 	if (st->value && !sema_number(s, st->value, "the size", 1, UINT64_MAX >> 1, &size))
 		fine = false;
@@ -138,12 +135,8 @@ static struct sema_struct *structure(struct sema *s, const struct syn_stmt *st, 
 				8 * f.type.bytes);
 			return NULL;
 		}
-		if (in_memory && f.type.kind == AST_UINT && f.type.order == AST_ANY && f.type.bytes > 1) {
-			sema_error(s, TYPE, syn->type.pos,
-				"in memory a number has a byte order: be%u or le%u", 8 * f.type.bytes,
-				8 * f.type.bytes);
+		if (in_memory && !sema_has_order(s, syn->type.pos, &f.type))
 			return NULL;
-		}
 		for (unsigned k = 0; f.name && k < made->nfields; k++) {
 			if (!made->field[k].name || strcmp(made->field[k].name, f.name))
 				continue;
@@ -294,12 +287,9 @@ static bool var_type(struct sema *s, const struct syn_type *syn, struct sym *sym
 	const struct sym *st;
 
 	if (syn->kind == SYN_TYPE_STRUCT) {
-		st = scope_need(s, syn->name);
+		st = scope_need_kind(s, syn->name, SYM_STRUCT, ", not a type");
 		if (!st)
 			return false;
-		if (st->kind != SYM_STRUCT)
-			return sema_error(
-				s, TYPE, syn->pos, "\"%s\" is %s, not a type", st->word, scope_what(st));
 		sym->of = st->of;
 		return true;
 	}
@@ -384,17 +374,12 @@ static void declare_queue(struct sema *s, const struct syn_stmt *st)
 static void declare_payload(struct sema *s, const struct syn_stmt *st)
 {
 	struct sym *sym = scope_declare(s, st->name, SYM_OPEN);
-	const struct sym *region = scope_need(s, st->of);
+	const struct sym *region = scope_need_kind(s, st->of, SYM_REGION, "; a payload is in a region");
 	struct ast_payload *p = pool_alloc(s->pool, sizeof(*p));
 	uint64_t max;
 
 	if (!region || !sema_number(s, st->value, "the payload", 1, PROGRAM_MAX_PAYLOAD, &max))
 		return;
-	if (region->kind != SYM_REGION) {
-		sema_error(s, TYPE, st->of.pos, "\"%s\" is %s; a payload is in a region", region->word,
-			scope_what(region));
-		return;
-	}
 	if (region->region->writable) {
 		sema_error(s, PLACE, st->of.pos,
 			"\"%s\" is writable; what a payload has brought there stays as it is", region->word);

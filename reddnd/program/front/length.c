@@ -23,20 +23,12 @@ static struct ast_place *new_place(struct sema *s, struct ast_place place)
 	return p;
 }
 
-static struct ast_stmt *add_stmt(
-	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos)
-{
-	pool_grow(s->pool, out->stmt, out->n);
-	out->stmt[out->n] = (struct ast_stmt){.kind = kind, .pos = pos};
-	return &out->stmt[out->n++];
-}
-
 static void add_verb(struct sema *s, struct ast_block *out, struct ast_verb verb)
 {
 	struct ast_verb *v = pool_alloc(s->pool, sizeof(*v));
 
 	*v = verb;
-	add_stmt(s, out, AST_VERB, v->pos)->verb = v;
+	sema_add_stmt(s, out, AST_VERB, v->pos)->verb = v;
 }
 
 /* The source whose length is patched; v->nsources if there is none */
@@ -79,7 +71,7 @@ void sema_add_verb(struct sema *s, struct ast_block *out, struct ast_verb *v, st
 	struct ast_stmt *decided;
 
 	if (!sends || i == v->nsources || v->least) {
-		add_stmt(s, out, AST_VERB, pos)->verb = v;
+		sema_add_stmt(s, out, AST_VERB, pos)->verb = v;
 		return;
 	}
 	var = sema_new_var(s, "length", &NUMBER, v->pos);
@@ -120,11 +112,11 @@ void sema_add_verb(struct sema *s, struct ast_block *out, struct ast_verb *v, st
 			.pos = v->pos},
 		.queue = s->queue,
 		.pos = v->pos};
-	decided = add_stmt(s, out, AST_IF, pos);
+	decided = sema_add_stmt(s, out, AST_IF, pos);
 	decided->cond = cond;
 	if (v->rest)
-		add_stmt(s, &decided->then, AST_VERB, pos)->verb = v->rest;
-	add_stmt(s, &decided->otherwise, AST_VERB, pos)->verb = v;
+		sema_add_stmt(s, &decided->then, AST_VERB, pos)->verb = v->rest;
+	sema_add_stmt(s, &decided->otherwise, AST_VERB, pos)->verb = v;
 }
 
 /* The patches of the data segment that the rest leaves out are for one WQE only */

@@ -143,8 +143,8 @@ static bool element(
 	*first *= *n;
 	if (!e->field.word)
 		return true;
-	f = sema_field(s, sym->of, e->field);
-	if (!f || !sema_index(s, e->field_index, e->field.pos, e->field.word, f->count, &field_index))
+	f = sema_field(s, sym->of, e->field, e->field_index, &field_index);
+	if (!f)
 		return false;
 	*first += sema_field_number(sym->of, f, field_index);
 	*n = 1;
@@ -194,8 +194,8 @@ static bool region_place(
 	if (!sym->of)
 		return sema_error(s, TYPE, e->field.pos,
 			"\"%s\" has no fields: it is not declared as a region of a structure", sym->word);
-	f = sema_field(s, sym->of, e->field);
-	if (!f || !sema_index(s, e->field_index, e->field.pos, e->field.word, f->count, &index))
+	f = sema_field(s, sym->of, e->field, e->field_index, &index);
+	if (!f)
 		return false;
 	place->at = f->at + index * f->type.bytes;
 	place->type = f->type;
@@ -302,6 +302,13 @@ static bool slot(struct sema *s, const struct syn_expr *at, struct ast_place *pl
 	return !at || sema_number(s, at, "the offset in the reply slot", 0, PROGRAM_MAX_SLOT, &place->at);
 }
 
+bool sema_has_type(struct sema *s, const struct ast_place *place)
+{
+	return place->type.kind != AST_NONE ||
+	       sema_error(s, TYPE, place->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
+		       place->region->name);
+}
+
 bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at)
 {
 	return at <= PROGRAM_MAX_CONSTANT || sema_error(s, VALUE, pos,
@@ -358,9 +365,8 @@ static bool as(struct sema *s, const struct syn_expr *e, struct ast_place ***lis
 	if (type.kind == AST_OFFSET)
 		return sema_error(s, TYPE, e->type.pos,
 			"only an argument is an offset; here it is a number, be%u", 8 * type.bytes);
-	if (type.kind == AST_UINT && type.order == AST_ANY && type.bytes > 1)
-		return sema_error(s, TYPE, e->type.pos, "in memory a number has a byte order: be%u or le%u",
-			8 * type.bytes, 8 * type.bytes);
+	if (!sema_has_order(s, e->type.pos, &type))
+		return false;
 	place->type = type;
 	place->pos = e->pos;
 	pool_grow(s->pool, *list, *n);
@@ -458,13 +464,8 @@ bool sema_operand(
 	if (c == SEMA_CONST) {
 		if (value_of == e)
 			return constant(s, e->pos, value, type, op);
-		if (!sema_type(s, &e->type, &said))
-			return false;
-		if (said.kind == AST_UINT && said.order == AST_ANY && said.bytes > 1)
-			return sema_error(s, TYPE, e->type.pos,
-				"in memory a number has a byte order: be%u or le%u", 8 * said.bytes,
-				8 * said.bytes);
-		return constant(s, e->pos, value, &said, op);
+		return sema_type(s, &e->type, &said) && sema_has_order(s, e->type.pos, &said) &&
+		       constant(s, e->pos, value, &said, op);
 	}
 	if (sym && sym->kind == SYM_ARG) {
 		op->kind = AST_ARG;

@@ -123,6 +123,16 @@ struct sym *scope_need(struct sema *s, struct syn_name name)
 	return NULL;
 }
 
+struct sym *scope_need_kind(struct sema *s, struct syn_name name, enum sym_kind kind, const char *instead)
+{
+	struct sym *sym = scope_need(s, name);
+
+	if (!sym || sym->kind == kind)
+		return sym;
+	sema_error(s, TYPE, name.pos, "\"%s\" is %s%s", sym->word, scope_what(sym), instead);
+	return NULL;
+}
+
 static bool is_taken(const struct sema *s, const char *name, bool verb)
 {
 	for (unsigned i = 0; i < (verb ? s->prog->nverbs : s->prog->nvars); i++) {

@@ -111,6 +111,9 @@ struct sym *scope_declare(struct sema *s, struct syn_name name, enum sym_kind ki
 struct sym *scope_find(const struct sema *s, const char *word);
 /** NULL, reported: there is no such name, or its declaration failed. */
 struct sym *scope_need(struct sema *s, struct syn_name name);
+/** The same of a name of that kind; @instead, the end of the message about another one, is what would be
+ * right. */
+struct sym *scope_need_kind(struct sema *s, struct syn_name name, enum sym_kind kind, const char *instead);
 /** " (declared in line 7)" and what kind of thing it is. */
 const char *scope_what(const struct sym *sym);
 /** A name for messages and listings that no other verb, or variable, has. */
@@ -132,12 +135,16 @@ bool sema_index(struct sema *s, const struct syn_expr *e, struct diag_pos pos, c
 	uint32_t count, uint32_t *index);
 /** @t as a type that is not a structure. */
 bool sema_type(struct sema *s, const struct syn_type *t, struct ast_type *type);
+/** False, reported: a number of @t in memory has no byte order. */
+bool sema_has_order(struct sema *s, struct diag_pos pos, const struct ast_type *t);
 /** "le64", "bytes 12", "offset(4) in buckets". Static storage, four at a time. */
 const char *sema_type_name(const struct ast_type *t);
 bool sema_same_type(const struct ast_type *a, const struct ast_type *b);
 bool sema_fits(const struct ast_type *t, uint64_t value);
-/** The field of that name; NULL, reported, if there is none. */
-const struct sema_field *sema_field(struct sema *s, const struct sema_struct *st, struct syn_name name);
+/** The field of that name, and in it the element that @e names, as sema_index(); NULL, reported, if there is
+ * none. */
+const struct sema_field *sema_field(struct sema *s, const struct sema_struct *st, struct syn_name name,
+	const struct syn_expr *e, uint32_t *index);
 /** A field's place among the elements of all fields; @index in its array. */
 unsigned sema_field_number(const struct sema_struct *st, const struct sema_field *f, uint32_t index);
 /** Elements of all fields that are not skipped. */
@@ -149,6 +156,8 @@ unsigned sema_field_count(const struct sema_struct *st);
 bool sema_places(struct sema *s, const struct syn_expr *e, struct ast_place ***list, unsigned *n);
 /** The place that @e names; NULL, reported, if it is none. */
 struct ast_place *sema_place(struct sema *s, const struct syn_expr *e);
+/** False, reported: it is a place in a region whose type nobody has said. */
+bool sema_has_type(struct sema *s, const struct ast_place *place);
 /** True if @at can be the constant part of an offset in a region. */
 bool sema_in_reach(struct sema *s, struct diag_pos pos, uint64_t at);
 /** A value. @type: that of a constant which does not say its own; NULL: it has to. */
@@ -195,6 +204,9 @@ void sema_replies(struct sema *s);
 
 /* ---- stmt.c ----------------------------------------------------------------------------------- */
 
+/** A new statement at the end of @out. */
+struct ast_stmt *sema_add_stmt(
+	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos);
 /** The body of the program. */
 void sema_body(struct sema *s, const struct syn_block *b);
 

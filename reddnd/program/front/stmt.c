@@ -26,7 +26,7 @@ static bool give_up(struct sema *s, struct diag_pos pos)
 	return true;
 }
 
-static struct ast_stmt *add(
+struct ast_stmt *sema_add_stmt(
 	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos)
 {
 	pool_grow(s->pool, out->stmt, out->n);
@@ -114,7 +114,7 @@ static void branch(struct sema *s, const struct syn_stmt *st, struct ast_block *
 	s->under = around;
 	if (c == SEMA_ERROR)
 		return;
-	made = add(s, out, AST_IF, st->pos);
+	made = sema_add_stmt(s, out, AST_IF, st->pos);
 	made->cond = cond;
 	made->then = then;
 	made->otherwise = otherwise;
@@ -222,7 +222,7 @@ static void loop(struct sema *s, const struct syn_stmt *st, struct ast_block *ou
 			"\"else\" after a loop that %s; it is for a \"for\" or a \"loop max\" that no break "
 			"has left",
 			l->endless ? "has no bound" : "its condition ends as well");
-	add(s, out, AST_LOOP, st->pos)->loop = l;
+	sema_add_stmt(s, out, AST_LOOP, st->pos)->loop = l;
 }
 
 static void leave(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
@@ -232,19 +232,17 @@ static void leave(struct sema *s, const struct syn_stmt *st, struct ast_block *o
 		return;
 	}
 	s->loop->breaks = true;
-	add(s, out, AST_BREAK, st->pos)->loop = s->loop;
+	sema_add_stmt(s, out, AST_BREAK, st->pos)->loop = s->loop;
 }
 
 static void on(struct sema *s, const struct syn_stmt *st, struct ast_block *out)
 {
 	const struct ast_queue *around = s->queue;
-	const struct sym *sym = scope_need(s, st->name);
+	const struct sym *sym =
+		scope_need_kind(s, st->name, SYM_QUEUE, "; declare \"queue NAME\" and use that");
 	uint32_t index;
 
-	if (sym && sym->kind != SYM_QUEUE)
-		sema_error(s, TYPE, st->name.pos, "\"%s\" is %s; declare \"queue NAME\" and use that",
-			sym->word, scope_what(sym));
-	else if (sym && sema_index(s, st->count, st->name.pos, sym->word, sym->count, &index))
+	if (sym && sema_index(s, st->count, st->name.pos, sym->word, sym->count, &index))
 		s->queue = sym->queue[index];
 	inner(s, &st->body, out);
 	s->queue = around;

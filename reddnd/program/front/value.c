@@ -91,14 +91,9 @@ enum sema_constness sema_eval(struct sema *s, const struct syn_expr *e, uint64_t
 		*value = ~a;
 		return left;
 	case SYN_SIZEOF:
-		sym = scope_need(s, e->name);
+		sym = scope_need_kind(s, e->name, SYM_STRUCT, "; sizeof takes a structure");
 		if (!sym)
 			return SEMA_ERROR;
-		if (sym->kind != SYM_STRUCT) {
-			sema_error(s, TYPE, e->name.pos, "\"%s\" is %s; sizeof takes a structure", sym->word,
-				scope_what(sym));
-			return SEMA_ERROR;
-		}
 		*value = sym->of->bytes;
 		return SEMA_CONST;
 	case SYN_SWAB:
@@ -156,16 +151,20 @@ bool sema_type(struct sema *s, const struct syn_type *t, struct ast_type *type)
 	} else if (t->kind == SYN_TYPE_OFFSET) {
 		if (!sema_number(s, t->size, "the number of bytes of an offset", 1, 7, &bytes))
 			return false;
-		sym = scope_need(s, t->name);
+		sym = scope_need_kind(s, t->name, SYM_REGION, "; an offset is in a region");
 		if (!sym)
 			return false;
-		if (sym->kind != SYM_REGION)
-			return sema_error(s, TYPE, t->name.pos, "\"%s\" is %s; an offset is in a region",
-				sym->word, scope_what(sym));
 		*type = (struct ast_type){
 			.kind = AST_OFFSET, .order = AST_BE, .bytes = (uint32_t)bytes, .window = sym->region};
 	}
 	return true;
+}
+
+bool sema_has_order(struct sema *s, struct diag_pos pos, const struct ast_type *t)
+{
+	return t->kind != AST_UINT || t->order != AST_ANY || t->bytes == 1 ||
+	       sema_error(s, TYPE, pos, "in memory a number has a byte order: be%u or le%u", 8 * t->bytes,
+		       8 * t->bytes);
 }
 
 const char *sema_type_name(const struct ast_type *t)
@@ -202,24 +201,22 @@ bool sema_fits(const struct ast_type *t, uint64_t value)
 	return t->bytes >= 8 || value >> (8 * t->bytes) == 0;
 }
 
-const struct sema_field *sema_field(struct sema *s, const struct sema_struct *st, struct syn_name name)
+const struct sema_field *sema_field(struct sema *s, const struct sema_struct *st, struct syn_name name,
+	const struct syn_expr *e, uint32_t *index)
 {
-	const char *words[PROGRAM_MAX_FIELDS], *nearest;
+	const char *words[PROGRAM_MAX_FIELDS];
+	char hint[TEXT_HINT];
 	unsigned n = 0;
 
-	for (unsigned f = 0; f < st->nfields; f++) {
-		if (!st->field[f].name)
+	for (const struct sema_field *f = st->field; f < st->field + st->nfields; f++) {
+		if (!f->name)
 			continue;
-		if (!strcmp(st->field[f].name, name.word))
-			return &st->field[f];
-		words[n++] = st->field[f].name;
+		if (!strcmp(f->name, name.word))
+			return sema_index(s, e, name.pos, name.word, f->count, index) ? f : NULL;
+		words[n++] = f->name;
 	}
-	nearest = text_nearest(name.word, words, n);
-	if (nearest)
-		diag_error(s->d, NAME, name.pos, "\"%s\" has no field \"%s\"; did you mean \"%s\"?", st->name,
-			name.word, nearest);
-	else
-		diag_error(s->d, NAME, name.pos, "\"%s\" has no field \"%s\"", st->name, name.word);
+	sema_error(s, NAME, name.pos, "\"%s\" has no field \"%s\"%s", st->name, name.word,
+		text_hint(hint, name.word, words, n, ""));
 	return NULL;
 }
 

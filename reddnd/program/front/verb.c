@@ -60,6 +60,16 @@ static bool is_target(struct sema *s, const struct ast_place *to)
 		       to->kind == AST_AT_SLOT ? "the reply slot" : "a region");
 }
 
+/* The variable that @e declares */
+static struct ast_place *implied(struct sema *s, const struct syn_expr *e, const struct ast_type *type)
+{
+	struct ast_place *place = pool_alloc(s->pool, sizeof(*place));
+
+	*place = (struct ast_place){
+		.kind = AST_AT_VAR, .type = *type, .pos = e->pos, .var = sema_imply(s, e->name, type)};
+	return place;
+}
+
 /* @type of what is read goes to @e */
 static bool read_typed(
 	struct sema *s, struct ast_verb *v, const struct syn_expr *e, const struct ast_type *type)
@@ -67,11 +77,7 @@ static bool read_typed(
 	struct ast_place *to;
 
 	if (is_new(s, e)) {
-		to = pool_alloc(s->pool, sizeof(*to));
-		*to = (struct ast_place){.kind = AST_AT_VAR,
-			.type = *type,
-			.pos = e->pos,
-			.var = sema_imply(s, e->name, type)};
+		to = implied(s, e, type);
 	} else {
 		const struct sym *sym = e->kind == SYN_REF ? scope_find(s, e->name.word) : NULL;
 		bool used = sym && sym->used;
@@ -109,11 +115,11 @@ struct wanted {
 static bool want(struct sema *s, const struct sema_struct *st, const struct syn_into *into, struct wanted *w,
 	unsigned n)
 {
-	const struct sema_field *f = sema_field(s, st, into->field);
 	uint32_t index;
+	const struct sema_field *f = sema_field(s, st, into->field, into->field_index, &index);
 	unsigned i = n;
 
-	if (!f || !sema_index(s, into->field_index, into->field.pos, into->field.word, f->count, &index))
+	if (!f)
 		return false;
 	for (; i && w[i - 1].at > f->at + index * f->type.bytes; i--)
 		w[i] = w[i - 1];
@@ -126,15 +132,12 @@ static bool want(struct sema *s, const struct sema_struct *st, const struct syn_
 static bool read_struct(
 	struct sema *s, const struct syn_verb *syn, struct ast_verb *v, struct ast_place *from)
 {
-	const struct sym *sym = scope_need(s, syn->as);
+	const struct sym *sym = scope_need_kind(s, syn->as, SYM_STRUCT, ", not a structure");
 	struct wanted w[PROGRAM_MAX_LIST];
 	uint32_t at;
 
 	if (!sym)
 		return false;
-	if (sym->kind != SYM_STRUCT)
-		return sema_error(
-			s, TYPE, syn->as.pos, "\"%s\" is %s, not a structure", sym->word, scope_what(sym));
 	if (from->type.kind != AST_NONE)
 		return sema_error(s, TYPE, syn->as.pos, "what is read has a type already: %s",
 			sema_type_name(&from->type));
@@ -360,25 +363,32 @@ static bool length_of(
 	return true;
 }
 
-static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+/* Where a mov, or a result, goes. NULL, reported: it cannot */
+static struct ast_place *destination(struct sema *s, const struct syn_verb *syn)
 {
 	struct ast_place *to = sema_place(s, syn->into[0].to);
+
+	if (to && to->kind == AST_AT_SLOT) {
+		sema_error(s, PLACE, to->pos,
+			"%s goes to variables, WQEs and regions; what goes to slot is a write",
+			syn->kind == AST_MOV ? "mov" : "a result");
+		return NULL;
+	}
+	return to && sema_has_type(s, to) ? to : NULL;
+}
+
+static bool verb_mov(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
+{
+	struct ast_place *to = destination(s, syn);
 	struct ast_operand op;
 
 	if (!to)
 		return false;
-	if (to->kind == AST_AT_SLOT)
-		return sema_error(s, PLACE, to->pos,
-			"mov goes to variables, WQEs and regions; what goes to slot is a write");
-	if (to->type.kind == AST_NONE)
-		return sema_error(s, TYPE, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
-			to->region->name);
 	if (!(is_payload(s, syn->source[0]) ? length_of(s, syn->source[0], to, &op)
 					    : sema_operand(s, syn->source[0], &to->type, &op)))
 		return false;
-	if (op.type.kind == AST_NONE)
-		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
-			op.place->region->name);
+	if (op.kind == AST_PLACE && !sema_has_type(s, op.place))
+		return false;
 	if (op.kind == AST_PLACE && !op.swab && is_address(op.place) && is_address(to))
 		op.type.bytes = PROGRAM_MAX_OFFSET;
 	v->place = to;
@@ -408,9 +418,8 @@ static bool calc_operand(struct sema *s, struct ast_verb *v, const struct syn_ex
 			"field into a variable");
 	if (op.swab)
 		return sema_error(s, TYPE, op.pos, "swab here; mov it into a variable first");
-	if (op.type.kind == AST_NONE)
-		return sema_error(s, TYPE, op.pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
-			op.place->region->name);
+	if (op.kind == AST_PLACE && !sema_has_type(s, op.place))
+		return false;
 	if (op.type.kind != AST_UINT)
 		return sema_error(
 			s, TYPE, op.pos, "an operand is a number; this is %s", sema_type_name(&op.type));
@@ -426,16 +435,10 @@ static bool calc_operand(struct sema *s, struct ast_verb *v, const struct syn_ex
 
 static bool verb_calc(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
-	struct ast_place *to = sema_place(s, syn->into[0].to);
+	struct ast_place *to = destination(s, syn);
 
 	if (!to)
 		return false;
-	if (to->kind == AST_AT_SLOT)
-		return sema_error(s, PLACE, to->pos,
-			"a result goes to variables, WQEs and regions; what goes to slot is a write");
-	if (to->type.kind == AST_NONE)
-		return sema_error(s, TYPE, to->pos, "the place has no type; say it, as in \"%s @ 8 as be32\"",
-			to->region->name);
 	if (to->type.kind != AST_UINT)
 		return sema_error(s, TYPE, to->pos, "a result is a number; this place is %s",
 			sema_type_name(&to->type));
@@ -516,18 +519,11 @@ static bool takes_word(const struct ast_verb *v)
 
 static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
-	struct ast_place *was;
-
 	if (!syn->was)
 		return true;
 	if (is_new(s, syn->was)) {
-		was = pool_alloc(s->pool, sizeof(*was));
-		*was = (struct ast_place){.kind = AST_AT_VAR,
-			.type = v->place->type,
-			.pos = syn->was->pos,
-			.var = sema_imply(s, syn->was->name, &v->place->type)};
 		pool_grow(s->pool, v->was, v->nwas);
-		v->was[v->nwas++] = was;
+		v->was[v->nwas++] = implied(s, syn->was, &v->place->type);
 	} else if (!sema_places(s, syn->was, &v->was, &v->nwas)) {
 		return false;
 	}
@@ -540,14 +536,12 @@ static bool old_value(struct sema *s, const struct syn_verb *syn, struct ast_ver
 /* A constant that names bytes of a region: a be24, and behind it in memory a be40 */
 static bool constant_locator(struct sema *s, const struct syn_verb *syn, struct ast_verb *v)
 {
-	const struct sym *region = scope_need(s, syn->located);
+	const struct sym *region =
+		scope_need_kind(s, syn->located, SYM_REGION, "; a locator names a part of a region");
 	uint64_t bytes = v->swap.kind == AST_CONST ? chain_located_bytes(v->swap.value) : 0, end;
 
 	if (!region)
 		return false;
-	if (region->kind != SYM_REGION)
-		return sema_error(s, TYPE, syn->located.pos,
-			"\"%s\" is %s; a locator names a part of a region", region->word, scope_what(region));
 	v->located = region->region;
 	if (!bytes)
 		return sema_error(s, VALUE, v->swap.pos,
