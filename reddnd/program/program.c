@@ -317,6 +317,20 @@ int program_compile(const struct program_source *src, const struct program_setti
 	return r;
 }
 
+void program_complete(const struct program *p, uint8_t *request, uint32_t bytes)
+{
+	uint32_t end = 0;
+
+	for (unsigned i = 0; i < p->npieces; i++) {
+		const struct program_piece *piece = &p->pieces[i];
+		const uint32_t from = end > bytes ? end : bytes;
+
+		end += piece->len;
+		if (from < end)
+			memset(request + from, piece->inverted ? 0xff : 0, end - from);
+	}
+}
+
 /* The steps of a queue are its WQEs, in their order */
 unsigned program_step_at(const struct program *p, unsigned queue, uint32_t wqebb)
 {

@@ -123,6 +123,10 @@ int program_diagnose(const struct program_source *src, const struct program_sett
 int program_compile(const struct program_source *src, const struct program_setting *settings,
 	unsigned nsettings, const struct program_target *target, struct program **out, char **messages);
 
+/** Adds to the first @bytes of a @request what it lacks up to image->arg_len: arguments that are zero, in the
+ * form in which they arrive. */
+void program_complete(const struct program *p, uint8_t *request, uint32_t bytes);
+
 /**
  * The step (an index in desc->steps) whose work request is at WQEBB @wqebb of an instance in queue @queue;
  * desc->nsteps if there is none.

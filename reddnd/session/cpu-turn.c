@@ -31,7 +31,8 @@ static void take_request(struct session *s, const struct rnic_plain_completion *
 
 	if (c->bytes == len)
 		return;
-	memset(rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number) + c->bytes, 0, len - c->bytes);
+	program_complete(
+		s->offload->program, rnic_plain_memory(s->cpu->queue) + cpu_request_at(s, number), c->bytes);
 	if (s->cpu->is_short || s->cpu->faulted)
 		return;
 	s->cpu->is_short = true;

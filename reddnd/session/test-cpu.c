@@ -221,7 +221,8 @@ int __wrap_rnic_plain_send(struct rnic_plain *q, const struct rnic_plain_send *m
 /* ---- a session ---- */
 
 static struct chain_image image = {.arg_len = BYTES};
-static struct program program;
+static struct program_piece pieces[] = {{.len = BYTES / 2}, {.len = BYTES / 2, .inverted = true}};
+static struct program program = {.pieces = pieces, .npieces = 2};
 static char path[] = "test.rdn";
 static const struct catalog_offload conf = {.path = path};
 static const struct offload offload = {.program = &program, .img = &image, .conf = &conf, .cpu = true};
@@ -477,6 +478,20 @@ static void test_left_after_a_short_request(void **state)
 	end(s);
 }
 
+/* Its arguments are zero, also those that arrive as their complement */
+static void test_what_a_short_request_lacks(void **state)
+{
+	for (unsigned n = 0; n < BYTES; n++) {
+		struct session *s;
+
+		memset(memory, 0x11, sizeof(memory));
+		s = begin_with(UINT64_MAX, n);
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(memory[i], i < n || i >= BYTES ? 0x11 : i < BYTES / 2 ? 0 : 0xff);
+		end(s);
+	}
+}
+
 static void test_left_after_a_long_request(void **state)
 {
 	struct session *s = begin();
@@ -522,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_answers_before_a_fault),
 		cmocka_unit_test(test_left_after_a_short_request),
+		cmocka_unit_test(test_what_a_short_request_lacks),
 		cmocka_unit_test(test_left_after_a_long_request),
 		cmocka_unit_test(test_fault_after_a_short_request),
 		cmocka_unit_test(test_fault_of_the_first),

@@ -53,6 +53,20 @@ static void setup(struct run *r)
 	}
 }
 
+/* Some of the arguments are 0 from one on, so that all or a part of these need not be sent */
+static void shorten(struct run *r)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned i = (unsigned)run_random(r, r->p->npieces + 1); i < r->p->npieces; i++) {
+		const struct program_piece *p = &r->p->pieces[i];
+
+		memset(r->arg[p->arg] + p->first, 0, p->len);
+		bytes += p->len;
+	}
+	r->lacks = (uint32_t)run_random(r, bytes + 1);
+}
+
 static void random_args(struct run *r)
 {
 	for (unsigned a = 0; a < r->p->nargs; a++) {
@@ -63,8 +77,12 @@ static void random_args(struct run *r)
 		for (unsigned i = 0; i < arg->bytes && i < 8; i++)
 			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
 	}
-	if (!r->p->payload.max)
+	r->lacks = 0;
+	if (!r->p->payload.max) {
+		if (run_random(r, 4) == 0)
+			shorten(r);
 		return;
+	}
 	r->payload_bytes = (uint32_t)run_random(r, r->p->payload.max + 1);
 	run_fill(r, r->payload, r->payload_bytes);
 }

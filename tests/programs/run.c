@@ -281,6 +281,7 @@ bool run_send(struct run *r)
 {
 	uint8_t *after = r->slots_after + r->c.sent % r->o->depth * RUN_SLOT;
 	uint8_t wire[CHAIN_MAX_ARG + RUN_PAYLOAD], slot[RUN_SLOT], inbox[RUN_SLOT];
+	uint32_t bytes;
 
 	memcpy(slot, after, RUN_SLOT);
 	memcpy(inbox, run_inbox(r), RUN_SLOT);
@@ -288,11 +289,14 @@ bool run_send(struct run *r)
 	r->o->request(r, after);
 	if (r->enough)
 		return true;
-	memcpy(wire + run_wire(r, wire), r->payload, r->payload_bytes);
+	bytes = run_wire(r, wire) - r->lacks;
+	memset(wire + bytes, 0xee, r->lacks);
+	program_complete(r->p, wire, bytes);
+	memcpy(wire + bytes + r->lacks, r->payload, r->payload_bytes);
 	if (!execute(r, wire, slot, inbox, after))
 		return false;
 	if (!r->enough)
-		chain_rig_send(&r->c, wire, r->c.img->arg_len + r->payload_bytes,
+		chain_rig_send(&r->c, wire, bytes + r->payload_bytes,
 			r->inbox + r->c.sent % r->o->depth * RUN_SLOT, RUN_SLOT);
 	return true;
 }

@@ -67,6 +67,7 @@ struct run {
 	 * last bytes of the region of a payload are theirs */
 	uint8_t payload[RUN_PAYLOAD];
 	uint32_t payload_bytes;
+	uint32_t lacks; /* bytes at the end of the arguments that are not sent, because they are 0 */
 	uint64_t seed, answered, busy, busy_before;
 	/** Of the requests that are not answered yet, what .request may set: what arrives if not a write_imm
 	 * with the number of the request */
