@@ -430,10 +430,10 @@ static void refuses_a_wrong_calculation(void **state)
 /* ---- a payload ----------------------------------------------------------------------------------- */
 
 static const char put[] = "program put\nregion words writable steered\nregion other writable\nregion heap\n"
-			  "arg at : offset(4) in words\narg key : u24\npayload record : max 4K in heap\n"
-			  "struct bucket { loc : le64, _ : bytes 3, mark : le32 }\nvar was : le64\n"
+			  "arg at : offset(4) in words\narg key : u48\npayload record : max 4K in heap\n"
+			  "struct bucket { loc : le64, mark : le56 }\nvar was : le64\n"
 			  "read words @ at as bucket { loc -> pub.compare, mark -> mark }\n"
-			  "if mark == key + (0xa5 << 24) {\n"
+			  "if mark == key + (0xa5 << 48) {\n"
 			  "  pub: cas words @ at as le64 : 0 -> record, was -> was\n}\n"
 			  "write_imm was -> slot @ 0\n";
 
@@ -501,7 +501,7 @@ static void seen_elsewhere(struct program *p)
 static void seen_of_client(struct program *p)
 {
 	for (unsigned i = 0; i < p->image->nrecv; i++)
-		if (p->image->recv[i].len == 3) {
+		if (p->image->recv[i].len == 6) {
 			p->image->recv[i].sym = CHAIN_SYM_QUEUE;
 			p->image->recv[i].index = p->image->publish.queue;
 			p->image->recv[i].offset = p->image->publish.offset + WQE_ATOMIC + 8;
@@ -514,7 +514,7 @@ static void seen_of_client(struct program *p)
 static void length_of_client(struct program *p)
 {
 	for (unsigned i = 0; i < p->image->nrecv; i++)
-		if (p->image->recv[i].len == 3) {
+		if (p->image->recv[i].len == 6) {
 			p->image->recv[i].sym = CHAIN_SYM_QUEUE;
 			p->image->recv[i].index = p->image->publish.queue;
 			p->image->recv[i].offset = p->image->publish.offset + WQE_ATOMIC;

@@ -1167,7 +1167,7 @@ static void declare_payload(struct gen *g)
 
 	g->payload = has_writable(g) && !g->writable[in] && !g->endless && chance(g, 30);
 	if (g->payload || mistake(g))
-		put(g, "payload pl : max %u in r%u\n", 1 + below(g, 100), in);
+		put(g, "arg fp : u48\npayload pl : max %u in r%u\n", 1 + below(g, 100), in);
 }
 
 /* A locator is read and, if it is still there and in a bucket, replaced by that of the payload, or by a
@@ -1184,7 +1184,7 @@ static void publish(struct gen *g)
 		if (g->arg[i].type.order == 'o' && g->arg[i].type.region == region)
 			at = &g->arg[i];
 	g->published = true;
-	put(g, "struct p%u { loc : le64, _ : bytes 6, tag : u8 }\nvar y%u : le64\n", name, name);
+	put(g, "struct p%u { loc : le64, tag : le56 }\nvar y%u : le64\n", name, name);
 	for (unsigned i = 0; i < 2; i++) {
 		if (i && branch) {
 			put(g, "if ");
@@ -1192,7 +1192,8 @@ static void publish(struct gen *g)
 			put(g, " {\n");
 		}
 		if (i)
-			put(g, "if z%u %s %u {\n", name, turned ? "!=" : "==", CHAIN_TAG - mistake(g));
+			put(g, "if z%u %s %s(%u << 48) {\n", name,
+				turned ? "!=" : "==", g->payload ? "fp + " : "", CHAIN_TAG - mistake(g));
 		put(g, i ? "%spub: cas r%u" : "%sread r%u", i && turned ? "nop\n} else {\n" : "", region);
 		if (at)
 			put(g, " @ %s", at->word);

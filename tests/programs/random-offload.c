@@ -30,12 +30,12 @@ static void fill_words(struct run *r, uint8_t *region)
 	}
 }
 
-/* Where something is published are buckets, some in use */
+/* Where something is published are buckets, some in use, whose fingerprints clients guess */
 static void mark_buckets(struct run *r, uint8_t *region)
 {
-	for (unsigned at = CHAIN_BUCKET_TAG; at < REGION; at += CHAIN_BUCKET)
+	for (unsigned at = CHAIN_BUCKET / 2; at < REGION; at += CHAIN_BUCKET)
 		if (run_random(r, 4))
-			region[at] = CHAIN_TAG;
+			run_put_le(region + at, 7, (uint64_t)CHAIN_TAG << 48 | run_random(r, 2));
 }
 
 static void setup(struct run *r)

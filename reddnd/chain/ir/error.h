@@ -184,7 +184,7 @@
 	X(PUBLISH_BLIND,                                                                                     \
 		"{at} publishes where the chain has not found a bucket: the READ that brings the locator "   \
 		"has to bring the mark as well, into a variable of its own, and a condition around {at} to " \
-		"compare that with something that has the tag, 0xa5 << 48")                                  \
+		"compare all of that with an argument that has the tag above it, 0xa5 << 48")                \
 	X(PUBLISH_KEPT, "{at} writes to the word that {other} has found; what came of a publish must stay")  \
 	X(EXTENT_LEAVES, "{at} uses the locator that {other} publishes; an extent leaves by that alone")     \
 	/* schedule/derive.h, schedule/loop-order.h */                                                       \

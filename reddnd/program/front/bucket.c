@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { FINGERPRINT = 6 /* bytes of a mark, before the tag */ };
+
 void sema_go_under(struct sema *s, const struct ast_cond *cond, bool holds)
 {
 	struct ast_under *u = pool_alloc(s->pool, sizeof(*u));
@@ -49,18 +51,36 @@ static uint8_t byte_of(uint64_t number, const struct ast_type *type, uint32_t k)
 	return (uint8_t)(number >> 8 * (type->order == AST_BE ? type->bytes - 1 - k : k));
 }
 
-/* @c decides whether byte @k of @p is the tag */
-static bool asks_for_tag(const struct ast_cond *c, bool holds, const struct ast_place *p, uint32_t k)
+/* What is compared with the mark whose tag is byte @k has the tag; and with arguments of 0, as a message of
+ * no bytes has them, nothing else: that is the mark of no key, so that nobody publishes a length of 0 */
+static bool is_of_key(const struct ast_operand *o, const struct ast_type *type, uint32_t k)
+{
+	for (uint32_t i = 1; i <= FINGERPRINT; i++)
+		if (i > k || byte_of(o->value, type, k - i))
+			return false;
+	return true;
+}
+
+/* @c decides whether byte @k of @p is the tag; @key: of a bucket whose key the client names */
+static bool asks_for_tag(
+	const struct ast_cond *c, bool holds, const struct ast_place *p, uint32_t k, bool key)
 {
 	if (!c)
 		return false;
 	if (c->kind != AST_COMPARE)
-		return holds == (c->kind == AST_AND) &&
-		       (asks_for_tag(c->first, holds, p, k) || asks_for_tag(c->second, holds, p, k));
+		return holds == (c->kind == AST_AND) && (asks_for_tag(c->first, holds, p, k, key) ||
+								asks_for_tag(c->second, holds, p, k, key));
 	return c->relation == (holds ? AST_REL_EQ : AST_REL_NE) && c->left.kind == AST_PLACE &&
 	       c->left.type.kind == AST_UINT && is_place(c->left.place, p) &&
 	       (c->right.kind == AST_CONST || c->right.kind == AST_ARG) &&
-	       byte_of(c->right.value, &c->left.type, k) == CHAIN_TAG;
+	       byte_of(c->right.value, &c->left.type, k) == CHAIN_TAG &&
+	       (!key || is_of_key(&c->right, &c->left.type, k));
+}
+
+/* Not a constant locator, whose length is known */
+static bool publishes_message(const struct ast_verb *v)
+{
+	return v->kind == AST_CAS && v->swap.kind == AST_LOCATOR;
 }
 
 /* @v is executed only if byte @at of what @look has read is the tag. What is compared begins without it, and
@@ -79,7 +99,7 @@ static bool has_seen_tag(
 			count_writers(s, to) != 1)
 			continue;
 		for (const struct ast_under *u = v->under; u; u = u->up)
-			if (asks_for_tag(u->cond, u->holds, to, k))
+			if (asks_for_tag(u->cond, u->holds, to, k, publishes_message(v)))
 				return true;
 	}
 	return false;
