@@ -154,8 +154,12 @@
 	X(LENGTH_REQUEST, "{at}: {other} lets a request choose how many bytes it moves")                     \
 	X(LENGTH_INLINE, "{at}: {other} can set the highest bit of a length, by which a NIC takes the "      \
 			 "segment for inline data; bring the lower bytes alone, such as a be24")             \
-	X(LENGTH_MAX, "{at}: {other} makes a length of {0}, and the declared maximum is {1}")                \
-	X(LENGTH_LEAST, "{at}: {other} makes a length of {0}, and the least is {1}; a NIC takes 0 for 2^31") \
+	X(LENGTH_MAX,                                                                                        \
+		"{at}: {other} makes a length of up to {0}, as each byte may be that of another value; the " \
+		"declared maximum is {1}")                                                                   \
+	X(LENGTH_LEAST,                                                                                      \
+		"{at}: {other} makes a length of {0} or more, as each byte may be that of another value; "   \
+		"the least is {1}, and a NIC takes 0 for 2^31")                                              \
 	X(LENGTH_UNVOUCHED,                                                                                  \
 		"{at}: {other} replaces a length for which the region's writer cannot vouch, because "       \
 		"a program stores there, or makes a part of the length; declare it as \"max {0}\", and the " \

@@ -242,15 +242,12 @@ static bool can_be_inline(const struct cell *len)
 
 /*
  * A client decides which of several lengths it is. Those in a region are taken at their word, if its writer
- * vouches for them; those of the program must be within the declared maximum.
+ * vouches for them; for those of the program there has to be a maximum.
  */
 static bool is_chosen(const struct chain_place *p, const struct cell *len)
 {
-	if (!cells_of_client(len, LEN_BYTES))
-		return false;
-	if (!cells_vouched(len))
-		return true;
-	return !p->max ? !cells_written_from(len, LEN_BYTES, REGION) : cells_most(len, LEN_BYTES) > p->max;
+	return cells_of_client(len, LEN_BYTES) &&
+	       (!cells_vouched(len) || (!p->max && !cells_written_from(len, LEN_BYTES, REGION)));
 }
 
 /* A data segment whose length is replaced, and @remote, what is on the other side of it */

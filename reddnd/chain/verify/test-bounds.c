@@ -966,7 +966,7 @@ static void lengths_that_are_decided(void **state)
 	decide(bring);
 	t.s[COUNT].local[0] = PLACE(WORD(8, 8));
 	t.w.init = (const uint8_t[48]){[18] = 4};
-	assert_wrong(WRONG(LENGTH_REQUEST, HIT, NOTE, LINES(10, 7)));
+	assert_wrong(WRONG(LENGTH_MAX, HIT, NOTE, LINES(10, 7), NUMBERS(1025, 1000)));
 	decide(bring);
 	t.s[COUNT].local[0] = PLACE(WORD(8, 8));
 	t.w.init = (const uint8_t[48]){[18] = 2};
