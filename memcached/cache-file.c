@@ -52,7 +52,10 @@ static int open_locked(const char *path, char *why, size_t size)
 		if (!S_ISREG(mine.st_mode))
 			return refuse(why, size, -EINVAL, "%s: %s", path, file_error(-EINVAL));
 		if (lock(fd) < 0)
-			return refuse(why, size, -EBUSY, "%s belongs to another memcached, which runs", path);
+			return refuse(why, size, -EBUSY,
+				"%s is locked: by another memcached, which runs, or by somebody else who may "
+				"write it",
+				path);
 		if (stat(path, &now) < 0 || now.st_ino != mine.st_ino || now.st_dev != mine.st_dev)
 			continue;
 		if (mine.st_uid != geteuid())

@@ -126,7 +126,7 @@ static void test_lock(void **state)
 	struct stat st = stat_of(fd);
 
 	assert_int_equal(cache(&small), -EBUSY);
-	assert_non_null(strstr(why, "belongs to another memcached"));
+	assert_non_null(strstr(why, "is locked: by another memcached"));
 	assert_int_equal(cache(&large), -EBUSY);
 	assert_int_equal(stat_of(fd).st_size, st.st_size);
 	close(fd);

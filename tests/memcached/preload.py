@@ -87,7 +87,7 @@ def restarts(path):
         fill(mc.client(), 100)
         check(present(mc.client(), 100) == 100, "a key is lost")
         # another one cannot have the same cache file
-        refused(path, "belongs to another memcached, which runs")
+        refused(path, "is locked: by another memcached, which runs")
     with Memcached("-m", "9", cache=path) as mc:
         check(os.stat(path).st_ino != before.st_ino, "another layout in the same file")
         check(mc.client().set("a", b"b") == "STORED", "no set")
