@@ -152,7 +152,7 @@ static const char *ask(struct random *r, const struct program *p, const struct e
 	result = executor_run(x, WQES);
 	counted.done += result == EXECUTOR_DONE;
 	counted.faults += result == EXECUTOR_FAULT;
-	return in_parts_differs(t, x, result, number, request, more, extent, WQES, data);
+	return in_parts_differs(t, x, result, number, request, p->image->arg_len + more, extent, WQES, data);
 }
 
 static const char *execute(struct random *r, struct program *p)

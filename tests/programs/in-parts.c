@@ -97,7 +97,8 @@ void in_parts_receive(struct executor *x, const struct program *p, uint8_t *regi
 {
 	const uint32_t args = p->image->arg_len;
 
-	memcpy(region + extent + args, request + args, bytes - args);
+	if (bytes > args)
+		memcpy(region + extent + args, request + args, bytes - args);
 	executor_payload(x, extent, bytes);
 }
 
@@ -110,7 +111,7 @@ static bool same_outcome(const struct in_parts *t, const struct executor *x)
 }
 
 const char *in_parts_differs(struct in_parts *t, const struct executor *at_once, enum executor_result result,
-	uint64_t number, const uint8_t *request, uint32_t more, uint64_t extent, uint64_t wqes,
+	uint64_t number, const uint8_t *request, uint32_t bytes, uint64_t extent, uint64_t wqes,
 	const uint8_t *data)
 {
 	enum executor_result other;
@@ -118,8 +119,7 @@ const char *in_parts_differs(struct in_parts *t, const struct executor *at_once,
 	renew(t);
 	executor_begin(t->x, number, request, t->data);
 	if (t->p->payload.max)
-		in_parts_receive(t->x, t->p, t->own.region[t->p->payload.region].mem, extent, request,
-			t->p->image->arg_len + more);
+		in_parts_receive(t->x, t->p, t->own.region[t->p->payload.region].mem, extent, request, bytes);
 	other = executor_run(t->x, 1);
 	if (other == EXECUTOR_MORE)
 		other = executor_run(t->x, wqes - 1);

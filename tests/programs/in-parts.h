@@ -16,10 +16,10 @@ struct in_parts *in_parts_new(const struct program *p, const struct executor_par
 void in_parts_free(struct in_parts *t); /* NULL is fine */
 
 /** Request @number, which was executed at once: up to @wqes work requests, with @result. Its messages had
- * @data. Behind the arguments it had @more bytes, which went to @extent, if the program has a payload. NULL,
- * or what differs. */
+ * @data. The request had @bytes in all; those behind the arguments went to @extent, if the program has a
+ * payload. NULL, or what differs. */
 const char *in_parts_differs(struct in_parts *t, const struct executor *at_once, enum executor_result result,
-	uint64_t number, const uint8_t *request, uint32_t more, uint64_t extent, uint64_t wqes,
+	uint64_t number, const uint8_t *request, uint32_t bytes, uint64_t extent, uint64_t wqes,
 	const uint8_t *data);
 /** As a RECV does, and for the CPU: @bytes of a message to @region, and into @extent of the one of its
  * payload.

@@ -78,9 +78,9 @@ static void random_args(struct run *r)
 			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
 	}
 	r->lacks = 0;
-	if (!r->p->payload.max) {
-		if (run_random(r, 4) == 0)
-			shorten(r);
+	r->payload_bytes = 0;
+	if (run_random(r, 4) == 0) {
+		shorten(r);
 		return;
 	}
 	r->payload_bytes = (uint32_t)run_random(r, r->p->payload.max + 1);
@@ -93,7 +93,7 @@ static void receive(const struct run *r, struct interpret *in)
 	if (!r->p->payload.max)
 		return;
 	in->extent = run_extent(r);
-	in->request_bytes = r->c.img->arg_len + r->payload_bytes;
+	in->request_bytes = r->c.img->arg_len - r->lacks + r->payload_bytes;
 	memcpy(in->region[r->p->payload.region] + in->extent + r->c.img->arg_len, r->payload,
 		r->payload_bytes);
 }

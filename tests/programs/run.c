@@ -255,10 +255,10 @@ static bool execute(struct run *r, const uint8_t *wire, uint8_t *slot, uint8_t *
 	executor_begin(r->executor, r->c.sent, wire, r->message_data);
 	if (r->p->payload.max)
 		in_parts_receive(r->executor, r->p, r->executed[r->p->payload.region], run_extent(r), wire,
-			r->c.img->arg_len + r->payload_bytes);
+			r->c.img->arg_len - r->lacks + r->payload_bytes);
 	result = executor_run(r->executor, ENDLESS);
-	differs = in_parts_differs(r->in_parts, r->executor, result, r->c.sent, wire, r->payload_bytes,
-		run_extent(r), ENDLESS, r->message_data);
+	differs = in_parts_differs(r->in_parts, r->executor, result, r->c.sent, wire,
+		r->c.img->arg_len - r->lacks + r->payload_bytes, run_extent(r), ENDLESS, r->message_data);
 	if (differs) {
 		snprintf(text, sizeof(text), "by the CPU, in parts, %s is another one", differs);
 		return run_wrong(r, text);
