@@ -146,6 +146,10 @@ static void check_kind(struct settings *l, const config_setting_t *group, struct
 		settings_wrong(l, group,
 			"a table is written by its writer alone; only regions of kind \"raw\" can be "
 			"\"writable\"");
+	if (r->writable && r->offset % sizeof(uint64_t))
+		settings_wrong(l, group,
+			"\"offset\" of a region that is \"writable\" is a multiple of 8, because programs "
+			"compare and add in aligned words");
 	if ((r->offset || r->length) && !r->raw)
 		settings_wrong(l, group,
 			"a table is the whole of its file; only regions of kind \"raw\" can have \"offset\" "

@@ -335,6 +335,10 @@ static const struct conf_mistake region_mistakes[] = {
 	{"regions = ( { name = \"a\"; kind = \"store\"; path = \"/a\"; server = \"h:1\"; } );\n",
 		"c:1: only a region of kind \"memcached\" has \"server\" and \"stale_max\"; leave them "
 		"out\n"},
+	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; writable = true; offset = 4; } );\n",
+		"c:1: \"offset\" of a region that is \"writable\" is a multiple of 8, because programs "
+		"compare and "
+		"add in aligned words\n"},
 	{"regions = ( { name = \"a\"; kind = \"raw\"; path = \"/a\"; length = 0; offset = -1; } );\n",
 		"c:1: \"length\" is 0; it must be a number of bytes from 1 on, as in 4096 or \"64K\"\n"
 		"c:1: \"offset\" is -1; it must be a number of bytes, as in 4096 or \"64K\"\n"},
