@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,30 @@ const char *file_error(int error)
 	default:
 		return strerror(-error);
 	}
+}
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+int file_map_sealed(int fd, size_t size, void **mapping)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || (size_t)st.st_size != size ||
+		(fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
+		return -EBADMSG;
+	*mapping = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return *mapping == MAP_FAILED ? -errno : 0;
+}
+
+int file_new_sealed(const char *name, size_t size, void **mapping)
+{
+	CLEANUP(cleanup_close) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	r = file_map_sealed(fd, size, mapping);
+	return r < 0 ? r : steal_fd(&fd);
 }
 
 /* @off: NULL for where the descriptor is */

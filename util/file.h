@@ -45,6 +45,15 @@ void file_unblock_stderr(void);
 /** Why a file cannot be opened, a clause: of an error of these functions. */
 const char *file_error(int error);
 
+/**
+ * A file in memory of @size bytes that outlives this process for as long as another one has it open, and a
+ * *@mapping of all of it. Nobody can change its size, so stores into the mapping do not fail. Returns the
+ * descriptor, or -errno.
+ */
+int file_new_sealed(const char *name, size_t size, void **mapping);
+/** A *@mapping of such a file, @fd, which anybody may have made. -EBADMSG: it is none, or of another size. */
+int file_map_sealed(int fd, size_t size, void **mapping);
+
 /** Reads from @fd until its end, at most @size bytes. Returns their number, or -errno. */
 long file_read(int fd, void *bytes, size_t size);
 /** The same from byte @off of the file on; the offset of @fd stays where it is. */

@@ -3,6 +3,7 @@
 
 #include "reddnd/ledger/check.h"
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,11 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* The file keeps its size, so that no store into it can fail */
-enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 struct ledger {
 	int fd;
@@ -109,30 +106,24 @@ static int make(struct ledger **out, uint32_t slots)
 	return l->free ? 0 : -ENOMEM;
 }
 
-static int map(struct ledger *l, int fd)
+static void use(struct ledger *l, void *mapping)
 {
-	void *p = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	l->head = p;
-	l->slots = (struct ledger_slot *)((uint8_t *)p + LEDGER_PAGE);
-	return 0;
+	l->head = mapping;
+	l->slots = (struct ledger_slot *)((uint8_t *)mapping + LEDGER_PAGE);
 }
 
 int ledger_new(struct ledger **out, uint32_t slots, uint64_t arena_bytes)
 {
 	CLEANUP(ledger_freep) struct ledger *l = NULL;
 	int r = make(&l, slots);
+	void *mapping;
 
 	if (r < 0)
 		return r;
-	l->fd = memfd_create("reddnd-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (l->fd < 0 || ftruncate(l->fd, (off_t)l->size) < 0 || fcntl(l->fd, F_ADD_SEALS, SEALS) < 0)
-		return -errno;
-	r = map(l, l->fd);
-	if (r < 0)
-		return r;
+	l->fd = file_new_sealed("reddnd-ledger", l->size, &mapping);
+	if (l->fd < 0)
+		return l->fd;
+	use(l, mapping);
 	*l->head = (struct ledger_head){
 		.version = LEDGER_VERSION,
 		.slot_bytes = sizeof(struct ledger_slot),
@@ -146,14 +137,6 @@ int ledger_new(struct ledger **out, uint32_t slots, uint64_t arena_bytes)
 	__atomic_store_n(&l->head->magic, LEDGER_MAGIC, __ATOMIC_RELEASE);
 	*out = steal_ptr(&l);
 	return 0;
-}
-
-static bool has_size(int fd, size_t size)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_size >= 0 && (size_t)st.st_size == size &&
-	       (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
 }
 
 /* A session that ends, and whose queues have been destroyed */
@@ -188,11 +171,14 @@ int ledger_open(struct ledger **out, int fd, const struct ledger_view *view)
 {
 	CLEANUP(ledger_freep) struct ledger *l = NULL;
 	int r = make(&l, view->head.slots);
+	void *mapping;
 
 	if (r == 0)
-		r = has_size(fd, l->size) ? map(l, fd) : -EBADMSG;
-	if (r == 0)
-		r = inherit(l, view);
+		r = file_map_sealed(fd, l->size, &mapping);
+	if (r < 0)
+		return r;
+	use(l, mapping);
+	r = inherit(l, view);
 	if (r < 0)
 		return r;
 	l->fd = fd;

@@ -2,6 +2,7 @@
 #include "reddnd/rnic/arena.h"
 
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,11 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uthash.h>
 
-enum { BINS = 64, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum { BINS = 64 };
 
 /* A part of the file, in use or not. Neighbours that are not in use become one. */
 struct extent {
@@ -80,8 +80,8 @@ static uint64_t round_to_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-/* Without extents, and without the file */
-static int make(struct rnic_arena **out, int fd, uint64_t size)
+/* Without extents. -ENOMEM */
+static int make(struct rnic_arena **out, uint64_t size)
 {
 	struct rnic_arena *arena = calloc(1, sizeof(*arena));
 
@@ -90,13 +90,6 @@ static int make(struct rnic_arena **out, int fd, uint64_t size)
 	arena->fd = -1;
 	arena->size = size;
 	TAILQ_INIT(&arena->extents);
-	arena->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (arena->mem == MAP_FAILED) {
-		int r = -errno;
-
-		free(arena);
-		return r;
-	}
 	*out = arena;
 	return 0;
 }
@@ -141,19 +134,19 @@ DEFINE_CLEANUP(struct rnic_arena *, rnic_arena_free)
 
 int rnic_arena_new(struct rnic_arena **out, uint64_t size)
 {
-	CLEANUP(cleanup_close) int fd = memfd_create("reddnd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	CLEANUP(rnic_arena_freep) struct rnic_arena *arena = NULL;
-	int r;
+	int r = make(&arena, round_to_pages(size));
+	void *mapping;
 
-	size = round_to_pages(size);
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		return -errno;
-	r = make(&arena, fd, size);
-	if (r == 0)
-		r = append_hole(arena, 0, size);
 	if (r < 0)
 		return r;
-	arena->fd = steal_fd(&fd);
+	arena->fd = file_new_sealed("reddnd-arena", arena->size, &mapping);
+	if (arena->fd < 0)
+		return arena->fd;
+	arena->mem = mapping;
+	r = append_hole(arena, 0, arena->size);
+	if (r < 0)
+		return r;
 	*out = steal_ptr(&arena);
 	return 0;
 }
@@ -197,20 +190,23 @@ int rnic_arena_open(struct rnic_arena **out, int fd, uint64_t size, const struct
 {
 	CLEANUP(cleanup_free) struct ledger_block *sorted = calloc(n + 1, sizeof(*sorted));
 	CLEANUP(rnic_arena_freep) struct rnic_arena *arena = NULL;
-	struct stat st;
+	void *mapping;
 	int r;
 
 	if (!sorted)
 		return -ENOMEM;
-	if (fstat(fd, &st) < 0 || st.st_size <= 0 || (uint64_t)st.st_size != size ||
-		size != round_to_pages(size) || (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
+	if (size != round_to_pages(size))
 		return -EBADMSG;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = used[i];
 	qsort(sorted, n, sizeof(*sorted), by_offset);
-	r = make(&arena, fd, size);
+	r = make(&arena, size);
 	if (r == 0)
-		r = append_used(arena, fd, sorted, n);
+		r = file_map_sealed(fd, size, &mapping);
+	if (r < 0)
+		return r;
+	arena->mem = mapping;
+	r = append_used(arena, fd, sorted, n);
 	if (r < 0)
 		return r;
 	arena->fd = fd;
@@ -229,7 +225,8 @@ void rnic_arena_free(struct rnic_arena *arena)
 		next = TAILQ_NEXT(e, link);
 		free(e);
 	}
-	munmap(arena->mem, arena->size);
+	if (arena->mem)
+		munmap(arena->mem, arena->size);
 	if (arena->fd >= 0)
 		close(arena->fd);
 	free(arena);

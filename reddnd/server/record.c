@@ -1,43 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/record.h"
 
-#include "util/cleanup.h"
+#include "util/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MAGIC UINT64_C(0x5245444e52454331) /* "REDNREC1" */
 
-enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
-
-static int map(struct record **out, int fd)
-{
-	void *p = mmap(NULL, sizeof(struct record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	*out = p;
-	return 0;
-}
-
 int record_new(struct record **out, int *file)
 {
-	CLEANUP(cleanup_close) int fd = memfd_create("reddnd-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
+	void *mapping;
+	int fd = file_new_sealed("reddnd-record", sizeof(struct record), &mapping);
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct record)) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		return -errno;
-	r = map(out, fd);
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
+	*out = mapping;
 	(*out)->version = RECORD_VERSION;
 	(*out)->bytes = sizeof(struct record);
 	__atomic_store_n(&(*out)->magic, MAGIC, __ATOMIC_RELEASE);
-	*file = steal_fd(&fd);
+	*file = fd;
 	return 0;
 }
 
@@ -51,16 +34,13 @@ static void make_sound(struct bans *b)
 
 int record_open(struct record **out, int fd)
 {
-	struct record *r = NULL;
-	struct stat st;
-	int e;
+	struct record *r;
+	void *mapping;
+	int e = file_map_sealed(fd, sizeof(*r), &mapping);
 
-	if (fstat(fd, &st) < 0 || st.st_size != sizeof(struct record) ||
-		(fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
-		return -EBADMSG;
-	e = map(&r, fd);
 	if (e < 0)
 		return e;
+	r = mapping;
 	if (r->magic != MAGIC || r->version != RECORD_VERSION || r->bytes != sizeof(struct record)) {
 		record_free(r);
 		return -EBADMSG;
