@@ -88,37 +88,31 @@ static bool check_depth(const struct request *request, const struct offload *o, 
 		return true;
 	fits = 2u << (31 - __builtin_clz(request->depth));
 	fits = fits <= o->conf->depth_max ? fits : fits / 2;
-	request_refuse(rej, REDDN_REJ_DEPTH, fits,
+	return request_refuse(rej, REDDN_REJ_DEPTH, fits,
 		"depth is %u; offload %s is recycled and takes a power of two, such as %u", request->depth,
 		request->offload, fits);
-	return false;
 }
 
 static bool find_offload(const struct generation *g, const struct admit_from *from,
 	const struct catalog_tenant *conf, struct admit_result *a, struct reddn_wire_rej *rej)
 {
 	a->offload = generation_offload(g, from->device, a->request.offload);
-	if (!a->offload) {
-		request_refuse(rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
-		return false;
-	}
-	if (!catalog_allows(conf, (unsigned)(a->offload->conf - g->catalog->offloads))) {
-		request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s", conf->name,
-			a->request.offload);
-		return false;
-	}
+	if (!a->offload)
+		return request_refuse(
+			rej, REDDN_REJ_OFFLOAD, 0, "there is no offload %s", a->request.offload);
+	if (!catalog_allows(conf, (unsigned)(a->offload->conf - g->catalog->offloads)))
+		return request_refuse(rej, REDDN_REJ_ACCESS, 0, "tenant %s may not use offload %s",
+			conf->name, a->request.offload);
 	return true;
 }
 
 /* Its session has what was allowed when it began */
 static bool find_session(const struct admit_from *from, struct admit_result *a, struct reddn_wire_rej *rej)
 {
-	if (!from->offload || a->tenant != from->tenant) {
-		request_refuse(rej, REDDN_REJ_UNKNOWN, 0,
+	if (!from->offload || a->tenant != from->tenant)
+		return request_refuse(rej, REDDN_REJ_UNKNOWN, 0,
 			"session %" PRIu64 " is not this client's, has ended, or takes no more connections",
 			a->request.session);
-		return false;
-	}
 	a->offload = from->offload;
 	snprintf(a->request.offload, sizeof(a->request.offload), "%s", a->offload->conf->name);
 	return true;
@@ -133,29 +127,23 @@ bool admit_client(const struct generation *g, const struct admit_from *from, str
 		return false;
 	if (!(a->request.joins ? find_session(from, a, rej) : find_offload(g, from, conf, a, rej)))
 		return false;
-	if (a->offload->elsewhere) {
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+	if (a->offload->elsewhere)
+		return request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			"offload %s is served on device %s alone; connect to an address of that",
 			a->request.offload, rnic_device_name(g->served->device[0].dev));
-		return false;
-	}
-	if (offload_is_disabled(a->offload, NULL)) {
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+	if (offload_is_disabled(a->offload, NULL))
+		return request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			a->offload->unfit
 				? "offload %s cannot run on the server's NIC; the server's log has the "
 				  "reason"
 				: "offload %s is disabled until its data can be served; the server's "
 				  "log has the reason",
 			a->request.offload);
-		return false;
-	}
-	if (a->request.no_immediates && !a->offload->cpu) {
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+	if (a->request.no_immediates && !a->offload->cpu)
+		return request_refuse(rej, REDDN_REJ_RESOURCES, 0,
 			"the server's NIC answers offload %s with immediates, which the client's device "
 			"cannot take; engine = \"cpu\" would do",
 			a->request.offload);
-		return false;
-	}
 	if (!check_depth(&a->request, a->offload, rej))
 		return false;
 	a->charge.sessions = !a->request.joins;

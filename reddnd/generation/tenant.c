@@ -243,10 +243,9 @@ static bool has_bytes(const struct tenant *t, const char *what, const char *name
 {
 	if (!quota || want <= left(quota, use))
 		return true;
-	request_refuse(rej, REDDN_REJ_QUOTA, 0,
+	return request_refuse(rej, REDDN_REJ_QUOTA, 0,
 		"%s of %" PRIu64 " bytes; tenant %s has %" PRIu64 " left of its quota \"%s\" of %" PRIu64,
 		what, want, t->name, left(quota, use), name, quota);
-	return false;
 }
 
 bool tenant_charge(
@@ -254,30 +253,24 @@ bool tenant_charge(
 {
 	const struct catalog_limits *l = &t->limits;
 
-	if (l->sessions && c->sessions && t->sessions >= l->sessions) {
-		request_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
+	if (l->sessions && c->sessions && t->sessions >= l->sessions)
+		return request_refuse(rej, REDDN_REJ_QUOTA, l->sessions,
 			"tenant %s has used up its quota \"sessions\" of %u", t->name, l->sessions);
-		return false;
-	}
-	if (l->depth && c->depth > left(l->depth, t->depth)) {
-		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)left(l->depth, t->depth),
+	if (l->depth && c->depth > left(l->depth, t->depth))
+		return request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)left(l->depth, t->depth),
 			"depth is %u; tenant %s has %" PRIu64 " left of its quota \"depth\" of %u", c->depth,
 			t->name, left(l->depth, t->depth), l->depth);
-		return false;
-	}
 	if (!has_bytes(t, "queues", "queue_bytes", c->queue_bytes, l->queue_bytes, t->queue_bytes, rej) ||
 		!has_bytes(
 			t, "reply slots", "slot_bytes", c->slot_bytes, l->slot_bytes, t->slot_bytes, rej) ||
 		!has_bytes(
 			t, "extents", "extent_bytes", c->extent_bytes, l->extent_bytes, t->extent_bytes, rej))
 		return false;
-	if (rate_available(&t->connects, now_us) == 0) {
-		request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connect_rate,
+	if (rate_available(&t->connects, now_us) == 0)
+		return request_refuse(rej, REDDN_REJ_QUOTA, (uint32_t)l->connect_rate,
 			"tenant %s has used up its quota \"connect_rate\" of %" PRIu64
 			" per second; there is room again in %" PRIu64 " ms",
 			t->name, l->connect_rate, rate_delay(&t->connects, 1, now_us) / 1000 + 1);
-		return false;
-	}
 	rate_take(&t->connects, 1);
 	tenant_charge_heir(t, c);
 	return true;

@@ -10,7 +10,7 @@
 
 enum { SLOT_ALIGN = 64 };
 
-void request_refuse(
+bool request_refuse(
 	struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need, const char *format, ...)
 {
 	va_list ap;
@@ -24,6 +24,7 @@ void request_refuse(
 	va_start(ap, format);
 	vsnprintf(rej->text, sizeof(rej->text), format, ap);
 	va_end(ap);
+	return false;
 }
 
 static void read_join(const struct reddn_wire_req *req, struct request *request)
@@ -40,11 +41,9 @@ static bool read_name(const struct reddn_wire_req *req, struct request *request,
 	char name[sizeof(request->offload)] = "";
 
 	memcpy(name, req->offload, sizeof(req->offload));
-	if (!text_is_name(name, sizeof(req->offload))) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0,
+	if (!text_is_name(name, sizeof(req->offload)))
+		return request_refuse(rej, REDDN_REJ_MALFORMED, 0,
 			"the name of the offload is empty or has characters that names do not have");
-		return false;
-	}
 	memcpy(request->offload, name, sizeof(name));
 	return true;
 }
@@ -55,26 +54,20 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 	struct reddn_wire_req req;
 
 	*request = (struct request){0};
-	if (size < sizeof(req)) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
+	if (size < sizeof(req))
+		return request_refuse(rej, REDDN_REJ_MALFORMED, sizeof(req),
 			"the request has %zu bytes of private data; it takes %zu", size, sizeof(req));
-		return false;
-	}
 	memcpy(&req, data, sizeof(req));
-	if (be32toh(req.magic) != REDDN_WIRE_MAGIC) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
+	if (be32toh(req.magic) != REDDN_WIRE_MAGIC)
+		return request_refuse(rej, REDDN_REJ_MALFORMED, REDDN_WIRE_MAGIC,
 			"the request begins with %#x, not with %#x: this is no reddnd client",
 			be32toh(req.magic), REDDN_WIRE_MAGIC);
-		return false;
-	}
-	if (req.version != REDDN_WIRE_VERSION) {
-		request_refuse(rej, REDDN_REJ_VERSION, REDDN_WIRE_VERSION,
+	if (req.version != REDDN_WIRE_VERSION)
+		return request_refuse(rej, REDDN_REJ_VERSION, REDDN_WIRE_VERSION,
 			"the client speaks version %u of the protocol, the server version %u: %s must be "
 			"updated",
 			req.version, REDDN_WIRE_VERSION,
 			req.version < REDDN_WIRE_VERSION ? "the client's libreddn" : "the server");
-		return false;
-	}
 	*request = (struct request){
 		.depth = be16toh(req.depth),
 		.slot_addr = be64toh(req.slot_addr),
@@ -84,50 +77,38 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 		.no_immediates = req.flags & REDDN_REQ_NO_IMMEDIATES,
 		.joins = req.flags & REDDN_REQ_JOIN,
 	};
-	if (req.flags & ~flags) {
-		request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be among %#x",
+	if (req.flags & ~flags)
+		return request_refuse(rej, REDDN_REJ_MALFORMED, 0, "flags are %#x; they must be among %#x",
 			req.flags, flags);
-		return false;
-	}
 	if (request->joins)
 		read_join(&req, request);
 	else if (!read_name(&req, request, rej))
 		return false;
-	if (request->depth == 0) {
-		request_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
-		return false;
-	}
-	if (request->slot_addr % SLOT_ALIGN) {
-		request_refuse(rej, REDDN_REJ_SLOT, 0,
+	if (request->depth == 0)
+		return request_refuse(rej, REDDN_REJ_DEPTH, 1, "depth is 0; it must be at least 1");
+	if (request->slot_addr % SLOT_ALIGN)
+		return request_refuse(rej, REDDN_REJ_SLOT, 0,
 			"reply slots begin at %#llx; the address must be a multiple of %d",
 			(unsigned long long)request->slot_addr, SLOT_ALIGN);
-		return false;
-	}
-	if (request->slot_size == 0 || request->slot_size % SLOT_ALIGN) {
-		request_refuse(rej, REDDN_REJ_SLOT, SLOT_ALIGN,
+	if (request->slot_size == 0 || request->slot_size % SLOT_ALIGN)
+		return request_refuse(rej, REDDN_REJ_SLOT, SLOT_ALIGN,
 			"reply slots of %u bytes; the size must be a multiple of %d", request->slot_size,
 			SLOT_ALIGN);
-		return false;
-	}
-	if (request->slot_addr > UINT64_MAX - (uint64_t)request->depth * request->slot_size) {
-		request_refuse(rej, REDDN_REJ_SLOT, 0, "the reply slots reach beyond the last address");
-		return false;
-	}
+	if (request->slot_addr > UINT64_MAX - (uint64_t)request->depth * request->slot_size)
+		return request_refuse(
+			rej, REDDN_REJ_SLOT, 0, "the reply slots reach beyond the last address");
 	return true;
 }
 
 bool request_check(
 	const struct request *request, unsigned depth_max, uint32_t slot_need, struct reddn_wire_rej *rej)
 {
-	if (request->depth > depth_max) {
-		request_refuse(rej, REDDN_REJ_DEPTH, depth_max, "depth is %u; offload %s allows %u",
+	if (request->depth > depth_max)
+		return request_refuse(rej, REDDN_REJ_DEPTH, depth_max, "depth is %u; offload %s allows %u",
 			request->depth, request->offload, depth_max);
-		return false;
-	}
-	if (request->slot_size < slot_need) {
-		request_refuse(rej, REDDN_REJ_SLOT, slot_need, "reply slots of %u bytes; offload %s needs %u",
-			request->slot_size, request->offload, slot_need);
-		return false;
-	}
+	if (request->slot_size < slot_need)
+		return request_refuse(rej, REDDN_REJ_SLOT, slot_need,
+			"reply slots of %u bytes; offload %s needs %u", request->slot_size, request->offload,
+			slot_need);
 	return true;
 }

@@ -33,8 +33,8 @@ bool request_parse(const void *data, size_t size, struct request *request, struc
 bool request_check(
 	const struct request *request, unsigned depth_max, uint32_t slot_need, struct reddn_wire_rej *rej);
 
-/** Fills in a refusal. @need: the number that would have been accepted, 0 if there is none. */
-void request_refuse(struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need,
+/** Fills in a refusal. @need: the number that would have been accepted, 0 if there is none. Returns false. */
+bool request_refuse(struct reddn_wire_rej *rej, enum reddn_wire_reason reason, uint32_t need,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -205,31 +205,21 @@ static bool may_ask(struct dispatch *d, const struct session_client *c, const st
 {
 	const char *ours = rnic_device_name(d->dev), *its = rnic_conn_device(c->conn);
 
-	if (strcmp(its, ours) != 0) {
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the request came in on %s; this server uses %s",
-			its, ours);
-		return false;
-	}
-	if (rnic_device_is_lost(d->dev)) {
-		request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has lost its device %s", ours);
-		return false;
-	}
-	if (!from->untrusted && !has_gid(from->ends)) {
-		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+	if (strcmp(its, ours) != 0)
+		return request_refuse(rej, REDDN_REJ_RESOURCES, 0,
+			"the request came in on %s; this server uses %s", its, ours);
+	if (rnic_device_is_lost(d->dev))
+		return request_refuse(rej, REDDN_REJ_RESOURCES, 0, "the server has lost its device %s", ours);
+	if (!from->untrusted && !has_gid(from->ends))
+		return request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the server cannot verify the address of the client: the connection has no GID, as "
 			"on iWARP");
-		return false;
-	}
-	if (!from->untrusted && !has_its_address(from->ends)) {
-		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+	if (!from->untrusted && !has_its_address(from->ends))
+		return request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the address in the request is not the one that the client's packets come from");
-		return false;
-	}
-	if (!from->untrusted && !has_our_address(d, c, from)) {
-		request_refuse(rej, REDDN_REJ_ACCESS, 0,
+	if (!from->untrusted && !has_our_address(d, c, from))
+		return request_refuse(rej, REDDN_REJ_ACCESS, 0,
 			"the server's address in the request is not the one that the client's packets go to");
-		return false;
-	}
 	return enforcement_admits(&d->shared->record->enforcement, c->address, from->now_us, rej);
 }
 

@@ -19,9 +19,8 @@ bool enforcement_admits(
 	if (!ban)
 		return true;
 	left = (ban->until - now + SECOND_US - 1) / SECOND_US;
-	request_refuse(
+	return request_refuse(
 		rej, REDDN_REJ_BANNED, (uint32_t)left, "refused for %" PRIu64 " s more: %s", left, ban->why);
-	return false;
 }
 
 void enforcement_begin(struct enforcement *e, const uint8_t *address, uint64_t now, struct action *action)
