@@ -6,7 +6,7 @@
 #include "reddnd/rnic/visitor.h"
 #include "reddnd/util/log.h"
 #include "tools/common/tool.h"
-#include "tools/reddn-probe/clock-file.h"
+#include "tools/reddn-probe/measure.h"
 #include "tools/reddn-probe/report.h"
 #include "util/cleanup.h"
 #include "util/number.h"
@@ -191,7 +191,7 @@ static int make_clock(const struct options *o)
 	if (rnic_device_open_for_chains(&dev, o->device, NULL) < 0 ||
 		(o->to && rnic_device_open_for_chains(&other, o->to, NULL) < 0))
 		return EX_UNAVAILABLE;
-	return clock_file_make(o->clock, dev, other);
+	return measure_to_file(o->clock, dev, other);
 }
 
 static int exit_status(const struct probe_result *results, unsigned n)
