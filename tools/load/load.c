@@ -3,9 +3,9 @@
 
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
-#include "tools/load/load-report.h"
 #include "tools/load/zipf.h"
 #include "util/clock.h"
+#include "util/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -377,38 +377,173 @@ static int drive(struct load *b)
 	return 0;
 }
 
+/* ---- results ---- */
+
+enum { LOAD_HOSTS = 64 }; /* more are not reported: a handle of libreddn without shards has up to 16 */
+
+/* What the clients report, together */
+struct sums {
+	uint64_t retries_moved, retries_overtaken, retries_conflict, retries_absent, reconnects;
+	/* where the requests went, if there are several hosts; else no host */
+	struct reddn_host_info host[LOAD_HOSTS];
+	unsigned nhosts;
+	bool may_use_tcp; /* some way has another path */
+	uint64_t over_tcp;
+};
+
+/* Requests are gets, perhaps with puts and deletes among them; else they are puts */
+static bool has_gets(const struct load *b)
+{
+	return b->opt->writes < 100 || b->opt->write == LOAD_PUT_IF;
+}
+
+static const struct histogram *latency(const struct load *b)
+{
+	return has_gets(b) ? &b->latency : &b->writes;
+}
+
+static bool has_writes(const struct load *b)
+{
+	return has_gets(b) && b->writes.count;
+}
+
+static uint64_t unanswered(const struct load *b)
+{
+	return b->asked - b->answered;
+}
+
+/* Answered, without the warm-up */
+static uint64_t measured(const struct load *b)
+{
+	return b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0;
+}
+
+static double seconds(const struct load *b)
+{
+	return (double)(b->ended - b->started) / 1e9;
+}
+
+static double rate(const struct load *b)
+{
+	return seconds(b) > 0 ? (double)measured(b) / seconds(b) : 0;
+}
+
+static double at_us(const struct histogram *h, double part)
+{
+	return (double)histogram_at(h, part) / 1000;
+}
+
+/* Add what a client did at one of its hosts */
+static void add_host(struct sums *r, const struct reddn_host_info *of)
+{
+	struct reddn_host_info *to = r->host;
+
+	while (to < r->host + r->nhosts && (to->port != of->port || strcmp(to->name, of->name) != 0))
+		to++;
+	if (to == r->host + LOAD_HOSTS)
+		return;
+	if (to == r->host + r->nhosts) {
+		r->nhosts++;
+		*to = (struct reddn_host_info){.name = of->name, .port = of->port};
+	}
+	to->sessions += of->sessions;
+	to->sent += of->sent;
+	to->late += of->late;
+}
+
+static void hosts_json(const struct sums *r)
+{
+	printf(", \"hosts\": [");
+	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++) {
+		struct json_object *name = json_text(h->name);
+
+		printf("%s{\"host\": %s, \"port\": %u, \"sessions\": %u, \"sent\": %" PRIu64
+		       ", \"late\": %" PRIu64 "}",
+			h == r->host ? "" : ", ", json_object_to_json_string(name), h->port, h->sessions,
+			h->sent, h->late);
+		json_object_put(name);
+	}
+	printf("]");
+}
+
+/* One JSON object on a line; reddn(1) lists its members */
+static void report_json(const struct load *b, const struct sums *r)
+{
+	printf("{\"gets\": %" PRIu64 ", \"began_us\": %.3f, \"seconds\": %.9f, \"gets_per_s\": %.1f, "
+	       "\"p50_us\": %.3f, \"p99_us\": %.3f, \"p90_us\": %.3f, \"p999_us\": %.3f, \"max_us\": %.3f, "
+	       "\"client_cpu_s\": %.6f, ",
+		measured(b), (double)b->started / 1000, seconds(b), rate(b), at_us(latency(b), 0.5),
+		at_us(latency(b), 0.99), at_us(latency(b), 0.9), at_us(latency(b), 0.999),
+		(double)latency(b)->max / 1000, (double)b->cpu / 1e9);
+	printf("\"hits\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"errors\": %" PRIu64
+	       ", \"unanswered\": %" PRIu64 ", \"retries_moved\": %" PRIu64
+	       ", \"retries_overtaken\": %" PRIu64 ", \"retries_conflict\": %" PRIu64
+	       ", \"retries_absent\": %" PRIu64 ", \"reconnects\": %" PRIu64,
+		b->hits, b->misses, b->errors, unanswered(b), r->retries_moved, r->retries_overtaken,
+		r->retries_conflict, r->retries_absent, r->reconnects);
+	if (r->nhosts)
+		hosts_json(r);
+	if (r->may_use_tcp)
+		printf(", \"over_tcp\": %" PRIu64, r->over_tcp);
+	if (has_writes(b))
+		printf(", \"writes\": %" PRIu64 ", \"write_p50_us\": %.3f, \"write_p99_us\": %.3f"
+		       ", \"conflicts\": %" PRIu64,
+			b->writes.count, at_us(&b->writes, 0.5), at_us(&b->writes, 0.99), b->conflicts);
+	if (b->there)
+		printf(", \"present\": %zu", b->there);
+	if (b->opt->verify)
+		printf(", \"wrong\": %" PRIu64 ", \"unverified\": %" PRIu64, b->wrong, b->unverified);
+	puts("}");
+}
+
+static void report_text(const struct load *b, const struct sums *r)
+{
+	printf("%s        %" PRIu64 " in %.3f s, %.0f/s\n"
+	       "latency     p50 %.1f us, p99 %.1f us, max %.1f us\n"
+	       "hits        %" PRIu64 "\n"
+	       "misses      %" PRIu64 "\n"
+	       "errors      %" PRIu64 "\n",
+		has_gets(b) ? "gets" : "puts", measured(b), seconds(b), rate(b), at_us(latency(b), 0.5),
+		at_us(latency(b), 0.99), (double)latency(b)->max / 1000, b->hits, b->misses, b->errors);
+	if (has_writes(b))
+		printf("writes      %" PRIu64 " of them, p50 %.1f us, p99 %.1f us\n", b->writes.count,
+			at_us(&b->writes, 0.5), at_us(&b->writes, 0.99));
+	if (r->may_use_tcp)
+		printf("over TCP    %" PRIu64 "\n", r->over_tcp);
+	if (unanswered(b))
+		printf("unanswered  %" PRIu64 "\n", unanswered(b));
+	if (b->opt->verify)
+		printf("wrong       %" PRIu64 "\n", b->wrong);
+	if (b->unverified)
+		printf("unverified  %" PRIu64 " (no value known)\n", b->unverified);
+	if (r->reconnects)
+		printf("reconnects  %" PRIu64 "\n", r->reconnects);
+	for (const struct reddn_host_info *h = r->host; h < r->host + r->nhosts; h++)
+		printf("at %s port %u: %" PRIu64 " requests, %" PRIu64 " late, %u sessions\n", h->name,
+			h->port, h->sent, h->late, h->sessions);
+	if (r->retries_moved || r->retries_overtaken)
+		printf("repeated    %" PRIu64 " (entries moved), %" PRIu64 " (record overtaken)\n",
+			r->retries_moved, r->retries_overtaken);
+	if (r->retries_conflict || r->retries_absent)
+		printf("repeated    %" PRIu64 " (another was first), %" PRIu64 " (no entry yet)\n",
+			r->retries_conflict, r->retries_absent);
+}
+
 static void report(const struct load *b)
 {
-	const bool gets = b->opt->writes < 100 || b->opt->write == LOAD_PUT_IF;
-	struct load_report r = {.puts = !gets,
-		.gets = b->answered > b->opt->warmup ? b->answered - b->opt->warmup : 0,
-		.started_ns = b->started,
-		.ended_ns = b->ended,
-		.cpu_ns = b->cpu,
-		.hits = b->hits,
-		.misses = b->misses,
-		.errors = b->errors,
-		.unanswered = b->asked - b->answered,
-		.verified = b->opt->verify,
-		.wrong = b->wrong,
-		.unverified = b->unverified,
-		.present = b->there,
-		.conflicts = b->conflicts,
-		.latency = gets ? &b->latency : &b->writes,
-		.writes = gets && b->writes.count ? &b->writes : NULL};
+	struct sums r = {0};
 
 	for (unsigned i = 0; i < b->opt->clients; i++) {
 		struct load_way *w = &b->clients[i].way;
+		struct reddn_host_info host;
 		struct reddn_info info;
 
 		if (w->over_tcp) {
 			r.may_use_tcp = true;
 			r.over_tcp += w->over_tcp(w->conn);
 		}
-		struct reddn_host_info host;
-
 		for (unsigned k = 0; w->host && w->host(w->conn, k, &host) == 0; k++)
-			load_report_add_host(&r, &host);
+			add_host(&r, &host);
 		if (!w->info)
 			continue;
 		w->info(w->conn, &info);
@@ -419,9 +554,9 @@ static void report(const struct load *b)
 		r.reconnects += info.reconnects;
 	}
 	if (b->opt->json)
-		load_report_json(&r);
+		report_json(b, &r);
 	else
-		load_report_text(&r);
+		report_text(b, &r);
 }
 
 int load_run(const struct load_options *opt, load_open_fn *open)
