@@ -3,7 +3,6 @@
 #include "tools/common/tool.h"
 #include "tools/common/units.h"
 #include "tools/reddnctl/commands.h"
-#include "tools/reddnctl/screen.h"
 #include "tools/reddnctl/spark.h"
 #include "tools/reddnctl/times.h"
 #include "util/array.h"
@@ -12,10 +11,90 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sysexits.h>
+#include <termios.h>
 #include <unistd.h>
+
+/* ---- the terminal ------------------------------------------------------------------------------ */
+
+/* It gets back what it was like on screen_close(), and on SIGINT and SIGTERM */
+static struct termios terminal;
+static bool screen_is_open;
+static volatile sig_atomic_t ended;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	ended = 1;
+}
+
+/* False: standard input or output is no terminal, and nothing has been changed */
+static bool screen_open(void)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+	struct termios raw;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal) < 0)
+		return false;
+	raw = terminal;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	screen_is_open = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+	return screen_is_open;
+}
+
+/* Fine without screen_open() */
+static void screen_close(void)
+{
+	if (screen_is_open)
+		tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+	screen_is_open = false;
+}
+
+static struct winsize screen_size(void)
+{
+	struct winsize w = {0};
+
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &w);
+	return w;
+}
+
+static unsigned screen_columns(void)
+{
+	unsigned columns = screen_size().ws_col;
+
+	return columns ? columns : 80;
+}
+
+static unsigned screen_lines(void)
+{
+	unsigned lines = screen_size().ws_row;
+
+	return lines ? lines : 24;
+}
+
+/* The next key, as soon as there is one; 0 after @ms milliseconds without, 'q' when a signal ends it */
+static int screen_key(int ms)
+{
+	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+	char key;
+	int r = ended ? 0 : poll(&p, 1, ms);
+
+	if (ended || (r > 0 && read(STDIN_FILENO, &key, 1) != 1))
+		return 'q';
+	return r > 0 ? key : 0;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------- */
 
 enum { ROW_SPARK = 12 };
 
