@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 
-#include "libclient/into.h"
+#include "libclient/memory.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
 #include "util/cleanup.h"
@@ -101,7 +101,7 @@ int reddn_requests_grow(struct reddn *c, struct reddn_session *s)
 	if (r == 0) {
 		c->most_keys = larger(c->most_keys, gets);
 		c->most_exists = larger(c->most_exists, exists);
-		r = reddn_into_begin(c, s);
+		r = reddn_memory_begin(c, s);
 	}
 	if (r < 0 || !reddn_session_puts(s) || !s->connection)
 		return r;
@@ -229,7 +229,7 @@ PUBLIC void reddn_close(struct reddn *c)
 	reddn_connector_deinit(&c->connector);
 	reddn_description_deinit(&c->description);
 	reddn_requests_deinit(c);
-	reddn_into_deinit(c);
+	reddn_memory_deinit(c);
 	free(c);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
 #include "libclient/into.h"
+#include "libclient/memory.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/put.h"
@@ -498,7 +499,7 @@ PUBLIC int reddn_get_into_submit(
 	if (r < 0)
 		return r;
 	room = room < UINT32_MAX >> 1 ? room : UINT32_MAX >> 1;
-	memory = reddn_into_find(c, at, room);
+	memory = reddn_memory_find(c, at, room);
 	if (memory < 0)
 		return memory;
 	k = begin(c, &r);

@@ -2,7 +2,7 @@
 #include "libclient/standby.h"
 
 #include "libclient/connection.h"
-#include "libclient/into.h"
+#include "libclient/memory.h"
 #include "libclient/queues.h"
 #include "util/clock.h"
 
@@ -210,7 +210,7 @@ static void standby_connected(struct reddn *c)
 	/* Another program is nothing that this handle could use */
 	if (!reddn_session_can_follow(&c->session, &y->session))
 		c->connector.hosts.host[y->session.host].out_until = y->since + REDDN_HOST_OUT_MS;
-	else if (y->session.host != c->session.host && reddn_into_begin(c, &y->session) == 0 &&
+	else if (y->session.host != c->session.host && reddn_memory_begin(c, &y->session) == 0 &&
 		 reddn_queues_arm(&y->session) == 0)
 		return;
 	standby_lost(c);

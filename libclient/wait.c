@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
-#include "libclient/into.h"
+#include "libclient/memory.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/queues.h"
@@ -323,7 +323,7 @@ PUBLIC int reddn_mget(struct reddn *c, struct reddn_mget *keys, size_t n)
 PUBLIC int reddn_mget_into(struct reddn *c, struct reddn_into *keys, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (reddn_into_find(c, keys[i].at, keys[i].room) < 0)
+		if (reddn_memory_find(c, keys[i].at, keys[i].room) < 0)
 			return -EFAULT;
 	return many_run(c, &(struct many){.into = keys, .shape = REDDN_TABLE_INTO, .n = n});
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "libclient/memory.h"
+
+#include "libclient/public.h"
+#include "libclient/queues.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static int memory_register(const struct reddn_memory *m, const struct reddn_session *s, struct ibv_mr **mr)
+{
+	return m->dmabuf < 0 ? reddn_queues_register(s, m->at, m->len, mr)
+			     : reddn_queues_register_dmabuf(s, m->at, m->len, m->dmabuf, m->offset, mr);
+}
+
+static void memory_deinit(struct reddn_memory *m)
+{
+	if (m->len && m->dmabuf >= 0)
+		close(m->dmabuf);
+	*m = (struct reddn_memory){0};
+}
+
+void reddn_memory_deinit(struct reddn *c)
+{
+	for (unsigned i = 0; i < REDDN_MEMORIES; i++)
+		memory_deinit(&c->memory[i]);
+}
+
+int reddn_memory_begin(const struct reddn *c, struct reddn_session *s)
+{
+	int r = 0;
+
+	if (!s->into)
+		return 0;
+	if (!s->sink)
+		r = reddn_session_sink(s);
+	if (r == 0 && !s->sunk)
+		r = reddn_queues_register(s, s->sink, reddn_session_sink_len(s), &s->sunk);
+	for (unsigned i = 0; i < REDDN_MEMORIES && r == 0; i++)
+		if (c->memory[i].len && !s->memory[i])
+			r = memory_register(&c->memory[i], s, &s->memory[i]);
+	return r;
+}
+
+int reddn_memory_find(const struct reddn *c, const uint8_t *at, size_t room)
+{
+	for (int i = 0; i < REDDN_MEMORIES; i++) {
+		const struct reddn_memory *m = &c->memory[i];
+
+		if (m->len && room <= m->len && (uintptr_t)at >= (uintptr_t)m->at &&
+			(uintptr_t)at - (uintptr_t)m->at <= m->len - room)
+			return i;
+	}
+	return -EFAULT;
+}
+
+static void forget(struct reddn *c, unsigned i)
+{
+	reddn_queues_leave(&c->session.memory[i]);
+	reddn_queues_leave(&c->standby.session.memory[i]);
+	memory_deinit(&c->memory[i]);
+}
+
+/* Takes it, also if that fails */
+static int memory_add(struct reddn *c, struct reddn_memory *m)
+{
+	unsigned i = 0;
+	int r = 0;
+
+	while (i < REDDN_MEMORIES && c->memory[i].len)
+		i++;
+	if (i == REDDN_MEMORIES) {
+		memory_deinit(m);
+		return -ENOSPC;
+	}
+	c->memory[i] = *m;
+	if (c->session.pd)
+		r = reddn_memory_begin(c, &c->session);
+	if (r == 0 && c->standby.session.pd)
+		r = reddn_memory_begin(c, &c->standby.session);
+	if (r < 0)
+		forget(c, i);
+	return r;
+}
+
+static bool memory_is_taken(const struct reddn *c, const void *at, size_t len)
+{
+	return (c->connector.opt.flags & REDDN_INTO) && at && len;
+}
+
+PUBLIC int reddn_register(struct reddn *c, void *at, size_t len)
+{
+	struct reddn_memory m = {.at = at, .len = len, .dmabuf = -1};
+
+	return memory_is_taken(c, at, len) ? memory_add(c, &m) : -EINVAL;
+}
+
+PUBLIC int reddn_register_dmabuf(struct reddn *c, void *at, size_t len, int fd, uint64_t offset)
+{
+	struct reddn_memory m = {.at = at, .len = len, .offset = offset};
+	int r;
+
+	if (!memory_is_taken(c, at, len))
+		return -EINVAL;
+	/* for later sessions */
+	m.dmabuf = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	r = m.dmabuf < 0 ? -errno : memory_add(c, &m);
+	if (r == -EOPNOTSUPP)
+		return reddn_fail(r, c->errmsg, sizeof(c->errmsg),
+			"the RDMA device or its driver takes no dmabuf, as mlx5 does from Linux 5.12 on; "
+			"register memory of the process instead");
+	if (r < 0 && r != -ENOSPC)
+		return reddn_fail(r, c->errmsg, sizeof(c->errmsg),
+			"descriptor %d cannot be registered as a dmabuf, with %zu bytes from byte %" PRIu64
+			" on: %s",
+			fd, len, offset, strerror(-r));
+	return r;
+}
+
+PUBLIC int reddn_unregister(struct reddn *c, void *at)
+{
+	unsigned i = 0;
+
+	while (i < REDDN_MEMORIES && (!c->memory[i].len || c->memory[i].at != at))
+		i++;
+	if (i == REDDN_MEMORIES)
+		return -ENOENT;
+	if (c->busy)
+		return -EBUSY;
+	forget(c, i);
+	return 0;
+}
