@@ -178,7 +178,7 @@ struct reddn {
 	struct reddn_queue paused;                  /* puts that go on when they are due, */
 	uint64_t pause_until;                       /* the first one then, ns; UINT64_MAX: there is none */
 	struct reddn_queue elsewhere;               /* requests of keys that another shard has */
-	struct reddn_memory memory[REDDN_MEMORIES]; /* with REDDN_INTO */
+	struct reddn_memory memory[REDDN_MEMORIES]; /* memory.h */
 	uint64_t retries_moved, retries_overtaken, retries_old, retries_conflict, retries_absent, reconnects;
 	unsigned idle_polls;
 
@@ -286,6 +286,13 @@ static inline bool reddn_is_sent_once(const struct reddn *c)
 {
 	return !c->is_whole && !(c->connector.opt.flags & REDDN_REPEATABLE) &&
 	       reddn_hosts_is_one_machine(&c->connector.hosts);
+}
+
+/** It puts: itself, or by a part. */
+static inline bool reddn_puts(const struct reddn *c)
+{
+	return reddn_is_sent_once(c) &&
+	       (reddn_session_is_store(&c->session) || reddn_session_puts(&c->session));
 }
 
 /** Send what is to be repeated, as far as there is room. */

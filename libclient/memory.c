@@ -29,29 +29,36 @@ void reddn_memory_deinit(struct reddn *c)
 		memory_deinit(&c->memory[i]);
 }
 
+/* That of a part is its owner's */
+static const struct reddn_memory *memory_of(const struct reddn *c)
+{
+	return c->is_part ? c->owner->memory : c->memory;
+}
+
 int reddn_memory_begin(const struct reddn *c, struct reddn_session *s)
 {
+	const struct reddn_memory *memory = memory_of(c);
 	int r = 0;
 
-	if (!s->into)
+	if (!s->connection || (!s->into && !reddn_session_puts(s)))
 		return 0;
-	if (!s->sink)
+	if (s->into && !s->sink)
 		r = reddn_session_sink(s);
-	if (r == 0 && !s->sunk)
+	if (r == 0 && s->into && !s->sunk)
 		r = reddn_queues_register(s, s->sink, reddn_session_sink_len(s), &s->sunk);
 	for (unsigned i = 0; i < REDDN_MEMORIES && r == 0; i++)
-		if (c->memory[i].len && !s->memory[i])
-			r = memory_register(&c->memory[i], s, &s->memory[i]);
+		if (memory[i].len && !s->memory[i])
+			r = memory_register(&memory[i], s, &s->memory[i]);
 	return r;
 }
 
-int reddn_memory_find(const struct reddn *c, const uint8_t *at, size_t room)
+int reddn_memory_find(const struct reddn *c, const uint8_t *at, size_t len)
 {
-	for (int i = 0; i < REDDN_MEMORIES; i++) {
-		const struct reddn_memory *m = &c->memory[i];
+	const struct reddn_memory *m = memory_of(c);
 
-		if (m->len && room <= m->len && (uintptr_t)at >= (uintptr_t)m->at &&
-			(uintptr_t)at - (uintptr_t)m->at <= m->len - room)
+	for (int i = 0; i < REDDN_MEMORIES; i++, m++) {
+		if (m->len && len <= m->len && (uintptr_t)at >= (uintptr_t)m->at &&
+			(uintptr_t)at - (uintptr_t)m->at <= m->len - len)
 			return i;
 	}
 	return -EFAULT;
@@ -59,9 +66,21 @@ int reddn_memory_find(const struct reddn *c, const uint8_t *at, size_t room)
 
 static void forget(struct reddn *c, unsigned i)
 {
-	reddn_queues_leave(&c->session.memory[i]);
-	reddn_queues_leave(&c->standby.session.memory[i]);
+	for (struct reddn *p = c; p; p = reddn_next_of(c, p)) {
+		reddn_queues_leave(&p->session.memory[i]);
+		reddn_queues_leave(&p->standby.session.memory[i]);
+	}
 	memory_deinit(&c->memory[i]);
+}
+
+/* The session that puts comes with the first put: that the device takes it is to be known before */
+static int memory_try(const struct reddn *c, const struct reddn_memory *m)
+{
+	struct ibv_mr *mr = NULL;
+	int r = c->session.connection ? memory_register(m, &c->session, &mr) : 0;
+
+	reddn_queues_leave(&mr);
+	return r;
 }
 
 /* Takes it, also if that fails */
@@ -76,11 +95,14 @@ static int memory_add(struct reddn *c, struct reddn_memory *m)
 		memory_deinit(m);
 		return -ENOSPC;
 	}
+	if (reddn_session_is_store(&c->session))
+		r = memory_try(c, m);
 	c->memory[i] = *m;
-	if (c->session.pd)
-		r = reddn_memory_begin(c, &c->session);
-	if (r == 0 && c->standby.session.pd)
-		r = reddn_memory_begin(c, &c->standby.session);
+	for (struct reddn *p = c; p && r == 0; p = reddn_next_of(c, p)) {
+		r = reddn_memory_begin(p, &p->session);
+		if (r == 0)
+			r = reddn_memory_begin(p, &p->standby.session);
+	}
 	if (r < 0)
 		forget(c, i);
 	return r;
@@ -88,7 +110,7 @@ static int memory_add(struct reddn *c, struct reddn_memory *m)
 
 static bool memory_is_taken(const struct reddn *c, const void *at, size_t len)
 {
-	return (c->connector.opt.flags & REDDN_INTO) && at && len;
+	return ((c->connector.opt.flags & REDDN_INTO) || reddn_puts(c)) && at && len;
 }
 
 PUBLIC int reddn_register(struct reddn *c, void *at, size_t len)
@@ -128,7 +150,7 @@ PUBLIC int reddn_unregister(struct reddn *c, void *at)
 		i++;
 	if (i == REDDN_MEMORIES)
 		return -ENOENT;
-	if (c->busy)
+	if (reddn_is_busy(c))
 		return -EBUSY;
 	forget(c, i);
 	return 0;

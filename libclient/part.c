@@ -146,7 +146,7 @@ static void wake_up(struct reddn *part)
 
 int reddn_part_of_puts(struct reddn *c, enum reddn_shape shape, struct reddn **puts)
 {
-	const bool is_store = c->session.info.shape == REDDN_TABLE && c->session.geo.header;
+	const bool is_store = reddn_session_is_store(&c->session);
 	int r = 0;
 
 	*puts = c;

@@ -21,17 +21,19 @@ uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory)
 }
 
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
-	const void *value, size_t value_len)
+	const void *value, size_t value_len, bool apart)
 {
+	const struct reddn_apart all = {
+		.record = memory + REDDN_PUT_RECORD, .value = value, .room = value_len};
 	struct reddn_record *r = (struct reddn_record *)(memory + REDDN_PUT_RECORD);
 
 	r->key_len = (uint32_t)key_len;
 	r->val_len = (uint32_t)value_len;
 	memcpy(r->bytes, key, key_len);
-	if (value_len)
+	if (value_len && !apart)
 		memcpy(r->bytes + key_len, value, value_len);
 	reddn_put_pad(g, memory);
-	r->sum = reddn_record_sum(r);
+	r->sum = apart ? reddn_apart_sum(&all, r->key_len, r->val_len) : reddn_record_sum(r);
 }
 
 uint8_t *reddn_put_address(const struct reddn_geometry *g, uint8_t *memory, const struct reddn_put *put)

@@ -14,7 +14,8 @@
 
 /*
  * Memory of a put or delete: what is before the record, `header` bytes, ends where that begins, so that both
- * are one message. A delete has the record of its key without a value, and does not send it.
+ * are one message. A delete has the record of its key without a value, and does not send it. If a value is
+ * sent from the caller's memory, its place here has nothing of meaning.
  */
 enum { REDDN_PUT_RECORD = 24 };
 _Static_assert((int)REDDN_PUT_RECORD >= (int)REDDN_STORE_HEADER_MAX, "room for the longest");
@@ -59,22 +60,24 @@ static inline bool reddn_put_fits(
  * then. */
 uint64_t reddn_put_pad(const struct reddn_geometry *g, uint8_t *memory);
 
-/** Write the record of a key and a value with its padding, behind where the arguments are to be. @memory:
- * 8-byte aligned. */
+/** Write the record of a key and a value with its padding, behind where the arguments are to be; but for the
+ * value, if it stays @apart. @memory: 8-byte aligned. */
 void reddn_put_compose(const struct reddn_geometry *g, uint8_t *memory, const void *key, size_t key_len,
-	const void *value, size_t value_len);
+	const void *value, size_t value_len, bool apart);
 
-/** Of a put or a delete that has no result yet. All zero at first, but for the versions, the seed, and the
- * expiry. */
+/** Of a put or a delete that has no result yet. All zero at first, but for the versions, the seed, the
+ * expiry, and a value with its memory. */
 struct reddn_put {
-	uint64_t version; /* of what it is to replace, if it has a condition: 0: there is no record */
-	uint64_t asked;   /* for that, or for that of a deleted one */
-	uint64_t seed;    /* of the store whose version it is */
-	uint64_t expiry;  /* of a record that is put without a condition: as in table-format.h */
-	uint8_t probe;    /* the bucket that is asked */
-	uint8_t absent;   /* answers in a row that the key was not in it; when they are many, only if they are
-			     odd */
-	uint8_t full;     /* how often in a row it was in neither, and the server had no room */
+	uint64_t version;     /* of what it is to replace, if it has a condition: 0: there is no record */
+	uint64_t asked;       /* for that, or for that of a deleted one */
+	uint64_t seed;        /* of the store whose version it is */
+	uint64_t expiry;      /* of a record that is put without a condition: as in table-format.h */
+	const uint8_t *value; /* that is sent from where it is; NULL: the record has it, if it has one */
+	uint8_t memory;       /* index in that of the handle, where it is */
+	uint8_t probe;        /* the bucket that is asked */
+	uint8_t absent; /* answers in a row that the key was not in it; when they are many, only if they are
+			   odd */
+	uint8_t full;   /* how often in a row it was in neither, and the server had no room */
 	uint64_t moves[2]; /* of the last of them, one for each bucket */
 };
 

@@ -69,12 +69,13 @@ static void try_qp(struct reddn_connection *k, struct ibv_qp_init_attr_ex *attr)
 int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen)
 {
 	uint32_t depth = s->depth;
+	/* If it puts is known with the answer only */
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC,
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.cap = {.max_send_wr = s->wqes,
 			.max_recv_wr = 2 * depth,
-			.max_send_sge = 1,
+			.max_send_sge = REDDN_PUT_PLACES,
 			.max_recv_sge = s->into ? REDDN_INTO_PLACES : 1},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = s->pd,
@@ -342,16 +343,36 @@ int reddn_post_receives(struct reddn_connection *k)
 	return -ibv_post_recv(k->qp, k->recvs, &bad);
 }
 
+static int post_send(struct reddn_connection *k, struct ibv_sge *places, int n, unsigned flags)
+{
+	struct ibv_send_wr *bad, wr = {.wr_id = reddn_send_id(k),
+					 .sg_list = places,
+					 .num_sge = n,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = flags};
+
+	return -ibv_post_send(k->qp, &wr, &bad);
+}
+
 int reddn_post_request_wr(const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes,
 	uint32_t len, const struct ibv_mr *mr, bool signaled)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = len, .lkey = mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = reddn_send_id(k),
-					 .sg_list = &sge,
-					 .num_sge = sge.length ? 1 : 0,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
-						       (sge.length <= s->inline_max ? IBV_SEND_INLINE : 0)};
 
-	return -ibv_post_send(k->qp, &wr, &bad);
+	return post_send(k, &sge, len ? 1 : 0,
+		(signaled ? IBV_SEND_SIGNALED : 0) | (len <= s->inline_max ? IBV_SEND_INLINE : 0));
+}
+
+int reddn_post_places(struct reddn_connection *k, struct ibv_sge *places, int n, bool signaled)
+{
+	struct ibv_qp_ex *qp = k->qp_ex;
+
+	if (!qp)
+		return post_send(k, places, n, signaled ? IBV_SEND_SIGNALED : 0);
+	ibv_wr_start(qp);
+	qp->wr_id = reddn_send_id(k);
+	qp->wr_flags = signaled ? IBV_SEND_SIGNALED : 0;
+	ibv_wr_send(qp);
+	ibv_wr_set_sge_list(qp, (size_t)n, places);
+	return -ibv_wr_complete(qp);
 }

@@ -73,6 +73,10 @@ static inline uint64_t reddn_send_id(const struct reddn_connection *k)
 	return (uintptr_t)k | REDDN_SEND;
 }
 
+/** Post a SEND of the bytes at @n @places, none of which is empty, that stay as they are until it completes,
+ * or its queue pair is destroyed. Only if @signaled its completion is in the CQ. 0 or -errno. */
+int reddn_post_places(struct reddn_connection *k, struct ibv_sge *places, int n, bool signaled);
+
 /** reddn_post_request() by ibv_post_send(). */
 int reddn_post_request_wr(const struct reddn_session *s, struct reddn_connection *k, uint8_t *bytes,
 	uint32_t len, const struct ibv_mr *mr, bool signaled);

@@ -103,7 +103,9 @@ static int fit_request(const struct reddn *c, struct reddn_request *q, bool same
 		q->put = (struct reddn_put){.version = q->put.version,
 			.asked = q->put.version,
 			.seed = q->put.seed,
-			.expiry = q->put.expiry};
+			.expiry = q->put.expiry,
+			.value = q->put.value,
+			.memory = q->put.memory};
 		if (!reddn_put_fits(g, r->key_len, r->val_len, q->kind == REDDN_NO_RECORD))
 			return -EMSGSIZE;
 		/* Versions are those of one store, and each has a seed of its own */

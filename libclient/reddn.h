@@ -181,12 +181,13 @@ int reddn_submit(struct reddn *c, const void *request, size_t len, uint64_t cook
 /**
  * Submit a put of a key and its value in a store: the NIC of the server replaces what the key had. Puts and
  * deletes have a session of their own, with the offload of the store's name and ".put", which the first of
- * them makes, in steps of reddn_poll. Copies key and value. The result has status 0, and no value: every get
- * that is submitted after that finds this value or a later one. Errors as for reddn_get_submit and its
- * results, -ENOENT, the server offers no puts, and -EACCES, not to this client; -EINVAL: the key is empty,
- * the offload is that of no store, the handle has REDDN_REPEATABLE, or it names several hosts, or one by a
- * name with several addresses of one family: each machine has a store of its own. -EMSGSIZE: the key is
- * longer than max_key, the value longer than max_value, or the record longer than record_max.
+ * them makes, in steps of reddn_poll. Copies the key, and the value unless it is in registered memory
+ * (reddn_register). The result has status 0, and no value: every get that is submitted after that finds this
+ * value or a later one. Errors as for reddn_get_submit and its results, -ENOENT, the server offers no puts,
+ * and -EACCES, not to this client; -EINVAL: the key is empty, the offload is that of no store, the handle has
+ * REDDN_REPEATABLE, or it names several hosts, or one by a name with several addresses of one family: each
+ * machine has a store of its own. -EMSGSIZE: the key is longer than max_key, the value longer than max_value,
+ * or the record longer than record_max.
  *
  * The library repeats a put of which the server has reported that it did nothing: because another client's
  * put of that key came first, or while the key is a new one for which the server makes an entry. It pauses in
@@ -546,17 +547,25 @@ int reddn_exists(struct reddn *c, struct reddn_exists *keys, size_t n);
 int reddn_first_missing(struct reddn *c, struct reddn_exists *keys, size_t n, size_t *first);
 
 /**
- * Register `len` bytes of the caller's memory, up to 16 pieces of a handle with REDDN_INTO, so that values
- * can be received there. That pins the pages, and may take long: register once what is used often. The memory
- * stays the caller's, and mapped, until reddn_unregister or reddn_close. The server gets no key to it: the
- * own NIC writes to it, and only where an outstanding request wants its value.
+ * Register `len` bytes of the caller's memory, writable, up to 16 pieces of a handle: with REDDN_INTO, so
+ * that values can be received there, and of a handle that puts, so that values are sent from there. That pins
+ * the pages, and may take long: register once what is used often. The memory stays the caller's, and mapped,
+ * until reddn_unregister or reddn_close. The server gets no key to it: the own NIC writes to it, and only
+ * where an outstanding request wants its value, or reads it.
+ *
+ * A value that is whole in one registered piece is not copied by any call that puts it: the NIC reads it, as
+ * often as the request is sent, and the library once, for the checksum. From the submission to the result it
+ * has to stay as it is. If it changes, the store has the value as it was, or a record with a wrong checksum,
+ * which no get takes for a value: gets of the key end with -EBADMSG until it is put again or deleted. With
+ * the result, whatever that is, the memory is the caller's: what the NIC may read there later, to repeat
+ * packets, a server's NIC drops.
  *
  * Each session has its own registration. One that the library makes, on whatever device, registers all pieces
  * in the reddn_poll that ends its connecting, so that this one takes as long as reddn_register.
  *
- * -EINVAL: a handle without REDDN_INTO, or no bytes. -ENOSPC: the handle has 16. -ENOMEM, -EFAULT and others
- * of ibv_reg_mr(3), -EFAULT for memory that it does not pin. Memory that a CPU cannot read cannot be used:
- * checksums are compared there.
+ * -EINVAL: a handle that neither has REDDN_INTO nor can put, or no bytes. -ENOSPC: the handle has 16.
+ * -ENOMEM, -EFAULT and others of ibv_reg_mr(3), -EFAULT for memory that it does not pin. Memory that a CPU
+ * cannot read cannot be used: checksums are compared there.
  */
 int reddn_register(struct reddn *c, void *at, size_t len);
 

@@ -120,13 +120,13 @@ static void apart_add(const struct reddn_apart *r, size_t key_len, size_t end,
 	add(state, r->rest, left - second);
 }
 
-static bool apart_is_right(const struct reddn_apart *r, size_t key_len, const struct reddn_head *h)
+uint64_t reddn_apart_sum(const struct reddn_apart *r, uint32_t key_len, uint32_t val_len)
 {
 	XXH3_state_t state = {0};
 
-	XXH3_64bits_reset_withSeed(&state, (uint64_t)h->key_len << 32 | h->val_len);
-	apart_add(r, key_len, (size_t)h->key_len + h->val_len, XXH3_64bits_update, &state);
-	return XXH3_64bits_digest(&state) == h->sum;
+	XXH3_64bits_reset_withSeed(&state, (uint64_t)key_len << 32 | val_len);
+	apart_add(r, key_len, (size_t)key_len + val_len, XXH3_64bits_update, &state);
+	return XXH3_64bits_digest(&state);
 }
 
 /* As check_other(). A hash of bytes that were overwritten is another one. */
@@ -167,7 +167,7 @@ enum reddn_reply_state reddn_reply_into(const struct reddn_geometry *g, const vo
 		return apart_other(g, key, key_len, r, &h);
 	if (h.val_len > r->room)
 		return apart_longer(r, &h);
-	return apart_is_right(r, key_len, &h) ? REDDN_REPLY_EXISTS : REDDN_REPLY_OVERTAKEN;
+	return reddn_apart_sum(r, h.key_len, h.val_len) == h.sum ? REDDN_REPLY_EXISTS : REDDN_REPLY_OVERTAKEN;
 }
 
 enum reddn_reply_state reddn_reply_parts(const struct reddn_geometry *g, uint16_t mark, const uint8_t *parts,

@@ -262,6 +262,9 @@ struct reddn_apart {
 	uint64_t *longer; /* checksum of the record of this request that was the last without room; 0: none */
 };
 
+/** The right checksum for such a record, of the key that was asked for. */
+uint64_t reddn_apart_sum(const struct reddn_apart *r, uint32_t key_len, uint32_t val_len);
+
 /**
  * What a reply with such a record is, or with none. TOO_LONG: the value has more bytes than there is room
  * for. Not all of them are there, so the record may have changed while the NIC read it: the first such reply

@@ -97,6 +97,26 @@ static void encode(const struct reddn *c, struct reddn_request *q, struct reddn_
 		encode_keys(c, q, s);
 }
 
+/*
+ * The record in pieces, with the value from the caller's memory. That is read until the answer comes, which a
+ * server sends when it has all of the message, or until the queue pair is destroyed. If the ACK of a message
+ * that was answered is lost, the NIC sends once more what is there then, and the other NIC drops it.
+ */
+static int post_gathered(const struct reddn_session *s, struct reddn_connection *k,
+	const struct reddn_request *q, const uint8_t *bytes, bool signaled)
+{
+	const struct reddn_record *r = reddn_put_record(q->key);
+	const uint8_t *value = r->bytes + r->key_len, *rest = value + r->val_len, *end = q->key + q->len;
+	struct ibv_sge places[REDDN_PUT_PLACES] = {
+		{.addr = (uintptr_t)bytes, .length = (uint32_t)(value - bytes), .lkey = s->puts->lkey},
+		{.addr = (uintptr_t)q->put.value,
+			.length = r->val_len,
+			.lkey = s->memory[q->put.memory]->lkey},
+		{.addr = (uintptr_t)rest, .length = (uint32_t)(end - rest), .lkey = s->puts->lkey}};
+
+	return reddn_post_places(k, places, rest < end ? REDDN_PUT_PLACES : REDDN_PUT_PLACES - 1, signaled);
+}
+
 /* Without an answer there is one that the key is not in the bucket. */
 static int post_put(const struct reddn *c, struct reddn_connection *k, struct reddn_request *q,
 	const struct reddn_slot *s, bool signaled)
@@ -106,6 +126,8 @@ static int post_put(const struct reddn *c, struct reddn_connection *k, struct re
 	uint32_t payload = q->kind == REDDN_RECORD ? q->len - REDDN_PUT_RECORD : 0;
 
 	memset(s->mem, 0xff, sizeof(struct reddn_wire_put_if));
+	if (q->put.value)
+		return post_gathered(&c->session, k, q, bytes, signaled);
 	return reddn_post_request(&c->session, k, bytes, g->header + payload, c->session.puts, signaled);
 }
 
@@ -540,14 +562,16 @@ PUBLIC int reddn_submit(struct reddn *c, const void *request, size_t len, uint64
 }
 
 /* What the caller passes may change, or be unmapped, before the NIC has sent it: so it is copied, once, into
- * memory that the NIC reads, and stays there until the put has its result. */
+ * memory that the NIC reads, and stays there until the put has its result. But for a value in memory that is
+ * registered, which the caller has promised to leave as it is. */
 static int submit_put(struct reddn *c, const void *key, size_t key_len, const void *value, size_t value_len,
 	const struct reddn_put *put, uint64_t cookie, enum reddn_request_kind kind)
 {
 	const struct reddn_geometry *g = &c->session.geo;
 	struct reddn_connection *k;
 	struct reddn_request *q;
-	int r;
+	int r, memory = value_len ? reddn_memory_find(c, value, value_len) : -EFAULT;
+	bool apart = memory >= 0;
 
 	if (!reddn_put_fits(g, key_len, value_len, kind == REDDN_NO_RECORD))
 		return -EMSGSIZE;
@@ -558,7 +582,9 @@ static int submit_put(struct reddn *c, const void *key, size_t key_len, const vo
 		return -EAGAIN;
 	q = new_request(c, reddn_put_size(g, key_len, value_len), cookie, kind);
 	q->put = *put;
-	reddn_put_compose(g, q->key, key, key_len, value, value_len);
+	q->put.value = apart ? value : NULL;
+	q->put.memory = apart ? (uint8_t)memory : 0;
+	reddn_put_compose(g, q->key, key, key_len, value, value_len, apart);
 	go(c, k, q);
 	return 0;
 }

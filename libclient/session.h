@@ -29,7 +29,8 @@ enum {
 	REDDN_REQUEST_BYTES = REDDN_REQUEST_MAX + 64,
 	REDDN_NUMBER_BYTES = 4,
 	REDDN_MEMORIES = 16,   /* that a handle may register */
-	REDDN_INTO_PLACES = 3, /* that a reply goes to */
+	REDDN_INTO_PLACES = 3, /* that a reply goes to, */
+	REDDN_PUT_PLACES = 3,  /* and that a put comes from */
 	/* A wr_id is the address of the connection, and this in that of a SEND */
 	REDDN_SEND = 1,
 };
@@ -74,7 +75,7 @@ struct reddn_session {
 	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
 	struct ibv_mr *puts; /* of one that puts: the handle's memory of requests; else NULL */
-	/* of into.h: those of the handle's memory, by index, and of the sink */
+	/* those of the handle's memory, by index, and of the sink of into.h */
 	struct ibv_mr *memory[REDDN_MEMORIES], *sunk;
 	uint8_t *sink; /* reddn_session_sink_len() bytes for what is longer than its place; or NULL */
 
@@ -135,6 +136,12 @@ static inline bool reddn_session_sees_table(const struct reddn_session *s)
 {
 	return s->info.shape == REDDN_TABLE || s->info.shape == REDDN_TABLE_INTO ||
 	       s->info.shape == REDDN_EXISTS;
+}
+
+/** It gets of a store. */
+static inline bool reddn_session_is_store(const struct reddn_session *s)
+{
+	return s->info.shape == REDDN_TABLE && s->geo.header;
 }
 
 /** Its requests change a store. */

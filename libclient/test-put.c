@@ -26,7 +26,7 @@ static void test_message(void **state)
 
 	memset(memory, 1, sizeof(memory));
 	assert_int_equal(reddn_put_size(&geo, 3, 5), sizeof(memory));
-	reddn_put_compose(&geo, memory, "key", 3, "value", 5);
+	reddn_put_compose(&geo, memory, "key", 3, "value", 5, false);
 	for (unsigned probe = 0; probe < 2; probe++) {
 		const struct reddn_put put = {.probe = (uint8_t)probe, .asked = probe ? 0xabcdef0123456 : 0};
 		const uint8_t *at = reddn_put_address(&geo, memory, &put);
@@ -59,7 +59,7 @@ static void test_pad(void **state)
 	for (other.header = 15; other.header <= 20; other.header++) {
 		uint64_t size = reddn_put_size(&other, 3, 5), end = REDDN_PUT_RECORD + 16 + 8;
 
-		reddn_put_compose(&geo, memory, "key", 3, "value", 5);
+		reddn_put_compose(&geo, memory, "key", 3, "value", 5, false);
 		memset(memory + end, 1, sizeof(memory) - end);
 		assert_int_equal(reddn_put_pad(&other, memory), size);
 		assert_true(reddn_store_length_ok(other.header, other.header + size - REDDN_PUT_RECORD));

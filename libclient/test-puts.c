@@ -45,6 +45,10 @@ static struct {
 	unsigned conflicts;
 } store;
 
+/* Those of operations, then an edge: of that only the first byte is registered */
+enum { VALUE = 256 };
+static uint8_t values[OPS * VALUE + VALUE];
+
 /* Of a connection: what its chain has read */
 static struct chain {
 	unsigned bucket;
@@ -53,7 +57,7 @@ static struct chain {
 } chains[RIG_CONNECTIONS];
 
 static struct op {
-	bool busy, is_delete;
+	bool busy, is_delete, stays; /* its value, which is sent from where it is */
 	unsigned key, value, published;
 	bool found; /* a delete: there was a record */
 	uint64_t clock;
@@ -208,7 +212,7 @@ static struct op *op_of(const struct rig_end *e)
 	return &ops[rig.c.session.slots[e->k->base + e->served % e->depth].request->cookie];
 }
 
-/* The message is there as it was composed, whatever the caller did to its memory since. */
+/* The message is there as it was composed, whatever the caller did since to memory that is not registered. */
 static void check_record(const struct reddn_record *r, uint32_t len, const struct op *op)
 {
 	char key[KEY];
@@ -305,22 +309,35 @@ static void start(uint16_t connections, unsigned depth)
 	store.heap = heap;
 	store.extents = 1;
 	assert_non_null(heap);
+	assert_int_equal(reddn_register(&rig.c, values, OPS * VALUE + 1), 0);
+}
+
+/* Of a value, in any memory */
+static uint8_t *place_of_value(unsigned i, bool stays, uint8_t other[static VALUE])
+{
+	if (stays)
+		return values + i * VALUE;
+	return rig_rnd() % 2 ? values + OPS * VALUE : other;
 }
 
 static int submit(unsigned i, unsigned k, bool is_delete)
 {
-	static unsigned values;
-	uint8_t value[256];
+	static unsigned numbers;
+	uint8_t other[VALUE], *value;
 	struct op *op = &ops[i];
 	char key[KEY];
 	unsigned len = key_of(k, key);
 	int r;
 
-	*op = (struct op){.is_delete = is_delete, .key = k, .value = ++values, .clock = store.clock};
-	memset(value, (int)op->value, sizeof(value));
+	*op = (struct op){.is_delete = is_delete, .key = k, .value = ++numbers, .clock = store.clock};
+	op->stays = rig_rnd() % 2;
+	value = place_of_value(i, op->stays, other);
+	memset(value, (int)op->value, VALUE - 1);
+	/* two bytes at least, or the edge would be in registered memory */
 	r = is_delete ? reddn_delete_submit(&rig.c, key, len, i)
-		      : reddn_put_submit(&rig.c, key, len, value, 1 + op->value % sizeof(value), i);
-	memset(value, 0, sizeof(value));
+		      : reddn_put_submit(&rig.c, key, len, value, 2 + op->value % (VALUE - 2), i);
+	if (!op->stays || r)
+		memset(value, 0, VALUE);
 	memset(key, 0, sizeof(key));
 	op->busy = r == 0;
 	return r;
@@ -334,6 +351,8 @@ static void judge(const struct reddn_result *res)
 	assert_null(res->value);
 	assert_int_equal(res->length, 0);
 	op->busy = false;
+	if (op->stays)
+		memset(values + res->cookie * VALUE, 0, VALUE);
 	if (res->status == 0) {
 		assert_int_equal(op->published, 1);
 		assert_int_equal(op->is_delete, op->is_delete && op->found);

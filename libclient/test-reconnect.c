@@ -1005,6 +1005,41 @@ static void test_puts_padded(void **state)
 	}
 }
 
+/* A value in registered memory is sent from there, also with the next session, and to a store with another
+ * padding. Who changes it meanwhile has put what no get takes for a value. */
+static void test_puts_registered(void **state)
+{
+	_Alignas(struct reddn_record) uint8_t sent[RIG_WIRE];
+	const struct reddn_record *r = (struct reddn_record *)sent;
+	struct reddn_result res;
+	uint8_t memory[64];
+
+	for (unsigned changed = 0; changed < 2; changed++) {
+		memset(memory, 'v', sizeof(memory));
+		start(1, 1, 2, RIG_PUTS);
+		assert_int_equal(reddn_register(&rig.c, memory, sizeof(memory)), 0);
+		assert_int_equal(reddn_put_submit(&rig.c, "a", 1, memory + 3, 50, 0), 0);
+		pause_puts(1);
+		rig_lose(-ECONNRESET);
+		nothing_yet();
+		assert_int_equal(reddn_unregister(&rig.c, memory), -EBUSY);
+		memory[20] += changed;
+		rig_next_session(1, 1, 2, RIG_PUTS);
+		rig.c.connector.session.geo.header = 20;
+		nothing_yet();
+		assert_int_equal(rig.end[0].arrived, 1);
+		assert_true(reddn_store_length_ok(20, rig.end[0].len[0]));
+		memcpy(sent, rig.end[0].wire[0] + 20, sizeof(sent) - 20);
+		assert_memory_equal(r->bytes + 1, memory + 3, 50);
+		assert_int_equal(r->sum == reddn_record_sum(r), !changed);
+		answer_put(false);
+		assert_int_equal(reddn_poll(&rig.c, &res, 1), 1);
+		assert_int_equal(res.status, 0);
+		assert_int_equal(reddn_unregister(&rig.c, memory), 0);
+		rig_stop();
+	}
+}
+
 /* The time is that of the submission, also where the put is sent later, and to another store */
 static void test_puts_ttl(void **state)
 {
@@ -1107,6 +1142,7 @@ int main(void)
 		cmocka_unit_test(test_many_losses),
 		cmocka_unit_test(test_puts),
 		cmocka_unit_test(test_puts_padded),
+		cmocka_unit_test(test_puts_registered),
 		cmocka_unit_test(test_puts_ttl),
 		cmocka_unit_test(test_puts_if),
 		cmocka_unit_test(test_puts_over),

@@ -40,7 +40,7 @@ static _Thread_local struct {
 		struct ibv_wc cqes[CQES];
 		unsigned head, tail;
 	} cq[RIG_HOSTS];
-	struct ibv_mr mr, puts;
+	struct ibv_mr mr, puts, memory;
 	struct rdma_event_channel events;
 	uint8_t *map; /* the table's file */
 } nic;
@@ -191,11 +191,35 @@ static void arrive(struct rig_end *e, const void *bytes, size_t len, uint64_t wr
 	}
 }
 
+static void check_place(const struct ibv_sge *p)
+{
+	const struct reddn_memory *m = rig.c.memory;
+
+	if (m->len && p->addr - (uintptr_t)m->at < m->len)
+		assert_int_equal(p->lkey, nic.memory.lkey);
+	else
+		assert_int_equal(p->lkey, reddn_session_puts(&rig.c.session) ? nic.puts.lkey : nic.mr.lkey);
+}
+
+/* As a NIC gathers it; 0 bytes would be 2^31 for it */
+static void arrive_from(
+	struct rig_end *e, const struct ibv_sge *places, size_t n, uint64_t wr_id, unsigned flags)
+{
+	uint8_t all[RIG_WIRE];
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; len += places[i++].length) {
+		assert_true(places[i].length && places[i].length <= sizeof(all) - len);
+		check_place(&places[i]);
+		memcpy(all + len, (void *)(uintptr_t)places[i].addr, places[i].length);
+	}
+	arrive(e, all, len, wr_id, flags);
+}
+
 static int fake_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	*bad = wr;
-	arrive((struct rig_end *)qp, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length, wr->wr_id,
-		wr->send_flags);
+	arrive_from((struct rig_end *)qp, wr->sg_list, (size_t)wr->num_sge, wr->wr_id, wr->send_flags);
 	return rig.posts_fail ? ENOMEM : 0;
 }
 
@@ -228,9 +252,15 @@ static void fake_wr_inline(struct ibv_qp_ex *qp, void *bytes, size_t len)
 
 static void fake_wr_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t len)
 {
+	const struct ibv_sge place = {.addr = addr, .length = len, .lkey = lkey};
+
 	assert_true(len > rig.c.session.inline_max);
-	assert_int_equal(lkey, reddn_session_puts(&rig.c.session) ? nic.puts.lkey : nic.mr.lkey);
-	arrive(posting(qp, 2), (void *)(uintptr_t)addr, len, qp->wr_id, qp->wr_flags);
+	arrive_from(posting(qp, 2), &place, 1, qp->wr_id, qp->wr_flags);
+}
+
+static void fake_wr_sge_list(struct ibv_qp_ex *qp, size_t n, const struct ibv_sge *places)
+{
+	arrive_from(posting(qp, 2), places, n, qp->wr_id, qp->wr_flags);
 }
 
 static int fake_wr_complete(struct ibv_qp_ex *qp)
@@ -467,6 +497,7 @@ static void start_session(struct reddn_session *s, unsigned host, unsigned keys,
 			.wr_send = fake_wr_send,
 			.wr_set_inline_data = fake_wr_inline,
 			.wr_set_sge = fake_wr_sge,
+			.wr_set_sge_list = fake_wr_sge_list,
 			.wr_complete = fake_wr_complete};
 		e->qp.context = &nic.verbs;
 		e->k->id = &e->id;
@@ -532,15 +563,17 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 
 int(ibv_dereg_mr)(struct ibv_mr *mr)
 {
-	assert_true(mr == &nic.mr || mr == &nic.puts);
+	assert_true(mr == &nic.mr || mr == &nic.puts || mr == &nic.memory);
 	return 0;
 }
 
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
+	assert_int_equal(access, IBV_ACCESS_LOCAL_WRITE);
+	if (rig.c.memory->len && addr == rig.c.memory->at)
+		return &nic.memory;
 	assert_ptr_equal(addr, rig.c.keys);
 	assert_int_equal(len, rig.c.nrequests * rig.c.key_room);
-	assert_int_equal(access, IBV_ACCESS_LOCAL_WRITE);
 	return &nic.puts;
 }
 
@@ -592,6 +625,7 @@ void rig_start_several(
 	c->pause_until = UINT64_MAX;
 	c->up_since = 1;
 	nic.puts.lkey = 7;
+	nic.memory.lkey = 8;
 	c->connector.opt.flags = REDDN_NO_RECONNECT;
 	assert_int_equal(
 		reddn_hosts_read(&c->connector.hosts, of == RIG_PUTS ? "a" : "a,b", 7471, false, NULL, 0), 0);
