@@ -6,7 +6,8 @@
  *	store-client HOST PORT OFFLOAD FILE CLIENT SEED KEYS HOT OPS
  *
  * A condition is that the key has the version that this client has seen last there, or none. CLIENT is a
- * number of its own. Of KEYS keys the first HOT are asked for as often as all others. The file is mapped, so
+ * number of its own: one with an odd number puts from registered memory, which it overwrites as soon as it
+ * has the result. Of KEYS keys the first HOT are asked for as often as all others. The file is mapped, so
  * that it has what was done before the client was killed: an operation is in it before it is submitted, and
  * its end when there is one. SIGTERM ends it early.
  */
@@ -28,7 +29,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { DEPTH = 8, RESULTS = 16, VALUE_MOST = 900, PATIENCE_S = 100, RETRY_MS = 20000 };
+/* PLACES: of values; requests of two sessions that put are outstanding, at most */
+enum { DEPTH = 8, PLACES = 2 * DEPTH, RESULTS = 16, VALUE_MOST = 900, PATIENCE_S = 100, RETRY_MS = 20000 };
 
 enum kind { NONE, PUT, DELETE, GET, PUT_IF, DELETE_IF };
 
@@ -49,6 +51,10 @@ _Static_assert(sizeof(struct record) == 56, "as history.py has it");
 
 static struct reddn *store;
 static uint64_t *seen; /* by key: the version that was there when this client looked last */
+static struct {
+	uint64_t by; /* cookie of its request + 1; 0: it is free */
+	uint8_t value[VALUE_MOST];
+} places[PLACES + 1]; /* the last one: for what finds no room */
 static struct record *records;
 static uint64_t rng, client, nkeys, hot, ops, used, ended;
 static volatile sig_atomic_t stopped;
@@ -92,9 +98,26 @@ static uint64_t read_value(const void *bytes, size_t len)
 	return value_of(value, want) == len && memcmp(want, bytes, len) == 0 ? value : TORN;
 }
 
+static unsigned place_of(uint64_t by)
+{
+	unsigned i = 0;
+
+	while (i < PLACES && places[i].by != by)
+		i++;
+	return i;
+}
+
+static void leave_place(uint64_t cookie)
+{
+	unsigned i = place_of(cookie + 1);
+
+	if (i < PLACES)
+		memset(&places[i], 0, sizeof(places[i]));
+}
+
 static int submit(const struct record *r, uint64_t cookie)
 {
-	uint8_t value[VALUE_MOST];
+	uint8_t *value = places[place_of(0)].value;
 	char key[32];
 	size_t key_len = key_of(r->key, key);
 
@@ -123,6 +146,8 @@ static bool begin(enum kind kind)
 	r->start = clock_ns();
 	atomic_store(&r->kind, (uint8_t)kind);
 	if (submit(r, used) == 0) {
+		if (r->value)
+			places[place_of(0)].by = used + 1;
 		used++;
 		return true;
 	}
@@ -134,6 +159,7 @@ static void take(const struct reddn_result *res)
 {
 	struct record *r = &records[res->cookie];
 
+	leave_place(res->cookie);
 	r->status = res->status;
 	if (r->kind == GET && res->status == 0) {
 		r->value = read_value(res->value, res->length);
@@ -217,6 +243,8 @@ int main(int argc, char **argv)
 		die("mmap: %s", strerror(errno));
 	signal(SIGTERM, on_signal);
 	store = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
+	if (client % 2 && reddn_register(store, places, sizeof(places)) < 0)
+		die("no registered memory: %s", reddn_errmsg(store));
 	seen = calloc(nkeys, sizeof(*seen));
 	if (!seen)
 		die("no memory");
