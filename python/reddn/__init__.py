@@ -18,6 +18,10 @@
         blocks.register(pool)           # a bytearray: large values go there, without a copy
         blocks.get_into("block 7", memoryview(pool)[:65536])  # its length, or None
 
+    with reddn.connect("storage1", "blocks") as blocks:
+        blocks.register(pool)           # and come from there, to a store
+        blocks.put("block 8", memoryview(pool)[65536:131072])
+
     with reddn.connect("storage1", "seats") as seats:
         seats.call(at=16)               # {"sold": 40, "seats": 100}: any program, by the names that it has
 

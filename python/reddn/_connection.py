@@ -10,7 +10,7 @@ import time
 from enum import IntEnum
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Union
 
-from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_keys, to_name, to_str
+from ._lib import ERR_BYTES, Handle, Key, fail, ffi, lib, to_bytes, to_keys, to_name, to_str, to_value
 from ._steps import Ask, Steps, T, append_steps
 from ._table import AsOf, to_as_of
 
@@ -146,8 +146,8 @@ def judge_change(change: Tuple[int, int]) -> bool:
 
 
 def to_put(handle: Any, key: Key, value: Key, if_version: Optional[int], ttl: Optional[float]) -> Callable[[int], int]:
-    """A put, by its cookie"""
-    k, v = to_bytes(key), to_bytes(value)
+    """A put, by its cookie. A buffer is read when that is called, or later, if it is registered."""
+    k, v = to_bytes(key), to_value(value)
     if ttl is not None:
         if not 0 < ttl < 2**40 or if_version is not None:
             raise ValueError(f"ttl={ttl!r}: seconds, more than 0, and not with if_version")
@@ -360,11 +360,11 @@ class Connection(Handle):
             self._lost(n)
         return int(n)
 
-    # ---- gets into memory -------------------------------------------------------------------------
+    # ---- registered memory, and gets into it ------------------------------------------------------
 
     def register(self, memory: Any) -> None:
-        """Registers a writable buffer (bytearray, mmap, an array of numpy), up to 16 of a connection with `into`: its pages are pinned, and
-        it keeps its size, until unregister() or close()."""
+        """Registers a writable buffer (bytearray, mmap, an array of numpy), up to 16 of a connection with `into`, for values that are got, or
+        of one to a store, for values that are put: its pages are pinned, and it keeps its size, until unregister() or close()."""
         buffer = ffi.from_buffer(memory, require_writable=True)
         with self._alone():
             result = lib.reddn_register(self._handle(), buffer, len(buffer))
@@ -516,6 +516,10 @@ class Connection(Handle):
         """Puts a key and its value in a store: the server's NIC replaces what the key had. With `if_version` only if that has this version,
         or with 0, if the key is absent: else Conflict. With `ttl` the value expires after so many seconds, by the clock of each host that
         looks; not together with `if_version`.
+
+        A value in memory that is registered, such as a slice of a memoryview of it, is sent from there without a copy. It has to stay as it
+        is until this returns, and after an exception that leaves unknown what became of the put, until close(): what was changed meanwhile
+        is a value that get() does not take, OSError (EBADMSG), until the key is put again.
 
         Errors after which nothing has changed: OSError (ENOSPC), the store is full; (EMSGSIZE), key and value are too long for it;
         BlockingIOError (EAGAIN), other clients were first all the time, or the server made no entry for a new key. After

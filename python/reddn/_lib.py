@@ -25,6 +25,13 @@ def to_bytes(text: Key) -> bytes:
     raise TypeError(f"{text!r}: a key or a value is str or bytes, not {type(text).__name__}")
 
 
+def to_value(value: Key) -> Any:
+    """The same, of a value: of a buffer itself, without a copy."""
+    if isinstance(value, bytearray) or (isinstance(value, memoryview) and value.c_contiguous):
+        return ffi.from_buffer(value)
+    return to_bytes(value)
+
+
 def to_keys(keys: List[bytes]) -> Tuple[Any, Any]:
     """The keys as struct reddn_key[], and what has to live as long"""
     keep = [ffi.new("char[]", key) for key in keys]

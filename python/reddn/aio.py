@@ -106,7 +106,7 @@ class AsyncConnection(NoCopy):
 
     async def put(self, key: Key, value: Key, *, if_version: Optional[int] = None, ttl: Optional[float] = None) -> None:
         """As Connection.put()."""
-        judge_change(await self._request(to_put(await self._handle(), key, value, if_version, ttl), take_change))
+        judge_change(await self._request(to_put(await self._handle(), key, to_bytes(value), if_version, ttl), take_change))
 
     async def delete(self, key: Key, *, if_version: Optional[int] = None) -> bool:
         """As Connection.delete()."""

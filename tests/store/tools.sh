@@ -145,6 +145,19 @@ with reddn.connect(sys.argv[1], "users") as users:
     assert users.get("alice") == b"by Python"
     users.put(b"alice", bytes(300))
     assert users.get("alice") == bytes(300)
+    pool = bytearray(range(200)) * 5
+    for put in (bytearray(b"a buffer"), memoryview(pool)[::3]):
+        users.put("alice", put)
+        assert users.get("alice") == bytes(put)
+    users.register(pool)
+    users.put("alice", memoryview(pool)[100:500])
+    pool[100:500] = bytes(400)
+    assert users.get("alice") == (bytes(range(200)) * 5)[100:500]
+    users.put("alice", pool[600:700], if_version=users.get_versioned("alice").version)
+    assert users.get("alice") == pool[600:700]
+    users.put("alice", memoryview(pool)[700:], ttl=3600)
+    assert users.get("alice") == pool[700:]
+    users.unregister(pool)
     assert users.delete("alice") is True and users.delete("alice") is False and users.get("alice") is None
     assert users.is_table
     for wrong in (lambda: users.put("alice", "x" * 401), lambda: users.delete("x" * 33)):
