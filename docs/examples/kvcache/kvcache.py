@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A cache of a language model's KV blocks in the stores of several hosts, whose NICs answer. README.md explains it.
 
-    pool = bytearray(64 * BLOCK)                     # where blocks arrive, pinned
+    pool = bytearray(64 * BLOCK)                     # where blocks arrive, and come from, pinned
     with KVCache(["storage1", "storage2"], pool, BLOCK) as cache:
         keys = block_keys(tokens, 256, "my-model")
         n = cache.first_missing(keys)                # of so many blocks nothing has to be computed
@@ -52,7 +52,7 @@ class Host:
         try:
             for offload, into in ((self._offload, False), (self._offload + ".into", True)):
                 self._connections.append(reddn.Connection(self.name, offload, timeout=self._timeout, reconnect=False, into=into))
-            self._connections[1].register(self._pool)
+                self._connections[-1].register(self._pool)
             self.up = True
         except OSError as error:
             self._leave(error)
@@ -119,7 +119,8 @@ class Host:
 
 
 class KVCache:
-    """Blocks of `block` bytes in the offload `offload` of each of the hosts. Places are parts of `pool`, a writable buffer. Any thread.
+    """Blocks of `block` bytes in the offload `offload` of each of the hosts. Places are parts of `pool`, a writable buffer; a block that is put
+    from there is not copied, and stays as it is until put() returns. Any thread.
 
     A block is on one host, which follows from its key: the first one that is up in an order of its own (rendezvous hashing). So the hosts'
     memory adds up, one that fails takes its share of the blocks with it and moves no others, and what is computed again goes to the next. No
