@@ -42,18 +42,28 @@ static void print_loop(const struct reddnc_result *r, FILE *out)
 	fputc('\n', out);
 }
 
+static struct json_object *hex_json(const uint8_t *bytes, uint32_t len)
+{
+	char *text = calloc(2ul * len + 1, 1), hex[3] = "";
+	struct json_object *o;
+
+	for (uint32_t i = 0; text && i < len; i++) {
+		snprintf(hex, sizeof(hex), "%02x", bytes[i]);
+		memcpy(text + 2ul * i, hex, 2);
+	}
+	o = json_object_new_string(text ? text : "");
+	free(text);
+	return o;
+}
+
 void reddnc_result_json(const struct reddnc_result *r, FILE *out)
 {
 	struct json_object *o = json_object_new_object(), *steps = json_object_new_array();
-	char line[600], hex[3] = "";
-	char *text = calloc(2ul * r->program->reply_max + 1, 1);
+	char line[600];
 
-	for (uint32_t i = 0; text && i < r->program->reply_max; i++) {
-		snprintf(hex, sizeof(hex), "%02x", r->reply[i]);
-		memcpy(text + 2ul * i, hex, 2);
-	}
 	json_object_object_add(o, "answered", json_object_new_boolean(r->answered));
-	json_object_object_add(o, "reply", json_object_new_string(text ? text : ""));
+	json_object_object_add(o, "reply", hex_json(r->reply, r->program->reply_max));
+	json_object_object_add(o, "sent", hex_json(r->sent, r->sent_len));
 	for (unsigned q = 0; q < r->image->nqueues; q++)
 		for (uint32_t w = 0; w < r->image->queue[q].wqebbs;) {
 			struct json_object *step = json_object_new_object();
@@ -73,7 +83,6 @@ void reddnc_result_json(const struct reddnc_result *r, FILE *out)
 		json_object_object_add(o, "loop", loop_json(r));
 	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
-	free(text);
 }
 
 static void hex_lines(const uint8_t *bytes, size_t len, FILE *out)
@@ -90,6 +99,10 @@ void reddnc_result_text(const struct reddnc_result *r, FILE *out)
 	if (r->answered) {
 		fprintf(out, "reply\n");
 		hex_lines(r->reply, r->program->reply_max, out);
+	}
+	if (r->sent_len) {
+		fprintf(out, "sent\n");
+		hex_lines(r->sent, r->sent_len, out);
 	}
 	for (unsigned q = 0; q < r->image->nqueues; q++) {
 		const struct chain_queue *queue = &r->image->queue[q];

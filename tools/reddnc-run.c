@@ -24,6 +24,7 @@ enum {
 	SLOTS = 4, /* two are used: of the request, and the one whose head it enables; an RQ has at least 64
 		      bytes */
 	CLIENT_WQEBBS = 64,
+	CLIENT_RECVS = 4,
 	LOG_CQES = 6,
 	NAP_NS = 100000,
 	SECOND_US = 1000000,
@@ -32,7 +33,7 @@ enum {
 enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };
 
 /* Offsets in the client's block: doorbells, CQEs, those of replies, queue pair, then what has a key: the
- * request and the reply slot */
+ * request, the reply slot, and on a page of its own what a SEND brings */
 enum { CQES = PAGE, REPLY_CQES = 2 * PAGE, WQ = 3 * PAGE, REQUEST = WQ + 2 * PAGE, SLOT = REQUEST + PAGE };
 
 /* A session of an offload that is in no catalog. Its client is a queue pair of this process, without a
@@ -48,6 +49,8 @@ struct bench {
 	struct cq_pool_queue replies; /* in the client's block */
 	struct rnic_cq client_cq;
 	struct rnic_qp client_qp;
+	uint64_t inbox; /* offset in the client's block */
+	uint32_t sent;
 	uint64_t took_us;
 };
 
@@ -148,22 +151,49 @@ static uint32_t slot_size(const struct bench *b)
 	return (uint32_t)((b->run->program->reply_max + 63) / 64 * 64);
 }
 
+/* Bytes that come by a SEND, at most */
+static uint32_t inbox_size(const struct bench *b)
+{
+	const struct chain_desc *d = b->run->program->desc;
+	uint64_t most = 0;
+
+	for (unsigned s = 0; s < d->nsteps; s++)
+		if (d->steps[s].verb == CHAIN_SEND && chain_step_most(&d->steps[s]) > most)
+			most = chain_step_most(&d->steps[s]);
+	return (uint32_t)most;
+}
+
+/* As reddnd does of an offload (generation/bindings.c) */
+static int check_offsets(const struct bench *b)
+{
+	for (unsigned i = 0; i < b->run->program->nregions; i++)
+		if (b->session.queues.env.region[i].iova & ((1ull << b->img->region_bits[i]) - 1))
+			return TOOL_FAIL(EX_UNAVAILABLE,
+				"offsets into region \"%s\" have %u bits, more than its address allows",
+				b->run->program->regions[i].name, b->img->region_bits[i]);
+	return 0;
+}
+
 static int make_client(struct bench *b)
 {
-	const uint64_t size = SLOT + (slot_size(b) + PAGE) / PAGE * PAGE;
+	const uint64_t inbox = SLOT + (slot_size(b) + PAGE) / PAGE * PAGE,
+		       size = inbox + (inbox_size(b) + PAGE) / PAGE * PAGE;
 	const struct rnic_cq_attr cq = {.cqes_off = CQES, .db_off = 0, .log_size = LOG_CQES};
 	const struct rnic_cq_attr replies = {
 		.cqes_off = REPLY_CQES, .db_off = 2 * RNIC_DB_BYTES, .log_size = LOG_CQES};
 	const struct rnic_qp_attr qp = {
 		.wq_off = WQ,
-		.rq_entries = 4,
-		.rq_stride = 16,
+		.rq_entries = CLIENT_RECVS,
+		.rq_stride = WQE_DS,
 		.sq_wqebbs = CLIENT_WQEBBS,
 		.db_off = RNIC_DB_BYTES,
 		.send_cq = &b->client_cq,
 		.recv_cq = &b->client_cq,
 	};
-	int r = rnic_block_init(
+	int r;
+
+	b->inbox = inbox;
+	r = rnic_block_init(
 		&b->client, b->run->on->domain.pd, b->run->on->arena, size, REQUEST, size - REQUEST);
 
 	if (r == 0)
@@ -189,6 +219,19 @@ static int make_session(struct bench *b)
 	return r == 0 ? session_queues_make(s, b->run->on->arena, &request) : r;
 }
 
+/* A WRITE with an immediate uses none of this */
+static void post_recvs(struct bench *b)
+{
+	for (unsigned i = 0; i < CLIENT_RECVS; i++) {
+		uint8_t *sge = b->client_qp.rq + (size_t)i * WQE_DS;
+
+		wqe_put32(sge + WQE_SGE_LEN, inbox_size(b));
+		wqe_put32(sge + WQE_SGE_LKEY, b->client.lkey);
+		wqe_put64(sge + WQE_SGE_ADDR, b->client.iova + b->inbox - REQUEST);
+	}
+	rnic_qp_post_recvs(&b->client_qp, CLIENT_RECVS);
+}
+
 static int start(struct bench *b)
 {
 	struct session_queues *q = &b->session.queues;
@@ -199,7 +242,7 @@ static int start(struct bench *b)
 		chain_format_recv(b->img, &q->env, slot);
 	chain_arm(b->run->program->writer, &q->env, 0, SLOTS);
 	rnic_qp_post_recvs(&q->qp[0], 1);
-	rnic_qp_post_recvs(&b->client_qp, 4);
+	post_recvs(b);
 	r = rnic_qp_connect_local(&q->qp[0], b->client_qp.qpn, 1);
 	if (r == 0)
 		r = rnic_qp_connect_local(&b->client_qp, q->qpn, 1);
@@ -314,6 +357,7 @@ static int poll_reply(struct bench *b)
 				return TOOL_FAIL(1, "the queue pair of the client failed: %s (%#x)",
 					rnic_syndrome_text(cqe.syndrome), cqe.vendor);
 			answered |= cqe.receive;
+			b->sent = cqe.receive ? cqe.length : b->sent;
 		}
 		if (answered && rnic_cq_peek(&b->replies.cq, 0, &cqe))
 			return 0;
@@ -348,6 +392,8 @@ static void show(const struct bench *b, bool answered, FILE *out)
 		.image = b->img,
 		.slots = SLOTS,
 		.reply = b->client.mem + SLOT,
+		.sent = b->client.mem + b->inbox,
+		.sent_len = b->sent,
 		.scratch = b->session.queues.env.scratch.mem,
 		.loop = b->session.queues.loop,
 		.took_us = b->took_us,
@@ -391,9 +437,13 @@ int reddnc_run(const struct reddnc_run *run, FILE *out)
 	if (r == 0)
 		r = make_session(&b);
 	if (r == 0)
+		r = check_offsets(&b);
+	if (r == 0)
 		r = start(&b);
 	if (r < 0)
 		return TOOL_FAIL(EX_UNAVAILABLE, "cannot create the queues: %s", strerror(-r));
+	if (r)
+		return r;
 	memcpy(b.client.mem + REQUEST, request, b.img->arg_len);
 	send_request(&b);
 	r = await_reply(&b);

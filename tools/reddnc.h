@@ -60,7 +60,8 @@ struct reddnc_result {
 	const struct chain_image *image;
 	unsigned slots;                        /* in each ring; the first was executed, the second is armed */
 	const uint8_t *ring[CHAIN_MAX_QUEUES]; /* of WQEs, by queue */
-	const uint8_t *reply, *scratch;
+	const uint8_t *reply, *scratch, *sent; /* sent: what a SEND has brought, or nothing */
+	uint32_t sent_len;
 	const struct session_loop *loop; /* of an endless program, or NULL */
 	uint64_t took_us;
 	bool answered;

@@ -128,7 +128,7 @@ static int parse(const uint8_t *raw, struct rnic_cqe *cqe)
 		cqe->syndrome = raw[CQE_SYNDROME];
 		cqe->vendor = raw[CQE_VENDOR];
 	} else {
-		cqe->length = wqe_get32(raw + CQE_LENGTH);
+		cqe->length = opcode == CQE_OP_RESP_WRITE_IMM ? 0 : wqe_get32(raw + CQE_LENGTH);
 		cqe->timestamp = wqe_get64(raw + CQE_TIMESTAMP);
 	}
 	return 1;

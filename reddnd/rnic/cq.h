@@ -51,7 +51,7 @@ struct rnic_cqe {
 	uint8_t syndrome, vendor; /* of an error: enum cqe_syndrome, rnic_syndrome_text() */
 	uint32_t qpn;
 	uint16_t index;  /* of the WQE: WQEBBs since RESET (SQ), RQ entries since RESET */
-	uint32_t length; /* bytes received */
+	uint32_t length; /* bytes received by the RECV; of a WRITE none */
 	/* Ticks of the free-running clock, or seconds << 32 | nanoseconds, as the device is set */
 	uint64_t timestamp;
 };

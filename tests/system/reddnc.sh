@@ -153,6 +153,28 @@ done
 [[ $(od -An -tu8 -j8 -N8 "$memory/words" | tr -d ' ') -eq 5 ]] || fail "the counter is not 5"
 ok "a counter with a limit, run four times"
 
+# an answer by a SEND, of less than it may have, and beside what is written to the slot
+cat >"$work/sends.rdn" <<'END'
+program sends
+region words
+arg at : offset(2) in words
+read words @ at as be24 -> w.local[1].length
+write 5 as u8 -> slot
+w: send 7 as be16, words, max 64
+END
+printf '\0\0\3' | cat - <(head -c 4093 /dev/zero) >"$memory/lengths"
+run -r "words=$memory/lengths" "$work/sends.rdn" 0 || fail "a send" "$work/run.log"
+grep -A1 '^reply' "$work/run.log" | grep -qx '    05' || fail "no reply slot" "$work/run.log"
+grep -A1 '^sent' "$work/run.log" | grep -qx '    00 07 00 00 03' || fail "not what is sent" "$work/run.log"
+run -j -r "words=$memory/lengths" "$work/sends.rdn" 8 || fail "a send of an empty value" "$work/run.log"
+python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["sent"] == "0007" and d["reply"] == "05", d' "$work/run.log" ||
+	fail "not what is sent" "$work/run.log"
+ok "an answer that is sent"
+sed 's/offset(2)/offset(6)/' "$work/sends.rdn" >"$work/wide.rdn"
+run -r "words=$memory/lengths" "$work/wide.rdn" 0 && fail "offsets that have no room in an address" "$work/run.log"
+grep -q 'offsets into region "words" have 48 bits, more than its address allows' "$work/run.log" || fail "no message" "$work/run.log"
+ok "offsets that have no room in an address"
+
 # it finds out what the device does; what the device does not do cannot be asked for
 wish() # WORDS OPTION...: it is refused with WORDS, or runs if they are empty
 {
