@@ -67,7 +67,7 @@ static int together(struct bed *bed, struct words *w, struct probe_result *resul
 		(unsigned)le64toh(w->shared));
 }
 
-static int run(struct bed *bed, struct probe_result *result)
+int check_atomics(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	int r = one_each(bed, w, result);
@@ -77,9 +77,4 @@ static int run(struct bed *bed, struct probe_result *result)
 	if (r > 0 && result->value == RNIC_ATOMICS_SWAPPED)
 		return probe_denies(result, "old values arrive big-endian");
 	return r;
-}
-
-int check_atomics(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, run, NULL);
 }

@@ -61,7 +61,7 @@ static int judge(const struct bed *bed, const struct words *w, struct probe_resu
 	return w->dest[1] == 0 ? 1 : probe_denies(result, "a NOP was executed as something else");
 }
 
-static int run(struct bed *bed, struct probe_result *result)
+int check_chain(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	int r;
@@ -78,9 +78,4 @@ static int run(struct bed *bed, struct probe_result *result)
 		return r;
 	bed_has_cqe(&bed->cq[BED_TARGET], 0);
 	return judge(bed, w, result);
-}
-
-int check_chain(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, run, NULL);
 }

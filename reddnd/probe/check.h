@@ -30,29 +30,32 @@ int probe_cannot(struct probe_result *result, int error, const char *format, ...
 int probe_measured(struct probe_result *result, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* With the queues of bed.h */
+int check_atomics(struct bed *bed, struct probe_result *result);
+int check_chain(struct bed *bed, struct probe_result *result);
+int check_smaller_enable(struct bed *bed, struct probe_result *result);
+int check_doorbell(struct bed *bed, struct probe_result *result);
+int check_flush(struct bed *bed, struct probe_result *result);
+int check_fenced_write(struct bed *bed, struct probe_result *result);
+int check_wqe_wrap(struct bed *bed, struct probe_result *result);
+int check_cqe_wrap(struct bed *bed, struct probe_result *result);
+
+/* Others */
 int check_long_wqes(struct probe *probe, struct probe_result *result);
 int check_timestamps(struct probe *probe, struct probe_result *result);
-int check_chain(struct probe *probe, struct probe_result *result);
 int check_waits(struct probe *probe, struct probe_result *result);
 int check_flushed_recv(struct probe *probe, struct probe_result *result);
-int check_smaller_enable(struct probe *probe, struct probe_result *result);
-int check_doorbell(struct probe *probe, struct probe_result *result);
 int check_recv_enable(struct probe *probe, struct probe_result *result);
 int check_smaller_recv_enable(struct probe *probe, struct probe_result *result);
-int check_wqe_wrap(struct probe *probe, struct probe_result *result);
-int check_cqe_wrap(struct probe *probe, struct probe_result *result);
 int check_fetch(struct probe *probe, struct probe_result *result);
 int check_recv_fetch(struct probe *probe, struct probe_result *result);
 int check_read_patch(struct probe *probe, struct probe_result *result);
 int check_recv_patch(struct probe *probe, struct probe_result *result);
 int check_awaited_read(struct probe *probe, struct probe_result *result);
 int check_fenced_enable(struct probe *probe, struct probe_result *result);
-int check_fenced_write(struct probe *probe, struct probe_result *result);
 int check_wqe_checks(struct probe *probe, struct probe_result *result);
-int check_flush(struct probe *probe, struct probe_result *result);
 int check_failing_read(struct probe *probe, struct probe_result *result);
 int check_message_limit(struct probe *probe, struct probe_result *result);
-int check_atomics(struct probe *probe, struct probe_result *result);
 int check_masked_atomics(struct probe *probe, struct probe_result *result);
 int check_calc(struct probe *probe, struct probe_result *result);
 int check_events(struct probe *probe, struct probe_result *result);

@@ -48,7 +48,7 @@ static int step(
 	return r > 0 ? ran((const struct words *)bed->memory, then, after, result) : r;
 }
 
-static int smaller(struct bed *bed, struct probe_result *result)
+int check_smaller_enable(struct bed *bed, struct probe_result *result)
 {
 	int r;
 
@@ -59,11 +59,6 @@ static int smaller(struct bed *bed, struct probe_result *result)
 	if (r > 0)
 		r = step(bed, 3, 3, "after a SEND_EN with the same index", result);
 	return r > 0 ? step(bed, 5, 5, "after a SEND_EN that is ahead again", result) : r;
-}
-
-int check_smaller_enable(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, smaller, NULL);
 }
 
 /* Enables RECVs up to @index: @then so many are used, and no more */
@@ -114,7 +109,7 @@ int check_smaller_recv_enable(struct probe *probe, struct probe_result *result)
  * Rings for the first WQE. One ring could be missed where another one of this page follows at once, so it is
  * repeated. Then a SEND_EN shows whether the queue still runs
  */
-static int doorbell(struct bed *bed, struct probe_result *result)
+int check_doorbell(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	struct rnic_cqe cqe;
@@ -135,9 +130,4 @@ static int doorbell(struct bed *bed, struct probe_result *result)
 		return probe_measured(result, "it is ignored");
 	return probe_measured(result, "the queue fails%s",
 		rnic_cq_find_error(&bed->cq[BED_TARGET], &cqe) ? ", with a CQE" : "");
-}
-
-int check_doorbell(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, doorbell, NULL);
 }

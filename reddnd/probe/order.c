@@ -174,14 +174,9 @@ int check_fenced_enable(struct probe *probe, struct probe_result *result)
 	return bed_use(probe, NULL, result, enables, &(enum barrier){FENCE});
 }
 
-static int copies(struct bed *bed, struct probe_result *result)
+int check_fenced_write(struct bed *bed, struct probe_result *result)
 {
 	struct order o = {bed, result, BED_WQEBBS / 2, {0}, 1, write_copies};
 
 	return run(&o, FENCE, "a fenced WRITE sent what had been there before the READ in front of it");
-}
-
-int check_fenced_write(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, copies, NULL);
 }

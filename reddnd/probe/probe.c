@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/probe/probe.h"
 
-#include "reddnd/probe/check.h"
+#include "reddnd/probe/bed.h"
 #include "reddnd/util/log.h"
 #include "util/clock.h"
 
@@ -79,7 +79,8 @@ static int attempt(const struct probe_check *check, struct probe *probe, struct 
 
 	for (unsigned i = 0; i < ATTEMPTS && r == -ETIMEDOUT; i++) {
 		*result = (struct probe_result){.verdict = PROBE_NOT_TRIED};
-		r = check->run(probe, result);
+		r = check->on_bed ? bed_use(probe, NULL, result, check->on_bed, NULL)
+				  : check->run(probe, result);
 	}
 	return r;
 }

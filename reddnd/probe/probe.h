@@ -84,6 +84,7 @@ struct probe_result {
 	double seconds;
 };
 
+struct bed;
 struct probe;
 
 struct probe_check {
@@ -95,6 +96,8 @@ struct probe_check {
 	unsigned flags;      /* enum probe_flag */
 	/** 1: holds. 0: does not, and the words are in the result. A negative errno: could not be tried. */
 	int (*run)(struct probe *probe, struct probe_result *result);
+	/** In its place: the same with queues that are made for it. */
+	int (*on_bed)(struct bed *bed, struct probe_result *result);
 };
 
 /** All checks, by number; *@n of them. */

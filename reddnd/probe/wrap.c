@@ -30,7 +30,7 @@ static void write_lap(struct bed *bed, struct words *w)
 			i == LAP_NOPS - 1 ? WQE_SIGNALLED : 0);
 }
 
-static int wrap_indices(struct bed *bed, struct probe_result *result)
+int check_wqe_wrap(struct bed *bed, struct probe_result *result)
 {
 	const unsigned laps = INDICES / BED_WQEBBS + 2;
 	struct words *w = (struct words *)bed->memory;
@@ -52,11 +52,6 @@ static int wrap_indices(struct bed *bed, struct probe_result *result)
 	return probe_measured(result, "%u laps of %d WQEBBs", laps, BED_WQEBBS);
 }
 
-int check_wqe_wrap(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, wrap_indices, NULL);
-}
-
 /* ---- CQE numbers ------------------------------------------------------------------------ */
 
 /* @n NOPs of the target with a CQE each; waits for the last of them, which is number @last */
@@ -73,7 +68,7 @@ static int give_cqes(struct bed *bed, unsigned n, uint32_t last, struct probe_re
 
 /* The working queue waits for number 2^24 + 1, of which a WAIT has 24 bits, before and after number 2^24 - 1
  */
-static int wrap_numbers(struct bed *bed, struct probe_result *result)
+int check_cqe_wrap(struct bed *bed, struct probe_result *result)
 {
 	struct words *w = (struct words *)bed->memory;
 	uint32_t given = 0;
@@ -104,9 +99,4 @@ static int wrap_numbers(struct bed *bed, struct probe_result *result)
 	r = give_cqes(bed, 1, NUMBERS + 1, result);
 	return r > 0 ? bed_expect(bed, &bed->cq[BED_WORK], 0, "a WAIT for CQE 2^24 + 1 does not end", result)
 		     : r;
-}
-
-int check_cqe_wrap(struct probe *probe, struct probe_result *result)
-{
-	return bed_use(probe, NULL, result, wrap_numbers, NULL);
 }
