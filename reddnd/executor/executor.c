@@ -4,8 +4,6 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/executor/schedule.h"
-#include "reddnd/executor/trace-step.h"
-#include "reddnd/executor/trace.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 
@@ -137,11 +135,6 @@ static struct receive_place find_place(
 	return place;
 }
 
-static bool does(const struct trace_step *t, trace_run *run)
-{
-	return t->run == run || (t->run == trace_step_if && t->then == run);
-}
-
 /* Finds the READs of a trace that was just made; the WQEs are as in the image */
 static void receive_find_reads(struct receive *r, const struct trace *t, const struct op_state *s)
 {
@@ -153,14 +146,14 @@ static void receive_find_reads(struct receive *r, const struct trace *t, const s
 		const struct origin read = {.read = step->op};
 		struct receive_read *to = &r->reads[r->nreads];
 
-		if (step->run != trace_step_found_words)
+		if (!trace_reads_found(step))
 			continue;
 		*to = (struct receive_read){.place = find_place(&request, step, s)};
 		if (!to->place.mask)
 			continue;
 		r->nreads++;
 		for (unsigned k = i + 1; k < t->nsteps && !to->then.mask; k++)
-			if (does(&t->step[k], trace_step_found_send))
+			if (trace_sends_found(&t->step[k]))
 				to->then = find_place(&read, &t->step[k], s);
 	}
 }

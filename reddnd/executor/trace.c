@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/executor/trace.h"
 
-#include "reddnd/executor/trace-step.h"
+#include "mlx5/cqe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,192 @@ enum {
 	/* Of a work request, on average; one that has more is executed by other means */
 	STEPS = 2,
 	PARTS = 8,
+	/* Words that a small READ touches, at most: one more than it fills, if it is not aligned */
+	WORDS = OP_WHOLE / sizeof(uint64_t) + 1,
 };
+
+/* ---- what steps do ---------------------------------------------------------------------------- */
+
+static inline const struct trace_step *next(struct op_state *s, const struct trace_step *t)
+{
+	return t[1].run(s, t + 1);
+}
+
+static const struct trace_step *fails(struct op_state *s, const struct trace_step *t, uint8_t syndrome)
+{
+	s->syndrome = syndrome;
+	return t;
+}
+
+static const struct trace_step *step_end(struct op_state *s, const struct trace_step *t)
+{
+	(void)s;
+	return t;
+}
+
+/* Any work request, by op.h. Like what else is not inlined here, it is rare: steps need no stack without it
+ */
+static __attribute__((noinline)) const struct trace_step *step_any(
+	struct op_state *s, const struct trace_step *t)
+{
+	if (!op_execute(s, t->op))
+		return t;
+	return s->learned ? t + 1 : next(s, t);
+}
+
+/* .then, if .control is that of the WQE; nothing, if it is a NOP */
+static const struct trace_step *step_if(struct op_state *s, const struct trace_step *t)
+{
+	uint64_t control;
+
+	memcpy(&control, t->wqe, sizeof(control));
+	if (control == t->control)
+		return t->then(s, t);
+	return t->wqe[WQE_OPCODE] == WQE_OP_NOP ? next(s, t) : step_any(s, t);
+}
+
+/* One byte of own memory: an opcode, mostly */
+static const struct trace_step *step_byte(struct op_state *s, const struct trace_step *t)
+{
+	*t->to = *t->from;
+	return next(s, t);
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static inline void put(const struct trace_part *p, uint64_t word)
+{
+	uint64_t *to = (uint64_t *)(void *)p->to;
+
+	word = word << p->left | word >> (-p->left & 63);
+	*to ^= (*to ^ word) & p->mask;
+}
+
+/* Up to .end from .part on, of the .nwords words at .from, in own memory. All of it is read before anything
+ * is written */
+static const struct trace_step *step_own_words(struct op_state *s, const struct trace_step *t)
+{
+	uint64_t words[WORDS];
+	const struct trace_part *p = t->part;
+	unsigned i = 0;
+
+	do
+		words[i] = memory_load(t->from + i * sizeof(*words));
+	while (++i < t->nwords);
+	do
+		put(p, words[p->word]);
+	while (++p < t->end);
+	return next(s, t);
+}
+
+/* Of a region, in which nothing is written here */
+static inline const struct trace_step *take_words(
+	struct op_state *s, const struct trace_step *t, const uint8_t *from)
+{
+	for (const struct trace_part *p = t->part, *end = t->end; p < end; from += sizeof(uint64_t)) {
+		const uint64_t word = memory_load(from);
+
+		do
+			put(p, word);
+		while (!p++->last);
+	}
+	return next(s, t);
+}
+
+/* The words at .from in a region */
+static const struct trace_step *step_words(struct op_state *s, const struct trace_step *t)
+{
+	return take_words(s, t, t->from);
+}
+
+/* The same at .address */
+static const struct trace_step *step_found_words(struct op_state *s, const struct trace_step *t)
+{
+	const uint64_t at = wqe_get64(t->address) - t->first;
+	const uint8_t *from;
+
+	if (at > t->last)
+		return fails(s, t, CQE_SYND_REMOTE_ACCESS);
+	from = t->mem + at;
+	return memory_is_aligned(from) ? take_words(s, t, from) : step_any(s, t);
+}
+
+/* .len bytes from .from to .to */
+static const struct trace_step *step_copy(struct op_state *s, const struct trace_step *t)
+{
+	memory_copy(t->to, t->from, t->len);
+	return next(s, t);
+}
+
+/* Compare-and-swap of .to; the old value goes to .mem. Nobody else is in own memory, so it need not be atomic
+ */
+static const struct trace_step *step_swap(struct op_state *s, const struct trace_step *t)
+{
+	uint64_t *to = (uint64_t *)(void *)t->to, old = *to;
+	const uint64_t compare = wqe_get64(t->wqe + WQE_ATOMIC + 8);
+
+	if (((old ^ compare) & t->compare_mask) == 0)
+		*to = (old & ~t->swap_mask) | t->swap;
+	memcpy(t->mem, &old, sizeof(old));
+	return next(s, t);
+}
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+static inline bool has_room(const struct op_state *s, uint32_t len)
+{
+	return len <= s->data_size - s->data_used && s->nmessages < s->max_messages;
+}
+
+static __attribute__((noinline)) const struct trace_step *copy_bytes(
+	struct op_state *s, const struct trace_step *t, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	memory_copy(to, from, len);
+	return next(s, t);
+}
+
+static inline const struct trace_step *send(
+	struct op_state *s, const struct trace_step *t, const uint8_t *from, uint32_t len)
+{
+	struct executor_message *m = &s->messages[s->nmessages++];
+	uint8_t *to = s->data + s->data_used;
+
+	m->opcode = t->message.opcode;
+	m->solicited = t->message.solicited;
+	m->slot_at = t->message.slot_at;
+	m->imm = wqe_get32(t->wqe + WQE_IMM);
+	m->from = s->data_used;
+	m->len = len;
+	m->wqebb = t->message.wqebb;
+	s->data_used += len;
+	if (((uintptr_t)to | (uintptr_t)from | len) % sizeof(uint64_t))
+		return copy_bytes(s, t, to, from, len);
+	memory_copy_words(to, from, len);
+	return next(s, t);
+}
+
+/* .message with the .len bytes at .from */
+static const struct trace_step *step_send(struct op_state *s, const struct trace_step *t)
+{
+	return has_room(s, t->len) ? send(s, t, t->from, t->len) : fails(s, t, CQE_SYND_LOCAL_LENGTH);
+}
+
+/* The same with what the only data segment has, which is at .address and the field before it */
+static const struct trace_step *step_found_send(struct op_state *s, const struct trace_step *t)
+{
+	const uint32_t len = wqe_get32(t->address - WQE_SGE_ADDR + WQE_SGE_LEN);
+	const uint64_t at = wqe_get64(t->address) - t->first;
+
+	if (len > t->room)
+		return fails(s, t, CQE_SYND_REMOTE_ACCESS);
+	if (!has_room(s, len))
+		return fails(s, t, CQE_SYND_LOCAL_LENGTH);
+	if (len == 0 || at > t->last || len > t->last - at)
+		return fails(s, t, CQE_SYND_LOCAL_PROT);
+	return send(s, t, t->mem + at, len);
+}
+
+/* ---- making them ------------------------------------------------------------------------------ */
 
 int trace_init(struct trace *t, unsigned n)
 {
@@ -99,7 +284,7 @@ static unsigned make_bytes(const struct op_state *s, struct trace_step *t, unsig
 		t[i] = *t;
 		t[i].from = op->remote + i;
 		t[i].to = op->segment[i].mem;
-		t[i].run = trace_step_byte;
+		t[i].run = step_byte;
 	}
 	return op->nsegments;
 }
@@ -110,22 +295,22 @@ static trace_run *make_read(struct trace *all, const struct op_state *s, struct 
 	unsigned at = (uintptr_t)op->remote % WORD;
 
 	if (!op->settled || !op->bytes)
-		return trace_step_any;
+		return step_any;
 	if (!op->remote &&
 		(op->queue == 0 || !find(s, t, op->wqe + WQE_RKEY, op->wqe + WQE_RADDR, op->bytes) ||
 			memory_is_own(&s->memory, t->mem)))
-		return trace_step_any;
+		return step_any;
 	if (op->remote)
 		t->from = op->remote - at;
 	t->part = all->part + all->nparts;
 	t->nwords = (uint32_t)(at + op->bytes + WORD - 1) / WORD;
 	for (unsigned i = 0; i < op->nsegments; at += op->segment[i++].len)
 		if (!add_parts(all, t, at, op->segment[i].mem, op->segment[i].len))
-			return trace_step_any;
+			return step_any;
 	all->part[all->nparts - 1].last = true;
 	if (!op->remote)
-		return trace_step_found_words;
-	return memory_is_own(&s->memory, op->remote) ? trace_step_own_words : trace_step_words;
+		return step_found_words;
+	return memory_is_own(&s->memory, op->remote) ? step_own_words : step_words;
 }
 
 static trace_run *make_write(struct trace_step *t)
@@ -133,11 +318,11 @@ static trace_run *make_write(struct trace_step *t)
 	const struct op *op = t->op;
 
 	if (!op->remote || !op->sized || op->nsegments != 1 || !op->segment[0].mem)
-		return trace_step_any;
+		return step_any;
 	t->from = op->segment[0].mem;
 	t->to = op->remote;
 	t->len = op->segment[0].len;
-	return trace_step_copy;
+	return step_copy;
 }
 
 static trace_run *make_swap(const struct op_state *s, struct trace_step *t)
@@ -148,13 +333,13 @@ static trace_run *make_swap(const struct op_state *s, struct trace_step *t)
 
 	if (!op->settled || s->swapped_old || !memory_is_own(&s->memory, op->remote) ||
 		op_is_written(s, operand, WORD) || (masked && op_is_written(s, operand + 2 * WORD, 2 * WORD)))
-		return trace_step_any;
+		return step_any;
 	t->to = op->remote;
 	t->mem = op->segment[0].mem;
 	t->swap_mask = masked ? wqe_get64(operand + 2 * WORD) : UINT64_MAX;
 	t->compare_mask = masked ? wqe_get64(operand + 3 * WORD) : UINT64_MAX;
 	t->swap = wqe_get64(operand) & t->swap_mask;
-	return trace_step_swap;
+	return step_swap;
 }
 
 /* How far the message may reach in the slot; false: its place there changes, or is wrong */
@@ -180,24 +365,23 @@ static trace_run *make_send(const struct op_state *s, struct trace_step *t)
 	const uint8_t *segment = op->wqe + op->at;
 
 	if (op->nsegments != 1)
-		return trace_step_any;
+		return step_any;
 	t->message = (struct executor_message){
 		.opcode = op->opcode, .solicited = op->wqe[WQE_FLAGS] & WQE_SOLICITED, .wqebb = op->wqebb};
 	if (!find_slot(s, t, op->opcode == WQE_OP_WRITE || op->opcode == WQE_OP_WRITE_IMM))
-		return trace_step_any;
+		return step_any;
 	if (op->segment[0].mem && op->segment[0].len <= t->room) {
 		t->from = op->segment[0].mem;
 		t->len = op->segment[0].len;
-		return trace_step_send;
+		return step_send;
 	}
-	return find(s, t, segment + WQE_SGE_LKEY, segment + WQE_SGE_ADDR, 0) ? trace_step_found_send
-									     : trace_step_any;
+	return find(s, t, segment + WQE_SGE_LKEY, segment + WQE_SGE_ADDR, 0) ? step_found_send : step_any;
 }
 
 static trace_run *choose(struct trace *all, const struct op_state *s, struct trace_step *t)
 {
 	if (t->op->overlaps)
-		return trace_step_any;
+		return step_any;
 	switch (t->op->opcode) {
 	case WQE_OP_READ:
 		return make_read(all, s, t);
@@ -206,14 +390,14 @@ static trace_run *choose(struct trace *all, const struct op_state *s, struct tra
 		return make_swap(s, t);
 	case WQE_OP_WRITE:
 		if (t->op->wqe[WQE_OPMOD]) /* CALC */
-			return trace_step_any;
+			return step_any;
 		return t->op->queue == 0 ? make_send(s, t) : make_write(t);
 	case WQE_OP_WRITE_IMM:
 	case WQE_OP_SEND:
 	case WQE_OP_SEND_IMM:
-		return t->op->queue == 0 ? make_send(s, t) : trace_step_any;
+		return t->op->queue == 0 ? make_send(s, t) : step_any;
 	}
-	return trace_step_any;
+	return step_any;
 }
 
 /* Up to @room steps. A NOP becomes what its WQE may have later */
@@ -228,7 +412,7 @@ static unsigned make_steps(struct trace *all, struct op_state *s, struct trace_s
 	memcpy(control, op->wqe, sizeof(control));
 	control[WQE_OPCODE] = opcode;
 	memcpy(&t->control, control, sizeof(control));
-	t->run = trace_step_any;
+	t->run = step_any;
 	if (opcode == WQE_OP_NOP)
 		return 1;
 	op_prepare(s, op, opcode);
@@ -237,9 +421,9 @@ static unsigned make_steps(struct trace *all, struct op_state *s, struct trace_s
 	if (bytes)
 		return bytes;
 	t->run = choose(all, s, t);
-	if (t->run != trace_step_any && op_is_written(s, op->wqe, sizeof(control))) {
+	if (t->run != step_any && op_is_written(s, op->wqe, sizeof(control))) {
 		t->then = t->run;
-		t->run = trace_step_if;
+		t->run = step_if;
 	}
 	return 1;
 }
@@ -251,7 +435,7 @@ void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsi
 	t->nparts = 0;
 	for (unsigned i = 0; i < n; i++)
 		step += make_steps(t, s, step, ops[i], i, (unsigned)(end - step) - (n - 1 - i));
-	*step = (struct trace_step){.run = trace_step_end, .number = n};
+	*step = (struct trace_step){.run = step_end, .number = n};
 	t->nsteps = (unsigned)(step - t->step);
 }
 
@@ -271,4 +455,14 @@ bool trace_shrink(struct trace *t)
 		t->part_room = nparts;
 	}
 	return (uintptr_t)t->part != was; /* steps point to their parts */
+}
+
+bool trace_reads_found(const struct trace_step *t)
+{
+	return t->run == step_found_words;
+}
+
+bool trace_sends_found(const struct trace_step *t)
+{
+	return t->run == step_found_send || (t->run == step_if && t->then == step_found_send);
 }

@@ -70,6 +70,10 @@ void trace_deinit(struct trace *t);
 
 /** Makes steps of @n work requests, whose WQEs are as in the image. */
 void trace_make(struct trace *t, struct op_state *s, struct op *const *ops, unsigned n);
+/** True: @t reads words whose place the WQE names, at .address. */
+bool trace_reads_found(const struct trace_step *t);
+/** True: @t, if it does anything, sends such bytes. */
+bool trace_sends_found(const struct trace_step *t);
 /** Gives back the room that trace_make() has not used. What is made later has no more; a work request that
  * needs more is executed by other means. True: it must be made again now. */
 bool trace_shrink(struct trace *t);
