@@ -209,6 +209,7 @@
 	X(LAP_ENABLE_FAR, "WQEBB {0}: enables through {1}, which is not within a lap")                       \
 	X(LAP_ENABLE_BACK, "WQEBB {0}: enables less than was enabled before")                                \
 	X(LAP_NEVER_ENABLED, "WQEBB {0}: nothing enables it in time")                                        \
+	X(LAP_COUNT, "WQEBB {0}: sections are not counted as software expects")                              \
 	X(LAP_WAIT, "WQEBB {0}: waits for CQE {1}, which nothing before it in the lap causes")               \
 	X(LAP_FETCHED_EARLY, "WQEBB {0} writes into WQEBB {1}, which may have been fetched by then")         \
 	X(LAP_UNORDERED, "WQEBB {0} and WQEBB {1} are not ordered, but one writes what the other uses")

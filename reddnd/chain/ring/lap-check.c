@@ -25,7 +25,8 @@ struct wqe {
 	bool fence;
 	int cqe;     /* number in the lap, -1: unsignalled */
 	int waits;   /* WAIT: in the lap, the WQE whose CQE it is for; -1 */
-	int64_t end; /* SEND_EN of this ring: WQEBBs from the start of the lap; -1 */
+	int64_t end; /* SEND_EN of this ring, or what allows a doorbell: WQEBBs from the start of the lap; -1
+		      */
 };
 
 struct check {
@@ -91,7 +92,7 @@ static int resolve_sync(struct check *c)
 		if (w->v->opcode == WQE_OP_SEND_EN && object == c->env->qpn) {
 			uint16_t ahead = (uint16_t)(number - w->at);
 
-			if (ahead == 0 || ahead > c->env->wqebbs)
+			if (c->env->doorbell || ahead == 0 || ahead > c->env->wqebbs)
 				return CHAIN_REFUSE(c->err, LAP_ENABLE_FAR, .number = {w->at, number});
 			w->end = w->at + ahead;
 		}
@@ -105,6 +106,36 @@ static int resolve_sync(struct check *c)
 			return CHAIN_REFUSE(c->err, LAP_WAIT, .number = {w->at, number});
 	}
 	return 0;
+}
+
+static bool counts(const struct check *c, const struct wqe *w)
+{
+	return w->v == chain_verb_info(CHAIN_FETCH_ADD) &&
+	       wqe_get32(w->bytes + WQE_RKEY) == c->env->lanes_key &&
+	       wqe_get64(w->bytes + WQE_RADDR) == c->env->count_iova;
+}
+
+/* Software sees the word as soon as the WQE starts that adds to it */
+static int resolve_doorbells(struct check *c)
+{
+	const struct lap_doorbell *d = c->env->doorbell;
+	unsigned section = 0;
+
+	for (int i = 0; i < c->n; i++) {
+		const unsigned to = section + d->sections / 2; /* it allows, from this lap on */
+		struct wqe *w = &c->w[i];
+
+		if (!counts(c, w))
+			continue;
+		if (section == d->sections || (section && w->at < d->end[section - 1]) ||
+			w->at >= d->end[section] || wqe_get64(w->bytes + WQE_ATOMIC) != d->count)
+			return CHAIN_REFUSE(c->err, LAP_COUNT, .number = {w->at});
+		w->end = d->end[to % d->sections] + (int64_t)(to / d->sections) * c->env->wqebbs;
+		if (w->end <= w->at || w->end - w->at > c->env->wqebbs)
+			return CHAIN_REFUSE(c->err, LAP_ENABLE_FAR, .number = {w->at, (uint64_t)w->end});
+		section++;
+	}
+	return section == d->sections ? 0 : CHAIN_REFUSE(c->err, LAP_COUNT, .number = {c->env->wqebbs});
 }
 
 /* ---- when ------------------------------------------------------------------------------------------ */
@@ -263,6 +294,27 @@ static int check_patch(struct check *c, const struct touch *t)
 	return 0;
 }
 
+static bool on_count(const struct check *c, const struct touch *t)
+{
+	return t->key == c->env->lanes_key &&
+	       (t->everywhere || (t->from < c->env->count_iova + 8 && t->until > c->env->count_iova));
+}
+
+/* Nothing changes what is added, nor the word besides, not even in order */
+static int check_count(struct check *c)
+{
+	for (int k = 0; k < c->ntouches; k++) {
+		const struct touch *t = &c->touches[k];
+		const struct wqe *w = &c->w[t->wqe];
+		const bool adds = t->remote && counts(c, w);
+
+		if (adds ? !!memchr(c->patched + (size_t)w->at * WQEBB + WQE_OPCODE, 1, WQEBB - WQE_OPCODE)
+			 : t->write && on_count(c, t))
+			return CHAIN_REFUSE(c->err, LAP_COUNT, .number = {w->at});
+	}
+	return 0;
+}
+
 static bool conflict(const struct touch *a, const struct touch *b)
 {
 	if ((!a->write && !b->write) || (a->atomic && b->atomic) || a->key != b->key)
@@ -341,6 +393,8 @@ static int check_all(struct check *c, uint16_t start)
 
 	if (r == 0)
 		r = resolve_sync(c);
+	if (r == 0 && c->env->doorbell)
+		r = resolve_doorbells(c);
 	if (r == 0)
 		r = find_fetches(c, start);
 	if (r == 0)
@@ -354,7 +408,9 @@ static int check_all(struct check *c, uint16_t start)
 	if (r)
 		return r;
 	find_wanderers(c);
-	return check_data(c);
+	if (c->env->doorbell)
+		r = check_count(c);
+	return r ? r : check_data(c);
 }
 
 int lap_check(const struct lap_made *made, uint16_t start, struct chain_error *err)
@@ -368,6 +424,8 @@ int lap_check(const struct lap_made *made, uint16_t start, struct chain_error *e
 	c.landed = calloc(made->wqebbs, sizeof(*c.landed));
 	c.fetch = calloc(made->wqebbs, sizeof(*c.fetch));
 	c.patched = calloc(made->wqebbs, WQEBB);
+	if (made->doorbell)
+		start = made->doorbell->end[made->doorbell->sections / 2 - 1];
 	if (c.w && c.at && c.landed && c.fetch && c.patched)
 		r = check_all(&c, start);
 	free(c.w);

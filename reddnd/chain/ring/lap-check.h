@@ -15,6 +15,12 @@
  *   - no SEND_EN goes back, or covers more than one lap from where it is: a WQE is not fetched before it has
  * run;
  *   - a WAIT for an own CQE is for one that is earlier in the lap.
+ *
+ * Of a ring that software enables by doorbells (lap.h) this is assumed of software: it rings for section s
+ * not before it has seen s - n / 2 + 1 sections in the word that counts them. So a FETCH_ADD of that word
+ * takes the place of a SEND_EN, the earliest fetch of what it allows is when it starts, and all of the above
+ * is proven in the same way. Besides: each section of a lap adds to the word once, all the same, nothing else
+ * writes to it, and no SEND_EN is for this ring.
  */
 #ifndef CHAIN_RING_LAP_CHECK_H
 #define CHAIN_RING_LAP_CHECK_H
@@ -33,9 +39,12 @@ struct lap_made {
 	uint64_t discard;     /* 8 bytes for unused old values, written in any order; 0: none */
 	const uint8_t *verbs; /* by WQEBB, 1 + what the WQE that begins there may become; 0: what it is. Or
 				 NULL */
+	const struct lap_doorbell *doorbell; /* or NULL */
+	uint64_t count_iova;                 /* with it: of the word that counts, under .lanes_key */
 };
 
-/** @start: producer index that starts the ring. 0; CHAIN_REFUSED with the reason in @err; -ENOMEM. */
+/** @start: producer index that starts the ring, unless it has a .doorbell. 0; CHAIN_REFUSED with the reason
+ * in @err; -ENOMEM. */
 int lap_check(const struct lap_made *made, uint16_t start, struct chain_error *err);
 
 #endif

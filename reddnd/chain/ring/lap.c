@@ -699,6 +699,8 @@ int lap_prove(const struct ring_image *image, const struct lap_env *env, const s
 		.group = env->group,
 		.discard = proof->discard ? ring_at(1, proof->discard) : 0,
 		.verbs = proof->verbs,
+		.doorbell = proof->doorbell,
+		.count_iova = v.of[RING_LANES].iova,
 	};
 	r = lap_check(&made, proof->start, err);
 	free(v.of[RING_SELF].mem);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lap.h - a ring that renews itself: one managed SQ whose WQEs run lap after lap for ever, with the NIC's
- * index check on and no CPU.
+ * lap.h - a ring that renews itself: one SQ whose WQEs run lap after lap for ever, with the NIC's index check
+ * on, and no CPU that writes to it.
  *
  * Numbers go stale when a ring starts its next lap: the index in every control segment (16 bit, counts
  * WQEBBs since RESET), the producer indices of SEND_EN (16 bit), the CQE numbers of WAIT (24 bit). Each grows
@@ -27,6 +27,11 @@
  * comes in the last section, after its lap_renew().
  *
  * In front of the lanes is a word that counts (lap_count()), and its old value.
+ *
+ * The SQ is managed, and SEND_ENs of the ring enable it; or it is not, and software rings the doorbell for
+ * one section after the other. The NIC may fetch a WQE as soon as it is enabled. So software rings for
+ * section s only when the word has counted section s - n / 2, which comes after the WAIT (struct
+ * lap_doorbell).
  *
  * Needs masked FETCH_ADD of 8 bytes. The object owns all of its allocations.
  */
@@ -112,12 +117,26 @@ struct lap_size {
  * -ENOMEM. @size is filled in whenever the result is 0 or -E2BIG.
  */
 int lap_finish(struct lap *l, struct lap_size *size, struct ring_image **image);
+
+/**
+ * Of a ring whose SQ is not managed. Software rings for sections one after the other, up to @sections / 2
+ * more than the word in front of the lanes has counted, when it has seen that number there.
+ */
+struct lap_doorbell {
+	unsigned sections;
+	unsigned count; /* what each of them adds to the word */
+	/* By section: producer index that enables the ring through its end, in lap 0. Of WQEs behind the last
+	 * one the doorbell of the next lap takes care */
+	uint16_t end[LAP_MAX_SECTIONS];
+};
+
 /** What the proof of an image looks at, beside it. */
 struct lap_proof {
-	uint16_t start;       /* producer index that starts the ring */
-	const uint8_t *verbs; /* as of struct lap_made */
-	uint64_t discard;     /* the same, of the image */
-	unsigned shared;      /* a region that is in the block of the session, as rings, lanes and scratch */
+	uint16_t start;                      /* producer index that starts the ring */
+	const struct lap_doorbell *doorbell; /* in place of .start; NULL: the ring enables itself */
+	const uint8_t *verbs;                /* as of struct lap_made */
+	uint64_t discard;                    /* the same, of the image */
+	unsigned shared; /* a region that is in the block of the session, as rings, lanes and scratch */
 };
 
 /** lap_check() of what ring_fill() writes: with one key for the block of a session and one for each region

@@ -239,6 +239,191 @@ static void what_is_taken_away_is_missed(void **state)
 	}
 }
 
+/* ---- a ring that software rings for --------------------------------------------------------------- */
+
+enum { SECTIONS = 4, COUNT = 7 };
+
+struct rung {
+	struct fixture f;
+	struct lap_doorbell doorbell;
+};
+
+/* Each section renews another one, waits for that, and is counted; a RECV_EN comes last */
+static void make_rung(struct rung *g)
+{
+	const struct lap_env env = {.wqebbs = RING, .lanes_at = LAP_HEAD};
+	struct fixture *f = &g->f;
+	struct ring_values v = {0};
+	struct ring_image *image;
+	struct lap_size size;
+	unsigned last[SECTIONS];
+	struct lap *l;
+
+	memset(g, 0, sizeof(*g));
+	assert_int_equal(lap_new(&l, &env, SECTIONS), 0);
+	for (unsigned s = 0; s < SECTIONS; s++) {
+		unsigned mark, wait;
+
+		lap_renew(l);
+		if (s == SECTIONS - 1)
+			lap_advance(l);
+		mark = lap_add(l, CHAIN_NOP, 0, WQE_SIGNALLED);
+		wait = lap_add(l, CHAIN_WAIT, 0, 0);
+		lap_await(l, wait, mark);
+		lap_count(l, COUNT);
+		last[s] = lap_add(l, CHAIN_RECV_EN, 0, 0);
+		lap_number(l, last[s], WQE_SYNC_INDEX + 2, 2, s, 64);
+		if (s < SECTIONS - 1)
+			lap_next_section(l);
+	}
+	assert_int_equal(lap_finish(l, &size, &image), 0);
+	g->doorbell = (struct lap_doorbell){.sections = SECTIONS, .count = COUNT};
+	for (unsigned s = 0; s < SECTIONS; s++)
+		g->doorbell.end[s] = lap_index_after(l, last[s]);
+	lap_free(l);
+	v.of[RING_SELF].qpn = QPN;
+	v.of[RING_SELF].cqn = CQN;
+	v.of[RING_SELF].mem = f->ring;
+	v.of[RING_SELF].iova = 0x100000;
+	v.of[RING_SELF].lkey = v.of[RING_SELF].rkey = 1;
+	v.of[RING_LANES].mem = f->lanes;
+	v.of[RING_LANES].iova = 0x200000;
+	v.of[RING_LANES].lkey = v.of[RING_LANES].rkey = 2;
+	assert_true(LAP_HEAD + size.lanes <= LANES);
+	ring_fill(image, &v);
+	ring_free(image);
+	f->lap = (struct lap_made){.qpn = QPN,
+		.cqn = CQN,
+		.wqebbs = RING,
+		.lkey = 1,
+		.lanes_key = 2,
+		.ring = f->ring,
+		.iova = 0x100000,
+		.lanes_iova = 0x200000 + LAP_HEAD,
+		.lanes_size = size.lanes,
+		.doorbell = &g->doorbell,
+		.count_iova = 0x200000};
+}
+
+static void as_it_is(struct rung *g)
+{
+	(void)g;
+}
+
+static void counted_before_it_has_landed(struct rung *g)
+{
+	find(&g->f, WQE_OP_WAIT, 1)[WQE_OPCODE] = WQE_OP_NOP;
+}
+
+static void counted_too_early(struct rung *g)
+{
+	uint8_t *count = find(&g->f, WQE_OP_FETCH_ADD, 2), *wait = count - 64, wqe[64];
+
+	memcpy(wqe, count, 64);
+	memcpy(count, wait, 64);
+	memcpy(wait, wqe, 64);
+	count[WQE_INDEX + 1]++;
+	wait[WQE_INDEX + 1]--;
+}
+
+static void not_counted(struct rung *g)
+{
+	find(&g->f, WQE_OP_FETCH_ADD, SECTIONS - 1)[WQE_OPCODE] = WQE_OP_NOP;
+}
+
+static void counted_twice(struct rung *g)
+{
+	uint8_t *count = find(&g->f, WQE_OP_FETCH_ADD, 1), *recv_en = count + 64;
+
+	memcpy(recv_en, count, 64);
+	recv_en[WQE_INDEX + 1]++;
+}
+
+static void counted_by_more(struct rung *g)
+{
+	wqe_put64(find(&g->f, WQE_OP_FETCH_ADD, 1) + WQE_ATOMIC, COUNT + 1);
+}
+
+static void the_count_is_patched(struct rung *g)
+{
+	uint8_t *count = find(&g->f, WQE_OP_FETCH_ADD, SECTIONS - 1), *read = find(&g->f, WQE_OP_READ, 0);
+
+	wqe_put64(read + WQE_RDMA_SGE + WQE_SGE_ADDR,
+		0x100000 + (uint64_t)(count - g->f.ring) + WQE_ATOMIC + 7);
+}
+
+static void the_count_is_written(struct rung *g)
+{
+	wqe_put64(find(&g->f, WQE_OP_WRITE, 0) + WQE_RADDR, 0x200004);
+}
+
+static void the_ring_enables_itself(struct rung *g)
+{
+	uint8_t *w = find(&g->f, WQE_OP_RECV_EN, 1);
+
+	w[WQE_OPCODE] = WQE_OP_SEND_EN;
+	wqe_put32(w + WQE_SYNC_OBJECT, QPN);
+}
+
+/* Through the section behind that which may be given */
+static void rung_for_one_more(struct rung *g)
+{
+	const uint16_t first = g->doorbell.end[0];
+
+	for (unsigned s = 0; s < SECTIONS - 1; s++)
+		g->doorbell.end[s] = g->doorbell.end[s + 1];
+	g->doorbell.end[SECTIONS - 1] = (uint16_t)(RING + first);
+}
+
+static void rung_for_a_wqe_more(struct rung *g)
+{
+	for (unsigned s = 0; s < SECTIONS; s++)
+		g->doorbell.end[s]++;
+}
+
+static void rung_for_too_little(struct rung *g)
+{
+	g->doorbell.end[2] = (uint16_t)(g->doorbell.end[1] - 1);
+}
+
+static void rung_for_a_lap_more(struct rung *g)
+{
+	g->doorbell.end[2] = (uint16_t)(g->doorbell.end[2] + RING);
+}
+
+static void what_software_may_ring_for(void **state)
+{
+	static const struct {
+		void (*damage)(struct rung *g);
+		enum chain_error_code why;
+	} cases[] = {
+		{as_it_is, CHAIN_E_NONE},
+		{counted_before_it_has_landed, CHAIN_E_LAP_FETCHED_EARLY},
+		{counted_too_early, CHAIN_E_LAP_FETCHED_EARLY},
+		{not_counted, CHAIN_E_LAP_COUNT},
+		{counted_twice, CHAIN_E_LAP_COUNT},
+		{counted_by_more, CHAIN_E_LAP_COUNT},
+		{the_count_is_patched, CHAIN_E_LAP_COUNT},
+		{the_count_is_written, CHAIN_E_LAP_COUNT},
+		{the_ring_enables_itself, CHAIN_E_LAP_ENABLE_FAR},
+		{rung_for_one_more, CHAIN_E_LAP_COUNT},
+		{rung_for_a_wqe_more, CHAIN_E_LAP_FETCHED_EARLY},
+		{rung_for_too_little, CHAIN_E_LAP_COUNT},
+		{rung_for_a_lap_more, CHAIN_E_LAP_ENABLE_FAR},
+	};
+	static struct rung g;
+	struct chain_error err;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make_rung(&g);
+		cases[i].damage(&g);
+		if (lap_check(&g.f.lap, 0, &err) != (cases[i].why ? CHAIN_REFUSED : 0) ||
+			err.code != cases[i].why)
+			fail_msg("case %u: %s", i, chain_error_name(err.code));
+	}
+}
+
 /* ---- what is no loop --------------------------------------------------------------------- */
 
 static void no_loops(void **state)
@@ -346,6 +531,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_taken_away_is_missed),
+		cmocka_unit_test(what_software_may_ring_for),
 		cmocka_unit_test(no_loops),
 		cmocka_unit_test(steps_are_found),
 		cmocka_unit_test(groups_are_filled),
