@@ -90,17 +90,17 @@ static void hash_qp(uint64_t *h, const struct queue_layout_qp *q)
 static void hash_layout(uint64_t *h, const struct queue_layout *l)
 {
 	const uint64_t all[] = {l->slots, l->rq_stride, l->recycled, l->scratch_off, l->lanes_off,
-		l->code_off, l->code_size, l->size, l->recycling.start, l->recycling.recvs,
-		l->recycling.ring_wqebbs, l->recycling.lanes, l->recycling.progress, l->recycling.log,
-		l->loop.lanes_off, l->loop.scratch_off, l->loop.shared_off};
+		l->code_off, l->code_size, l->size, l->recycling.recvs, l->recycling.ring_wqebbs,
+		l->recycling.lanes, l->recycling.progress, l->recycling.log, l->loop.lanes_off,
+		l->loop.scratch_off, l->loop.shared_off};
 
 	hash_bytes(h, all, sizeof(all));
+	hash_bytes(h, l->recycling.end, sizeof(l->recycling.end));
 	hash_bytes(h, l->recycling.recv_en, sizeof(l->recycling.recv_en));
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		hash_qp(h, &l->queue[q]);
 	hash_qp(h, &l->recycler);
 	hash_qp(h, &l->replies);
-	hash_qp(h, &l->credits);
 	hash_qp(h, &l->loop.queue);
 	hash_qp(h, &l->loop.credits);
 }

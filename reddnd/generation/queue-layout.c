@@ -8,10 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { SLOTS_MIN = 32, RECYCLED_SLOTS_MIN = 64, LOG_CQES_MIN = 4, RECYCLER_LOG_CQES = 6 };
-
-/* No more are given at a time than the recycler has sections */
-enum { CREDITS = CHAIN_RECYCLE_MAX_SECTIONS };
+enum { SLOTS_MIN = 32, RECYCLED_SLOTS_MIN = 64, LOG_CQES_MIN = 4, RECYCLER_CQES = 64 };
 
 unsigned queue_layout_slots(unsigned depth, bool recycled)
 {
@@ -99,6 +96,12 @@ static uint32_t reply_cqes(const struct chain_image *img, const struct queue_lay
 	return 2 * l->slots + (chain_has_lap_end(img) ? ring : 0);
 }
 
+/* What is flushed of a recycler that is not managed are all sections that it was given */
+static uint32_t recycler_cqes(const struct chain_image *img, const struct queue_layout *l)
+{
+	return img->payload.max ? l->recycling.lap.wqes : RECYCLER_CQES;
+}
+
 /* The shared memory starts at a WQEBB boundary, because it is addressed like a region */
 static void place_loop(struct queue_layout_loop *l, const struct loop_size *size, uint64_t *at)
 {
@@ -110,11 +113,6 @@ static void place_loop(struct queue_layout_loop *l, const struct loop_size *size
 	*at = l->shared_off + size->shared;
 }
 
-static bool has_credits(const struct chain_image *img, const struct queue_layout *l)
-{
-	return l->recycled && img->payload.max;
-}
-
 static void place_all_doorbells(
 	const struct chain_image *img, const struct loop_size *loop, struct queue_layout *l, uint64_t *at)
 {
@@ -124,8 +122,6 @@ static void place_all_doorbells(
 		place_doorbells(&l->recycler, at);
 		place_doorbells(&l->replies, at);
 	}
-	if (has_credits(img, l))
-		place_doorbells(&l->credits, at);
 	if (loop) {
 		place_doorbells(&l->loop.queue, at);
 		place_doorbells(&l->loop.credits, at);
@@ -151,11 +147,9 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 	for (unsigned q = 1; q < img->nqueues; q++)
 		place_cqes(&l->queue[q], log_cqes(chain_ring_flushed(&img->queue[q], slots, rings[q])), &at);
 	if (recycled) {
-		place_cqes(&l->recycler, RECYCLER_LOG_CQES, &at);
+		place_cqes(&l->recycler, log_cqes(recycler_cqes(img, l)), &at);
 		place_cqes(&l->replies, log_cqes(reply_cqes(img, l, rings[0])), &at);
 	}
-	if (has_credits(img, l))
-		place_cqes(&l->credits, log_cqes(0), &at);
 	if (loop) {
 		place_cqes(&l->loop.queue, log_cqes(loop->cqes), &at);
 		place_cqes(&l->loop.credits, log_cqes(0), &at);
@@ -171,11 +165,8 @@ int queue_layout_make(const struct chain_image *img, const struct loop_size *loo
 		place_cqes(&l->queue[0], (unsigned)__builtin_ctz(slots), &at);
 	for (unsigned q = 0; q < img->nqueues; q++)
 		place_rings(&l->queue[q], q == 0 ? (uint64_t)slots * l->rq_stride : 0, rings[q], &at);
-	if (recycled)
-		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);
-	if (has_credits(img, l))
-		place_rings(&l->credits, 0, CREDITS, &at);
 	if (recycled) {
+		place_rings(&l->recycler, 0, l->recycling.ring_wqebbs, &at);
 		l->lanes_off = line_up(at);
 		at = l->lanes_off + l->recycling.lanes;
 	}

@@ -7,8 +7,8 @@
  *
  * The CQEs of the RECVs of a chain with a payload, of which it reads the lengths, are behind the scratch.
  *
- * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; with
- * a payload also those of its credits; its lanes come last. A loop without a bound (chain/ring/endless.h)
+ * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its
+ * lanes come last. A loop without a bound (chain/ring/endless.h)
  * also has two CQs and QPs, one of them for its credits; its lanes, its scratch, and the memory that it
  * shares with the chain come last.
  */
@@ -38,7 +38,6 @@ struct queue_layout {
 	struct queue_layout_qp queue[CHAIN_MAX_QUEUES];
 	bool recycled;
 	struct queue_layout_qp recycler, replies; /* replies: only the CQ, with two entries per slot */
-	struct queue_layout_qp credits;           /* of a recycled chain with a payload */
 	struct chain_recycle recycling;
 	uint64_t scratch_off, lanes_off;
 	struct queue_layout_loop loop;

@@ -122,6 +122,8 @@ static void test_layouts(void **state)
 		img->payload.max = 100;
 		for (unsigned slots = 2; slots <= 2048; slots *= 2)
 			check_layout(img, NULL, false, slots);
+		for (unsigned slots = CHAIN_RECYCLE_MIN_SLOTS; slots <= 1024; slots *= 2)
+			check_layout(img, NULL, true, slots);
 		chain_free(img);
 	}
 }
@@ -152,6 +154,10 @@ static void test_cqes_of_a_lap(void **state)
 	flushed =
 		chain_ring_flushed(&img->queue[1], CHAIN_RECYCLE_MIN_SLOTS, overlapping.queue[1].ring_wqebbs);
 	assert_true(1u << overlapping.queue[1].cq_log_size >= flushed);
+	/* a recycler that the daemon rings for may have been given most of its lap */
+	img->payload.max = 100;
+	assert_int_equal(queue_layout_make(img, NULL, true, 64, 32768, &in_turn), 0);
+	assert_true(1u << in_turn.recycler.cq_log_size >= in_turn.recycling.lap.wqes);
 	chain_free(img);
 }
 

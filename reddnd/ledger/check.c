@@ -146,7 +146,7 @@ static const char *check_session(const struct ledger_head *head, const struct le
 
 	if (!is_number(head, s->number) || s->further >= MAX_CONNECTIONS)
 		return "a session has an impossible number";
-	if (s->accepted > 1 || s->established > 1 || s->recycled > 1)
+	if (s->accepted > 1 || s->established > 1 || s->recycled > 1 || s->publishes > 1)
 		return "a session is neither one thing nor the other";
 	if (!is_name(s->tenant, sizeof(s->tenant)) || !is_name(s->offload, sizeof(s->offload)))
 		return "a session has no sound names";

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-	LEDGER_VERSION = 16,
+	LEDGER_VERSION = 17,
 	LEDGER_LISTENERS = 16,
 	LEDGER_REQUESTS = 512,
 	LEDGER_EVENT = 384,  /* bytes */
@@ -148,7 +148,8 @@ struct ledger_session {
 	uint32_t slots;                   /* instances: a power of two */
 	uint32_t windows[LEDGER_WINDOWS]; /* slots of its regions and extents, from 1; 0: none */
 	uint32_t false_alarms;
-	uint64_t settled; /* instances of which the store knows what became of their extents */
+	uint32_t publishes; /* a recycled one, to whose recycler the daemon gives sections */
+	uint64_t settled;   /* instances of which the store knows what became of their extents */
 	struct ledger_recycler recycler;
 	struct ledger_limits limits;
 	struct ledger_counters counters;

@@ -80,11 +80,12 @@ void collect_watch(struct dispatch *d, struct session *s)
 	TAILQ_INSERT_TAIL(&d->completions.watched, s, recycler.link);
 }
 
-/* True if requests are over that were not when it was looked at last, whoever has counted them */
+/* True if requests are over that were not when it was looked at last, whoever has counted them, or the
+ * recycler could not get a section then */
 static bool has_more(struct dispatch *d, struct session *s)
 {
 	accounting_answered(&d->shared->accounting, s, session_count(s));
-	if (s->progress.done == s->recycler.seen)
+	if (s->progress.done == s->recycler.seen && !s->recycler.is_behind)
 		return false;
 	s->recycler.seen = s->progress.done;
 	return true;
@@ -140,6 +141,8 @@ static void rearm_finished(struct dispatch *d)
 			actions_judge(d, s, &v);
 		if (s->extents.at)
 			stores_wake(&d->shared->stores);
+		if (s->recycler.is_behind)
+			collect_watch(d, s);
 		if (!session_is_over(s))
 			pacer_post(&d->shared->pacer, s);
 	}

@@ -23,7 +23,8 @@ int collect_init(struct dispatch *d);
 void collect_drain(struct dispatch *d);
 /** A round. False: there were no completions. */
 bool collect_round(struct dispatch *d);
-/** A recycled session: if it has extents, rounds look what is over until nothing comes. */
+/** A recycled session: if it has extents, rounds look what is over until nothing comes, and its recycler has
+ * all that it can get. */
 void collect_watch(struct dispatch *d, struct session *s);
 /** Instances of @s may have to be armed in the next round, whether or not a completion comes. */
 void collect_rearm_later(struct dispatch *d, struct session *s);

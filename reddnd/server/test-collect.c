@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rounds of sessions that threads execute. Sessions, queues and threads are the test's own. */
+/* Rounds of sessions that threads execute, and of one whose recycler gets sections. Sessions, queues and
+ * threads are the test's own. */
 
 #include "tests/lib/cmocka.h"
 
@@ -24,6 +25,8 @@ static unsigned rounds;
 static unsigned armed;   /* the event of the threads, with nothing to take */
 static bool scheduled;   /* the next round, by the timer */
 static unsigned rearmed; /* the session, so often */
+static unsigned behind;  /* its recycler is, until it was rearmed so often */
+static unsigned asked;   /* for the event of its next reply */
 
 /* ---- in place of threads and sessions ---- */
 
@@ -111,6 +114,7 @@ int session_rearm(struct session *s, struct verdict *v)
 {
 	assert_ptr_equal(s, &session);
 	rearmed++;
+	session.recycler.is_behind = rearmed < behind;
 	return 0;
 }
 
@@ -149,7 +153,7 @@ static int setup(void **state)
 {
 	dispatch = (struct dispatch){.shared = &shared, .generation = &generation};
 	TAILQ_INIT(&dispatch.ended);
-	reports = used = rounds = armed = rearmed = 0;
+	reports = used = rounds = armed = rearmed = behind = asked = 0;
 	reported = scheduled = false;
 	session = (struct session){0};
 	collect_init(&dispatch);
@@ -217,6 +221,33 @@ static void test_due(void **state)
 	assert_int_equal(armed, 1);
 }
 
+static void ask(struct session *s)
+{
+	asked++;
+}
+
+/* No event reports that its recycler has come far enough: rounds go on until it has what is due. It was at
+ * rest, and a store had extents for it. */
+static void test_behind(void **state)
+{
+	static const struct session_engine engine = {.is_silent = true, .listen = ask};
+	static uint64_t extent;
+
+	session.engine = &engine;
+	session.extents.at = &extent;
+	behind = 4;
+	collect_rearm_later(&dispatch, &session);
+	for (unsigned n = 0; n == 0 || (scheduled && n < 20); n++) {
+		scheduled = false;
+		assert_int_equal(asked, 0);
+		assert_int_equal(collect_due(NULL, 0, &dispatch), 0);
+	}
+	assert_false(scheduled);
+	assert_int_equal(rearmed, behind);
+	assert_int_equal(asked, 1);
+	assert_false(session.recycler.watched);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup(test_reported_meanwhile, setup),
 		cmocka_unit_test_setup(test_reported_without_end, setup),
 		cmocka_unit_test_setup(test_due, setup),
+		cmocka_unit_test_setup(test_behind, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,17 +42,17 @@ int session_extents_left(const struct ledger_session *l, const struct offload *o
 	struct extents_left *left)
 {
 	const struct queue_layout *layout = layouts_of_slots(o, l->slots);
-	const unsigned slots = layout->slots, together = chain_recycle_together(slots);
+	const unsigned slots = layout->slots;
 	const uint8_t *progress = block + layout->lanes_off + layout->recycling.progress;
-	const uint64_t used =
-		le64toh(__atomic_load_n((const uint64_t *)progress, __ATOMIC_ACQUIRE)) / together;
+	const uint64_t recycled = le64toh(__atomic_load_n((const uint64_t *)progress, __ATOMIC_ACQUIRE));
+	uint64_t given;
 
 	left->settled = l->settled;
-	if (session_credits_left(rnic_qp_posted_at(block + layout->credits.qp_db_off), used,
-		    chain_recycle_sections(slots), &left->given) < 0)
+	if (chain_recycle_given(&layout->recycling, slots, recycled,
+		    rnic_qp_posted_at(block + layout->recycler.qp_db_off), &given) < 0)
 		return -EBADMSG;
-	left->armed = slots + left->given * together;
-	return left->settled < left->given * together || left->settled > left->armed ? -EBADMSG : 0;
+	left->armed = slots + given * chain_recycle_together(slots);
+	return left->settled + slots < left->armed || left->settled > left->armed ? -EBADMSG : 0;
 }
 
 uint64_t session_extents_at(
@@ -79,7 +79,9 @@ int session_extents_adopt(struct session *s)
 		r = session_extents_begin(s);
 	if (r < 0)
 		return r;
-	session_credits_resume(&s->recycler.credits, left.given);
+	/* The last section may be given without the doorbell: ringing again does no harm */
+	if (left.armed > l->slots)
+		rnic_qp_ring(&s->recycler.qp, s->recycler.qp.sq_posted);
 	for (uint64_t n = left.settled; n < left.armed; n++)
 		s->extents.at[slot_of(s, n)] =
 			session_extents_at(s->offload, l, env->rq, env->extents.iova, n);
@@ -211,7 +213,7 @@ void session_extents_settle(struct session *s)
 		__atomic_store_n(&s->slot->session.settled, e->settled, __ATOMIC_RELEASE);
 }
 
-uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v)
+uint64_t session_extents_next(struct session *s, uint64_t most, bool *broken, struct verdict *v)
 {
 	const uint64_t to = session_may_arm(s, broken, v);
 
@@ -221,7 +223,7 @@ uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v
 			"request %" PRIu64 " had %u bytes of arguments and a payload that is no record",
 			s->extents.broken_by, s->offload->img->arg_len);
 	*broken |= s->extents.broken;
-	return session_extents_take(s, s->progress.armed, to);
+	return session_extents_take(s, s->progress.armed, to < most ? to : most);
 }
 
 /* Of instance @n, in which the queues were stopped */

@@ -18,9 +18,9 @@
 /** Before the first instance is armed; does nothing for a program without a payload. -ENOMEM. */
 int session_extents_begin(struct session *s);
 /** Instances of a session that a daemon before this one has left: those from @settled on have extents that
- * may be published, before number @armed, exclusive. The recycler had @given credits. */
+ * may be published, before number @armed, exclusive. */
 struct extents_left {
-	uint64_t settled, armed, given;
+	uint64_t settled, armed;
 };
 
 /** Of the session @l, whose block is at @block, and which goes on with @o. -EBADMSG: it cannot have that
@@ -56,8 +56,8 @@ void session_extents_forget(struct session *s);
 /** How request @n ended, which is over, and whose slot is not armed again. */
 void session_extents_outcome(const struct session *s, uint64_t n, struct outcome *out);
 /** All that is over, and was counted: the store learns what became of it, and the instances in its slots get
- * the next extents. Returns the number before which instances have them. *@broken: a request broke a rule,
- * which @v describes. */
-uint64_t session_extents_next(struct session *s, bool *broken, struct verdict *v);
+ * the next extents, those before @most. Returns the number before which instances have them. *@broken: a
+ * request broke a rule, which @v describes. */
+uint64_t session_extents_next(struct session *s, uint64_t most, bool *broken, struct verdict *v);
 
 #endif

@@ -63,11 +63,10 @@ static bool has_part(const struct ledger_slot *slot, unsigned part)
 
 bool session_publishes(const struct ledger_slot *slot)
 {
-	return has_part(slot, SESSION_CREDITS);
+	return slot->session.publishes;
 }
 
-/* A loop without a bound, and a chain that publishes, get their credits from a daemon that knows the program
- */
+/* A loop without a bound, and a chain that publishes, go on as a daemon lets them that knows the program */
 static bool needs_program(const struct ledger_slot *slot)
 {
 	return has_part(slot, SESSION_LOOP) || session_publishes(slot);
@@ -237,8 +236,9 @@ static int restore_pacing(struct session *s)
 static uint64_t posted_at_most(const struct session *s, uint64_t kept)
 {
 	unsigned slots = s->queues.layout.slots;
+	unsigned ahead = session_publishes(s->slot) ? slots / 2 : chain_recycle_together(slots);
 
-	return kept + slots - 1 + (session_is_paced(s) ? chain_recycle_together(slots) : 0);
+	return kept + slots - 1 + (session_is_paced(s) ? ahead : 0);
 }
 
 /*
@@ -377,7 +377,7 @@ int session_look(struct session *s, struct verdict *v)
 {
 	struct rnic_cqe cqe;
 
-	for (unsigned part = 0; part <= SESSION_CREDITS; part++) {
+	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
 		const struct rnic_cq *cq = session_cq(s, part);
 
 		if (!cq || !rnic_cq_find_error(cq, &cqe))
@@ -385,7 +385,7 @@ int session_look(struct session *s, struct verdict *v)
 		session_fault(s, part, &cqe, v);
 		return 1;
 	}
-	for (unsigned part = 0; part <= SESSION_CREDITS; part++) {
+	for (unsigned part = 0; part <= SESSION_LOOP; part++) {
 		const struct rnic_qp *qp = session_qp(s, part);
 
 		if (!qp || rnic_qp_is_broken(qp) <= 0)

@@ -37,15 +37,10 @@ static int make_recycler(struct session *s)
 	const uint64_t cq = s->id << SESSION_COOKIE_BITS, qp = cq | SESSION_COOKIE_QP;
 	const struct queue_layout *l = &s->queues.layout;
 	const struct rnic_block *b = &s->queues.block;
-	int r = session_send_queue_make(&s->recycler.cq, &s->recycler.qp, b, &l->recycler, true,
-		cq | SESSION_RECYCLER, qp | SESSION_RECYCLER);
+	int r = session_send_queue_make(&s->recycler.cq, &s->recycler.qp, b, &l->recycler,
+		!s->offload->img->payload.max, cq | SESSION_RECYCLER, qp | SESSION_RECYCLER);
 
-	if (r == 0)
-		r = make_cq(s, SESSION_REPLIES, &l->replies, &s->recycler.reply_cq);
-	if (r < 0 || !s->offload->img->payload.max)
-		return r;
-	return session_credits_make(
-		&s->recycler.credits, b, &l->credits, cq | SESSION_CREDITS, qp | SESSION_CREDITS);
+	return r == 0 ? make_cq(s, SESSION_REPLIES, &l->replies, &s->recycler.reply_cq) : r;
 }
 
 static int make_qp(struct session *s, unsigned q)
@@ -138,7 +133,6 @@ static void fill_recycler(struct session *s)
 	env->lanes.rkey = b->rkey;
 	env->lanes.mem = b->mem + l->lanes_off;
 	env->lanes.size = l->recycling.lanes;
-	env->credits_cqn = s->recycler.credits.cq.cqn;
 }
 
 /* All but its regions */
@@ -221,7 +215,7 @@ void session_seek(struct session *s, unsigned part)
 /* The CQ of a loop is armed when that starts or goes on */
 static void arm_cqs(struct session *s)
 {
-	for (unsigned part = 0; part <= SESSION_CREDITS; part++)
+	for (unsigned part = 0; part <= SESSION_LOOP; part++)
 		if (part != SESSION_LOOP && session_cq(s, part))
 			rnic_cq_arm(session_cq(s, part), !(part == 0 && s->budgets.resting));
 }
@@ -332,7 +326,6 @@ void session_queues_stop(struct session *s)
 	for (unsigned q = CHAIN_MAX_QUEUES; q-- > 1;)
 		if (q != start)
 			rnic_qp_stop(&s->queues.qp[q]);
-	session_credits_stop(&s->recycler.credits);
 	session_extents_end(s);
 }
 
@@ -342,7 +335,6 @@ void session_destroy_qps(struct session *s)
 	for (unsigned q = 0; q < CHAIN_MAX_QUEUES; q++)
 		rnic_qp_deinit(&s->queues.qp[q]);
 	rnic_qp_deinit(&s->recycler.qp);
-	session_credits_destroy_qp(&s->recycler.credits);
 }
 
 static void destroy_cqs(struct session *s)
@@ -351,7 +343,6 @@ static void destroy_cqs(struct session *s)
 		rnic_cq_deinit(&s->queues.cq[q]);
 	rnic_cq_deinit(&s->recycler.cq);
 	rnic_cq_deinit(&s->recycler.reply_cq);
-	session_credits_free(&s->recycler.credits);
 }
 
 /* All queues are stopped before the first is destroyed: none may work on a queue that is gone. All are
@@ -373,7 +364,6 @@ struct rnic_cq *session_cq(struct session *s, unsigned part)
 			     : part == SESSION_RECYCLER ? &s->recycler.cq
 			     : part == SESSION_REPLIES  ? &s->recycler.reply_cq
 			     : part == SESSION_LOOP     ? session_loop_cq(s->queues.loop)
-			     : part == SESSION_CREDITS  ? &s->recycler.credits.cq
 							: NULL;
 
 	return cq && cq->dev ? cq : NULL;
@@ -383,7 +373,6 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 {
 	const struct rnic_qp *qp = part < CHAIN_MAX_QUEUES    ? &s->queues.qp[part]
 				   : part == SESSION_RECYCLER ? &s->recycler.qp
-				   : part == SESSION_CREDITS  ? &s->recycler.credits.qp
 							      : NULL;
 
 	return qp && qp->dev ? qp : NULL;
@@ -427,7 +416,7 @@ static void find_cause(struct session *s, unsigned *part, struct rnic_cqe *cqe)
 {
 	struct rnic_cqe cause;
 
-	for (unsigned i = 0; i <= SESSION_CREDITS + 1 && cqe->syndrome == CQE_SYND_FLUSH; i++) {
+	for (unsigned i = 0; i <= SESSION_LOOP + 1 && cqe->syndrome == CQE_SYND_FLUSH; i++) {
 		unsigned of = i == 0 ? 0 : i == 1 ? SESSION_REPLIES : i - 1;
 
 		if (has_cause(s, of, &cause)) {
@@ -463,10 +452,6 @@ void session_fault(struct session *s, unsigned part, const struct rnic_cqe *firs
 		verdict_set(v, VERDICT_QUEUE, true,
 			"WQE %u of the recycler, the queue that arms the chain anew, failed: %s (%#x)",
 			cqe.index, syndrome, cqe.vendor);
-	else if (part == SESSION_CREDITS)
-		verdict_set(v, VERDICT_QUEUE, true,
-			"a NOP by which the recycler is allowed to go on failed: %s (%#x)", syndrome,
-			cqe.vendor);
 	else if (s->foreign)
 		verdict_set(v, verdict_kind_of(cqe.syndrome, part == 0), true,
 			"a step in queue %u failed: %s (%#x)", part, syndrome, cqe.vendor);

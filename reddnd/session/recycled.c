@@ -79,11 +79,11 @@ static int recycled_post(struct session *s, uint64_t to)
 
 /*
  * Turns each RECV_EN of the recycler into a NOP, or back: one byte, which the NIC reads before or after. The
- * NIC may have read the old opcode for the section that it is in. So when pacing begins that section counts
- * as posted, and recycled_post() posts it as soon as it can. When pacing ends, one RECV_EN may be missing;
- * the one of the next section makes up for it. The recycler comes to that when the instances of the section
- * that it waits for are over, so their RECVs must be posted: pacer_post() does, and what is unsettled is
- * posted here.
+ * NIC may have read the old opcode for the section that it is in, or for all that it was given. So when
+ * pacing begins these sections count as posted, and recycled_post() posts them as soon as it can. When pacing
+ * ends, their RECV_ENs may be missing; the one of the next section makes up for it. The recycler comes to
+ * that when the instances of that section are over, so their RECVs must be posted: pacer_post() does, and
+ * what is unsettled is posted here. They are, if no more than half of the sections are missing.
  */
 static void recycled_pace(struct session *s, bool paced)
 {
@@ -96,7 +96,8 @@ static void recycled_pace(struct session *s, bool paced)
 		recycled_post(s, s->progress.posted);
 	s->pacing.unsettled = paced && s->progress.posted;
 	if (s->pacing.unsettled)
-		s->progress.posted = recycled_to(s) + chain_recycle_together(slots);
+		s->progress.posted = s->extents.at ? s->progress.armed - 1
+						   : recycled_to(s) + chain_recycle_together(slots);
 }
 
 static void recycled_listen(struct session *s)
@@ -138,6 +139,7 @@ static void record(struct session *s)
 	if (!s->slot)
 		return;
 	s->slot->session.recycled = true;
+	s->slot->session.publishes = !!s->extents.at;
 	r = &s->slot->session.recycler;
 	*r = (struct ledger_recycler){.progress = l->lanes_off + l->recycling.progress,
 		.log = l->lanes_off + l->recycling.log,
@@ -160,7 +162,7 @@ static int take_extents(struct session *s)
 	if (!session_extents_have_room(s) || session_extents_take(s, 0, slots) < slots)
 		return -EAGAIN;
 	s->progress.armed = slots;
-	return session_credits_connect(&s->recycler.credits);
+	return 0;
 }
 
 static int recycled_begin(struct session *s, const struct session_parts *parts, const struct request *request)
@@ -182,7 +184,9 @@ static int recycled_begin(struct session *s, const struct session_parts *parts, 
 	r = rnic_qp_connect_self(&s->recycler.qp, RECYCLER_READS);
 	if (r == 0)
 		r = session_queues_start(s);
-	return r == 0 ? master_qp_post(&s->domain->master, s->recycler.qp.qpn, l->recycling.start) : r;
+	if (r < 0 || s->extents.at)
+		return r;
+	return master_qp_post(&s->domain->master, s->recycler.qp.qpn, l->recycling.end[0]);
 }
 
 /* ---- requests that are over ---- */
@@ -229,28 +233,42 @@ static void recycled_count(struct session *s)
 		times_sample(s, n);
 }
 
-/* Those of a section get extents together, and then the recycler gets the credit for it */
+/* Those of a section get extents together, and then the recycler gets the section */
 static void arm_extents(struct session *s, uint64_t to)
 {
 	const unsigned slots = s->queues.layout.slots, together = chain_recycle_together(slots);
+	const uint64_t sections = (to - s->progress.armed) / together;
 	uint64_t n = s->progress.armed;
-	const uint64_t sections = (to - n) / together;
 
+	if (!sections)
+		return;
 	s->progress.armed += sections * together;
 	for (; n < s->progress.armed; n++)
 		chain_arm_extent(s->offload->img, &s->queues.env, (unsigned)(n % slots));
-	session_credits_give(&s->recycler.credits, sections);
+	rnic_qp_ring(&s->recycler.qp, chain_recycle_index(&s->queues.layout.recycling, slots,
+					      (s->progress.armed - slots) / together));
+}
+
+/* Not before the recycler has renewed its own WQEs for that. It does so in a moment, and no event reports it:
+ * whoever looks after the session looks again. */
+static int rearm_extents(struct session *s, struct verdict *v)
+{
+	const unsigned slots = s->queues.layout.slots, together = chain_recycle_together(slots);
+	const uint64_t most = slots + chain_recycle_may_give(slots, session_recycled(s)) * together;
+	bool broken;
+
+	arm_extents(s, session_extents_next(s, most, &broken, v));
+	s->recycler.is_behind =
+		s->progress.armed == most && s->progress.done + slots >= s->progress.armed + together;
+	return broken;
 }
 
 static int recycled_rearm(struct session *s, struct verdict *v)
 {
-	bool broken = false;
-
 	if (s->extents.at)
-		arm_extents(s, session_extents_next(s, &broken, v));
-	else
-		s->progress.armed = s->progress.done + s->queues.layout.slots;
-	return broken;
+		return rearm_extents(s, v);
+	s->progress.armed = s->progress.done + s->queues.layout.slots;
+	return 0;
 }
 
 /*

@@ -10,7 +10,6 @@
  *                is silent
  *   limits.h     limits in force
  *   extents.h    the extents of a store that its instances are armed with
- *   credits.h    what rings of the NIC wait for that go on only if this process does
  *   heir.h       takes over a recycled session of a daemon before this one, as it is in the ledger
  *   foreign.h    stands in for an offload that this daemon does not have
  *
@@ -37,7 +36,6 @@
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/cq-pool.h"
-#include "reddnd/session/credits.h"
 #include "reddnd/session/engine.h"
 #include "reddnd/session/loop-queue.h"
 
@@ -91,10 +89,10 @@ struct session_recycler {
 	struct rnic_qp qp;
 	struct rnic_cq cq;
 	struct rnic_cq reply_cq; /* in place of a CQ of the pool */
-	/* Of one with extents, a credit for each section of instances that were given the next ones */
-	struct session_credits credits;
-	bool watched;  /* by server/collect.h, */
-	uint64_t seen; /* which has seen so many requests that were over */
+	/* Of one with extents, to whose recycler this process gives sections (chain/ring/recycle.h): */
+	bool is_behind; /* the next one was due, and could not be given yet: look again */
+	bool watched;   /* by server/collect.h, */
+	uint64_t seen;  /* which has seen so many requests that were over */
 	TAILQ_ENTRY(session) link;
 };
 
@@ -261,7 +259,6 @@ enum {
 	SESSION_RECYCLER = CHAIN_MAX_QUEUES, /* in place of a queue */
 	SESSION_REPLIES,
 	SESSION_LOOP,
-	SESSION_CREDITS,
 };
 
 /**

@@ -284,20 +284,20 @@ static void test_no_record(void **state)
 
 	arm(SLOTS, SLOTS);
 	comes(0, false, false, ARGS + 3);
-	assert_int_equal(session_extents_next(&session, &broken, &v), SLOTS + 1);
+	assert_int_equal(session_extents_next(&session, UINT64_MAX, &broken, &v), SLOTS + 1);
 	assert_false(broken);
 	session.progress.armed++;
 	good = false;
 	comes(1, false, false, ARGS + 3);
 	comes(2, true, true, ARGS + 5);
-	session_extents_next(&session, &broken, &v);
+	session_extents_next(&session, UINT64_MAX, &broken, &v);
 	assert_true(broken);
 	assert_int_equal(v.kind, VERDICT_REQUEST);
 	assert_non_null(strstr(v.text, "request 1 "));
 	/* shorter than its arguments, which comes first */
 	comes(3, false, false, ARGS - 1);
 	session.extents.broken = false;
-	session_extents_next(&session, &broken, &v);
+	session_extents_next(&session, UINT64_MAX, &broken, &v);
 	assert_true(broken);
 	assert_non_null(strstr(v.text, "request 3 had 9 bytes, not 10"));
 }
@@ -323,15 +323,24 @@ static void test_the_end_of_one_that_waits(void **state)
 	comes(EXTENTS, true, false, ARGS + 24);
 }
 
-/* The recycler has armed 2 of its sections again, and got @given credits */
-static int left(uint64_t settled, uint16_t given, struct extents_left *l)
+/* Sections of a recycler end here in its ring */
+#define ENDS                                                                                                 \
+	{                                                                                                    \
+		50, 100, 150, 200                                                                            \
+	}
+enum { RING = 256 };
+
+/* The recycler has armed 2 of its sections again, and its doorbell record is at @posted */
+static int left(uint64_t settled, uint16_t posted, struct extents_left *l)
 {
-	struct queue_layout layouts[17] = {
-		{.slots = 64, .lanes_off = 64, .recycling.progress = 8, .credits.qp_db_off = 128}};
+	struct queue_layout layouts[17] = {{.slots = 64,
+		.lanes_off = 64,
+		.recycling = {.progress = 8, .ring_wqebbs = RING, .end = ENDS},
+		.recycler.qp_db_off = 128}};
 	const struct offload o = {.layouts = layouts};
 	const struct ledger_session s = {.slots = 64, .settled = settled};
 	uint64_t block[32] = {[9] = htole64(2 * 16)};
-	const uint32_t sent = htobe32(given);
+	const uint32_t sent = htobe32(posted);
 
 	memcpy((uint8_t *)block + 128 + sizeof(sent), &sent, sizeof(sent));
 	return session_extents_left(&s, &o, (const uint8_t *)block, l);
@@ -342,16 +351,20 @@ static void test_what_was_left(void **state)
 {
 	struct extents_left l;
 
-	assert_int_equal(left(50, 3, &l), 0);
-	assert_true(l.settled == 50 && l.given == 3 && l.armed == 64 + 3 * 16);
-	assert_int_equal(left(48, 3, &l), 0);
-	assert_int_equal(left(112, 3, &l), 0);
-	/* a credit before all of its section was settled; more than were armed; credits that were never given
+	assert_int_equal(left(50, 150, &l), 0);
+	assert_true(l.settled == 50 && l.armed == 64 + 3 * 16);
+	assert_int_equal(left(48, 150, &l), 0);
+	assert_int_equal(left(112, 150, &l), 0);
+	assert_int_equal(left(64, 200, &l), 0);
+	assert_true(l.settled == 64 && l.armed == 64 + 4 * 16);
+	/* a section before all of it was settled; more than were armed; sections that were never given, whose
+	 * WQEs are not renewed, or have been executed; the middle of one
 	 */
-	assert_int_equal(left(47, 3, &l), -EBADMSG);
-	assert_int_equal(left(113, 3, &l), -EBADMSG);
-	assert_int_equal(left(200, 7, &l), -EBADMSG);
-	assert_int_equal(left(32, 1, &l), -EBADMSG);
+	assert_int_equal(left(47, 150, &l), -EBADMSG);
+	assert_int_equal(left(113, 150, &l), -EBADMSG);
+	assert_int_equal(left(80, RING + 50, &l), -EBADMSG);
+	assert_int_equal(left(32, 50, &l), -EBADMSG);
+	assert_int_equal(left(50, 140, &l), -EBADMSG);
 }
 
 static uint64_t replies; /* that there are */
@@ -361,16 +374,28 @@ static void count(struct session *s)
 	s->progress.done = replies;
 }
 
+static unsigned rung;
+
+void __wrap_rnic_qp_ring(struct rnic_qp *qp, uint16_t index);
+
+void __wrap_rnic_qp_ring(struct rnic_qp *qp, uint16_t index)
+{
+	assert_ptr_equal(qp->dev, &rung);
+	rung = index;
+}
+
 /* The daemon before this one reported 50 requests to the store. More extents are not held than of the
- * requests behind them, so they have to be over. */
+ * requests behind them, so they have to be over. It wrote the doorbell record for three sections, and nobody
+ * knows whether it rang. */
 static void test_settled_are_over(void **state)
 {
 	static const struct session_engine engine = {.count = count};
-	struct queue_layout layouts[17] = {{.slots = 64}};
+	const struct chain_recycle recycling = {.ring_wqebbs = RING, .end = ENDS, .progress = 8};
+	struct queue_layout layouts[17] = {{.slots = 64, .recycling = recycling}};
 	struct chain_image img = {.nrecv = 1, .payload = {.max = MAX}};
 	struct offload o = {.layouts = layouts, .img = &img, .bound[0].region = &region};
 	struct ledger_slot slot = {.session = {.slots = 64, .settled = 50}};
-	uint64_t block[2] = {0};
+	uint64_t block[2] = {htobe64(150), htole64(16)};
 	uint8_t rq[64 * WQE_DS] = {0};
 	struct session s = {.slot = &slot, .offload = &o, .engine = &engine};
 
@@ -378,13 +403,26 @@ static void test_settled_are_over(void **state)
 	s.queues.layout = (struct queue_layout){.slots = 64, .rq_stride = WQE_DS};
 	s.queues.block.mem = (uint8_t *)block;
 	s.queues.env.rq = rq;
+	s.recycler.qp = (struct rnic_qp){.dev = (struct rnic_device *)&rung, .sq_posted = 150};
+	rung = 0;
 	replies = 49;
 	assert_int_equal(session_extents_adopt(&s), -EBADMSG);
 	assert_null(s.extents.at);
+	assert_int_equal(rung, 0);
 	replies = 50;
 	assert_int_equal(session_extents_adopt(&s), 0);
 	assert_int_equal(s.progress.done, 50);
+	assert_int_equal(s.progress.armed, 64 + 3 * 16);
+	assert_int_equal(rung, 150);
+	session_extents_forget(&s);
+	/* none was given */
+	slot.session.settled = 0;
+	block[0] = block[1] = 0;
+	s.recycler.qp.sq_posted = 0;
+	rung = UINT16_MAX + 1;
+	assert_int_equal(session_extents_adopt(&s), 0);
 	assert_int_equal(s.progress.armed, 64);
+	assert_int_equal(rung, UINT16_MAX + 1);
 	session_extents_forget(&s);
 }
 

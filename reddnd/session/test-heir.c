@@ -32,8 +32,9 @@ enum {
 	RING = SLOTS * STRIDE,
 	SCRATCH = RING + SLOTS * CHAIN_WQEBB,
 	LANES = SCRATCH + SLOTS * 8,
-	CREDITS = LANES + 64,
-	BLOCK = CREDITS + 64,
+	DOORBELL = LANES + 64,
+	BLOCK = DOORBELL + 64,
+	END = 40, /* of a section in the ring of the recycler */
 };
 
 static struct held_store *const store = (struct held_store *)&store;
@@ -110,7 +111,7 @@ static void set_extent(unsigned n, uint64_t iova)
 static int setup(void **state)
 {
 	const uint64_t recycled = htole64(2 * SECTION);
-	const uint32_t sent = htobe32(GIVEN);
+	const uint32_t sent = htobe32(GIVEN * END);
 
 	nheld = given = unfinished = 0;
 	assert_int_equal(ledger_new(&ledger, 8, BLOCK), 0);
@@ -130,7 +131,8 @@ static int setup(void **state)
 		.queue = {{.wq_off = RQ}, {.ring_off = RING}},
 		.scratch_off = SCRATCH,
 		.lanes_off = LANES,
-		.credits.qp_db_off = CREDITS};
+		.recycler.qp_db_off = DOORBELL,
+		.recycling = {.ring_wqebbs = 256, .end = {END, 2 * END, 3 * END, 4 * END}}};
 	images[6] = 77;
 	offload = (struct offload){.program = &program,
 		.img = &img,
@@ -143,15 +145,13 @@ static int setup(void **state)
 	heap = ledger_take(ledger, LEDGER_WINDOW);
 	heap->window = (struct ledger_window){.iova = HEAP_AT, .ino = INO, .bytes = HEAP};
 	slot = ledger_take(ledger, LEDGER_SESSION);
-	slot->session =
-		(struct ledger_session){.number = 1, .slots = SLOTS, .settled = SETTLED, .image = images[6]};
+	slot->session = (struct ledger_session){
+		.number = 1, .slots = SLOTS, .settled = SETTLED, .image = images[6], .publishes = 1};
 	slot->session.windows[1] = ledger_number(ledger, buckets);
 	slot->session.windows[2] = ledger_number(ledger, heap);
-	ledger_made(slot, &(struct ledger_object){
-				  .type = LEDGER_CQ, .cookie = 1 << SESSION_COOKIE_BITS | SESSION_CREDITS});
 	ledger_set_block(slot, 0, BLOCK);
 	memcpy(rnic_arena_at(arena, LANES), &recycled, sizeof(recycled));
-	memcpy(rnic_arena_at(arena, CREDITS + sizeof(sent)), &sent, sizeof(sent));
+	memcpy(rnic_arena_at(arena, DOORBELL + sizeof(sent)), &sent, sizeof(sent));
 	for (unsigned n = 0; n < SLOTS; n++)
 		set_extent(n, HEAP_AT + extent_of(n));
 	return 0;

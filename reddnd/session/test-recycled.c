@@ -290,6 +290,110 @@ static void requests_that_came(void **state)
 	assert_int_equal(session_received(s), SLOTS - 1);
 }
 
+/* ---- sections that the recycler is given ---- */
+
+enum { END = 50, RECYCLER_RING = 256 };
+
+static uint64_t extents; /* instances before this one get some */
+static unsigned armed;   /* with an extent */
+static int rung;
+
+uint64_t __wrap_session_extents_next(struct session *s, uint64_t most, bool *broken, struct verdict *v);
+void __wrap_chain_arm_extent(const struct chain_image *img, const struct chain_env *env, unsigned slot);
+void __wrap_rnic_qp_ring(struct rnic_qp *qp, uint16_t index);
+
+uint64_t __wrap_session_extents_next(struct session *s, uint64_t most, bool *broken, struct verdict *v)
+{
+	const uint64_t to = s->progress.done + SLOTS < most ? s->progress.done + SLOTS : most;
+
+	*broken = false;
+	return to < extents ? to : extents;
+}
+
+void __wrap_chain_arm_extent(const struct chain_image *img, const struct chain_env *env, unsigned slot)
+{
+	assert_int_equal(rung, -1);
+	assert_int_equal(slot, armed++ % SLOTS);
+}
+
+void __wrap_rnic_qp_ring(struct rnic_qp *qp, uint16_t index)
+{
+	assert_int_equal(armed, session.progress.armed);
+	rung = index;
+}
+
+/* @done requests are over, and the recycler has armed the instances of so many sections. True: it is behind
+ */
+static bool rearm(uint64_t done, uint64_t sections)
+{
+	struct verdict v;
+
+	rung = -1;
+	session.progress.done = done;
+	recycled(sections * SECTION);
+	assert_int_equal(session.engine->rearm(&session, &v), 0);
+	return session.recycler.is_behind;
+}
+
+static void begin_with_extents(void)
+{
+	static uint64_t at[SLOTS];
+	struct session *s = &session;
+
+	s->extents.at = at;
+	s->progress.armed = armed = SLOTS;
+	s->queues.layout.recycling.ring_wqebbs = RECYCLER_RING;
+	for (unsigned g = 0; g < SLOTS / SECTION; g++)
+		s->queues.layout.recycling.end[g] = (uint16_t)((g + 1) * END);
+	extents = UINT64_MAX;
+}
+
+/* Whole sections whose instances are over, and whose WQEs the recycler has renewed: those of section s in
+ * section s - 2 */
+static void sections_are_given(void **state)
+{
+	begin_with_extents();
+	assert_false(rearm(SECTION - 1, 0));
+	assert_int_equal(rung, -1);
+	assert_false(rearm(SECTION, 0));
+	assert_int_equal(rung, END);
+	assert_false(rearm(2 * SECTION + 3, 0));
+	assert_int_equal(rung, 2 * END);
+	/* a third one is over before the first one has run */
+	assert_true(rearm(3 * SECTION, 0));
+	assert_int_equal(rung, -1);
+	assert_false(rearm(3 * SECTION, 1));
+	assert_int_equal(rung, 3 * END);
+	/* two at a time, and those of the next lap, with the pad in front of them */
+	assert_true(rearm(6 * SECTION, 3));
+	assert_int_equal(rung, RECYCLER_RING + END);
+	/* none for the sixth: whoever has extents wakes the session */
+	extents = SLOTS + 5 * SECTION + 9;
+	assert_false(rearm(6 * SECTION, 5));
+	assert_int_equal(rung, -1);
+	extents = UINT64_MAX;
+	assert_false(rearm(6 * SECTION, 5));
+	assert_int_equal(rung, RECYCLER_RING + 2 * END);
+}
+
+/* The NIC may have read the opcodes of all that was given */
+static void pacing_begins_with_sections(void **state)
+{
+	struct session *s = &session;
+
+	begin_with_extents();
+	rearm(2 * SECTION, 0);
+	s->progress.posted = 1;
+	session_set_paced(s, true);
+	assert_int_equal(s->progress.posted, 2 * SECTION + SLOTS - 1);
+	recycled(SECTION);
+	assert_int_equal(s->engine->post(s, s->progress.posted), 0);
+	assert_int_equal(posted, 0);
+	recycled(2 * SECTION);
+	assert_int_equal(s->engine->post(s, s->progress.posted), 0);
+	assert_int_equal(posted, 2 * SECTION + SLOTS - 1);
+}
+
 static uint32_t broken; /* QPN */
 
 int __wrap_rnic_qp_is_broken(const struct rnic_qp *qp);
@@ -299,8 +403,7 @@ int __wrap_rnic_qp_is_broken(const struct rnic_qp *qp)
 	return qp->qpn == broken;
 }
 
-/* The recycler waits for ever for what the queue of its credits does not do */
-static void credits_break(void **state)
+static void the_recycler_breaks(void **state)
 {
 	static const struct chain_image img;
 	struct offload o = offload;
@@ -309,20 +412,20 @@ static void credits_break(void **state)
 
 	o.img = &img;
 	s->offload = &o;
-	s->recycler.credits.cq =
+	s->recycler.cq =
 		(struct rnic_cq){.dev = (struct rnic_device *)&session, .cqes = cqes, .log_size = LOG_CQES};
-	s->recycler.credits.qp = (struct rnic_qp){.dev = (struct rnic_device *)&session, .qpn = 0x77};
+	s->recycler.qp = (struct rnic_qp){.dev = (struct rnic_device *)&session, .qpn = 0x77};
 	broken = 0;
 	assert_int_equal(session_look(s, &v), 0);
 	broken = 0x77;
 	assert_int_equal(session_look(s, &v), 1);
 	assert_non_null(strstr(v.text, "queue pair 0x77 broke"));
-	assert_int_equal(session_event(s, SESSION_COOKIE_QP | SESSION_CREDITS, &v), 1);
+	assert_int_equal(session_event(s, SESSION_COOKIE_QP | SESSION_RECYCLER, &v), 1);
 	assert_non_null(strstr(v.text, "queue pair 0x77 is broken"));
 	cqes[CQE_OP_OWN] = CQE_OP_REQ_ERR << 4;
 	cqes[CQE_SYNDROME] = CQE_SYND_LOCAL_QP_OP;
-	assert_int_equal(session_event(s, SESSION_CREDITS, &v), 1);
-	assert_non_null(strstr(v.text, "allowed to go on failed"));
+	assert_int_equal(session_event(s, SESSION_RECYCLER, &v), 1);
+	assert_non_null(strstr(v.text, "of the recycler, the queue that arms the chain anew, failed"));
 	assert_true(v.fatal && v.kind == VERDICT_QUEUE);
 }
 
@@ -335,7 +438,9 @@ int main(void)
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
 		cmocka_unit_test_setup(the_next_is_armed, setup),
-		cmocka_unit_test_setup(credits_break, setup),
+		cmocka_unit_test_setup(the_recycler_breaks, setup),
+		cmocka_unit_test_setup(sections_are_given, setup),
+		cmocka_unit_test_setup(pacing_begins_with_sections, setup),
 		cmocka_unit_test_setup(nobody_waits_at_the_start, setup)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,8 @@ static int unrolled_rearm(struct session *s, struct verdict *v)
 {
 	bool broken;
 
-	arm(s, s->extents.at ? session_extents_next(s, &broken, v) : session_may_arm(s, &broken, v));
+	arm(s, s->extents.at ? session_extents_next(s, UINT64_MAX, &broken, v)
+			     : session_may_arm(s, &broken, v));
 	return broken;
 }
 

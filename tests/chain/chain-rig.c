@@ -147,7 +147,7 @@ static uint32_t ring_of(const struct chain_rig *c, unsigned q)
 
 static void make_recycler(struct chain_rig *c)
 {
-	struct rig_opt opt = {.managed = true};
+	struct rig_opt opt = {.managed = !c->img->payload.max};
 	struct chain_env *env = &c->env;
 
 	if (c->shared && c->shared->image)
@@ -170,14 +170,6 @@ static void make_recycler(struct chain_rig *c)
 	env->lanes.iova = 0x6000000000;
 	env->lanes.lkey = env->lanes.rkey =
 		chain_rig_key(c, env->lanes.mem, env->lanes.size, env->lanes.iova, CHAIN_RIG_ALL_RIGHTS);
-}
-
-static void make_credits(struct chain_rig *c)
-{
-	rig_cq_new_attr(&c->rig, &c->credit_cq, (struct hw_cq_attr){.log_size = CQ_LOG, .oi = true});
-	rig_qp_new(&c->rig, &c->credits, &c->credit_cq, &c->credit_cq);
-	rig_connect(&c->credits, &c->credits);
-	c->env.credits_cqn = hw_cqn(c->credit_cq.cq);
 }
 
 static void make_queues(struct chain_rig *c)
@@ -286,8 +278,6 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	begin_at_first(c);
 	if (c->recycled) {
 		make_recycler(c);
-		if (c->img->payload.max)
-			make_credits(c);
 		write_recycler(c);
 	} else {
 		chain_arm(c->writer, &c->env, c->armed, c->armed + c->env.slots);
@@ -303,7 +293,8 @@ void chain_rig_start(struct chain_rig *c, uint8_t *slots, uint32_t size, uint32_
 	rig_connect(&c->boot, &c->boot);
 	if (c->recycled) {
 		wqe_enable(&c->boot, WQE_OP_RECV_EN, c->env.queue[0].qpn, c->recycling.recvs, 0);
-		wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.recycler.qpn, c->recycling.start, 0);
+		if (!c->img->payload.max)
+			wqe_enable(&c->boot, WQE_OP_SEND_EN, c->env.recycler.qpn, c->recycling.end[0], 0);
 	}
 	if (c->loop)
 		wqe_enable(
@@ -372,18 +363,19 @@ static bool ring_error(const char *what, const struct rig_qp *qp, const uint8_t 
 /* What became of extents, and the next ones, a section's slots at a time */
 static void look(struct chain_rig *c)
 {
-	const unsigned together = chain_recycle_together(c->env.slots);
+	const unsigned slots = c->env.slots, together = chain_recycle_together(slots);
+	uint64_t recycled;
 
-	while (c->looked < c->completed) {
+	memcpy(&recycled, c->env.lanes.mem + c->recycling.progress, sizeof(recycled));
+	for (; c->looked < c->completed; c->looked++)
 		if (c->over)
 			c->over(c->over_arg, c->env.first + c->looked);
-		if (++c->looked % together)
-			continue;
-		for (uint64_t n = c->looked - together; n < c->looked; n++)
-			chain_arm_extent(c->img, &c->env, (unsigned)n & (c->env.slots - 1));
-		wqe_nop(&c->credits, 1, SIG);
-		rig_ring(&c->credits);
-	}
+	for (; c->given < c->looked / together && c->given < chain_recycle_may_give(slots, le64toh(recycled));
+		c->given++)
+		for (uint64_t n = c->given * together; n < (c->given + 1) * together; n++)
+			chain_arm_extent(c->img, &c->env, (unsigned)n & (slots - 1));
+	c->recycler.pi = chain_recycle_index(&c->recycling, slots, c->given);
+	rig_ring(&c->recycler);
 }
 
 bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
@@ -392,7 +384,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 
 	if (c->recycled)
 		c->completed = c->cq[0].cq->producer / c->img->queue[0].cqes - c->env.first;
-	if (c->recycled && c->img->payload.max && !c->no_credits)
+	if (c->recycled && c->img->payload.max && !c->no_credits && c->queue[0].qp->state != HW_ERR)
 		look(c);
 	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
 		if (rig_cqe_op(cqe) != CQE_OP_REQ)
@@ -427,10 +419,6 @@ void chain_rig_close(struct chain_rig *c)
 	if (c->recycled) {
 		rig_destroy(&c->recycler);
 		assert_int_equal(hw_cq_destroy(c->rig.dev, c->recycler_cq.cq), 0);
-	}
-	if (c->recycled && c->img->payload.max) {
-		rig_destroy(&c->credits);
-		assert_int_equal(hw_cq_destroy(c->rig.dev, c->credit_cq.cq), 0);
 	}
 	if (c->loop) {
 		rig_destroy(&c->loop_qp);

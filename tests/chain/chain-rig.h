@@ -42,10 +42,11 @@ struct chain_rig {
 	struct chain_recycle recycling;
 	struct chain_rig_recycler *shared; /* before chain_rig_start(); NULL: with none */
 	struct rig_cq recycler_cq;
-	struct rig_qp recycler, credits; /* credits: of a chain with a payload */
-	uint64_t looked;                 /* instances for which .over was called, if it is recycled */
-	bool no_credits;                 /* it is for none, and the recycler gets no credit */
-	const struct chain_desc *loop;   /* that the chain calls */
+	struct rig_qp recycler;
+	uint64_t looked, given; /* of a chain with a payload, recycled: instances for which .over was called;
+				   sections that the recycler was given */
+	bool no_credits;        /* it is for none, and the recycler gets no section */
+	const struct chain_desc *loop; /* that the chain calls */
 	const struct chain_loop_info *loop_info;
 	const struct ring_image *loop_image;
 	struct ring_values loop_values;

@@ -122,9 +122,11 @@ static void recycling(const struct chain_image *img, unsigned slots, double per_
 		env.queue[q].ring_wqebbs = chain_recycle_ring(img, q, slots);
 	assert_int_equal(chain_recycle_size(img, &env, &k), 0);
 	a = k.lap.adds + sections; /* one counts */
-	e = 3 * sections;
-	for (unsigned q = 0; q < img->nqueues; q++) /* a WAIT for the CQEs of each queue */
-		e += img->queue[q].cqes ? sections : 0;
+	/* WAIT and RECV_EN; and where the daemon does not ring, a SEND_EN, and a WAIT for the CQEs of each
+	 * queue */
+	e = 2 * sections;
+	for (unsigned q = 0; q < img->nqueues && !img->payload.max; q++)
+		e += (q == 0) * sections + (img->queue[q].cqes ? sections : 0);
 	per_request[0] = (double)(k.lap.wqes - a - e) / slots;
 	per_request[1] = (double)a / slots;
 	per_request[2] = (double)e / slots;

@@ -39,7 +39,6 @@ struct chain_env {
 	/* Of a recycled chain (recycle.h): number of its first instance. 0, unless queues and CQs have come
 	 * to a multiple of 65536 already; the CQ of the recycler has had as many CQEs */
 	uint64_t first;
-	uint32_t credits_cqn; /* of a recycled chain with a payload */
 	struct {
 		uint32_t qpn, cqn, lkey, ring_wqebbs;
 		uint64_t iova;

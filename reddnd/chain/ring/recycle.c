@@ -36,6 +36,38 @@ unsigned chain_recycle_together(unsigned slots)
 	return slots / chain_recycle_sections(slots);
 }
 
+/*
+ * The WQEs of section s are renewed by section s - n / 2, which counts itself when the READs that do it have
+ * landed: its FETCH_ADD stands behind a WAIT for the CQE of a NOP that follows them (add_section()), CQEs of
+ * a queue are in order, and a WQE behind a WAIT starts when that is over. So whoever sees that s - n / 2 was
+ * counted may let the NIC fetch s. The first n / 2 are as they were written; the others of the first lap get
+ * the same bytes again, and wait for that as well.
+ */
+uint64_t chain_recycle_may_give(unsigned slots, uint64_t recycled)
+{
+	return recycled / chain_recycle_together(slots) + chain_recycle_sections(slots) / 2;
+}
+
+uint16_t chain_recycle_index(const struct chain_recycle *k, unsigned slots, uint64_t given)
+{
+	const unsigned sections = chain_recycle_sections(slots);
+
+	return given ? (uint16_t)((given - 1) / sections * k->ring_wqebbs + k->end[(given - 1) % sections])
+		     : 0;
+}
+
+/* An index stands for one number of sections in two laps, at least, and fewer than one are possible */
+int chain_recycle_given(
+	const struct chain_recycle *k, unsigned slots, uint64_t recycled, uint16_t index, uint64_t *given)
+{
+	const uint64_t most = chain_recycle_may_give(slots, recycled);
+
+	for (*given = recycled / chain_recycle_together(slots); *given <= most; (*given)++)
+		if (chain_recycle_index(k, slots, *given) == index)
+			return 0;
+	return -EBADMSG;
+}
+
 uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned slots)
 {
 	uint32_t ring = chain_ring_wqebbs(&img->queue[q], slots);
@@ -43,6 +75,12 @@ uint32_t chain_recycle_ring(const struct chain_image *img, unsigned q, unsigned 
 	if (q == 0 && chain_has_lap_end(img) && ring == chain_pad_at(img, q, slots))
 		ring = ring < CHAIN_MAX_RING ? 2 * ring : 0;
 	return ring && ring < CHAIN_RECYCLE_MIN_RING ? CHAIN_RECYCLE_MIN_RING : ring;
+}
+
+/* The daemon rings for each section */
+static bool is_rung(const struct recycler *k)
+{
+	return k->img->payload.max;
 }
 
 /* ---- what an instance needs ---------------------------------------------------------------------- */
@@ -272,27 +310,19 @@ static void await_instances(struct recycler *k, unsigned end)
 	}
 }
 
-/* The chain does not change where its extents are, and the recycler restores neither */
-static void await_credit(struct recycler *k, unsigned g)
-{
-	unsigned wait = lap_add(k->lap, CHAIN_WAIT, 0, 0);
-
-	lap_number(k->lap, wait, WQE_SYNC_INDEX + 1, 3, g, chain_recycle_sections(k->env.slots));
-	lap_name(k->lap, wait, WQE_SYNC_OBJECT, RING_CQN, ring_at(RING_CREDITS, 0));
-}
-
-static void add_section(
-	struct recycler *k, unsigned g, unsigned enables[MAX_SECTIONS], unsigned recv_en[MAX_SECTIONS])
+/* Returns its last WQE */
+static unsigned add_section(struct recycler *k, unsigned g, unsigned recv_en[MAX_SECTIONS])
 {
 	const struct chain_env *env = &k->env;
 	unsigned slots = chain_recycle_together(k->env.slots), end = (g + 1) * slots;
 	bool last = end == env->slots;
 	uint64_t after = env->first + end;
-	unsigned mark, landed, recvs;
+	unsigned mark, landed, final;
 
-	await_instances(k, end);
-	if (k->img->payload.max)
-		await_credit(k, g);
+	/* Otherwise the daemon has seen that they are over. What it has written of their extents no chain
+	 * changes, and nothing here restores */
+	if (!is_rung(k))
+		await_instances(k, end);
 	log_replies(k, g);
 	for (unsigned s = g * slots; s < end; s++)
 		refresh_slot(k, s);
@@ -305,12 +335,23 @@ static void add_section(
 	landed = lap_add(k->lap, CHAIN_WAIT, 0, 0);
 	lap_await(k->lap, landed, mark);
 	lap_count(k->lap, slots);
-	recvs = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
-	lap_number(k->lap, recvs, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
-	lap_name(k->lap, recvs, WQE_SYNC_OBJECT, RING_QPN, ring_at(RING_QUEUE, 0));
-	enables[g] = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
+	final = recv_en[g] = lap_add(k->lap, CHAIN_RECV_EN, 0, 0);
+	lap_number(k->lap, final, WQE_SYNC_INDEX + 2, 2, env->slots + after - 1, env->slots);
+	lap_name(k->lap, final, WQE_SYNC_OBJECT, RING_QPN, ring_at(RING_QUEUE, 0));
+	if (!is_rung(k))
+		final = lap_add(k->lap, CHAIN_SEND_EN, 0, 0);
 	if (!last)
 		lap_next_section(k->lap);
+	return final;
+}
+
+static struct lap_doorbell doorbell_of(const struct recycler *k, const struct chain_recycle *size)
+{
+	struct lap_doorbell d = {.sections = chain_recycle_sections(k->env.slots),
+		.count = chain_recycle_together(k->env.slots)};
+
+	memcpy(d.end, size->end, sizeof(d.end));
+	return d;
 }
 
 static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size, struct ring_image **image)
@@ -321,31 +362,36 @@ static int make(struct recycler *k, uint32_t ring, struct chain_recycle *size, s
 		.wqebbs = ring,
 		.lanes_at = LAP_HEAD + sections * log_bytes(k),
 		.first_cqe = (uint32_t)env->first,
-		.group = k->img->fetch_group,
+		/* No NIC uses what it has fetched of an SQ that is not managed before a doorbell covers it */
+		.group = is_rung(k) ? 0 : k->img->fetch_group,
 	};
-	unsigned enables[MAX_SECTIONS], recv_en[MAX_SECTIONS];
+	unsigned ends[MAX_SECTIONS], recv_en[MAX_SECTIONS];
 	int r = lap_new(&k->lap, &lap, sections);
 
 	if (r < 0)
 		return r;
 	for (unsigned g = 0; g < sections; g++)
-		add_section(k, g, enables, recv_en);
-	for (unsigned g = 0; g < sections; g++)
-		lap_enable(k->lap, enables[g], enables[(g + 1) % sections]);
+		ends[g] = add_section(k, g, recv_en);
+	for (unsigned g = 0; g < sections && !is_rung(k); g++)
+		lap_enable(k->lap, ends[g], ends[(g + 1) % sections]);
 	r = lap_finish(k->lap, &size->lap, image);
 	if (r == 0) {
 		size->ring_wqebbs = ring;
 		size->lanes = size->lap.lanes + lap.lanes_at;
-		size->start = lap_index_after(k->lap, enables[0]);
 		size->recvs = (uint16_t)(env->first + env->slots - 1);
 		size->progress = 0;
 		size->log = LAP_HEAD;
-		for (unsigned g = 0; g < sections; g++)
+		for (unsigned g = 0; g < sections; g++) {
+			size->end[g] = lap_index_after(k->lap, ends[g]);
 			size->recv_en[g] = (uint16_t)(lap_index_of(k->lap, recv_en[g]) & (ring - 1));
+		}
 	}
 	lap_free(k->lap);
 	if (r == 0 && image) {
-		const struct lap_proof proof = {.start = size->start, .shared = CHAIN_MAX_WINDOWS};
+		const struct lap_doorbell doorbell = doorbell_of(k, size);
+		const struct lap_proof proof = {.start = size->end[0],
+			.doorbell = is_rung(k) ? &doorbell : NULL,
+			.shared = CHAIN_MAX_WINDOWS};
 		struct chain_error err;
 
 		r = lap_prove(*image, &lap, &proof, &err);
@@ -449,7 +495,6 @@ static void find_values(const struct chain_env *env, struct ring_values *v)
 		v->of[RING_QUEUE + q].cqn = env->queue[q].cqn;
 		v->of[RING_QUEUE + q].mem = env->queue[q].ring;
 	}
-	v->of[RING_CREDITS].cqn = env->credits_cqn;
 	v->of[RING_SELF].iova = env->recycler.iova;
 	v->of[RING_SELF].lkey = v->of[RING_SELF].rkey = env->recycler.lkey;
 	v->of[RING_SELF].qpn = env->recycler.qpn;

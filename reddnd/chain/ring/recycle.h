@@ -3,15 +3,12 @@
  * recycle.h - answers requests without a CPU: a queue of the NIC arms each instance that has completed, as
  * the daemon does with arm.h.
  *
- * The *recycler* is one more managed loopback QP. Its ring is an endless lap (lap.h) of sections, each
- * for an equal part of the slots. Section g
+ * The *recycler* is one more loopback QP, managed but for what follows on payloads. Its ring is an endless
+ * lap (lap.h) of sections, each for an equal part of the slots. Section g
  *
  *   - waits for the last CQE of the reply queue that instances of part g of the slots cause. By then all
  * of these instances are over, because chain_check_order() proves that the last CQE of a reply comes last,
  * and CQEs of a queue are in order. For the last CQEs of the code queues too: flushed replies have CQEs;
- *   - of a chain with a payload waits for a *credit*, a CQE of another CQ, the next one each time: so nothing
- * in these instances changes before the daemon has looked what became of their extents (publish.h), and has
- * given their slots the next ones (chain_arm_extent());
  *   - copies what they left in the reply queue to the *log*, where the daemon can read how they ended after
  * they are armed again;
  *   - restores everything in them that the chain changed, and sets every number in them to its value for the
@@ -22,6 +19,13 @@
  * So the rule of arming holds: the RECV of instance n is enabled when n and n + 1 are armed, and n is
  * armed again when n - slots is over. The chain's own WQEs are the same as when the daemon arms it, and the
  * path of a request gets no longer.
+ *
+ * Of a chain with a payload the daemon decides when a section begins, because nothing in these instances may
+ * change before it has looked what became of their extents (publish.h), and has given their slots the next
+ * ones (chain_arm_extent()). When it has done so it gives the recycler one more section of the ring, by the
+ * doorbell: the SQ is not managed. The section needs no WAIT for the instances, because the daemon has seen
+ * that they are over, and enables no other. The doorbell record has how many were given. The NIC may fetch
+ * WQEs as soon as the doorbell covers them, so that is chain_recycle_may_give() at most.
  *
  * Where instances overlap, laps have an end (lap-end.h), so that RECVs which are flushed do not keep the
  * chain going.
@@ -45,10 +49,11 @@ enum {
 };
 
 struct chain_recycle {
-	uint16_t start;       /* producer index that starts the recycler */
-	uint16_t recvs;       /* producer index of RECVs to begin with, for one RECV_EN */
-	uint32_t ring_wqebbs; /* of the recycler */
-	uint32_t lanes;       /* bytes, progress and log included */
+	uint16_t end[CHAIN_RECYCLE_MAX_SECTIONS]; /* by section: producer index that enables the recycler
+				through it, in lap 0. That of the first one starts a managed one */
+	uint16_t recvs;                           /* producer index of RECVs to begin with, for one RECV_EN */
+	uint32_t ring_wqebbs;                     /* of the recycler */
+	uint32_t lanes;                           /* bytes, progress and log included */
 	uint32_t progress; /* offset in the lanes of a 64-bit word, little-endian: requests that are over, a
 			      section's slots at a time; their slots are ready again for others */
 	uint32_t log;      /* offset in the lanes: the reply queue of all slots (without its pad) as it was
@@ -63,6 +68,17 @@ struct chain_recycle {
 unsigned chain_recycle_sections(unsigned slots);
 /** Slots of a section: they are armed again together. */
 unsigned chain_recycle_together(unsigned slots);
+
+/* Of a chain with a payload: */
+
+/** Sections that may have been given in all when instances up to @recycled are armed again, as the recycler
+ * has counted them. */
+uint64_t chain_recycle_may_give(unsigned slots, uint64_t recycled);
+/** The producer index that gives @given sections in all. */
+uint16_t chain_recycle_index(const struct chain_recycle *k, unsigned slots, uint64_t given);
+/** How many have been @given if that index is @index. -EBADMSG: nobody may have given so many. */
+int chain_recycle_given(
+	const struct chain_recycle *k, unsigned slots, uint64_t recycled, uint16_t index, uint64_t *given);
 
 /**
  * What the recycler of @img needs with env->slots (a power of two), env->first and env->queue[].ring_wqebbs
