@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/session/loop-queue.h"
 
+#include "mlx5/wqe.h"
 #include "reddnd/session/send-queue.h"
 #include "util/clock.h"
 
@@ -18,7 +19,11 @@ struct session_loop {
 	struct queue_layout_loop layout;
 	struct rnic_cq cq;
 	struct rnic_qp qp;
-	struct session_credits credits;
+	struct {
+		struct rnic_cq cq;
+		struct rnic_qp qp;
+		uint64_t given;
+	} credits;
 	struct loop_pace pace;
 	const uint64_t *progress; /* little-endian */
 };
@@ -39,7 +44,8 @@ int session_loop_new(struct session_loop **out, struct session_loops *own, const
 	rate_init(&own->rate, l->pace.per_second, l->pace.ahead, clock_us());
 	r = session_send_queue_make(&l->cq, &l->qp, block, &layout->queue, true, cq_cookie, qp_cookie);
 	if (r == 0)
-		r = session_credits_make(&l->credits, block, &layout->credits, cq_cookie, qp_cookie);
+		r = session_send_queue_make(
+			&l->credits.cq, &l->credits.qp, block, &layout->credits, false, cq_cookie, qp_cookie);
 	if (r < 0) {
 		session_loop_free(l);
 		return r;
@@ -107,7 +113,7 @@ int session_loop_start(
 	int r = rnic_qp_connect_self(&l->qp, READS);
 
 	if (r == 0)
-		r = session_credits_connect(&l->credits);
+		r = rnic_qp_connect_self(&l->credits.qp, 1);
 	if (r < 0)
 		return r;
 	rnic_cq_arm(&l->cq, true);
@@ -115,28 +121,44 @@ int session_loop_start(
 	return master_qp_enable(master, l->qp.qpn, l->program->loop_info.start);
 }
 
-/* Credits that were used up: one for each half of a lap */
+/* ---- credits ---- */
+
+/* Those that were used up: one for each half of a lap */
 static uint64_t used(const struct session_loop *l)
 {
 	return session_loop_iterations(l) / (l->program->loop_info.iterations / 2);
 }
 
+/* There is room for the NOPs of those that are not used up: one is when its half of a lap is counted, later
+ * than its NOP */
+static void give(struct session_loop *l, uint64_t n)
+{
+	static const uint8_t nop[RNIC_WQEBB_BYTES] = {
+		[WQE_OPCODE] = WQE_OP_NOP, [WQE_DSCOUNT] = 1, [WQE_FLAGS] = WQE_SIGNALLED};
+
+	l->credits.given += n;
+	while (n-- > 0)
+		rnic_qp_post(&l->credits.qp, nop);
+}
+
+/* The doorbell record has the low bits of their number. The last one may be there without the doorbell:
+ * ringing again does no harm */
 int session_loop_resume(struct session_loop *l, struct chain_env *env)
 {
-	uint64_t given;
-	int r;
+	const uint16_t posted = l->credits.qp.sq_posted;
+	uint16_t unused;
 
 	share(l, env);
-	r = session_credits_left(l->credits.qp.sq_posted, used(l), l->layout.credits.ring_wqebbs, &given);
-	if (r < 0)
-		return r;
-	session_credits_resume(&l->credits, given);
+	unused = (uint16_t)(posted - used(l));
+	if (unused > l->layout.credits.ring_wqebbs)
+		return -EBADMSG;
+	l->credits.given = used(l) + unused;
+	if (l->credits.given)
+		rnic_qp_ring(&l->credits.qp, posted);
 	rnic_cq_arm(&l->cq, true);
 	return 0;
 }
 
-/* A credit is used up when its half of a lap is counted, later than its NOP: there is room for the next ones
- */
 bool session_loop_feed(
 	struct session_loop *l, struct session_loops *shared, unsigned connections, uint64_t now)
 {
@@ -147,16 +169,18 @@ bool session_loop_feed(
 	n = loop_pace_credits(&l->pace, l->credits.given - used(l), connections,
 		rate_part(&shared->rate, &shared->sharers, now));
 	rate_take(&shared->rate, n);
-	session_credits_give(&l->credits, n);
+	give(l, n);
 	return n > 0;
 }
+
+/* ---- ending ---- */
 
 void session_loop_stop(struct session_loop *l)
 {
 	if (!l)
 		return;
 	rnic_qp_stop(&l->qp);
-	session_credits_stop(&l->credits);
+	rnic_qp_stop(&l->credits.qp);
 }
 
 void session_loop_destroy_qp(struct session_loop *l)
@@ -164,7 +188,7 @@ void session_loop_destroy_qp(struct session_loop *l)
 	if (!l)
 		return;
 	rnic_qp_deinit(&l->qp);
-	session_credits_destroy_qp(&l->credits);
+	rnic_qp_deinit(&l->credits.qp);
 }
 
 void session_loop_free(struct session_loop *l)
@@ -173,7 +197,7 @@ void session_loop_free(struct session_loop *l)
 		return;
 	session_loop_destroy_qp(l);
 	rnic_cq_deinit(&l->cq);
-	session_credits_free(&l->credits);
+	rnic_cq_deinit(&l->credits.cq);
 	free(l);
 }
 

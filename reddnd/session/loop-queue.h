@@ -7,7 +7,9 @@
  * The queue writes to regions and wakes a queue of the chain, so it is stopped and destroyed before those of
  * the chain. Nobody takes its CQEs.
  *
- * It runs on credits (credits.h), one for each half of a lap, which session_loop_feed() gives. So loops that
+ * It runs on credits, one for each half of a lap, which session_loop_feed() gives: CQEs of one more queue
+ * pair, that does nothing but NOPs. Its doorbell record has how many were given, for the next daemon. So
+ * loops that
  * do not end run at the rate of the offload, and come to rest when this process does not run. The connections
  * of a session share the rate. Scheduling elements of the NIC do not do that (docs/design/decisions.md).
  *
@@ -20,7 +22,6 @@
 #include "reddnd/policy/rate.h"
 #include "reddnd/program/program.h"
 #include "reddnd/rnic/master-qp.h"
-#include "reddnd/session/credits.h"
 
 struct session_loop;
 
