@@ -93,7 +93,7 @@ int bindings_check_stored(struct offload *o)
 			o->found->relied_upon);
 	for (unsigned i = 0; i < o->program->nregions; i++) {
 		if (!stored_has(&o->generation->stored, o->bound[i].region, o->bound[i].part,
-			    o->bound[i].writable, &o->program->regions[i].stored))
+			    &o->program->regions[i].stored))
 			return offload_wrong(o, -EINVAL,
 				"with the params that its table gives, its program stores in other "
 				"bytes of region \"%s\" than with their defaults; set "

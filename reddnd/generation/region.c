@@ -400,70 +400,51 @@ uint64_t region_size(const struct region *r)
 	return file > r->conf->offset ? file - r->conf->offset : 0;
 }
 
+/* Where a part is in the file, which of the windows of a PD it has, and what the NIC does there */
+struct place {
+	uint64_t off, size;
+	enum rnic_access access;
+	unsigned window;
+};
+
+static struct place place_of(const struct region *r, uint8_t part, bool writable)
+{
+	const struct reddn_cache_header *cache = r->memcached ? memcached_header(r->memcached) : NULL;
+	const struct table_geometry *g = &r->table.geometry;
+
+	switch (part) {
+	case CATALOG_BUCKETS:
+		return (struct place){g->buckets_off, g->buckets * sizeof(struct reddn_bucket),
+			writable ? RNIC_REMOTE_ATOMIC : RNIC_REMOTE_READ, writable ? 3 : 0};
+	case CATALOG_HEAP:
+		return (struct place){g->heap_off, g->heap_size,
+			writable ? RNIC_LOCAL_WRITE : RNIC_LOCAL_READ, writable ? 4 : 1};
+	case CATALOG_LIVE:
+		return (struct place){offsetof(struct reddn_table_header, live),
+			sizeof(struct reddn_table_live), RNIC_LOCAL_READ, 2};
+	case CATALOG_CACHE_TABLES:
+		return (struct place){
+			cache->tables_off, cache->pages_off - cache->tables_off, RNIC_REMOTE_READ, 0};
+	case CATALOG_CACHE_ITEMS:
+		return (struct place){0, cache->file_size, RNIC_REMOTE_READ, 1};
+	case CATALOG_CACHE_LIVE:
+		return (struct place){REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, live),
+			sizeof(struct reddn_cache_live) + sizeof(struct reddn_cache_served), RNIC_LOCAL_READ,
+			2};
+	default:
+		return (struct place){r->conf->offset, region_size(r),
+			writable ? RNIC_REMOTE_CHANGE : RNIC_REMOTE_READ, writable ? CHANGE : LOOK};
+	}
+}
+
 uint64_t region_part_size(const struct region *r, uint8_t part)
 {
-	switch (part) {
-	case CATALOG_BUCKETS:
-		return r->table.geometry.buckets * sizeof(struct reddn_bucket);
-	case CATALOG_HEAP:
-		return r->table.geometry.heap_size;
-	case CATALOG_LIVE:
-		return sizeof(struct reddn_table_live);
-	case CATALOG_CACHE_TABLES:
-		return memcached_header(r->memcached)->pages_off - memcached_header(r->memcached)->tables_off;
-	case CATALOG_CACHE_ITEMS:
-		return memcached_header(r->memcached)->file_size;
-	case CATALOG_CACHE_LIVE:
-		return sizeof(struct reddn_cache_live) + sizeof(struct reddn_cache_served);
-	default:
-		return region_size(r);
-	}
+	return place_of(r, part, false).size;
 }
 
-/* Returns which of the windows of a PD a part has; @off is where it begins, @access that of the NIC */
-static unsigned place(
-	const struct region *r, uint8_t part, bool writable, uint64_t *off, enum rnic_access *access)
+uint64_t region_part_off(const struct region *r, uint8_t part)
 {
-	switch (part) {
-	case CATALOG_BUCKETS:
-		*off = r->table.geometry.buckets_off;
-		*access = writable ? RNIC_REMOTE_ATOMIC : RNIC_REMOTE_READ;
-		return writable ? 3 : 0;
-	case CATALOG_HEAP:
-		*off = r->table.geometry.heap_off;
-		*access = writable ? RNIC_LOCAL_WRITE : RNIC_LOCAL_READ;
-		return writable ? 4 : 1;
-	case CATALOG_LIVE:
-		*off = offsetof(struct reddn_table_header, live);
-		*access = RNIC_LOCAL_READ;
-		return 2;
-	case CATALOG_CACHE_TABLES:
-		*off = memcached_header(r->memcached)->tables_off;
-		*access = RNIC_REMOTE_READ;
-		return 0;
-	case CATALOG_CACHE_ITEMS:
-		*off = 0;
-		*access = RNIC_REMOTE_READ;
-		return 1;
-	case CATALOG_CACHE_LIVE:
-		*off = REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, live);
-		*access = RNIC_LOCAL_READ;
-		return 2;
-	default:
-		assert(r->conf->raw && (!writable || r->conf->writable));
-		*off = r->conf->offset;
-		*access = writable ? RNIC_REMOTE_CHANGE : RNIC_REMOTE_READ;
-		return writable ? CHANGE : LOOK;
-	}
-}
-
-uint64_t region_part_off(const struct region *r, uint8_t part, bool writable)
-{
-	enum rnic_access access;
-	uint64_t off;
-
-	place(r, part, writable, &off, &access);
-	return off;
+	return place_of(r, part, false).off;
 }
 
 /* With the lock held */
@@ -498,25 +479,24 @@ static bool find_window(struct region *r, struct rnic_pd *pd, unsigned w, struct
 
 bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool writable)
 {
-	enum rnic_access access;
 	struct region_keys *k;
-	uint64_t off;
 
-	return find_window(r, pd, place(r, part, writable, &off, &access), &k);
+	return find_window(r, pd, place_of(r, part, writable).window, &k);
 }
 
 /* One thread at a time: a reload and the first session of a tenant may want the same window */
-static int register_window(struct region *r, struct rnic_pd *pd, unsigned w, uint64_t off, uint64_t size,
-	enum rnic_access access, struct region_keys **keys)
+static int register_window(
+	struct region *r, struct rnic_pd *pd, const struct place *p, struct region_keys **keys)
 {
+	const unsigned w = p->window;
 	int e = 0;
 
 	pthread_mutex_lock(&r->state->registering);
 	if (r->conf->handover && is_sparse(r->file, pinned_size(r))) {
 		e = -ENODATA;
 	} else if (!find_window(r, pd, w, keys)) {
-		e = *keys ? rnic_region_window(
-				    r->file, pd, r->number + w, off, size, access, &(*keys)->window[w])
+		e = *keys ? rnic_region_window(r->file, pd, r->number + w, p->off, p->size, p->access,
+				    &(*keys)->window[w])
 			  : -ENOMEM;
 		if (e == 0) {
 			pthread_mutex_lock(&r->state->lock);
@@ -531,14 +511,13 @@ static int register_window(struct region *r, struct rnic_pd *pd, unsigned w, uin
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window)
 {
-	enum rnic_access access;
+	const struct place p = place_of(r, part, writable);
 	struct region_keys *k;
-	uint64_t off;
-	unsigned w = place(r, part, writable, &off, &access);
 	int e;
 
-	if (!find_window(r, pd, w, &k)) {
-		e = register_window(r, pd, w, off, region_part_size(r, part), access, &k);
+	assert(part != CATALOG_WHOLE || (r->conf->raw && (!writable || r->conf->writable)));
+	if (!find_window(r, pd, p.window, &k)) {
+		e = register_window(r, pd, &p, &k);
 		if (e < 0)
 			return log_errno(e, "%s: region file %s cannot be registered with %s%s",
 				r->conf->where, r->conf->path, rnic_device_name(rnic_pd_device(pd)),
@@ -546,18 +525,15 @@ int region_window(
 				: e == -ENODATA ? " (its owner has punched holes into it)"
 						: "");
 	}
-	*window = k->window[w];
+	*window = k->window[p.window];
 	return 0;
 }
 
-uint8_t *region_memory(const struct region *r, uint8_t part, bool writable)
+uint8_t *region_memory(const struct region *r, uint8_t part)
 {
-	enum rnic_access access;
-	uint64_t off;
+	const struct place p = place_of(r, part, false);
 
-	place(r, part, writable, &off, &access);
 	/* as rnic_region_window() does: clients would read what the daemon has behind it */
-	assert(off <= rnic_region_size(r->file) &&
-		region_part_size(r, part) <= rnic_region_size(r->file) - off);
-	return rnic_region_at(r->file, off);
+	assert(p.off <= rnic_region_size(r->file) && p.size <= rnic_region_size(r->file) - p.off);
+	return rnic_region_at(r->file, p.off);
 }

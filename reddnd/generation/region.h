@@ -97,11 +97,11 @@ enum { REGION_MOVED = 1, REGION_UNFINISHED = 2 };
 /** Takes what @look found: the region may be bad from now on. Returns what is new. */
 unsigned region_looked(struct region *r, const struct region_look *look);
 
-uint64_t region_size(
-	const struct region *r); /* bytes of the file, or of the part that it is; 0 if it is not open */
-uint64_t region_part_size(const struct region *r, uint8_t part); /* bytes of a part: enum catalog_part */
-uint64_t region_part_off(
-	const struct region *r, uint8_t part, bool writable); /* where it begins in the file */
+/** Bytes of the file, or of the part that it is; 0 if it is not open. */
+uint64_t region_size(const struct region *r);
+/** Bytes of a part (enum catalog_part), and where it begins in the file. */
+uint64_t region_part_size(const struct region *r, uint8_t part);
+uint64_t region_part_off(const struct region *r, uint8_t part);
 
 /**
  * The window on a part for queues of @pd; the first call registers it, which may take seconds. Errors have
@@ -110,7 +110,7 @@ uint64_t region_part_off(
 int region_window(
 	struct region *r, struct rnic_pd *pd, uint8_t part, bool writable, struct rnic_window *window);
 /** The memory of a part, for the CPU (rnic_region_at()). */
-uint8_t *region_memory(const struct region *r, uint8_t part, bool writable);
+uint8_t *region_memory(const struct region *r, uint8_t part);
 /** True if region_window() would find it registered. */
 bool region_has_window(struct region *r, struct rnic_pd *pd, uint8_t part, bool writable);
 

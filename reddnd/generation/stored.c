@@ -119,12 +119,11 @@ static bool is_within(const struct chain_span *in, uint64_t off, uint64_t size, 
 	return in->to == 0 || (off + in->from >= file->from && off + to <= file->to);
 }
 
-bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable,
-	const struct chain_stored *in)
+bool stored_has(const struct stored *s, const struct region *r, uint8_t part, const struct chain_stored *in)
 {
 	const struct rnic_file_id id = rnic_region_id(r->file);
 	const struct stored_file *f = find(s, &id);
-	uint64_t off = region_part_off(r, part, writable), size = region_part_size(r, part);
+	uint64_t off = region_part_off(r, part), size = region_part_size(r, part);
 
 	if (!f)
 		return in->any.to == 0 && in->located.to == 0;
@@ -185,7 +184,7 @@ static void settling_deinit(struct settling *s)
 
 static struct chain_span part_of(const struct region *r, uint8_t part)
 {
-	const uint64_t off = region_part_off(r, part, false);
+	const uint64_t off = region_part_off(r, part);
 
 	return (struct chain_span){off, off + region_part_size(r, part)};
 }
@@ -238,7 +237,7 @@ static bool place(void *arg, const struct influence_offload *o, unsigned region,
 		return false;
 	id = rnic_region_id(r->file);
 	*at = (struct influence_place){.file = (unsigned)(find(&s->files, &id) - s->files.files),
-		.off = region_part_off(r, part, false),
+		.off = region_part_off(r, part),
 		.size = region_part_size(r, part)};
 	return true;
 }

@@ -38,8 +38,7 @@ int stored_save(const struct stored *s, int fd);
 int stored_load(struct stored *s, int fd);
 
 /** True if what @in gives for part @part of @r is in the list. */
-bool stored_has(const struct stored *s, const struct region *r, uint8_t part, bool writable,
-	const struct chain_stored *in);
+bool stored_has(const struct stored *s, const struct region *r, uint8_t part, const struct chain_stored *in);
 
 /** Bytes of a file of which no more is known than its number. */
 struct stored_place {

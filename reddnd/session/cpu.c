@@ -20,7 +20,7 @@ static int make_executor(struct session *s, struct session_cpu *c)
 
 	for (unsigned i = 0; i < o->program->nregions; i++)
 		parts.region[i] = (struct executor_region){
-			.mem = region_memory(o->bound[i].region, o->bound[i].part, o->bound[i].writable),
+			.mem = region_memory(o->bound[i].region, o->bound[i].part),
 			.size = region_part_size(o->bound[i].region, o->bound[i].part),
 			.writable = o->bound[i].writable,
 		};
