@@ -81,7 +81,7 @@ static const struct cluster_server *cluster_hear(const struct cluster *c)
 }
 
 /* The same node, at the same address or attached */
-static bool server_is(const struct cluster_server *s, const struct slots_master *m)
+static bool server_is(const struct cluster_server *s, const struct redis_master *m)
 {
 	return strcmp(server_id(s), m->id) == 0 &&
 	       (redis_is_attached(&s->redis) ||
@@ -89,7 +89,7 @@ static bool server_is(const struct cluster_server *s, const struct slots_master 
 }
 
 static struct cluster_server *cluster_find(
-	struct cluster *c, const struct slots_master *m, const struct url *told_by)
+	struct cluster *c, const struct redis_master *m, const struct url *told_by)
 {
 	struct url url = c->seeds[0];
 
@@ -117,7 +117,7 @@ static void cluster_assign(struct cluster *c, const struct cluster_server *heard
 	char *text = tool_must(strdup(heard->redis.nodes));
 	uint8_t before[REDIS_SLOTS];
 	uint64_t view = heard->redis.view;
-	struct slots_master m;
+	struct redis_master m;
 	const char *rest = text;
 	unsigned slots = 0;
 
@@ -125,14 +125,15 @@ static void cluster_assign(struct cluster *c, const struct cluster_server *heard
 		c->server[i]->slots = 0;
 	memcpy(before, c->whole.owner, sizeof(before));
 	memset(c->whole.owner, 0, sizeof(c->whole.owner));
-	while (slots_next(&rest, &m)) {
-		struct cluster_server *s =
-			slots_assign(&m, c->whole.slots, NULL, 0) ? cluster_find(c, &m, &told_by) : NULL;
+	while (redis_nodes_next(&rest, &m)) {
+		struct cluster_server *s = redis_nodes_assign(&m, c->whole.slots, NULL, 0)
+						   ? cluster_find(c, &m, &told_by)
+						   : NULL;
 
 		if (!s)
 			continue;
 		strcpy(s->id, m.id);
-		s->slots = slots_assign(&m, c->whole.slots, c->whole.owner, s->redis.number);
+		s->slots = redis_nodes_assign(&m, c->whole.slots, c->whole.owner, s->redis.number);
 		slots += s->slots;
 	}
 	c->whole.is_covered = slots == redis_slots_count(c->whole.slots);

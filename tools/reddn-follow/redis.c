@@ -688,9 +688,10 @@ static bool redis_has_changed(const struct redis *r)
 /* The text is kept if slots are to be followed in another way. */
 static void redis_told_nodes(struct redis *r, const redisReply *reply)
 {
-	if (reply->type != REDIS_REPLY_STRING || !slots_myself(reply->str, r->whole->slots, r->id, &r->moves))
+	if (reply->type != REDIS_REPLY_STRING ||
+		!redis_nodes_myself(reply->str, r->whole->slots, r->id, &r->moves))
 		return redis_lose(r, "the answer to CLUSTER NODES has no line of the node itself");
-	r->view = slots_are_ruled(reply->str) ? slots_view(reply->str) : 0;
+	r->view = redis_nodes_are_ruled(reply->str) ? redis_nodes_view(reply->str) : 0;
 	free(r->nodes);
 	r->nodes = redis_agrees(r) ? NULL : strdup(reply->str);
 }

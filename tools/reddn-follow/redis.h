@@ -22,10 +22,10 @@
 #ifndef TOOLS_REDDN_FOLLOW_REDIS_H
 #define TOOLS_REDDN_FOLLOW_REDIS_H
 
+#include "protocol/redis-nodes.h"
 #include "tools/reddn-follow/address.h"
 #include "tools/reddn-follow/keys.h"
 #include "tools/reddn-follow/mirror.h"
-#include "tools/reddn-follow/slots.h"
 #include "tools/reddn-follow/source.h"
 #include "tools/reddn-follow/url.h"
 
@@ -81,7 +81,7 @@ struct redis_whole {
 	uint64_t identity;     /* of all servers */
 	bool is_cluster;
 	bool is_master;             /* a replica is not followed */
-	uint64_t view;              /* slots_view() that is followed; 0: none yet */
+	uint64_t view;              /* redis_nodes_view() that is followed; 0: none yet */
 	uint64_t slots;             /* whose keys are followed: redis_slots() */
 	uint8_t owner[REDIS_SLOTS]; /* of these: number of the server; 0: none */
 	bool is_covered;            /* each has one */

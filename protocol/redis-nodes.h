@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slots.h - which node of a Redis Cluster has which slots: the text of CLUSTER NODES (Redis Cluster
+ * redis-nodes.h - which node of a Redis Cluster has which slots: the text of CLUSTER NODES (Redis Cluster
  * specification). Pure.
  */
-#ifndef TOOLS_REDDN_FOLLOW_SLOTS_H
-#define TOOLS_REDDN_FOLLOW_SLOTS_H
+#ifndef PROTOCOL_REDIS_NODES_H
+#define PROTOCOL_REDIS_NODES_H
 
 #include "protocol/redis-slots.h"
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /** A master that has slots, of a line of CLUSTER NODES. */
-struct slots_master {
+struct redis_master {
 	char id[48], host[256]; /* host: empty, it does not know its own */
 	uint16_t port;
 	bool fails;         /* by who has made the text, or by most */
@@ -22,19 +22,19 @@ struct slots_master {
 };
 
 /** The next one; *@text goes on behind its line. False: there is none. */
-bool slots_next(const char **text, struct slots_master *master);
+bool redis_nodes_next(const char **text, struct redis_master *master);
 /** Puts @number into @owner (may be NULL) for each of its slots that is @wanted (redis_slots()); returns how
  * many these are. */
-unsigned slots_assign(
-	const struct slots_master *master, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number);
+unsigned redis_nodes_assign(
+	const struct redis_master *master, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number);
 /** A number of who has which slots: the same at all nodes that agree. */
-uint64_t slots_view(const char *text);
+uint64_t redis_nodes_view(const char *text);
 /** Most masters can be reached by the node that has made the text: else the others may have given slots to
  * other nodes, and it answers nothing. */
-bool slots_are_ruled(const char *text);
+bool redis_nodes_are_ruled(const char *text);
 
 /** The node that has made the text. False: the text has none. @moves: some of its slots, or of those that it
  * gets, are @wanted and moved now. */
-bool slots_myself(const char *text, uint64_t wanted, char id[48], bool *moves);
+bool redis_nodes_myself(const char *text, uint64_t wanted, char id[48], bool *moves);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-follow/slots.h"
+#include "protocol/redis-nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static bool has_flag(const char *flags, size_t len, const char *flag)
 }
 
 /* ip:port@cport,hostname; without a host: it is the node itself, which does not know its address */
-static void read_address(struct slots_master *m, const char *text, size_t len)
+static void read_address(struct redis_master *m, const char *text, size_t len)
 {
 	const char *end = text + strcspn(text, "@ "), *colon = memrchr(text, ':', (size_t)(end - text));
 
@@ -53,7 +53,7 @@ static void read_address(struct slots_master *m, const char *text, size_t len)
 	m->port = (uint16_t)strtoul(colon + 1, NULL, 10);
 }
 
-bool slots_next(const char **text, struct slots_master *m)
+bool redis_nodes_next(const char **text, struct redis_master *m)
 {
 	const char *word[RANGES + 1];
 	size_t len[RANGES + 1], line;
@@ -78,15 +78,15 @@ bool slots_next(const char **text, struct slots_master *m)
 }
 
 /* Without those that move, which are behind them and in brackets */
-static size_t ranges_len(const struct slots_master *m)
+static size_t ranges_len(const struct redis_master *m)
 {
 	const char *bracket = memchr(m->ranges, '[', m->len);
 
 	return bracket ? (size_t)(bracket - m->ranges) - 1 : m->len;
 }
 
-unsigned slots_assign(
-	const struct slots_master *m, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number)
+unsigned redis_nodes_assign(
+	const struct redis_master *m, uint64_t wanted, uint8_t owner[REDIS_SLOTS], uint8_t number)
 {
 	const char *p = m->ranges, *end = m->ranges + ranges_len(m);
 	unsigned n = 0;
@@ -111,7 +111,7 @@ unsigned slots_assign(
 	return n;
 }
 
-static uint64_t slots_hash(const struct slots_master *m)
+static uint64_t slots_hash(const struct redis_master *m)
 {
 	uint64_t h = XXH3_64bits_withSeed(m->id, strlen(m->id), m->port);
 
@@ -119,22 +119,22 @@ static uint64_t slots_hash(const struct slots_master *m)
 }
 
 /* A sum: each node has its own order of lines */
-uint64_t slots_view(const char *text)
+uint64_t redis_nodes_view(const char *text)
 {
-	struct slots_master m;
+	struct redis_master m;
 	uint64_t view = 1;
 
-	while (slots_next(&text, &m))
+	while (redis_nodes_next(&text, &m))
 		view += slots_hash(&m);
 	return view;
 }
 
-bool slots_are_ruled(const char *text)
+bool redis_nodes_are_ruled(const char *text)
 {
-	struct slots_master m;
+	struct redis_master m;
 	unsigned all = 0, lost = 0;
 
-	while (slots_next(&text, &m)) {
+	while (redis_nodes_next(&text, &m)) {
 		all++;
 		lost += m.fails;
 	}
@@ -152,7 +152,7 @@ static bool ranges_move(const char *ranges, size_t len, uint64_t wanted)
 	return false;
 }
 
-bool slots_myself(const char *text, uint64_t wanted, char id[48], bool *moves)
+bool redis_nodes_myself(const char *text, uint64_t wanted, char id[48], bool *moves)
 {
 	const char *word[RANGES + 1];
 	size_t len[RANGES + 1], line;

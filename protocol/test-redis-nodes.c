@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddn-follow/slots.h"
+#include "protocol/redis-nodes.h"
 
 #include <string.h>
 
@@ -45,57 +45,58 @@ static const char b_says[] =
 static void test_nodes(void **state)
 {
 	const char *text = a_says;
-	struct slots_master m;
+	struct redis_master m;
 	uint8_t owner[REDIS_SLOTS] = {0};
 	char id[48];
 	bool moves;
 
-	assert_true(slots_next(&text, &m));
+	assert_true(redis_nodes_next(&text, &m));
 	assert_string_equal(m.id, "aa");
 	assert_string_equal(m.host, "127.0.0.1");
 	assert_int_equal(m.port, 7000);
 	assert_false(m.fails);
-	assert_int_equal(slots_assign(&m, redis_slots(0, 50), NULL, 1), 50);
-	assert_int_equal(slots_assign(&m, REDIS_SLOTS_ALL, owner, 1), 101);
-	assert_true(slots_next(&text, &m));
+	assert_int_equal(redis_nodes_assign(&m, redis_slots(0, 50), NULL, 1), 50);
+	assert_int_equal(redis_nodes_assign(&m, REDIS_SLOTS_ALL, owner, 1), 101);
+	assert_true(redis_nodes_next(&text, &m));
 	assert_string_equal(m.id, "bb");
 	assert_true(m.fails);
-	assert_int_equal(slots_assign(&m, redis_slots(0, REDIS_SLOTS - 1), owner, 2), REDIS_SLOTS - 102);
-	assert_false(slots_next(&text, &m));
+	assert_int_equal(
+		redis_nodes_assign(&m, redis_slots(0, REDIS_SLOTS - 1), owner, 2), REDIS_SLOTS - 102);
+	assert_false(redis_nodes_next(&text, &m));
 	assert_int_equal(owner[99], 1);
 	assert_int_equal(owner[100], 2);
 	assert_int_equal(owner[200], 1);
 	assert_int_equal(owner[REDIS_SLOTS - 2], 2);
 	assert_int_equal(owner[REDIS_SLOTS - 1], 0);
-	assert_true(slots_myself(a_says, REDIS_SLOTS_ALL, id, &moves));
+	assert_true(redis_nodes_myself(a_says, REDIS_SLOTS_ALL, id, &moves));
 	assert_string_equal(id, "aa");
 	assert_true(moves);
-	assert_true(slots_myself(a_says, redis_slots(300, 1), id, &moves) && moves);
-	assert_true(slots_myself(a_says, redis_slots(100, 200), id, &moves) && !moves);
-	assert_false(
-		slots_myself("cc ::1:7002@17002 slave aa 0 0 1 connected\n", REDIS_SLOTS_ALL, id, &moves));
+	assert_true(redis_nodes_myself(a_says, redis_slots(300, 1), id, &moves) && moves);
+	assert_true(redis_nodes_myself(a_says, redis_slots(100, 200), id, &moves) && !moves);
+	assert_false(redis_nodes_myself(
+		"cc ::1:7002@17002 slave aa 0 0 1 connected\n", REDIS_SLOTS_ALL, id, &moves));
 }
 
 /* In any order, with any addresses, and without what moves */
 static void test_view(void **state)
 {
-	assert_int_equal(slots_view(a_says), slots_view(b_says));
-	assert_int_not_equal(slots_view(a_says), slots_view(strchr(b_says, '\n') + 1));
-	assert_int_not_equal(slots_view(b_says),
-		slots_view("bb h:7001@1 master - 0 0 2 connected 100-199 201-16382\n"
-			   "aa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-99 200\n"));
+	assert_int_equal(redis_nodes_view(a_says), redis_nodes_view(b_says));
+	assert_int_not_equal(redis_nodes_view(a_says), redis_nodes_view(strchr(b_says, '\n') + 1));
+	assert_int_not_equal(redis_nodes_view(b_says),
+		redis_nodes_view("bb h:7001@1 master - 0 0 2 connected 100-199 201-16382\n"
+				 "aa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-99 200\n"));
 }
 
 /* Half of the masters is not most; a flag that only has the word in it does not count, nor a replica. */
 static void test_ruled(void **state)
 {
-	assert_false(slots_are_ruled(a_says));
-	assert_true(slots_are_ruled(b_says));
-	assert_true(slots_are_ruled("aa h:1@1 myself,master - 0 0 1 connected 0-99\n"
-				    "bb h:2@2 master,fail - 0 0 2 connected 100-199\n"
-				    "cc h:3@3 master,nofailover - 0 0 3 connected 200-16383\n"
-				    "dd h:4@4 slave,fail aa 0 0 1 connected\n"));
-	assert_false(slots_are_ruled(""));
+	assert_false(redis_nodes_are_ruled(a_says));
+	assert_true(redis_nodes_are_ruled(b_says));
+	assert_true(redis_nodes_are_ruled("aa h:1@1 myself,master - 0 0 1 connected 0-99\n"
+					  "bb h:2@2 master,fail - 0 0 2 connected 100-199\n"
+					  "cc h:3@3 master,nofailover - 0 0 3 connected 200-16383\n"
+					  "dd h:4@4 slave,fail aa 0 0 1 connected\n"));
+	assert_false(redis_nodes_are_ruled(""));
 }
 
 /* Of a server that is none */
@@ -105,18 +106,18 @@ static void test_wrong(void **state)
 		"a b master d e f g h ", "a b master d e f g h x-y",
 		"a :b@ master d e f g h 99999-0 16384 5-", "a h:1@ master d e f g h [1->-"};
 	uint8_t owner[REDIS_SLOTS];
-	struct slots_master m;
+	struct redis_master m;
 	char id[48];
 	bool moves;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		const char *text = texts[i];
 
-		while (slots_next(&text, &m))
-			assert_true(slots_assign(&m, REDIS_SLOTS_ALL, owner, 1) <= 1);
-		slots_view(texts[i]);
-		slots_are_ruled(texts[i]);
-		slots_myself(texts[i], REDIS_SLOTS_ALL, id, &moves);
+		while (redis_nodes_next(&text, &m))
+			assert_true(redis_nodes_assign(&m, REDIS_SLOTS_ALL, owner, 1) <= 1);
+		redis_nodes_view(texts[i]);
+		redis_nodes_are_ruled(texts[i]);
+		redis_nodes_myself(texts[i], REDIS_SLOTS_ALL, id, &moves);
 	}
 }
 
