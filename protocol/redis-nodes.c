@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/redis-nodes.h"
 
-#include <stdio.h>
+#include "protocol/redis-origin.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-enum { ID, ADDRESS, FLAGS, RANGES = 8 }; /* words of a line */
+enum { ID, ADDRESS, FLAGS, EPOCH = 6, RANGES = 8 }; /* words of a line */
 
 /* The words of a line, up to RANGES; how many there are. The last one goes on to the end of the line. */
 static unsigned line_split(
@@ -67,6 +67,7 @@ bool redis_nodes_next(const char **text, struct redis_master *m)
 		memcpy(m->id, word[ID], len[ID]);
 		m->id[len[ID]] = '\0';
 		read_address(m, word[ADDRESS], len[ADDRESS]);
+		m->epoch = strtoull(word[EPOCH], NULL, 10);
 		m->fails = has_flag(word[FLAGS], len[FLAGS], "fail") ||
 			   has_flag(word[FLAGS], len[FLAGS], "fail?");
 		m->ranges = word[RANGES];
@@ -111,11 +112,13 @@ unsigned redis_nodes_assign(
 	return n;
 }
 
-static uint64_t slots_hash(const struct redis_master *m)
+static uint64_t master_hash(const struct redis_master *m)
 {
-	uint64_t h = XXH3_64bits_withSeed(m->id, strlen(m->id), m->port);
+	char head[80];
+	int len = snprintf(head, sizeof(head), "%s %" PRIu64 " ", m->id, m->epoch);
 
-	return XXH3_64bits_withSeed(m->ranges, ranges_len(m), h);
+	return redis_origin_fnv(
+		redis_origin_fnv(REDIS_ORIGIN_FNV, head, (size_t)len), m->ranges, ranges_len(m));
 }
 
 /* A sum: each node has its own order of lines */
@@ -125,8 +128,28 @@ uint64_t redis_nodes_view(const char *text)
 	uint64_t view = 1;
 
 	while (redis_nodes_next(&text, &m))
-		view += slots_hash(&m);
+		view += master_hash(&m) ^ m.port;
 	return view;
+}
+
+uint64_t redis_nodes_origin(const char *text, const char *const *prefixes, size_t nprefixes)
+{
+	struct redis_master m;
+	uint64_t origin = 0;
+
+	while (redis_nodes_next(&text, &m))
+		origin += master_hash(&m);
+	return origin ? redis_origin_of_keys(origin, prefixes, nprefixes) : 0;
+}
+
+uint64_t redis_nodes_version(const char *text)
+{
+	struct redis_master m;
+	uint64_t version = 0;
+
+	while (redis_nodes_next(&text, &m))
+		version += m.epoch * redis_nodes_assign(&m, REDIS_SLOTS_ALL, NULL, 0);
+	return version;
 }
 
 bool redis_nodes_are_ruled(const char *text)

@@ -54,6 +54,7 @@ static void test_nodes(void **state)
 	assert_string_equal(m.id, "aa");
 	assert_string_equal(m.host, "127.0.0.1");
 	assert_int_equal(m.port, 7000);
+	assert_int_equal(m.epoch, 1);
 	assert_false(m.fails);
 	assert_int_equal(redis_nodes_assign(&m, redis_slots(0, 50), NULL, 1), 50);
 	assert_int_equal(redis_nodes_assign(&m, REDIS_SLOTS_ALL, owner, 1), 101);
@@ -87,6 +88,28 @@ static void test_view(void **state)
 				 "aa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-99 200\n"));
 }
 
+/* As tests/follow/dropin.py has it from Python */
+static void test_origin(void **state)
+{
+	static const char *const prefixes[] = {"user:"};
+	static const char moved[] = "aa h:1@1 master - 0 0 1 connected 0-98 200\n"
+				    "bb h:2@2 master - 0 0 2 connected 99-199 201-16383\n",
+			  again[] = "aa h:1@1 master - 0 0 3 connected 0-99 200\n"
+				    "bb h:2@2 master - 0 0 2 connected 100-199 201-16383\n";
+	uint64_t origin = redis_nodes_origin(a_says, NULL, 0);
+
+	assert_true(origin == 0x32a269a05cfed05c);
+	assert_true(origin == redis_nodes_origin(b_says, NULL, 0));
+	assert_true(origin != redis_nodes_origin(a_says, prefixes, 1));
+	assert_true(origin != redis_nodes_origin(moved, NULL, 0));
+	assert_true(origin != redis_nodes_origin(again, NULL, 0));
+	assert_true(redis_nodes_view(a_says) != redis_nodes_view(again));
+	assert_int_equal(redis_nodes_origin("dd :0@0 master - 0 0 3 connected\n", prefixes, 1), 0);
+	assert_int_equal(redis_nodes_version(a_says), 101 + 2 * (REDIS_SLOTS - 101));
+	assert_int_equal(redis_nodes_version(moved), redis_nodes_version(a_says) + 1);
+	assert_int_equal(redis_nodes_version(again), redis_nodes_version(a_says) + 2 * 101);
+}
+
 /* Half of the masters is not most; a flag that only has the word in it does not count, nor a replica. */
 static void test_ruled(void **state)
 {
@@ -116,6 +139,8 @@ static void test_wrong(void **state)
 		while (redis_nodes_next(&text, &m))
 			assert_true(redis_nodes_assign(&m, REDIS_SLOTS_ALL, owner, 1) <= 1);
 		redis_nodes_view(texts[i]);
+		redis_nodes_origin(texts[i], NULL, 0);
+		redis_nodes_version(texts[i]);
 		redis_nodes_are_ruled(texts[i]);
 		redis_nodes_myself(texts[i], REDIS_SLOTS_ALL, id, &moves);
 	}
@@ -128,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_origin),
 		cmocka_unit_test(test_ruled),
 		cmocka_unit_test(test_wrong),
 	};

@@ -138,6 +138,9 @@ static void cluster_assign(struct cluster *c, const struct cluster_server *heard
 	}
 	c->whole.is_covered = slots == redis_slots_count(c->whole.slots);
 	c->whole.view = view;
+	c->whole.origin = redis_nodes_origin(text, c->whole.prefixes->text, c->whole.prefixes->n);
+	if (c->whole.slots != REDIS_SLOTS_ALL)
+		c->whole.origin = ~c->whole.origin;
 	for (unsigned i = 0; i < c->whole.n; i++)
 		redis_reassign(
 			&c->server[i]->redis, has_others(before, c->whole.owner, c->server[i]->redis.number));

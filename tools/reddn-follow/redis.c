@@ -278,8 +278,8 @@ static uint64_t redis_identity(const struct redis *r)
 	return prefixes_hash(r->prefixes, h);
 }
 
-/* Servers of a cluster have no order. A client with a connection to one of them cannot know whether it is
- * one. */
+/* Servers of a cluster have no order. That another one has slots is stated with the next moment: until then
+ * the table is as of the one before. */
 static void redis_identify(struct redis *r)
 {
 	const struct prefixes *p = r->prefixes;
@@ -288,7 +288,8 @@ static void redis_identify(struct redis *r)
 	r->whole->identity += is - r->identity;
 	r->identity = is;
 	mirror_set_source(r->mirror, (uint32_t)(r->whole->identity >> 40),
-		r->whole->is_cluster ? 0 : redis_origin(r->facts.run_id, r->url->db, p->text, p->n));
+		r->whole->is_cluster ? r->mirror->as_of.origin
+				     : redis_origin(r->facts.run_id, r->url->db, p->text, p->n));
 }
 
 static void redis_load(struct redis *r)
@@ -625,6 +626,8 @@ static void whole_publish(const struct redis_whole *w)
 		if (r->stated.host < oldest.host)
 			oldest.host = r->stated.host;
 	}
+	if (w->is_cluster)
+		mirror_set_source(w->mirror, (uint32_t)(w->identity >> 40), w->origin);
 	mirror_publish(w->mirror, oldest.source, oldest.host, complete);
 }
 

@@ -82,6 +82,7 @@ struct redis_whole {
 	bool is_cluster;
 	bool is_master;             /* a replica is not followed */
 	uint64_t view;              /* redis_nodes_view() that is followed; 0: none yet */
+	uint64_t origin;            /* of that (redis-origin.h) */
 	uint64_t slots;             /* whose keys are followed: redis_slots() */
 	uint8_t owner[REDIS_SLOTS]; /* of these: number of the server; 0: none */
 	bool is_covered;            /* each has one */
