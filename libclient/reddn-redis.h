@@ -20,8 +20,8 @@
  * none. All other commands go to Redis alone. A GET of a key of another type has no value where Redis has an
  * error.
  *
- * In a cluster, with `connect`, a command goes to the node that has its key: the NIC answers nothing then, as
- * no table follows the one node of the context.
+ * In a cluster, with `connect`, a command goes to the node that has its key. The NIC answers if the table
+ * follows the same masters, with the same slots: all of them, or with `shards` of `nic` those of the key.
  *
  * One thread at a time uses a handle, as it is with a redisContext. A child of fork makes its own.
  */
@@ -83,7 +83,7 @@ redisReply *reddn_redis_command_argv(
 	struct reddn_redis *r, int argc, const char *const *argv, const size_t *lengths);
 
 /** The caller has changed something without this handle, as by a pipeline of its own: what is read from now
- * on is as new as that. */
+ * on is as new as that. In a cluster that is so by the clock of the node of the context. */
 void reddn_redis_wrote(struct reddn_redis *r);
 
 struct reddn_redis_info {

@@ -21,6 +21,7 @@ struct node {
 	char host[HOST];
 	uint16_t port;
 	redisContext *context; /* NULL: none */
+	bool changed;          /* as of the source */
 };
 
 struct redirect {
@@ -60,6 +61,17 @@ static bool redirect_read(struct redirect *to, const redisReply *reply, const ch
 		snprintf(to->host, sizeof(to->host), "%.*s", (int)(colon - host), host);
 	to->port = (uint16_t)port;
 	return *to->host;
+}
+
+static bool reply_is_time(const redisReply *reply, uint64_t *us)
+{
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+		reply->element[0]->type != REDIS_REPLY_STRING ||
+		reply->element[1]->type != REDIS_REPLY_STRING)
+		return false;
+	*us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+	      strtoull(reply->element[1]->str, NULL, 10);
+	return true;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------- */
@@ -111,31 +123,90 @@ static bool node_connect(struct nodes *nodes, struct node *node)
 	return false;
 }
 
-static redisReply *context_ask(redisContext *to, const struct command *c, bool asks)
+/* False: there is no time. */
+static bool context_read_time(redisContext *of, uint64_t *us)
+{
+	void *reply = NULL;
+	uint64_t its;
+	bool ok = redisGetReply(of, &reply) == REDIS_OK && reply_is_time(reply, &its);
+
+	freeReplyObject(reply);
+	if (ok && its > *us)
+		*us = its;
+	return ok;
+}
+
+/* @report may be NULL: it is no read. */
+static redisReply *context_ask(
+	redisContext *to, const struct command *c, bool asks, struct report *report, bool outdated)
 {
 	void *reply = NULL, *asking = NULL;
 
 	if (to->err || (asks && redisAppendCommand(to, "ASKING") != REDIS_OK) ||
 		redisAppendFormattedCommand(to, c->text, c->size) != REDIS_OK ||
+		(report && redisAppendCommand(to, "TIME") != REDIS_OK) ||
+		(report && outdated && redisAppendCommand(to, "CLUSTER NODES") != REDIS_OK) ||
 		(asks && redisGetReply(to, &asking) != REDIS_OK))
 		return NULL;
 	freeReplyObject(asking);
-	return redisGetReply(to, &reply) == REDIS_OK ? reply : NULL;
+	if (redisGetReply(to, &reply) != REDIS_OK || !report)
+		return reply;
+	if (!context_read_time(to, &report->us))
+		report->us = 0;
+	freeReplyObject(report->nodes);
+	report->nodes = NULL;
+	if (outdated && redisGetReply(to, (void **)&report->nodes) != REDIS_OK)
+		report->nodes = NULL;
+	return reply;
 }
 
 /* @node may be NULL: the source. */
-static redisReply *nodes_ask(struct nodes *nodes, struct node *node, const struct command *c, bool asks)
+static redisReply *nodes_ask(
+	struct nodes *nodes, struct node *node, const struct command *c, bool asks, struct report *report)
 {
+	bool *changed = node ? &node->changed : &nodes->changed;
 	redisReply *reply;
 
-	if (!node)
-		return context_ask(nodes->source, c, asks);
-	if (nodes->source->err || !node_connect(nodes, node))
+	if (nodes->source->err || (node && !node_connect(nodes, node)))
 		return NULL;
-	reply = context_ask(node->context, c, asks);
-	if (!reply)
+	if (!report)
+		*changed = true;
+	reply = context_ask(node ? node->context : nodes->source, c, asks, report, nodes->outdated);
+	if (!reply && node)
 		nodes_fail(nodes, node, node->context->err, node->context->errstr);
+	if (reply && report && report->us)
+		*changed = false;
 	return reply;
+}
+
+static bool context_ask_time(redisContext *of, uint64_t *us)
+{
+	return of && !of->err && redisAppendCommand(of, "TIME") == REDIS_OK && context_read_time(of, us);
+}
+
+bool nodes_settle(struct nodes *nodes, uint64_t *us)
+{
+	bool all = true;
+
+	if (nodes->changed)
+		nodes->changed = !(all = context_ask_time(nodes->source, us));
+	for (struct node *node = nodes->first; node; node = node->next) {
+		if (!node->changed)
+			continue;
+		node->changed = !context_ask_time(node->context, us);
+		if (!node->changed)
+			continue;
+		node_close(node);
+		nodes->outdated = true;
+		all = false;
+	}
+	return all;
+}
+
+void nodes_forget_lost(struct nodes *nodes)
+{
+	for (struct node *node = nodes->first; node; node = node->next)
+		node->changed = node->changed && node->context;
 }
 
 /* ---- slots ------------------------------------------------------------------------------------- */
@@ -159,6 +230,7 @@ static void nodes_learn(struct nodes *nodes, const struct command *c, unsigned s
 {
 	uint64_t name = name_hash(c);
 
+	nodes->outdated = true;
 	nodes->owner[slot] = node;
 	for (size_t i = 1; i < c->n; i++)
 		if (redis_slot(c->word[i].key, c->word[i].key_len) == slot) {
@@ -170,8 +242,8 @@ static void nodes_learn(struct nodes *nodes, const struct command *c, unsigned s
 /* ---- commands ---------------------------------------------------------------------------------- */
 
 /* @from has answered with @reply. */
-static redisReply *nodes_follow_from(
-	struct nodes *nodes, const struct command *c, struct node *from, redisReply *reply)
+static redisReply *nodes_follow(struct nodes *nodes, const struct command *c, struct node *from,
+	redisReply *reply, struct report *report)
 {
 	for (unsigned i = 0; nodes->connect && reply && i < REDIRECTS; i++) {
 		struct redirect to = {0};
@@ -188,31 +260,31 @@ static redisReply *nodes_follow_from(
 		if (!*to.host || i >= AT_ONCE)
 			usleep(PAUSE_US);
 		freeReplyObject(reply);
-		reply = nodes_ask(nodes, from, c, to.asks);
+		reply = nodes_ask(nodes, from, c, to.asks, report);
 	}
 	return reply;
 }
 
-redisReply *nodes_follow(struct nodes *nodes, const struct command *c, redisReply *reply)
+redisReply *nodes_read(struct nodes *nodes, const struct command *c, struct report *report)
 {
-	return nodes_follow_from(nodes, c, NULL, reply);
-}
+	struct node *node = nodes_owner(nodes, c);
 
-bool nodes_know(const struct nodes *nodes, const struct command *c)
-{
-	return nodes_owner(nodes, c) != NULL;
+	return nodes_follow(nodes, c, node, nodes_ask(nodes, node, c, false, report), report);
 }
 
 redisReply *nodes_send(struct nodes *nodes, const struct command *c)
 {
-	struct node *node = nodes_owner(nodes, c);
-
-	return nodes_follow_from(nodes, c, node, nodes_ask(nodes, node, c, false));
+	return nodes_read(nodes, c, NULL);
 }
 
 redisReply *nodes_send_to_source(struct nodes *nodes, const struct command *c)
 {
-	return nodes_ask(nodes, NULL, c, false);
+	return nodes_ask(nodes, NULL, c, false, NULL);
+}
+
+void nodes_forget_owners(struct nodes *nodes)
+{
+	memset(nodes->owner, 0, sizeof(nodes->owner));
 }
 
 void nodes_deinit(struct nodes *nodes)

@@ -6,6 +6,9 @@
  *
  * Where a command has its key is learned from MOVED, which names the slot: it is a word that has this slot.
  * So no list of commands is needed, and those without a key are never sent elsewhere.
+ *
+ * Each node has its own clock. What one may have changed is known to be in a table that is as of a moment
+ * after TIME of that node, asked for behind the command.
  */
 #ifndef LIBCLIENT_REDIS_NODES_H
 #define LIBCLIENT_REDIS_NODES_H
@@ -33,26 +36,40 @@ struct nodes {
 	void *of;
 	struct node *first;
 	struct node *owner[REDIS_SLOTS]; /* NULL: not known, the source is asked */
+	bool changed;                    /* by the source, perhaps, and it was not asked for its time since */
+	bool outdated;                   /* what is known of who has which slots: the next read asks for it */
 	struct place {
 		uint64_t name; /* hash of that of a command */
 		size_t word;   /* the number of its key */
 	} place[PLACES];
 };
 
+/** What comes beside the answer to a read. */
+struct report {
+	uint64_t us; /* TIME behind it, of those that were asked the latest; 0: unknown */
+	/* CLUSTER NODES, if outdated, of who has answered; NULL: not asked. The caller's */
+	redisReply *nodes;
+};
+
+/** The source is connected anew, perhaps with another cluster: it is asked who has a slot. */
+void nodes_forget_owners(struct nodes *nodes);
+
 /** Disconnects all but the source. */
 void nodes_deinit(struct nodes *nodes);
 
-/** Another node than the source is known to have the key of @c. */
-bool nodes_know(const struct nodes *nodes, const struct command *c);
-
-/** The reply to @c by the node that has its key. NULL: the source has the error, its own or that of a node;
- * as long as it has one, no node is asked. */
+/** The reply to @c by the node that has its key, which may change something. NULL: the source has the error,
+ * its own or that of a node; as long as it has one, no node is asked. */
 redisReply *nodes_send(struct nodes *nodes, const struct command *c);
 /** The same, and redirects are replies. */
 redisReply *nodes_send_to_source(struct nodes *nodes, const struct command *c);
+/** As nodes_send, of what changes nothing. */
+redisReply *nodes_read(struct nodes *nodes, const struct command *c, struct report *report);
 
-/** As nodes_send, of a command that the source has answered with @reply, which is freed if it is a redirect.
- */
-redisReply *nodes_follow(struct nodes *nodes, const struct command *c, redisReply *reply);
+/** Asks those for their time that may have changed something, and makes *@us the latest. False: one does not
+ * answer. */
+bool nodes_settle(struct nodes *nodes, uint64_t *us);
+/** Those whose connection is lost are not to be asked for their time any more: it is as if their clocks were
+ * those of the others. */
+void nodes_forget_lost(struct nodes *nodes);
 
 #endif

@@ -2,6 +2,7 @@
 #include "libclient/public.h"
 #include "libclient/reddn-redis.h"
 #include "libclient/redis/nodes.h"
+#include "protocol/redis-nodes.h"
 #include "protocol/redis-origin.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -38,8 +39,11 @@ struct reddn_redis {
 	uint8_t *values;
 	size_t values_size, value_max;
 	bool in_transaction, elsewhere; /* in another database, perhaps */
-	uint64_t link;   /* the connection that has said which Redis it leads to: its SO_COOKIE */
-	uint64_t origin; /* and which that is (redis-origin.h); 0: it has not */
+	uint64_t link;                  /* the connection: its SO_COOKIE */
+	uint64_t known_link;            /* and the one that has said which Redis it leads to */
+	uint64_t origin;                /* and which that is (redis-origin.h); 0: it has not */
+	bool is_cluster;
+	uint64_t version; /* of the origin of a cluster (redis_nodes_version) */
 	/* Commands that may have changed something; those of them that are before `since` */
 	uint64_t written, known, since;
 	struct note note[NOTES];
@@ -179,11 +183,14 @@ static uint64_t answer_hash(const struct command *c, const redisReply *reply)
 
 static void redis_note(struct reddn_redis *r, const struct command *c, const redisReply *reply, uint64_t us)
 {
-	uint64_t hash, answer = answer_hash(c, reply);
+	uint64_t hash, answer = answer_hash(c, reply), since = us;
 
-	if (r->known != r->written && us > r->since)
-		r->since = us;
-	r->known = r->written;
+	if (r->known != r->written) {
+		if (nodes_settle(&r->nodes, &since))
+			r->known = r->written;
+		if (since > r->since)
+			r->since = since;
+	}
 	for (size_t i = 1; i <= c->nkeys; i++) {
 		struct note *n = note_of(r, &c->word[i], &hash);
 
@@ -192,26 +199,17 @@ static void redis_note(struct reddn_redis *r, const struct command *c, const red
 	}
 }
 
-static bool reply_is_time(const redisReply *reply, uint64_t *us)
-{
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-		reply->element[0]->type != REDIS_REPLY_STRING ||
-		reply->element[1]->type != REDIS_REPLY_STRING)
-		return false;
-	*us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
-	      strtoull(reply->element[1]->str, NULL, 10);
-	return true;
-}
-
-/* Of the connection of the context, which the application may have made again: no other socket of this host
- * has or will have the same. */
-static uint64_t redis_link(const struct reddn_redis *r)
+/* The application may have connected the context again: no other socket of this host has or will have the
+ * same cookie. */
+static void redis_see_link(struct reddn_redis *r)
 {
 	uint64_t link = 0;
 	socklen_t size = sizeof(link);
 
 	getsockopt(r->source->fd, SOL_SOCKET, SO_COOKIE, &link, &size);
-	return link;
+	if (link != r->link)
+		nodes_forget_owners(&r->nodes);
+	r->link = link;
 }
 
 /* The number or text behind @name; NULL: the reply is no text that has it. With RESP3 it is of another type
@@ -225,34 +223,67 @@ static const char *reply_find(const redisReply *reply, const char *name)
 
 /* Answers about another process, or another database, say nothing of this one's: as after a write, Redis has
  * to answer once. */
-static void redis_set_origin(struct reddn_redis *r, const redisReply *server, const redisReply *client)
+static void redis_set_origin(struct reddn_redis *r, uint64_t origin)
 {
-	const char *run_id = reply_find(server, "\nrun_id:"), *db = reply_find(client, " db=");
-	const redisReply *bad = run_id ? client : server;
-	uint64_t origin = 0;
-
-	if (reply_find(server, "\nredis_mode:cluster"))
-		snprintf(r->error, sizeof(r->error),
-			"Redis is a node of a cluster, and no table has the keys of one node alone");
-	else if (run_id && db)
-		origin = redis_origin(run_id, strtoull(db, NULL, 10), r->own.prefixes, r->own.nprefixes);
-	else
-		snprintf(r->error, sizeof(r->error), "Redis does not say which one it is, by %s: %s",
-			run_id ? "CLIENT INFO" : "INFO server",
-			bad->type == REDIS_REPLY_ERROR ? bad->str : "nothing that is known");
-	if (origin != r->origin)
-		r->written++;
+	if (origin == r->origin)
+		return;
 	r->origin = origin;
+	r->written++;
 	r->silent_until = 0;
 }
 
-static void redis_learn(struct reddn_redis *r, uint64_t link)
+static void redis_keep_why(struct reddn_redis *r, const char *what, const redisReply *reply)
+{
+	snprintf(r->error, sizeof(r->error), "Redis does not say which one it is, by %s: %s", what,
+		reply->type == REDIS_REPLY_ERROR ? reply->str : "nothing that is known");
+}
+
+static void redis_set_server(struct reddn_redis *r, const redisReply *server, const redisReply *client)
+{
+	const char *run_id = reply_find(server, "\nrun_id:"), *db = reply_find(client, " db=");
+
+	if (!run_id || !db)
+		redis_keep_why(r, run_id ? "CLIENT INFO" : "INFO server", run_id ? client : server);
+	redis_set_origin(r,
+		run_id && db ? redis_origin(run_id, strtoull(db, NULL, 10), r->own.prefixes, r->own.nprefixes)
+			     : 0);
+}
+
+/* What a node has that has not heard yet of what others have is not believed. */
+static void redis_set_nodes(struct reddn_redis *r, const redisReply *nodes)
+{
+	const char *text = reply_find(nodes, "");
+	uint64_t origin = text ? redis_nodes_origin(text, r->own.prefixes, r->own.nprefixes) : 0;
+	uint64_t version = text ? redis_nodes_version(text) : r->version;
+
+	r->nodes.outdated = false;
+	nodes_forget_lost(&r->nodes);
+	if (!origin)
+		redis_keep_why(r, "CLUSTER NODES", nodes);
+	if (version < r->version)
+		return;
+	r->version = version;
+	redis_set_origin(r, origin);
+}
+
+/* Of a cluster it is learned with the next answer. A process that has been started again has the same origin
+ * there. */
+static void redis_learn(struct reddn_redis *r)
 {
 	void *server = NULL, *client = NULL;
 
-	if (redisGetReply(r->source, &server) == REDIS_OK && redisGetReply(r->source, &client) == REDIS_OK) {
-		redis_set_origin(r, server, client);
-		r->link = link;
+	if (!r->source->err && redisAppendCommand(r->source, "INFO server") == REDIS_OK &&
+		redisAppendCommand(r->source, "CLIENT INFO") == REDIS_OK &&
+		redisGetReply(r->source, &server) == REDIS_OK &&
+		redisGetReply(r->source, &client) == REDIS_OK) {
+		r->is_cluster = r->nodes.outdated = reply_find(server, "\nredis_mode:cluster");
+		r->version = 0;
+		r->silent_until = 0;
+		r->known_link = r->link;
+		if (r->is_cluster)
+			r->written++;
+		else
+			redis_set_server(r, server, client);
 	}
 	freeReplyObject(server);
 	freeReplyObject(client);
@@ -261,31 +292,19 @@ static void redis_learn(struct reddn_redis *r, uint64_t link)
 /* And learns from when on a table has what this answer has, and of a new connection, which Redis that is. */
 static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 {
-	void *reply = NULL, *when = NULL;
-	uint64_t us, link = redis_link(r);
-	bool learns = link != r->link;
+	struct report report = {0};
+	redisReply *reply;
 
-	if (nodes_know(&r->nodes, c)) {
-		reply = nodes_send(&r->nodes, c);
-		r->info.source_answers += reply != NULL;
-		return reply;
-	}
-	if (r->source->err || redisAppendFormattedCommand(r->source, c->text, c->size) != REDIS_OK ||
-		redisAppendCommand(r->source, "TIME") != REDIS_OK ||
-		(learns && (redisAppendCommand(r->source, "INFO server") != REDIS_OK ||
-				   redisAppendCommand(r->source, "CLIENT INFO") != REDIS_OK)) ||
-		redisGetReply(r->source, &reply) != REDIS_OK)
-		return NULL;
-	r->info.source_answers++;
-	if (redisGetReply(r->source, &when) != REDIS_OK)
-		return reply;
-	if (learns)
-		redis_learn(r, link);
-	/* A redirect is noted, too: the NIC is not asked in a cluster */
-	if (reply_is_time(when, &us))
-		redis_note(r, c, reply, us);
-	freeReplyObject(when);
-	return nodes_follow(&r->nodes, c, reply);
+	if (r->link != r->known_link)
+		redis_learn(r);
+	reply = nodes_read(&r->nodes, c, &report);
+	r->info.source_answers += reply != NULL;
+	if (report.nodes)
+		redis_set_nodes(r, report.nodes);
+	freeReplyObject(report.nodes);
+	if (reply && report.us)
+		redis_note(r, c, reply, report.us);
+	return reply;
 }
 
 static redisReply *redis_pass(struct reddn_redis *r, const struct command *c, enum what what)
@@ -352,12 +371,15 @@ static bool has_prefix(const struct reddn_redis *r, const struct reddn_key *key)
 
 static bool nic_may_know(const struct reddn_redis *r, const struct command *c)
 {
-	if (!c->nkeys || r->known != r->written || r->in_transaction || r->elsewhere || !r->origin)
+	if (!c->nkeys || r->known != r->written || r->in_transaction || r->elsewhere || !r->origin ||
+		r->nodes.outdated)
 		return false;
-	if (!r->source->err && redis_link(r) != r->link)
+	if (!r->source->err && r->link != r->known_link)
 		return false;
 	for (size_t i = 1; i <= c->nkeys; i++)
-		if (!c->word[i].key_len || !has_prefix(r, &c->word[i]))
+		if (!c->word[i].key_len || !has_prefix(r, &c->word[i]) ||
+			(r->is_cluster && redis_slot(c->word[i].key, c->word[i].key_len) !=
+						  redis_slot(c->word[1].key, c->word[1].key_len)))
 			return false;
 	return true;
 }
@@ -383,11 +405,19 @@ static int nic_make_room(struct reddn_redis *r, size_t n)
 	return 0;
 }
 
-/* A table that follows another Redis, or none, is not asked again soon. */
+static bool is_origin(const struct reddn_redis *r, uint64_t origin)
+{
+	/* only with shards is an answer of one that has the slot */
+	return origin == r->origin || (r->is_cluster && r->nic_options.shards && origin == ~r->origin);
+}
+
+/* A table that follows another Redis, or none, is not asked again soon: if it is the slots that have others
+ * by now, the next answer of Redis shows it. */
 static bool is_of_source(struct reddn_redis *r, const struct reddn_mget *got, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (got[i].status >= 0 && got[i].as_of.origin != r->origin) {
+		if (got[i].status >= 0 && !is_origin(r, got[i].as_of.origin)) {
+			r->nodes.outdated = r->is_cluster;
 			nic_failed(r, -ESTALE,
 				"the table does not follow the Redis, the database and the prefixes of this "
 				"handle");
@@ -564,6 +594,7 @@ static redisReply *redis_run(struct reddn_redis *r, char *text, long long size)
 		snprintf(r->source->errstr, sizeof(r->source->errstr), "%s",
 			size == -2 ? "Invalid format string" : "Out of memory");
 	} else {
+		redis_see_link(r);
 		what = command_what(&c);
 		if (c.n > 1)
 			c.nkeys = what == IS_READ ? 1 : c.n - 1;
@@ -608,6 +639,7 @@ PUBLIC redisReply *reddn_redis_command_argv(
 
 PUBLIC void reddn_redis_wrote(struct reddn_redis *r)
 {
+	r->nodes.changed = true;
 	r->written++;
 }
 

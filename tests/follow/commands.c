@@ -4,7 +4,7 @@
  * of standard input has the words of one, in hexadecimal; an empty one, "-": something else has changed keys.
  * Prints for each a line: how many the NIC has answered, and Redis, and the reply: its type as the protocol
  * has it, and then its number, its length, or its bytes in hexadecimal; without one, "!" and the error. Nodes
- * of a cluster are connected to when Redis redirects a command.
+ * of a cluster are connected to when Redis redirects a command. With semicolons, HOST has shards.
  */
 #include "libclient/reddn-redis.h"
 #include "tests/lib/arg.h"
@@ -94,6 +94,7 @@ int main(int argc, char **argv)
 	nic.host = argv[3];
 	nic.port = (uint16_t)arg_number(argv[4], UINT16_MAX);
 	nic.offload = argv[5];
+	nic.shards = strchr(nic.host, ';') ? REDDN_SHARDS_REDIS : 0;
 	options.prefixes = (const char *const *)&argv[6];
 	options.nprefixes = (size_t)argc - 6;
 	if (!source || source->err || reddn_redis_new(&r, source, &options))
