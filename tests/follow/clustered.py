@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""clustered.py FOLDER HOST HOSTS COMMANDS: applications of a cluster whose reads NICs answer, by libreddn-redis (the program COMMANDS): out
-of a table of all slots at HOST, and out of those of a third each at HOSTS (clustered.sh). While slots move and a master fails over, each
+"""clustered.py FOLDER HOST HOSTS COMMANDS: applications of a cluster whose reads NICs answer, by libreddn-redis (the program COMMANDS) and
+reddn.redis.RedisCluster: out of a table of all slots at HOST, and out of those of a third each at HOSTS (clustered.sh). While slots move and a master fails over, each
 reads what it has written, and afterwards the NIC answers again; of another cluster, and of the other slots, it answers nothing."""
 import os
 import random
@@ -10,6 +10,8 @@ import sys
 
 environment = dict(os.environ)
 os.environ.pop("LD_PRELOAD")  # for this process only
+import redis  # noqa: E402
+import reddn.redis  # noqa: E402
 from cluster import SHORT_MS, SLOTS, TIMEOUT_MS, Application, Cluster, Writer, fails, migrate, slot_of  # noqa: E402
 from source import Commands, Error, Follower, check, ok, until, work  # noqa: E402
 from clocks import clocks  # noqa: E402
@@ -19,11 +21,31 @@ KEYS = 24
 THIRDS = [(i * SLOTS // 3, (i + 1) * SLOTS // 3 - 1) for i in range(3)]
 
 
+class RedisCluster(reddn.redis.RedisCluster):
+    """As Commands"""
+
+    lost = ""
+
+    def __call__(self, *words):
+        self.lost = ""
+        try:
+            return self.execute_command(*words)
+        except redis.ResponseError as e:
+            raise Error(f"{e}") from e
+        except (redis.ConnectionError, redis.exceptions.RedisClusterException) as e:
+            self.lost = f"{e}"
+            return None
+
+
 class Client(Application):
-    """Of the node at this socket; whatever it has written, it reads."""
+    """Whatever it has written, it reads."""
 
     def __init__(self, name, path, hosts, offload, *prefixes):
-        self.send = Commands(COMMANDS, path, 0, hosts, offload, *prefixes, env=environment)
+        """Of the node at this socket, or in Python of the one at this port"""
+        if isinstance(path, int):
+            self.send = RedisCluster("127.0.0.1", path, reddn=hosts, offload=offload, prefixes=prefixes)
+        else:
+            self.send = Commands(COMMANDS, path, 0, hosts, offload, *prefixes, env=environment)
         self.name, self.have, self.steps, self.over, self.failure = name, {}, 0, False, None
 
     def patient(self, *words):
@@ -94,6 +116,8 @@ def all_slots(cluster, clients):
         check({cluster.owner(slot_of(k)) for k in client.have} == set(cluster.masters), "keys of all masters")
     goes_on(clients)
     fails("CROSSSLOT ", clients[0].send, "MGET", b"whole{1}", b"whole{2}")
+    python = clients[2].send
+    check(python("MGET", b"python{1}", b"python{2}") is None and "same key slot" in python.lost, f"keys of several slots: {python.lost}")
     ok(f"keys of all masters: {answers(clients)} answers by the NIC")
 
 
@@ -140,9 +164,10 @@ def another(cluster, followers, clients, link):
     cluster.nodes[1].client()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     check(here.send("PING") is None, "no connection is lost")
     here.is_answered_by_redis({k: b"foreign" for k in clients[0].have})
-    Client(b"prefix", cluster.nodes[1].path + "/socket", HOST, "whole", "who").is_answered_by_redis(clients[0].have)
-    # a table of some slots, which has no other keys, and states so only to who asks by slots
-    Client(b"part", cluster.nodes[1].path + "/socket", HOST, "third").is_answered_by_redis(clients[1].have)
+    for node in (cluster.nodes[1].path + "/socket", cluster.nodes[1].port):
+        Client(b"prefix", node, HOST, "whole", "who").is_answered_by_redis(clients[0].have)
+        # a table of some slots, which has no other keys, and states so only to who asks by slots
+        Client(b"part", node, HOST, "third").is_answered_by_redis(clients[1].have)
     for client in clients:
         client.settles()
     ok("a table of another cluster at the same address, of other prefixes, or of some slots only is not believed")
@@ -177,11 +202,12 @@ def main():
     link = f"{work}/link"
     os.symlink(cluster.nodes[1].path + "/socket", link)
     clients = [Client(b"whole", cluster.nodes[1].path + "/socket", HOST, "whole"), Client(b"thirds", cluster.nodes[2].path + "/socket", HOSTS, "third")]
+    clients += [Client(b"python", cluster.nodes[1].port, HOST, "whole"), Client(b"pythons", cluster.nodes[2].port, HOSTS, "third")]
     all_slots(cluster, clients)
     resharding(cluster, clients)
     failover(cluster, clients)
     another(cluster, followers, clients, link)
-    restart(cluster, followers, clients)
+    restart(cluster, followers, clients[:2])
     for f in followers:
         f.end()
 
