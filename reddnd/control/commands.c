@@ -34,6 +34,7 @@ struct command {
 	const char *name;
 	bool changes;
 	const char *const *members; /* that the request may have besides "command", NULL-terminated */
+	struct json_object *(*state)(const struct stats *stats); /* makes the answer of a snapshot; or NULL */
 	struct json_object *(*run)(struct call *call);
 };
 
@@ -57,7 +58,6 @@ static struct json_object *refuse(struct call *call, const char *format, ...)
 
 /* ---- commands that read ---- */
 
-/* The answer that @make makes of a snapshot */
 static struct json_object *answer_state(
 	struct call *call, struct json_object *(*make)(const struct stats *stats))
 {
@@ -72,26 +72,6 @@ static struct json_object *run_status(struct call *call)
 
 	operator_overview(call->c->server, &stats);
 	return state_status(&stats);
-}
-
-static struct json_object *run_sessions(struct call *call)
-{
-	return answer_state(call, state_sessions);
-}
-
-static struct json_object *run_offloads(struct call *call)
-{
-	return answer_state(call, state_offloads);
-}
-
-static struct json_object *run_regions(struct call *call)
-{
-	return answer_state(call, state_regions);
-}
-
-static struct json_object *run_tenants(struct call *call)
-{
-	return answer_state(call, state_tenants);
 }
 
 static struct json_object *run_metrics(struct call *call)
@@ -291,18 +271,18 @@ static const char *const follow_only[] = {"follow", NULL};
 static const char *const region_only[] = {"region", NULL};
 
 static const struct command commands[] = {
-	{"status", false, none, run_status},
-	{"sessions", false, none, run_sessions},
-	{"offloads", false, none, run_offloads},
-	{"regions", false, none, run_regions},
-	{"tenants", false, none, run_tenants},
-	{"metrics", false, none, run_metrics},
-	{"audit", false, follow_only, run_audit},
-	{"kick", true, session, run_kick},
-	{"limit", true, limit, run_limit},
-	{"reload", true, none, run_reload},
-	{"hand_over", false, region_only, run_hand_over},
-	{"give_back", false, region_only, run_give_back},
+	{"status", false, none, NULL, run_status},
+	{"sessions", false, none, state_sessions, NULL},
+	{"offloads", false, none, state_offloads, NULL},
+	{"regions", false, none, state_regions, NULL},
+	{"tenants", false, none, state_tenants, NULL},
+	{"metrics", false, none, NULL, run_metrics},
+	{"audit", false, follow_only, NULL, run_audit},
+	{"kick", true, session, NULL, run_kick},
+	{"limit", true, limit, NULL, run_limit},
+	{"reload", true, none, NULL, run_reload},
+	{"hand_over", false, region_only, NULL, run_hand_over},
+	{"give_back", false, region_only, NULL, run_give_back},
 };
 
 enum { NCOMMANDS = COUNT(commands) };
@@ -353,7 +333,7 @@ static struct json_object *run(struct call *call)
 		if (!known(c, member))
 			return refuse(call, "\"%s\" takes no member \"%s\"", c->name, member);
 	}
-	return c->run(call);
+	return c->state ? answer_state(call, c->state) : c->run(call);
 }
 
 static void finish(struct json_object *answer, struct json_object *result, const struct call *call)
@@ -395,7 +375,8 @@ struct json_object *commands_reloaded(const struct commands *c, int error, const
 	if (!answer)
 		return NULL;
 	finish(answer,
-		error == 0 ? run_offloads(&call) : refuse(&call, "%s", *errors ? errors : strerror(-error)),
+		error == 0 ? answer_state(&call, state_offloads)
+			   : refuse(&call, "%s", *errors ? errors : strerror(-error)),
 		&call);
 	return answer;
 }

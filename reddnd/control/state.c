@@ -53,7 +53,7 @@ static void add_devices(struct json_object *o, const struct stats *st)
 	json_object_object_add(o, "devices", list);
 }
 
-static struct json_object *status_json(const struct stats *st)
+struct json_object *state_status(const struct stats *st)
 {
 	struct json_object *o = json_object_new_object();
 	const struct stats_status *s = &st->status;
@@ -364,11 +364,6 @@ static struct json_object *tenant_json(const struct tenant *t)
 }
 
 /* ---- answers ---- */
-
-struct json_object *state_status(const struct stats *st)
-{
-	return status_json(st);
-}
 
 struct json_object *state_sessions(const struct stats *st)
 {
