@@ -93,6 +93,15 @@ struct sema {
 		false;                                                                                       \
 	})
 
+/** A new statement at the end of @out. */
+static inline struct ast_stmt *sema_add_stmt(
+	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos)
+{
+	pool_grow(s->pool, out->stmt, out->n);
+	out->stmt[out->n] = (struct ast_stmt){.kind = kind, .pos = pos};
+	return &out->stmt[out->n++];
+}
+
 /* ---- length.c: lengths that are patched -------------------------------------------------------- */
 
 /** The statement @v, and around it the condition that a length which is patched needs. */
@@ -204,9 +213,6 @@ void sema_replies(struct sema *s);
 
 /* ---- stmt.c ----------------------------------------------------------------------------------- */
 
-/** A new statement at the end of @out. */
-struct ast_stmt *sema_add_stmt(
-	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos);
 /** The body of the program. */
 void sema_body(struct sema *s, const struct syn_block *b);
 

@@ -26,14 +26,6 @@ static bool give_up(struct sema *s, struct diag_pos pos)
 	return true;
 }
 
-struct ast_stmt *sema_add_stmt(
-	struct sema *s, struct ast_block *out, enum ast_stmt_kind kind, struct diag_pos pos)
-{
-	pool_grow(s->pool, out->stmt, out->n);
-	out->stmt[out->n] = (struct ast_stmt){.kind = kind, .pos = pos};
-	return &out->stmt[out->n++];
-}
-
 /* Labels are known in all of the iteration they are in, blocks other than loops included, and before their
  * verb */
 static void declare_labels(struct sema *s, const struct syn_block *syn)
