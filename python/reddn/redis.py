@@ -349,7 +349,7 @@ class RedisCluster(_Reader, redis.RedisCluster):
     each set of hosts has tables of some slots ("redis+cluster://...?slots=" of reddn-follow(1)).
 
     The user needs the right to CLUSTER NODES, which is asked for at first, after redirects, and when a table does not follow the same
-    masters and slots. The first GET, MGET, EXISTS or STRLEN after a write asks each master for its time: so this client reads its own writes, though
+    masters and slots; a cluster that does not answer that is asked again after a second, and `nic_error` has the reason. The first GET, MGET, EXISTS or STRLEN after a write asks each master for its time: so this client reads its own writes, though
     each master has its own clock. Keys of several slots are for the cluster. libreddn-redis(3) has what is by the clocks alone. A master
     that comes back without its data is noticed when the follower of the table has noticed.
     """
@@ -369,6 +369,7 @@ class RedisCluster(_Reader, redis.RedisCluster):
         self._begin({**own, "shards": "redis" if ";" in reddn else None})
         self._outdated = True
         self._version = 0
+        self._learn_at = 0.0  # not before: the cluster could not be asked
         super().__init__(*arguments, **options)
         self._begun(self.get_encoder())
 
@@ -414,12 +415,16 @@ class RedisCluster(_Reader, redis.RedisCluster):
         except redis.ResponseError as e:
             answer = e
         try:
-            self._learn(keys, self._hash(words, answer), written, begun, which)
-        except (redis.RedisError, redis.exceptions.RedisClusterException) as e:  # a master that has gone, perhaps
-            self.nic_error, self._outdated = str(e), True
+            if time.monotonic() < self._learn_at:
+                self._count_write()
+            else:
+                self._learn(keys, self._hash(words, answer), written, begun, which)
+        except (redis.RedisError, redis.exceptions.RedisClusterException, ValueError) as e:
+            self.nic_error, self._outdated, self._learn_at = str(e), True, time.monotonic() + _PAUSE
             self._count_write()
-            with contextlib.suppress(redis.RedisError, redis.exceptions.RedisClusterException):
-                self.nodes_manager.initialize()
+            if not isinstance(e, (redis.ResponseError, ValueError)):  # a master that has gone, perhaps
+                with contextlib.suppress(redis.RedisError, redis.exceptions.RedisClusterException):
+                    self.nodes_manager.initialize()
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -121,6 +121,21 @@ def all_slots(cluster, clients):
     ok(f"keys of all masters: {answers(clients)} answers by the NIC")
 
 
+def rights(cluster, have):
+    """Of a user who must not ask who has which slots: redis-py does not ask for all that it knows again with each read."""
+    def asked():
+        return sum(int(n.client()("INFO", "commandstats").partition(b"cmdstat_cluster|slots:calls=")[2].split(b",")[0] or 0) for n in cluster.alive)
+
+    for node in cluster.alive:
+        node.client()("ACL", "SETUSER", "some", "on", ">p", "~*", "+@all", "-cluster|nodes")
+    client = RedisCluster("127.0.0.1", cluster.nodes[1].port, reddn=HOST, offload="whole", username="some", password="p")
+    before = asked()
+    for key, value in have.items():
+        check(client("GET", key) == value, f"{key} is not {value}")
+    check(asked() == before and client.nic_answers == 0 and "cluster|nodes" in client.nic_error, f"{before}, {asked()}: {client.nic_answers}, {client.nic_error}")
+    ok("a user without the right to CLUSTER NODES")
+
+
 def resharding(cluster, clients):
     slots = [slot_of(b"{%d}" % i) for i in range(15)]
     for i, node in enumerate(cluster.masters):
@@ -204,6 +219,7 @@ def main():
     clients = [Client(b"whole", cluster.nodes[1].path + "/socket", HOST, "whole"), Client(b"thirds", cluster.nodes[2].path + "/socket", HOSTS, "third")]
     clients += [Client(b"python", cluster.nodes[1].port, HOST, "whole"), Client(b"pythons", cluster.nodes[2].port, HOSTS, "third")]
     all_slots(cluster, clients)
+    rights(cluster, clients[2].have)
     resharding(cluster, clients)
     failover(cluster, clients)
     another(cluster, followers, clients, link)
