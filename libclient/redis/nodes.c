@@ -174,8 +174,12 @@ static redisReply *nodes_ask(
 	reply = context_ask(node ? node->context : nodes->source, c, asks, report, nodes->outdated);
 	if (!reply && node)
 		nodes_fail(nodes, node, node->context->err, node->context->errstr);
-	if (reply && report && report->us)
+	if (reply && report && report->us && *changed) {
 		*changed = false;
+		/* kept, as there may be no answer in the end: a redirect leads to one that is lost */
+		if (report->us > nodes->settled)
+			nodes->settled = report->us;
+	}
 	return reply;
 }
 
@@ -188,6 +192,8 @@ bool nodes_settle(struct nodes *nodes, uint64_t *us)
 {
 	bool all = true;
 
+	if (nodes->settled > *us)
+		*us = nodes->settled;
 	if (nodes->changed)
 		nodes->changed = !(all = context_ask_time(nodes->source, us));
 	for (struct node *node = nodes->first; node; node = node->next) {

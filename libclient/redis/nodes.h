@@ -37,6 +37,7 @@ struct nodes {
 	struct node *first;
 	struct node *owner[REDIS_SLOTS]; /* NULL: not known, the source is asked */
 	bool changed;                    /* by the source, perhaps, and it was not asked for its time since */
+	uint64_t settled;                /* us: the latest of the times of those that had changed something */
 	bool outdated;                   /* what is known of who has which slots: the next read asks for it */
 	struct place {
 		uint64_t name; /* hash of that of a command */
@@ -65,8 +66,8 @@ redisReply *nodes_send_to_source(struct nodes *nodes, const struct command *c);
 /** As nodes_send, of what changes nothing. */
 redisReply *nodes_read(struct nodes *nodes, const struct command *c, struct report *report);
 
-/** Asks those for their time that may have changed something, and makes *@us the latest. False: one does not
- * answer. */
+/** Asks those for their time that may have changed something, and makes *@us the latest, also of those that a
+ * read has asked. False: one does not answer. */
 bool nodes_settle(struct nodes *nodes, uint64_t *us);
 /** Those whose connection is lost are not to be asked for their time any more: it is as if their clocks were
  * those of the others. */
