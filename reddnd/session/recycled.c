@@ -61,13 +61,16 @@ static int enable_recvs(struct session *s, uint64_t to)
 					      : master_qp_enable_recvs(m, s->queues.qp[0].qpn, (uint16_t)to);
 }
 
+/* What is unsettled is posted as far as its slots are armed: without the RECVs of those that are, their
+ * section would never be over, and the rest never armed */
 static int recycled_post(struct session *s, uint64_t to)
 {
+	const uint64_t most = recycled_to(s);
 	int r = 0;
 
-	if (s->pacing.unsettled && recycled_to(s) >= s->progress.posted) {
-		s->pacing.unsettled = false;
-		r = enable_recvs(s, s->progress.posted);
+	if (s->pacing.unsettled) {
+		s->pacing.unsettled = most < s->progress.posted;
+		r = enable_recvs(s, s->pacing.unsettled ? most : s->progress.posted);
 	}
 	if (r < 0 || s->pacing.unsettled || to <= s->progress.posted)
 		return r;
@@ -82,8 +85,9 @@ static int recycled_post(struct session *s, uint64_t to)
  * NIC may have read the old opcode for the section that it is in, or for all that it was given. So when
  * pacing begins these sections count as posted, and recycled_post() posts them as soon as it can. When pacing
  * ends, their RECV_ENs may be missing; the one of the next section makes up for it. The recycler comes to
- * that when the instances of that section are over, so their RECVs must be posted: pacer_post() does, and
- * what is unsettled is posted here. They are, if no more than half of the sections are missing.
+ * that when the instances of that section are over, so their RECVs must be posted. They are if no more than
+ * half of the sections are missing: those that the recycler has not counted. pacer_post() posts the others,
+ * and what is unsettled is posted here as far as it can be.
  */
 static void recycled_pace(struct session *s, bool paced)
 {
@@ -151,7 +155,7 @@ static void record(struct session *s)
 	record_messages(r, &s->offload->outcome);
 }
 
-/* The NIC enables the RECVs of the first lap without a credit */
+/* The RECVs of the first lap are enabled before a section is given */
 static int take_extents(struct session *s)
 {
 	const unsigned slots = s->queues.layout.slots;
@@ -284,7 +288,7 @@ static enum session_known recycled_outcome(const struct session *s, uint64_t n, 
 	uint64_t until = n / together * together + (is_logged ? l->slots : 0);
 	struct rnic_cqe cqe;
 
-	/* Nothing changes in a slot before the credit for it */
+	/* Nothing changes in a slot before its section is given */
 	if (s->extents.at && n + l->slots >= s->progress.armed) {
 		*out = session_outcome_at(s, n, s->queues.env.queue[0].ring);
 		session_extents_outcome(s, n, out);

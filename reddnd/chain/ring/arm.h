@@ -98,7 +98,7 @@ void chain_arm_again(
 	const struct chain_writer *writer, const struct chain_env *env, uint64_t from, uint64_t to);
 
 /** The extent of the next instance in @slot of a recycled chain with a payload: where its RECV and its
- * publish have it. The instance in the slot is over, and the recycler has no credit for it. */
+ * publish have it. The instance in the slot is over, and its section is not given yet. */
 void chain_arm_extent(const struct chain_image *img, const struct chain_env *env, unsigned slot);
 
 /** The NOPs behind the last slot of queue @q, for the end of lap @lap; chain_arm() does it when it is time.
