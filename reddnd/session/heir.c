@@ -226,7 +226,7 @@ static int restore_pacing(struct session *s)
 	for (unsigned g = 1; g < chain_recycle_sections(s->queues.layout.slots); g++)
 		__atomic_store_n(session_recv_en(s, g), opcode, __ATOMIC_RELEASE);
 	s->pacing.state = opcode == WQE_OP_NOP ? PACING_ON : PACING_NONE;
-	/* The other daemon may have died between writing the number of RECVs down and posting them */
+	/* RECVs that count as posted may not be (posted_at_most()) */
 	s->pacing.unsettled = session_is_paced(s);
 	return 0;
 }

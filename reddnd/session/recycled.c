@@ -50,15 +50,17 @@ static uint64_t recycled_postable(const struct session *s)
 	return recycled_to(s) < read_to ? recycled_to(s) : read_to;
 }
 
-/* The ledger has it before it is done: doing it again does no harm */
+/* The ledger has it when it is done: the next daemon may do it again, which does no harm, but must not take
+ * for done what is not */
 static int enable_recvs(struct session *s, uint64_t to)
 {
 	struct master_qp *m = &s->domain->master;
+	int r = session_queues_are_starting(s) ? master_qp_post_recvs(m, s->queues.qp[0].qpn, (uint16_t)to)
+					       : master_qp_enable_recvs(m, s->queues.qp[0].qpn, (uint16_t)to);
 
-	if (s->slot)
+	if (r == 0 && s->slot)
 		__atomic_store_n(&s->slot->session.counters.posted, to, __ATOMIC_RELEASE);
-	return session_queues_are_starting(s) ? master_qp_post_recvs(m, s->queues.qp[0].qpn, (uint16_t)to)
-					      : master_qp_enable_recvs(m, s->queues.qp[0].qpn, (uint16_t)to);
+	return r;
 }
 
 /* What is unsettled is posted as far as its slots are armed: without the RECVs of those that are, their

@@ -31,6 +31,7 @@ static const struct offload offload = {.stats = &stats,
 		.messages[0] = {.nsge = 1, .conditional = true}}};
 static uint8_t ring[4 * 64];
 static uint16_t posted; /* to the NIC */
+static uint64_t noted;  /* in the ledger, by then */
 static struct session session;
 
 static unsigned waits; /* for what was posted */
@@ -42,6 +43,8 @@ int __wrap_master_qp_wait(struct master_qp *m);
 int __wrap_master_qp_post_recvs(struct master_qp *m, uint32_t qpn, uint16_t index)
 {
 	posted = index;
+	if (session.slot)
+		noted = session.slot->session.counters.posted;
 	return 0;
 }
 
@@ -157,6 +160,20 @@ static void nobody_waits_at_the_start(void **state)
 	domain.master.waits = 0;
 	assert_int_equal(s->engine->post(s, 6), 0);
 	assert_int_equal(waits, 2);
+}
+
+/* A daemon that goes on with the session posts what the ledger does not have */
+static void the_ledger_has_what_is_posted(void **state)
+{
+	struct ledger_slot slot = {0};
+	struct session *s = &session;
+
+	s->slot = &slot;
+	assert_int_equal(s->engine->post(s, 5), 0);
+	assert_int_equal(s->engine->post(s, 7), 0);
+	assert_int_equal(posted, 7);
+	assert_int_equal(noted, 5);
+	assert_int_equal(slot.session.counters.posted, 7);
 }
 
 /* An instance enables the head of the next one, which is armed before its RECV is posted */
@@ -457,6 +474,7 @@ int main(void)
 		cmocka_unit_test_setup(unsettled_pacing_ends, setup),
 		cmocka_unit_test_setup(pacing_begins, setup),
 		cmocka_unit_test_setup(the_next_is_armed, setup),
+		cmocka_unit_test_setup(the_ledger_has_what_is_posted, setup),
 		cmocka_unit_test_setup(the_recycler_breaks, setup),
 		cmocka_unit_test_setup(sections_are_given, setup),
 		cmocka_unit_test_setup(pacing_begins_with_sections, setup),
