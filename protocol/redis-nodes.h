@@ -32,7 +32,8 @@ unsigned redis_nodes_assign(
 uint64_t redis_nodes_view(const char *text);
 /** The origin of a table that has all slots (redis-origin.h). 0: no master has any. */
 uint64_t redis_nodes_origin(const char *text, const char *const *prefixes, size_t nprefixes);
-/** The sum of the epoch of each slot's master: it grows with each slot that another one gets. */
+/** The sum of the epoch of each slot's master: it grows with each slot that another one gets, and shrinks
+ * only when a slot has no master any more, which CLUSTER DELSLOTS does. */
 uint64_t redis_nodes_version(const char *text);
 /** Most masters can be reached by the node that has made the text: else the others may have given slots to
  * other nodes, and it answers nothing. */

@@ -140,7 +140,7 @@ static bool context_read_time(redisContext *of, uint64_t *us)
 static redisReply *context_ask(
 	redisContext *to, const struct command *c, bool asks, struct report *report, bool outdated)
 {
-	void *reply = NULL, *asking = NULL;
+	void *reply = NULL, *asking = NULL, *known = NULL;
 
 	if (to->err || (asks && redisAppendCommand(to, "ASKING") != REDIS_OK) ||
 		redisAppendFormattedCommand(to, c->text, c->size) != REDIS_OK ||
@@ -154,9 +154,9 @@ static redisReply *context_ask(
 	if (!context_read_time(to, &report->us))
 		report->us = 0;
 	freeReplyObject(report->nodes);
-	report->nodes = NULL;
-	if (outdated && redisGetReply(to, (void **)&report->nodes) != REDIS_OK)
-		report->nodes = NULL;
+	if (outdated && redisGetReply(to, &known) != REDIS_OK)
+		known = NULL;
+	report->nodes = known;
 	return reply;
 }
 

@@ -47,7 +47,7 @@ struct nodes {
 
 /** What comes beside the answer to a read. */
 struct report {
-	uint64_t us; /* TIME behind it, of those that were asked the latest; 0: unknown */
+	uint64_t us; /* the latest TIME of the nodes that were asked, behind the answer; 0: unknown */
 	/* CLUSTER NODES, if outdated, of who has answered; NULL: not asked. The caller's */
 	redisReply *nodes;
 };

@@ -43,7 +43,8 @@ struct reddn_redis {
 	uint64_t known_link;            /* and the one that has said which Redis it leads to */
 	uint64_t origin;                /* and which that is (redis-origin.h); 0: it has not */
 	bool is_cluster;
-	uint64_t version; /* of the origin of a cluster (redis_nodes_version) */
+	uint64_t version;  /* of the origin of a cluster (redis_nodes_version) */
+	uint64_t learn_at; /* ms of CLOCK_MONOTONIC: without an origin its nodes are asked again */
 	/* Commands that may have changed something; those of them that are before `since` */
 	uint64_t written, known, since;
 	struct note note[NOTES];
@@ -258,8 +259,10 @@ static void redis_set_nodes(struct reddn_redis *r, const redisReply *nodes)
 
 	r->nodes.outdated = false;
 	nodes_forget_lost(&r->nodes);
-	if (!origin)
+	if (!origin) {
 		redis_keep_why(r, "CLUSTER NODES", nodes);
+		r->learn_at = clock_ms() + PAUSE_MS;
+	}
 	if (version < r->version)
 		return;
 	r->version = version;
@@ -297,6 +300,9 @@ static redisReply *redis_read(struct reddn_redis *r, const struct command *c)
 
 	if (r->link != r->known_link)
 		redis_learn(r);
+	/* a node that loads its data, or has met no other one yet, has not answered */
+	if (r->is_cluster && !r->origin && clock_ms() >= r->learn_at)
+		r->nodes.outdated = true;
 	reply = nodes_read(&r->nodes, c, &report);
 	r->info.source_answers += reply != NULL;
 	if (report.nodes)
