@@ -71,8 +71,8 @@ static int recycled_post(struct session *s, uint64_t to)
 	int r = 0;
 
 	if (s->pacing.unsettled) {
-		s->pacing.unsettled = most < s->progress.posted;
-		r = enable_recvs(s, s->pacing.unsettled ? most : s->progress.posted);
+		r = enable_recvs(s, most < s->progress.posted ? most : s->progress.posted);
+		s->pacing.unsettled = r < 0 || most < s->progress.posted;
 	}
 	if (r < 0 || s->pacing.unsettled || to <= s->progress.posted)
 		return r;
