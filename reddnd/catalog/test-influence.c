@@ -279,11 +279,12 @@ static void test_influence_of_stores(void **state)
 			     "hit: write words -> slot @ 64, 1 to 110\nwrite_imm 0 as u8 -> slot\n");
 	conf_put("put.rdn",
 		"program put\nparam most = 1M from 64 to 1M\nregion buckets writable steered\nregion heap\n"
-		"var was : le64\narg fp : be48\narg at : offset(4) in buckets\npayload record : max most in "
+		"var was : le64\narg fp : u48\narg at : offset(4) in buckets\npayload record : max most in "
 		"heap\n"
-		"struct bucket { loc : le64, _ : bytes 6, tag : u8 }\n"
-		"read buckets @ at as bucket { loc -> pub.compare, tag -> tag }\nif tag == 0xa5 {\n"
-		"pub: cas buckets @ at as le64 : 0 -> record, was -> was\n}\nwrite_imm was, fp -> slot\n");
+		"struct bucket { loc : le64, mark : le56, _ : u8 }\n"
+		"read buckets @ at as bucket { loc -> pub.compare, mark -> mark }\nif mark == fp + (0xa5 << "
+		"48) {\n"
+		"pub: cas buckets @ at as le64 : 0 -> record, was -> was\n}\nwrite_imm was -> slot\n");
 	conf_put("change.rdn", "program change\nregion words writable\nadd words @ 4096 as le64 by 1\n"
 			       "write_imm 0 as u8 -> slot\n");
 	for (size_t i = 0; i < COUNT(cases); i++) {
