@@ -7,6 +7,7 @@
  */
 #include "libclient/reddn-mc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 enum { KEYS = 160, SHORT = 600, LONG = 20000, DEPTH = 16, WAIT_MS = 60000 };
 
 static struct {
-	uint64_t gets, nic, misses, gone, false_misses, wrong, errors;
+	uint64_t gets, nic, misses, gone, false_misses, wrong, refused, errors;
 } count;
 
 static char why[300]; /* the last error */
@@ -73,7 +74,9 @@ static void take(const struct reddn_mc_result *r)
 	char value[LONG];
 
 	count.gets++;
-	if (r->status < 0) {
+	if (r->status == -ECONNREFUSED) {
+		count.refused++; /* by nobody: a memcached that is known to be dead, and no NIC */
+	} else if (r->status < 0) {
 		count.errors++;
 		snprintf(why, sizeof(why), "%s: %s", strerror(-r->status), reddn_mc_errmsg(mc));
 	} else if (r->status == REDDN_MISS) {
@@ -146,10 +149,10 @@ int main(int argc, char **argv)
 	run(strtoull(argv[2], NULL, 10));
 	reddn_mc_get_stats(mc, &stats);
 	printf("{\"gets\": %" PRIu64 ", \"by_nic\": %" PRIu64 ", \"misses\": %" PRIu64 ", \"gone\": %" PRIu64
-	       ", \"false_misses\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"errors\": %" PRIu64
-	       ", \"not_seen_by_nic\": %" PRIu64 "}\n",
+	       ", \"false_misses\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"refused\": %" PRIu64
+	       ", \"errors\": %" PRIu64 ", \"not_seen_by_nic\": %" PRIu64 "}\n",
 		count.gets, count.nic, count.misses, count.gone, count.false_misses, count.wrong,
-		count.errors, stats.absent_wrong);
+		count.refused, count.errors, stats.absent_wrong);
 	if (count.errors)
 		fprintf(stderr, "the last error: %s\n", why);
 	memcached_free(plain);
