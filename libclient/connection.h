@@ -288,13 +288,6 @@ static inline bool reddn_is_sent_once(const struct reddn *c)
 	       reddn_hosts_is_one_machine(&c->connector.hosts);
 }
 
-/** It puts: itself, or by a part. */
-static inline bool reddn_puts(const struct reddn *c)
-{
-	return reddn_is_sent_once(c) &&
-	       (reddn_session_is_store(&c->session) || reddn_session_puts(&c->session));
-}
-
 /** Send what is to be repeated, as far as there is room. */
 void reddn_send_retries(struct reddn *c) __attribute__((cold));
 

@@ -108,9 +108,16 @@ static int memory_add(struct reddn *c, struct reddn_memory *m)
 	return r;
 }
 
+/* Itself, or by a part */
+static bool handle_puts(const struct reddn *c)
+{
+	return reddn_is_sent_once(c) &&
+	       (reddn_session_is_store(&c->session) || reddn_session_puts(&c->session));
+}
+
 static bool memory_is_taken(const struct reddn *c, const void *at, size_t len)
 {
-	return ((c->connector.opt.flags & REDDN_INTO) || reddn_puts(c)) && at && len;
+	return ((c->connector.opt.flags & REDDN_INTO) || handle_puts(c)) && at && len;
 }
 
 PUBLIC int reddn_register(struct reddn *c, void *at, size_t len)

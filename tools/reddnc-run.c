@@ -195,7 +195,6 @@ static int make_client(struct bench *b)
 	b->inbox = inbox;
 	r = rnic_block_init(
 		&b->client, b->run->on->domain.pd, b->run->on->arena, size, REQUEST, size - REQUEST);
-
 	if (r == 0)
 		r = rnic_cq_init(&b->client_cq, &b->client, &cq);
 	if (r == 0)

@@ -8,9 +8,8 @@
  * The CQEs of the RECVs of a chain with a payload, of which it reads the lengths, are behind the scratch.
  *
  * A recycled chain (chain/ring/recycle.h) also has a CQ for replies, and the CQ and QP of the recycler; its
- * lanes come last. A loop without a bound (chain/ring/endless.h)
- * also has two CQs and QPs, one of them for its credits; its lanes, its scratch, and the memory that it
- * shares with the chain come last.
+ * lanes come last. A loop without a bound (chain/ring/endless.h) also has two CQs and QPs, one of them for
+ * its credits; its lanes, its scratch, and the memory that it shares with the chain come last.
  */
 #ifndef GENERATION_QUEUE_LAYOUT_H
 #define GENERATION_QUEUE_LAYOUT_H

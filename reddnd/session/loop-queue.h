@@ -9,9 +9,9 @@
  *
  * It runs on credits, one for each half of a lap, which session_loop_feed() gives: CQEs of one more queue
  * pair, that does nothing but NOPs. Its doorbell record has how many were given, for the next daemon. So
- * loops that
- * do not end run at the rate of the offload, and come to rest when this process does not run. The connections
- * of a session share the rate. Scheduling elements of the NIC do not do that (docs/design/decisions.md).
+ * loops that do not end run at the rate of the offload, and come to rest when this process does not run. The
+ * connections of a session share the rate. Scheduling elements of the NIC do not do that
+ * (docs/design/decisions.md).
  *
  * Thread rules: one thread.
  */

@@ -215,8 +215,8 @@ void session_seek(struct session *s, unsigned part)
 /* The CQ of a loop is armed when that starts or goes on */
 static void arm_cqs(struct session *s)
 {
-	for (unsigned part = 0; part <= SESSION_LOOP; part++)
-		if (part != SESSION_LOOP && session_cq(s, part))
+	for (unsigned part = 0; part < SESSION_LOOP; part++)
+		if (session_cq(s, part))
 			rnic_cq_arm(session_cq(s, part), !(part == 0 && s->budgets.resting));
 }
 
@@ -310,8 +310,8 @@ int session_queues_settle(struct session *s, struct verdict *v)
  * devices end WQEs that nothing has enabled, too. So the queue of the client stops before those for which it
  * waits: nothing answers or writes to the client after that. If the heads are in that queue, nothing enables
  * a code queue either; else the queue with the heads, which may go on with RECVs that are flushed, stops
- * next. The recycler waits for the queue of the client, and stops before it: it restores no WQE of a request
- * that is under way.
+ * next. The recycler waits for the queue of the client, or this process for it, and stops before it: it
+ * restores no WQE of a request that is under way.
  */
 void session_queues_stop(struct session *s)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * put-calls - the CPU time of reddn_put_submit() for a value that it copies, and for one in registered
- *memory, in turn. Run it with `softcx run`:
+ * memory, in turn. Run it with `softcx run`:
  *
  *	put-calls HOST PORT OFFLOAD ROUNDS BYTES...
  *
  * Prints a JSON object for each number of bytes, with the times of all rounds. The values have just been
- *written, as those of a program that puts what it has computed, and each is another one of VALUES.
+ * written, as those of a program that puts what it has computed, and each is another one of VALUES.
  */
 #include "libclient/reddn.h"
 #include "tools/common/tool.h"

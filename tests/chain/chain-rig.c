@@ -384,7 +384,7 @@ bool chain_rig_serve(struct chain_rig *c, char *why, size_t size)
 
 	if (c->recycled)
 		c->completed = c->cq[0].cq->producer / c->img->queue[0].cqes - c->env.first;
-	if (c->recycled && c->img->payload.max && !c->no_credits && c->queue[0].qp->state != HW_ERR)
+	if (c->recycled && c->img->payload.max && !c->no_sections && c->queue[0].qp->state != HW_ERR)
 		look(c);
 	while (!c->recycled && (cqe = rig_cq_next(&c->cq[0]))) {
 		if (rig_cqe_op(cqe) != CQE_OP_REQ)

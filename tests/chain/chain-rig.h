@@ -45,7 +45,7 @@ struct chain_rig {
 	struct rig_qp recycler;
 	uint64_t looked, given; /* of a chain with a payload, recycled: instances for which .over was called;
 				   sections that the recycler was given */
-	bool no_credits;        /* it is for none, and the recycler gets no section */
+	bool no_sections;       /* it is for none, and the recycler gets no section */
 	const struct chain_desc *loop; /* that the chain calls */
 	const struct chain_loop_info *loop_info;
 	const struct ring_image *loop_image;

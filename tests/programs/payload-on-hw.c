@@ -483,7 +483,7 @@ static void recycled_puts(void **state)
 
 /* Nobody looks what became of extents: no slot is armed again, and the client waits until somebody does. Then
  * all sections but one are due at the same time, and the silicon fetches as far as it may. */
-static void no_credits(void **state)
+static void no_sections(void **state)
 {
 	struct store *s = test_malloc(sizeof(*s));
 	uint8_t payload[MAX + 1] = {0};
@@ -493,7 +493,7 @@ static void no_credits(void **state)
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		begin(s, put_text, seed, false, RECYCLED);
 		for (unsigned lap = 1; lap <= 4; lap++) {
-			s->c.no_credits = true;
+			s->c.no_sections = true;
 			for (unsigned i = 0; i < SLOTS - 1; i++) {
 				send(s, fp_of(i % BUCKETS), i % BUCKETS * BUCKET, payload, ARGS + 24);
 				finish(s);
@@ -502,7 +502,7 @@ static void no_credits(void **state)
 			poll_some(s, 5000);
 			assert_true(chain_rig_serve(&s->c, why, sizeof(why)));
 			assert_int_equal(s->c.completed, lap * SLOTS - 1);
-			s->c.no_credits = false;
+			s->c.no_sections = false;
 			finish(s);
 			assert_int_equal(s->c.looked, lap * SLOTS);
 			while (s->c.given < lap * (SLOTS / chain_recycle_together(SLOTS))) {
@@ -588,7 +588,7 @@ int main(void)
 		cmocka_unit_test(a_message_that_is_too_long),
 		cmocka_unit_test(a_client_that_dies_in_the_middle),
 		cmocka_unit_test(recycled_puts),
-		cmocka_unit_test(no_credits),
+		cmocka_unit_test(no_sections),
 		cmocka_unit_test(no_recycling_without_a_payload),
 	};
 

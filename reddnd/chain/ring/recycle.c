@@ -56,7 +56,8 @@ uint16_t chain_recycle_index(const struct chain_recycle *k, unsigned slots, uint
 		     : 0;
 }
 
-/* An index stands for one number of sections in two laps, at least, and fewer than one are possible */
+/* Numbers of sections that differ by less than two laps have different indices, and those that are possible
+ * differ by less than one */
 int chain_recycle_given(
 	const struct chain_recycle *k, unsigned slots, uint64_t recycled, uint16_t index, uint64_t *given)
 {
