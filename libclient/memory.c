@@ -86,6 +86,7 @@ static int memory_try(const struct reddn *c, const struct reddn_memory *m)
 /* Takes it, also if that fails */
 static int memory_add(struct reddn *c, struct reddn_memory *m)
 {
+	bool registered = false;
 	unsigned i = 0;
 	int r = 0;
 
@@ -95,14 +96,15 @@ static int memory_add(struct reddn *c, struct reddn_memory *m)
 		memory_deinit(m);
 		return -ENOSPC;
 	}
-	if (reddn_session_is_store(&c->session))
-		r = memory_try(c, m);
 	c->memory[i] = *m;
 	for (struct reddn *p = c; p && r == 0; p = reddn_next_of(c, p)) {
 		r = reddn_memory_begin(p, &p->session);
 		if (r == 0)
 			r = reddn_memory_begin(p, &p->standby.session);
+		registered |= p->session.memory[i] != NULL;
 	}
+	if (r == 0 && !registered)
+		r = memory_try(c, m);
 	if (r < 0)
 		forget(c, i);
 	return r;
