@@ -90,6 +90,8 @@ def _version(masters: List[Tuple[str, int, List[str]]]) -> int:
 class _Reader:
     """What answers of the NIC prove, for both clients: _plain() and _ask_source() ask Redis."""
 
+    _of_cluster = False  # a table that follows others may be ahead of what this one knows
+
     def _begin(self, own: Dict[str, Any]) -> None:
         if isinstance(own["prefixes"], (str, bytes)):
             raise TypeError(f"prefixes is a tuple of prefixes, not {own['prefixes']!r}")
@@ -223,7 +225,7 @@ class _Reader:
             raise
         self._give_back(connection)
         if as_of is not None and as_of.origin not in self._origins:
-            self._outdated = isinstance(self, RedisCluster)
+            self._outdated = self._of_cluster
             self._fail(OSError(errno.ESTALE, "the table does not follow the Redis, the database and the prefixes of this handle"))
             return None
         return None if as_of is None else (values, as_of)
@@ -353,6 +355,8 @@ class RedisCluster(_Reader, redis.RedisCluster):
     each master has its own clock. Keys of several slots are for the cluster. libreddn-redis(3) has what is by the clocks alone. A master
     that comes back without its data is noticed when the follower of the table has noticed.
     """
+
+    _of_cluster = True
 
     def __init__(
         self,
