@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 		die("mmap: %s", strerror(errno));
 	signal(SIGTERM, on_signal);
 	store = connect_to(argv[1], (uint16_t)arg_number(argv[2], UINT16_MAX), argv[3]);
-	if (client % 2 && reddn_register(store, places, sizeof(places)) < 0)
+	if (client % 2 && reddn_register(store, places, PLACES * sizeof(*places)) < 0)
 		die("no registered memory: %s", reddn_errmsg(store));
 	seen = calloc(nkeys, sizeof(*seen));
 	if (!seen)
