@@ -214,8 +214,5 @@ kill -INT "$alone"
 wait "$alone" || fail "the client fails" "$work/alone.log"
 ! grep -q '^error' "$work/alone.log" || fail "an error" "$work/alone.log"
 ok "a client of one host without its port asks again and again"
-for host in a b; do
-	kill "${daemon[$host]}"
-	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
-done
+end_hosts
 done_testing

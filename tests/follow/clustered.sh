@@ -35,8 +35,5 @@ wait "$child" || fail "an application of a cluster" "$work/client.log" "$work/a.
 while read -r line; do
 	ok "${line#ok }"
 done < <(grep '^ok' "$work/client.log")
-for host in "${!at[@]}"; do
-	kill "${daemon[$host]}"
-	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
-done
+end_hosts
 done_testing

@@ -44,8 +44,5 @@ wait "$client" || fail "the shards" "$work/client.log" "$work/a.log" "$work/b.lo
 while read -r line; do
 	ok "${line#ok }"
 done < <(grep '^ok' "$work/client.log")
-for host in "${!at[@]}"; do
-	kill "${daemon[$host]}"
-	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
-done
+end_hosts
 done_testing

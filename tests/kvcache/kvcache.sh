@@ -73,8 +73,5 @@ touch "$work/stop"
 wait "$client" || fail "the application fails" "$work/client.log" "$work/a.log" "$work/b.log"
 grep -q ', 0 wrong blocks' "$work/client.log" || fail "no result" "$work/client.log"
 ok "$(tail -n 1 "$work/client.log")"
-for host in a b c d; do
-	kill "${daemon[$host]}"
-	expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
-done
+end_hosts
 done_testing

@@ -27,3 +27,13 @@ kill_host() # HOST
 	wait "${daemon[$1]}" 2>/dev/null
 	unset "daemon[$1]"
 }
+
+end_hosts() # all that there are
+{
+	local host
+
+	for host in "${!daemon[@]}"; do
+		kill "${daemon[$host]}"
+		expect_exit "${daemon[$host]}" "reddnd of $host" "$host.log"
+	done
+}
