@@ -58,6 +58,19 @@ struct fixture {
 	struct chain_loop_info info;
 };
 
+static struct lap_made made(const struct fixture *f, uint64_t lanes_iova, uint32_t lanes_size)
+{
+	return (struct lap_made){.qpn = QPN,
+		.cqn = CQN,
+		.wqebbs = RING,
+		.lkey = 1,
+		.lanes_key = 2,
+		.ring = f->ring,
+		.iova = 0x100000,
+		.lanes_iova = lanes_iova,
+		.lanes_size = lanes_size};
+}
+
 static void make(struct fixture *f, const struct chain_step *steps, unsigned n, uint16_t group)
 {
 	static const struct chain_queue_desc queue = {"loop", 0};
@@ -90,16 +103,8 @@ static void make(struct fixture *f, const struct chain_step *steps, unsigned n, 
 	assert_true(f->info.lanes <= LANES);
 	chain_loop_write(image, &d, &f->info, &v);
 	ring_free(image);
-	f->lap = (struct lap_made){.qpn = QPN,
-		.cqn = CQN,
-		.wqebbs = RING,
-		.lkey = 1,
-		.lanes_key = 2,
-		.ring = f->ring,
-		.iova = 0x100000,
-		.lanes_iova = 0x200040,
-		.lanes_size = f->info.lap.lanes,
-		.group = group};
+	f->lap = made(f, 0x200040, f->info.lap.lanes);
+	f->lap.group = group;
 }
 
 /* The @nth WQE (from 0) of @opcode */
@@ -292,17 +297,9 @@ static void make_rung(struct rung *g)
 	assert_true(LAP_HEAD + size.lanes <= LANES);
 	ring_fill(image, &v);
 	ring_free(image);
-	f->lap = (struct lap_made){.qpn = QPN,
-		.cqn = CQN,
-		.wqebbs = RING,
-		.lkey = 1,
-		.lanes_key = 2,
-		.ring = f->ring,
-		.iova = 0x100000,
-		.lanes_iova = 0x200000 + LAP_HEAD,
-		.lanes_size = size.lanes,
-		.doorbell = &g->doorbell,
-		.count_iova = 0x200000};
+	f->lap = made(f, 0x200000 + LAP_HEAD, size.lanes);
+	f->lap.doorbell = &g->doorbell;
+	f->lap.count_iova = 0x200000;
 }
 
 static void as_it_is(struct rung *g)
