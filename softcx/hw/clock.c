@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/clock.h"
 
-#include "softcx/hw/rate.h"
+#include "softcx/hw/turns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -323,7 +323,7 @@ void hw_clock_waited(struct hw_wqe *w, const struct hw_cq *cq, uint32_t index)
 	const struct costs *costs = w->qp->dev->clock->costs;
 	uint64_t since = (cq->producer - 1 - index) & 0xffffff; /* CQEs after that one */
 
-	/* There is none before the first: to WAIT for CQE -1 is to wait for nothing (wait.h) */
+	/* There is none before the first: to WAIT for CQE -1 is to wait for nothing (wait_exec()) */
 	if (since < cq->producer && since <= cq->clock->mask)
 		w->at = later(
 			w->at, cq->clock->cqe[(cq->producer - 1 - since) & cq->clock->mask].at - costs->cqe);

@@ -3,6 +3,7 @@
 
 #include "softcx/hw/clock.h"
 #include "softcx/hw/qp.h"
+#include "softcx/hw/turns.h"
 #include "softcx/hw/uar.h"
 #include "util/clock.h"
 

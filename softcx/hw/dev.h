@@ -22,9 +22,6 @@ struct hw_table {
 	unsigned live;
 };
 
-/** @t is zeroed. */
-void hw_table_init(struct hw_table *t, uint32_t first, uint32_t span);
-void hw_table_deinit(struct hw_table *t);
 int hw_table_add(struct hw_table *t, void *obj, uint32_t *id); /* -ENOMEM, -ENOSPC */
 void hw_table_del(struct hw_table *t, uint32_t id);
 /** Calls @fn for every object; @fn may delete it. */

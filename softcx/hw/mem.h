@@ -8,10 +8,13 @@
 #include "softcx/hw/copy.h"
 #include "softcx/hw/dev.h"
 
+struct hw_wqe;
+#include "softcx/hw/exec.h"
+
 struct hw_mkey {
 	/* checked by every access */
 	uint32_t key;
-	uint32_t owner; /* the PD; of a window: mw.h */
+	uint32_t owner; /* the PD; of a window: hw_mw_owner_pd(), _qp() */
 	unsigned access;
 	bool invalid; /* by LOCAL_INVAL or SEND_INVAL; a window that shows nothing */
 	uint64_t iova, len;
@@ -19,7 +22,7 @@ struct hw_mkey {
 	uint64_t va;   /* of @iova, in the owner */
 	struct hw_mem *mem;
 
-	struct hw_pieces *pieces; /* of an indirect key: indirect.h */
+	struct hw_pieces *pieces; /* of an indirect key */
 	bool umr;                 /* UMR may change it */
 	bool remote_inval;        /* by SEND_INVAL: only if it is made for that */
 	uint8_t window_type;      /* 1 or 2; 0: no window */
@@ -27,9 +30,6 @@ struct hw_mkey {
 	struct hw_mkey *parent; /* what a window shows a part of; its memory is not the window's */
 	unsigned windows;       /* that show a part of this */
 };
-
-/* A new key without memory. 0, -EINVAL: no such PD, -ENOMEM, -ENOSPC. */
-int hw_mkey_new(struct hw_dev *dev, uint32_t pdn, uint8_t variant, struct hw_mkey **k);
 
 static inline bool hw_key_covers(
 	const struct hw_mkey *k, uint32_t key, uint32_t pdn, unsigned access, uint64_t va, uint32_t len)
@@ -71,5 +71,34 @@ static inline bool hw_key_span(struct hw_dev *dev, uint32_t key, uint32_t pdn, u
 /** Makes @key unusable until it is destroyed. False: it is not a key of @pdn, or @remote is set and a peer
  * may not invalidate it. */
 bool hw_key_invalidate(struct hw_dev *dev, uint32_t key, uint32_t pdn, bool remote);
+
+/** Owners of windows: all queues of a PD (type 1), or the queue that bound it (type 2). Neither is a PD
+ * number, so a window is never an lkey. */
+static inline uint32_t hw_mw_owner_pd(uint32_t pdn)
+{
+	return pdn | 1u << 30;
+}
+
+static inline uint32_t hw_mw_owner_qp(uint32_t qpn)
+{
+	return qpn | 1u << 31;
+}
+
+/*
+ * Memory keys over other keys.
+ *
+ * Such a key translates its range into ranges of other keys of its PD: a list of pieces of any size (KLM), of
+ * one size (KSM), or pieces that repeat at a stride. Pieces may be ranges of indirect keys, HW_INDIRECTIONS
+ * deep. The rights of the key decide what a peer may do; a piece that is stored to needs the local write
+ * right of its own key only, which is how Linux shows regions of the PD's all-memory key (rdma/rw.c).
+ * Pieces are looked up at each access: nothing keeps their keys. hw_key_span() (mem.h) resolves them.
+ */
+
+/**
+ * A UMR WQE: one that binds or frees a window, or one that gives an indirect key its pieces, as
+ * rdma-core's mlx5dv_wr_mkey_configure() and its setters build it (providers/mlx5/qp.c). Of the latter kind
+ * only inline pieces, without signature or crypto. 0 or a fault.
+ */
+int hw_umr_exec(const struct hw_wqe *w);
 
 #endif

@@ -5,7 +5,13 @@
 #ifndef SOFTCX_HW_OP_H
 #define SOFTCX_HW_OP_H
 
+#include "softcx/hw/cq.h"
 #include "softcx/hw/exec.h"
+
+static inline bool hw_wait_is_sync(uint8_t opcode)
+{
+	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
+}
 
 /**
  * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only

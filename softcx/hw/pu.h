@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "softcx/hw/hw.h"
+
 /*
  * pu.h - processing units: the locks that let several threads execute devices. (The PUs of clock.h are those
  * of the silicon.)
@@ -20,8 +22,6 @@
  */
 #ifndef SOFTCX_HW_PU_H
 #define SOFTCX_HW_PU_H
-
-#include "softcx/hw/hw.h"
 
 #include <stdatomic.h>
 

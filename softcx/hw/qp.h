@@ -15,11 +15,18 @@
 
 #include "softcx/hw/cq.h"
 #include "softcx/hw/dev.h"
-#include "softcx/hw/run.h"
 
 struct hw_inflight;
 struct hw_split;
 struct hw_wqe;
+
+/* On which list its SQ is */
+enum hw_run {
+	HW_RUN_IDLE,  /* nothing to execute, or not in RTS */
+	HW_RUN_READY, /* can execute: turns.h */
+	HW_RUN_WAIT,  /* stopped at a WAIT: on the waiters of wait_cq */
+	HW_RUN_TIMED, /* pause before a retry: on dev->timed until @due */
+};
 
 struct hw_qp {
 	struct hw_dev *dev;
@@ -40,7 +47,7 @@ struct hw_qp {
 	uint32_t wait_index;
 	uint64_t due;
 	bool delayed;   /* by a fault: the WQE at sq_ci has had its pause */
-	uint32_t moved; /* bytes of the message at sq_ci: segment.h */
+	uint32_t moved; /* bytes of the message at sq_ci, so far */
 	bool in_retry;  /* rnr_left and retry_left are those of the WQE at sq_ci */
 	uint8_t rnr_left, retry_left;
 	struct hw_inflight *inflight;
@@ -91,8 +98,6 @@ static inline bool hw_qp_is_reliable(const struct hw_qp *qp)
 }
 
 void hw_qp_event(struct hw_qp *qp, int event);
-
-void hw_qp_start(struct hw_qp *qp); /* if it is in RTS and has WQEs that are enabled */
 
 /**
  * The new producer index of the SQ is @pi. An index that is not ahead of the current one (cyclic half

@@ -1,9 +1,166 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/resp.h"
 
-#include "softcx/hw/mw.h"
-#include "softcx/hw/route.h"
-#include "softcx/hw/srq.h"
+#include "mlx5/wqe.h"
+#include "softcx/hw/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hw_gid_mac(const uint8_t gid[16], uint8_t mac[6])
+{
+	if (gid[11] == 0xff && gid[12] == 0xfe) { /* EUI-64: the MAC with ff:fe inside, U/L bit flipped */
+		const uint8_t eui[6] = {gid[8] ^ 2, gid[9], gid[10], gid[13], gid[14], gid[15]};
+
+		memcpy(mac, eui, 6);
+		return;
+	}
+	mac[0] = 0x02;
+	mac[1] = 0;
+	memcpy(mac + 2, gid + 12, 4);
+}
+
+/*
+ * struct mlx5_wqe_av: the index of the source GID is in bits 27:20 of grh_gid_fl; in rlid is the UDP port, on
+ * InfiniBand the LID. Bit 30 is for InfiniBand, where a GRH is optional (rdma-core, mlx5_create_ah()).
+ */
+struct hw_av hw_datagram_av(const struct hw_dev *dev, const uint8_t *wqe)
+{
+	uint32_t grh = wqe_get32(wqe + WQE_UD_GRH);
+	struct hw_av av = {
+		.grh = hw_is_infiniband(dev) && grh >> 30 & 1,
+		.dlid = wqe_get16(wqe + WQE_UD_SPORT),
+		.sgid_index = grh >> 20 & (HW_GIDS - 1),
+		.hop_limit = wqe[WQE_UD_HOP_LIMIT],
+		.dscp = wqe[WQE_UD_TCLASS] >> 2,
+		.udp_sport = wqe_get16(wqe + WQE_UD_SPORT),
+	};
+
+	memcpy(av.dgid, wqe + WQE_UD_RGID, sizeof(av.dgid));
+	memcpy(av.dmac, wqe + WQE_UD_RMAC, sizeof(av.dmac));
+	return av;
+}
+
+static enum hw_lost lost(const struct hw_av *av, const struct hw_dev *to)
+{
+	uint8_t mac[6];
+
+	if (!to)
+		return HW_LOST_GID;
+	hw_gid_mac(av->dgid, mac);
+	if (memcmp(mac, av->dmac, sizeof(mac)) != 0)
+		return HW_LOST_MAC;
+	return av->hop_limit ? HW_LOST_ELSEWHERE : HW_LOST_HOPS;
+}
+
+static enum hw_lost lost_in_subnet(const struct hw_av *av, const struct hw_dev *to)
+{
+	if (!to)
+		return HW_LOST_LID;
+	return !av->grh || hw_has_gid(to, av->dgid) ? HW_LOST_ELSEWHERE : HW_LOST_GRH;
+}
+
+struct hw_dev *hw_route(struct hw_dev *from, const struct hw_av *av, enum hw_lost *why)
+{
+	bool infiniband = hw_is_infiniband(from);
+	struct hw_dev *to = av->loopback                 ? from
+			    : infiniband                 ? hw_dev_by_lid(av->dlid)
+			    : hw_has_gid(from, av->dgid) ? from
+							 : hw_dev_by_gid(av->dgid);
+	enum hw_lost reason = av->loopback ? HW_LOST_ELSEWHERE
+			      : infiniband ? lost_in_subnet(av, to)
+					   : lost(av, to);
+
+	if (why)
+		*why = reason;
+	return reason == HW_LOST_ELSEWHERE ? to : NULL;
+}
+
+enum { NEXT_SEG = 16, NEXT_INDEX = 2 };
+
+int hw_srq_create(struct hw_dev *dev, const struct hw_srq_attr *attr, struct hw_srq **out)
+{
+	struct hw_srq *srq;
+	int err;
+
+	if (!attr->wqes || attr->wqes > 65536 || attr->wqes & (attr->wqes - 1) || attr->stride < 32 ||
+		attr->stride & (attr->stride - 1))
+		return -EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	srq->dev = dev;
+	srq->pdn = attr->pdn;
+	srq->wqes = attr->wqes;
+	srq->stride = attr->stride;
+	srq->cyclic = attr->cyclic;
+	srq->on_event = attr->on_event;
+	srq->arg = attr->arg;
+	srq->ring = hw_mem_pin(dev, attr->buf, attr->buf_off, (uint64_t)attr->wqes * attr->stride, 16);
+	srq->buf_mem = srq->ring ? attr->buf : NULL;
+	srq->db = hw_mem_pin(dev, attr->db, attr->db_off, 4, 4);
+	srq->db_mem = srq->db ? attr->db : NULL;
+	err = srq->ring && srq->db ? hw_pd_ref(dev, attr->pdn) : -EINVAL;
+	if (!err) {
+		err = hw_table_add(&dev->srqs, srq, &srq->srqn);
+		if (err)
+			hw_pd_unref(dev, attr->pdn);
+	}
+	if (err) {
+		hw_mem_unpin(dev, srq->buf_mem);
+		hw_mem_unpin(dev, srq->db_mem);
+		free(srq);
+		return err;
+	}
+	*out = srq;
+	return 0;
+}
+
+int hw_srq_destroy(struct hw_dev *dev, struct hw_srq *srq)
+{
+	if (srq->refs)
+		return -EBUSY;
+	hw_table_del(&dev->srqs, srq->srqn);
+	hw_pd_unref(dev, srq->pdn);
+	hw_mem_unpin(dev, srq->buf_mem);
+	hw_mem_unpin(dev, srq->db_mem);
+	free(srq);
+	return 0;
+}
+
+int hw_srq_limit(struct hw_srq *srq, uint16_t limit)
+{
+	srq->limit = limit;
+	return 0;
+}
+
+uint32_t hw_srqn(const struct hw_srq *srq)
+{
+	return srq->srqn;
+}
+
+uint16_t hw_srq_posted(const struct hw_srq *srq)
+{
+	return (uint16_t)(hw_db_read(srq->db) - srq->consumed);
+}
+
+/* Takes the next WQE: its scatter list, room for @max segments, and its index. Only if one is posted. */
+static const uint8_t *srq_take(struct hw_srq *srq, unsigned *max, uint16_t *idx)
+{
+	const uint8_t *wqe = srq->ring + (size_t)(srq->head & (srq->wqes - 1)) * srq->stride;
+
+	*idx = srq->cyclic ? srq->head : srq->head & (srq->wqes - 1);
+	*max = srq->stride / WQE_DS - 1;
+	srq->head = srq->cyclic ? srq->head + 1 : wqe_get16(wqe + NEXT_INDEX);
+	srq->consumed++;
+	if (srq->limit && hw_srq_posted(srq) < srq->limit) {
+		srq->limit = 0;
+		if (srq->on_event)
+			srq->on_event(srq->arg, HW_EV_SRQ_LIMIT);
+	}
+	return wqe + NEXT_SEG;
+}
 
 struct hw_dev *hw_resp_dev(struct hw_qp *qp)
 {
@@ -102,7 +259,7 @@ int hw_resp_span(
 static const uint8_t *take(struct hw_qp *peer, unsigned *max, uint16_t *idx)
 {
 	if (peer->srq)
-		return hw_srq_take(peer->srq, max, idx);
+		return srq_take(peer->srq, max, idx);
 	*idx = peer->rq_ci;
 	*max = peer->rq_stride / WQE_DS;
 	return hw_qp_take_recv(peer);

@@ -6,6 +6,7 @@
 #ifndef SOFTCX_HW_RESP_H
 #define SOFTCX_HW_RESP_H
 
+#include "softcx/hw/dev.h"
 #include "softcx/hw/exec.h"
 
 /** Where @qp is connected to. NULL: nowhere. */
@@ -45,5 +46,43 @@ struct hw_msg {
 int hw_resp_recv(struct hw_qp *peer, const struct hw_msg *msg);
 
 uint64_t hw_resp_rnr_ns(uint8_t min_rnr_timer);
+
+/*
+ * The network between ports: which device the packets of an address vector reach.
+ *
+ * It is one Ethernet segment. A frame is taken by the port that has its MAC address, and a RoCE v2 packet by
+ * the port that has its GID; both have to be the same port. Source: IBTA annex A17; Linux
+ * drivers/infiniband/core/addr.c, which looks up the MAC address of a GID as that of any IP address.
+ *
+ * Ports of InfiniBand are one subnet: switches look at the LID alone, and the port that gets a packet with a
+ * GRH checks that the GID is its own (IB 9.6.1.2.3).
+ */
+
+/** The device that packets of @from with this address reach. NULL: none, for the reason in @why, which may be
+ * NULL. */
+struct hw_dev *hw_route(struct hw_dev *from, const struct hw_av *av, enum hw_lost *why);
+
+/*
+ * Shared receive queues: WQEs linked by the index in their first segment
+ * (mlx5dv.h, struct mlx5_wqe_srq_next_seg), posted by a counter in the doorbell record.
+ */
+
+struct hw_srq {
+	struct hw_dev *dev;
+	uint32_t srqn, pdn;
+	uint8_t *ring;
+	uint32_t wqes, stride;
+	uint32_t *db;
+	bool cyclic;       /* one WQE after the other: their next-segments have no meaning */
+	uint16_t head;     /* index of the next WQE to consume; not wrapped if cyclic */
+	uint16_t consumed; /* WQEs */
+	uint16_t limit;    /* 0: no event armed */
+	unsigned refs;     /* by QPs */
+	struct hw_mem *buf_mem, *db_mem;
+	void (*on_event)(void *arg, int event);
+	void *arg;
+};
+
+uint16_t hw_srq_posted(const struct hw_srq *srq); /* WQEs that can be consumed */
 
 #endif

@@ -6,8 +6,8 @@
 #include "softcx/hw/cq.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/qp.h"
-#include "softcx/hw/rate.h"
 #include "softcx/hw/test-rig.h"
+#include "softcx/hw/turns.h"
 #include "util/array.h"
 #include "util/clock.h"
 

@@ -3,6 +3,7 @@
 #include "softcx/hw/fault.h"
 #include "softcx/hw/qp.h"
 #include "softcx/hw/test-rig.h"
+#include "softcx/hw/turns.h"
 #include "util/array.h"
 
 #include <errno.h>

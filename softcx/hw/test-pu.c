@@ -3,12 +3,12 @@
  * Devices executed by a thread each. They stand in a ring: each sends to the next one, and software of each
  * runs in its thread, with the lock of its unit.
  */
-#include "softcx/hw/doorbell.h"
 #include "softcx/hw/exec.h"
 #include "softcx/hw/fault.h"
-#include "softcx/hw/pass.h"
 #include "softcx/hw/pu.h"
 #include "softcx/hw/test-rig.h"
+#include "softcx/hw/turns.h"
+#include "softcx/hw/uar.h"
 #include "util/array.h"
 
 #include <pthread.h>

@@ -6,10 +6,10 @@
 #ifndef SOFTCX_HW_TEST_RIG_H
 #define SOFTCX_HW_TEST_RIG_H
 
+#include "mlx5/wqe.h"
 #include "tests/lib/cmocka.h"
 
 #include "mlx5/cqe.h"
-#include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
 
 enum { RIG_MEM_BYTES = 32 << 20 };

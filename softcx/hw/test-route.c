@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which address vectors reach the peer, and why the others do not. */
-#include "softcx/hw/route.h"
+#include "softcx/hw/resp.h"
 #include "softcx/hw/test-rig.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Long messages that move in parts, beside a queue of short ones: their bytes, and what ends them in the
  * middle. */
+#include "softcx/hw/exec.h"
 #include "softcx/hw/qp.h"
-#include "softcx/hw/segment.h"
 #include "softcx/hw/test-rig.h"
 
 #include <string.h>

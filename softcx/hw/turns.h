@@ -13,7 +13,7 @@
  * - one that always has more to do gets a share whenever each other has had one;
  * - nothing waits while nothing else is to be done.
  *
- * A message longer than what is left of the share ends its turn in the middle (segment.h), so that shares are
+ * A message longer than what is left of the share ends its turn in the middle (exec.h), so that shares are
  * equal in bytes, however long messages are.
  *
  * With a modelled clock the order is that of its time, and all queues are on dev->ready.
@@ -21,17 +21,15 @@
 #ifndef SOFTCX_HW_TURNS_H
 #define SOFTCX_HW_TURNS_H
 
+#include "softcx/hw/dev.h"
 #include "softcx/hw/qp.h"
+
+#include <stdint.h>
 
 enum {
 	HW_SHARE = 32,      /* of one queue, in 16-byte segments of WQEs */
 	HW_DATA_UNIT = 256, /* bytes of data that cost as much as a segment */
 };
-
-void hw_turns_add(struct hw_qp *qp);
-void hw_turns_remove(struct hw_qp *qp);
-/** The queue whose turn it is, NULL if none can execute. */
-struct hw_qp *hw_turns_next(struct hw_dev *dev);
 
 /** Whether a turn of @qp goes on. */
 static inline bool hw_turns_has_share(const struct hw_qp *qp)
@@ -47,5 +45,38 @@ static inline void hw_turns_charge(struct hw_qp *qp, unsigned segments, uint32_t
 	qp->account += cost;
 	qp->dev->cost += cost;
 }
+
+/** Moves the SQ between the lists of enum hw_run. @wait_cq and @due are set before. */
+void hw_qp_set_run(struct hw_qp *qp, enum hw_run run);
+void hw_qp_resume(struct hw_qp *qp); /* from a WAIT or a pause */
+/** What is at the head of the SQ is executed @ns later. */
+void hw_qp_pause(struct hw_qp *qp, uint64_t ns);
+
+/*
+ * Limits of what queues send: a tree with queues at its leaves.
+ *
+ * The limits count the bytes of messages that requesters send, without headers and responses to READs. A
+ * queue that has sent pauses until its limit and all above it have caught up, so that over any time longer
+ * than the burst below no more is sent than they allow.
+ */
+
+struct hw_rate {
+	struct hw_rate *parent; /* or NULL */
+	uint32_t id, mbps;      /* mbps 0: no limit */
+	uint64_t paid_until;    /* ns: when the bytes sent so far are within the limit */
+	unsigned members;       /* queues and rates below */
+};
+
+enum { HW_RATE_BURST_NS = 100000 };
+
+/** When a queue below @rate may send next, ns. Now or earlier: at once. */
+uint64_t hw_rate_due(const struct hw_rate *rate);
+void hw_rate_charge(struct hw_rate *rate, uint32_t bytes, uint64_t now);
+
+/**
+ * Executes enabled WQEs of ready queues and lets effects land, a bounded number. It ends soon after a CQE
+ * that software waits for. False: there was nothing to do.
+ */
+bool hw_pass_run(struct hw_dev *dev);
 
 #endif

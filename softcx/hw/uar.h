@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * uar.h - doorbell pages: their memory, their queues, and their sleep. Internal to softcx/hw.
- *
- * doorbell.h reads the rings.
  */
 #ifndef SOFTCX_HW_UAR_H
 #define SOFTCX_HW_UAR_H
 
 #include "softcx/hw/dev.h"
+
+#include <stdbool.h>
 
 TAILQ_HEAD(hw_uar_qps, hw_qp);
 TAILQ_HEAD(hw_uar_cqs, hw_cq);
@@ -43,13 +43,8 @@ struct hw_uar {
 	TAILQ_ENTRY(hw_uar) link; /* dev->awake or dev->asleep */
 };
 
-/** Sets the time that the page shows. */
-void hw_uar_set_time(struct hw_uar *uar, uint64_t ticks);
 /** The same, unless the page shows a later time already. */
 void hw_uar_show_time(struct hw_uar *uar, uint64_t ticks);
-
-/** Takes the page out of its memfd, so that the next store faults. False: it stays awake. */
-bool hw_uar_sleep(struct hw_uar *uar);
 
 void hw_uar_add_qp(struct hw_uar *uar, struct hw_qp *qp);
 void hw_uar_remove_qp(struct hw_qp *qp);
@@ -58,5 +53,21 @@ void hw_uar_remove_cq(struct hw_cq *cq);
 /** The CQ has CQEs that no event announced, so arming it may fire; or it has none any more. */
 void hw_uar_list_cq(struct hw_cq *cq);
 void hw_uar_unlist_cq(struct hw_cq *cq);
+
+/*
+ * Notices which queues software rang.
+ *
+ * A word that software stored names the queue that rang last. Others on the page may have rung before it, and
+ * their words are overwritten; but software stores the doorbell record first, and records are not lost. So a
+ * scan reads the record of the named queue at once and then those of others on the page, a few at a time:
+ * a ring costs the same however many queues share the page. When such a read finds something, the steps
+ * become larger.
+ *
+ * Those that a record of can change nothing are left out: managed SQs, and CQs without a CQE since their last
+ * event, which the next CQE looks at. A server has thousands of these on one page, and few others.
+ */
+
+/** Looks at all pages that are awake, and sends quiet ones to sleep. True: something rang or may have. */
+bool hw_doorbell_scan(struct hw_dev *dev);
 
 #endif

@@ -69,7 +69,7 @@ static void parse_target(struct trace_wqe *w)
 	w->bytes -= ADDRESS;
 }
 
-/* Operands as hw/atomic.c reads them. */
+/* Operands as hw/op.c reads them. */
 static void parse_atomic(struct trace_wqe *w, uint8_t opcode, uint8_t opmod)
 {
 	const uint8_t *p = w->wqe + WQE_ATOMIC;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address paths of queue pairs. Firmware refuses what it cannot send; an address that is wrong is refused by
- * nobody, and its packets are lost (softcx/hw/route.h).
+ * nobody, and its packets are lost (softcx/hw/resp.h).
  */
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/fw-obj.h"
