@@ -7,7 +7,6 @@
 #include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/pd.h"
 #include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/srq.h"
 #include "softcx/uverbs/uar.h"

@@ -12,18 +12,6 @@
 
 #include "softcx/uverbs/ioctl.h"
 
-int uverbs_devx_other(struct uverbs_bundle *b);
-int uverbs_devx_subscribe(struct uverbs_bundle *b);
-int uverbs_devx_umem_reg(struct uverbs_bundle *b);
-int uverbs_devx_umem_dereg(struct uverbs_bundle *b);
-int uverbs_devx_create(struct uverbs_bundle *b);
-int uverbs_devx_destroy(struct uverbs_bundle *b);
-int uverbs_devx_modify(struct uverbs_bundle *b);
-int uverbs_devx_query(struct uverbs_bundle *b);
-int uverbs_devx_query_async(struct uverbs_bundle *b);
-int uverbs_devx_event_fd(struct uverbs_bundle *b);
-int uverbs_devx_cmd_fd(struct uverbs_bundle *b);
-
 /** Subscriptions that somebody can still read the events of. */
 unsigned uverbs_devx_subscriptions(const struct uverbs_file *file);
 

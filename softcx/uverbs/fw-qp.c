@@ -1,11 +1,225 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/fw-obj.h"
+#include "softcx/uverbs/fw.h"
+#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/prm.h"
 #include "softcx/uverbs/uar.h"
 #include "util/array.h"
 
+#include <errno.h>
 #include <string.h>
+
+/*
+ * Address paths of queue pairs. Firmware refuses what it cannot send; an address that is wrong is refused by
+ * nobody, and its packets are lost (softcx/hw/resp.h).
+ */
+
+enum { PORT = 1 };
+
+static int read_port(const struct uverbs_mbox *m, const uint8_t *ads)
+{
+	return prm_get(ads, PRM_ads_vhca_port_num) == PORT ? 0
+							   : uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PORT);
+}
+
+/* Linux mlx5_set_path() writes these on RoCE only. */
+static bool is_roce(const uint8_t *ads)
+{
+	static const uint8_t none[6];
+
+	return memcmp(ads + PRM_ads_rmac_47_32_byte, none, sizeof(none)) != 0 ||
+	       prm_get(ads, PRM_ads_udp_sport) || prm_get(ads, PRM_ads_dscp) ||
+	       prm_get(ads, PRM_ads_eth_prio);
+}
+
+/* The address path of a connected queue pair, port included. */
+static int read_path(
+	struct uverbs_file *file, const struct uverbs_mbox *m, const uint8_t *ads, struct hw_av *av)
+{
+	unsigned rate = (unsigned)prm_get(ads, PRM_ads_stat_rate);
+	uint8_t gid[16];
+
+	*av = (struct hw_av){
+		.loopback = prm_get(ads, PRM_ads_fl),
+		.grh = prm_get(ads, PRM_ads_grh),
+		.dlid = (uint16_t)prm_get(ads, PRM_ads_rlid),
+		.sgid_index = (uint8_t)prm_get(ads, PRM_ads_src_addr_index),
+		.hop_limit = (uint8_t)prm_get(ads, PRM_ads_hop_limit),
+		.dscp = (uint8_t)prm_get(ads, PRM_ads_dscp),
+		.udp_sport = (uint16_t)prm_get(ads, PRM_ads_udp_sport),
+	};
+	memcpy(av->dgid, ads + PRM_ads_rgid_rip_byte, sizeof(av->dgid));
+	memcpy(av->dmac, ads + PRM_ads_rmac_47_32_byte, sizeof(av->dmac));
+	if (!hw_gid(file->dev, av->sgid_index, gid))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_GID);
+	if (rate && !(UVERBS_STAT_RATES >> rate & 1))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_STAT_RATE);
+	if (read_port(m, ads) < 0)
+		return -EREMOTEIO;
+	if (av->loopback)
+		return hw_fact(file->dev, PROFILE_FORCED_LOOPBACK)
+			       ? 0
+			       : uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_LOOPBACK);
+	if (hw_is_infiniband(file->dev))
+		return is_roce(ads) ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PATH) : 0;
+	/* Linux mlx5_set_path() writes these on InfiniBand only; rdma-core mlx5_create_ah(): every RoCE
+	 * packet has a GRH, so the bit is reserved and should not be set */
+	if (prm_get(ads, PRM_ads_grh) || prm_get(ads, PRM_ads_rlid) || prm_get(ads, PRM_ads_mlid))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PATH);
+	/* and these for RoCE v2 only; rdma-core tests/mlx5_base.py: "UDP sport must be reserved for roce v1"
+	 */
+	if (hw_gid_is_v1(file->dev, av->sgid_index))
+		return av->udp_sport || av->dscp ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_PATH) : 0;
+	return av->udp_sport < UVERBS_MIN_UDP_SPORT ? uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SPORT) : 0;
+}
+
+static void write_path(uint8_t *ads, const struct hw_av *av)
+{
+	prm_set(ads, PRM_ads_fl, av->loopback);
+	prm_set(ads, PRM_ads_grh, av->grh);
+	prm_set(ads, PRM_ads_rlid, av->dlid);
+	prm_set(ads, PRM_ads_src_addr_index, av->sgid_index);
+	prm_set(ads, PRM_ads_hop_limit, av->hop_limit);
+	prm_set(ads, PRM_ads_dscp, av->dscp);
+	prm_set(ads, PRM_ads_udp_sport, av->udp_sport);
+	memcpy(ads + PRM_ads_rgid_rip_byte, av->dgid, sizeof(av->dgid));
+	memcpy(ads + PRM_ads_rmac_47_32_byte, av->dmac, sizeof(av->dmac));
+}
+
+/*
+ * Receive memory pools: shared receive queues made by a firmware command. UCX takes it for granted
+ * that a device with DEVX has them (uct_rc_mlx5_devx_init_rx).
+ */
+
+enum { WQ_LIST = 0, WQ_CYCLIC = 1 };
+
+int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out)
+{
+	const uint8_t *wq = m->in + PRM_create_rmp_in_wq_byte;
+	struct hw_srq_attr attr = {.on_event = uverbs_fw_on_event};
+	struct uverbs_fw_ring ring;
+	struct uverbs_pd *pd;
+	unsigned type, size;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_rmp_in, PRM_SIZE_create_rmp_out) < 0)
+		return -EREMOTEIO;
+	type = (unsigned)prm_get(wq, PRM_wq_type);
+	size = (unsigned)prm_get(wq, PRM_wq_log_size);
+	if ((type != WQ_LIST && type != WQ_CYCLIC) || prm_get(wq, PRM_wq_signature))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_TYPE);
+	attr.cyclic = type == WQ_CYCLIC;
+	attr.wqes = 1u << size;
+	attr.stride = 1u << prm_get(wq, PRM_wq_log_stride);
+	if (size > 15 || attr.stride < 32 || attr.stride > hw_fact(file->dev, PROFILE_RECV_WQE))
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_SIZE);
+	pd = uverbs_fw_pd(file, (uint32_t)prm_get(wq, PRM_wq_pd));
+	if (!pd)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
+	const struct uverbs_fw_place place = {
+		.umem = (uint32_t)prm_get(wq, PRM_wq_umem_id),
+		.db_umem = (uint32_t)prm_get(wq, PRM_wq_dbr_umem_id),
+		.off = prm_get(wq, PRM_wq_umem_offset),
+		.db_off = prm_get(wq, PRM_wq_dbr_addr),
+		.bytes = (uint64_t)attr.wqes * attr.stride,
+	};
+	r = uverbs_fw_ring(file, m, &place, &ring);
+	if (r < 0)
+		return r;
+
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
+	if (!devx)
+		return -ENOMEM;
+	attr.pdn = pd->pdn;
+	attr.buf = ring.buf->mem;
+	attr.buf_off = uverbs_fw_mem_off(ring.buf, ring.off);
+	attr.db = ring.db->mem;
+	attr.db_off = uverbs_fw_mem_off(ring.db, ring.db_off);
+	attr.arg = devx;
+	r = hw_srq_create(file->dev, &attr, &devx->srq);
+	if (r < 0)
+		return uverbs_fw_device_refuses(m, r);
+	hw_srq_limit(devx->srq, (uint16_t)prm_get(wq, PRM_wq_lwm));
+	uverbs_obj_need(&devx->obj, &pd->obj);
+	uverbs_fw_need_ring(devx, &ring);
+	prm_set(m->out, PRM_create_rmp_out_rmpn, hw_srqn(devx->srq));
+	pending = NULL;
+	*out = devx;
+	return 0;
+}
+
+/*
+ * CREATE_DCT: a target of the dynamically connected transport, ready at once. UCX makes its own so
+ * (uct_dc_mlx5_iface_devx_create_dct).
+ */
+
+static int make_ready(struct hw_dev *dev, struct hw_qp *target, const uint8_t *dctc)
+{
+	const unsigned atomic =
+		prm_get(dctc, PRM_dctc_rae) && prm_get(dctc, PRM_dctc_atomic_mode) ? HW_REMOTE_ATOMIC : 0;
+	const struct hw_qp_mod mod = {
+		.mask = HW_QP_ACCESS | HW_QP_RNR_TIMER | HW_QP_MTU,
+		.access = (prm_get(dctc, PRM_dctc_rre) ? HW_REMOTE_READ : 0) |
+			  (prm_get(dctc, PRM_dctc_rwe) ? HW_REMOTE_WRITE : 0) | atomic,
+		.min_rnr_timer = (uint8_t)prm_get(dctc, PRM_dctc_min_rnr_nak),
+		.mtu = (uint16_t)(128u << prm_get(dctc, PRM_dctc_mtu)),
+	};
+	int r = hw_qp_modify(dev, target, HW_INIT, &mod);
+
+	return r < 0 ? r : hw_qp_modify(dev, target, HW_RTR, NULL);
+}
+
+int uverbs_fw_create_dct(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out)
+{
+	const uint8_t *dctc = m->in + PRM_create_dct_in_dctc_byte;
+	struct hw_qp_attr attr = {.type = HW_DCT, .on_event = uverbs_fw_on_event};
+	struct uverbs_obj *cq, *srq;
+	struct uverbs_pd *pd;
+	int r;
+
+	if (uverbs_fw_lengths(m, PRM_SIZE_create_dct_in, PRM_SIZE_create_dct_out) < 0)
+		return -EREMOTEIO;
+	if (prm_get(dctc, PRM_dctc_mtu) < 1 || prm_get(dctc, PRM_dctc_mtu) > 5)
+		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MTU);
+	pd = uverbs_fw_pd(file, (uint32_t)prm_get(dctc, PRM_dctc_pd));
+	if (!pd)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_PD);
+	cq = uverbs_fw_cq(file, (uint32_t)prm_get(dctc, PRM_dctc_cqn), &attr.rcq);
+	if (!cq)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_CQN);
+	srq = uverbs_fw_srq(file, (uint32_t)prm_get(dctc, PRM_dctc_srqn_xrqn), &attr.srq);
+	if (!srq)
+		return uverbs_fw_refuse(m, FW_BAD_RESOURCE, FW_SYN_SRQN);
+
+	struct uverbs_devx *devx = uverbs_fw_new(file, handler);
+	CLEANUP(uverbs_obj_discard) struct uverbs_obj *pending = (struct uverbs_obj *)devx;
+	if (!devx)
+		return -ENOMEM;
+	attr.pdn = pd->pdn;
+	attr.scq = attr.rcq;
+	attr.user_index = (uint32_t)prm_get(dctc, PRM_dctc_user_index);
+	attr.cs_res = (uint8_t)prm_get(dctc, PRM_dctc_cs_res);
+	attr.dc_key = prm_get(dctc, PRM_dctc_dc_access_key);
+	attr.arg = devx;
+	r = hw_qp_create(file->dev, &attr, &devx->qp);
+	if (r < 0)
+		return uverbs_fw_device_refuses(m, r);
+	r = make_ready(file->dev, devx->qp, dctc);
+	if (r < 0) {
+		hw_qp_destroy(file->dev, devx->qp);
+		return uverbs_fw_device_refuses(m, r);
+	}
+	uverbs_obj_need(&devx->obj, &pd->obj);
+	uverbs_obj_need(&devx->obj, cq);
+	uverbs_obj_need(&devx->obj, srq);
+	prm_set(m->out, PRM_create_dct_out_dctn, hw_qpn(devx->qp));
+	pending = NULL;
+	*out = devx;
+	return 0;
+}
 
 /* ---- CREATE_QP -------------------------------------------------------------------------- */
 
@@ -286,7 +500,7 @@ static int read_qpc(
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_RD_ATOMIC);
 	if ((mod->mask & HW_QP_MAX_MSG) && mod->log_max_msg > UVERBS_LOG_MAX_MSG)
 		return uverbs_fw_refuse(m, FW_BAD_PARAM, FW_SYN_MAX_MSG);
-	return mod->mask & HW_QP_AV ? uverbs_fw_read_path(file, m, ads, &mod->av) : 0;
+	return mod->mask & HW_QP_AV ? read_path(file, m, ads, &mod->av) : 0;
 }
 
 static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m,
@@ -316,7 +530,7 @@ static int modify_qp(struct uverbs_file *file, const struct uverbs_fw_target *t,
 		mod.access = qpc_access(m->in + PRM_modify_qp_in_qpc_byte, now.access, c->opcode, opt);
 		r = read_qpc(file, m, m->in + PRM_modify_qp_in_qpc_byte, &mod);
 		if (r == 0 && c->opcode == PRM_OP_RST2INIT_QP)
-			r = uverbs_fw_read_port(
+			r = read_port(
 				m, m->in + PRM_modify_qp_in_qpc_byte + PRM_qpc_primary_address_path_byte);
 		if (r < 0)
 			return r;
@@ -371,7 +585,7 @@ int uverbs_fw_query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbo
 	prm_set(qpc, PRM_qpc_log_ack_req_freq, mod.log_ack_freq);
 	prm_set(qpc, PRM_qpc_hw_sq_wqebb_counter, sq);
 	prm_set(qpc, PRM_qpc_hw_rq_counter, rq);
-	uverbs_fw_write_path(ads, &mod.av);
+	write_path(ads, &mod.av);
 	prm_set(ads, PRM_ads_ack_timeout, mod.timeout);
 	return 0;
 }

@@ -10,8 +10,10 @@
 #define SOFTCX_UVERBS_FW_H
 
 #include "softcx/uverbs/event.h"
-
+#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/prm.h"
+
+#include <errno.h>
 
 enum uverbs_fw_status { /* Linux drivers/net/ethernet/mellanox/mlx5/core/cmd.c */
 	FW_OK = 0x00,
@@ -120,5 +122,58 @@ int uverbs_fw_query(struct uverbs_file *file, const struct uverbs_fw_target *t, 
 int uverbs_fw_general(struct uverbs_file *file, const struct uverbs_mbox *m);
 /** -EREMOTEIO, with the reason in the mailbox. */
 int uverbs_fw_refuse(const struct uverbs_mbox *m, enum uverbs_fw_status status, enum uverbs_fw_syndrome why);
+
+/* ---- for fw-qp.c; checks return as executors do ---------------------------------- */
+
+unsigned uverbs_fw_opcode(const struct uverbs_mbox *m);
+int uverbs_fw_lengths(const struct uverbs_mbox *m, size_t in, size_t out);
+int uverbs_fw_device_refuses(const struct uverbs_mbox *m, int r); /* a command that looked right */
+
+struct uverbs_pd *uverbs_fw_pd(struct uverbs_file *file, uint32_t pdn); /* NULL: not of this context */
+/** A CQ of verbs or of DEVX, whose objects are the arguments of their CQs. NULL: not of this context. */
+struct uverbs_obj *uverbs_fw_cq(struct uverbs_file *file, uint32_t cqn, struct hw_cq **cq);
+/** A shared receive queue of verbs, or a receive memory pool: both have a number of one kind. */
+struct uverbs_obj *uverbs_fw_srq(struct uverbs_file *file, uint32_t srqn, struct hw_srq **srq);
+/** Where @off of a umem is in the memory of the hardware that it has: .mem and this are what queues take. */
+uint64_t uverbs_fw_mem_off(const struct uverbs_umem *umem, uint64_t off);
+
+/* Where a mailbox places the buffer and the doorbell record of a queue. */
+struct uverbs_fw_place {
+	uint32_t umem, db_umem;
+	uint64_t off, db_off;
+	uint64_t bytes; /* 0: the queue has no buffer */
+	bool write;     /* the device writes to the buffer; it only reads doorbell records */
+};
+
+struct uverbs_fw_ring {
+	struct uverbs_umem *buf, *db; /* buf: NULL without a buffer */
+	uint64_t off, db_off;
+};
+
+int uverbs_fw_ring(struct uverbs_file *file, const struct uverbs_mbox *m, const struct uverbs_fw_place *at,
+	struct uverbs_fw_ring *ring);
+void uverbs_fw_need_ring(struct uverbs_devx *devx, const struct uverbs_fw_ring *ring);
+/** Word 0 or 1 of the doorbell record. */
+uint32_t uverbs_fw_doorbell(const struct uverbs_devx *devx, unsigned word);
+/** NULL: no memory. */
+struct uverbs_devx *uverbs_fw_new(struct uverbs_file *file, uverbs_fw_event *handler);
+/** A callback of the hardware; @arg: the object. */
+void uverbs_fw_on_event(void *arg, int event);
+/** Applies the queue group that the extension of INIT2INIT or RTS2RTS has: the rate of the queue. */
+int uverbs_fw_modify_queue_group(struct uverbs_file *file, struct hw_qp *qp, const struct uverbs_mbox *m);
+
+/* ---- fw-qp.c: QPs, targets and receive memory pools ------------------------------ */
+
+int uverbs_fw_create_qp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+/** -EINVAL: not a command that modifies a QP. */
+int uverbs_fw_modify_qp(
+	struct uverbs_file *file, const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+int uverbs_fw_query_qp(const struct uverbs_fw_target *t, const struct uverbs_mbox *m);
+
+int uverbs_fw_create_dct(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
+int uverbs_fw_create_rmp(struct uverbs_file *file, const struct uverbs_mbox *m, uverbs_fw_event *handler,
+	struct uverbs_devx **out);
 
 #endif

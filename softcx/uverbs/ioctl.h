@@ -11,7 +11,7 @@
 #define SOFTCX_UVERBS_IOCTL_H
 
 #include "softcx/uverbs/event.h"
-#include "softcx/uverbs/udata.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
@@ -103,8 +103,8 @@ struct uverbs_ioctl_method {
 		UVERBS_ATTR_UHW_OUT, UVERBS_A_OUT, false, 0                                                  \
 	}
 
-extern const struct uverbs_ioctl_method uverbs_core_methods[], uverbs_create_methods[], uverbs_mlx5_methods[];
-extern const unsigned uverbs_core_methods_len, uverbs_create_methods_len, uverbs_mlx5_methods_len;
+extern const struct uverbs_ioctl_method uverbs_mlx5_methods[];
+extern const unsigned uverbs_mlx5_methods_len;
 
 /** NULL when the attribute is not there. */
 const struct ib_uverbs_attr *uverbs_attr(const struct uverbs_bundle *b, uint16_t id);
@@ -119,7 +119,5 @@ int uverbs_attr_new_fd(const struct uverbs_bundle *b, uint16_t id, int fd);
 /** The object that attribute @id names. */
 int uverbs_attr_obj(
 	const struct uverbs_bundle *b, uint16_t id, enum uverbs_type type, struct uverbs_obj **obj);
-/** The pair of input and output attributes as command data. */
-struct uverbs_udata uverbs_attr_udata(const struct uverbs_bundle *b, uint16_t in, uint16_t out);
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef SOFTCX_UVERBS_MR_H
 #define SOFTCX_UVERBS_MR_H
 
-#include "softcx/uverbs/pd.h"
+#include "softcx/uverbs/event.h"
 
 #include <rdma/ib_user_verbs.h>
 
@@ -33,5 +33,23 @@ struct uverbs_mw {
 
 /** @type: IB_MW_TYPE_*, which is 1 or 2. */
 int uverbs_mw_create(struct uverbs_file *file, uint64_t pd_handle, unsigned type, struct uverbs_mw **mw);
+
+/*
+ * Protection domains and address handles, independent of the ABI.
+ *
+ * The device has nothing of an address handle: its address travels in each UD WQE.
+ */
+
+struct uverbs_pd {
+	struct uverbs_obj obj;
+	uint32_t pdn;
+};
+
+int uverbs_pd_create(struct uverbs_file *file, struct uverbs_pd **pd);
+int uverbs_pd_find(struct uverbs_file *file, uint64_t handle, struct uverbs_pd **pd);
+
+/** @dmac: where UD packets to the address go. RoCE needs a GRH: -EINVAL without. */
+int uverbs_ah_create(struct uverbs_file *file, const struct ib_uverbs_create_ah *req, uint8_t dmac[6],
+	struct uverbs_obj **ah);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp.h - queue pairs of the verbs ABI: creation from mlx5 driver data, and their end. qp-state.h has what
- * happens to them meanwhile.
+ * qp.h - queue pairs of the verbs ABI: creation from mlx5 driver data, transitions with the attributes that
+ * each one requires and allows, queries, and their end.
  */
 #ifndef SOFTCX_UVERBS_QP_H
 #define SOFTCX_UVERBS_QP_H
@@ -42,9 +42,8 @@ uint32_t uverbs_qp_number(const struct uverbs_qp *qp); /* 0: it has none yet */
 int uverbs_qp_destroy(struct uverbs_qp *qp, uint32_t *events_reported);
 int uverbs_qp_find(struct uverbs_file *file, uint64_t handle, struct uverbs_qp **qp);
 
-/* ---- for dc.c ---- */
-
-void uverbs_qp_on_event(void *arg, int event);
-int uverbs_qp_free(struct uverbs_obj *obj);
+/** @dctn: set when a target gets its number; NULL: there is no room for it, and a target refuses. */
+int uverbs_qp_modify(struct uverbs_qp *qp, const struct ib_uverbs_modify_qp *req, uint32_t *dctn);
+int uverbs_qp_query(const struct uverbs_qp *qp, struct ib_uverbs_query_qp_resp *resp);
 
 #endif

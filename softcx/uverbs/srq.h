@@ -7,7 +7,7 @@
 #ifndef SOFTCX_UVERBS_SRQ_H
 #define SOFTCX_UVERBS_SRQ_H
 
-#include "softcx/uverbs/pd.h"
+#include "softcx/uverbs/mr.h"
 
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>

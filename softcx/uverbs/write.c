@@ -4,8 +4,7 @@
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/pd.h"
-#include "softcx/uverbs/qp-state.h"
+#include "softcx/uverbs/qp.h"
 #include "softcx/uverbs/srq.h"
 #include "util/array.h"
 
@@ -72,7 +71,7 @@ static int get_context(struct uverbs_file *file, struct nic_call *call, const st
 	return 0;
 }
 
-static int query_device(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+static int write_query_device(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	struct ib_uverbs_ex_query_device_resp resp;
 
@@ -228,7 +227,8 @@ static int create_comp_channel(struct uverbs_file *file, struct nic_call *call, 
 		uverbs_udata_at(&cmd->core, offsetof(struct ib_uverbs_create_comp_channel_resp, fd)), fd);
 }
 
-int uverbs_write_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd,
+/* CREATE_CQ; the answer of the plain command is the beginning, of @resp_len bytes, of the extended one's. */
+static int write_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd,
 	const struct ib_uverbs_ex_create_cq *req, size_t resp_len)
 {
 	struct uverbs_cq_req want = {
@@ -258,7 +258,7 @@ int uverbs_write_cq(struct uverbs_file *file, struct nic_call *call, const struc
 	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv_resp, sizeof(drv_resp));
 }
 
-static int create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+static int write_create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	struct ib_uverbs_create_cq req;
 	int r = IN(cmd, req);
@@ -271,7 +271,7 @@ static int create_cq(struct uverbs_file *file, struct nic_call *call, const stru
 		.comp_vector = req.comp_vector,
 		.comp_channel = req.comp_channel,
 	};
-	return uverbs_write_cq(file, call, cmd, &ex, sizeof(struct ib_uverbs_create_cq_resp));
+	return write_cq(file, call, cmd, &ex, sizeof(struct ib_uverbs_create_cq_resp));
 }
 
 static int resize_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
@@ -309,7 +309,7 @@ static int destroy_cq(struct uverbs_file *file, struct nic_call *call, const str
 
 /* ---- queue pairs ------------------------------------------------------------------------ */
 
-static int create_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+static int write_create_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	struct ib_uverbs_create_qp req;
 	struct mlx5_ib_create_qp drv;
@@ -367,7 +367,7 @@ static int query_qp(struct uverbs_file *file, struct nic_call *call, const struc
 	return r < 0 ? r : uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
 }
 
-static int modify_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+static int write_modify_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
 {
 	struct ib_uverbs_modify_qp req;
 	struct uverbs_qp *qp;
@@ -472,9 +472,9 @@ static int destroy_srq(struct uverbs_file *file, struct nic_call *call, const st
 	}
 
 /* Holes answer EOPNOTSUPP: polling and posting through the kernel, XRC, multicast. */
-const struct uverbs_method uverbs_write_methods[] = {
+static const struct uverbs_method write_methods[] = {
 	[IB_USER_VERBS_CMD_GET_CONTEXT] = IO(get_context, get_context),
-	[IB_USER_VERBS_CMD_QUERY_DEVICE] = IO(query_device, query_device),
+	[IB_USER_VERBS_CMD_QUERY_DEVICE] = IO(query_device, write_query_device),
 	[IB_USER_VERBS_CMD_QUERY_PORT] = IO(query_port, query_port),
 	[IB_USER_VERBS_CMD_ALLOC_PD] = IO(alloc_pd, alloc_pd),
 	[IB_USER_VERBS_CMD_DEALLOC_PD] = I(dealloc_pd, dealloc_pd),
@@ -486,12 +486,12 @@ const struct uverbs_method uverbs_write_methods[] = {
 	[IB_USER_VERBS_CMD_ALLOC_MW] = IO(alloc_mw, alloc_mw),
 	[IB_USER_VERBS_CMD_DEALLOC_MW] = I(dealloc_mw, dealloc_mw),
 	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = IO(create_comp_channel, create_comp_channel),
-	[IB_USER_VERBS_CMD_CREATE_CQ] = IO(create_cq, create_cq),
+	[IB_USER_VERBS_CMD_CREATE_CQ] = IO(create_cq, write_create_cq),
 	[IB_USER_VERBS_CMD_RESIZE_CQ] = IO(resize_cq, resize_cq),
 	[IB_USER_VERBS_CMD_DESTROY_CQ] = IO(destroy_cq, destroy_cq),
-	[IB_USER_VERBS_CMD_CREATE_QP] = IO(create_qp, create_qp),
+	[IB_USER_VERBS_CMD_CREATE_QP] = IO(create_qp, write_create_qp),
 	[IB_USER_VERBS_CMD_QUERY_QP] = IO(query_qp, query_qp),
-	[IB_USER_VERBS_CMD_MODIFY_QP] = I(modify_qp, modify_qp),
+	[IB_USER_VERBS_CMD_MODIFY_QP] = I(modify_qp, write_modify_qp),
 	[IB_USER_VERBS_CMD_DESTROY_QP] = IO(destroy_qp, destroy_qp),
 	[IB_USER_VERBS_CMD_CREATE_SRQ] = IO(create_srq, create_srq),
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] = I(modify_srq, modify_srq),
@@ -499,4 +499,234 @@ const struct uverbs_method uverbs_write_methods[] = {
 	[IB_USER_VERBS_CMD_DESTROY_SRQ] = IO(destroy_srq, destroy_srq),
 	[IB_USER_VERBS_CMD_OPEN_QP] = {0},
 };
-const unsigned uverbs_write_methods_len = COUNT(uverbs_write_methods);
+
+#define offsetofend(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+
+static int write_ex_query_device(
+	struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_ex_query_device req;
+	struct ib_uverbs_ex_query_device_resp resp;
+	struct mlx5_ib_query_device_resp drv;
+	int r = uverbs_udata_in(&cmd->core, &req, sizeof(req), sizeof(req));
+
+	if (r == 0 && (req.comp_mask || req.reserved))
+		r = -EINVAL;
+	if (r < 0)
+		return r;
+	uverbs_caps_device(file->dev, file->index, &resp);
+	if (cmd->core.out_len < resp.response_length)
+		resp.response_length = (uint32_t)cmd->core.out_len;
+	uverbs_caps_device_drv(&drv, cmd->drv.out_len);
+	r = uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv, sizeof(drv));
+}
+
+static int write_ex_create_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_ex_create_cq req;
+	int r = uverbs_udata_in(&cmd->core, &req, sizeof(req), sizeof(req));
+
+	if (r == 0 && (req.comp_mask || req.reserved))
+		r = -EINVAL;
+	return r ? r : write_cq(file, call, cmd, &req, sizeof(struct ib_uverbs_ex_create_cq_resp));
+}
+
+static int write_ex_create_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_ex_create_qp req;
+	struct mlx5_ib_create_qp drv;
+	struct uverbs_qp *qp;
+	int r = uverbs_udata_in(
+		&cmd->core, &req, offsetofend(struct ib_uverbs_ex_create_qp, comp_mask), sizeof(req));
+
+	if (r == 0 && (req.comp_mask || req.reserved))
+		r = -EINVAL;
+	if (r == 0 && (req.source_qpn || req.rwq_ind_tbl_handle))
+		r = -EINVAL;
+	if (r == 0)
+		r = uverbs_udata_in(&cmd->drv, &drv, offsetof(struct mlx5_ib_create_qp, uidx), sizeof(drv));
+	if (r == 0)
+		r = uverbs_qp_create(file, call, &req, file->async, &drv, &qp);
+	if (r)
+		return r;
+	const struct ib_uverbs_ex_create_qp_resp resp = {
+		.base =
+			{
+				.qp_handle = qp->obj.handle,
+				.qpn = uverbs_qp_number(qp),
+				.max_send_wr = qp->cap.max_send_wr,
+				.max_recv_wr = qp->cap.max_recv_wr,
+				.max_send_sge = qp->cap.max_send_sge,
+				.max_recv_sge = qp->cap.max_recv_sge,
+				.max_inline_data = qp->cap.max_inline_data,
+			},
+		.response_length = sizeof(resp),
+	};
+	const struct mlx5_ib_create_qp_resp drv_resp = {.bfreg_index = UINT32_MAX};
+	r = uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv_resp, sizeof(drv_resp));
+}
+
+static int write_ex_modify_qp(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	const struct ib_uverbs_ex_modify_qp_resp resp = {.response_length = sizeof(resp)};
+	struct mlx5_ib_modify_qp_resp drv_resp = {.response_length = sizeof(drv_resp)};
+	bool has_dctn = cmd->drv.out_len >= offsetofend(struct mlx5_ib_modify_qp_resp, dctn);
+	struct ib_uverbs_ex_modify_qp req;
+	struct mlx5_ib_modify_qp drv;
+	struct uverbs_qp *qp;
+	int r = uverbs_udata_in(&cmd->core, &req, sizeof(req.base), sizeof(req));
+
+	if (r == 0)
+		r = uverbs_udata_in(&cmd->drv, &drv, 0, sizeof(drv));
+	if (r == 0 &&
+		(drv.comp_mask || drv.burst_info.reserved || !uverbs_udata_cleared(&cmd->drv, sizeof(drv))))
+		r = -EOPNOTSUPP;
+	if (r == 0 && uverbs_qp_find(file, req.base.qp_handle, &qp) < 0)
+		r = -EINVAL;
+	if (r == 0)
+		r = uverbs_qp_modify(qp, &req.base, has_dctn ? &drv_resp.dctn : NULL);
+	if (r == 0)
+		r = uverbs_udata_out(&cmd->core, call, &resp, sizeof(resp));
+	return r < 0 ? r : uverbs_udata_out(&cmd->drv, call, &drv_resp, sizeof(drv_resp));
+}
+
+static int modify_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd)
+{
+	enum { CQ_MODERATE = 1 }; /* IB_CQ_MODERATE */
+	struct ib_uverbs_ex_modify_cq req;
+	struct uverbs_cq *cq;
+	int r = uverbs_udata_in(&cmd->core, &req, sizeof(req), sizeof(req));
+
+	(void)call;
+	if (r == 0 && (!req.attr_mask || req.reserved))
+		r = -EINVAL;
+	if (r == 0 && (req.attr_mask > CQ_MODERATE || req.attr.cq_period > 0xfff))
+		r = -EOPNOTSUPP;
+	if (r == 0 && uverbs_cq_find(file, req.cq_handle, &cq) < 0)
+		r = -EINVAL;
+	return r < 0 ? r : hw_cq_moderate(cq->hw, req.attr.cq_period, req.attr.cq_count);
+}
+
+/* Holes answer EOPNOTSUPP: steering, receive work queues, indirection tables. */
+static const struct uverbs_method write_ex_methods[] = {
+	[IB_USER_VERBS_EX_CMD_QUERY_DEVICE] = {sizeof(struct ib_uverbs_ex_query_device),
+		offsetofend(struct ib_uverbs_ex_query_device_resp, response_length), true,
+		write_ex_query_device},
+	[IB_USER_VERBS_EX_CMD_CREATE_CQ] = {sizeof(struct ib_uverbs_ex_create_cq),
+		sizeof(struct ib_uverbs_ex_create_cq_resp), true, write_ex_create_cq},
+	[IB_USER_VERBS_EX_CMD_CREATE_QP] = {offsetofend(struct ib_uverbs_ex_create_qp, comp_mask),
+		sizeof(struct ib_uverbs_ex_create_qp_resp), true, write_ex_create_qp},
+	[IB_USER_VERBS_EX_CMD_MODIFY_QP] = {sizeof(struct ib_uverbs_modify_qp), 0, true, write_ex_modify_qp},
+	[IB_USER_VERBS_EX_CMD_MODIFY_CQ] = {sizeof(struct ib_uverbs_ex_modify_cq), 0, false, modify_cq},
+};
+
+int uverbs_method_find(uint32_t command, const struct uverbs_method **method)
+{
+	uint32_t i = command & IB_USER_VERBS_CMD_COMMAND_MASK;
+
+	if (command & ~(uint32_t)(IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_CMD_COMMAND_MASK))
+		return -EINVAL;
+	if (command & IB_USER_VERBS_CMD_FLAG_EXTENDED) {
+		if (i >= COUNT(write_ex_methods) || !write_ex_methods[i].run)
+			return -EOPNOTSUPP;
+		*method = &write_ex_methods[i];
+		return 0;
+	}
+	if (i >= COUNT(write_methods))
+		return -EINVAL;
+	if (!write_methods[i].run)
+		return -EOPNOTSUPP;
+	*method = &write_methods[i];
+	return 0;
+}
+
+int uverbs_method_run(const struct uverbs_method *method, struct uverbs_file *file, struct nic_call *call,
+	const struct uverbs_cmd *cmd)
+{
+	if (!file->has_context && method != &write_methods[IB_USER_VERBS_CMD_GET_CONTEXT])
+		return -EINVAL;
+	return method->run(file, call, cmd);
+}
+
+/* The command's lengths count 4-byte words from the header on; driver data follows the core structure. */
+static int parse_legacy(const struct ib_uverbs_cmd_hdr *hdr, const uint8_t *bytes, size_t len,
+	const struct uverbs_method *m, struct uverbs_cmd *cmd)
+{
+	uint64_t response = 0;
+
+	if (hdr->in_words * 4u != len || len < sizeof(*hdr) + m->req)
+		return -EINVAL;
+	if (hdr->out_words * 4u < m->resp)
+		return -ENOSPC;
+	cmd->core.in = bytes + sizeof(*hdr);
+	cmd->core.in_len = m->req;
+	cmd->drv.in = bytes + sizeof(*hdr) + m->req;
+	cmd->drv.in_len = len - sizeof(*hdr) - m->req;
+	if (m->responds) {
+		memcpy(&response, cmd->core.in, sizeof(response));
+		cmd->core.out = response;
+		cmd->core.out_len = m->resp;
+		cmd->drv.out = response + m->resp;
+		cmd->drv.out_len = hdr->out_words * 4u - m->resp;
+	}
+	return 0;
+}
+
+/* Lengths count 8-byte words of the core and the driver part apart, without headers. */
+static int parse_ex(const struct ib_uverbs_cmd_hdr *hdr, const uint8_t *bytes, size_t len,
+	const struct uverbs_method *m, struct uverbs_cmd *cmd)
+{
+	struct ib_uverbs_ex_cmd_hdr ex;
+	size_t head = sizeof(*hdr) + sizeof(ex);
+
+	if (len < head)
+		return -EINVAL;
+	memcpy(&ex, bytes + sizeof(*hdr), sizeof(ex));
+	if ((hdr->in_words + ex.provider_in_words) * 8u != len - head || ex.cmd_hdr_reserved)
+		return -EINVAL;
+	if (hdr->in_words * 8u < m->req)
+		return -ENOSPC;
+	if (!ex.response && (hdr->out_words || ex.provider_out_words))
+		return -EINVAL;
+	if (ex.response && !hdr->out_words && !ex.provider_out_words)
+		return -EINVAL;
+	if (ex.response && hdr->out_words * 8u < m->resp)
+		return -ENOSPC;
+	cmd->core.in = bytes + head;
+	cmd->core.in_len = hdr->in_words * 8u;
+	cmd->core.out = ex.response;
+	cmd->core.out_len = hdr->out_words * 8u;
+	cmd->drv.in = bytes + head + cmd->core.in_len;
+	cmd->drv.in_len = ex.provider_in_words * 8u;
+	cmd->drv.out = ex.response + cmd->core.out_len;
+	cmd->drv.out_len = ex.provider_out_words * 8u;
+	return 0;
+}
+
+ssize_t uverbs_write(struct uverbs_file *file, struct nic_call *call)
+{
+	const struct uverbs_method *method;
+	struct ib_uverbs_cmd_hdr hdr;
+	struct uverbs_cmd cmd = {0};
+	const uint8_t *bytes;
+	size_t len;
+	int r;
+
+	bytes = nic_call_bytes(call, &len);
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	memcpy(&hdr, bytes, sizeof(hdr));
+	r = uverbs_method_find(hdr.command, &method);
+	if (r < 0)
+		return r;
+	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
+		r = parse_ex(&hdr, bytes, len, method, &cmd);
+	else
+		r = parse_legacy(&hdr, bytes, len, method, &cmd);
+	if (r < 0)
+		return r;
+	r = uverbs_method_run(method, file, call, &cmd);
+	return r == 0 ? (ssize_t)len : r;
+}

@@ -8,7 +8,6 @@
 #ifndef SOFTCX_UVERBS_WRITE_H
 #define SOFTCX_UVERBS_WRITE_H
 
-#include "softcx/uverbs/udata.h"
 #include "softcx/uverbs/uverbs.h"
 
 #include <rdma/ib_user_verbs.h>
@@ -29,13 +28,7 @@ int uverbs_method_find(uint32_t command, const struct uverbs_method **method);
 int uverbs_method_run(const struct uverbs_method *method, struct uverbs_file *file, struct nic_call *call,
 	const struct uverbs_cmd *cmd);
 
-extern const struct uverbs_method uverbs_write_methods[], uverbs_write_ex_methods[];
-extern const unsigned uverbs_write_methods_len, uverbs_write_ex_methods_len;
-
 /** GET_CONTEXT without the core answer, which the two ABIs give differently. */
 int uverbs_context_create(struct uverbs_file *file, struct nic_call *call, const struct uverbs_udata *drv);
-/** CREATE_CQ; the answer of the plain command is the beginning, of @resp_len bytes, of the extended one's. */
-int uverbs_write_cq(struct uverbs_file *file, struct nic_call *call, const struct uverbs_cmd *cmd,
-	const struct ib_uverbs_ex_create_cq *req, size_t resp_len);
 
 #endif
