@@ -1,10 +1,164 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/ucma/msg.h"
+#include "softcx/ucma/net.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * Messages between two ids: the contents of MADs of the connection manager, and sending them.
+ *
+ * A message is lost like a packet if memory is short or a port on its way is down when it should arrive;
+ * messages that need an answer are sent again, as by cm.c of Linux. The wire owns a message that was sent,
+ * and keeps the order.
+ */
+
+enum ucma_msg_type {
+	UCMA_MSG_REQ,
+	UCMA_MSG_REP,
+	UCMA_MSG_RTU,
+	UCMA_MSG_REJ,
+	UCMA_MSG_DREQ,
+	UCMA_MSG_DREP,
+	UCMA_MSG_SIDR_REQ,
+	UCMA_MSG_SIDR_REP
+};
+
+struct ucma_msg {
+	STAILQ_ENTRY(ucma_msg) link;
+	enum ucma_msg_type type;
+	uint32_t from, to; /* handles; @to is 0 for requests */
+	unsigned from_dev, to_dev;
+	uint32_t reason; /* REJ reason, SIDR_REP status */
+	uint16_t ps;
+	uint8_t qp_type;
+	struct sockaddr_storage src, dst; /* of requests */
+	struct ucma_where src_at, dst_at;
+	uint32_t qpn, qkey, psn;
+	uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
+	uint8_t tclass;      /* of a REQ: the traffic class of the path, both ways */
+	uint8_t ack_timeout; /* of a REQ: how long the passive side waits for an ACK, 4.096 us * 2^x */
+	struct rdma_ucm_ece ece;
+	uint8_t data[RDMA_MAX_PRIVATE_DATA];
+};
+
+/*
+ * cma.c asks again after 4.096 us * 2^20 (CMA_CM_RESPONSE_TIMEOUT), 15 times (CMA_MAX_CM_RETRIES); a peer
+ * that has sent MRA gets 2^(24-8) ms, about the same.
+ */
+#define UCMA_AGAIN_NS (UINT64_C(4096) << 20)
+#define UCMA_GIVE_UP_NS (16 * UCMA_AGAIN_NS)
+
+/* Requests are repeated faster than by cma.c, for the sake of full backlogs. */
+#define REQUEST_AGAIN_NS (UINT64_C(25) * 1000000)
+
+bool ucma_msg_path(const struct ucma_net *net, unsigned from, unsigned to)
+{
+	return hw_port_up(net->devs[from].hw) && hw_port_up(net->devs[to].hw);
+}
+
+/* From @id to its peer; NULL when memory is short. The caller frees or sends it. */
+static struct ucma_msg *msg_new(const struct ucma_id *id, enum ucma_msg_type type)
+{
+	struct ucma_msg *msg = calloc(1, sizeof(*msg));
+
+	if (!msg)
+		return NULL;
+	msg->type = type;
+	msg->from = id->handle;
+	msg->to = id->peer;
+	msg->from_dev = id->local.dev;
+	msg->to_dev = id->remote.dev;
+	return msg;
+}
+
+/* Sends @msg, which it takes over. */
+static void msg_post(struct ucma_net *net, struct ucma_msg *msg)
+{
+	STAILQ_INSERT_TAIL(&net->wire, msg, link);
+}
+
+/* Sends a message that consists of a reason and private data. */
+static void msg_tell(
+	struct ucma_id *id, enum ucma_msg_type type, uint32_t reason, const uint8_t *data, size_t len)
+{
+	struct ucma_msg *msg = msg_new(id, type);
+
+	if (!msg)
+		return;
+	msg->reason = reason;
+	if (len)
+		memcpy(msg->data, data, len);
+	msg_post(id->net, msg);
+}
+
+/* Answers the sender of @to, in place of an id that does not exist. */
+static void msg_reply(
+	struct ucma_net *net, const struct ucma_msg *to, enum ucma_msg_type type, uint32_t reason)
+{
+	struct ucma_msg *msg = calloc(1, sizeof(*msg));
+
+	if (!msg)
+		return;
+	msg->type = type;
+	msg->from = to->to;
+	msg->to = to->from;
+	msg->from_dev = to->to_dev;
+	msg->to_dev = to->from_dev;
+	msg->reason = reason;
+	msg_post(net, msg);
+}
+
+/* The timer of msg_ask(). */
+static bool msg_ask_again(struct ucma_id *id)
+{
+	bool request = id->asked->type == UCMA_MSG_REQ || id->asked->type == UCMA_MSG_SIDR_REQ;
+	struct ucma_msg *copy = malloc(sizeof(*copy));
+
+	ucma_timer_start(id, request ? REQUEST_AGAIN_NS : UCMA_AGAIN_NS);
+	if (!copy)
+		return false;
+	*copy = *id->asked;
+	msg_post(id->net, copy);
+	return true;
+}
+
+/* A backlog was full: again after as long as it has asked, because thousands may wait. */
+static void msg_ask_later(struct ucma_id *id)
+{
+	uint64_t asked = nic_now() - id->first_asked, pause = asked < UCMA_AGAIN_NS ? asked : UCMA_AGAIN_NS;
+
+	ucma_timer_start(id, pause < REQUEST_AGAIN_NS ? REQUEST_AGAIN_NS : pause);
+}
+
+/* Sends @msg, which it takes over, again and again until msg_stop_asking(). False: not sent now. */
+static bool msg_ask(struct ucma_id *id, struct ucma_msg *msg)
+{
+	free(id->asked);
+	id->asked = msg;
+	id->first_asked = nic_now();
+	return msg_ask_again(id);
+}
+
+/* stops the timer too */
+static void msg_stop_asking(struct ucma_id *id)
+{
+	ucma_timer_stop(id);
+	free(id->asked);
+	id->asked = NULL;
+	id->heard = false;
+}
+
+void ucma_msg_drop_all(struct ucma_net *net)
+{
+	while (!STAILQ_EMPTY(&net->wire)) {
+		struct ucma_msg *msg = STAILQ_FIRST(&net->wire);
+
+		STAILQ_REMOVE_HEAD(&net->wire, link);
+		free(msg);
+	}
+}
 
 /*
  * User bytes of private data that each message carries, padded with zeros (include/rdma/ib_cm.h:
@@ -51,7 +205,7 @@ static uint8_t min7(uint8_t v)
 /* The state of ib_cm after an exchange that failed or never was. */
 void ucma_cm_forget(struct ucma_id *id)
 {
-	ucma_msg_stop_asking(id);
+	msg_stop_asking(id);
 	id->cm = UCMA_CM_IDLE;
 }
 
@@ -59,7 +213,7 @@ static void enter_timewait(struct ucma_id *id)
 {
 	uint8_t t = ucma_id_timeout(id);
 
-	ucma_msg_stop_asking(id);
+	msg_stop_asking(id);
 	id->cm = UCMA_CM_TIMEWAIT;
 	/* cm.c: cm_convert_to_ms() */
 	ucma_timer_start(id, (UINT64_C(1) << (t > 8 ? (t < 31 ? t : 31) - 8 : 0)) * 1000000);
@@ -89,7 +243,7 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 		return -EINVAL;
 	if (p->private_data_len > (is_ud(id) ? SIDR_REQ_DATA : REQ_DATA))
 		return -EINVAL;
-	req = ucma_msg_new(id, is_ud(id) ? UCMA_MSG_SIDR_REQ : UCMA_MSG_REQ);
+	req = msg_new(id, is_ud(id) ? UCMA_MSG_SIDR_REQ : UCMA_MSG_REQ);
 	if (!req)
 		return -ENOMEM;
 	set_params(req, p, ece);
@@ -103,8 +257,8 @@ int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, con
 	req->psn = id->rq_psn;
 	req->ack_timeout = ucma_id_asked_timeout(id);
 	req->tclass = id->tos;
-	if (!ucma_msg_ask(id, req)) {
-		ucma_msg_stop_asking(id);
+	if (!msg_ask(id, req)) {
+		msg_stop_asking(id);
 		return -ENOMEM;
 	}
 	id->qpn = req->qpn;
@@ -124,7 +278,7 @@ static int accept_ud(struct ucma_id *id, const struct rdma_ucm_conn_param *p)
 
 	if (id->cm != UCMA_CM_SIDR_RCVD || !p || p->private_data_len > SIDR_REP_DATA)
 		return -EINVAL;
-	rep = ucma_msg_new(id, UCMA_MSG_SIDR_REP);
+	rep = msg_new(id, UCMA_MSG_SIDR_REP);
 	if (!rep)
 		return -ENOMEM;
 	set_params(rep, p, &(struct rdma_ucm_ece){0});
@@ -133,7 +287,7 @@ static int accept_ud(struct ucma_id *id, const struct rdma_ucm_conn_param *p)
 	rep->qkey = id->qkey;
 	id->qpn = rep->qpn;
 	id->cm = UCMA_CM_IDLE;
-	ucma_msg_post(id->net, rep);
+	msg_post(id->net, rep);
 	return 0;
 }
 
@@ -143,7 +297,7 @@ static int accept_rc(struct ucma_id *id, const struct rdma_ucm_conn_param *p, co
 
 	if (id->cm != UCMA_CM_REQ_RCVD || p->private_data_len > REP_DATA)
 		return -EINVAL;
-	rep = ucma_msg_new(id, UCMA_MSG_REP);
+	rep = msg_new(id, UCMA_MSG_REP);
 	if (!rep)
 		return -ENOMEM;
 	set_params(rep, p, ece);
@@ -152,7 +306,7 @@ static int accept_rc(struct ucma_id *id, const struct rdma_ucm_conn_param *p, co
 	id->responder_resources = rep->responder_resources;
 	id->initiator_depth = rep->initiator_depth;
 	id->cm = UCMA_CM_REP_SENT;
-	ucma_msg_ask(id, rep);
+	msg_ask(id, rep);
 	return 0;
 }
 
@@ -161,7 +315,7 @@ static int ready_to_use(struct ucma_id *id)
 	if (id->cm != UCMA_CM_REP_RCVD)
 		return -EINVAL;
 	id->cm = UCMA_CM_ESTABLISHED;
-	ucma_msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
+	msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
 	return 0;
 }
 
@@ -185,7 +339,7 @@ int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t 
 	if (is_ud(id)) {
 		if (id->cm != UCMA_CM_SIDR_RCVD || len > SIDR_REP_DATA)
 			return -EINVAL;
-		ucma_msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, data, len);
+		msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, data, len);
 		id->cm = UCMA_CM_IDLE;
 		return 0;
 	}
@@ -195,11 +349,11 @@ int ucma_cm_reject(struct ucma_id *id, const uint8_t *data, size_t len, uint8_t 
 	case UCMA_CM_REQ_SENT:
 	case UCMA_CM_REQ_RCVD:
 	case UCMA_CM_REP_RCVD:
-		ucma_msg_tell(id, UCMA_MSG_REJ, reason, data, len);
+		msg_tell(id, UCMA_MSG_REJ, reason, data, len);
 		ucma_cm_forget(id);
 		return 0;
 	case UCMA_CM_REP_SENT:
-		ucma_msg_tell(id, UCMA_MSG_REJ, reason, data, len);
+		msg_tell(id, UCMA_MSG_REJ, reason, data, len);
 		enter_timewait(id);
 		return 0;
 	default:
@@ -214,13 +368,13 @@ int ucma_cm_disconnect(struct ucma_id *id)
 	if (!id->has_cm)
 		return -EINVAL;
 	if (id->cm == UCMA_CM_ESTABLISHED) {
-		dreq = ucma_msg_new(id, UCMA_MSG_DREQ);
+		dreq = msg_new(id, UCMA_MSG_DREQ);
 		if (!dreq)
 			return -ENOMEM;
 		id->cm = UCMA_CM_DREQ_SENT;
-		ucma_msg_ask(id, dreq);
+		msg_ask(id, dreq);
 	} else if (id->cm == UCMA_CM_DREQ_RCVD) {
-		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
+		msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		enter_timewait(id);
 	}
 	return 0;
@@ -234,7 +388,7 @@ int ucma_cm_notify(struct ucma_id *id, uint32_t ib_event)
 		return -EISCONN;
 	if (id->cm != UCMA_CM_REP_SENT)
 		return -EINVAL;
-	ucma_msg_stop_asking(id);
+	msg_stop_asking(id);
 	id->cm = UCMA_CM_ESTABLISHED;
 	ucma_event(id, UCMA_EV_ESTABLISHED, 0);
 	return 0;
@@ -244,21 +398,21 @@ void ucma_cm_end(struct ucma_id *id)
 {
 	switch (id->cm) {
 	case UCMA_CM_SIDR_RCVD:
-		ucma_msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, NULL, 0);
+		msg_tell(id, UCMA_MSG_SIDR_REP, SIDR_REJECT, NULL, 0);
 		break;
 	case UCMA_CM_REQ_SENT:
-		ucma_msg_tell(id, UCMA_MSG_REJ, REJ_TIMEOUT, NULL, 0);
+		msg_tell(id, UCMA_MSG_REJ, REJ_TIMEOUT, NULL, 0);
 		break;
 	case UCMA_CM_REQ_RCVD:
 	case UCMA_CM_REP_SENT:
 	case UCMA_CM_REP_RCVD:
-		ucma_msg_tell(id, UCMA_MSG_REJ, REJ_CONSUMER_DEFINED, NULL, 0);
+		msg_tell(id, UCMA_MSG_REJ, REJ_CONSUMER_DEFINED, NULL, 0);
 		break;
 	case UCMA_CM_ESTABLISHED:
-		ucma_msg_tell(id, UCMA_MSG_DREQ, 0, NULL, 0);
+		msg_tell(id, UCMA_MSG_DREQ, 0, NULL, 0);
 		break;
 	case UCMA_CM_DREQ_RCVD:
-		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
+		msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		break;
 	default:
 		break;
@@ -315,7 +469,7 @@ static bool reject_stale(
 			continue;
 		if (id->cm < UCMA_CM_REQ_RCVD || id->cm > UCMA_CM_DREQ_RCVD)
 			continue;
-		ucma_msg_reply(net, msg, UCMA_MSG_REJ, REJ_STALE_CONN);
+		msg_reply(net, msg, UCMA_MSG_REJ, REJ_STALE_CONN);
 		if (id->cm == UCMA_CM_ESTABLISHED)
 			ucma_cm_disconnect(id);
 		return true;
@@ -336,12 +490,12 @@ static void got_request(struct ucma_net *net, struct ucma_id *sender, const stru
 	if (!listener && nic_now() < sender->first_asked + NO_LISTENER_NS)
 		return;
 	if (!listener || is_ud(listener) != ud) {
-		ucma_msg_reply(net, msg, ud ? UCMA_MSG_SIDR_REP : UCMA_MSG_REJ,
+		msg_reply(net, msg, ud ? UCMA_MSG_SIDR_REP : UCMA_MSG_REJ,
 			ud ? (uint32_t)SIDR_UNSUPPORTED : (uint32_t)REJ_INVALID_SERVICE_ID);
 		return;
 	}
 	if (!listener->backlog) {
-		ucma_msg_ask_later(sender);
+		msg_ask_later(sender);
 		return;
 	}
 	id = ucma_id_new(listener->file, listener->ps, msg->qp_type);
@@ -387,12 +541,12 @@ static void got_rep(struct ucma_id *id, const struct ucma_msg *msg)
 	struct rdma_ucm_event_resp resp = {.event = UCMA_EV_CONNECT_RESPONSE};
 
 	if (id->cm == UCMA_CM_ESTABLISHED) /* the RTU was lost */
-		ucma_msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
+		msg_tell(id, UCMA_MSG_RTU, 0, NULL, 0);
 	if (id->cm != UCMA_CM_REQ_SENT)
 		return;
 	if (reject_stale(id->net, msg, id->host, id))
 		return;
-	ucma_msg_stop_asking(id);
+	msg_stop_asking(id);
 	id->peer = msg->from;
 	ucma_id_set_remote(id, msg->qpn);
 	id->sq_psn = msg->psn;
@@ -435,12 +589,12 @@ static void got_dreq(struct ucma_id *id)
 	case UCMA_CM_REP_SENT:
 	case UCMA_CM_DREQ_SENT:
 	case UCMA_CM_ESTABLISHED:
-		ucma_msg_stop_asking(id);
+		msg_stop_asking(id);
 		id->cm = UCMA_CM_DREQ_RCVD;
 		disconnected(id, 0);
 		break;
 	case UCMA_CM_TIMEWAIT:
-		ucma_msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
+		msg_tell(id, UCMA_MSG_DREP, 0, NULL, 0);
 		break;
 	default:
 		break;
@@ -484,7 +638,7 @@ static void deliver(struct ucma_net *net, const struct ucma_msg *msg)
 	HASH_FIND(hh, net->ids, &msg->to, sizeof(msg->to), id);
 	if (!id || (id->peer && msg->from && id->peer != msg->from)) {
 		if (msg->type == UCMA_MSG_DREQ) /* cm.c: cm_issue_drep() */
-			ucma_msg_reply(net, msg, UCMA_MSG_DREP, 0);
+			msg_reply(net, msg, UCMA_MSG_DREP, 0);
 		return;
 	}
 	switch (msg->type) {
@@ -493,7 +647,7 @@ static void deliver(struct ucma_net *net, const struct ucma_msg *msg)
 		break;
 	case UCMA_MSG_RTU:
 		if (id->cm == UCMA_CM_REP_SENT) {
-			ucma_msg_stop_asking(id);
+			msg_stop_asking(id);
 			id->cm = UCMA_CM_ESTABLISHED;
 			conn_event(id, UCMA_EV_ESTABLISHED, 0);
 		}
@@ -535,7 +689,7 @@ bool ucma_cm_deliver(struct ucma_net *net)
 void ucma_cm_timer(struct ucma_id *id)
 {
 	if (id->asked && !id->heard && nic_now() < id->first_asked + UCMA_GIVE_UP_NS) {
-		ucma_msg_ask_again(id);
+		msg_ask_again(id);
 		return;
 	}
 	switch (id->cm) {

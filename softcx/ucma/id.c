@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/ucma/msg.h"
+#include "softcx/ucma/net.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -2,14 +2,11 @@
 /*
  * net.h - the emulated rdma_cm: its network, files and connection ids, which all files of this room share.
  *
- *   ucma.c   files, their events, and the network
- *   cmd.c    the commands of <rdma/rdma_user_cm.h> (ucma.c of Linux)
- *   query.c  commands that only read an id
- *   id.c     an id from creation to a resolved route: addresses, ports (first half of cma.c)
- *   cm.c     connections: the messages between two ids and their states (cma.c, cm.c)
- *   msg.c    those messages
- *   timer.c  which id has something to do next
- *   addr.c   addresses and GIDs
+ *   ucma.c  files, their events, the network, and which id has something to do next
+ *   cmd.c   the commands of <rdma/rdma_user_cm.h> (ucma.c of Linux)
+ *   id.c    an id from creation to a resolved route: addresses, ports (first half of cma.c)
+ *   cm.c    connections: the messages between two ids and their states (cma.c, cm.c)
+ *   addr.c  addresses and GIDs
  *
  * One struct ucma_id stands for three structures of Linux: ucma_context, rdma_cm_id and ib_cm_id.
  * All applications are served by one thread, and every id lives in this process, so the wire between two ids
@@ -181,13 +178,15 @@ void ucma_event_take(struct ucma_file *file, struct ucma_event *event);
 /** Moves the events of @id to another file. The ids of the requests among them stay where they are. */
 void ucma_events_move(struct ucma_id *id, struct ucma_file *to);
 
-/* ---- query.c ------------------------------------------------------------------------ */
+/** There is room for the timer of one more id. False: out of memory. */
+bool ucma_timers_room(struct ucma_net *net);
+void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns); /* replaces a running one */
+void ucma_timer_stop(struct ucma_id *id);
 
-int ucma_query_route(struct ucma_id *id, struct nic_call *call, uint64_t response, size_t out);
-int ucma_query(struct ucma_id *id, struct nic_call *call, uint64_t response, uint32_t option, size_t out);
+/* ---- cmd.c -------------------------------------------------------------------------- */
+
 /** How packets of @id reach its peer. */
 void ucma_ah_attr(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah);
-int ucma_init_qp_attr(struct ucma_id *id, struct nic_call *call, uint64_t response, uint32_t qp_state);
 
 /* ---- id.c --------------------------------------------------------------------------- */
 
@@ -220,15 +219,6 @@ struct ucma_id *ucma_id_listener(
 /** A timer of an id in a state before UCMA_CONNECT is due. */
 void ucma_id_timer(struct ucma_id *id);
 
-/* ---- timer.c ------------------------------------------------------------------------ */
-
-/** There is room for the timer of one more id. False: out of memory. */
-bool ucma_timers_room(struct ucma_net *net);
-void ucma_timer_start(struct ucma_id *id, uint64_t delay_ns); /* replaces a running one */
-void ucma_timer_stop(struct ucma_id *id);
-/** The id whose timer is due first, or NULL. */
-struct ucma_id *ucma_timer_first(const struct ucma_net *net);
-
 /* ---- cm.c --------------------------------------------------------------------------- */
 
 int ucma_cm_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece);
@@ -245,5 +235,8 @@ void ucma_cm_forget(struct ucma_id *id);
 void ucma_cm_timer(struct ucma_id *id);
 /** Delivers messages; false when there was none. */
 bool ucma_cm_deliver(struct ucma_net *net);
+void ucma_msg_drop_all(struct ucma_net *net);
+/** True if a message can pass between the devices now: both ports are up. */
+bool ucma_msg_path(const struct ucma_net *net, unsigned from, unsigned to);
 
 #endif
