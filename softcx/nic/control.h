@@ -4,7 +4,7 @@
  * for "trace", whose answer are the records (trace.h), and "stop".
  *
  * A connection that has sent "hold" keeps the process alive without clients; one that has sent "watch" can
- * ask later what was left behind (objects.h). Its end is the end of all that.
+ * ask later what was left behind. Its end is the end of all that.
  *
  * The caller of each function has the hardware (hardware.h).
  */
@@ -14,8 +14,26 @@
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
-#include "softcx/nic/objects.h"
 #include "softcx/nic/trace.h"
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+/*
+ * The objects of open files in JSON, for the tool: those that exist now, and those that files
+ * left behind when they were closed.
+ *
+ * A file is {"file", "pid", "program", "objects": [...]}; each object has "kind" and members that depend on
+ * it. The tool prints members that it does not know as they are.
+ */
+
+/** Watches of process trees: notes of what the files of a process's descendants leave behind. */
+struct watch;
+struct watches {
+	LIST_HEAD(, watch) list;
+	unsigned last;
+};
 
 struct server_config;
 
@@ -38,5 +56,7 @@ void controls_init(struct controls *all, const struct server_config *cfg, struct
 int controls_add(struct controls *all, int fd);
 /** Closes all connections. They are freed by the event loop. */
 void controls_clear(struct controls *all);
+
+struct server_config;
 
 #endif

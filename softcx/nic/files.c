@@ -2,17 +2,137 @@
 #include "softcx/nic/files.h"
 
 #include "softcx/nic/channel.h"
-#include "softcx/nic/file.h"
 #include "softcx/nic/hardware.h"
-#include "softcx/nic/packet.h"
-#include "softcx/proto/proto.h"
+#include "softcx/nic/ident.h"
 #include "softcx/uverbs/fw.h"
 #include "softcx/uverbs/qp.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void take_fds(struct packet *p, const struct cmsghdr *c)
+{
+	const int *fds = (const int *)(const void *)CMSG_DATA(c);
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	for (size_t i = 0; i < n; i++) {
+		if (p->nfds < SOFTCX_MAX_FDS) {
+			p->fds[p->nfds++] = fds[i];
+		} else {
+			close(fds[i]);
+			p->truncated = true;
+		}
+	}
+}
+
+void packet_recv(struct hardware *hardware, int fd, void *buf, size_t size, struct packet *p)
+{
+	/* Without credentials in it, it has room for some more descriptors, and the kernel fills it. */
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {buf, size};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memset(p, 0, sizeof(*p));
+	hardware_leave(hardware);
+	p->len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (p->len < 0)
+		p->len = -errno;
+	hardware_enter(hardware);
+	if (p->len < 0)
+		return;
+	p->truncated = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS) {
+			take_fds(p, c);
+		} else if (c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&p->cred, CMSG_DATA(c), sizeof(p->cred));
+		}
+	}
+}
+
+void packet_close(struct packet *p)
+{
+	for (unsigned i = 0; i < p->nfds; i++)
+		close(p->fds[i]);
+	p->nfds = 0;
+}
+
+void file_complain(const struct file *file, pid_t pid, const char *fmt, ...)
+{
+	char what[160], name[SOFTCX_MAX_LABEL];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "softcx-nic: %s, process %d: %s\n", ident_file(file->host, file->dev, name), (int)pid,
+		what);
+}
+
+/* Of an rdma_cm file, @file: it has events. poll() in the application learns that by a byte. */
+static void file_wake(void *arg)
+{
+	struct file *file = arg;
+
+	if (!file->byte_out && send(file->source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		file->byte_out = true;
+}
+
+uint32_t file_drain(struct file *file)
+{
+	if (file->dev >= 0 || !file->byte_out || ucma_pending(file->ucma))
+		return 0;
+	file->byte_out = false;
+	return SOFTCX_DRAIN;
+}
+
+static void read_program(struct file *file)
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	file->program[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)file->user);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, file->program, sizeof(file->program) - 1);
+	file->program[n > 0 ? n : 0] = '\0';
+	file->program[strcspn(file->program, "\n")] = '\0';
+	close(fd);
+}
+
+void file_used(struct file *file, pid_t pid)
+{
+	file->user = pid;
+	file->files->users++;
+	read_program(file);
+}
+
+struct file_view file_view(const struct file *file)
+{
+	struct file_view view = {.host = file->host,
+		.dev = file->dev,
+		.pid = file->user,
+		.mark = file->mark,
+		.uverbs = file->uverbs,
+		.ucma = file->ucma};
+
+	memcpy(view.program, file->program, sizeof(view.program));
+	return view;
+}
 
 /* Whether write() is for the sender: see may_write() of channel.c. */
 static bool is_opener(struct file *file, const struct softcx_hello *hello)

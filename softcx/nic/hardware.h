@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hardware.h - the threads that execute queues (engine.h), beside the thread that executes commands
+ * hardware.h - the threads that execute queues, beside the thread that executes commands
  * (server.c).
  *
  * Devices are dealt out to engines, first those that are the first of their hosts (hosts_deal()): a client
@@ -20,8 +20,40 @@
 #ifndef SOFTCX_NIC_HARDWARE_H
 #define SOFTCX_NIC_HARDWARE_H
 
-#include "softcx/nic/engine.h"
+#include "softcx/hw/pu.h"
+#include "softcx/nic/trace.h"
 #include "softcx/proto/hosts.h"
+
+#include <pthread.h>
+
+/*
+ * A thread that executes the queues of some devices: a processing unit (hw/pu.h). It sleeps while
+ * there is nothing to do.
+ */
+struct engine {
+	struct hw_pu pu; /* first */
+	struct hw_dev *devs[HOSTS_MAX_DEVS];
+	unsigned ndevs;
+	struct tracers *tracers;
+	_Atomic(int) cpu; /* where the thread was lately; -1: nowhere yet */
+
+	/* of whoever has the lock */
+	bool stop;
+	bool naps;        /* and does not know yet that it has been woken */
+	bool visited;     /* by another unit, which left work */
+	uint64_t busy_at; /* when queues or commands last had something to do */
+
+	/* of the engine's thread */
+	pthread_t thread;
+	int wake;           /* eventfd; -1: it does not run */
+	uint64_t nap;       /* length of the next sleep */
+	uint64_t looked_at; /* ns, at UARs that sleep */
+	unsigned yields;    /* since it looked at @switches, */
+	long switches;      /* how often it lost the core so far */
+	bool rung_beside;   /* since then: by software on another core */
+	bool shares;        /* its core with software that runs when it yields, */
+	bool hurries;       /* and has no work from elsewhere */
+};
 
 struct hardware {
 	struct engine engine[HOSTS_MAX_DEVS];

@@ -2,7 +2,6 @@
 #include "softcx/nic/server.h"
 
 #include "softcx/nic/control.h"
-#include "softcx/nic/descriptors.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
@@ -12,8 +11,10 @@
 #include "softcx/nic/sysfs.h"
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
+#include "softcx/uverbs/event.h"
 #include "util/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -23,9 +24,88 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+/*
+ * How many descriptors this process may have: a NIC has none, and many of its objects here
+ * have some.
+ */
+
+enum { CHANNELS_PART = 5, FOR_EVENTS = 16 /* descriptors that nothing else may have */ };
+
+static char folder[SOFTCX_MAX_DIR + 16]; /* "": there is none */
+
+static rlim_t most(void)
+{
+	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
+	unsigned long n = 0;
+
+	if (f && fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Raises the limit as far as it goes. */
+static void descriptors_allow(void)
+{
+	struct rlimit limit;
+
+	limit.rlim_cur = limit.rlim_max = most();
+	if (limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void empty_folder(void)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			unlinkat(dirfd(dir), d->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+/*
+ * Lets completion channels be named pipes in a folder below @dir, once others have a fifth of what is allowed
+ * (uverbs_channels_name()). Pipes of a NIC that was killed go. 0 or a negative errno.
+ */
+static int descriptors_save(const char *dir)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -errno;
+	if (snprintf(folder, sizeof(folder), "%s/channels", dir) >= (int)sizeof(folder))
+		return -ENAMETOOLONG;
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	empty_folder();
+	if (limit.rlim_cur > FOR_EVENTS && limit.rlim_cur + FOR_EVENTS > limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max - FOR_EVENTS;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	uverbs_channels_name(folder, (unsigned)(limit.rlim_cur / CHANNELS_PART));
+	return 0;
+}
+
+/* Removes the folder, after all files were closed. Fine without one. */
+static void descriptors_done(void)
+{
+	if (folder[0])
+		rmdir(folder);
+}
 
 #define SEC 1000000000ULL
 #define NEXT_CALL 20000 /* ns to wait for it without sleeping */

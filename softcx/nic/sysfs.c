@@ -4,7 +4,6 @@
 
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
-#include "util/array.h"
 #include "util/tree.h"
 
 #include <endian.h>
