@@ -5,8 +5,59 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static uint32_t round_up(uint32_t n, uint32_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* All @count pages are free. -ENOMEM. */
+static int pages_init(struct pages *p, uint32_t count)
+{
+	*p = (struct pages){.runs = calloc(count, sizeof(*p->runs)), .count = count};
+	return p->runs ? 0 : -ENOMEM;
+}
+
+static void pages_deinit(struct pages *p)
+{
+	free(p->runs);
+}
+
+/* Takes @run consecutive pages, the first that are free, from a multiple of @align on. Their first, or -1. */
+static int64_t pages_take(struct pages *p, uint32_t run, uint32_t align)
+{
+	uint32_t at = p->first, begin = round_up(at, align); /* of the free pages before @at */
+
+	while (at < p->count) {
+		if (p->runs[at]) {
+			at += p->runs[at];
+			begin = round_up(at, align);
+			continue;
+		}
+		at++;
+		if (at < begin || at - begin < run)
+			continue;
+		p->runs[begin] = run;
+		if (begin == p->first)
+			p->first += run;
+		return begin;
+	}
+	return -1;
+}
+
+/* Gives back the run that begins with @page. -EINVAL: none does. */
+static int pages_give(struct pages *p, uint32_t page)
+{
+	if (page >= p->count || !p->runs[page])
+		return -EINVAL;
+	p->runs[page] = 0;
+	if (page < p->first)
+		p->first = page;
+	return 0;
+}
 
 static void publish(uint64_t *word, uint64_t value)
 {
@@ -50,7 +101,7 @@ static void clear_tables(struct cache *a, uint64_t places)
 /* A generation is a time, so that it is new in another file, too. A NIC must not find items by a table of an
  * earlier memcached once their memory is used again. It finds them until the generation is odd, so what takes
  * long comes before. */
-static void begin(struct cache *a)
+static void begin_generation(struct cache *a)
 {
 	struct reddn_cache_header *h = a->header;
 	uint64_t before = h->live.generation | 1, now = clock_read_ns(CLOCK_REALTIME) & ~1ull;
@@ -71,7 +122,7 @@ void cache_begin(struct cache *a)
 {
 	pthread_mutex_lock(&a->lock);
 	if (a->used)
-		begin(a);
+		begin_generation(a);
 	a->early = true;
 	pthread_mutex_unlock(&a->lock);
 }
@@ -119,7 +170,7 @@ int cache_table(struct cache *a, size_t count, bool main_thread, void **p)
 		/* where the memcached before has its items there, or something else begins to use their
 		 * memory */
 		if (!main_thread || a->early || has(h->live.tables, place))
-			begin(a);
+			begin_generation(a);
 		*p = a->base + reddn_cache_table(h->tables_off, place);
 		memset(*p, 0, 8 * count);
 		a->used |= 1ull << place;

@@ -7,12 +7,19 @@
 #ifndef MEMCACHED_CACHE_H
 #define MEMCACHED_CACHE_H
 
-#include "memcached/pages.h"
 #include "protocol/cache-format.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/** Which slab pages of a cache file are in use. */
+struct pages {
+	uint32_t *runs; /* of each page: pages of the run that begins there, 0: not in use, or within a run */
+	uint32_t count;
+	uint32_t first; /* all before this are in use */
+};
 
 struct cache {
 	uint8_t *base; /* of the file */

@@ -1,15 +1,177 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "memcached/proof.h"
 
+#include "memcached/cache-layout.h"
 #include "util/array.h"
 #include "util/cleanup.h"
+#include "util/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+
+static int refuse(char *why, size_t size, const char *words)
+{
+	snprintf(why, size, "%s", words);
+	return -EINVAL;
+}
+
+int reader_init(struct reader *r, int fd, uint64_t bytes, char *why, size_t size)
+{
+	struct reddn_cache_header *h = &r->header;
+
+	r->fd = fd;
+	if (reader_read(r, REDDN_CACHE_NULL, h, sizeof(*h)) < 0 || h->magic != REDDN_CACHE_MAGIC)
+		return refuse(why, size, "it is no cache file of memcached; libreddn-memcached.so makes one");
+	if (!cache_layout_is_sound(h, bytes))
+		return refuse(why, size, "it is a cache file of another version, or damaged");
+	return 0;
+}
+
+int reader_read(const struct reader *r, uint64_t off, void *bytes, size_t size)
+{
+	long n = file_read_at(r->fd, off, bytes, size);
+
+	return n < 0 ? (int)n : (size_t)n == size ? 0 : -EIO;
+}
+
+int reader_live(const struct reader *r, struct reddn_cache_live *live)
+{
+	return reader_read(
+		r, REDDN_CACHE_NULL + offsetof(struct reddn_cache_header, live), live, sizeof(*live));
+}
+
+bool reader_is_served(const struct reader *r)
+{
+	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	return fcntl(r->fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
+}
+
+int64_t reader_item(const struct reader *r, uint64_t p)
+{
+	const struct reddn_cache_header *h = &r->header;
+	uint64_t off = p - h->base;
+
+	if (p % 8 || off < h->pages_off ||
+		off - h->pages_off > h->pages_size - sizeof(struct reddn_cache_item))
+		return -EFAULT;
+	return (int64_t)off;
+}
+
+int reader_leads(const struct reader *r, uint64_t p, int64_t off)
+{
+	struct reddn_cache_item item;
+
+	for (unsigned n = 0; n < READER_CHAIN; n++) {
+		int64_t at = reader_item(r, p);
+		int e = at < 0 || at == off ? 0 : reader_read(r, (uint64_t)at, &item, sizeof(item));
+
+		if (at < 0 || at == off || e < 0)
+			return at < 0 ? -EFAULT : e;
+		p = item.h_next;
+	}
+	return -EFAULT;
+}
+
+/* ---- an item in memory, compared with what memcached was asked to store ---- */
+
+/* What an item that was set must look like. */
+struct proof_item {
+	const char *key, *value;
+	uint32_t flags;
+	uint32_t ttl; /* 0: none */
+	uint64_t cas;
+	uint32_t clock_min, clock_max; /* of the server, when it was set */
+};
+
+static uint16_t flags_of(const struct proof_item *want)
+{
+	return (uint16_t)(CACHE_ITEM_LINKED | CACHE_ITEM_CAS | (want->flags ? CACHE_ITEM_CFLAGS : 0));
+}
+
+/* Bytes of such an item. */
+static size_t proof_item_size(const struct proof_item *want)
+{
+	return reddn_cache_value((uint8_t)strlen(want->key), flags_of(want)) + strlen(want->value) + 2;
+}
+
+static int differs(char *why, const char *field, unsigned off, uint64_t is, uint64_t should)
+{
+	snprintf(why, PROOF_WHY,
+		"this memcached has another layout of items: of one that was set, %s (byte %u) is %" PRIu64
+		" where %" PRIu64 " is right",
+		field, off, is, should);
+	return -EINVAL;
+}
+
+static int different_bytes(char *why, const char *field, size_t off)
+{
+	snprintf(why, PROOF_WHY,
+		"this memcached has another layout of items: of one that was set, byte %zu does not begin %s",
+		off, field);
+	return -EINVAL;
+}
+
+static int compare_header(const struct proof_item *want, const struct reddn_cache_item *h, char *why)
+{
+	uint16_t looked_at = CACHE_ITEM_LINKED | CACHE_ITEM_CAS | CACHE_ITEM_SLABBED | CACHE_ITEM_CHUNKED |
+			     CACHE_ITEM_HDR | CACHE_ITEM_CFLAGS;
+	size_t nbytes = strlen(want->value) + 2;
+	uint32_t set = h->time;
+
+	if (set < want->clock_min || set > want->clock_max)
+		return differs(why, "time", 24, set, want->clock_min);
+	/* the clock may tick while memcached takes the command */
+	if (want->ttl ? h->exptime - want->ttl < want->clock_min || h->exptime - want->ttl > want->clock_max
+		      : h->exptime != 0)
+		return differs(why, "exptime", 28, h->exptime, want->ttl ? want->clock_min + want->ttl : 0);
+	if (h->nbytes != (int32_t)nbytes)
+		return differs(why, "nbytes", 32, (uint32_t)h->nbytes, nbytes);
+	/* one of the reply with the CAS id, which memcached releases after it was sent (resp_finish), and one
+	 * of a thread that goes through its lists or pages, which has locked the item (items.c,
+	 * lru_pull_tail) */
+	if (h->refcount < 1 || h->refcount > 3)
+		return differs(why, "refcount", 36, h->refcount, 1);
+	if ((h->it_flags & looked_at) != flags_of(want))
+		return differs(why, "it_flags", 38, h->it_flags & looked_at, flags_of(want));
+	if ((h->clsid & 0x3f) == 0)
+		return differs(why, "slabs_clsid", 40, h->clsid, 1);
+	if (h->nkey != strlen(want->key))
+		return differs(why, "nkey", 41, h->nkey, strlen(want->key));
+	if (h->cas != want->cas)
+		return differs(why, "the CAS id", 48, h->cas, want->cas);
+	return 0;
+}
+
+/* Compares the item at @bytes, all of it, field by field. -EINVAL: @why names the first that differs. */
+static int proof_item_compare(const struct proof_item *want, const uint8_t *bytes, char why[PROOF_WHY])
+{
+	size_t off = sizeof(struct reddn_cache_item), nkey = strlen(want->key), len = strlen(want->value);
+	struct reddn_cache_item h;
+	int e;
+
+	memcpy(&h, bytes, sizeof(h));
+	e = compare_header(want, &h, why);
+	if (e < 0)
+		return e;
+	if (memcmp(bytes + off, want->key, nkey) != 0)
+		return different_bytes(why, "the key", off);
+	/* the byte behind the key is what the memory had before (items.c, do_item_alloc) */
+	off += nkey + 1;
+	if (want->flags) {
+		if (memcmp(bytes + off, &want->flags, sizeof(want->flags)) != 0)
+			return different_bytes(why, "the client's flags", off);
+		off += sizeof(want->flags);
+	}
+	if (memcmp(bytes + off, want->value, len) != 0 || memcmp(bytes + off + len, "\r\n", 2) != 0)
+		return different_bytes(why, "the value, CR and LF", off);
+	return 0;
+}
 
 enum {
 	PROBE_MOST = 512, /* bytes of a probe's item */

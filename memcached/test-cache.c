@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a cache file gives out, and what the next memcached finds. */
-#include "memcached/cache.h"
-
 #include "memcached/cache-layout.h"
+#include "memcached/cache.c"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -257,6 +258,90 @@ static void test_one_chunk(void **state)
 	assert_ptr_equal(cache_pages(a, PAGES * REDDN_CACHE_PAGE, REDDN_CACHE_PAGE), p);
 }
 
+/* ---- pages ---- */
+
+enum { ALL = 40 };
+
+static int make_pages(void **state)
+{
+	static struct pages p;
+
+	*state = &p;
+	return pages_init(&p, ALL);
+}
+
+static int unmake_pages(void **state)
+{
+	pages_deinit(*state);
+	return 0;
+}
+
+static void test_single(void **state)
+{
+	struct pages *p = *state;
+
+	for (unsigned i = 0; i < ALL; i++)
+		assert_int_equal(pages_take(p, 1, 1), i);
+	assert_int_equal(pages_take(p, 1, 1), -1);
+	assert_int_equal(pages_give(p, 7), 0);
+	assert_int_equal(pages_give(p, 7), -EINVAL);
+	assert_int_equal(pages_give(p, ALL), -EINVAL);
+	assert_int_equal(pages_take(p, 1, 1), 7);
+	assert_int_equal(pages_take(p, 1, 1), -1);
+}
+
+static void test_runs(void **state)
+{
+	struct pages *p = *state;
+
+	assert_int_equal(pages_take(p, 3, 1), 0);
+	assert_int_equal(pages_take(p, 4, 2), 4);
+	assert_int_equal(pages_take(p, 1, 1), 3);
+	assert_int_equal(pages_give(p, 5), -EINVAL);
+	assert_int_equal(pages_take(p, 40, 1), -1);
+	assert_int_equal(pages_take(p, 32, 1), 8);
+	assert_int_equal(pages_give(p, 4), 0);
+	assert_int_equal(pages_take(p, 4, 1), 4);
+	assert_int_equal(pages_take(p, 1, 1), -1);
+}
+
+static void test_random(void **state)
+{
+	bool used[ALL] = {0};
+	unsigned runs[ALL] = {0};
+	struct pages *p = *state;
+
+	srandom(1);
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned run = 1 + (unsigned)random() % 4, align = 1 + (unsigned)random() % 2;
+		unsigned page = (unsigned)random() % ALL;
+		int64_t at;
+
+		if (runs[page]) {
+			assert_int_equal(pages_give(p, page), 0);
+			for (unsigned k = 0; k < runs[page]; k++)
+				used[page + k] = false;
+			runs[page] = 0;
+			continue;
+		}
+		at = pages_take(p, run, align);
+		if (at >= 0) {
+			assert_int_equal(at % align, 0);
+			assert_in_range(at + run, 1, ALL);
+			runs[at] = run;
+		}
+		for (unsigned k = 0, free = 0; k < ALL; k++) {
+			if (at >= 0 && k >= at && k < at + run) {
+				assert_false(used[k]);
+				used[k] = true;
+			}
+			free = used[k] || (free == 0 && k % align) ? 0 : free + 1;
+			if (at < 0)
+				assert_true(free < run);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +351,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_clears, make, unmake),
 		cmocka_unit_test_setup_teardown(test_pages, make, unmake),
 		cmocka_unit_test_setup_teardown(test_one_chunk, make, unmake),
+		cmocka_unit_test_setup_teardown(test_single, make_pages, unmake_pages),
+		cmocka_unit_test_setup_teardown(test_runs, make_pages, unmake_pages),
+		cmocka_unit_test_setup_teardown(test_random, make_pages, unmake_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* An item as memcached 1.6.18 has it, and the same with each field moved or changed. */
-#include "memcached/proof.h"
-
-#include "memcached/cache-layout.h"
+#include "memcached/proof.c"
 
 #include <errno.h>
 #include <stdio.h>
