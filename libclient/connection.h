@@ -4,8 +4,8 @@
  * connect.c makes (options.c: of what the caller wants, hosts.c: at one of the addresses of its hosts).
  * When it is lost, reconnect.c puts another one in its place; of several hosts that is ready before
  * (standby.c). A part of the offload has a handle of its own (part.c). request.c submits requests, poll.c
- * polls for CQEs, results.c makes results of replies, wait.c waits for them, end-reason.c asks why it ended,
- * describe.c what the offload takes and answers. A handle with shards has one of these for each (shards.h,
+ * polls for CQEs, results.c makes results of replies, wait.c waits for them, describe.c asks why it ended
+ * and what the offload takes and answers. A handle with shards has one of these for each (shards.h,
  * open.c).
  *
  * A *request* is what the caller submitted: a raw one, or a key. Its key and cookie stay in struct
@@ -16,7 +16,6 @@
 #define LIBCLIENT_CONNECTION_H
 
 #include "libclient/connect.h"
-#include "libclient/description.h"
 #include "libclient/put.h"
 #include "libclient/question.h"
 #include "libclient/reddn.h"
@@ -24,14 +23,44 @@
 #include "libclient/standby.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/** The arguments and the reply of an offload, as its server describes them (REDDN_REQ_DESCRIBE of wire.h),
+ * understood (description.c). All zero: none. */
+struct reddn_description {
+	char *text; /* the names are in it */
+	/* of the session that it is about */
+	uint64_t program;
+	uint32_t reply_max;
+	const char **arg;
+	struct reddn_reply_field *field;
+	unsigned nargs, nfields;
+};
+
+/**
+ * Puts @part, which came with the length @whole of all, behind the *len bytes of @text, which has room for
+ * REDDN_WIRE_DESCRIPTION_MAX and a zero byte. Both come from outside. False: they cannot be true.
+ */
+bool reddn_description_add(char *text, size_t *len, size_t whole, const char *part);
+
+/**
+ * Takes over @text, which was allocated. It comes from outside: a field that does not lie within @reply_max
+ * bytes, or has a name that no program can have, is wrong. @program: of the session. 0; or -EPROTO or
+ * -ENOMEM, and *d is empty then.
+ */
+int reddn_description_read(struct reddn_description *d, char *text, uint64_t program, uint32_t reply_max);
+/** True: it is about a session of @program with replies of @reply_max bytes. Servers may name the same
+ * program, and have replies of another length: fields would lie behind them. */
+bool reddn_description_is_of(const struct reddn_description *d, uint64_t program, uint32_t reply_max);
+void reddn_description_deinit(struct reddn_description *d);
 
 enum reddn_request_kind {
 	REDDN_ONE_KEY,    /* the only one of its number */
 	REDDN_SOME_KEY,   /* of an offload whose numbers have several, or whose records have a header */
 	REDDN_KEY_EXISTS, /* if it does */
-	REDDN_KEY_INTO,   /* into memory of the caller: into.h */
+	REDDN_KEY_INTO,   /* into memory of the caller */
 	REDDN_RAW,
 	REDDN_RECORD,    /* a put: put.h */
 	REDDN_NO_RECORD, /* a delete */
@@ -293,5 +322,46 @@ void reddn_send_retries(struct reddn *c) __attribute__((cold));
 
 /** The session is lost with -errno @error and the reason in words. Of each session the first call counts. */
 void reddn_break(struct reddn *c, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- from replies to results: judges the replies that have arrived, queues requests that have to be
+ * repeated, and reports the results to the caller (results.c) ---- */
+
+/**
+ * Report results from @res on, but none at @end: of the slots in c->arrived, which is not empty, as far as
+ * there is room, of which there is some. Returns their number, 0 if all requests are to be repeated, or
+ * -errno if there is none because the connection is lost.
+ */
+int reddn_report_arrived(struct reddn *c, struct reddn_result *res, const struct reddn_result *end);
+
+/**
+ * Do what is left when c->exceptional, behind the results from @res up to @at: send what is to be sent again;
+ * report the requests that have ended without a reply. Returns the same.
+ */
+int reddn_report_rest(
+	struct reddn *c, struct reddn_result *res, struct reddn_result *at, const struct reddn_result *end);
+
+/** The slots whose results the caller has take requests again. */
+static inline void reddn_release_held(struct reddn *c)
+{
+	for (struct reddn_slot *s = c->held; s; s = s->next_held)
+		s->request = NULL;
+	c->held = NULL;
+}
+
+/* ---- how a handle outlives its session: what becomes of the requests that were outstanding, when to connect
+ * again, and the exchange of the session. It takes steps in reddn_poll() and waits for nothing (reconnect.c)
+ * ---- */
+
+/**
+ * Take the steps of a handle that is not UP, or has the session before. No reply may be left in c->arrived,
+ * and no value of a slot with the caller.
+ */
+void reddn_recover(struct reddn *c) __attribute__((cold));
+
+/**
+ * A poll of a handle with several hosts, which is UP, has found nothing: if the session is late, another one
+ * takes its place. Else as above.
+ */
+void reddn_look_after(struct reddn *c);
 
 #endif

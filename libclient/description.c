@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/description.h"
+#include "libclient/connection.h"
 
 #include "protocol/wire.h"
 

@@ -6,8 +6,6 @@
 #include "libclient/connection.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
-#include "libclient/reconnect.h"
-#include "libclient/results.h"
 #include "libclient/shards.h"
 
 #include <arpa/inet.h>

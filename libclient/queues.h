@@ -34,10 +34,11 @@ int reddn_queues_watch(struct reddn_session *s, int epoll, char *err, size_t err
 
 /**
  * Make the QP of a connection on the same device. What needs no answer of the server can be done while it
- * works on the request: so prepare, which posts the receives (into.h: none), follows the request, and connect
- * the answer. Begin comes before the request, with the route: on InfiniBand the connection manager knows of
- * no queue pair any more if the server has refused already (Linux cm.c, cm_init_qp_init_attr). They return
- * the same, connect also 1: the server has ended the connection meanwhile, and an event of it follows.
+ * works on the request: so prepare, which posts the receives (those of REDDN_INTO: none), follows the
+ * request, and connect the answer. Begin comes before the request, with the route: on InfiniBand the
+ * connection manager knows of no queue pair any more if the server has refused already (Linux cm.c,
+ * cm_init_qp_init_attr). They return the same, connect also 1: the server has ended the connection meanwhile,
+ * and an event of it follows.
  */
 int reddn_queue_pair_init(struct reddn_session *s, struct reddn_connection *k, char *err, size_t errlen);
 int reddn_queue_pair_begin(

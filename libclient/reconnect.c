@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/reconnect.h"
+#include "libclient/connection.h"
 
 #include "libclient/public.h"
 #include "libclient/queues.h"
@@ -178,7 +178,7 @@ static void drop_session(struct reddn *c)
 /*
  * That of a table that was replaced is all right. To end it takes both sides long, compared with a get: so it
  * goes when the next one has answered, or a server has no room for both. But one with receives at places of
- * the caller ends before its requests do (into.h).
+ * the caller ends before its requests do (REDDN_INTO).
  */
 static void leave_session(struct reddn *c)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "libclient/connection.h"
-#include "libclient/into.h"
 #include "libclient/memory.h"
 #include "libclient/part.h"
 #include "libclient/public.h"
 #include "libclient/put.h"
 #include "libclient/queues.h"
+#include "libclient/reply.h"
 #include "libclient/shards.h"
-#include "libclient/short.h"
 #include "protocol/table-format.h"
 #include "protocol/wire.h"
 #include "util/clock.h"
@@ -15,6 +14,42 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+
+/*
+ * Memory of the caller that values go to (REDDN_INTO). The answer to a get is a message, and the receive that
+ * takes it is posted with the request: its scatter list has the slot for the head of the record and the key,
+ * then the place of the caller, then a sink for what is longer. So nobody but the own NIC writes there, and
+ * only while that receive is posted. The result of a request is reported when its receive has completed, or
+ * when the queue pair that has it was destroyed: then no late reply finds it. So a session that is left, also
+ * of a table that was replaced, ends before its requests are sent again or have a result (reconnect.c).
+ *
+ * All replies share the sink. It is read only for the end of a key that is longer than the one that was asked
+ * for and its place: to tell a key with the same fingerprint, which is a miss, from a record that was reused.
+ */
+
+/* Post the receive for the reply to @q, which is the next one of the connection. 0 or -errno. */
+static int reddn_into_receive(const struct reddn_session *s, struct reddn_connection *k,
+	const struct reddn_slot *slot, const struct reddn_request *q)
+{
+	const size_t head = reddn_into_at(&s->geo) + sizeof(struct reddn_record) + q->len;
+	struct ibv_sge places[REDDN_INTO_PLACES] = {
+		{.addr = (uintptr_t)slot->mem, .length = (uint32_t)head, .lkey = s->mr->lkey},
+		{.addr = (uintptr_t)q->into.at,
+			.length = q->into.room,
+			.lkey = s->memory[q->into.memory]->lkey},
+		{.addr = (uintptr_t)s->sink,
+			.length = (uint32_t)reddn_session_sink_len(s),
+			.lkey = s->sunk->lkey}};
+	struct ibv_recv_wr *bad,
+		wr = {.wr_id = (uintptr_t)k, .sg_list = places, .num_sge = REDDN_INTO_PLACES};
+
+	/* A NIC takes a segment without bytes for one of 2^31 */
+	if (!q->into.room) {
+		places[1] = places[2];
+		wr.num_sge--;
+	}
+	return -ibv_post_recv(k->qp, &wr, &bad);
+}
 
 /* True if its next number has a free slot, and the SQ room for what follows up to the next signal. */
 static bool can_send(const struct reddn *c, const struct reddn_connection *k)

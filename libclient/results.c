@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/results.h"
+#include "libclient/connection.h"
 
 #include "libclient/public.h"
 #include "libclient/queues.h"

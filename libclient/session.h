@@ -75,7 +75,7 @@ struct reddn_session {
 	struct ibv_cq_ex *cq_ex; /* the same; NULL if its provider has ibv_poll_cq() only */
 	struct ibv_mr *mr;
 	struct ibv_mr *puts; /* of one that puts: the handle's memory of requests; else NULL */
-	/* those of the handle's memory, by index, and of the sink of into.h */
+	/* those of the handle's memory, by index, and of the sink of REDDN_INTO */
 	struct ibv_mr *memory[REDDN_MEMORIES], *sunk;
 	uint8_t *sink; /* reddn_session_sink_len() bytes for what is longer than its place; or NULL */
 
@@ -101,7 +101,7 @@ struct reddn_session {
 	uint32_t wqes; /* of the SQ of a connection */
 
 	uint8_t part[REDDN_WIRE_PARTS]; /* of the offload, as in reddn_wire_table; those unknown here are 0 */
-	bool into;                      /* replies are SENDs, each into a receive of its own (into.h) */
+	bool into;                      /* replies are SENDs, each into a receive of its own (REDDN_INTO) */
 	bool sends;                     /* replies end with a SEND, not with an immediate */
 	bool repeatable;                /* the offload writes to no region */
 	struct reddn_seen seen;         /* by the latest reply, but for the epoch, of the first */

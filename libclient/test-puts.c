@@ -6,7 +6,7 @@
  */
 #include "libclient/test-rig.h"
 
-#include "libclient/results.h"
+#include "libclient/connection.h"
 #include "protocol/table-hash.h"
 #include "util/array.h"
 #include "util/clock.h"

@@ -255,7 +255,7 @@ static void test_replaced(void **state)
 	rig_stop();
 }
 
-/* Late replies would be written to memory of the caller (into.h): the session of the replaced table ends
+/* Late replies would be written to memory of the caller (REDDN_INTO): the session of the replaced table ends
  * before its gets have results, also those of a timeout, and before there is another one. */
 static void test_replaced_into(void **state)
 {

@@ -1,14 +1,245 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/mc/ask.h"
-
-#include "libclient/mc/pieces.h"
-#include "libclient/mc/send.h"
+#include "libclient/mc/pool.h"
 #include "util/clock.h"
 #include "util/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- sends a get to its NIC, there again if the answer is not to be relied on, and to memcached ---- */
+
+enum { TRIES = 2 }; /* how often a NIC is asked again */
+
+void mc_send_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter)
+{
+	++*counter;
+	mc_queue_put(&mc->tcp, a);
+}
+
+/* Requests that are on their way to the NIC of @s get no reply any more: memcached is asked. */
+static void mc_send_abandon(struct reddn_mc *mc, const struct mc_server *s)
+{
+	for (uint32_t i = 0; i < mc->options.depth; i++) {
+		struct mc_ask *a = &mc->asks[i];
+
+		if (!a->flying || &mc->servers[a->server] != s)
+			continue;
+		a->flying = false;
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
+	}
+}
+
+/* The same, and the NIC is lost because of @why. */
+static void mc_send_lose(struct reddn_mc *mc, struct mc_server *s, const char *why)
+{
+	mc_server_lose(s, clock_ms(), why);
+	mc_send_abandon(mc, s);
+}
+
+void mc_send(struct reddn_mc *mc, struct mc_ask *a)
+{
+	struct mc_server *s = &mc->servers[a->server];
+	int r;
+
+	if (!mc_server_ready(s)) {
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
+		return;
+	}
+	/* the reply of any bucket has where to look */
+	if (!mc_facts_place(&s->facts, a->table, a->key, a->key_len, &a->place))
+		a->place = (struct mc_place){0};
+	a->newest = s->facts.newest;
+	if (!a->began_ms)
+		a->began_ms = clock_tick_ms();
+	r = mc_nic_ask(&s->nic, a->place.at, (uint64_t)(a - mc->asks));
+	if (r == -EAGAIN) {
+		mc_queue_put(&mc->nic, a);
+	} else if (r < 0) {
+		mc_send_lose(mc, s, reddn_errmsg(s->nic.c));
+		mc_send_tcp(mc, a, &mc->stats.without_nic);
+	} else {
+		a->flying = true;
+	}
+}
+
+/* Asks the NIC from the start, or memcached if it was asked often enough. */
+static void mc_send_again(struct reddn_mc *mc, struct mc_ask *a)
+{
+	a->table = 0;
+	a->beyond = false;
+	a->began_ms = 0;
+	a->pieces = (struct mc_pieces){0};
+	if (a->tries++ == TRIES) {
+		mc_send_tcp(mc, a, &mc->stats.unsure);
+		return;
+	}
+	mc->stats.repeated++;
+	mc_send(mc, a);
+}
+
+/* Sends what its NIC had no room for before. */
+static void mc_send_queued(struct reddn_mc *mc)
+{
+	struct mc_queue waiting = mc->nic;
+	struct mc_ask *a;
+
+	if (!waiting.first)
+		return;
+	mc_queue_init(&mc->nic);
+	while ((a = mc_queue_take(&waiting)) != NULL)
+		mc_send(mc, a);
+}
+
+/* ---- items that are longer than a reply of memcached-get: their bytes by memcached-piece, and then another
+ * reply, which shows that they belong together ---- */
+
+/* LINES: of a reply, before the piece. MOST: of an item; the file has as many bytes behind the last one */
+enum { LINES = sizeof(struct mc_lines), MOST = 1 << 20, PIECES_BATCH = 16 };
+
+static uint32_t piece_bytes(const struct mc_server *s)
+{
+	struct reddn_info info;
+
+	reddn_get_info(s->pieces.c, &info);
+	return info.reply_max > LINES ? info.reply_max - LINES : 0;
+}
+
+/* No piece of it is on its way, and none is to be sent */
+static void settle(struct reddn_mc *mc, struct mc_ask *a)
+{
+	if (a->pieces.flying || a->pieces.waiting)
+		return;
+	if (a->pieces.lost)
+		mc_send_tcp(mc, a, &mc->stats.elsewhere);
+	else if (a->pieces.changed)
+		mc_send_again(mc, a);
+	else
+		mc_send(mc, a);
+}
+
+/* Pieces that are on their way do not come any more */
+static void lose(struct reddn_mc *mc, struct mc_server *s, const char *why)
+{
+	mc_nic_lose(&s->pieces, clock_ms(), why);
+	for (uint32_t i = 0; i < mc->options.depth; i++) {
+		struct mc_ask *a = &mc->asks[i];
+
+		if (!(a->pieces.flying || a->pieces.waiting) || &mc->servers[a->server] != s)
+			continue;
+		a->pieces.lost = true;
+		if (a->pieces.flying) {
+			a->pieces.flying = 0;
+			settle(mc, a);
+		}
+	}
+}
+
+/* Its next piece, if there is one. -EAGAIN: later */
+static int send_piece(struct reddn_mc *mc, struct mc_ask *a, struct mc_server *s)
+{
+	struct mc_pieces *p = &a->pieces;
+	uint64_t cookie = (uint64_t)p->sent << 32 | (uint64_t)(a - mc->asks);
+	int r;
+
+	if (p->sent == p->all || p->changed || p->lost)
+		return 0;
+	r = mc_nic_ask(&s->pieces, p->item.place + (uint64_t)p->sent * piece_bytes(s), cookie);
+	if (r == -EAGAIN)
+		return r;
+	if (r < 0) {
+		lose(mc, s, reddn_errmsg(s->pieces.c));
+		return 0;
+	}
+	p->sent++;
+	p->flying++;
+	return 1;
+}
+
+/* Sends what is in mc->pieces, as far as there is room. */
+static void mc_pieces_send(struct reddn_mc *mc)
+{
+	struct mc_queue waiting = mc->pieces;
+	struct mc_ask *a;
+
+	mc_queue_init(&mc->pieces);
+	while ((a = mc_queue_take(&waiting)) != NULL) {
+		int r;
+
+		while ((r = send_piece(mc, a, &mc->servers[a->server])) > 0)
+			;
+		if (r == -EAGAIN) {
+			mc_queue_put(&mc->pieces, a);
+			continue;
+		}
+		a->pieces.waiting = false;
+		settle(mc, a);
+	}
+}
+
+/* Asks for the pieces of @item. False: nobody sends them. */
+static bool mc_pieces_begin(struct reddn_mc *mc, struct mc_ask *a, const struct mc_item *item)
+{
+	struct mc_server *s = &mc->servers[a->server];
+	size_t len = item->at + item->len;
+	uint32_t bytes;
+
+	if (len > MOST || !mc_server_has_pieces(s))
+		return false;
+	bytes = piece_bytes(s);
+	if (!bytes || mc_tcp_reserve(&a->tcp, len) < 0)
+		return false;
+	a->pieces = (struct mc_pieces){.item = *item,
+		.generation = a->place.generation,
+		.all = (uint32_t)((len + bytes - 1) / bytes),
+		.waiting = true};
+	mc_queue_put(&mc->pieces, a);
+	return true;
+}
+
+static void pieces_take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_result *got)
+{
+	struct mc_ask *a = &mc->asks[got->cookie & UINT32_MAX];
+	struct mc_pieces *p = &a->pieces;
+	size_t bytes = got->length - LINES, from = (got->cookie >> 32) * bytes;
+	size_t left = p->item.at + p->item.len - from;
+	uint64_t known = s->facts.lines.served.identity;
+	struct mc_lines lines;
+
+	memcpy(&lines, got->value, sizeof(lines));
+	p->flying--;
+	s->pieces.pause_ms = 0;
+	if (lines.live.generation != p->generation || lines.served.identity != known)
+		p->changed = true;
+	else
+		memcpy(a->tcp.value + from, (const char *)got->value + LINES, left < bytes ? left : bytes);
+	settle(mc, a);
+}
+
+/* Takes pieces from @s, from which some are due. Asks that have all pieces are sent to memcached-get again.
+ */
+static void mc_pieces_collect(struct reddn_mc *mc, struct mc_server *s)
+{
+	struct reddn_result got[PIECES_BATCH];
+	const char *why;
+	uint64_t now_ms;
+	int k = mc_nic_poll(&s->pieces, got, PIECES_BATCH, mc->options.reply_ms, &now_ms, &why);
+
+	if (k < 0)
+		lose(mc, s, why);
+	for (int i = 0; i < k; i++)
+		pieces_take(mc, s, &got[i]);
+	mc_nic_release(&s->pieces);
+}
+
+/* The pieces of @a are the value of *@item, which is what that reply showed; sets the value. */
+static bool mc_pieces_judge(const struct mc_ask *a, struct mc_item *item, const struct mc_question *q)
+{
+	const struct mc_item after = *item;
+
+	return a->place.generation == a->pieces.generation &&
+	       mc_judge_pieces(&a->pieces.item, (const uint8_t *)a->tcp.value, &after, q, item);
+}
 
 /* MOVE_MS: a get takes less than moving an item there and back, in milliseconds. */
 enum { BATCH = 16, TCP_BATCH = 64, MOVE_MS = 100 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pool.h - a pool of memcacheds: its state, and that of its memcached_st now. pool.c makes one, ask.c sends
- * gets and judges the answers, pieces.c gets items that are longer than an answer, wait.c waits for all of
+ * gets, in pieces where an item is longer than an answer, and judges the answers, wait.c waits for all of
  * that.
  *
  * A get is an *ask* from its submission until its result is released. It is sent to the NIC of its server;
@@ -11,11 +11,34 @@
 #define LIBCLIENT_MC_POOL_H
 
 #include "libclient/mc/server.h"
-#include "libclient/mc/tcp.h"
 #include "libclient/reddn-mc.h"
 #include "memcached/key.h"
 
+#include <libmemcached/memcached.h>
 #include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A get by libmemcached, and room for its answer, which is kept for the next one. All zero: none. */
+struct mc_tcp_get {
+	const char *key;
+	size_t key_len;
+	int status; /* 0, REDDN_MISS, or -errno */
+	char *value;
+	size_t len, room;
+	uint64_t cas;
+	uint32_t flags;
+};
+
+/** Frees the room. */
+void mc_tcp_deinit(struct mc_tcp_get *get);
+
+/** Makes room for @len bytes. 0 or -ENOMEM. */
+int mc_tcp_reserve(struct mc_tcp_get *get, size_t len);
+
+/** Gets @n keys that have one server, in one question. Sets the status of each, and the answer if that is 0.
+ */
+void mc_tcp_ask(memcached_st *memc, struct mc_tcp_get *const *gets, size_t n);
 
 struct mc_ask {
 	struct mc_ask *next;              /* in its queue */
@@ -96,5 +119,17 @@ static inline struct mc_ask *mc_queue_take(struct mc_queue *q)
 	}
 	return a;
 }
+
+/** Sends @a to its NIC, or lets the next mc_send_queued() do so. It has its key and its server. */
+void mc_send(struct reddn_mc *mc, struct mc_ask *a);
+
+/** Asks memcached; @counter is that of the reason. */
+void mc_send_tcp(struct reddn_mc *mc, struct mc_ask *a, uint64_t *counter);
+
+/** Takes up to @max results; over TCP if no NIC has one. Those of the call before are released. */
+int mc_ask_poll(struct reddn_mc *mc, struct reddn_mc_result *res, int max);
+
+/** Releases the results of the last mc_ask_poll(). */
+void mc_ask_release(struct reddn_mc *mc);
 
 #endif

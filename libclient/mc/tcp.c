@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/mc/tcp.h"
+#include "libclient/mc/pool.h"
 
 #include "libclient/reddn.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/mc/uses.h"
+#include "libclient/mc/server.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/mc/ask.h"
 #include "libclient/mc/pool.h"
-#include "libclient/mc/send.h"
 #include "libclient/public.h"
 #include "util/array.h"
 #include "util/clock.h"

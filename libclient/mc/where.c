@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/mc/where.h"
+#include "libclient/mc/nic.h"
 
 #include "util/host.h"
 

@@ -6,7 +6,7 @@
  * the first value that the key had at no time during its get. Prints counts as JSON. Status 0: no value was
  * wrong. 1: one was.
  */
-#include "libclient/mc/facts.h"
+#include "libclient/mc/judge.h"
 #include "libclient/reddn.h"
 #include "memcached/talk.h"
 #include "tests/memcached/history.h"

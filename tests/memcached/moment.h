@@ -7,7 +7,7 @@
 #ifndef TESTS_MEMCACHED_MOMENT_H
 #define TESTS_MEMCACHED_MOMENT_H
 
-#include "libclient/mc/facts.h"
+#include "libclient/mc/judge.h"
 #include "libclient/reddn.h"
 #include "memcached/talk.h"
 
