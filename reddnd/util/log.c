@@ -3,12 +3,12 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "reddnd/util/log.h"
 
-#include "reddnd/util/log-pace.h"
 #include "util/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,62 @@
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
+
+/* ---- how often one line of the source may log: clients can cause some messages, without end. Each has
+ * LOG_PACE_BURST messages after a pause, and LOG_PACE_PER_SECOND in the long run; what is left out is
+ * counted. The caller has the clock and the lock ---- */
+
+enum { LOG_PACE_PLACES = 256, LOG_PACE_BURST = 1000, LOG_PACE_PER_SECOND = 10 };
+
+/* All zero: nothing was logged. */
+struct log_pace {
+	struct {
+		const char *file;
+		int line;
+		uint64_t from_us; /* the bucket was full then, but for what was taken */
+		uint64_t taken, left_out;
+	} place[LOG_PACE_PLACES];
+};
+
+enum { SECOND_US = 1000000 };
+
+/* Two lines that have one place make each other begin anew: that lets too much pass, never too little */
+static unsigned place_of(const char *file, int line)
+{
+	uint64_t h = ((uint64_t)(uintptr_t)file + (uint64_t)line) * 0x9e3779b97f4a7c15;
+
+	return (unsigned)(h >> 56) % LOG_PACE_PLACES;
+}
+
+/* True: the message may be logged, and *@left_out is how many before it may not. @file: of __FILE__. */
+static bool log_pace_allows(struct log_pace *p, const char *file, int line, uint64_t now, uint64_t *left_out)
+{
+	unsigned i = place_of(file, line);
+	uint64_t brought;
+
+	*left_out = 0;
+	if (p->place[i].file != file || p->place[i].line != line) {
+		memset(&p->place[i], 0, sizeof(p->place[i]));
+		p->place[i].file = file;
+		p->place[i].line = line;
+		p->place[i].from_us = now;
+	}
+	brought = (now - p->place[i].from_us) * LOG_PACE_PER_SECOND / SECOND_US;
+	if (brought >= p->place[i].taken) {
+		p->place[i].from_us = now;
+		p->place[i].taken = brought = 0;
+	}
+	if (p->place[i].taken - brought >= LOG_PACE_BURST) {
+		p->place[i].left_out++;
+		return false;
+	}
+	p->place[i].taken++;
+	*left_out = p->place[i].left_out;
+	p->place[i].left_out = 0;
+	return true;
+}
+
+/* ---- where messages go ---- */
 
 static struct {
 	bool journal;
@@ -33,7 +89,7 @@ static struct {
 	uint64_t lost; /* lines, since the last one that was written */
 } output = {PTHREAD_MUTEX_INITIALIZER, 0};
 
-static __thread FILE *tee;
+static __thread FILE *tee_to;
 static __thread bool muted;
 
 static bool stderr_is_journal(void)
@@ -59,7 +115,7 @@ void log_name(const char *program)
 
 void log_tee(FILE *f)
 {
-	tee = f;
+	tee_to = f;
 }
 
 void log_mute(bool mute)
@@ -150,8 +206,8 @@ void log_message(int level, uint64_t session, const char *file, int line, const 
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (tee && level <= LOG_ERR)
-		fprintf(tee, "%s\n", text);
+	if (tee_to && level <= LOG_ERR)
+		fprintf(tee_to, "%s\n", text);
 	if (!muted && may_emit(file, line))
 		emit(level, session, file, line, text);
 }

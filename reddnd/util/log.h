@@ -11,7 +11,7 @@
  * would not show why the daemon did not start.
  *
  * Clients can cause some messages without end. Of each line of the source that logs, so many are written per
- * second (log-pace.h); those that are left out are counted. Events have limits of their own.
+ * second; those that are left out are counted. Events have limits of their own.
  *
  * If whoever reads stderr stands still, and stderr does not wait (file_unblock_stderr()), lines are lost; the
  * next one that is written comes after their number.
