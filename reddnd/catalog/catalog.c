@@ -3,10 +3,9 @@
 
 #include "protocol/wire.h"
 #include "reddnd/catalog/address.h"
-#include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/influence.h"
 #include "reddnd/catalog/kept.h"
-#include "reddnd/catalog/scan.h"
+#include "reddnd/catalog/settings.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "protocol/wire.h"
-#include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/kept.h"
 #include "reddnd/catalog/settings.h"
 #include "reddnd/program/program.h"

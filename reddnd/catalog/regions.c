@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/catalog/entries.h"
+#include "reddnd/catalog/settings.h"
 
 #include "util/host.h"
 #include "util/number.h"

@@ -101,4 +101,40 @@ unsigned settings_index(const void *entries, unsigned n, size_t size, const char
 unsigned settings_refer(struct settings *l, const config_setting_t *s, const char *what, const char *name,
 	const void *entries, unsigned n, size_t size);
 
+/*
+ * Reads the file of a configuration, and checks it and the files that it includes for what libconfig does not
+ * report. At a directory, as in @include "", the scanner of libconfig 1.5 ends the process (its input
+ * function is the one that flex makes), and a FIFO would block it. And it checks for what versions of
+ * libconfig read differently, such as 4294967297 without a suffix, which 1.5 reads as 1, or which some of
+ * them refuse.
+ */
+
+/**
+ * Reads the file @path, which may be a pipe, to *@text, to be freed. Writes to @errors a line for each
+ * mistake in it and in the files that it includes: it cannot be read; an @include names something else than
+ * a regular file that can be read, or is too deep; versions of libconfig read a number, an escape or a comma
+ * differently; a text or a comment has no end. Relative names start at @dir, as in libconfig. Returns the
+ * number of lines; without any there is a *@text.
+ */
+unsigned scan_configuration(const char *path, const char *dir, FILE *errors, char **text);
+
+/*
+ * Read one entry of the lists "regions", "offloads" and "tenants". The catalog has room for it. Offloads
+ * refer to regions, and tenants to offloads, that have been read before.
+ */
+
+void entries_parse_region(struct settings *l, const config_setting_t *group);
+void entries_parse_offload(struct settings *l, const config_setting_t *group);
+void entries_parse_tenant(struct settings *l, const config_setting_t *group);
+
+/** The setting "engine" of offloads, and of the daemon for those that do not have it. */
+#define ENTRIES_ENGINE(field)                                                                                \
+	{                                                                                                    \
+		"engine", "\"nic\", \"cpu\" or \"auto\"", SETTINGS_CHOICE, field, .words = {                 \
+			[CATALOG_AUTO] = "auto",                                                             \
+			[CATALOG_NIC] = "nic",                                                               \
+			[CATALOG_CPU] = "cpu"                                                                \
+		}                                                                                            \
+	}
+
 #endif

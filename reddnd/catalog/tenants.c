@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/catalog/address.h"
-#include "reddnd/catalog/entries.h"
 #include "reddnd/catalog/kept.h"
+#include "reddnd/catalog/settings.h"
 #include "util/cleanup.h"
 #include "util/text.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/catalog/catalog.h"
-#include "reddnd/catalog/lex.h"
+#include "reddnd/catalog/scan.c"
 #include "reddnd/catalog/test-conf.h"
 #include "util/array.h"
 
