@@ -3,7 +3,7 @@
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
-#include "reddnd/executor/schedule.h"
+#include "reddnd/executor/internal.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/executor/schedule.h"
+#include "reddnd/executor/internal.h"
 
 #include "mlx5/cqe.h"
 

@@ -6,7 +6,7 @@
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "reddnd/executor/executor.h"
-#include "reddnd/executor/op.h"
+#include "reddnd/executor/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/executor/trace.h"
+#include "reddnd/executor/internal.h"
 
 #include "mlx5/cqe.h"
 
@@ -34,7 +34,7 @@ static const struct trace_step *step_end(struct op_state *s, const struct trace_
 	return t;
 }
 
-/* Any work request, by op.h. Like what else is not inlined here, it is rare: steps need no stack without it
+/* Any work request, by op.c. Like what else is not inlined here, it is rare: steps need no stack without it
  */
 static __attribute__((noinline)) const struct trace_step *step_any(
 	struct op_state *s, const struct trace_step *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/executor/memory.h"
+#include "reddnd/executor/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
