@@ -10,9 +10,23 @@
 #ifndef CONTROL_COMMANDS_H
 #define CONTROL_COMMANDS_H
 
+#include "reddnd/server/events.h"
 #include "reddnd/server/server.h"
+#include "reddnd/server/stats.h"
 
 #include <json-c/json.h>
+
+/* ---- events as JSON, for the command "audit" and for peers that follow it ---- */
+
+/** All events that are kept, the oldest first. Sets *@next to the number of the event after them. */
+struct json_object *audit_list(const struct events *ev, uint64_t *next);
+
+/**
+ * The next line for a reader at *@next, and moves *@next on: an event, or { "lost": N } if N events were
+ * dropped before the reader got here. The line ends with a newline; the caller frees it. NULL: no event yet,
+ * or no memory.
+ */
+char *audit_line(const struct events *ev, uint64_t *next);
 
 struct commands {
 	struct server *server;
@@ -49,5 +63,16 @@ struct json_object *commands_answer(const struct commands *c, const char *text, 
 
 /** The answer to "reload" when it is over: @error 0, or what was logged is in @errors. NULL: no memory. */
 struct json_object *commands_reloaded(const struct commands *c, int error, const char *errors);
+
+/*
+ * A snapshot of the daemon as JSON: the answers to the commands of the same names, which docs/man/reddnctl.8
+ * describes.
+ */
+
+struct json_object *state_status(const struct stats *st);
+struct json_object *state_sessions(const struct stats *st);
+struct json_object *state_offloads(const struct stats *st);
+struct json_object *state_regions(const struct stats *st);
+struct json_object *state_tenants(const struct stats *st);
 
 #endif

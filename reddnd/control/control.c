@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/control.h"
 
-#include "reddnd/control/audit.h"
-#include "reddnd/control/share.h"
+#include "reddnd/control/commands.h"
 #include "reddnd/util/closer.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"
@@ -12,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,6 +19,32 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+/* ---- the share of the event loop's time that goes to peers who may only read. An answer takes as long as
+ * there are sessions, and peers can ask without end: after one that took t they wait SHARE_OF - 1 times t
+ * ----
+ */
+
+enum { SHARE_OF = 10 };
+
+/* All zero: nothing was answered yet. */
+struct share {
+	uint64_t until; /* us: they wait */
+};
+
+/* Microseconds until the next answer; 0: now. */
+static uint64_t share_wait(const struct share *s, uint64_t now)
+{
+	return now < s->until ? s->until - now : 0;
+}
+
+/* One took from @begin_us to @end_us. */
+static void share_took(struct share *s, uint64_t begin, uint64_t end)
+{
+	uint64_t took = end > begin ? end - begin : 1;
+
+	s->until = end + (SHARE_OF - 1) * took;
+}
 
 enum { TURN_ACCURACY_US = 1000, PAUSE_US = 1000000, CLOSING_US = 10000 };
 

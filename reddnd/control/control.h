@@ -6,7 +6,7 @@
  * kernel identifies the peer. A peer that sends no line in time, or does not read its answer in time, is
  * disconnected. So is one that only reads, when a user who has fewer peers needs its place, or has none and
  * this one follows the audit. Peers are answered one at a time; those that may only read take turns, and
- * together a tenth of the event loop's time (share.h).
+ * together a tenth of the event loop's time.
  *
  * Thread rules: one thread, that of the event loop.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/state.h"
+#include "reddnd/control/commands.h"
 
 #include "protocol/redis-slots.h"
 #include "reddnd/generation/tenant.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/share.h"
+#include "reddnd/control/control.c"
 
 #include "tests/lib/cmocka.h"
 
