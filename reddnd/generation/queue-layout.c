@@ -2,7 +2,7 @@
 #include "reddnd/generation/queue-layout.h"
 
 #include "reddnd/chain/ring/arm.h"
-#include "reddnd/chain/ring/lap-end.h"
+#include "reddnd/chain/ring/recycle.h"
 #include "reddnd/rnic/qp.h"
 
 #include <assert.h>

@@ -3,7 +3,6 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ir/layout.h"
-#include "reddnd/chain/ir/restore.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -80,4 +80,19 @@ uint32_t layout_step_bytes(const struct layout *l, unsigned s);
  * or CHAIN_REFUSED. */
 int layout_check_flow(struct layout *l);
 
+/**
+ * Finds the bytes of an instance that must be restored before it can serve another request (restore.c).
+ *
+ * A byte must be put back if the instance writes it, and if anything of the instance
+ * reads or fetches it without a step having written it before that always runs, and without whose success it
+ * would not come to that. So bytes that a READ fills in each time need no restoring, nor does an opcode that
+ * is copied from a lane each time, if the queue of the READ enables what has it; the lane does. The places of
+ * a request are restored: a request that is too short leaves the last of them as they are.
+ *
+ * Fills in img->restores, and orders img->relocs accordingly. The order of steps is that of the run which
+ * layout_check_flow() has found. This is enough for descriptions that chain_check_order() accepts: two
+ * accesses to a byte are ordered in every run or in none. 0 or -ENOMEM.
+ */
+int layout_note_restores(const struct layout *l, struct chain_image *img);
+
 #endif

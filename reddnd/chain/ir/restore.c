@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ir/restore.h"
+#include "reddnd/chain/ir/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>

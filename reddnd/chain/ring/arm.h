@@ -19,6 +19,8 @@
 
 #include "reddnd/chain/ir/image.h"
 
+#include <stdbool.h>
+
 /** Where one session's rings, keys and numbers are. Addresses named iova are the NIC's, pointers are ours:
  * NULL where only sizes are asked for. */
 struct chain_env {
@@ -123,5 +125,48 @@ uint16_t chain_enable_index(const struct chain_image *img, const struct chain_en
 /** Ring index behind instance @seq in queue @q, where the pad or the next instance begins. */
 uint16_t chain_end_index(
 	const struct chain_image *img, const struct chain_env *env, unsigned q, uint64_t seq);
+
+/* ---- for other files of the room ---- */
+
+/** Where an instance of a chain lies, and what its relocations are made from: worked out once for all of
+ * them. */
+struct chain_instance {
+	const struct chain_image *img;
+	const struct chain_env *env;
+	unsigned slot;
+	uint64_t lap;
+	uint64_t seq, slot_addr;
+	struct {
+		uint64_t addr; /* IOVA of its first WQEBB */
+		uint64_t at,
+			next; /* ring index of that, and of the one of the next instance there, not reduced */
+		uint8_t *wqes;
+	} queue[CHAIN_MAX_QUEUES];
+	uint64_t scratch;
+	uint8_t *scratch_mem;
+};
+
+void chain_locate(
+	struct chain_instance *in, const struct chain_image *img, const struct chain_env *env, uint64_t seq);
+
+/** What a symbol has: 0 for a key that it is not used by. */
+struct chain_symbol {
+	uint64_t iova;
+	uint32_t lkey, rkey;
+};
+
+/** @sym: enum chain_sym_kind. */
+struct chain_symbol chain_symbol(const struct chain_instance *in, unsigned sym, unsigned index);
+
+/** The CQE number, not reduced, that a WAIT of instance in->seq waits for with addend 0. @index: as of CQN32.
+ */
+uint64_t chain_cqe_number(const struct chain_instance *in, unsigned index);
+
+/** Whether @wqebbs WQEBBs of an instance in queue @q reach through the pad: CHAIN_REL_ENABLE then counts from
+ * the end of the instance on, at the next one. */
+static inline bool chain_through_pad(const struct chain_queue *q, uint32_t wqebbs)
+{
+	return wqebbs > q->wqebbs || (wqebbs == q->wqebbs && !q->head_wqebbs);
+}
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/chain/ring/lap-end.h"
 #include "reddnd/chain/ring/publish.h"
+#include "reddnd/chain/ring/recycle.h"
 
 #include "mlx5/wqe.h"
 
