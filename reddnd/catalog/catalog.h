@@ -166,7 +166,7 @@ struct catalog {
 	char *control;    /* NULL: not set */
 	uint64_t arena;
 	uint64_t connect_timeout;             /* us */
-	uint64_t refusal_rate;                /* of each source, per second (policy/refusals.h) */
+	uint64_t refusal_rate;                /* of each source, per second (policy/source.h) */
 	uint32_t source_bits;                 /* of an IPv6 address (policy/source.h) */
 	uint8_t engine;                       /* enum catalog_engine, of offloads that do not set it */
 	uint32_t executors;                   /* threads of the CPU engine, at most; 0: automatic */

@@ -21,7 +21,7 @@
 struct admit_from {
 	const struct reddn_wire_req *req; /* private data */
 	const struct token_ends *ends;    /* of the connection */
-	unsigned device;                  /* that it came in on (served.h) */
+	unsigned device;                  /* that it came in on (tenant.h) */
 	bool untrusted;                   /* nothing shows that the client has its address */
 	uint64_t now;                     /* s, Unix time */
 	uint64_t now_us;                  /* of CLOCK_MONOTONIC */

@@ -24,7 +24,7 @@ struct generation {
 	struct catalog *catalog;
 	struct region **regions; /* one per region of the catalog */
 	int *handed;             /* files of the same, until they are open; or -1 */
-	/* For each device (served.h), one per offload of the catalog: generation_offloads() */
+	/* For each device (tenant.h), one per offload of the catalog: generation_offloads() */
 	struct offload *offloads;
 	const struct served *served;
 	bool lost[CATALOG_DEVICES_MAX]; /* when it was made: its offloads there are disabled, and nothing else

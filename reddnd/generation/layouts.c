@@ -2,7 +2,6 @@
 #include "reddnd/generation/layouts.h"
 
 #include "reddnd/executor/executor.h"
-#include "reddnd/generation/loop-size.h"
 #include "reddnd/generation/queue-layout.h"
 #include "reddnd/generation/wrong.h"
 #include "reddnd/program/program.h"

@@ -2,7 +2,6 @@
 #include "reddnd/generation/memcached.h"
 
 #include "memcached/identity.h"
-#include "reddnd/generation/looks.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -15,12 +14,40 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <xxhash.h>
+
+/* ---- how long to wait before the next look: longer while it answers, or is away for long ---- */
+
+/* LOOKS_SOON_MS: between the first LOOKS_SOON when memcached has ended, and at the next one, which does not
+ * answer yet. Until that is proved, clients get nothing by the NIC. */
+enum { LOOKS_MS = 200, LOOKS_SOON_MS = 10, LOOKS_SOON = 200 };
+
+/* All zero: a memcached that has been away for long. */
+struct looks {
+	unsigned soon; /* looks that are soon, while no memcached answers */
+};
+
+/* A memcached began: looks are soon, until one answers. */
+static void looks_begins(struct looks *l)
+{
+	l->soon = LOOKS_SOON;
+}
+
+/* Milliseconds to the next look, of which one is counted; @answers: memcached is proved and answers. */
+static int looks_rest_ms(struct looks *l, bool answers)
+{
+	if (answers)
+		l->soon = LOOKS_SOON;
+	else if (l->soon)
+		l->soon--;
+	return !answers && l->soon ? LOOKS_SOON_MS : LOOKS_MS;
+}
 
 enum {
 	TALK_MS = 1000,

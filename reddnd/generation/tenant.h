@@ -12,13 +12,30 @@
 #ifndef GENERATION_TENANT_H
 #define GENERATION_TENANT_H
 
-#include "reddnd/generation/served.h"
+#include "reddnd/catalog/catalog.h"
+#include "reddnd/policy/offload-stats.h"
 #include "reddnd/policy/rate.h"
 #include "reddnd/policy/request.h"
-#include "reddnd/policy/service-times.h"
+#include "reddnd/rnic/arena.h"
+#include "reddnd/rnic/device.h"
 #include "reddnd/rnic/master-qp.h"
 
 #include <uthash.h>
+
+/*
+ * The devices that the daemon serves on, each with its arena; its ledger is rnic_device_ledger(). No reload
+ * changes them. Tenants and offloads have parts for each, in the same order.
+ */
+
+struct served_device {
+	struct rnic_device *dev;
+	struct rnic_arena *arena;
+};
+
+struct served {
+	struct served_device device[CATALOG_DEVICES_MAX];
+	unsigned n;
+};
 
 /** What a session, or a further connection of one, is charged for. */
 struct tenant_charge {
@@ -38,7 +55,7 @@ struct tenant_domain {
 
 struct tenant {
 	char name[CATALOG_NAME_MAX + 1];
-	struct tenant_domain domain[CATALOG_DEVICES_MAX]; /* by device (served.h) */
+	struct tenant_domain domain[CATALOG_DEVICES_MAX]; /* by device */
 	unsigned ndomains;
 	bool inherited;                   /* limits that an operator set under a daemon before this one */
 	struct catalog_limits configured; /* and those in force */

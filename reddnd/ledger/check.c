@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/ledger/check.h"
+#include "reddnd/ledger/ledger.h"
 
 #include "util/cleanup.h"
 #include "util/file.h"

@@ -18,7 +18,7 @@
  * A session that is not recycled ends with the daemon. Its slot has its objects, which the next daemon
  * destroys, and whom to tell why it ended.
  *
- * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.h.
+ * Numbers are those of this machine; the file never leaves it. A reader trusts nothing: check.c.
  */
 #ifndef LEDGER_FORMAT_H
 #define LEDGER_FORMAT_H

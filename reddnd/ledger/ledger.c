@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/ledger/ledger.h"
 
-#include "reddnd/ledger/check.h"
 #include "util/cleanup.h"
 #include "util/file.h"
 

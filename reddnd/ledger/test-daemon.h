@@ -5,7 +5,6 @@
 #ifndef LEDGER_TEST_DAEMON_H
 #define LEDGER_TEST_DAEMON_H
 
-#include "reddnd/ledger/check.h"
 #include "reddnd/ledger/ledger.h"
 
 enum { TEST_SLOTS = 8, TEST_ARENA = 1 << 20, TEST_BLOCK = 65536 };

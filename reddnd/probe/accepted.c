@@ -4,7 +4,7 @@
 
 #include "mlx5/wqe.h"
 #include "reddnd/rnic/conn.h"
-#include "reddnd/rnic/identity.h"
+#include "reddnd/rnic/device.h"
 
 #include <errno.h>
 #include <stddef.h>

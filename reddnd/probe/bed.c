@@ -6,6 +6,8 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -259,4 +261,34 @@ int bed_expect(const struct bed *bed, const struct rnic_cq *cq, unsigned n, cons
 	int fine = bed_fine(bed, result);
 
 	return came || !fine ? fine : probe_denies(result, "%s", missing);
+}
+
+int probe_denies(struct probe_result *result, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(result->words, sizeof(result->words), format, ap);
+	va_end(ap);
+	return 0;
+}
+
+int probe_cannot(struct probe_result *result, int error, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(result->words, sizeof(result->words), format, ap);
+	va_end(ap);
+	return error;
+}
+
+int probe_measured(struct probe_result *result, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(result->measured, sizeof(result->measured), format, ap);
+	va_end(ap);
+	return 1;
 }

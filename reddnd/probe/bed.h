@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bed.h - private to probe: two managed queues, each connected to itself, and memory for them. The checks
- * write WQEs into the rings directly, so that they depend only on the encoding.
+ * bed.h - private to probe: what checks share. Most have a bed: two managed queues, each connected to itself,
+ * and memory for them. They write WQEs into the rings directly, so that they depend only on the encoding.
  */
 #ifndef PROBE_BED_H
 #define PROBE_BED_H
 
-#include "reddnd/probe/check.h"
+#include "reddnd/probe/probe.h"
+#include "reddnd/rnic/qp.h"
 
 enum { BED_WORK, BED_TARGET, BED_QUEUES };
 enum {
@@ -89,5 +90,89 @@ int bed_expect(const struct bed *bed, const struct rnic_cq *cq, unsigned n, cons
 /** 1: no queue has an error CQE. 0: one has, with the words. */
 int bed_fine(const struct bed *bed, struct probe_result *result);
 void bed_sleep(unsigned ms);
+
+/* ---- the checks; each returns as probe_check.run does ---- */
+
+struct probe {
+	struct master_qp *master;
+	struct load *load; /* NULL: none */
+	const struct probe_visitors *visitors;
+	bool thorough;
+};
+
+/** Trials of a check that wants @n: @n, or 100 times as many. */
+static inline unsigned probe_trials(const struct probe *probe, unsigned n)
+{
+	return probe->thorough ? 100 * n : n;
+}
+
+/** Writes the words, and returns 0: the assumption does not hold. */
+int probe_denies(struct probe_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Writes the words, and returns @error, a negative errno: it cannot be tried. */
+int probe_cannot(struct probe_result *result, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/** Writes what was measured, and returns 1. */
+int probe_measured(struct probe_result *result, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* With a bed */
+int check_atomics(struct bed *bed, struct probe_result *result);
+int check_chain(struct bed *bed, struct probe_result *result);
+int check_smaller_enable(struct bed *bed, struct probe_result *result);
+int check_doorbell(struct bed *bed, struct probe_result *result);
+int check_flush(struct bed *bed, struct probe_result *result);
+int check_fenced_write(struct bed *bed, struct probe_result *result);
+int check_wqe_wrap(struct bed *bed, struct probe_result *result);
+int check_cqe_wrap(struct bed *bed, struct probe_result *result);
+
+/* Others */
+int check_long_wqes(struct probe *probe, struct probe_result *result);
+int check_timestamps(struct probe *probe, struct probe_result *result);
+int check_waits(struct probe *probe, struct probe_result *result);
+int check_flushed_recv(struct probe *probe, struct probe_result *result);
+int check_recv_enable(struct probe *probe, struct probe_result *result);
+int check_smaller_recv_enable(struct probe *probe, struct probe_result *result);
+int check_fetch(struct probe *probe, struct probe_result *result);
+int check_recv_fetch(struct probe *probe, struct probe_result *result);
+int check_read_patch(struct probe *probe, struct probe_result *result);
+int check_recv_patch(struct probe *probe, struct probe_result *result);
+int check_awaited_read(struct probe *probe, struct probe_result *result);
+int check_fenced_enable(struct probe *probe, struct probe_result *result);
+int check_wqe_checks(struct probe *probe, struct probe_result *result);
+int check_failing_read(struct probe *probe, struct probe_result *result);
+int check_message_limit(struct probe *probe, struct probe_result *result);
+int check_masked_atomics(struct probe *probe, struct probe_result *result);
+int check_calc(struct probe *probe, struct probe_result *result);
+int check_events(struct probe *probe, struct probe_result *result);
+int check_forced_loopback(struct probe *probe, struct probe_result *result);
+int check_own_address(struct probe *probe, struct probe_result *result);
+int check_accepted(struct probe *probe, struct probe_result *result);
+int check_memory_file(struct probe *probe, struct probe_result *result);
+int check_huge_file(struct probe *probe, struct probe_result *result);
+int check_disk_file(struct probe *probe, struct probe_result *result);
+
+/* ---- work for the device beside a check: queue pairs that READ and WRITE through it, so that its units have
+ * other queues to turn to and data arrive late (load.c) ---- */
+
+enum { LOAD_QUEUES = 4 };
+
+struct load {
+	struct rnic_block block;
+	struct rnic_cq cq[LOAD_QUEUES];
+	struct rnic_qp qp[LOAD_QUEUES];
+	unsigned batches[LOAD_QUEUES]; /* posted; each has a CQE at its begin and at its end */
+};
+
+/** 0 or a negative errno; load_deinit() in either case. */
+int load_init(struct load *load, struct rnic_pd *pd, struct rnic_arena *arena);
+void load_deinit(struct load *load);
+
+/** Posts work on the queues that have none left. */
+void load_feed(struct load *load);
+/** The CQE, of load->cq[0], with which the work of the next load_feed() begins; if there is work left, one
+ * that has been. */
+uint32_t load_begin(const struct load *load);
+/** True if a queue was still at work at the time of that CQE. */
+bool load_covers(const struct load *load, const struct rnic_cqe *cqe);
 
 #endif

@@ -6,7 +6,7 @@
 #include "reddnd/probe/bed.h"
 
 #include "mlx5/wqe.h"
-#include "reddnd/rnic/stamps.h"
+#include "reddnd/rnic/device.h"
 #include "util/array.h"
 
 #include <inttypes.h>

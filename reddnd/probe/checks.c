@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of checks. */
-#include "reddnd/probe/check.h"
+#include "reddnd/probe/bed.h"
 #include "util/array.h"
 
 /* Whoever calls has opened it, which checks the capabilities */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events of a completion queue: one for each time that it is armed, and none otherwise. */
-#include "reddnd/probe/bed.h"
-
+/* Events of a completion queue: one for each time that it is armed, and none otherwise; and what the
+ * timestamps of CQEs are. */
 #include "mlx5/wqe.h"
+#include "reddnd/probe/bed.h"
+#include "reddnd/rnic/device.h"
+
+#include <errno.h>
+#include <inttypes.h>
 
 enum { PAGE = 4096, LOG_CQES = 6, WQEBBS = 64, COOKIE = 0x70726f6265 };
 
@@ -113,4 +117,22 @@ int check_events(struct probe *probe, struct probe_result *result)
 	rnic_cq_deinit(&a.cq);
 	rnic_block_deinit(&a.block);
 	return r;
+}
+
+int check_timestamps(struct probe *probe, struct probe_result *result)
+{
+	const struct rnic_cq *cq = &probe->master->cq;
+	struct rnic_identity id;
+	struct rnic_cqe cqe;
+	int r = master_qp_tick(probe->master);
+
+	if (r == 0)
+		r = rnic_identity_read(probe->master->block.dev, &id);
+	if (r < 0)
+		return r;
+	if (!rnic_cq_peek(cq, cq->consumer - 1, &cqe))
+		return probe_cannot(result, -EIO, "the CQE is gone");
+	if (rnic_stamp_is_real_time(cqe.timestamp))
+		return probe_denies(result, "they are seconds and nanoseconds of a real-time clock");
+	return probe_measured(result, "ticks, of %" PRIu64 " kHz as the device reports", id.clock_khz);
 }

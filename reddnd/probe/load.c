@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/probe/load.h"
+#include "reddnd/probe/bed.h"
 
 #include <string.h>
 

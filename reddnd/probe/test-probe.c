@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of checks is in order, and verdicts follow from what checks return and count. */
-#include "reddnd/probe/check.h"
+#include "reddnd/probe/bed.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #define RNIC_BLOCK_H
 
 #include "reddnd/rnic/arena.h"
-#include "reddnd/rnic/pd.h"
+#include "reddnd/rnic/device.h"
 
 /**
  * An extent of the arena that the device knows: queues are placed in it by offset, and the part

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/cm.h"
 
-#include "reddnd/rnic/conn-internal.h"
 #include "reddnd/rnic/internal.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/conn.h"
 
-#include "reddnd/rnic/conn-internal.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/neighbour.h"
 #include "reddnd/util/log.h"
 #include "util/address.h"
 

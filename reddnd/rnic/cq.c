@@ -3,8 +3,8 @@
 
 #include "mlx5/barrier.h"
 #include "mlx5/prm.h"
+#include "reddnd/rnic/devx.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/queue.h"
 #include "reddnd/util/log.h"
 
 #include <endian.h>

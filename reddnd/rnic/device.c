@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mlx5/prm.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/own-path.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the doorbell page (a UAR), which all queues ring ---- */
@@ -452,4 +454,198 @@ void rnic_device_lose(struct rnic_device *dev)
 bool rnic_device_is_lost(const struct rnic_device *dev)
 {
 	return dev->lost;
+}
+
+enum { DAY = 86400 };
+
+static const uint64_t second = 1000000000;
+
+bool rnic_stamp_is_real_time(uint64_t stamp)
+{
+	int64_t seconds = (int64_t)(stamp >> 32) - time(NULL);
+
+	return seconds > -DAY && seconds < DAY;
+}
+
+uint64_t rnic_stamps_of_clock(uint64_t khz, uint64_t from, uint64_t to)
+{
+	if (khz == 0)
+		return (to >> 32) * second + (uint32_t)to - (from >> 32) * second - (uint32_t)from;
+	return (uint64_t)((double)(to - from) * 1e6 / (double)khz + 0.5);
+}
+
+bool rnic_stamps_between(struct rnic_device *dev, uint64_t from, uint64_t to, uint64_t *ns)
+{
+	struct rnic_identity id;
+
+	if (!dev->clock.known) {
+		dev->clock.known = true;
+		dev->clock.real_time = rnic_stamp_is_real_time(to);
+		if (rnic_identity_read(dev, &id) == 0)
+			dev->clock.khz = id.clock_khz;
+	}
+	if (to < from || (!dev->clock.real_time && dev->clock.khz == 0))
+		return false;
+	*ns = rnic_stamps_of_clock(dev->clock.real_time ? 0 : dev->clock.khz, from, to);
+	return true;
+}
+
+/* rdma-core providers/mlx5/mlx5.c (hca_table) and Linux drivers/net/ethernet/mellanox/mlx5/core/main.c: the
+ * part is the PCI device id */
+static const struct {
+	uint32_t part;
+	const char *model;
+} models[] = {
+	{0x1013, "ConnectX-4"},
+	{0x1014, "ConnectX-4 VF"},
+	{0x1015, "ConnectX-4 Lx"},
+	{0x1016, "ConnectX-4 Lx VF"},
+	{0x1017, "ConnectX-5"},
+	{0x1018, "ConnectX-5 VF"},
+	{0x1019, "ConnectX-5 Ex"},
+	{0x101a, "ConnectX-5 Ex VF"},
+	{0x101b, "ConnectX-6"},
+	{0x101c, "ConnectX-6 VF"},
+	{0x101d, "ConnectX-6 Dx"},
+	{0x101e, "ConnectX family VF"},
+	{0x101f, "ConnectX-6 Lx"},
+	{0x1021, "ConnectX-7"},
+	{0x1023, "ConnectX-8"},
+	{0xa2d2, "BlueField"},
+	{0xa2d3, "BlueField VF"},
+	{0xa2d6, "BlueField-2"},
+	{0xa2dc, "BlueField-3"},
+};
+
+DEFINE_CLEANUP(FILE *, fclose)
+
+static void read_board(const struct rnic_device *dev, char *board, size_t size)
+{
+	CLEANUP(fclosep) FILE *f = NULL;
+	char path[320];
+
+	snprintf(path, sizeof(path), "%s/board_id", dev->ctx->device->ibdev_path);
+	f = fopen(path, "re");
+	if (!f || !fgets(board, (int)size, f))
+		board[0] = '\0';
+	board[strcspn(board, "\n")] = '\0';
+}
+
+static void read_address(const struct rnic_device *dev, unsigned most, char *address, size_t size)
+{
+	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+	CLEANUP(cleanup_free) struct ibv_gid_entry *all = calloc(most + 1, sizeof(*all));
+	ssize_t n = all ? ibv_query_gid_table(dev->ctx, all, most, 0) : 0;
+
+	for (ssize_t i = 0; i < n && !*address; i++) {
+		const union ibv_gid *gid = &all[i].gid;
+		bool is_ipv4 = memcmp(gid->raw, ipv4, sizeof(ipv4)) == 0;
+
+		if (all[i].port_num == RNIC_PORT && all[i].gid_type == IBV_GID_TYPE_ROCE_V2 &&
+			!rnic_gid_is_link_local(gid))
+			inet_ntop(is_ipv4 ? AF_INET : AF_INET6, gid->raw + (is_ipv4 ? sizeof(ipv4) : 0),
+				address, (socklen_t)size);
+	}
+}
+
+int rnic_identity_read(const struct rnic_device *dev, struct rnic_identity *id)
+{
+	struct ibv_device_attr_ex device;
+	struct ibv_port_attr port;
+	int r = ibv_query_device_ex(dev->ctx, NULL, &device);
+
+	if (r == 0)
+		r = ibv_query_port(dev->ctx, RNIC_PORT, &port);
+	if (r)
+		return -abs(r);
+	*id = (struct rnic_identity){.vendor = device.orig_attr.vendor_id,
+		.part = device.orig_attr.vendor_part_id,
+		.model = "unknown",
+		.state = ibv_port_state_str(port.state),
+		.mtu = 128u << port.active_mtu,
+		.gids = (unsigned long)port.gid_tbl_len,
+		.clock_khz = device.hca_core_clock};
+	for (size_t i = 0; i < COUNT(models); i++)
+		if (models[i].part == id->part)
+			id->model = models[i].model;
+	snprintf(id->firmware, sizeof(id->firmware), "%s", device.orig_attr.fw_ver);
+	read_address(dev, (unsigned)port.gid_tbl_len, id->address, sizeof(id->address));
+	read_board(dev, id->board, sizeof(id->board));
+	return 0;
+}
+
+DEFINE_CLEANUP(struct rnic_pd *, rnic_pd_free)
+
+static int number_pd(struct rnic_pd *pd)
+{
+	struct mlx5dv_pd dv = {0};
+	struct mlx5dv_obj obj = {0};
+	int r;
+
+	obj.pd.in = pd->pd;
+	obj.pd.out = &dv;
+	r = mlx5dv_init_obj(&obj, MLX5DV_OBJ_PD);
+	if (r)
+		return log_errno(
+			-abs(r), "%s: cannot get the number of a protection domain", rnic_name(pd->dev));
+	pd->pdn = dv.pdn;
+	return 0;
+}
+
+int rnic_pd_new(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
+{
+	CLEANUP(rnic_pd_freep) struct rnic_pd *pd = calloc(1, sizeof(*pd));
+	int r;
+
+	if (!pd)
+		return -ENOMEM;
+	pd->dev = dev;
+	pd->pd = ibv_alloc_pd(dev->ctx);
+	if (!pd->pd)
+		return log_errno(-errno, "%s: cannot make a protection domain", rnic_name(dev));
+	pd->slot = slot;
+	ledger_made(slot, &(struct ledger_object){.type = LEDGER_PD, .handle = pd->pd->handle});
+	r = dev->direct ? number_pd(pd) : 0;
+	if (r == 0)
+		*out = steal_ptr(&pd);
+	return r;
+}
+
+int rnic_pd_adopt(struct rnic_pd **out, struct rnic_device *dev, struct ledger_slot *slot)
+{
+	const struct ledger_object *o = rnic_find_object(slot, LEDGER_PD, 0);
+	struct rnic_pd *pd = o ? calloc(1, sizeof(*pd)) : NULL;
+	int r;
+
+	if (!pd)
+		return o ? -ENOMEM : -EBADMSG;
+	pd->dev = dev;
+	pd->pd = ibv_import_pd(dev->ctx, o->handle);
+	r = pd->pd ? number_pd(pd)
+		   : log_errno(-errno, "%s: cannot go on with a protection domain", rnic_name(dev));
+	if (r < 0) { /* what it is stays in its slot */
+		if (pd->pd)
+			ibv_unimport_pd(pd->pd);
+		free(pd);
+		return r;
+	}
+	pd->slot = slot;
+	*out = pd;
+	return 0;
+}
+
+void rnic_pd_free(struct rnic_pd *pd)
+{
+	uint32_t handle = pd->pd ? pd->pd->handle : 0;
+
+	if (pd->pd && ibv_dealloc_pd(pd->pd))
+		log_warning("%s: a protection domain is still in use", rnic_name(pd->dev));
+	else if (pd->pd)
+		ledger_gone(pd->slot, LEDGER_PD, handle);
+	free(pd);
+}
+
+struct rnic_device *rnic_pd_device(const struct rnic_pd *pd)
+{
+	return pd->dev;
 }

@@ -80,4 +80,50 @@ void rnic_device_lose(struct rnic_device *dev);
 /** True after either. */
 bool rnic_device_is_lost(const struct rnic_device *dev);
 
+/*
+ * The time between two timestamps of CQEs. A device writes ticks of a free-running clock, whose frequency it
+ * reports, or seconds << 32 | nanoseconds of a real-time clock, as it is set (PRM: CQE, timestamp; Linux
+ * mlx5_real_time_cyc2time()).
+ */
+
+/** True: @stamp, which the device has just written, is of a real-time clock. It may be a day wrong. */
+bool rnic_stamp_is_real_time(uint64_t stamp);
+
+/** Nanoseconds from @from to @to, which @dev has written, the later one now. False: the device does not
+ * report its clock, or @to is earlier. */
+bool rnic_stamps_between(struct rnic_device *dev, uint64_t from, uint64_t to, uint64_t *ns);
+
+/** The same of a clock that is known, @to not being earlier. @khz: 0 if it is a real-time clock. */
+uint64_t rnic_stamps_of_clock(uint64_t khz, uint64_t from, uint64_t to);
+
+/* Which device this is, for people and bug reports. */
+
+struct rnic_identity {
+	uint32_t vendor, part;
+	const char *model;  /* "ConnectX-5", by the part; "unknown" */
+	char firmware[64];  /* "16.35.4030" */
+	char board[64];     /* PSID; "" if the kernel does not report it */
+	const char *state;  /* of the port: "active", and others of ibv_port_state_str() */
+	unsigned mtu;       /* bytes */
+	unsigned long gids; /* of the port */
+	char address[46];   /* IP address of a GID of RoCE v2, not a link-local one; "" */
+	uint64_t clock_khz; /* of free-running timestamps; 0: unknown */
+};
+
+/** 0 or a negative errno. */
+int rnic_identity_read(const struct rnic_device *dev, struct rnic_identity *id);
+
+/*
+ * Protection domains. Queues of one cannot use memory keys of another.
+ *
+ * Thread rules: one thread. Errors have been logged.
+ */
+
+/** Makes another PD than that of the device (rnic_device_pd()), and records it in @slot (or NULL). */
+int rnic_pd_new(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_slot *slot);
+/** The PD that @slot, which was inherited, has. */
+int rnic_pd_adopt(struct rnic_pd **pd, struct rnic_device *dev, struct ledger_slot *slot);
+void rnic_pd_free(struct rnic_pd *pd); /* after all objects in it */
+struct rnic_device *rnic_pd_device(const struct rnic_pd *pd);
+
 #endif

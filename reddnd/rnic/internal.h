@@ -5,8 +5,11 @@
 #ifndef RNIC_INTERNAL_H
 #define RNIC_INTERNAL_H
 
+#include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/devx.h"
+#include "reddnd/rnic/plain.h"
 #include "reddnd/rnic/qp.h"
+#include "reddnd/rnic/ucm.h"
 
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
@@ -49,14 +52,14 @@ struct rnic_device {
 	uint32_t psn_secret; /* first PSN of loopback queues */
 	bool lost;
 	struct rnic_caps caps;
-	struct rnic_path own; /* of its queues to each other (own-path.h) */
+	struct rnic_path own; /* of its queues to each other */
 	/* Of its GIDs the one that a connection came to lately (conn.h) */
 	struct {
 		uint8_t gid[16], port, index;
 		uint64_t until; /* us */
 	} asked;
 	struct {
-		bool known; /* false: nobody has asked (stamps.h) */
+		bool known; /* false: nobody has asked (rnic_stamps_between()) */
 		bool real_time;
 		uint64_t khz; /* else; 0: the device does not report it */
 	} clock;
@@ -99,5 +102,98 @@ int rnic_plain_connect(struct rnic_plain *q, const struct rnic_path *path, const
 
 /** The ACK timeout (4.096 us * 2^x, 0 for ever) of a connection whose client asked for @asked. */
 uint8_t rnic_ack_timeout(uint8_t asked);
+
+/*
+ * How queues of the device reach each other.
+ *
+ * Where a RoCE port has forced loopback (QPC address path `fl`), they need no address. Where it has not,
+ * their packets go to the port's own GID and MAC address, and on InfiniBand to its own LID, as rdma-core's
+ * dr_prepare_qp_to_rts() does it: a port sends such packets back to itself.
+ */
+
+/* What RoCE packets to an address need: the MAC address behind its GID, and a UDP source port. */
+
+/**
+ * The kernel resolves a GID only for address handles, and waits for the answer of the network, up to a second
+ * (Linux drivers/infiniband/core/addr.c: rdma_addr_find_l2_eth_by_grh). *@udp_sport: as it chose it, perhaps
+ * below RNIC_UDP_SPORT_MIN. May be called on any thread. -EHOSTUNREACH and others, which have not been
+ * logged.
+ */
+int rnic_neighbour_resolve(
+	struct rnic_device *dev, struct ibv_ah_attr *address, uint8_t mac[6], uint16_t *udp_sport);
+
+/** Sets dev->own, after dev->caps and dev->pd. Errors have been logged. */
+int rnic_own_path_find(struct rnic_device *dev);
+/** The path by GID or LID to the port of @to, which may be @dev itself, forced loopback or not. Errors have
+ * been logged. */
+int rnic_path_to(struct rnic_device *dev, struct rnic_device *to, struct rnic_path *path);
+
+/* What cm.c and conn.c share. */
+
+/* What listeners have as uid, so that no session has it */
+#define CM_LISTENER (UINT64_C(1) << 63)
+
+struct rnic_conn {
+	int fd;                /* the connection manager's */
+	struct ledger *ledger; /* the same, or NULL */
+	uint32_t id;
+	bool accepted;
+	bool over;     /* there is no such id any more */
+	bool recorded; /* in the ledger, as one that waits for an answer */
+	char peer[80];
+	const char *device;
+	struct rnic_ucm_route route;
+	struct ibv_qp_attr rtr; /* the path to the client, and its queue pair; fixed by its request */
+	bool resolved;          /* the members that follow */
+	uint8_t mac[6];
+	uint16_t udp_sport;
+};
+
+/** What the kernel would bring a queue pair of @conn into @state with. -ECONNABORTED: the client took its
+ * request back. Errors have been logged. */
+int conn_get_attr(const struct rnic_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr);
+
+/*
+ * The two kinds of queues of plain.h: those that verbs make (plain-verbs.c), and those of a device that takes
+ * direct commands (plain-direct.c).
+ *
+ * What the functions mean is in plain.h, where each has its name without "verbs" or "direct".
+ */
+
+enum { PLAIN_PARTS = 2 }; /* of the data of a message */
+
+struct rnic_plain_events {
+	struct ibv_comp_channel *channel; /* of queues that verbs make; else NULL */
+	int fd;                           /* else: of the events of direct commands */
+};
+
+/** What both kinds begin with. */
+struct rnic_plain {
+	bool direct;
+	uint32_t qpn;
+	uint8_t *mem;
+};
+
+int plain_verbs_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
+	const struct rnic_plain_attr *attr);
+void plain_verbs_stop(struct rnic_plain *q);
+void plain_verbs_free(struct rnic_plain *q);
+int plain_verbs_receive(struct rnic_plain *q, uint64_t to);
+int plain_verbs_send(struct rnic_plain *q, const struct rnic_plain_send *send);
+int plain_verbs_flush(struct rnic_plain *q, uint32_t number);
+int plain_verbs_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
+int plain_verbs_arm(struct rnic_plain *q);
+
+uint64_t plain_direct_bytes(const struct rnic_plain_attr *attr);
+int plain_direct_new(struct rnic_plain **q, struct rnic_pd *pd, struct rnic_arena *arena,
+	const struct rnic_plain_attr *attr);
+void plain_direct_stop(struct rnic_plain *q);
+void plain_direct_free(struct rnic_plain *q);
+void plain_direct_receive(struct rnic_plain *q, uint64_t to);
+void plain_direct_send(struct rnic_plain *q, const struct rnic_plain_send *send);
+void plain_direct_flush(struct rnic_plain *q, uint32_t number);
+int plain_direct_poll(struct rnic_plain *q, struct rnic_plain_completion c[RNIC_PLAIN_BATCH]);
+void plain_direct_arm(struct rnic_plain *q);
+struct rnic_qp *plain_direct_qp(struct rnic_plain *q);
 
 #endif

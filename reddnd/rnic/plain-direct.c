@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/rnic/plain-internal.h"
+#include "reddnd/rnic/internal.h"
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"

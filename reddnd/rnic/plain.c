@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/rnic/plain.h"
 
-#include "reddnd/rnic/plain-internal.h"
+#include "reddnd/rnic/internal.h"
 #include "reddnd/util/log.h"
 
 #include <errno.h>

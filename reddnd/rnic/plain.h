@@ -16,7 +16,7 @@
 #define RNIC_PLAIN_H
 
 #include "reddnd/rnic/arena.h"
-#include "reddnd/rnic/pd.h"
+#include "reddnd/rnic/device.h"
 
 struct rnic_plain;
 struct rnic_plain_events;

@@ -2,9 +2,8 @@
 #include "reddnd/rnic/qp.h"
 
 #include "mlx5/prm.h"
+#include "reddnd/rnic/devx.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/own-path.h"
-#include "reddnd/rnic/queue.h"
 #include "reddnd/util/log.h"
 #include "util/array.h"
 

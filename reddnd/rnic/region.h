@@ -11,7 +11,7 @@
 #ifndef RNIC_REGION_H
 #define RNIC_REGION_H
 
-#include "reddnd/rnic/pd.h"
+#include "reddnd/rnic/device.h"
 
 #include <sys/types.h>
 

@@ -8,7 +8,7 @@
 #ifndef RNIC_SWEEP_H
 #define RNIC_SWEEP_H
 
-#include "reddnd/ledger/check.h"
+#include "reddnd/ledger/ledger.h"
 #include "reddnd/rnic/arena.h"
 #include "reddnd/rnic/device.h"
 

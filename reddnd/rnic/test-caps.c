@@ -91,7 +91,7 @@ static void test_timestamps(void **state)
 	}
 }
 
-/* A device without it has an address (own-path.h). InfiniBand ports use their LID. */
+/* A device without it has an address (own-path.c). InfiniBand ports use their LID. */
 static void test_forced_loopback_is_optional(void **state)
 {
 	struct pages p = good();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many clients that connect at once: events are dispatched one at a time, so that the caller can do other
  * things in between. And the limits of the parameters that a client asks for. */
-#include "reddnd/ledger/check.h"
+#include "reddnd/ledger/ledger.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/internal.h"
 

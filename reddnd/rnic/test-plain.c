@@ -2,7 +2,7 @@
 /* Queues of direct commands: what they take. Block, CQ and QP are the test's own. */
 #include "reddnd/rnic/plain.h"
 
-#include "reddnd/rnic/plain-internal.h"
+#include "reddnd/rnic/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

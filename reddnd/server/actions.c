@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/actions.h"
 
+#include "reddnd/server/events.h"
 #include "reddnd/server/live.h"
-#include "reddnd/server/report.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/limits.h"
 #include "reddnd/session/session.h"

@@ -4,7 +4,7 @@
 #include "reddnd/server/actions.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
-#include "reddnd/session/unrolled.h"
+#include "reddnd/session/engine.h"
 
 enum { ROUND_MIN_US = 25, ROUND_MAX_US = 200 };
 

@@ -3,11 +3,11 @@
 
 #include "reddnd/generation/bindings.h"
 #include "reddnd/generation/generation.h"
-#include "reddnd/policy/question.h"
+#include "reddnd/policy/request.h"
 #include "reddnd/server/actions.h"
 #include "reddnd/server/collect.h"
+#include "reddnd/server/events.h"
 #include "reddnd/server/live.h"
-#include "reddnd/server/report.h"
 #include "reddnd/session/queues.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"

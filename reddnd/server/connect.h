@@ -23,7 +23,7 @@
  * has gone is noticed when it is answered: Linux reports nothing of a connection before it is accepted
  * (drivers/infiniband/core/ucma.c: ucma_event_handler).
  *
- * Refusals are listed as events, and questions are answered, at the rate of their source (policy/refusals.h):
+ * Refusals are listed as events, and questions are answered, at the rate of their source (policy/source.h):
  * why a session ended, what its offload takes and answers, and how large reply slots must be. Beyond it
  * refusals are counted, a question about a session gets no answer, and one about slots counts as a refusal.
  *
@@ -32,7 +32,7 @@
 #ifndef SERVER_CONNECT_H
 #define SERVER_CONNECT_H
 
-#include "reddnd/policy/reachability.h"
+#include "reddnd/policy/source.h"
 #include "reddnd/rnic/cm.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/util/worker.h"

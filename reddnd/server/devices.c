@@ -15,6 +15,116 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+/* ---- which device serves which address of "listen" ---- */
+
+enum { ASSIGN_WHY = 400, ASSIGN_MISSING = CATALOG_DEVICES_MAX };
+
+struct assignment {
+	/* Of each device; "": the one that addresses belong to, or the machine's only one */
+	char name[CATALOG_DEVICES_MAX][CATALOG_DEVICE_BYTES];
+	unsigned n;
+	unsigned of[CATALOG_LISTEN_MAX]; /* the device of each address, or ASSIGN_MISSING */
+};
+
+/* True if what addresses belong to decides: "device" is a list, or "all". */
+static bool assign_asks(const struct catalog *c)
+{
+	return c->all_devices || c->ndevices > 1;
+}
+
+static unsigned assign_find(const struct assignment *a, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < a->n && strcmp(a->name[i], name) != 0)
+		i++;
+	return i;
+}
+
+static int assign_address(
+	const struct catalog *c, unsigned i, const char *name, struct assignment *a, char why[ASSIGN_WHY])
+{
+	const struct catalog_listen *l = &c->listen[i];
+	unsigned device = assign_find(a, name);
+
+	if (!*name)
+		snprintf(why, ASSIGN_WHY,
+			"\"listen\": %s port %u belongs to no device in particular; "
+			"with several devices, give addresses of each",
+			l->address, l->port);
+	else if (device == a->n && !c->all_devices)
+		snprintf(why, ASSIGN_WHY,
+			"\"listen\": %s port %u belongs to %s, which is not in the list \"device\"; "
+			"add it, or listen on an address of a device that is",
+			l->address, l->port, name);
+	else if (device == CATALOG_DEVICES_MAX)
+		snprintf(why, ASSIGN_WHY, "the addresses of \"listen\" belong to more than %d devices",
+			CATALOG_DEVICES_MAX);
+	else
+		a->of[i] = device;
+	if (*why)
+		return -EINVAL;
+	if (device == a->n)
+		snprintf(a->name[a->n++], CATALOG_DEVICE_BYTES, "%s", name);
+	return 0;
+}
+
+/* True if an address of @c is assigned to device @device of @a. */
+static bool assign_has_address(const struct catalog *c, const struct assignment *a, unsigned device)
+{
+	for (unsigned i = 0; i < c->nlisten; i++)
+		if (a->of[i] == device)
+			return true;
+	return false;
+}
+
+static void assign_begin(const struct catalog *c, struct assignment *a)
+{
+	*a = (struct assignment){.n = assign_asks(c) ? c->ndevices : 1};
+	memcpy(a->name, c->devices, sizeof(a->name));
+}
+
+/* @belongs: the device that each address of @c belongs to, "" if to none in particular; not used unless
+ * assign_asks(). 0; or -EINVAL and @why, a line, if an address belongs to no device of the list, or a device
+ * has no address. */
+static int assign_devices(const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES],
+	struct assignment *a, char why[ASSIGN_WHY])
+{
+	int r = 0;
+
+	assign_begin(c, a);
+	*why = '\0';
+	if (!assign_asks(c))
+		return 0;
+	for (unsigned i = 0; i < c->nlisten && r == 0; i++)
+		r = assign_address(c, i, belongs[i], a, why);
+	for (unsigned k = 0; k < a->n && r == 0; k++) {
+		if (assign_has_address(c, a, k))
+			continue;
+		snprintf(why, ASSIGN_WHY,
+			"no address of \"listen\" belongs to %s, which is in the list \"device\"; "
+			"add one, or take it out",
+			a->name[k]);
+		r = -EINVAL;
+	}
+	return r;
+}
+
+/* The same of a configuration that has been in force, which cannot be wrong: addresses may have gone since,
+ * or may belong to others. Those are MISSING, and a device may have no address. @belongs: also "" of an
+ * address that has gone. */
+static void assign_again(
+	const struct catalog *c, const char belongs[][CATALOG_DEVICE_BYTES], struct assignment *a)
+{
+	assign_begin(c, a);
+	for (unsigned i = 0; assign_asks(c) && i < c->nlisten; i++) {
+		char why[ASSIGN_WHY] = "";
+
+		if (assign_address(c, i, belongs[i], a, why) < 0)
+			a->of[i] = ASSIGN_MISSING;
+	}
+}
+
 /* ---- one device: opened and tested ---- */
 
 /* Opens the device @name; if that is "", the one that an address of @cm belongs to; else the first one.

@@ -8,8 +8,8 @@
 #ifndef SERVER_DEVICES_H
 #define SERVER_DEVICES_H
 
-#include "reddnd/generation/served.h"
-#include "reddnd/server/assign.h"
+#include "reddnd/catalog/catalog.h"
+#include "reddnd/generation/tenant.h"
 #include "reddnd/server/dispatch.h"
 #include "reddnd/server/inheritance.h"
 
@@ -30,7 +30,7 @@ struct device_left_out {
 };
 
 struct devices {
-	struct device device[CATALOG_DEVICES_MAX]; /* by number (served.h) */
+	struct device device[CATALOG_DEVICES_MAX]; /* by number (tenant.h) */
 	unsigned n;
 	struct device_left_out left_out[CATALOG_DEVICES_MAX];
 	unsigned nleft_out;

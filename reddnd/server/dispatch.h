@@ -2,9 +2,9 @@
 /*
  * dispatch.h - the events of one device, and what follows from them. What devices have in common is above
  * them, in shared.h. Each event leads downwards: to
- * connect.h, collect.h, timers.h, budgets.h or pacer.h. These report what they found;
+ * connect.h, collect.h, timers.h or pacer.h. These report what they found;
  * enforcement.h decides what follows, and actions.h does it. Only actions.h ends sessions, and only
- * collect_reap() frees them. adoption.h brings in those of a daemon before this one.
+ * collect_reap() frees them. inheritance.h brings in those of a daemon before this one.
  *
  * What every event keeps to:
  * - completions are taken first: an error of a reply explains the flushed RECVs that raise an event, and a
@@ -18,7 +18,6 @@
 #define SERVER_DISPATCH_H
 
 #include "reddnd/generation/inspection.h"
-#include "reddnd/server/budgets.h"
 #include "reddnd/server/connect.h"
 #include "reddnd/server/shared.h"
 #include "reddnd/server/timers.h"
@@ -61,7 +60,7 @@ struct dispatch_parts {
 	sd_event *event;
 	struct rnic_cm *cm; /* made with connect_cm_ops and the dispatch as argument */
 	struct rnic_device *dev;
-	unsigned device; /* its number (generation/served.h) */
+	unsigned device; /* its number (generation/tenant.h) */
 	struct rnic_arena *arena;
 	struct worker *registrar; /* of regions; must be freed before the dispatch */
 	struct shared *shared;

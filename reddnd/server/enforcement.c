@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/server/enforcement.h"
 
-#include "reddnd/policy/end-reason.h"
 #include "reddnd/policy/request.h"
 
 #include <inttypes.h>

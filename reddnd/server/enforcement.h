@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * enforcement.h - decides what follows from a verdict: nothing, a throttle, or the end of the session and
- * perhaps a ban of its source (policy/source.h). Remembers bans and throttles. Pure: the caller has the
- * clock, reports the verdict, and carries out the action.
+ * enforcement.h - what must happen to a session, and what decides of it after a verdict: nothing, a throttle,
+ * or the end of the session and perhaps a ban of its source (policy/source.h). Remembers bans and throttles.
+ * Pure: the caller has the clock, reports the verdict, and carries out the action.
  */
 #ifndef SERVER_ENFORCEMENT_H
 #define SERVER_ENFORCEMENT_H
 
-#include "reddnd/policy/bans.h"
+#include "protocol/wire.h"
+#include "reddnd/policy/source.h"
 #include "reddnd/policy/verdict.h"
-#include "reddnd/server/action.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/** What must happen to a session. Modules of the server decide and return one; only actions.c carries it out.
+ */
+enum action_kind {
+	ACTION_NONE,
+	ACTION_THROTTLE,   /* at most .rate requests per second until .until_us */
+	ACTION_UNTHROTTLE, /* its configured limits are in force again */
+	ACTION_END,        /* for .reason, which .text explains to the client */
+};
+
+struct action {
+	enum action_kind kind;
+	uint64_t rate;
+	uint64_t until_us; /* CLOCK_MONOTONIC */
+	enum reddn_wire_end reason;
+	char text[400]; /* a clause */
+};
 
 /** All zero: nobody is banned or throttled. */
 struct enforcement {

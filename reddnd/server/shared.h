@@ -8,12 +8,31 @@
 #ifndef SERVER_SHARED_H
 #define SERVER_SHARED_H
 
-#include "reddnd/policy/refusals.h"
+#include "reddnd/policy/request.h"
+#include "reddnd/policy/source.h"
 #include "reddnd/server/accounting.h"
+#include "reddnd/server/enforcement.h"
 #include "reddnd/server/events.h"
 #include "reddnd/server/pacer.h"
-#include "reddnd/server/record.h"
 #include "reddnd/server/stores.h"
+
+enum { RECORD_VERSION = 1 }; /* of struct record, and those that it consists of */
+
+/** What the daemon has on record about clients, in a memfd that outlives it: who is banned or throttled, and
+ * why sessions ended. Times in it are of CLOCK_MONOTONIC, so it is of one boot. */
+struct record {
+	uint64_t magic;
+	uint32_t version, bytes;
+	struct enforcement enforcement;
+	struct end_reasons end_reasons;
+};
+
+/** An empty one, and its file. -errno. */
+int record_new(struct record **record, int *fd);
+/** The one in file @fd. Whatever is in the file, it can be used after this; all of it may be another's
+ * invention. -EBADMSG: the file is none of this version. */
+int record_open(struct record **record, int fd);
+void record_free(struct record *record); /* the file stays as it is */
 
 struct shared {
 	struct events *events;

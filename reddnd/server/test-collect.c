@@ -8,8 +8,8 @@
 #include "reddnd/server/collect.h"
 #include "reddnd/session/count.h"
 #include "reddnd/session/cpu.h"
+#include "reddnd/session/engine.h"
 #include "reddnd/session/session.h"
-#include "reddnd/session/unrolled.h"
 
 enum { EIGHTHS = 8, MUCH = 4, LITTLE = 1 };
 

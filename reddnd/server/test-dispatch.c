@@ -2,7 +2,7 @@
 /* What becomes of a device whose events cannot be read any more. */
 #include "reddnd/server/dispatch.h"
 
-#include "reddnd/server/report.h"
+#include "reddnd/server/events.h"
 
 #include <errno.h>
 #include <string.h>

@@ -78,7 +78,7 @@ static void pace(struct session *s, bool paced)
 {
 }
 
-static void listen(struct session *s)
+static void be_paced(struct session *s)
 {
 }
 
@@ -89,7 +89,7 @@ static const struct session_engine engines[2] = {
 		.post = post,
 		.received = received,
 		.pace = pace,
-		.listen = listen},
+		.listen = be_paced},
 };
 static const struct offload offload = {.outcome.longest = PRICE};
 

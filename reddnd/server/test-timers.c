@@ -16,7 +16,8 @@ static struct session session;
 static struct action action;
 
 /* No queue is looked at here: the client has asked for nothing */
-bool session_is_idle(struct session *s, uint64_t now, uint64_t limit)
+bool __wrap_session_is_idle(struct session *s, uint64_t now, uint64_t limit);
+bool __wrap_session_is_idle(struct session *s, uint64_t now, uint64_t limit)
 {
 	return now - s->timer.idle.since >= limit;
 }

@@ -3,7 +3,7 @@
 
 #include "reddnd/generation/generation.h"
 #include "reddnd/policy/offload-stats.h"
-#include "reddnd/rnic/stamps.h"
+#include "reddnd/rnic/device.h"
 #include "reddnd/session/limits.h"
 
 #include <assert.h>

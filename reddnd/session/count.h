@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * count.h - what is over of the requests of a session: counted, by outcome and by the time it took in the
- * server (policy/service-times.h), and armed again. And what is not: requests that are not answered, and
+ * server (policy/offload-stats.h), and armed again. And what is not: requests that are not answered, and
  * clients that ask for nothing. The NIC writes the times, into the CQEs that the daemon looks at anyway.
  *
  * A positive return value reports a fault of the session, which @v describes.
@@ -18,7 +18,7 @@ int session_rearm(struct session *s, struct verdict *v);
  */
 unsigned session_used(const struct session *s);
 
-/** Requests that are over since the last time; of an unrolled session unrolled.h counts them. */
+/** Requests that are over since the last time; of an unrolled session session_completed() counts them. */
 uint64_t session_count(struct session *s);
 /** Iterations of its loop since the last time. */
 uint64_t session_count_loop(struct session *s);

@@ -31,7 +31,7 @@ struct session_engine {
 	/* No event reports that requests are over, unless .listen() asks for it: .count() finds them. So an
 	 * outcome may be lost that nobody waits for; extents wait for it */
 	bool is_silent;
-	bool judges_budgets; /* by itself, between two work requests; else server/budgets.h does */
+	bool judges_budgets; /* by itself, between two work requests; else server/timers.h does */
 
 	/** Makes what the session needs in its slot and in memory, and connects it; only RECVs are missing.
 	 * What was made before an error is destroyed by .free(). -ENOSPC, -ENOMEM or an error of the device;
@@ -78,5 +78,9 @@ static inline const struct session_engine *session_engine_of(bool cpu, bool recy
 {
 	return cpu ? &engine_cpu : recycled ? &engine_recycled : &engine_unrolled;
 }
+
+/** Takes the CQE of a reply of an unrolled session: these complete on CQs that many of them share
+ * (rnic/cq-pool.h). 0; or positive: a fault of the session, which @v describes. */
+int session_completed(struct session *s, const struct rnic_cqe *cqe, struct verdict *v);
 
 #endif

@@ -28,7 +28,7 @@ struct session_loop;
 /** What the loops of a session's connections share. */
 struct session_loops {
 	struct rate rate;            /* of credits */
-	struct rate_sharers sharers; /* loops that run: their requests are watched (server/budgets.h) */
+	struct rate_sharers sharers; /* loops that run: their requests are watched (server/timers.h) */
 };
 
 /** Makes the queues for a program that has such a loop, which runs at most @rate WQEs per second, and fills

@@ -32,7 +32,7 @@
 #define SESSION_SESSION_H
 
 #include "reddnd/generation/admit.h"
-#include "reddnd/policy/service-times.h"
+#include "reddnd/policy/offload-stats.h"
 #include "reddnd/policy/verdict.h"
 #include "reddnd/rnic/conn.h"
 #include "reddnd/rnic/cq-pool.h"
@@ -155,7 +155,7 @@ struct session_pacing {
 	TAILQ_ENTRY(session) link;
 };
 
-/** Of an offload with budgets (server/budgets.h): a session without outstanding requests rests until one
+/** Of an offload with budgets (server/timers.h): a session without outstanding requests rests until one
  * comes, then it is watched. */
 struct session_budgets {
 	bool resting, watched;
@@ -245,7 +245,7 @@ static inline bool session_is_paced(const struct session *s)
 /** What sessions are made from. */
 struct session_parts {
 	struct rnic_device *dev;
-	unsigned device; /* its number (generation/served.h) */
+	unsigned device; /* its number (generation/tenant.h) */
 	struct rnic_arena *arena;
 	struct cq_pool *cq_pool;
 	struct cpu_threads *threads;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/session/unrolled.h"
+#include "reddnd/session/engine.h"
 
 #include "reddnd/generation/layouts.h"
 #include "reddnd/session/count.h"

@@ -5,7 +5,6 @@
  * that many bytes. A size or an offset beyond the good one wraps.
  */
 #include "reddnd/ledger/ledger.h"
-#include "reddnd/ledger/check.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  * unrecorded: objects that no slot has; gone: recorded ones that do not exist. Doorbell pages are not
  * compared: the library has some of its own.
  */
-#include "reddnd/ledger/check.h"
+#include "reddnd/ledger/ledger.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -3,9 +3,8 @@
 
 #include "costs/costs.h"
 #include "mlx5/wqe.h"
-#include "reddnd/rnic/identity.h"
+#include "reddnd/rnic/device.h"
 #include "reddnd/rnic/qp.h"
-#include "reddnd/rnic/stamps.h"
 #include "tools/common/tool.h"
 #include "util/cleanup.h"
 #include "util/clock.h"

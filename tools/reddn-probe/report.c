@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/reddn-probe/report.h"
 
-#include "reddnd/rnic/identity.h"
+#include "reddnd/rnic/device.h"
 #include "util/json.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/policy/service-times.h"
+#include "reddnd/policy/offload-stats.h"
 
 #include "tests/lib/cmocka.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/rnic/stamps.h"
+#include "reddnd/rnic/device.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions of the daemon before, when there is no memory for their timers. They have no queues here. */
-#include "reddnd/server/adoption.h"
+#include "reddnd/server/inheritance.c"
 
 #include "reddnd/policy/offload-stats.h"
 #include "reddnd/session/session.h"
@@ -77,7 +77,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void adopt(unsigned i)
+static void adopt_one(unsigned i)
 {
 	adoption_add(&d, &sessions[i]);
 }
@@ -95,8 +95,8 @@ static unsigned events(void)
 static void all_go_on(void **state)
 {
 	without_timer = 0;
-	adopt(0);
-	adopt(1);
+	adopt_one(0);
+	adopt_one(1);
 	assert_int_equal(stats.sessions, 1);
 	assert_int_equal(HASH_CNT(by_id, d.sessions), 2);
 	assert_int_equal(events(), 0);
@@ -105,7 +105,7 @@ static void all_go_on(void **state)
 static void no_timer_for_a_session(void **state)
 {
 	without_timer = sessions[0].id;
-	adopt(0);
+	adopt_one(0);
 	assert_int_equal(stats.sessions, 0);
 	assert_true(session_is_over(&sessions[0]));
 	assert_int_equal(events(), 1);
@@ -115,8 +115,8 @@ static void no_timer_for_a_session(void **state)
 static void no_timer_for_a_connection(void **state)
 {
 	without_timer = sessions[1].id;
-	adopt(1);
-	adopt(0);
+	adopt_one(1);
+	adopt_one(0);
 	assert_int_equal(stats.sessions, 1);
 	assert_true(session_is_over(&sessions[1]));
 	assert_false(session_is_over(&sessions[0]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What one daemon has on record the next one has too, and nothing in the file makes it read beyond that. */
-#include "reddnd/server/record.h"
+#include "reddnd/server/shared.h"
 
 #include "reddnd/policy/request.h"
 
