@@ -7,7 +7,7 @@
 #include "tools/common/tool.h"
 #include "tools/common/verbs.h"
 #include "tools/load/load-mc.h"
-#include "tools/load/load-options.h"
+#include "tools/load/load.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/host.h"

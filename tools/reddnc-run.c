@@ -1,23 +1,217 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/reddnc.h"
-
 #include "libclient/args.h"
 #include "mlx5/wqe.h"
 #include "reddnd/chain/ring/arm.h"
 #include "reddnd/chain/ring/decode.h"
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/offer.h"
+#include "reddnd/probe/probe.h"
 #include "reddnd/session/queues.h"
+#include "reddnd/util/log.h"
 #include "tools/common/tool.h"
+#include "tools/reddnc.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/number.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <time.h>
+
+struct reddnc_result {
+	const struct program *program;
+	const struct chain_image *image;
+	unsigned slots;                        /* in each ring; the first was executed, the second is armed */
+	const uint8_t *ring[CHAIN_MAX_QUEUES]; /* of WQEs, by queue */
+	const uint8_t *reply, *scratch, *sent; /* sent: what a SEND has brought, or nothing */
+	uint32_t sent_len;
+	const struct session_loop *loop; /* of an endless program, or NULL */
+	uint64_t took_us;
+	bool answered;
+};
+
+enum { SECOND_US = 1000000 };
+
+static struct json_object *loop_json(const struct reddnc_result *r)
+{
+	const struct program *p = r->program;
+	const uint64_t n = session_loop_iterations(r->loop), wqes = program_loop_wqes(p, n);
+	const double seconds = (double)r->took_us / SECOND_US;
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "iterations", json_object_new_uint64(n));
+	json_object_object_add(o, "wqes", json_object_new_uint64(wqes));
+	json_object_object_add(o, "iterations_per_lap", json_object_new_int((int)p->loop_info.iterations));
+	json_object_object_add(o, "wqes_per_lap", json_object_new_int((int)p->loop_info.lap.wqes));
+	json_object_object_add(o, "ring_wqebbs", json_object_new_int((int)p->loop_ring));
+	json_object_object_add(o, "seconds", json_object_new_double(seconds));
+	return o;
+}
+
+static void print_loop(const struct reddnc_result *r, FILE *out)
+{
+	const struct program *p = r->program;
+	const uint64_t n = session_loop_iterations(r->loop);
+	const double seconds = (double)r->took_us / SECOND_US;
+
+	/* They are counted half a lap at a time */
+	fprintf(out, "loop\n  from %" PRIu64 " to %" PRIu64 " iterations, %.3f s", n,
+		n + p->loop_info.iterations / 2, seconds);
+	if (n)
+		fprintf(out, ", %.0f iterations and %.0f WQEs per second", (double)n / seconds,
+			(double)program_loop_wqes(p, n) / seconds);
+	fputc('\n', out);
+}
+
+static struct json_object *hex_json(const uint8_t *bytes, uint32_t len)
+{
+	char *text = calloc(2ul * len + 1, 1), hex[3] = "";
+	struct json_object *o;
+
+	for (uint32_t i = 0; text && i < len; i++) {
+		snprintf(hex, sizeof(hex), "%02x", bytes[i]);
+		memcpy(text + 2ul * i, hex, 2);
+	}
+	o = json_object_new_string(text ? text : "");
+	free(text);
+	return o;
+}
+
+/* reddnc(1) has the members. */
+static void reddnc_result_json(const struct reddnc_result *r, FILE *out)
+{
+	struct json_object *o = json_object_new_object(), *steps = json_object_new_array();
+	char line[600];
+
+	json_object_object_add(o, "answered", json_object_new_boolean(r->answered));
+	json_object_object_add(o, "reply", hex_json(r->reply, r->program->reply_max));
+	json_object_object_add(o, "sent", hex_json(r->sent, r->sent_len));
+	for (unsigned q = 0; q < r->image->nqueues; q++)
+		for (uint32_t w = 0; w < r->image->queue[q].wqebbs;) {
+			struct json_object *step = json_object_new_object();
+
+			json_object_object_add(
+				step, "queue", json_object_new_string(r->program->desc->queues[q].name));
+			json_object_object_add(step, "step",
+				json_object_new_string(
+					chain_step_at(r->image, r->slots, q, (uint16_t)w, NULL)));
+			w += chain_decode(r->ring[q] + (size_t)w * CHAIN_WQEBB,
+				(size_t)(r->image->queue[q].wqebbs - w) * CHAIN_WQEBB, line, sizeof(line));
+			json_object_object_add(step, "wqe", json_object_new_string(line));
+			json_object_array_add(steps, step);
+		}
+	json_object_object_add(o, "work_requests", steps);
+	if (r->loop)
+		json_object_object_add(o, "loop", loop_json(r));
+	fprintf(out, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+	json_object_put(o);
+}
+
+static void hex_lines(const uint8_t *bytes, size_t len, FILE *out)
+{
+	for (size_t i = 0; i < len; i++)
+		fprintf(out, "%s%02x%s", i % 16 == 0 ? "    " : " ", bytes[i],
+			i % 16 == 15 || i + 1 == len ? "\n" : "");
+}
+
+/* For people. A WQE that has another opcode than when it was armed is followed by what it was. */
+static void reddnc_result_text(const struct reddnc_result *r, FILE *out)
+{
+	char line[600], before[600];
+
+	if (r->answered) {
+		fprintf(out, "reply\n");
+		hex_lines(r->reply, r->program->reply_max, out);
+	}
+	if (r->sent_len) {
+		fprintf(out, "sent\n");
+		hex_lines(r->sent, r->sent_len, out);
+	}
+	for (unsigned q = 0; q < r->image->nqueues; q++) {
+		const struct chain_queue *queue = &r->image->queue[q];
+
+		fprintf(out, "queue %s\n", r->program->desc->queues[q].name);
+		for (uint32_t w = 0, n; w < queue->wqebbs; w += n) {
+			size_t avail = (size_t)(queue->wqebbs - w) * CHAIN_WQEBB;
+			const uint8_t *now = r->ring[q] + (size_t)w * CHAIN_WQEBB,
+				      *armed = r->ring[q] + (size_t)(w + queue->wqebbs) * CHAIN_WQEBB;
+
+			n = chain_decode(now, avail, line, sizeof(line));
+			chain_decode(armed, avail, before, sizeof(before));
+			fprintf(out, "  %-12s %s\n", chain_step_at(r->image, r->slots, q, (uint16_t)w, NULL),
+				line);
+			if (now[WQE_OPCODE] != armed[WQE_OPCODE])
+				fprintf(out, "  %-12s was %s\n", "", before);
+		}
+	}
+	if (r->loop)
+		print_loop(r, out);
+	fprintf(out, "scratch\n");
+	hex_lines(r->scratch, r->image->scratch_size, out);
+}
+
+enum { ARENA = 64 << 20 };
+
+void reddnc_device_close(struct reddnc_device *d)
+{
+	master_qp_deinit(&d->domain.master);
+	if (d->dev)
+		rnic_device_close(d->dev);
+	if (d->arena)
+		rnic_arena_free(d->arena);
+}
+
+static int check_wishes(
+	const char *name, const struct program_target *wish, const struct program_target *can, unsigned group)
+{
+	if (wish->ignores_index && !can->ignores_index)
+		return TOOL_FAIL(EX_UNAVAILABLE, "%s checks the indices of WQEs; leave out --direct", name);
+	if (wish->fenced_enables && !can->fenced_enables)
+		return TOOL_FAIL(EX_UNAVAILABLE,
+			"a SEND_EN of %s does not heed its fence; leave out --fenced-enables", name);
+	if (wish->fetch_group && wish->fetch_group < group)
+		return TOOL_FAIL(EX_UNAVAILABLE,
+			"%s fetches %u bytes of a queue together; leave out --fetch-group", name,
+			group * RNIC_WQEBB_BYTES);
+	return 0;
+}
+
+static int choose_target(const struct reddnc_device *d, struct program_target *target)
+{
+	const struct rnic_caps *caps = rnic_device_caps(d->dev);
+	const struct program_target wish = *target;
+	int r;
+
+	*target = fit_target(caps, false);
+	r = check_wishes(rnic_device_name(d->dev), &wish, target, fit_group(caps));
+	target->masked_atomics &= wish.masked_atomics;
+	target->calc &= wish.calc;
+	if (wish.fetch_group)
+		target->fetch_group = wish.fetch_group;
+	return r;
+}
+
+int reddnc_device_open(struct reddnc_device *d, const char *name, struct program_target *target)
+{
+	struct probe_attr attr = {.master = &d->domain.master};
+	struct rnic_observed seen;
+
+	log_name(program_invocation_short_name);
+	log_init(LOG_ERR);
+	if (rnic_device_open_for_chains(&d->dev, name, NULL) < 0 || rnic_arena_new(&d->arena, ARENA) < 0)
+		return EX_UNAVAILABLE;
+	d->domain.pd = rnic_device_pd(d->dev);
+	if (master_qp_init(&d->domain.master, d->domain.pd, d->arena) < 0 ||
+		probe_at_start(&attr, target->fenced_enables, &seen) < 0)
+		return EX_UNAVAILABLE;
+	log_init(LOG_WARNING);
+	rnic_device_set_observed(d->dev, &seen);
+	return choose_target(d, target);
+}
 
 enum {
 	PAGE = 4096,
@@ -27,7 +221,6 @@ enum {
 	CLIENT_RECVS = 4,
 	LOG_CQES = 6,
 	NAP_NS = 100000,
-	SECOND_US = 1000000,
 };
 
 enum { LOOP_RATE = 100000000 /* WQEs per second: as fast as the NIC can */ };

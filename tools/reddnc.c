@@ -9,7 +9,6 @@
 #include "reddnd/program/report/explain.h"
 #include "reddnd/program/report/path.h"
 #include "tools/common/help.h"
-#include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "util/array.h"
 #include "util/cleanup.h"

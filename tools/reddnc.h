@@ -14,8 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- reddnc-device.c: the device, opened and tried as reddnd tries it ---- */
-
+/** The device, opened and tried as reddnd tries it. */
 struct reddnc_device {
 	struct rnic_arena *arena;
 	struct rnic_device *dev;
@@ -30,8 +29,6 @@ struct reddnc_device {
  */
 int reddnc_device_open(struct reddnc_device *d, const char *name, struct program_target *target);
 void reddnc_device_close(struct reddnc_device *d); /* fine on one that is all zero */
-
-/* ---- reddnc-run.c ---- */
 
 struct reddnc_region {
 	const char *name, *path;
@@ -52,24 +49,5 @@ struct reddnc_run {
 /** Runs it and prints the result to @out. Returns the exit status: 0, 1 if the chain failed, or one of
  * sysexits.h. Errors go to stderr. */
 int reddnc_run(const struct reddnc_run *run, FILE *out);
-
-/* ---- reddnc-result.c: the reply, the work requests as the chain has left them, and the scratch ---- */
-
-struct reddnc_result {
-	const struct program *program;
-	const struct chain_image *image;
-	unsigned slots;                        /* in each ring; the first was executed, the second is armed */
-	const uint8_t *ring[CHAIN_MAX_QUEUES]; /* of WQEs, by queue */
-	const uint8_t *reply, *scratch, *sent; /* sent: what a SEND has brought, or nothing */
-	uint32_t sent_len;
-	const struct session_loop *loop; /* of an endless program, or NULL */
-	uint64_t took_us;
-	bool answered;
-};
-
-/** For people. A WQE that has another opcode than when it was armed is followed by what it was. */
-void reddnc_result_text(const struct reddnc_result *r, FILE *out);
-/** reddnc(1) has the members. */
-void reddnc_result_json(const struct reddnc_result *r, FILE *out);
 
 #endif

@@ -11,8 +11,6 @@
  */
 #include "libclient/args.h"
 #include "reddnd/rnic/internal.h"
-#include "reddnd/rnic/neighbour.h"
-#include "reddnd/rnic/own-path.h"
 #include "tests/bench/managed.h"
 #include "util/number.h"
 

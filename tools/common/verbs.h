@@ -6,7 +6,7 @@
 #ifndef TOOLS_COMMON_VERBS_H
 #define TOOLS_COMMON_VERBS_H
 
-#include "tools/common/subcommands.h"
+#include "tools/common/help.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,18 +3,67 @@
 
 #include "tools/common/records.h"
 #include "tools/common/tool.h"
-#include "tools/load/zipf.h"
 #include "util/clock.h"
 #include "util/json.h"
+#include "util/number.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Ranks by Zipf's law: rank r, from 0, comes with a probability in proportion to 1 / (r + 1)^s. */
+
+struct zipf {
+	double *until; /* the probability of ranks up to this one */
+	size_t n;
+};
+
+/* @n ranks, one at least, with exponent @s. -ENOMEM. */
+static int zipf_init(struct zipf *z, size_t n, double s)
+{
+	double sum = 0;
+
+	z->n = n;
+	z->until = malloc(n * sizeof(*z->until));
+	if (!z->until)
+		return -ENOMEM;
+	for (size_t r = 0; r < n; r++)
+		z->until[r] = sum += pow((double)(r + 1), -s);
+	for (size_t r = 0; r < n; r++)
+		z->until[r] /= sum;
+	return 0;
+}
+
+static void zipf_deinit(struct zipf *z)
+{
+	free(z->until);
+	*z = (struct zipf){0};
+}
+
+/* The rank for 64 random bits. */
+static size_t zipf_rank(const struct zipf *z, uint64_t random)
+{
+	double u = (double)(random >> 11) / (double)(1ull << 53);
+	size_t low = 0, high = z->n - 1;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (z->until[middle] > u)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
 
 /* EMPTY_ROUNDS: rounds without an answer before it yields the CPU. A system call in each round would delay
  * answers. */
@@ -612,4 +661,72 @@ int load_run(const struct load_options *opt, load_open_fn *open)
 	keyset_deinit(&b->set);
 	free(b);
 	return r;
+}
+
+static bool read_seconds(const char *text, double *to)
+{
+	char *end;
+
+	*to = strtod(text, &end);
+	return end != text && !*end && *to > 0 && *to < 1e9;
+}
+
+static bool number(struct load_options *l, int letter, const char *text)
+{
+	static const uint64_t max[] = {['p'] = UINT16_MAX,
+		['d'] = UINT16_MAX,
+		['n'] = 65536,
+		['c'] = UINT64_MAX,
+		['R'] = UINT32_MAX};
+	uint64_t v;
+
+	if (number_parse(text, 1, max[letter], &v))
+		return false;
+	switch (letter) {
+	case 'p':
+		l->connect.port = (uint16_t)v;
+		return true;
+	case 'd':
+		l->connect.depth = (uint16_t)v;
+		return true;
+	case 'n':
+		l->clients = (unsigned)v;
+		return true;
+	case 'c':
+		l->count = v;
+		return true;
+	default:
+		l->rate = v;
+		return true;
+	}
+}
+
+bool load_set_option(struct load_options *l, int letter, const char *text)
+{
+	switch (letter) {
+	case 'K':
+		l->connect.token_file = text;
+		return true;
+	case 'j':
+		l->json = true;
+		return true;
+	case 'k':
+		l->keys = text;
+		return true;
+	case 'V':
+		l->verify = true;
+		return true;
+	case 's':
+		return read_seconds(text, &l->seconds);
+	case 'S':
+		return number_parse(text, 0, UINT64_MAX, &l->seed) == 0;
+	case 'p':
+	case 'd':
+	case 'n':
+	case 'c':
+	case 'R':
+		return number(l, letter, text);
+	default:
+		return false;
+	}
 }

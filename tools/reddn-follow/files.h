@@ -24,7 +24,6 @@
 
 #include "tools/common/records.h"
 #include "tools/reddn-follow/mirror.h"
-#include "tools/reddn-follow/seen.h"
 #include "tools/reddn-follow/source.h"
 
 #include <limits.h>

@@ -24,7 +24,6 @@
 
 #include "tools/reddn-follow/mirror.h"
 #include "tools/reddn-follow/pgoutput.h"
-#include "tools/reddn-follow/seen.h"
 #include "tools/reddn-follow/source.h"
 #include "tools/reddn-follow/url.h"
 

@@ -23,7 +23,6 @@
 #define TOOLS_REDDN_FOLLOW_REDIS_H
 
 #include "protocol/redis-nodes.h"
-#include "tools/reddn-follow/address.h"
 #include "tools/reddn-follow/keys.h"
 #include "tools/reddn-follow/mirror.h"
 #include "tools/reddn-follow/source.h"

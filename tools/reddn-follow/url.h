@@ -7,6 +7,8 @@
 #ifndef TOOLS_REDDN_FOLLOW_URL_H
 #define TOOLS_REDDN_FOLLOW_URL_H
 
+#include "util/lookup.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -61,5 +63,21 @@ struct postgres_url {
 
 /** 0, or -EINVAL with the mistake in @err. */
 int postgres_url_parse(struct postgres_url *url, const char *text, char *err, size_t errlen);
+
+/* The address of a server's host, which is looked up while all else goes on. */
+
+struct address {
+	struct lookup *lookup; /* NULL: none has begun */
+	char text[64];         /* numeric */
+};
+
+/** 0: it is there. -EAGAIN: not yet; ask again when address_fd() can be read. -ENOENT: @why. A call after 0
+ * or an error begins anew. */
+int address_find(struct address *a, const struct url *url, const char **why);
+
+/** -1: nothing is looked up. */
+int address_fd(const struct address *a);
+
+void address_deinit(struct address *a);
 
 #endif

@@ -30,8 +30,6 @@ int ctl_metrics(struct control *l, const struct ctl_options *o, const char *arg)
 int ctl_kick(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_limit(struct control *l, const struct ctl_options *o, const char *arg);
 int ctl_hand_over(struct control *l, const struct ctl_options *o, const char *arg);
-
-/* audit.c */
 int ctl_audit(struct control *l, const struct ctl_options *o, const char *arg);
 
 /* top.c */

@@ -4,7 +4,6 @@
  * has the command line.
  */
 #include "tools/common/help.h"
-#include "tools/common/subcommands.h"
 #include "tools/common/tool.h"
 #include "tools/reddnctl/commands.h"
 #include "tools/reddnctl/control.h"

@@ -3,16 +3,17 @@
 #include "tools/common/tool.h"
 #include "tools/common/units.h"
 #include "tools/reddnctl/commands.h"
-#include "tools/reddnctl/spark.h"
-#include "tools/reddnctl/times.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/text.h"
 
+#include <json-c/json.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,152 @@
 #include <sysexits.h>
 #include <termios.h>
 #include <unistd.h>
+
+/*
+ * Service times as the daemon counts them: lists of { "to_ns": longest of the bucket, "requests": those in it
+ * }.
+ */
+
+enum { TIMES_MAX = 512 };
+
+/* All zero: none. */
+struct times {
+	unsigned n;
+	struct {
+		uint64_t ns, count;
+	} at[TIMES_MAX]; /* in the order of .ns */
+};
+
+/* Entry @i of @list; false: it is none */
+static bool entry(struct json_object *list, size_t i, uint64_t *ns, uint64_t *count)
+{
+	struct json_object *o = json_object_array_get_idx(list, i), *to, *requests;
+
+	if (!json_object_object_get_ex(o, "to_ns", &to) ||
+		!json_object_object_get_ex(o, "requests", &requests))
+		return false;
+	*ns = json_object_get_uint64(to);
+	*count = json_object_get_uint64(requests);
+	return true;
+}
+
+static size_t length(struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+/* The place of @ns, or where it would be */
+static unsigned place(const struct times *t, uint64_t ns)
+{
+	unsigned i = 0;
+
+	while (i < t->n && t->at[i].ns < ns)
+		i++;
+	return i;
+}
+
+/* Adds a list of the daemon; NULL is fine. What is no such list, or too much, is left out. */
+static void times_add(struct times *t, struct json_object *list)
+{
+	uint64_t ns, count;
+
+	for (size_t k = 0; k < length(list); k++) {
+		unsigned i;
+
+		if (!entry(list, k, &ns, &count))
+			continue;
+		i = place(t, ns);
+		if (i == t->n || t->at[i].ns != ns) {
+			if (t->n == TIMES_MAX)
+				return;
+			memmove(&t->at[i + 1], &t->at[i], (t->n++ - i) * sizeof(t->at[0]));
+			t->at[i].ns = ns;
+			t->at[i].count = 0;
+		}
+		t->at[i].count += count;
+	}
+}
+
+/* Takes away what a list of the same counters had before. One that had more, of another daemon: nothing. */
+static void times_take_away(struct times *t, struct json_object *before)
+{
+	struct times less = *t;
+	uint64_t ns, count;
+
+	for (size_t k = 0; k < length(before); k++) {
+		unsigned i;
+
+		if (!entry(before, k, &ns, &count))
+			continue;
+		i = place(&less, ns);
+		if (i == less.n || less.at[i].ns != ns || less.at[i].count < count)
+			return;
+		less.at[i].count -= count;
+	}
+	*t = less;
+}
+
+/* The time that the fraction @part of the requests did not exceed, in ns, exact to a sixteenth; 0 without
+ * requests. */
+static uint64_t times_at(const struct times *t, double part)
+{
+	uint64_t all = 0, seen = 0, wanted;
+
+	for (unsigned i = 0; i < t->n; i++)
+		all += t->at[i].count;
+	wanted = (uint64_t)(part * (double)all + 0.5);
+	wanted = wanted ? wanted : 1;
+	for (unsigned i = 0; i < t->n; i++) {
+		seen += t->at[i].count;
+		if (seen >= wanted) /* the middle of the bucket */
+			return t->at[i].ns - t->at[i].ns / 16;
+	}
+	return 0;
+}
+
+/* The last numbers of a counter as a line of small bars. */
+
+enum { SPARK_MAX = 30, SPARK_TEXT = 3 * SPARK_MAX + 1 };
+
+/* The last SPARK_MAX numbers, the oldest first. All zero: none. */
+struct spark {
+	uint64_t number[SPARK_MAX];
+	unsigned n;
+};
+
+enum { HEIGHTS = 8 };
+
+static void spark_add(struct spark *s, uint64_t number)
+{
+	if (s->n == SPARK_MAX)
+		memmove(s->number, s->number + 1, (SPARK_MAX - 1) * sizeof(*s->number));
+	else
+		s->n++;
+	s->number[s->n - 1] = number;
+}
+
+/* A bar for each of the last @most numbers, as high as it is beside the largest of them; 0 is the lowest
+ * one.
+ * @utf8: of block elements, else of ASCII. */
+static void spark_draw(const struct spark *s, unsigned most, bool utf8, char text[SPARK_TEXT])
+{
+	static const char *const blocks[HEIGHTS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const ascii[HEIGHTS] = {"_", ".", ",", "-", "=", "+", "*", "#"};
+	unsigned first = s->n > most ? s->n - most : 0;
+	uint64_t largest = 0;
+
+	*text = '\0';
+	for (unsigned i = first; i < s->n; i++)
+		largest = s->number[i] > largest ? s->number[i] : largest;
+	for (unsigned i = first; i < s->n; i++) {
+		double part = largest ? (double)s->number[i] / (double)largest : 0;
+		unsigned height = (unsigned)(part * (HEIGHTS - 1) + 0.5);
+
+		/* what is not 0 is not drawn as 0 */
+		height = !height && s->number[i] ? 1 : height;
+		strcat(text, (utf8 ? blocks : ascii)[height]);
+	}
+}
 
 /* ---- the terminal ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/load/zipf.h"
+#include "tools/load/load.c"
 
 #include "tests/lib/cmocka.h"
 
