@@ -14,6 +14,14 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* -EIO: the file does not have these bytes any more. -errno. */
+static int reader_read(const struct reader *r, uint64_t off, void *bytes, size_t size)
+{
+	long n = file_read_at(r->fd, off, bytes, size);
+
+	return n < 0 ? (int)n : (size_t)n == size ? 0 : -EIO;
+}
+
 static int refuse(char *why, size_t size, const char *words)
 {
 	snprintf(why, size, "%s", words);
@@ -32,13 +40,6 @@ int reader_init(struct reader *r, int fd, uint64_t bytes, char *why, size_t size
 	return 0;
 }
 
-int reader_read(const struct reader *r, uint64_t off, void *bytes, size_t size)
-{
-	long n = file_read_at(r->fd, off, bytes, size);
-
-	return n < 0 ? (int)n : (size_t)n == size ? 0 : -EIO;
-}
-
 int reader_live(const struct reader *r, struct reddn_cache_live *live)
 {
 	return reader_read(
@@ -52,7 +53,9 @@ bool reader_is_served(const struct reader *r)
 	return fcntl(r->fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
 }
 
-int64_t reader_item(const struct reader *r, uint64_t p)
+/* Offset of the item that pointer @p leads to. -EFAULT: it leads to no place in the slab pages where there
+ * can be one. */
+static int64_t reader_item(const struct reader *r, uint64_t p)
 {
 	const struct reddn_cache_header *h = &r->header;
 	uint64_t off = p - h->base;
@@ -63,7 +66,9 @@ int64_t reader_item(const struct reader *r, uint64_t p)
 	return (int64_t)off;
 }
 
-int reader_leads(const struct reader *r, uint64_t p, int64_t off)
+/* 0 if pointer @p leads to the item at @off, or to one from which h_next of READER_CHAIN items leads there.
+ * -EFAULT: it does not. Errors of reader_read(). */
+static int reader_leads(const struct reader *r, uint64_t p, int64_t off)
 {
 	struct reddn_cache_item item;
 

@@ -163,7 +163,9 @@ static int run_command(int fd, struct call *c, const uint8_t *out)
 	return r == -EREMOTEIO ? status_error(out) : r;
 }
 
-int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle)
+/* @in, @out: mailboxes. *@handle: what the other calls name the object by. */
+static int rnic_devx_create(
+	int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle)
 {
 	struct call c = call_of(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE);
 	const struct ib_uverbs_attr *made = add_handle(&c, MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, 0);
@@ -267,7 +269,9 @@ int rnic_devx_event_fd(int fd, int *events)
 	return r;
 }
 
-int rnic_devx_subscribe(int fd, int events, uint32_t handle, const uint16_t *types, size_t n, uint64_t cookie)
+/* Events of these types of an object; @cookie comes with each. */
+static int rnic_devx_subscribe(
+	int fd, int events, uint32_t handle, const uint16_t *types, size_t n, uint64_t cookie)
 {
 	struct call c = call_of(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT);
 

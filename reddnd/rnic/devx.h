@@ -38,8 +38,6 @@ int rnic_devx_destroy(int fd, enum rnic_devx_type type, uint32_t handle);
  * Returns their number. -EIO: the device is gone. Linux 5.9. */
 int rnic_devx_list(int fd, enum rnic_devx_type type, uint32_t handles[static RNIC_DEVX_LIST_MAX]);
 
-/** @in, @out: mailboxes. *@handle: what the other calls name the object by. */
-int rnic_devx_create(int fd, const void *in, size_t in_size, void *out, size_t out_size, uint32_t *handle);
 int rnic_devx_query(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
 int rnic_devx_modify(int fd, uint32_t handle, const void *in, size_t in_size, void *out, size_t out_size);
 
@@ -58,9 +56,6 @@ int rnic_devx_uar_alloc(int fd, struct rnic_devx_uar *uar);
 
 /** A non-blocking descriptor that the cookies of events are read from. */
 int rnic_devx_event_fd(int fd, int *events);
-/** Events of these types of an object; @cookie comes with each. */
-int rnic_devx_subscribe(
-	int fd, int events, uint32_t handle, const uint16_t *types, size_t n, uint64_t cookie);
 /** 1 and the cookie of an event, or 0 when there is none. */
 int rnic_devx_next_event(int events, uint64_t *cookie);
 

@@ -217,7 +217,8 @@ void session_note(struct session *s)
 
 /* ---- silence ---- */
 
-bool session_busy(const struct session *s)
+/* True if an accepted request is still unanswered, as far as completions have been counted. */
+static bool session_busy(const struct session *s)
 {
 	return s->engine->received(s, s->progress.done + 1) > s->progress.done;
 }

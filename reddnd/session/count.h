@@ -48,9 +48,6 @@ static inline struct outcome session_outcome_at(const struct session *s, uint64_
 
 /* ---- silence ---- */
 
-/** True if an accepted request is still unanswered, as far as completions have been counted. */
-bool session_busy(const struct session *s);
-
 /** Requests whose RECV has been used, answered or not, since the beginning. After session_count(); of a
  * session that nobody arms it is too low if more requests are over by then than that: count again. */
 uint64_t session_received(const struct session *s);

@@ -157,12 +157,13 @@ uint64_t session_cpu_received(const struct session *s, uint64_t to)
 	return s->cpu->received;
 }
 
-uint64_t session_cpu_iterations(const struct session *s)
+static uint64_t session_cpu_iterations(const struct session *s)
 {
 	return s->cpu->iterations;
 }
 
-enum session_known session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out)
+/* As long as no RECV has been posted for the next request in its slot. */
+static enum session_known session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out)
 {
 	*out = cpu_request(s, n)->outcome;
 	return SESSION_KNOWN;

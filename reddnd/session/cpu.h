@@ -33,9 +33,6 @@ bool session_cpu_note(struct session *s, struct verdict *v);
 /* Calls of engine.h */
 
 uint64_t session_cpu_received(const struct session *s, uint64_t to);
-uint64_t session_cpu_iterations(const struct session *s);
-/** As long as no RECV has been posted for the next request in its slot. */
-enum session_known session_cpu_outcome(const struct session *s, uint64_t n, struct outcome *out);
 /** If paced, the event loop looks at each turn that has done something. */
 void session_cpu_set_paced(struct session *s, bool paced);
 

@@ -200,12 +200,14 @@ int session_queues_adopt(struct session *s, struct rnic_arena *arena, const stru
 	return s->queues.loop ? session_loop_resume(s->queues.loop, &s->queues.env) : 0;
 }
 
-uint64_t session_code_cqes(const struct session *s, unsigned q, uint64_t n)
+/* Success CQEs of the first @n instances on the CQ of code queue @q. */
+static uint64_t session_code_cqes(const struct session *s, unsigned q, uint64_t n)
 {
 	return n * s->offload->img->queue[q].cqes;
 }
 
-void session_seek(struct session *s, unsigned part)
+/* The CQ of queue @part goes on behind the CQEs of the instances that are done. */
+static void session_seek(struct session *s, unsigned part)
 {
 	uint64_t done = s->progress.done;
 
@@ -378,7 +380,8 @@ const struct rnic_qp *session_qp(const struct session *s, unsigned part)
 	return qp && qp->dev ? qp : NULL;
 }
 
-uint32_t session_qpn(const struct session *s, unsigned part)
+/* The QPN of queue @part, which has a CQ. */
+static uint32_t session_qpn(const struct session *s, unsigned part)
 {
 	const struct rnic_qp *qp = session_qp(s, part);
 

@@ -22,10 +22,6 @@ void session_queues_destroy(struct session *s);
  * the slot has others. After an error nothing has been destroyed.
  */
 int session_queues_adopt(struct session *s, struct rnic_arena *arena, const struct request *request);
-/** Success CQEs of the first @n instances on the CQ of code queue @q. */
-uint64_t session_code_cqes(const struct session *s, unsigned q, uint64_t n);
-/** The CQ of queue @part goes on behind the CQEs of the instances that are done. */
-void session_seek(struct session *s, unsigned part);
 /** Asks for the events of adopted queues. Errors before that raise none: look for them afterwards. */
 void session_queues_arm_events(struct session *s);
 
@@ -52,8 +48,6 @@ void session_queues_stop(struct session *s);
 struct rnic_cq *session_cq(struct session *s, unsigned part);
 /** The queue pair of queue @part, but for that of a loop; NULL: there is none. */
 const struct rnic_qp *session_qp(const struct session *s, unsigned part);
-/** The QPN of queue @part, which has a CQ. */
-uint32_t session_qpn(const struct session *s, unsigned part);
 
 /** A recycled session: instances that its recycler has re-armed, a section's slots at a time. */
 uint64_t session_recycled(const struct session *s);

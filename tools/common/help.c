@@ -13,7 +13,7 @@
 
 enum { MAX_SUBCOMMANDS = 32 };
 
-const struct subcommand *subcommands_at(const struct subcommands *s, size_t i)
+static const struct subcommand *subcommands_at(const struct subcommands *s, size_t i)
 {
 	return (const struct subcommand *)((const char *)s->table + i * s->size);
 }
@@ -145,7 +145,9 @@ static const char *find_verb(const char *line, size_t len, const char *verb)
 	return NULL;
 }
 
-void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb)
+/* Prints the lines of options in @text that are of @verb: those that have no verbs before their words, as in
+ * "  -f, --follow  audit: words", and those that have it there, without it. */
+static void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb)
 {
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		size_t len = strcspn(line, "\n");

@@ -28,8 +28,6 @@ struct subcommands {
 	size_t n, size;
 };
 
-const struct subcommand *subcommands_at(const struct subcommands *s, size_t i);
-
 /** The element called @name. NULL after an error on stderr that suggests the nearest name. */
 const void *subcommands_find(const struct subcommands *s, const char *name);
 
@@ -46,10 +44,6 @@ void help_verb(FILE *f, const char *text, const struct help_verb *v);
 
 /** Prints the usage of @v alone. */
 void help_usage(FILE *f, const char *text, const struct help_verb *v);
-
-/** Prints the lines of options in @text that are of @verb: those that have no verbs before their words, as in
- * "  -f, --follow  audit: words", and those that have it there, without it. */
-void help_options(FILE *f, const char *text, const struct subcommands *s, const char *verb);
 
 /** Prints the help of one subcommand; @text as for help_options(). */
 void help_subcommand(const struct subcommands *s, const struct subcommand *c, const char *text);

@@ -27,7 +27,8 @@ void records_deinit(struct records_reader *r)
 	free(r->decoded);
 }
 
-bool records_unescape(char *text, size_t len, size_t *out_len)
+/* Decode the escapes of TSV in place. False: a wrong escape. */
+static bool records_unescape(char *text, size_t len, size_t *out_len)
 {
 	size_t n = 0;
 

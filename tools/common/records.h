@@ -66,7 +66,4 @@ void records_write_member(FILE *f, const char *name, const uint8_t *bytes, size_
 /** True of UTF-8 without control characters. */
 bool records_is_text(const uint8_t *bytes, size_t len);
 
-/** Decode the escapes of TSV in place. False: a wrong escape. */
-bool records_unescape(char *text, size_t len, size_t *out_len);
-
 #endif

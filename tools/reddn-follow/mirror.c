@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-struct seen_key seen_key_of(const void *key, size_t len, uint64_t where)
+/* Of a key, with @where. */
+static struct seen_key seen_key_of(const void *key, size_t len, uint64_t where)
 {
 	XXH128_hash_t hash = XXH3_128bits(key, len);
 
@@ -47,7 +48,7 @@ const struct seen_key *seen_twice(const struct seen *s)
 	return NULL;
 }
 
-bool seen_has(const struct seen *s, const struct seen_key *k)
+static bool seen_has(const struct seen *s, const struct seen_key *k)
 {
 	return s->n && bsearch(k, s->keys, s->n, sizeof(*k), by_hash);
 }

@@ -31,15 +31,11 @@ struct seen {
 	size_t n, room;
 };
 
-/** Of a key, with @where. */
-struct seen_key seen_key_of(const void *key, size_t len, uint64_t where);
-
 void seen_add(struct seen *s, const void *key, size_t len, uint64_t where);
 /** No more is added; those below need it. */
 void seen_sort(struct seen *s);
 /** Two entries with one key, or NULL: the first of a pair. */
 const struct seen_key *seen_twice(const struct seen *s);
-bool seen_has(const struct seen *s, const struct seen_key *k);
 void seen_deinit(struct seen *s);
 
 struct mirror {

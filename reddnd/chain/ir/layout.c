@@ -94,7 +94,8 @@ static int resolve_field(struct layout *l, const struct chain_place *p, uint32_t
 	return 0;
 }
 
-int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
+/* Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
+static int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
 	const struct chain_error_at *who, struct layout_range *range)
 {
 	*range = (struct layout_range){.step = LAYOUT_NONE, .len = len};

@@ -60,9 +60,6 @@ int layout_make(struct layout *l, const struct chain_desc *d);
 struct chain_desc layout_loop(const struct chain_desc *loop, struct chain_step *steps);
 /** The step with that label; LAYOUT_NONE: there is none. */
 unsigned layout_step(const struct layout *l, const char *label);
-/** Resolves @p with @len bytes; @at is who names it, for errors. 0 or CHAIN_REFUSED. */
-int layout_resolve(struct layout *l, const struct chain_place *p, uint32_t len,
-	const struct chain_error_at *at, struct layout_range *range);
 /** The same of a place that layout_make() has resolved, with as many bytes at most. */
 struct layout_range layout_place(const struct layout *l, const struct chain_place *p, uint32_t len);
 /** True if step @s signals an answer to the client. */

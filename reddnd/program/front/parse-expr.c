@@ -94,7 +94,7 @@ static bool number_type(const char *word, struct syn_type *type)
 	return true;
 }
 
-bool parse_is_reserved(const char *word)
+static bool parse_is_reserved(const char *word)
 {
 	struct syn_type type;
 
@@ -123,7 +123,7 @@ struct syn_name parse_new_name(struct parser *p, const char *what)
 	return parse_name(p, what);
 }
 
-bool parse_is_type(const struct parser *p)
+static bool parse_is_type(const struct parser *p)
 {
 	struct syn_type ignored;
 

@@ -42,7 +42,6 @@ void parse_newlines(struct parser *p);
 /** Enters one level of nesting; an error at PROGRAM_MAX_NEST. Left with p->depth--. */
 bool parse_enter(struct parser *p);
 
-bool parse_is_reserved(const char *word);
 /** A name that is declared: no word of the language. */
 struct syn_name parse_new_name(struct parser *p, const char *what);
 /** Any word: fields may be called like a word of the language. */
@@ -53,7 +52,6 @@ struct syn_expr *parse_expr(struct parser *p);
 /** [EXPR], or NULL if there is none. */
 struct syn_expr *parse_index(struct parser *p);
 struct syn_type parse_type(struct parser *p, bool structs);
-bool parse_is_type(const struct parser *p);
 struct syn_cond *parse_cond(struct parser *p);
 
 /** A verb, its label and fence already taken. */
