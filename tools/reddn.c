@@ -6,7 +6,6 @@
 #include "tools/common/tool.h"
 #include "tools/common/units.h"
 #include "tools/common/verbs.h"
-#include "tools/load/load-reddn.h"
 #include "tools/load/load.h"
 #include "tools/reddn.h"
 #include "util/array.h"

@@ -5,7 +5,6 @@
  */
 #include "tools/reddnc.h"
 #include "reddnd/chain/ring/decode.h"
-#include "reddnd/program/report/draw.h"
 #include "reddnd/program/report/explain.h"
 #include "reddnd/program/report/path.h"
 #include "tools/common/help.h"

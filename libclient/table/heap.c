@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "libclient/table/heap.h"
+#include "libclient/table/impl.h"
 
 #include "protocol/table-format.h"
 

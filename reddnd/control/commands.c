@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/commands.h"
 
-#include "reddnd/control/metrics.h"
 #include "reddnd/generation/handover.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
@@ -52,7 +51,8 @@ static struct json_object *event_json(const struct event *e)
 	return o;
 }
 
-struct json_object *audit_list(const struct events *ev, uint64_t *next)
+/* All events that are kept, the oldest first. Sets *@next to the number of the event after them. */
+static struct json_object *audit_list(const struct events *ev, uint64_t *next)
 {
 	struct json_object *list = json_object_new_array();
 	const struct event *e;

@@ -18,9 +18,6 @@
 
 /* ---- events as JSON, for the command "audit" and for peers that follow it ---- */
 
-/** All events that are kept, the oldest first. Sets *@next to the number of the event after them. */
-struct json_object *audit_list(const struct events *ev, uint64_t *next);
-
 /**
  * The next line for a reader at *@next, and moves *@next on: an event, or { "lost": N } if N events were
  * dropped before the reader got here. The line ends with a newline; the caller frees it. NULL: no event yet,
@@ -74,5 +71,14 @@ struct json_object *state_sessions(const struct stats *st);
 struct json_object *state_offloads(const struct stats *st);
 struct json_object *state_regions(const struct stats *st);
 struct json_object *state_tenants(const struct stats *st);
+
+/* Counters of the daemon as OpenMetrics text: by offload and tenant, never by client or key. */
+
+/** Text that ends with "# EOF\n"; the caller frees it. NULL: no memory. */
+char *metrics_text(const struct stats *stats);
+
+/** The same in the text format 0.0.4 of Prometheus, where a counter is a family with the name of its samples.
+ */
+char *metrics_prometheus(const char *openmetrics);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reddnd/control/listener.h"
 
-#include "reddnd/control/metrics.h"
+#include "reddnd/control/commands.h"
 #include "reddnd/server/operator.h"
 #include "reddnd/util/log.h"
 #include "util/cleanup.h"

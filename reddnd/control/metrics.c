@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/metrics.h"
+#include "reddnd/control/commands.h"
 
 #include "reddnd/generation/tenant.h"
 #include "reddnd/policy/offload-stats.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/control/metrics.h"
+#include "reddnd/control/commands.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
 #include "reddnd/generation/offer.h"
 
 #include "reddnd/generation/generation.h"
-#include "reddnd/generation/shape.h"
 #include "reddnd/generation/table.h"
 
 #include <endian.h>

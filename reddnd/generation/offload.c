@@ -5,7 +5,7 @@
 #include "reddnd/generation/fit.h"
 #include "reddnd/generation/generation.h"
 #include "reddnd/generation/layouts.h"
-#include "reddnd/generation/shape.h"
+#include "reddnd/generation/offer.h"
 #include "reddnd/generation/stored.h"
 #include "reddnd/generation/table.h"
 #include "reddnd/generation/wrong.h"

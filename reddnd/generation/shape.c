@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/generation/shape.h"
+#include "reddnd/generation/offer.h"
 
 #include "reddnd/generation/table.h"
 #include "reddnd/generation/wrong.h"

@@ -8,7 +8,7 @@
 #include "tests/bench/ways/ways.h"
 #include "tests/bench/workload.h"
 #include "tests/lib/arg.h"
-#include "tools/load/load-reddn.h"
+#include "tools/load/load.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/load/load-reddn.h"
+#include "tools/load/load.h"
 
 #include "tools/common/tool.h"
 

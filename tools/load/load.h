@@ -119,4 +119,15 @@ int load_run(const struct load_options *opt, load_open_fn *open);
 /** Sets option @letter; keeps @text. False: @text is no value for it, or the letter is none of them. */
 bool load_set_option(struct load_options *l, int letter, const char *text);
 
+/* The load_way of libreddn. */
+
+/** Connect to an offload of any kind. It submits gets, or puts if it is one that puts. */
+int load_reddn_connect(struct load_way *way, const struct reddn_options *opt);
+
+/** Connect to an offload that is a table. */
+int load_reddn_open(struct load_way *way, const struct reddn_options *opt);
+
+/** Connect to an offload that puts in a store. */
+int load_reddn_open_put(struct load_way *way, const struct reddn_options *opt);
+
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reddnd/program/report/draw.h"
 
 #include "reddnd/program/report/explain.h"
 #include "reddnd/program/report/path.h"

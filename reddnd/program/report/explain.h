@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * explain.h - describes a compiled program: the work requests of each line, and the reason for each.
+ * explain.h - describes a compiled program: the work requests of each line, and the reason for each; and
+ * draws it.
  */
 #ifndef PROGRAM_REPORT_EXPLAIN_H
 #define PROGRAM_REPORT_EXPLAIN_H
@@ -28,5 +29,13 @@ int explain_json(FILE *f, const struct program *p, const struct explain_calc *ca
 
 /** "READ table.buckets -> hit.addr 5, seen 7", of step @s. Cut when @size is too small. */
 void explain_step(const struct chain_desc *d, unsigned s, char *text, size_t size);
+
+/*
+ * Draws a chain: queues as columns, time downwards, arrows for what patches what, what waits for what and
+ * what enables what.
+ */
+
+/** Writes an SVG of its own, without scripts or outside references. 0 or -ENOMEM. */
+int draw_svg(FILE *f, const struct program *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
-#include "tools/load/load-reddn.h"
+#include "tools/load/load.h"
 
 #include <errno.h>
 #include <stdlib.h>

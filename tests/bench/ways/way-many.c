@@ -2,7 +2,7 @@
 #include "tests/bench/ways/many.h"
 #include "tests/bench/ways/ways.h"
 #include "tools/common/tool.h"
-#include "tools/load/load-reddn.h"
+#include "tools/load/load.h"
 
 #include <errno.h>
 #include <stdlib.h>
