@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/anon.h"
 
-#include "softcx/driver/maps.h"
+#include "softcx/driver/mem.h"
 #include "softcx/driver/sys.h"
 #include "util/file-limit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/creds.h"
 
-#include "softcx/driver/next.h"
+#include "softcx/driver/sys.h"
 
 #include <grp.h>
 #include <sched.h>
@@ -69,73 +69,73 @@ void creds_after_syscall(long number, const long args[6])
 	}
 }
 
-NEXT_EXPORT int setuid(uid_t uid)
+EXPORT int setuid(uid_t uid)
 {
 	NEXT(setuid);
 	return committed(next(uid));
 }
 
-NEXT_EXPORT int seteuid(uid_t uid)
+EXPORT int seteuid(uid_t uid)
 {
 	NEXT(seteuid);
 	return committed(next(uid));
 }
 
-NEXT_EXPORT int setreuid(uid_t real, uid_t effective)
+EXPORT int setreuid(uid_t real, uid_t effective)
 {
 	NEXT(setreuid);
 	return committed(next(real, effective));
 }
 
-NEXT_EXPORT int setresuid(uid_t real, uid_t effective, uid_t saved)
+EXPORT int setresuid(uid_t real, uid_t effective, uid_t saved)
 {
 	NEXT(setresuid);
 	return committed(next(real, effective, saved));
 }
 
-NEXT_EXPORT int setgid(gid_t gid)
+EXPORT int setgid(gid_t gid)
 {
 	NEXT(setgid);
 	return committed(next(gid));
 }
 
-NEXT_EXPORT int setegid(gid_t gid)
+EXPORT int setegid(gid_t gid)
 {
 	NEXT(setegid);
 	return committed(next(gid));
 }
 
-NEXT_EXPORT int setregid(gid_t real, gid_t effective)
+EXPORT int setregid(gid_t real, gid_t effective)
 {
 	NEXT(setregid);
 	return committed(next(real, effective));
 }
 
-NEXT_EXPORT int setresgid(gid_t real, gid_t effective, gid_t saved)
+EXPORT int setresgid(gid_t real, gid_t effective, gid_t saved)
 {
 	NEXT(setresgid);
 	return committed(next(real, effective, saved));
 }
 
-NEXT_EXPORT int setgroups(size_t n, const gid_t *list)
+EXPORT int setgroups(size_t n, const gid_t *list)
 {
 	NEXT(setgroups);
 	return committed(next(n, list));
 }
 
-NEXT_EXPORT int initgroups(const char *user, gid_t group)
+EXPORT int initgroups(const char *user, gid_t group)
 {
 	NEXT(initgroups);
 	return committed(next(user, group));
 }
 
-NEXT_EXPORT int capset(void *header, const void *data)
+EXPORT int capset(void *header, const void *data)
 {
 	NEXT(capset);
 	return committed(next(header, data));
 }
 
-NEXT_EXPORT int unshare(int flags)
+EXPORT int unshare(int flags)
 {
 	NEXT(unshare);
 	int rc = next(flags);
@@ -143,7 +143,7 @@ NEXT_EXPORT int unshare(int flags)
 	return flags & CLONE_NEWUSER ? committed(rc) : rc;
 }
 
-NEXT_EXPORT int prctl(int option, ...)
+EXPORT int prctl(int option, ...)
 {
 	NEXT(prctl);
 	unsigned long a[4];

@@ -1,29 +1,396 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/device.h"
-#include "util/cleanup.h"
 
-#include "softcx/driver/channel.h"
 #include "softcx/driver/creds.h"
 #include "softcx/driver/fair-lock.h"
 #include "softcx/driver/guard.h"
 #include "softcx/driver/mem.h"
-#include "softcx/driver/remote-copy.h"
 #include "softcx/driver/sys.h"
+#include "softcx/proto/fds.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
+#include "util/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/*
+ * The command channels of this process (proto.h). An open file is known by the cookie of its
+ * socket, a number that no other one gets.
+ *
+ * Files may be many, and a channel takes a descriptor of the NIC: so those that were not used for the longest
+ * time are closed, and opened again when they are.
+ */
+
+/* That of one file. */
+struct channel {
+	uint64_t file; /* cookie of the file's socket; 0: free */
+	uint64_t self; /* cookie of @fd: applications close descriptors they never opened */
+	int fd;
+	unsigned creds; /* creds_now() when it began */
+	bool stays;     /* pages of the file are mapped: a forked child reports them here */
+	uint64_t used;  /* of the uses so far, the last one */
+};
+
+enum {
+	CHANNELS_OPEN = 32, /* and those that stay */
+	LOOKS = 10          /* for an answer, before the thread sleeps: some microseconds */
+};
+
+static struct channel channels[4096];
+static unsigned nchannels; /* used slots are below this */
+static unsigned nopen;     /* used slots */
+static uint64_t uses;
+static uint64_t image; /* see proto.h; 0: not chosen yet */
+
+/*
+ * A descriptor of the file that no other thread knows of: a system call keeps its file open until it returns.
+ * @fd itself where there is no room for another one. -EBADF: it is closed, or it is something else by now.
+ */
+static int channel_hold(int fd, uint64_t file)
+{
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, SYS_OUT_OF_THE_WAY);
+
+	if (held < 0 && errno != EBADF)
+		held = fd;
+	if (held >= 0 && sys_socket_cookie(held) == file)
+		return held;
+	if (held >= 0 && held != fd)
+		sys_close(held);
+	return -EBADF;
+}
+
+/* Closes it. Fine with an error in @held. */
+static void channel_release(int held, int fd)
+{
+	if (held >= 0 && held != fd)
+		sys_close(held);
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void channel_drop(struct channel *ch)
+{
+	if (sys_socket_cookie(ch->fd) == ch->self)
+		sys_close(ch->fd);
+	memset(ch, 0, sizeof(*ch));
+	nopen--;
+	while (nchannels && !channels[nchannels - 1].file)
+		nchannels--;
+}
+
+/** The NIC hangs up when the file's last descriptor is gone. */
+static void channels_sweep(void)
+{
+	for (unsigned i = nchannels; i-- > 0;) {
+		struct pollfd pfd = {.fd = channels[i].fd, .events = POLLIN};
+
+		if (channels[i].file &&
+			(poll(&pfd, 1, 0) != 0 || sys_socket_cookie(channels[i].fd) != channels[i].self))
+			channel_drop(&channels[i]);
+	}
+}
+
+/** Closes the one that was not used for the longest time. False: all stay. */
+static bool drop_oldest(void)
+{
+	struct channel *oldest = NULL;
+
+	for (unsigned i = 0; i < nchannels; i++)
+		if (channels[i].file && !channels[i].stays && (!oldest || channels[i].used < oldest->used))
+			oldest = &channels[i];
+	if (oldest)
+		channel_drop(oldest);
+	return oldest != NULL;
+}
+
+/** Makes room for one more. */
+static void channels_trim(void)
+{
+	if (nopen < CHANNELS_OPEN)
+		return;
+	channels_sweep();
+	if (nopen >= CHANNELS_OPEN)
+		drop_oldest();
+}
+
+static int send_hello(int fd, int channel, bool opener)
+{
+	struct softcx_hello hello = {.version = SOFTCX_VERSION, .opener = opener};
+	struct iovec iov = {&hello, sizeof(hello)};
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	const char *think = getenv("SOFTCX_THINK");
+	struct stat st;
+
+	if (sys_fstat(fd, &st) < 0)
+		return -errno;
+	hello.ino = st.st_ino;
+	hello.think_ns = think ? (uint32_t)strtoul(think, NULL, 10) : 0;
+	hello.in_turn = getenv("SOFTCX_IN_TURN") != NULL;
+	hello.creds = creds_now();
+	if (!image && getrandom(&image, sizeof(image), 0) != sizeof(image))
+		image = 0;
+	hello.image = image;
+	softcx_put_fds(&msg, &control.hdr, &channel, 1);
+	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
+		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+		if (errno == EAGAIN)
+			poll(&pfd, 1, -1);
+		else if (errno != EINTR)
+			return errno == EPIPE ? -EIO : -errno;
+	}
+	return 0;
+}
+
+/* Opens the channel of file @fd; @opener: which this process has just opened. -EIO: the NIC is gone. */
+static int channel_new(int fd, bool opener, struct channel **out)
+{
+	struct ucred nic;
+	socklen_t len = sizeof(nic);
+	struct channel *ch = NULL;
+	int pair[2], rc;
+
+	channels_trim();
+	for (unsigned i = 0; i < COUNT(channels) && !ch; i++)
+		if (!channels[i].file)
+			ch = &channels[i];
+	if (!ch)
+		return -ENFILE;
+	/* A kernel needs no descriptor for a call: those of other channels make room */
+	while (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		if (errno != EMFILE || !drop_oldest())
+			return -errno;
+	/* The NIC sees the sender of each message. */
+	setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
+	rc = send_hello(fd, pair[1], opener);
+	sys_close(pair[1]);
+	if (rc < 0) {
+		sys_close(pair[0]);
+		return rc;
+	}
+	/* Yama lets only ancestors reach a process's memory, unless it names another one. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &nic, &len) == 0)
+		prctl(PR_SET_PTRACER, nic.pid, 0, 0, 0);
+	ch->fd = sys_moved_high(pair[0]);
+	ch->file = sys_socket_cookie(fd);
+	ch->self = sys_socket_cookie(ch->fd);
+	ch->creds = creds_now();
+	ch->used = ++uses;
+	nopen++;
+	if (ch - channels >= nchannels)
+		nchannels = (unsigned)(ch - channels) + 1;
+	*out = ch;
+	return 0;
+}
+
+/* The channel of @file, which @fd is; opens one if there is none. */
+static int channel_get(int fd, uint64_t file, struct channel **out)
+{
+	bool stays = false;
+	int held, rc;
+
+	for (unsigned i = 0; i < nchannels; i++) {
+		if (channels[i].file != file)
+			continue;
+		if (sys_socket_cookie(channels[i].fd) == channels[i].self) {
+			*out = &channels[i];
+			channels[i].used = ++uses;
+			return 0;
+		}
+		stays = channels[i].stays;
+		channel_drop(&channels[i]);
+		break;
+	}
+	held = channel_hold(fd, file);
+	rc = held < 0 ? held : channel_new(held, false, out);
+	channel_release(held, fd);
+	if (rc == 0)
+		(*out)->stays = stays;
+	return rc;
+}
+
+/* ---- packets ---------------------------------------------------------------------------- */
+
+/* Sends one packet. -EFAULT when the application's buffers are not readable. */
+static int channel_send(
+	const struct channel *ch, struct iovec *iov, size_t niov, const int *fds, unsigned nfds)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = niov};
+
+	softcx_put_fds(&msg, &control.hdr, fds, nfds);
+	while (sendmsg(ch->fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return errno == EPIPE || errno == ECONNRESET ? -EIO
+			       : errno == EMSGSIZE                   ? -E2BIG
+								     : -errno;
+	return 0;
+}
+
+/** The NIC has most answers sooner than a thread that sleeps would be woken. A call that succeeds leaves
+ * errno alone. */
+static ssize_t receive(int fd, struct msghdr *msg)
+{
+	int saved = errno;
+
+	for (unsigned looks = 0;; looks++) {
+		ssize_t n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC | (looks < LOOKS ? MSG_DONTWAIT : 0));
+
+		if (n >= 0)
+			errno = saved;
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			return n;
+		sched_yield();
+	}
+}
+
+/* Receives one packet; @fds has room for SOFTCX_MAX_FDS. Its length, or -EIO: the NIC is gone. */
+static ssize_t channel_recv(const struct channel *ch, void *buf, size_t size, int *fds, unsigned *nfds)
+{
+	union {
+		struct cmsghdr hdr;
+		char space[CMSG_SPACE(SOFTCX_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {buf, size};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	n = receive(ch->fd, &msg);
+	*nfds = 0;
+	if (n < (ssize_t)sizeof(struct softcx_reply))
+		return -EIO;
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS) {
+		*nfds = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(cmsg), *nfds * sizeof(int));
+	}
+	return n;
+}
+
+/* ---- fork ------------------------------------------------------------------------------- */
+
+/* The channel of @file that this process, or the parent of a forked one, has; NULL: none. */
+static struct channel *channel_find(uint64_t file)
+{
+	for (unsigned i = 0; i < nchannels; i++)
+		if (channels[i].file == file && sys_socket_cookie(channels[i].fd) == channels[i].self)
+			return &channels[i];
+	return NULL;
+}
+
+/* In a forked child: forgets those of the parent. */
+static void channels_fork_child(void)
+{
+	while (nchannels)
+		channel_drop(&channels[nchannels - 1]);
+	image = 0;
+}
+
+/*
+ * A thread that copies to and from memory of this process on request of the NIC (struct
+ * softcx_copy), where the NIC may not do that itself. The first registration of such memory starts it.
+ */
+
+static int ours = -1, theirs = -1;
+
+static ssize_t transfer(int sock, void *head, size_t head_len, void *body, size_t len, int flags)
+{
+	struct iovec iov[2] = {{head, head_len}, {body, len}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	return flags < 0 ? sendmsg(sock, &msg, MSG_NOSIGNAL) : recvmsg(sock, &msg, flags);
+}
+
+/** The kernel reads and writes the memory, so an access to a page that is unmapped is EFAULT and not a fault.
+ */
+static void *serve(void *arg)
+{
+	int sock = (int)(intptr_t)arg;
+	struct softcx_copy copy;
+
+	while (recv(sock, &copy, sizeof(copy), MSG_PEEK) == (ssize_t)sizeof(copy)) {
+		struct softcx_copied copied = {.id = copy.id};
+		void *body = (void *)(uintptr_t)copy.va;
+		size_t len = copy.store ? copy.len : 0;
+		ssize_t n = transfer(sock, &copy, sizeof(copy), body, len, 0);
+
+		if (n != (ssize_t)(sizeof(copy) + len))
+			copied.rc = EFAULT;
+		else if (!copy.store && transfer(sock, &copied, sizeof(copied), body, copy.len, -1) >= 0)
+			continue;
+		else if (!copy.store)
+			copied.rc = EFAULT;
+		if (send(sock, &copied, sizeof(copied), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	return NULL;
+}
+
+/* The NIC's end of the socket that the thread serves, which this module keeps; or a negative errno. */
+static int remote_copy_socket(void)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int pair[2], rc;
+
+	if (theirs >= 0)
+		return theirs;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++)
+		pair[i] = sys_moved_high(pair[i]);
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, serve, (void *)(intptr_t)pair[0]);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc != 0) {
+		sys_close(pair[0]);
+		sys_close(pair[1]);
+		return -rc;
+	}
+	ours = pair[0];
+	theirs = pair[1];
+	return theirs;
+}
+
+static void remote_copy_fork_child(void)
+{
+	if (theirs < 0)
+		return;
+	sys_close(ours);
+	sys_close(theirs);
+	ours = theirs = -1;
+}
 
 #define DEV_DIR "/dev/infiniband/"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/guard.h"
 
-#include "softcx/driver/maps.h"
+#include "softcx/driver/mem.h"
 #include "softcx/driver/sys.h"
 #include "util/array.h"
 
@@ -10,7 +10,6 @@
 #include <linux/userfaultfd.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>

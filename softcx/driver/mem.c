@@ -1,22 +1,305 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/mem.h"
 
-#include "softcx/driver/maps.h"
-#include "softcx/driver/stacks.h"
 #include "softcx/driver/sys.h"
+#include "util/array.h"
 #include "util/file-limit.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
+#include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/single_threaded.h>
+#include <sys/sysmacros.h>
+
+/** Reads a hexadecimal (or decimal) number and the one character behind it. */
+static uint64_t number(const char **p, unsigned base)
+{
+	uint64_t value = 0;
+
+	for (;; (*p)++) {
+		unsigned digit;
+
+		if (**p >= '0' && **p <= '9')
+			digit = (unsigned)(**p - '0');
+		else if (base == 16 && **p >= 'a' && **p <= 'f')
+			digit = (unsigned)(**p - 'a') + 10;
+		else
+			break;
+		value = value * base + digit;
+	}
+	if (**p)
+		(*p)++;
+	return value;
+}
+
+/** "7f0000000000-7f0000001000 rw-p 00000000 00:01 1234    /path" */
+static void parse(const char *line, struct maps_entry *e)
+{
+	unsigned major, minor;
+
+	e->start = number(&line, 16);
+	e->end = number(&line, 16);
+	e->prot = (line[0] == 'r' ? PROT_READ : 0) | (line[1] == 'w' ? PROT_WRITE : 0) |
+		  (line[2] == 'x' ? PROT_EXEC : 0);
+	e->shared = line[3] == 's';
+	line += 5;
+	e->offset = number(&line, 16);
+	major = (unsigned)number(&line, 16);
+	minor = (unsigned)number(&line, 16);
+	e->dev = makedev(major, minor);
+	e->ino = number(&line, 10);
+	e->path = line + strspn(line, " ");
+}
+
+/* ---- one by one ------------------------------------------------------------------------- */
+
+/* struct procmap_query of linux/fs.h, which Linux 6.1 does not have */
+struct query {
+	uint64_t size, flags, addr;
+	uint64_t start, end, vma_flags, page_size, offset, ino;
+	uint32_t major, minor;
+	uint32_t name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { Q_READABLE = 1, Q_WRITABLE = 2, Q_EXECUTABLE = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
+
+/* 1: @e is the mapping at @addr or the next one; 0: there is none; -errno, -ENOTTY before Linux 6.11 */
+static int query(int fd, uint64_t addr, char name[PATH_MAX], struct maps_entry *e)
+{
+	struct query q = {.size = sizeof(q),
+		.flags = Q_OR_NEXT,
+		.addr = addr,
+		.name_size = PATH_MAX,
+		.name = (uintptr_t)name};
+
+	name[0] = '\0';
+	if (syscall(SYS_ioctl, fd, QUERY, &q) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	*e = (struct maps_entry){.start = q.start,
+		.end = q.end,
+		.prot = (q.vma_flags & Q_READABLE ? PROT_READ : 0) |
+			(q.vma_flags & Q_WRITABLE ? PROT_WRITE : 0) |
+			(q.vma_flags & Q_EXECUTABLE ? PROT_EXEC : 0),
+		.shared = q.vma_flags & Q_SHARED,
+		.offset = q.offset,
+		.dev = makedev(q.major, q.minor),
+		.ino = q.ino,
+		.path = name};
+	return 1;
+}
+
+struct rest {
+	uint64_t addr;
+	int (*fn)(const struct maps_entry *entry, void *arg);
+	void *arg;
+};
+
+static int if_in_rest(const struct maps_entry *e, void *arg)
+{
+	const struct rest *rest = arg;
+
+	return e->end <= rest->addr ? 0 : rest->fn(e, rest->arg);
+}
+
+int maps_from(uint64_t addr, int (*fn)(const struct maps_entry *entry, void *arg), void *arg)
+{
+	int fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC), found = 0, rc = 0;
+	struct rest rest = {addr, fn, arg};
+	char name[PATH_MAX];
+	struct maps_entry e;
+
+	if (fd < 0)
+		return -errno;
+	while (rc == 0 && (found = query(fd, addr, name, &e)) == 1) {
+		addr = e.end;
+		rc = fn(&e, arg);
+	}
+	sys_close(fd);
+	if (found == -ENOTTY)
+		return maps_each(if_in_rest, &rest);
+	return found < 0 ? found : rc;
+}
+
+/* ---- all -------------------------------------------------------------------------------- */
+
+int maps_each(int (*fn)(const struct maps_entry *entry, void *arg), void *arg)
+{
+	char buf[PATH_MAX + 512];
+	size_t fill = 0;
+	int rc = 0, fd;
+
+	fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (rc == 0) {
+		ssize_t n = sys_read(fd, buf + fill, sizeof(buf) - 1 - fill);
+		char *line = buf, *eol;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			rc = n < 0 ? -errno : 0;
+			break;
+		}
+		fill += (size_t)n;
+		buf[fill] = '\0';
+		while (rc == 0 && (eol = strchr(line, '\n'))) {
+			struct maps_entry e;
+
+			*eol = '\0';
+			parse(line, &e);
+			rc = fn(&e, arg);
+			line = eol + 1;
+		}
+		fill -= (size_t)(line - buf);
+		memmove(buf, line, fill);
+	}
+	sys_close(fd);
+	return rc;
+}
+
+struct stacks_span {
+	uint64_t start, end;
+};
+
+static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stacks_span spans[4096]; /* end 0: free */
+static struct stacks_span initial_tcb;
+static __thread struct stacks_span own __attribute__((tls_model("initial-exec")));
+
+struct start {
+	void *(*fn)(void *);
+	void *arg;
+};
+
+static void forget(void *arg)
+{
+	struct stacks_span *stacks_span = arg;
+
+	if (!stacks_span)
+		return;
+	pthread_mutex_lock(&stacks_lock);
+	*stacks_span = (struct stacks_span){0};
+	pthread_mutex_unlock(&stacks_lock);
+}
+
+static struct stacks_span *note(void)
+{
+	pthread_attr_t attr;
+	struct stacks_span *stacks_span = NULL;
+	void *addr;
+	size_t size;
+
+	if (pthread_getattr_np(pthread_self(), &attr) != 0)
+		return NULL;
+	if (pthread_attr_getstack(&attr, &addr, &size) == 0) {
+		own = (struct stacks_span){(uintptr_t)addr, (uintptr_t)addr + size};
+		pthread_mutex_lock(&stacks_lock);
+		for (unsigned i = 0; i < COUNT(spans) && !stacks_span; i++)
+			if (!spans[i].end)
+				stacks_span = &spans[i];
+		if (stacks_span)
+			*stacks_span = own;
+		pthread_mutex_unlock(&stacks_lock);
+	}
+	pthread_attr_destroy(&attr);
+	return stacks_span;
+}
+
+static void *thread_main(void *arg)
+{
+	struct start start = *(struct start *)arg;
+	void *result;
+
+	free(arg);
+	pthread_cleanup_push(forget, note());
+	result = start.fn(start.arg);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *restrict thread,
+	const pthread_attr_t *restrict attr, void *(*fn)(void *), void *restrict arg)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	struct start *start;
+	int rc;
+
+	if (!real)
+		real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+			RTLD_NEXT, "pthread_create");
+	start = malloc(sizeof(*start));
+	if (!start)
+		return EAGAIN;
+	*start = (struct start){fn, arg};
+	rc = real(thread, attr, thread_main, start);
+	if (rc != 0)
+		free(start);
+	return rc;
+}
+
+static int add_tls(struct dl_phdr_info *info, size_t size, void *sum)
+{
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(uint64_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
+void stacks_init(void)
+{
+	/*
+	 * The kernel writes to the control block (rseq) and so does this code (errno, in the thread-local
+	 * variables below it): neither may become read-only, not for a moment. No more than these: the
+	 * application's first mapping may begin right below.
+	 */
+	uint64_t tcb = (uintptr_t)pthread_self(), tls = 0;
+
+	dl_iterate_phdr(add_tls, &tls);
+	initial_tcb = (struct stacks_span){tcb - tls, tcb + 4096};
+}
+
+static bool touches(const struct stacks_span *stacks_span, uint64_t start, uint64_t end)
+{
+	return stacks_span->end && stacks_span->start < end && start < stacks_span->end;
+}
+
+/* True if [start, end) touches a stack or control block of a noted thread or of the caller. */
+static bool stacks_touch(uint64_t start, uint64_t end)
+{
+	uint64_t here = (uintptr_t)__builtin_frame_address(0);
+	/* Of a stack that is not noted; behind one that is there may be memory of any kind */
+	struct stacks_span caller = {here - 65536, here + 65536};
+	bool noted = touches(&own, here, here + 1);
+	bool found = touches(&initial_tcb, start, end) || touches(&own, start, end) ||
+		     (!noted && touches(&caller, start, end));
+
+	pthread_mutex_lock(&stacks_lock);
+	for (unsigned i = 0; i < COUNT(spans) && !found; i++)
+		found = touches(&spans[i], start, end);
+	pthread_mutex_unlock(&stacks_lock);
+	return found;
+}
+
+void stacks_fork_child(void)
+{
+	pthread_mutex_init(&stacks_lock, NULL);
+	for (unsigned i = 0; i < COUNT(spans); i++)
+		if (spans[i].start != own.start)
+			spans[i] = (struct stacks_span){0};
+}
 
 enum { MAX_PIECES = 66000 }; /* more than the kernel's default limit of mappings (65530) */
 
@@ -449,29 +732,29 @@ void mem_list_done(struct mem_list *list)
 
 /* ---- pages the application gives back --------------------------------------------------- */
 
-struct span {
+struct mem_span {
 	uint64_t start, end;
 };
 
 static int punch(const struct maps_entry *e, void *arg)
 {
-	const struct span *span = arg;
-	uint64_t start = e->start > span->start ? e->start : span->start;
-	uint64_t end = e->end < span->end ? e->end : span->end;
+	const struct mem_span *mem_span = arg;
+	uint64_t start = e->start > mem_span->start ? e->start : mem_span->start;
+	uint64_t end = e->end < mem_span->end ? e->end : mem_span->end;
 
 	if (start < end && e->shared && e->ino == pool.ino && e->dev == pool.dev)
 		fallocate(pool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)(e->offset + (start - e->start)), (off_t)(end - start));
-	return e->start >= span->end;
+	return e->start >= mem_span->end;
 }
 
 void mem_discarded(void *addr, size_t len)
 {
-	struct span span = {(uintptr_t)addr, (uintptr_t)addr + len};
+	struct mem_span mem_span = {(uintptr_t)addr, (uintptr_t)addr + len};
 	int saved = errno;
 
 	if (pool.ino)
-		maps_from(span.start, punch, &span);
+		maps_from(mem_span.start, punch, &mem_span);
 	errno = saved;
 }
 

@@ -21,9 +21,11 @@
 #ifndef SOFTCX_DRIVER_MEM_H
 #define SOFTCX_DRIVER_MEM_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct mem_piece {
 	uint64_t va, len; /* page aligned */
@@ -51,5 +53,44 @@ void mem_fork_child(void);
 
 /** After madvise(MADV_DONTNEED) of private memory the application may expect zeros, converted or not. */
 void mem_discarded(void *addr, size_t len);
+
+/*
+ * Reads /proc/self/maps. Allocates nothing and takes no lock, so that it can be used in a
+ * forked child and in a signal handler.
+ */
+
+struct maps_entry {
+	uint64_t start, end;
+	int prot; /* PROT_* */
+	bool shared;
+	uint64_t offset;
+	dev_t dev;
+	uint64_t ino;
+	const char *path; /* "" for anonymous memory; valid during the callback only */
+};
+
+/**
+ * Calls @fn for every mapping in ascending order until it returns non-zero, and returns that; 0 at the
+ * end, -errno when the file cannot be read.
+ */
+int maps_each(int (*fn)(const struct maps_entry *entry, void *arg), void *arg);
+
+/**
+ * The same without the mappings that end at @addr or before. Linux 6.11 finds the first one without a look at
+ * them, however many there are; earlier ones read all.
+ */
+int maps_from(uint64_t addr, int (*fn)(const struct maps_entry *entry, void *arg), void *arg);
+
+/*
+ * The addresses of this process's thread stacks. /proc does not have them, so pthread_create is
+ * interposed: every thread notes its own stack before it runs and removes it at its end.
+ *
+ * Threads: any.
+ */
+
+/** Notes the control block of the initial thread; called once, by it. */
+void stacks_init(void);
+/** In a forked child: only the caller is left. */
+void stacks_fork_child(void);
 
 #endif

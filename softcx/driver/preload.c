@@ -8,8 +8,7 @@
 #include "softcx/driver/creds.h"
 #include "softcx/driver/device.h"
 #include "softcx/driver/mem.h"
-#include "softcx/driver/next.h"
-#include "softcx/driver/stacks.h"
+#include "softcx/driver/sys.h"
 #include "softcx/driver/sysfs.h"
 #include "util/array.h"
 
@@ -29,8 +28,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#define EXPORT NEXT_EXPORT
 
 static int fail(int rc)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sys.h - system calls made directly: those that the driver interposes, and those on whole pages of the
- * application, which an address sanitizer in it would report.
+ * application, which an address sanitizer in it would report. And the functions
+ * of the C library behind those of the driver.
  */
 #ifndef SOFTCX_DRIVER_SYS_H
 #define SOFTCX_DRIVER_SYS_H
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -77,5 +79,13 @@ static inline uint64_t sys_socket_cookie(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ? 0 : cookie;
 }
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Defines next(), the definition of @name behind ours. Two threads may both look it up: the same result. */
+#define NEXT(name)                                                                                           \
+	static __typeof__(&name) next;                                                                       \
+	if (!next)                                                                                           \
+	next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 #endif

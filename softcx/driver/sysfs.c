@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/sysfs.h"
 
-#include "softcx/driver/next.h"
 #include "softcx/driver/sys.h"
 #include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
@@ -17,8 +16,6 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#define EXPORT NEXT_EXPORT
 
 const char *sysfs_path(const char *path, char buf[static SYSFS_PATH_MAX])
 {
