@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/run.h"
 
-#include "softcx/proto/proto.h"
-#include "softcx/tool/objects.h"
 #include "softcx/tool/preload-check.h"
+#include "softcx/tool/status.h"
 
 #include <errno.h>
 #include <stdio.h>

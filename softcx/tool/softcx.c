@@ -1,20 +1,134 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softcx.c - the tool: runs programs on the emulated network adapter. */
+#include "softcx/devices/profile.h"
 #include "softcx/proto/options.h"
-#include "softcx/tool/devices.h"
-#include "softcx/tool/fault.h"
 #include "softcx/tool/fuzz.h"
 #include "softcx/tool/nic.h"
 #include "softcx/tool/run.h"
 #include "softcx/tool/status.h"
-#include "softcx/tool/trace-event.h"
+#include "softcx/tool/trace-text.h"
 #include "softcx/tool/trace.h"
 #include "util/output.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* "softcx fault": makes the NIC fail on demand. */
+
+static void print_faults(struct json_object *all)
+{
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *o = json_object_array_get_idx(all, i);
+
+		json_object_object_foreach(o, key, v)
+			printf("%s%s %s", strcmp(key, "id") == 0 ? "" : ", ", key, json_object_get_string(v));
+		putchar('\n');
+	}
+}
+
+/* Sends @words to the NIC, which interprets them. Returns the exit status. */
+static int tool_fault(char **words, bool json)
+{
+	static char answer[65536];
+	char text[1000] = "fault";
+	size_t len = strlen(text);
+	struct json_object *all;
+	int fd = tool_nic_connect();
+
+	if (fd < 0)
+		return tool_no_nic();
+	for (; *words; words++) {
+		if (strcmp(*words, "--json") == 0) {
+			json = true;
+			continue;
+		}
+		len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", *words);
+		if (len >= sizeof(text))
+			tool_die("fault: too many words");
+	}
+	if (!tool_nic_ask(fd, text, answer, sizeof(answer)))
+		tool_die("the NIC in %s does not answer", tool_dir);
+	if (answer[0] != '+') {
+		fprintf(stderr, "softcx: fault: %s\n", answer + 1);
+		return 1;
+	}
+	all = answer[1] == '[' ? json_tokener_parse(answer + 1) : NULL;
+	if (!all) {
+		if (answer[1])
+			puts(answer + 1);
+	} else if (json) {
+		puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY));
+	} else {
+		print_faults(all);
+	}
+	json_object_put(all);
+	return 0;
+}
+
+/*
+ * Lists the devices that the NIC can be.
+ */
+
+static struct json_object *value_json(const struct profile *p, enum profile_fact fact)
+{
+	char text[64];
+
+	if (profile_fact_is_truth(fact))
+		return json_object_new_boolean(p->value[fact] != 0);
+	if (profile_fact_is_number(fact))
+		return json_object_new_uint64(p->value[fact]);
+	profile_fact_text(p, fact, text, sizeof(text));
+	return json_object_new_string(text);
+}
+
+static struct json_object *profile_json(const struct profile *p)
+{
+	struct json_object *o = json_object_new_object(), *facts = json_object_new_object();
+
+	json_object_object_add(o, "name", json_object_new_string(p->name));
+	json_object_object_add(o, "title", json_object_new_string(p->title));
+	for (unsigned i = 0; i < PROFILE_FACTS; i++) {
+		struct json_object *f = json_object_new_object();
+
+		json_object_object_add(f, "value", value_json(p, (enum profile_fact)i));
+		json_object_object_add(f, "source", json_object_new_string(p->source[i]));
+		json_object_object_add(facts, profile_fact_name((enum profile_fact)i), f);
+	}
+	json_object_object_add(o, "facts", facts);
+	return o;
+}
+
+/* Prints a line for each profile, or all facts as JSON. Returns the exit status: 1 if a profile is wrong. */
+static int tool_devices(bool json)
+{
+	struct json_object *all = json_object_new_array();
+	char *names[PROFILE_MAX], path[PATH_MAX], why[PROFILE_WHY];
+	int n = profile_list(names), rc = 0;
+	struct profile p;
+
+	if (n < 0)
+		tool_die("the profiles of devices: %s", strerror(-n));
+	for (int i = 0; i < n; i++) {
+		if (profile_find(names[i], path, sizeof(path)) < 0 || profile_read(path, &p, why) < 0) {
+			fprintf(stderr, "softcx: %s\n", why);
+			rc = 1;
+		} else if (json) {
+			json_object_array_add(all, profile_json(&p));
+		} else {
+			printf("%-20s %s\n", p.name, p.title);
+		}
+		free(names[i]);
+	}
+	if (json)
+		puts(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY));
+	json_object_put(all);
+	return rc;
+}
+
+/* The tool: runs programs on the emulated network adapter. */
 
 enum { FAILED = 125 }; /* exit status: the failure is softcx's, not the command's */
 

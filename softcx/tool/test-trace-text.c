@@ -2,7 +2,6 @@
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
-#include "softcx/tool/trace-event.h"
 #include "softcx/tool/trace-pcap.h"
 #include "softcx/tool/trace-text.h"
 

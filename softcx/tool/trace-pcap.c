@@ -4,7 +4,6 @@
 #include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
 #include "softcx/tool/trace-text.h"
-#include "softcx/tool/trace-wqe.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
