@@ -6,8 +6,6 @@
 #include "softcx/driver/guard.h"
 #include "softcx/driver/mem.h"
 #include "softcx/driver/sys.h"
-#include "softcx/proto/fds.h"
-#include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 #include "util/cleanup.h"

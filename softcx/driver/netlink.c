@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/driver/sys.h"
-#include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 

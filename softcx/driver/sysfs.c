@@ -2,7 +2,6 @@
 #include "softcx/driver/sysfs.h"
 
 #include "softcx/driver/sys.h"
-#include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 
@@ -54,7 +53,8 @@ int sysfs_opened(const char *path, int fd)
 	return fd;
 }
 
-void sysfs_name(char path[static PATH_MAX])
+/* The other way: replaces @path, an absolute name without links, by the one in /sys. */
+static void sysfs_name(char path[static PATH_MAX])
 {
 	NEXT(realpath);
 	char dir[SOFTCX_MAX_DIR + 16], tree[PATH_MAX];

@@ -21,7 +21,5 @@ const char *sysfs_path(const char *path, char buf[static SYSFS_PATH_MAX]);
  * core/sysfs.c, _show_port_gid_attr(): EINVAL, as reads of an epoll instance.
  */
 int sysfs_opened(const char *path, int fd);
-/** The other way: replaces @path, an absolute name without links, by the one in /sys. */
-void sysfs_name(char path[static PATH_MAX]);
 
 #endif

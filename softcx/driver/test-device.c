@@ -5,7 +5,6 @@
  */
 #include "softcx/driver/test-listen.h"
 #include "softcx/driver/test-nic.h"
-#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 

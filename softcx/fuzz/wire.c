@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/fuzz/wire.h"
-#include "softcx/proto/fds.h"
+#include "softcx/proto/proto.h"
 
 #include <errno.h>
 #include <fcntl.h>

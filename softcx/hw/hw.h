@@ -452,7 +452,6 @@ int hw_rate_create(struct hw_dev *dev, struct hw_rate *parent, struct hw_rate **
 int hw_rate_destroy(struct hw_dev *dev, struct hw_rate *rate);
 void hw_rate_set(struct hw_rate *rate, uint32_t mbps); /* megabits of messages per second; 0: no limit */
 uint32_t hw_rate_id(const struct hw_rate *rate);
-struct hw_rate *hw_rate_find(struct hw_dev *dev, uint32_t id);
 void hw_qp_limit(struct hw_qp *qp, struct hw_rate *rate); /* takes it out of the last one; NULL: into none */
 
 enum hw_event { /* values of mlx5 EQE event types where one exists */

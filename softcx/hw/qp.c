@@ -146,12 +146,19 @@ int hw_qp_create(struct hw_dev *dev, const struct hw_qp_attr *attr, struct hw_qp
 	return 0;
 }
 
+static void qp_leave_broken(struct hw_qp *qp)
+{
+	if (qp->is_broken)
+		TAILQ_REMOVE(&qp->dev->broken, qp, broken);
+	qp->is_broken = false;
+}
+
 int hw_qp_destroy(struct hw_dev *dev, struct hw_qp *qp)
 {
 	hw_inflight_free(qp);
 	hw_split_free(qp);
 	hw_qp_set_run(qp, HW_RUN_IDLE);
-	hw_qp_leave_broken(qp);
+	qp_leave_broken(qp);
 	hw_qp_limit(qp, NULL);
 	if (qp->uar)
 		hw_uar_remove_qp(qp);
@@ -258,6 +265,30 @@ static void qp_start(struct hw_qp *qp)
 		hw_qp_set_run(qp, HW_RUN_READY);
 }
 
+/* send WQEs that are enabled */
+static void qp_flush_sq(struct hw_qp *qp)
+{
+	while (qp->sq_ci != qp->sq_pi) {
+		const uint8_t *wqe = qp->sq + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * WQE_BB;
+		uint8_t ds = wqe[WQE_QPN_DS + 3] & WQE_MAX_DS;
+		uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci), bbs = (uint16_t)(ds ? (ds + 3) / 4 : 1);
+		struct hw_cqe cqe = {
+			.opcode = CQE_OP_REQ_ERR,
+			.syndrome = CQE_SYND_FLUSH,
+			.vendor = VENDOR_FLUSH,
+			.user_index = qp->user_index,
+			.sop_qpn = (uint32_t)wqe[3] << 24 | qp->qpn,
+			.wqe_counter = qp->sq_ci,
+		};
+
+		qp->sq_ci = (uint16_t)(qp->sq_ci + (bbs < left ? bbs : left));
+		qp->sq_fetched = qp->sq_ci;
+		/* DPDK, mlx5_prm.h: this mode reports the first error, and a flush is never the first */
+		if ((wqe[WQE_FLAGS] >> WQE_CE_SHIFT & 3) != WQE_CE_FIRST_ERROR)
+			hw_qp_complete(qp, qp->scq, &cqe);
+	}
+}
+
 void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
 {
 	uint16_t ahead = (uint16_t)(pi - qp->sq_pi);
@@ -274,7 +305,7 @@ void hw_qp_enable(struct hw_qp *qp, uint16_t pi, const struct hw_wqe *by)
 		hw_clock_rung(qp, pi);
 	qp->sq_pi = pi;
 	if (qp->state == HW_ERR || qp->state == HW_SQER)
-		hw_qp_flush_sq(qp);
+		qp_flush_sq(qp);
 	else
 		qp_start(qp);
 }
@@ -371,28 +402,6 @@ enum { VENDOR_FLUSH = 0xf9, BROKEN_AT_ONCE = 64 };
 /* ---- flush ------------------------------------------------------------------------------ */
 
 /* The index runs over the ring, not over the shadow: WQEs that were not executed have no other owner now. */
-void hw_qp_flush_sq(struct hw_qp *qp)
-{
-	while (qp->sq_ci != qp->sq_pi) {
-		const uint8_t *wqe = qp->sq + (size_t)(qp->sq_ci & (qp->sq_wqebbs - 1)) * WQE_BB;
-		uint8_t ds = wqe[WQE_QPN_DS + 3] & WQE_MAX_DS;
-		uint16_t left = (uint16_t)(qp->sq_pi - qp->sq_ci), bbs = (uint16_t)(ds ? (ds + 3) / 4 : 1);
-		struct hw_cqe cqe = {
-			.opcode = CQE_OP_REQ_ERR,
-			.syndrome = CQE_SYND_FLUSH,
-			.vendor = VENDOR_FLUSH,
-			.user_index = qp->user_index,
-			.sop_qpn = (uint32_t)wqe[3] << 24 | qp->qpn,
-			.wqe_counter = qp->sq_ci,
-		};
-
-		qp->sq_ci = (uint16_t)(qp->sq_ci + (bbs < left ? bbs : left));
-		qp->sq_fetched = qp->sq_ci;
-		/* DPDK, mlx5_prm.h: this mode reports the first error, and a flush is never the first */
-		if ((wqe[WQE_FLAGS] >> WQE_CE_SHIFT & 3) != WQE_CE_FIRST_ERROR)
-			hw_qp_complete(qp, qp->scq, &cqe);
-	}
-}
 
 /* Flushes what the doorbell record has posted; of a managed RQ what was enabled, where that is so for a
  * managed SQ, too, and else no more of it than the doorbell record has. */
@@ -440,7 +449,7 @@ void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event)
 	hw_qp_read_sq_doorbell(qp);
 	if (qp->sq && qp->cd_send && hw_fact(qp->dev, PROFILE_FLUSH) == PROFILE_FLUSH_DOORBELL)
 		qp->sq_pi = (uint16_t)hw_db_read(&qp->db[1]);
-	hw_qp_flush_sq(qp);
+	qp_flush_sq(qp);
 	if (to != HW_ERR)
 		return;
 	flush_rq(qp);
@@ -450,13 +459,6 @@ void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event)
 	}
 	if (qp->srq)
 		hw_qp_event(qp, HW_EV_LAST_WQE);
-}
-
-void hw_qp_leave_broken(struct hw_qp *qp)
-{
-	if (qp->is_broken)
-		TAILQ_REMOVE(&qp->dev->broken, qp, broken);
-	qp->is_broken = false;
 }
 
 bool hw_qp_flush_broken(struct hw_dev *dev)
@@ -485,7 +487,7 @@ static void reset(struct hw_qp *qp)
 	hw_inflight_land(qp);
 	hw_split_free(qp);
 	hw_qp_set_run(qp, HW_RUN_IDLE);
-	hw_qp_leave_broken(qp);
+	qp_leave_broken(qp);
 	qp->sq_ci = qp->sq_fetched = qp->sq_pi = 0;
 	qp->rq_ci = qp->rq_fetched = qp->rq_enabled = 0;
 	qp->in_retry = qp->established = qp->delayed = false;

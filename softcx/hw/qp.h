@@ -124,11 +124,9 @@ const uint8_t *hw_qp_take_recv(struct hw_qp *qp);
  * devices before the doorbell record's, whatever was enabled. @event: also raised, 0 for none.
  */
 void hw_qp_fail(struct hw_qp *qp, enum hw_qp_state to, int event);
-void hw_qp_flush_sq(struct hw_qp *qp); /* send WQEs that are enabled */
 /** A queue in SQD stops, with an event, unless it is in the middle of a message: call this again when that is
  * over. No effect in other states, to which a failure may have led. */
 void hw_qp_drain(struct hw_qp *qp);
-void hw_qp_leave_broken(struct hw_qp *qp);
 bool hw_qp_flush_broken(struct hw_dev *dev); /* RECVs posted since to queues in ERR */
 
 /**

@@ -140,11 +140,6 @@ uint32_t hw_rate_id(const struct hw_rate *rate)
 	return rate->id;
 }
 
-struct hw_rate *hw_rate_find(struct hw_dev *dev, uint32_t id)
-{
-	return id >> 24 ? NULL : hw_table_get(&dev->rates, id);
-}
-
 void hw_qp_limit(struct hw_qp *qp, struct hw_rate *rate)
 {
 	if (qp->rate)

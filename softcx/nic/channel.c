@@ -6,7 +6,6 @@
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/files.h"
 #include "softcx/nic/hardware.h"
-#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "softcx/uverbs/uar.h"
 

@@ -3,7 +3,6 @@
 
 #include "softcx/nic/ident.h"
 #include "softcx/nic/server.h"
-#include "softcx/proto/fds.h"
 #include "softcx/proto/proto.h"
 #include "softcx/ucma/net.h"
 #include "softcx/uverbs/cq.h"

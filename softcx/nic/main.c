@@ -3,7 +3,6 @@
 #include "costs/costs.h"
 #include "softcx/nic/server.h"
 #include "softcx/proto/options.h"
-#include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/output.h"
 

@@ -205,7 +205,8 @@ enum option_verb options_verb(const char *name)
 	return verb;
 }
 
-void options_init(struct options *o)
+/* Sets the defaults; nothing is given. */
+static void options_init(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	for (unsigned id = 0; id < OPTIONS; id++)

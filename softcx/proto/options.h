@@ -86,8 +86,6 @@ struct options {
 /** A verb by its name; VERBS: there is none. */
 enum option_verb options_verb(const char *name);
 
-/** Sets the defaults; nothing is given. */
-void options_init(struct options *o);
 /** Gives an option, as on the command line. 0, or -EINVAL and the mistake in @why. */
 int options_set(struct options *o, enum option_id id, const char *text, char *why, size_t size);
 static inline bool options_given(const struct options *o, enum option_id id)

@@ -32,9 +32,15 @@
 #ifndef SOFTCX_PROTO_PROTO_H
 #define SOFTCX_PROTO_PROTO_H
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define SOFTCX_SOCKET_PREFIX "softcx:"
 #define SOFTCX_CONTROL SOFTCX_SOCKET_PREFIX "control"
@@ -192,5 +198,37 @@ enum {
 	SOFTCX_TRACE_PACKET = 64, /* most records in a packet */
 	SOFTCX_TRACE_QPS = 64,    /* most queues to ask for */
 };
+
+/** @msg gets @n descriptors, 0 is fine. @control is room for CMSG_SPACE(@n * sizeof(int)) bytes, which the
+ * caller keeps until the message is sent. */
+static inline void softcx_put_fds(struct msghdr *msg, struct cmsghdr *control, const int *fds, unsigned n)
+{
+	if (!n)
+		return;
+	memset(control, 0, CMSG_SPACE(n * sizeof(int)));
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_RIGHTS;
+	control->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(control), fds, n * sizeof(int));
+	msg->msg_control = control;
+	msg->msg_controllen = CMSG_SPACE(n * sizeof(int));
+}
+
+/** Where a NIC lives, its sockets, its sysfs tree and its log: $SOFTCX_DIR, else $XDG_RUNTIME_DIR/softcx,
+ * else /tmp/softcx-UID. -ENAMETOOLONG above SOFTCX_MAX_DIR. */
+static inline int softcx_dir(char *buf, size_t size)
+{
+	const char *dir = getenv("SOFTCX_DIR");
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(buf, size, "%s", dir);
+	else if (run && *run)
+		n = snprintf(buf, size, "%s/softcx", run);
+	else
+		n = snprintf(buf, size, "/tmp/softcx-%u", (unsigned)getuid());
+	return n < 0 || (size_t)n >= size || n > SOFTCX_MAX_DIR ? -ENAMETOOLONG : 0;
+}
 
 #endif

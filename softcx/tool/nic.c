@@ -3,7 +3,6 @@
 
 #include "costs/costs.h"
 #include "softcx/devices/profile.h"
-#include "softcx/proto/paths.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 

@@ -76,7 +76,6 @@ enum {
 #define PRM_sched_element_element_type 0x100, 8
 #define PRM_sched_element_tsar_type 0x128, 8
 #define PRM_sched_element_parent_id 0x140, 32
-#define PRM_sched_element_bw_share 0x1a0, 32
 #define PRM_sched_element_max_average_bw 0x1c0, 32
 
 #define PRM_modify_qp_in_qpc_ext 0x040, 1
