@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/driver/creds.h"
-
-#include "softcx/driver/sys.h"
+#include "softcx/driver/internal.h"
 
 #include <grp.h>
 #include <sched.h>

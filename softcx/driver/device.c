@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/driver/device.h"
-
-#include "softcx/driver/creds.h"
 #include "softcx/driver/fair-lock.h"
-#include "softcx/driver/guard.h"
-#include "softcx/driver/mem.h"
-#include "softcx/driver/sys.h"
+#include "softcx/driver/internal.h"
 #include "softcx/proto/proto.h"
 #include "util/array.h"
 #include "util/cleanup.h"

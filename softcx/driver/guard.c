@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/driver/guard.h"
-
-#include "softcx/driver/mem.h"
-#include "softcx/driver/sys.h"
+#include "softcx/driver/internal.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/driver/mem.h"
-
-#include "softcx/driver/sys.h"
+#include "softcx/driver/internal.h"
 #include "util/array.h"
 #include "util/file-limit.h"
 

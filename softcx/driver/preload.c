@@ -4,12 +4,7 @@
  * sysfs. Each looks whether it is about a device file or about /sys/class/infiniband*; everything else goes
  * on unchanged to the definition behind ours.
  */
-#include "softcx/driver/anon.h"
-#include "softcx/driver/creds.h"
-#include "softcx/driver/device.h"
-#include "softcx/driver/mem.h"
-#include "softcx/driver/sys.h"
-#include "softcx/driver/sysfs.h"
+#include "softcx/driver/internal.h"
 #include "util/array.h"
 
 #include <dirent.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* test-mem.c - conversion of private memory, with this process as its own NIC. */
-#include "softcx/driver/anon.h"
-#include "softcx/driver/mem.h"
+#include "softcx/driver/internal.h"
 
 #include <errno.h>
 #include <linux/mman.h>

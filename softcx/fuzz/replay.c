@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/fuzz/replay.h"
-
 #include "softcx/fuzz/random.h"
+#include "softcx/fuzz/shared.h"
 #include "softcx/fuzz/wire.h"
 #include "util/array.h"
 

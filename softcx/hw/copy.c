@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/hw/copy.h"
+#include "softcx/hw/mem.h"
 
 #include <string.h>
 #include <sys/uio.h>

@@ -3,9 +3,9 @@
 
 #include "mlx5/wqe.h"
 #include "softcx/hw/clock.h"
+#include "softcx/hw/exec.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/mem.h"
-#include "softcx/hw/op.h"
 #include "softcx/hw/qp.h"
 #include "util/clock.h"
 

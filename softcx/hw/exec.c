@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/exec.h"
-
 #include "softcx/hw/clock.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/inflight.h"
-#include "softcx/hw/op.h"
 #include "softcx/hw/pu.h"
 #include "softcx/hw/resp.h"
 #include "softcx/hw/turns.h"

@@ -8,6 +8,7 @@
 
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
+#include "softcx/hw/cq.h"
 #include "softcx/hw/mem.h"
 #include "softcx/hw/qp.h"
 
@@ -110,5 +111,26 @@ static inline void hw_segment_skip(const struct hw_wqe *w, struct hw_span *spans
 	if (__builtin_expect(w->qp->moved, 0))
 		hw_segment_advance(spans, n, w->qp->moved);
 }
+
+/*
+ * op.c: which opcodes a queue may have, and who executes each.
+ */
+
+static inline bool hw_wait_is_sync(uint8_t opcode)
+{
+	return opcode == WQE_OP_WAIT || opcode == WQE_OP_SEND_EN || opcode == WQE_OP_RECV_EN;
+}
+
+/**
+ * Executes @w, whose ctrl segment was checked; sets its peer, bytes and inl. HW_EXEC_* or a fault; only
+ * HW_EXEC_OK and HW_EXEC_PART have had any effect, apart from RECVs that a fault consumed.
+ */
+int hw_op_exec(struct hw_wqe *w);
+
+/** The processing units whose devices executing @w concerns besides its own, as hw_pu_claim() takes them. */
+uint32_t hw_op_pus(const struct hw_wqe *w);
+
+/** Opcodes that its profile lacks, by 1 << opcode: they end their queue. */
+uint64_t hw_op_lacking(const struct hw_dev *dev);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/hw/op.h"
-
 #include "softcx/hw/clock.h"
-#include "softcx/hw/copy.h"
 #include "softcx/hw/dev.h"
+#include "softcx/hw/exec.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/inflight.h"
 #include "softcx/hw/mem.h"

@@ -265,7 +265,11 @@ static void qp_start(struct hw_qp *qp)
 		hw_qp_set_run(qp, HW_RUN_READY);
 }
 
-/* send WQEs that are enabled */
+/* VENDOR_FLUSH: as seen in bug reports. BROKEN_AT_ONCE: a pass looks at so many queues in ERR */
+enum { VENDOR_FLUSH = 0xf9, BROKEN_AT_ONCE = 64 };
+
+/* Flushes send WQEs that are enabled. The index runs over the ring, not over the shadow: WQEs that were not
+ * executed have no other owner now. */
 static void qp_flush_sq(struct hw_qp *qp)
 {
 	while (qp->sq_ci != qp->sq_pi) {
@@ -394,14 +398,7 @@ void hw_qp_complete(struct hw_qp *qp, struct hw_cq *cq, const struct hw_cqe *cqe
 		hw_qp_fail(qp, HW_ERR, HW_EV_QP_FATAL);
 }
 
-/* Flushes and transitions of queue pairs. */
-
-/* VENDOR_FLUSH: as seen in bug reports. BROKEN_AT_ONCE: a pass looks at so many queues in ERR */
-enum { VENDOR_FLUSH = 0xf9, BROKEN_AT_ONCE = 64 };
-
 /* ---- flush ------------------------------------------------------------------------------ */
-
-/* The index runs over the ring, not over the shadow: WQEs that were not executed have no other owner now. */
 
 /* Flushes what the doorbell record has posted; of a managed RQ what was enabled, where that is so for a
  * managed SQ, too, and else no more of it than the doorbell record has. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/nic/callstate.h"
-
 #include "softcx/hw/hw.h"
+#include "softcx/nic/files.h"
 #include "softcx/nic/hardware.h"
 
 #include <errno.h>

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/nic/channel.h"
-
 #include "softcx/hw/hw.h"
-#include "softcx/nic/callstate.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/files.h"
 #include "softcx/nic/hardware.h"
 #include "softcx/proto/proto.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

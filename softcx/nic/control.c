@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/nic/control.h"
-
 #include "softcx/nic/ident.h"
 #include "softcx/nic/server.h"
 #include "softcx/proto/proto.h"
 #include "softcx/ucma/net.h"
-#include "softcx/uverbs/cq.h"
-#include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/qp.h"
-#include "softcx/uverbs/srq.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <arpa/inet.h>

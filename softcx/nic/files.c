@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/files.h"
-
-#include "softcx/nic/channel.h"
 #include "softcx/nic/hardware.h"
 #include "softcx/nic/ident.h"
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/qp.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
-
-#include "softcx/nic/control.h"
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"
@@ -11,7 +9,7 @@
 #include "softcx/nic/sysfs.h"
 #include "softcx/proto/call.h"
 #include "softcx/proto/proto.h"
-#include "softcx/uverbs/event.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/clock.h"
 
 #include <dirent.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/fuzz.h"
-
-#include "softcx/tool/run.h"
-#include "softcx/tool/trace.h"
+#include "softcx/tool/tool.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/number.h"

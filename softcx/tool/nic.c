@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/nic.h"
-
 #include "costs/costs.h"
 #include "softcx/devices/profile.h"
 #include "softcx/proto/proto.h"
+#include "softcx/tool/tool.h"
 #include "util/array.h"
 
 #include <errno.h>

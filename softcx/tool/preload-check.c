@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/preload-check.h"
+#include "softcx/tool/tool.h"
 #include "util/cleanup.h"
 
 #include <elf.h>

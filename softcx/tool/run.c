@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/run.h"
-
-#include "softcx/tool/preload-check.h"
-#include "softcx/tool/status.h"
+#include "softcx/tool/tool.h"
 
 #include <errno.h>
 #include <stdio.h>

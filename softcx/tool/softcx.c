@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/devices/profile.h"
 #include "softcx/proto/options.h"
-#include "softcx/tool/fuzz.h"
-#include "softcx/tool/nic.h"
-#include "softcx/tool/run.h"
-#include "softcx/tool/status.h"
+#include "softcx/tool/tool.h"
 #include "softcx/tool/trace-text.h"
-#include "softcx/tool/trace.h"
 #include "util/output.h"
 
 #include <errno.h>

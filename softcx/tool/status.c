@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/status.h"
-
-#include "softcx/tool/nic.h"
+#include "softcx/tool/tool.h"
 #include "util/array.h"
 
 #include <errno.h>

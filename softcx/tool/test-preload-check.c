@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The messages about programs that softcx run cannot host. */
-#include "softcx/tool/preload-check.h"
+#include "softcx/tool/tool.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -2,10 +2,8 @@
 /* Records of a trace in words: one line for every shape of WQE, in text and in JSON. */
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
-#include "softcx/tool/trace-pcap.h"
-#include "softcx/tool/trace-text.h"
-
 #include "softcx/hw/hw.h"
+#include "softcx/tool/trace-text.h"
 
 /* cmocka.h wants these before it */
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/trace-pcap.h"
-
 #include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
 #include "softcx/tool/trace-text.h"

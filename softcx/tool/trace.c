@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/tool/trace.h"
-
-#include "softcx/tool/trace-pcap.h"
+#include "softcx/tool/tool.h"
 #include "softcx/tool/trace-text.h"
 
 #include <errno.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/cq.h"
-
 #include "mlx5/prm.h"
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/pow2.h"
 
 #include <errno.h>

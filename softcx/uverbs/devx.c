@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/devx.h"
-
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/cq.h"
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/qp.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <endian.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/event.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

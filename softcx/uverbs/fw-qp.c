@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/caps.h"
 #include "softcx/uverbs/fw.h"
-#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/prm.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <errno.h>

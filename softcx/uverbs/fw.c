@@ -2,8 +2,7 @@
 #include "softcx/uverbs/fw.h"
 
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/srq.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <endian.h>

@@ -9,9 +9,8 @@
 #ifndef SOFTCX_UVERBS_FW_H
 #define SOFTCX_UVERBS_FW_H
 
-#include "softcx/uverbs/event.h"
-#include "softcx/uverbs/mr.h"
 #include "softcx/uverbs/prm.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/mr.h"
-
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/qp.h"
-
 #include "mlx5/prm.h"
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/cq.h"
-#include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/srq.h"
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/srq.h"
-
 #include "softcx/uverbs/caps.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/pow2.h"
 
 #include <errno.h>

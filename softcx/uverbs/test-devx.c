@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* DEVX on the real engine: queues, events, refusals. */
 #include "mlx5/wqe.h"
-#include "softcx/uverbs/devx.h"
 #include "softcx/uverbs/prm.h"
 #include "softcx/uverbs/test-app.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <sys/eventfd.h>

@@ -2,7 +2,7 @@
 /* The verbs ABI on the real engine: context, objects, states, events. */
 #include "softcx/uverbs/test-app.h"
 
-#include "softcx/uverbs/event.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <fcntl.h>
 #include <limits.h>

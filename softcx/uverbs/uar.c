@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/uar.h"
+#include "softcx/uverbs/uverbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/uverbs/uverbs.h"
 
-#include "softcx/uverbs/event.h"
-#include "softcx/uverbs/uar.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "softcx/uverbs/write.h"
-
 #include "softcx/uverbs/caps.h"
-#include "softcx/uverbs/cq.h"
-#include "softcx/uverbs/mr.h"
-#include "softcx/uverbs/qp.h"
-#include "softcx/uverbs/srq.h"
+#include "softcx/uverbs/uverbs.h"
 #include "util/array.h"
 
 #include <errno.h>
