@@ -181,7 +181,7 @@ struct start {
 	void *arg;
 };
 
-static void forget(void *arg)
+static void stacks_forget(void *arg)
 {
 	struct stacks_span *stacks_span = arg;
 
@@ -192,7 +192,7 @@ static void forget(void *arg)
 	pthread_mutex_unlock(&stacks_lock);
 }
 
-static struct stacks_span *note(void)
+static struct stacks_span *stacks_note(void)
 {
 	pthread_attr_t attr;
 	struct stacks_span *stacks_span = NULL;
@@ -215,13 +215,13 @@ static struct stacks_span *note(void)
 	return stacks_span;
 }
 
-static void *thread_main(void *arg)
+static void *stacks_thread_main(void *arg)
 {
 	struct start start = *(struct start *)arg;
 	void *result;
 
 	free(arg);
-	pthread_cleanup_push(forget, note());
+	pthread_cleanup_push(stacks_forget, stacks_note());
 	result = start.fn(start.arg);
 	pthread_cleanup_pop(1);
 	return result;
@@ -241,7 +241,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *restrict th
 	if (!start)
 		return EAGAIN;
 	*start = (struct start){fn, arg};
-	rc = real(thread, attr, thread_main, start);
+	rc = real(thread, attr, stacks_thread_main, start);
 	if (rc != 0)
 		free(start);
 	return rc;

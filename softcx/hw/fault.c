@@ -48,7 +48,7 @@ void hw_split_free(struct hw_qp *qp)
 }
 
 /* Takes a word of @first for the one in @second, or a part of it at either end of the message */
-static void mix(struct hw_dev *dev, const struct hw_span *span, uint8_t *first, const uint8_t *second)
+static void split_mix(struct hw_dev *dev, const struct hw_span *span, uint8_t *first, const uint8_t *second)
 {
 	uint64_t at = span->host ? (uintptr_t)span->host : span->va;
 	uint32_t how = hw_pick(dev, 3), n;
@@ -64,7 +64,7 @@ static void mix(struct hw_dev *dev, const struct hw_span *span, uint8_t *first, 
 	}
 }
 
-static int begin(struct hw_wqe *w, const struct hw_span *spans, unsigned n, uint32_t len)
+static int split_begin(struct hw_wqe *w, const struct hw_span *spans, unsigned n, uint32_t len)
 {
 	struct hw_split *s = w->qp->split;
 	uint8_t *bytes = realloc(s->bytes, 2 * (size_t)len);
@@ -81,7 +81,7 @@ static int begin(struct hw_wqe *w, const struct hw_span *spans, unsigned n, uint
 	return HW_EXEC_STOP;
 }
 
-static int end(struct hw_wqe *w, struct hw_span *spans, unsigned *n, uint32_t len)
+static int split_end(struct hw_wqe *w, struct hw_span *spans, unsigned *n, uint32_t len)
 {
 	struct hw_split *s = w->qp->split;
 	uint32_t done = 0;
@@ -90,7 +90,7 @@ static int end(struct hw_wqe *w, struct hw_span *spans, unsigned *n, uint32_t le
 	if (!hw_gather(s->bytes + len, spans, *n, len))
 		return HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT);
 	for (unsigned i = 0; i < *n && done < len; done += spans[i++].len)
-		mix(w->qp->dev, &spans[i], s->bytes + done, s->bytes + len + done);
+		split_mix(w->qp->dev, &spans[i], s->bytes + done, s->bytes + len + done);
 	spans[0] = (struct hw_span){.host = s->bytes, .len = len};
 	*n = 1;
 	return 0;
@@ -106,7 +106,7 @@ int hw_split_read_due(struct hw_wqe *w, struct hw_span *spans, unsigned *nspans,
 		s->state = IDLE;
 		return 0;
 	}
-	return s->state == NEXT ? begin(w, spans, *nspans, len) : end(w, spans, nspans, len);
+	return s->state == NEXT ? split_begin(w, spans, *nspans, len) : split_end(w, spans, nspans, len);
 }
 
 struct hw_fault_rule {

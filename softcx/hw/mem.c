@@ -50,7 +50,7 @@ static inline unsigned umr_rights(uint8_t flags)
 	       (flags & REMOTE_WRITE ? HW_REMOTE_WRITE : 0) | (flags & ATOMIC ? HW_REMOTE_ATOMIC : 0);
 }
 
-static int check(const struct hw_mkey_attr *attr)
+static int mkey_check(const struct hw_mkey_attr *attr)
 {
 	const struct hw_mem *mem = attr->mem;
 
@@ -65,7 +65,7 @@ static int check(const struct hw_mkey_attr *attr)
 }
 
 /* The caller has counted the PD as used. */
-static void fill(struct hw_dev *dev, struct hw_mkey *k, const struct hw_mkey_attr *attr)
+static void mkey_fill(struct hw_dev *dev, struct hw_mkey *k, const struct hw_mkey_attr *attr)
 {
 	struct hw_mem *mem = attr->mem;
 
@@ -108,13 +108,13 @@ static int mkey_new(struct hw_dev *dev, uint32_t pdn, uint8_t variant, struct hw
 int hw_mkey_create(struct hw_dev *dev, const struct hw_mkey_attr *attr, uint32_t *key)
 {
 	struct hw_mkey *k;
-	int err = check(attr);
+	int err = mkey_check(attr);
 
 	if (!err)
 		err = mkey_new(dev, attr->pdn, attr->has_variant ? attr->variant : ++dev->key_variant, &k);
 	if (err)
 		return err;
-	fill(dev, k, attr);
+	mkey_fill(dev, k, attr);
 	*key = k->key;
 	return 0;
 }
@@ -124,7 +124,7 @@ int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *
 	struct hw_mkey *k = hw_table_get(&dev->mkeys, key >> 8);
 	struct hw_mem *mem;
 	uint32_t pdn;
-	int err = check(attr);
+	int err = mkey_check(attr);
 
 	if (!k || k->key != key || k->window_type || k->pieces)
 		return -EINVAL;
@@ -137,7 +137,7 @@ int hw_mkey_change(struct hw_dev *dev, uint32_t key, const struct hw_mkey_attr *
 	hw_inflight_land_everywhere();
 	pdn = k->pdn;
 	mem = k->mem;
-	fill(dev, k, attr);
+	mkey_fill(dev, k, attr);
 	hw_pd_unref(dev, pdn);
 	hw_mem_unpin(dev, mem);
 	return 0;
@@ -222,7 +222,7 @@ int hw_mw_destroy(struct hw_dev *dev, uint32_t index)
 	return k && k->window_type ? hw_mkey_destroy(dev, k->key) : -EINVAL;
 }
 
-static int bind(const struct hw_wqe *w, struct hw_mkey *window)
+static int mw_bind(const struct hw_wqe *w, struct hw_mkey *window)
 {
 	uint64_t len = wqe_get64(w->p + CONTEXT_LEN), addr = wqe_get64(w->p + KLM + 8), at;
 	uint32_t lkey = wqe_get32(w->p + KLM + 4);
@@ -278,7 +278,7 @@ static int mw_exec(const struct hw_wqe *w)
 		return REFUSED;
 	hw_inflight_land_everywhere();
 	if (binds)
-		ret = bind(w, window);
+		ret = mw_bind(w, window);
 	else
 		mw_free(window);
 	if (!ret)
@@ -289,7 +289,7 @@ static int mw_exec(const struct hw_wqe *w)
 enum { ENTRY = 16, REPEAT_BLOCK = 0x400 }; /* rdma-core, umr_strided_seg_create */
 
 struct hw_pieces {
-	struct hw_mem mem; /* of spans over several pieces: its reach() walks them */
+	struct hw_mem mem; /* of spans over several pieces: its pieces_reach() walks them */
 	struct hw_dev *dev;
 	uint32_t pdn;
 	unsigned n, max;
@@ -306,7 +306,7 @@ struct hw_pieces {
 /* ---- translation ------------------------------------------------------------------------ */
 
 /* Where byte @off is: returns how many bytes follow in one piece, 0 beyond the last. */
-static uint64_t find(const struct hw_pieces *p, uint64_t off, uint32_t *key, uint64_t *va)
+static uint64_t pieces_find(const struct hw_pieces *p, uint64_t off, uint32_t *key, uint64_t *va)
 {
 	uint64_t lap = p->len ? off / p->len : p->repeat, rest = p->len ? off % p->len : 0;
 	unsigned low = 0, high = p->n;
@@ -350,7 +350,7 @@ static bool span_at(const struct hw_mkey *k, unsigned access, uint64_t off, uint
 {
 	for (uint32_t done = 0; done < len;) {
 		uint32_t key;
-		uint64_t va, n = find(k->pieces, off + done, &key, &va);
+		uint64_t va, n = pieces_find(k->pieces, off + done, &key, &va);
 
 		if (n > len - done)
 			n = len - done;
@@ -371,7 +371,7 @@ bool hw_indirect_span(
 }
 
 /* Every piece was found when the span was made, and what changes a key lands late effects first. */
-static bool reach(struct hw_mem *mem, uint64_t off, void *buf, size_t len, bool out)
+static bool pieces_reach(struct hw_mem *mem, uint64_t off, void *buf, size_t len, bool out)
 {
 	const struct hw_pieces *p = mem->priv;
 	uint8_t *at = buf;
@@ -379,7 +379,7 @@ static bool reach(struct hw_mem *mem, uint64_t off, void *buf, size_t len, bool 
 	while (len) {
 		struct hw_span span;
 		uint32_t key;
-		uint64_t va, n = find(p, off, &key, &va);
+		uint64_t va, n = pieces_find(p, off, &key, &va);
 
 		if (n > len)
 			n = len;
@@ -396,7 +396,7 @@ static bool reach(struct hw_mem *mem, uint64_t off, void *buf, size_t len, bool 
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static void release(struct hw_mem *mem)
+static void pieces_release(struct hw_mem *mem)
 {
 	free(mem->priv);
 }
@@ -410,8 +410,8 @@ static struct hw_pieces *pieces_new(struct hw_dev *dev, uint32_t pdn, unsigned m
 	p->mem = (struct hw_mem){.len = UINT64_MAX,
 		.writable = true,
 		.refs = 1,
-		.reach = reach,
-		.release = release,
+		.reach = pieces_reach,
+		.release = pieces_release,
 		.priv = p};
 	p->dev = dev;
 	p->pdn = pdn;
@@ -420,7 +420,7 @@ static struct hw_pieces *pieces_new(struct hw_dev *dev, uint32_t pdn, unsigned m
 	return p;
 }
 
-static void add(struct hw_pieces *p, uint32_t key, uint64_t va, uint32_t len, uint16_t stride)
+static void pieces_add(struct hw_pieces *p, uint32_t key, uint64_t va, uint32_t len, uint16_t stride)
 {
 	p->piece[p->n++] = (struct piece){p->len, va, key, len, stride};
 	p->len += len;
@@ -438,7 +438,7 @@ int hw_indirect_create(struct hw_dev *dev, const struct hw_indirect_attr *attr, 
 	if (!p)
 		return -ENOMEM;
 	for (unsigned i = 0; i < attr->n; i++)
-		add(p, attr->pieces[i].key, attr->pieces[i].va, attr->pieces[i].len, 0);
+		pieces_add(p, attr->pieces[i].key, attr->pieces[i].va, attr->pieces[i].len, 0);
 	r = mkey_new(dev, attr->pdn, attr->variant, &k);
 	if (r < 0) {
 		hw_mem_put(&p->mem);
@@ -475,13 +475,13 @@ static int set_pieces(struct hw_pieces *p, const uint8_t *data, unsigned entries
 	for (unsigned i = first; i < first + n; i++) {
 		const uint8_t *e = data + i * ENTRY;
 
-		add(p, wqe_get32(e + 4), wqe_get64(e + 8), strided ? wqe_get16(e + 2) : wqe_get32(e),
+		pieces_add(p, wqe_get32(e + 4), wqe_get64(e + 8), strided ? wqe_get16(e + 2) : wqe_get32(e),
 			strided ? wqe_get16(e) : 0);
 	}
 	return 0;
 }
 
-static int configure(const struct hw_wqe *w, struct hw_mkey *k)
+static int umr_configure(const struct hw_wqe *w, struct hw_mkey *k)
 {
 	static const uint64_t known =
 		UMR_SETS_LEN | UMR_SETS_START | UMR_SETS_KEY | UMR_SETS_QPN | UMR_SETS_ACCESS | UMR_SETS_FREE;
@@ -520,5 +520,5 @@ int hw_umr_exec(const struct hw_wqe *w)
 
 	if (w->ds < UMR_FREE_DS)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	return k && k->pieces ? configure(w, k) : mw_exec(w);
+	return k && k->pieces ? umr_configure(w, k) : mw_exec(w);
 }

@@ -42,7 +42,7 @@ static int is_v4(const uint8_t gid[16])
 	return !memcmp(gid, prefix, sizeof(prefix));
 }
 
-static uint16_t checksum(const void *bytes, size_t len)
+static uint16_t ip_checksum(const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
 	uint32_t sum = 0;
@@ -82,7 +82,7 @@ static enum hw_packet_type hw_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[
 		ip.frag_off = htons(IP_DF);
 		memcpy(&ip.saddr, sgid + 12, 4);
 		memcpy(&ip.daddr, dgid + 12, 4);
-		ip.check = checksum(&ip, sizeof(ip));
+		ip.check = ip_checksum(&ip, sizeof(ip));
 		memcpy(grh + HW_GRH_BYTES - sizeof(ip), &ip, sizeof(ip));
 		return HW_PACKET_IPV4;
 	}
@@ -110,7 +110,7 @@ static void ib_grh(uint8_t grh[HW_GRH_BYTES], const uint8_t sgid[16], const uint
 /* opmod of masked atomics: 8 | log2(bytes) - 2 */
 enum { OPMOD_4B = 0x08, OPMOD_8B = 0x09 };
 
-struct operands {
+struct atomic_operands {
 	bool cas;
 	uint64_t arg, compare;           /* swap or add */
 	uint64_t arg_mask, compare_mask; /* FETCH_ADD: arg_mask has the top bit of each field */
@@ -136,10 +136,10 @@ static unsigned atomic_size(const struct hw_wqe *w, unsigned *data_ds)
 	return w->opmod == OPMOD_8B ? 8 : w->opmod == OPMOD_4B ? 4 : 0;
 }
 
-static struct operands parse(const struct hw_wqe *w, unsigned size)
+static struct atomic_operands atomic_parse(const struct hw_wqe *w, unsigned size)
 {
 	const uint8_t *p = w->p + WQE_ATOMIC;
-	struct operands o = {.cas = true, .arg_mask = UINT64_MAX, .compare_mask = UINT64_MAX};
+	struct atomic_operands o = {.cas = true, .arg_mask = UINT64_MAX, .compare_mask = UINT64_MAX};
 
 	switch (w->opcode) {
 	case WQE_OP_CAS:
@@ -167,7 +167,7 @@ static struct operands parse(const struct hw_wqe *w, unsigned size)
 }
 
 /* Adds field by field: no carry leaves a bit that @tops marks. */
-static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
+static uint64_t atomic_add_fields(uint64_t a, uint64_t b, uint64_t tops)
 {
 	/* Without the top bits no carry can leave a field; their sum is the exclusive or with the carry into
 	 * them */
@@ -176,40 +176,40 @@ static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
 	return low ^ ((a ^ b) & tops);
 }
 
-static uint64_t apply(const struct operands *o, uint64_t old)
+static uint64_t atomic_apply(const struct atomic_operands *o, uint64_t old)
 {
 	if (!o->cas)
-		return add_fields(old, o->arg, o->arg_mask);
+		return atomic_add_fields(old, o->arg, o->arg_mask);
 	if ((old ^ o->compare) & o->compare_mask)
 		return old;
 	return (old & ~o->arg_mask) | (o->arg & o->arg_mask);
 }
 
-static uint64_t on_word8(uint64_t *word, const struct operands *o)
+static uint64_t atomic_on_word8(uint64_t *word, const struct atomic_operands *o)
 {
 	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	if (!o->cas && !o->arg_mask)
 		return __atomic_fetch_add(word, o->arg, __ATOMIC_SEQ_CST);
 	while (!__atomic_compare_exchange_n(
-		word, &old, apply(o, old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		word, &old, atomic_apply(o, old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	return old;
 }
 
-static uint32_t on_word4(uint32_t *word, const struct operands *o)
+static uint32_t atomic_on_word4(uint32_t *word, const struct atomic_operands *o)
 {
 	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	while (!__atomic_compare_exchange_n(
-		word, &old, (uint32_t)apply(o, old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		word, &old, (uint32_t)atomic_apply(o, old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	return old;
 }
 
 /* As the old value arrives: in the order of the host by a mode for operands of 8 bytes alone (ifc
  * atomic_req_8B_endianness_mode) */
-static void put_old(const struct hw_dev *dev, uint64_t word, unsigned size, uint8_t old[8])
+static void atomic_put_old(const struct hw_dev *dev, uint64_t word, unsigned size, uint8_t old[8])
 {
 	uint32_t be = htobe32((uint32_t)word);
 
@@ -225,7 +225,7 @@ static void put_old(const struct hw_dev *dev, uint64_t word, unsigned size, uint
  */
 static bool atomic_exec(const struct hw_wqe *w, const struct hw_span *target, unsigned size, uint8_t old[8])
 {
-	struct operands o = parse(w, size);
+	struct atomic_operands o = atomic_parse(w, size);
 	uint64_t word = 0;
 
 	if (!target->host) {
@@ -233,15 +233,15 @@ static bool atomic_exec(const struct hw_wqe *w, const struct hw_span *target, un
 
 		if (!hw_gather(&word, target, 1, size))
 			return false;
-		value = apply(&o, word);
+		value = atomic_apply(&o, word);
 		if (!hw_scatter(target, 1, &value, size))
 			return false;
 	} else if (size == 8) {
-		word = on_word8((uint64_t *)target->host, &o);
+		word = atomic_on_word8((uint64_t *)target->host, &o);
 	} else {
-		word = on_word4((uint32_t *)target->host, &o);
+		word = atomic_on_word4((uint32_t *)target->host, &o);
 	}
-	put_old(w->qp->dev, word, size, old);
+	atomic_put_old(w->qp->dev, word, size, old);
 	return true;
 }
 
@@ -258,9 +258,9 @@ static bool atomic_exec(const struct hw_wqe *w, const struct hw_span *target, un
  * the id of the operand that is the result, of sums the first one's.
  */
 
-enum { OPERANDS = 32768 /* bytes at most: assumed */ };
+enum { CALC_OPERANDS = 32768 /* bytes at most: assumed */ };
 
-static uint64_t sum_of_doubles(uint64_t a, uint64_t b)
+static uint64_t calc_sum_of_doubles(uint64_t a, uint64_t b)
 {
 	double x, y;
 	uint64_t raw;
@@ -272,13 +272,13 @@ static uint64_t sum_of_doubles(uint64_t a, uint64_t b)
 	return raw;
 }
 
-static uint64_t combine(enum wqe_calc op, uint64_t a, uint64_t b)
+static uint64_t calc_combine(enum wqe_calc op, uint64_t a, uint64_t b)
 {
 	switch (op) {
 	case WQE_CALC_ADD:
 		return a + b;
 	case WQE_CALC_ADD_F64:
-		return sum_of_doubles(a, b);
+		return calc_sum_of_doubles(a, b);
 	case WQE_CALC_MAXLOC:
 		return a < b ? b : a;
 	case WQE_CALC_AND:
@@ -304,7 +304,7 @@ static bool calc_is_allowed(const struct hw_wqe *w)
  * result. 0 or a fault. */
 static int calc_check(struct hw_wqe *w, unsigned ds, const struct hw_sgl *sgl)
 {
-	if (!sgl->len || sgl->len > OPERANDS)
+	if (!sgl->len || sgl->len > CALC_OPERANDS)
 		return HW_FAULT(CQE_SYND_LOCAL_LENGTH, HW_VENDOR_LENGTH);
 	if (sgl->gathered != sgl->len)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
@@ -325,7 +325,7 @@ static int calc_check(struct hw_wqe *w, unsigned ds, const struct hw_sgl *sgl)
 static int calc_exec(const struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[static WQE_CALC_OPERAND])
 {
 	struct hw_dev *dev = w->qp->dev;
-	uint8_t operands[OPERANDS];
+	uint8_t operands[CALC_OPERANDS];
 	const uint8_t *id = operands + 8;
 	uint64_t v;
 
@@ -337,7 +337,7 @@ static int calc_exec(const struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[
 
 		if (w->opmod == WQE_CALC_MAXLOC && v < next)
 			id = operands + at + 8;
-		v = combine(w->opmod, v, next);
+		v = calc_combine(w->opmod, v, next);
 	}
 	wqe_put64(result, v);
 	memcpy(result + 8, id, 8);
@@ -363,9 +363,9 @@ static int calc_exec(const struct hw_wqe *w, struct hw_sgl *sgl, uint8_t result[
  * RECV_EN need a managed queue of the same PD.
  */
 
-enum { REFUSED = HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE) };
+enum { SYNC_REFUSED = HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE) };
 
-static bool allowed(const struct hw_wqe *w)
+static bool sync_allowed(const struct hw_wqe *w)
 {
 	return w->ds >= 2 && w->opmod == 0 && (w->qp->cd_master || w->qp->dev->cfg.lenient);
 }
@@ -377,8 +377,8 @@ static int wait_exec(struct hw_wqe *w)
 	uint32_t index = wqe_get32(w->p + WQE_SYNC_INDEX);
 	struct hw_cq *cq = hw_cq_find(qp->dev, wqe_get32(w->p + WQE_SYNC_OBJECT) & 0xffffff);
 
-	if (!cq || !allowed(w))
-		return REFUSED;
+	if (!cq || !sync_allowed(w))
+		return SYNC_REFUSED;
 	if (hw_cq_reached(cq, index)) {
 		if (qp->clock)
 			hw_clock_waited(w, cq, index);
@@ -397,12 +397,12 @@ static int enable_exec(const struct hw_wqe *w)
 	struct hw_qp *target = hw_qp_find(qp->dev, wqe_get32(w->p + WQE_SYNC_OBJECT) & 0xffffff);
 	bool send = w->opcode == WQE_OP_SEND_EN;
 
-	if (!target || !allowed(w))
-		return REFUSED;
+	if (!target || !sync_allowed(w))
+		return SYNC_REFUSED;
 	if (!(send ? target->cd_send : target->cd_recv))
-		return qp->dev->cfg.lenient ? HW_EXEC_OK : REFUSED;
+		return qp->dev->cfg.lenient ? HW_EXEC_OK : SYNC_REFUSED;
 	if (target->pdn != qp->pdn && !qp->dev->cfg.lenient)
-		return REFUSED;
+		return SYNC_REFUSED;
 	if (send)
 		hw_qp_enable(target, index, w);
 	else if (hw_fact(qp->dev, PROFILE_RECV_ENABLE))
@@ -495,7 +495,7 @@ static int find_peer(struct hw_wqe *w)
 
 /* The local data of a message, which is paid for even if its peer is gone, and its peer. With CALC, the
  * message has w->bytes, and its data are still operands. */
-static int begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
+static int message_begin(struct hw_wqe *w, unsigned ds, unsigned access, struct hw_sgl *sgl)
 {
 	int ret = local_data(w, ds, access, sgl);
 
@@ -515,7 +515,7 @@ static int message_send(struct hw_wqe *w)
 	struct hw_sgl sgl;
 	int ret;
 
-	ret = begin(w, 1, 0, &sgl);
+	ret = message_begin(w, 1, 0, &sgl);
 	if (ret)
 		return ret;
 	msg.cqe_opcode = w->opcode == WQE_OP_SEND       ? CQE_OP_RESP_SEND
@@ -583,7 +583,7 @@ static int message_datagram(struct hw_wqe *w)
 }
 
 /* A copy failed: on the side whose memory is in another process. */
-static int unreachable(const struct hw_span *remote)
+static int message_unreachable(const struct hw_span *remote)
 {
 	return remote->host ? HW_FAULT(CQE_SYND_LOCAL_PROT, HW_VENDOR_PROT)
 			    : HW_FAULT(CQE_SYND_REMOTE_OP, HW_VENDOR_REMOTE_OP);
@@ -600,7 +600,7 @@ static int move_write(struct hw_wqe *w, struct hw_sgl *sgl, struct hw_span *to, 
 	if (!now && hw_inflight_write(qp, to, sgl->span, sgl->n, w->part))
 		return 0;
 	hw_inflight_land_writes(qp);
-	return hw_copy(to, 1, sgl->span, sgl->n, w->part) ? 0 : unreachable(to);
+	return hw_copy(to, 1, sgl->span, sgl->n, w->part) ? 0 : message_unreachable(to);
 }
 
 static int message_write(struct hw_wqe *w)
@@ -614,7 +614,7 @@ static int message_write(struct hw_wqe *w)
 
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	ret = begin(w, 2, 0, &sgl);
+	ret = message_begin(w, 2, 0, &sgl);
 	if (ret)
 		return ret;
 	if (sgl.len) {
@@ -683,7 +683,7 @@ static int message_read(struct hw_wqe *w)
 
 	if (w->ds < 2)
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	ret = begin(w, 2, HW_LOCAL_WRITE, &sgl);
+	ret = message_begin(w, 2, HW_LOCAL_WRITE, &sgl);
 	if (ret)
 		return ret;
 	if (qp->clock)
@@ -700,7 +700,7 @@ static int message_read(struct hw_wqe *w)
 	last = hw_segment_choose(w);
 	ret = hw_split_read(w, &from, &one, sgl.len);
 	if (ret)
-		return ret == HW_EXEC_STOP ? ret : unreachable(&from);
+		return ret == HW_EXEC_STOP ? ret : message_unreachable(&from);
 	if (sgl.len <= cqe_room(w)) {
 		w->inl = true;
 		ok = hw_gather(w->inl_data, &from, 1, sgl.len);
@@ -716,7 +716,7 @@ static int message_read(struct hw_wqe *w)
 		hw_segment_skip(w, &from, &one);
 		ok = hw_copy(sgl.span, sgl.n, &from, 1, w->part);
 	}
-	return !ok ? unreachable(&from) : last ? 0 : HW_EXEC_PART;
+	return !ok ? message_unreachable(&from) : last ? 0 : HW_EXEC_PART;
 }
 
 static int message_atomic(struct hw_wqe *w)
@@ -762,12 +762,12 @@ static int message_atomic(struct hw_wqe *w)
 }
 
 /* The opmod of these asks for CALC; atomics and WAIT look at theirs themselves. */
-static bool calculates(const struct hw_wqe *w)
+static bool op_calculates(const struct hw_wqe *w)
 {
 	return w->opmod && w->opcode <= WQE_OP_READ && w->opcode != WQE_OP_NOP && w->opcode != WQE_OP_WAIT;
 }
 
-static int exec(struct hw_wqe *w)
+static int op_exec(struct hw_wqe *w)
 {
 	struct hw_qp *qp = w->qp;
 
@@ -854,14 +854,14 @@ static int exec_to_target(struct hw_wqe *w)
 	memcpy(rc + WQE_DS, all + (ADDRESS_DS + 1) * WQE_DS, (w->ds - ADDRESS_DS - 1u) * WQE_DS);
 	w->p = rc;
 	w->ds -= ADDRESS_DS;
-	ret = exec(w);
+	ret = op_exec(w);
 	w->p = all;
 	w->ds += ADDRESS_DS;
 	return ret;
 }
 
 /* Where the message goes, as far as the queue and the WQE say. */
-static const struct hw_dev *destination(const struct hw_wqe *w)
+static const struct hw_dev *message_destination(const struct hw_wqe *w)
 {
 	struct hw_av av;
 
@@ -879,7 +879,7 @@ uint32_t hw_op_pus(const struct hw_wqe *w)
 
 	if (w->qp->dev->faults_armed || w->opcode == WQE_OP_UMR)
 		return HW_PU_EVERY;
-	to = is_message(w->opcode) ? destination(w) : NULL;
+	to = is_message(w->opcode) ? message_destination(w) : NULL;
 	return to ? 1u << to->pu->index : 0;
 }
 
@@ -913,7 +913,7 @@ int hw_op_exec(struct hw_wqe *w)
 {
 	if (__builtin_expect(is_lacking(w), 0))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	if (__builtin_expect(calculates(w), 0) && !calc_is_allowed(w))
+	if (__builtin_expect(op_calculates(w), 0) && !calc_is_allowed(w))
 		return HW_FAULT(CQE_SYND_LOCAL_QP_OP, HW_VENDOR_WQE);
-	return w->qp->type == HW_DCI && is_message(w->opcode) ? exec_to_target(w) : exec(w);
+	return w->qp->type == HW_DCI && is_message(w->opcode) ? exec_to_target(w) : op_exec(w);
 }
