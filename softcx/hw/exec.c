@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/exec.h"
+
 #include "softcx/hw/clock.h"
 #include "softcx/hw/fault.h"
 #include "softcx/hw/inflight.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/hw/mem.h"
+
+#include "softcx/hw/exec.h"
 #include "softcx/hw/hw.h"
 #include "softcx/hw/inflight.h"
 

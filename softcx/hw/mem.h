@@ -35,7 +35,6 @@ bool hw_copy(
 	const struct hw_span *dst, unsigned ndst, const struct hw_span *src, unsigned nsrc, uint32_t len);
 
 struct hw_wqe;
-#include "softcx/hw/exec.h"
 
 struct hw_mkey {
 	/* checked by every access */

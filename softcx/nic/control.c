@@ -482,7 +482,6 @@ static struct json_object *status_of(const struct server_config *cfg, const stru
 	json_object_object_add(o, "lenient", json_object_new_boolean(cfg->hw.lenient));
 	json_object_object_add(o, "index_check", json_object_new_boolean(!cfg->hw.no_index_check));
 	json_object_object_add(o, "sync_fence", json_object_new_boolean(!cfg->hw.no_sync_fence));
-	json_object_object_add(o, "message_limit", json_object_new_boolean(!cfg->hw.no_msg_limit));
 	json_object_object_add(o, "qpn_check", json_object_new_boolean(!cfg->hw.no_qpn_check));
 	json_object_object_add(o, "clock", cfg->clock ? json_object_new_string(cfg->clock) : NULL);
 	json_object_object_add(o, "files", json_object_new_int64(files->count));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/files.h"
+
 #include "softcx/nic/hardware.h"
 #include "softcx/nic/ident.h"
 #include "softcx/uverbs/fw.h"

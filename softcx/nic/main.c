@@ -140,7 +140,6 @@ int main(int argc, char **argv)
 			.lenient = options_given(&o, OPTION_LENIENT),
 			.no_index_check = options_given(&o, OPTION_NO_INDEX_CHECK),
 			.no_qpn_check = options_given(&o, OPTION_NO_QPN_CHECK),
-			.no_msg_limit = options_given(&o, OPTION_NO_MESSAGE_LIMIT),
 			.no_sync_fence = options_given(&o, OPTION_NO_SYNC_FENCE)},
 		.device = options_device(&o),
 		.clock = o.text[OPTION_CLOCK],

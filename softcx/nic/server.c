@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/nic/server.h"
+
 #include "softcx/nic/event-loop.h"
 #include "softcx/nic/fault.h"
 #include "softcx/nic/files.h"

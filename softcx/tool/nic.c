@@ -243,7 +243,6 @@ static const char *differing_option(const struct tool_nic_options *opt, struct j
 		{OPTION_NO_INDEX_CHECK, "index_check", false},
 		{OPTION_NO_QPN_CHECK, "qpn_check", false},
 		{OPTION_NO_SYNC_FENCE, "sync_fence", false},
-		{OPTION_NO_MESSAGE_LIMIT, "message_limit", false},
 	};
 	const struct options *o = &opt->options;
 	const char *clock = o->text[OPTION_CLOCK], *hosts = o->text[OPTION_HOSTS];

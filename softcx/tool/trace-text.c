@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "softcx/tool/trace-text.h"
+
 #include "mlx5/cqe.h"
 #include "mlx5/wqe.h"
 #include "softcx/hw/hw.h"
