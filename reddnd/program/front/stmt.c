@@ -292,6 +292,23 @@ static void check_answer(struct sema *s)
 		"the program never answers; every path ends with a write_imm to slot");
 }
 
+/* A client of such a program has room for one of the two */
+static void check_shape(struct sema *s)
+{
+	const bool sends = s->prog->shape == PROGRAM_INTO;
+
+	for (unsigned i = 0; s->prog->shape != PROGRAM_OPAQUE && i < s->prog->nverbs; i++) {
+		const struct ast_verb *v = s->prog->verb[i];
+
+		if (v->kind == (sends ? AST_WRITE_IMM : AST_SEND))
+			sema_error(s, ANSWER, v->pos,
+				"a program of shape %s answers with %s; its clients are not ready for "
+				"another "
+				"answer",
+				program_shape_name(s->prog->shape), sends ? "send" : "write_imm");
+	}
+}
+
 void sema_body(struct sema *s, const struct syn_block *b)
 {
 	struct scope scope;
@@ -309,5 +326,6 @@ void sema_body(struct sema *s, const struct syn_block *b)
 	check_uses(s);
 	if (!s->prog->endless)
 		check_answer(s);
+	check_shape(s);
 	sema_check_settings(s);
 }
