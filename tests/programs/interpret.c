@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { LONGEST = 8192, PATCHES = 512, ITERATIONS = 100 };
-#define FARTHEST (1ull << 56) /* no region is so large */
+#define OFFSETS (1ull << 8 * PROGRAM_MAX_OFFSET) /* no region is larger */
 
 /* What has been written to a field of a WQE, as the big-endian number that it is */
 struct patch {
@@ -127,13 +127,11 @@ static uint64_t offset(
 
 	for (unsigned i = 0; i < p->nterms; i++) {
 		const struct ast_term *t = &p->term[i];
-		uint64_t far = t->arg ? number(m->in->arg[t->arg->index], t->arg->type.bytes, false)
-				      : number(var_of(m, t->var), t->var->type.bytes, is_le(&t->var->type));
-
-		if (far >= FARTHEST)
-			m->result = INTERPRET_BEYOND;
-		at += far;
+		at += t->arg ? number(m->in->arg[t->arg->index], t->arg->type.bytes, false)
+			     : number(var_of(m, t->var), t->var->type.bytes, is_le(&t->var->type)) % OFFSETS;
 	}
+	if (p->nterms && at >= OFFSETS)
+		m->result = INTERPRET_BEYOND;
 	return (v ? patched(m, v, field, sge, at) : at) + lead;
 }
 
@@ -165,7 +163,7 @@ static uint64_t posted(struct machine *m, const struct ast_operand *o)
 
 static uint64_t length_posted(const struct ast_verb *v, const struct ast_operand *o)
 {
-	return o->type.kind != AST_NONE ? o->type.bytes : v->bytes ? v->bytes : 1;
+	return o->type.kind != AST_NONE ? o->type.bytes : v->bytes ? v->bytes : v->least ? v->least : 1;
 }
 
 static uint64_t field_value(struct machine *m, const struct ast_place *p)
@@ -334,6 +332,8 @@ static void run_write(struct machine *m, const struct ast_verb *v)
 			continue;
 		}
 		some = patched(m, v, CHAIN_F_LOCAL_LEN, i, length_posted(v, o));
+		if (v->max && !v->least && (some == 0 || some > v->max))
+			continue;
 		if (some == 0 || some > LONGEST - n || (v->max && some > v->max)) {
 			m->result = INTERPRET_BEYOND;
 			return;
