@@ -198,11 +198,18 @@ static struct field field_of(const struct nic_wqe *w, unsigned at, unsigned len)
 	return f;
 }
 
+/* And the addresses to which they belong, but for those of regions: behind the key of a data segment, in
+ * front of a remote one */
 void nic_mark_keys(struct nic *n, const struct nic_wqe *w)
 {
-	for (unsigned at = WQE_DS; at + 8 <= w->ds * WQE_DS; at += 4)
-		if (nic_of_key(n, nic_get32(w, at)))
+	for (unsigned at = WQE_DS; at + 8 <= w->ds * WQE_DS; at += 4) {
+		const struct space *s = nic_of_key(n, nic_get32(w, at));
+
+		if (s)
 			word_of(w, at)->secret |= (uint8_t)(0xfu << at % WORD_BYTES);
+		if (s && s->kind != SPACE_REGION)
+			word_of(w, at % WQE_DS == WQE_SGE_LKEY ? at + 4 : at - 8)->secret = 0xff;
+	}
 }
 
 /* Bytes that a WQE reads or writes */
@@ -303,7 +310,8 @@ static bool take(struct nic *n, const struct nic_wqe *w, const struct piece *p, 
 			continue;
 		}
 		if (p->in->words[byte / WORD_BYTES].secret >> byte % WORD_BYTES & 1)
-			return wrong(n, w, "reads a key at %lu of %s", (unsigned long)byte, p->in->name);
+			return wrong(n, w, "reads a key or an address at %lu of %s", (unsigned long)byte,
+				p->in->name);
 		to[i] = word_byte(&p->in->words[byte / WORD_BYTES], &w->by, byte % WORD_BYTES);
 		if (bytes_from(to[i]) & FROM_EXTENT)
 			return wrong(n, w, "takes a locator at %lu of %s", (unsigned long)byte, p->in->name);

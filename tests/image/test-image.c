@@ -314,6 +314,27 @@ static void overlap(struct program *p)
 	r->addend = 255;
 }
 
+/* Of the READ that copies an address the place: from the remote address, that in a region, to the other one
+ */
+static void own_address(struct program *p)
+{
+	struct chain_reloc *r = p->image->relocs;
+
+	while (r->kind != CHAIN_REL_ADDR64 || r->sym != CHAIN_SYM_QUEUE || r->addend % 64 != WQE_RADDR)
+		r++;
+	r->addend += WQE_RDMA_SGE + WQE_SGE_ADDR - WQE_RADDR;
+}
+
+static void refuses_what_reads_addresses(void **state)
+{
+	static const struct tamper tampers[] = {TAMPER(own_address)};
+
+	(void)state;
+	assert_refuses("program copies\nregion log\nvar at : be64\nl: read log @ 8 as be64 -> seen\n"
+		       "mov l.remote -> at\nwrite_imm seen, at -> slot\n",
+		tampers, 1);
+}
+
 static void refuses_what_overlaps(void **state)
 {
 	static const char copies[] = "program copies\nregion log writable\n"
@@ -677,6 +698,7 @@ int main(void)
 		cmocka_unit_test(joins_the_cases_that_differ_least),
 		cmocka_unit_test(refuses_what_is_wrong),
 		cmocka_unit_test(refuses_a_wrong_loop),
+		cmocka_unit_test(refuses_what_reads_addresses),
 		cmocka_unit_test(refuses_what_overlaps),
 		cmocka_unit_test(refuses_a_wrong_length),
 		cmocka_unit_test(refuses_a_wrong_calculation),

@@ -48,7 +48,7 @@ struct word {
 	const struct word_case *now, *before; /* before: what other queues than `owner` may see as well */
 	uint8_t n, nbefore, owner;
 	uint8_t written; /* bit k: something writes to byte k */
-	uint8_t secret;  /* bit k: byte k is one of a key */
+	uint8_t secret;  /* bit k: byte k is one of a key, or of an address that nothing may read */
 };
 
 /** Memory that is given back all at once, with all sets of bytes. */

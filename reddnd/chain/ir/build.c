@@ -10,7 +10,10 @@
 #include <string.h>
 
 /* The relocations of one step: index, QPN, immediate, address and key of each place, or the two of a WAIT */
-enum { MAX_RELOCS_PER_STEP = 3 + 2 * (CHAIN_MAX_SGE + 1) };
+enum {
+	MAX_RELOCS_PER_STEP = 3 + 2 * (CHAIN_MAX_SGE + 1),
+	OFFSET_BITS = 40, /* of an address: CHAIN_MAX_OFFSET */
+};
 
 struct emitter {
 	struct layout *l;
@@ -151,35 +154,31 @@ static void emit_step(struct emitter *e)
 
 /*
  * Bytes written into an address of a region replace its low end, so the region's own address must have
- * zeroes there. An address that is replaced whole asks for nothing.
+ * zeroes there. An address that is replaced whole asks for nothing. Bytes that are read or compared there are
+ * of an offset as well, and of a whole address its low end is one.
  */
-static void note_patch(struct layout *l, struct chain_image *img, const struct chain_place *p)
+static void note_address(
+	const struct layout *l, struct chain_image *img, const struct chain_place *p, bool written)
 {
-	const struct chain_place *base;
+	const struct chain_place *base = layout_addressed(l, p);
 	unsigned bits = 8 * (8 - p->from);
-	struct layout_range r;
 
-	if (p->kind != CHAIN_AT_FIELD || (p->field != CHAIN_F_REMOTE_ADDR && p->field != CHAIN_F_LOCAL_ADDR))
-		return;
-	r = layout_place(l, p, 1);
-	base = p->field == CHAIN_F_REMOTE_ADDR ? &l->d->steps[r.step].remote
-					       : &l->d->steps[r.step].local[p->sge];
-	if (base->kind == CHAIN_AT_REGION && bits < 64 && bits > img->region_bits[base->index])
+	if (bits == 64)
+		bits = written ? 0 : OFFSET_BITS;
+	if (base && base->kind == CHAIN_AT_REGION && bits > img->region_bits[base->index])
 		img->region_bits[base->index] = (uint8_t)bits;
 }
 
-static void note_patches(struct layout *l, struct chain_image *img)
+static void note_addresses(const struct layout *l, struct chain_image *img)
 {
 	for (unsigned a = 0; a < l->d->nargs; a++)
-		note_patch(l, img, &l->d->args[a]);
+		note_address(l, img, &l->d->args[a], true);
 	for (unsigned s = 0; s < l->d->nsteps; s++) {
 		const struct chain_step *st = &l->d->steps[s];
 
-		if (chain_verb_info(st->verb)->scatters)
-			for (unsigned i = 0; i < l->step[s].nsge; i++)
-				note_patch(l, img, &st->local[i]);
-		if (st->verb != CHAIN_READ)
-			note_patch(l, img, &st->remote);
+		for (unsigned i = 0; i < l->step[s].nsge; i++)
+			note_address(l, img, &st->local[i], chain_verb_info(st->verb)->scatters);
+		note_address(l, img, &st->remote, st->verb == CHAIN_WRITE);
 	}
 }
 
@@ -261,7 +260,7 @@ static void emit(struct layout *l, struct chain_image *img)
 		img->recv[img->nrecv++] = (struct chain_recv_sge){
 			.sym = CHAIN_SYM_EXTENT, .len = img->payload.max, .offset = img->arg_len};
 	}
-	note_patches(l, img);
+	note_addresses(l, img);
 	count_work(l, img);
 }
 

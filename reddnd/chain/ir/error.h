@@ -135,6 +135,8 @@
 	X(CONTROL, "{at}: {other} writes into its control segment; only a device that checks neither index " \
 		   "nor QPN of a WQE allows that")                                                           \
 	X(READS_KEY, "{at}: reads a memory key, which must stay secret")                                     \
+	X(READS_ADDRESS, "{at}: reads an address in the chain's own memory or in the client's reply slot, "  \
+			 "which must stay secret; that of a place in a region can be read")                  \
 	X(ADDRESS_SLOT, "{at}: {other} replaces an address in the client's reply slot; a key bounds only "   \
 			"addresses in regions")                                                              \
 	X(ADDRESS_OWN, "{at}: {other} replaces an address in the chain's own memory; a key bounds only "     \

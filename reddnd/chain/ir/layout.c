@@ -135,6 +135,16 @@ struct layout_range layout_place(const struct layout *l, const struct chain_plac
 	return r;
 }
 
+const struct chain_place *layout_addressed(const struct layout *l, const struct chain_place *p)
+{
+	const struct chain_step *st;
+
+	if (p->kind != CHAIN_AT_FIELD || (p->field != CHAIN_F_REMOTE_ADDR && p->field != CHAIN_F_LOCAL_ADDR))
+		return NULL;
+	st = &l->d->steps[layout_place(l, p, 1).step];
+	return p->field == CHAIN_F_REMOTE_ADDR ? &st->remote : &st->local[p->sge];
+}
+
 bool layout_overlap(const struct layout_range *a, const struct layout_range *b)
 {
 	return a->sym == b->sym && a->index == b->index && a->offset < b->offset + b->len &&

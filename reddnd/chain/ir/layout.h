@@ -62,6 +62,8 @@ struct chain_desc layout_loop(const struct chain_desc *loop, struct chain_step *
 unsigned layout_step(const struct layout *l, const char *label);
 /** The same of a place that layout_make() has resolved, with as many bytes at most. */
 struct layout_range layout_place(const struct layout *l, const struct chain_place *p, uint32_t len);
+/** The place of which @p is the address, in the WQE of a step; NULL: @p is something else. */
+const struct chain_place *layout_addressed(const struct layout *l, const struct chain_place *p);
 /** True if step @s signals an answer to the client. */
 static inline bool layout_answers(const struct layout *l, unsigned s)
 {

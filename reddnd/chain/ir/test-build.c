@@ -5,6 +5,7 @@
 #include "reddnd/chain/ring/arm.h"
 #include "tests/chain/assert-error.h"
 #include "tests/lib/nomem.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
@@ -446,6 +447,45 @@ static void patches_and_arguments(void **state)
 	assert_int_equal(img->region_bits[1], 40);
 }
 
+/* What is read or compared in an address is an offset, too */
+static void addresses_that_are_read(void **state)
+{
+	static const struct {
+		struct chain_place field;
+		enum chain_verb verb;
+		unsigned bits;
+	} reads[] = {
+		{FIELD("hit", CHAIN_F_LOCAL_ADDR, 3, 5), CHAIN_READ, 40},
+		{FIELD("hit", CHAIN_F_LOCAL_ADDR, 0, 8), CHAIN_READ, 40},
+		{FIELD("hit", CHAIN_F_LOCAL_ADDR, 7, 1), CHAIN_READ, 8},
+		{FIELD("hit", CHAIN_F_LOCAL_ADDR, 0, 8), CHAIN_MASKED_CAS, 40},
+		{FIELD("hit", CHAIN_F_LOCAL_ADDR, 0, 8), CHAIN_WRITE, 0},
+		{FIELD("hit", CHAIN_F_REMOTE_ADDR, 0, 8), CHAIN_READ, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(reads); i++) {
+		const struct chain_step mid[] = {
+			{.queue = 1,
+				.verb = reads[i].verb,
+				.remote = reads[i].field,
+				.local = {WORD("a", 0, reads[i].field.len)}},
+			{.label = "hit",
+				.queue = 0,
+				.verb = CHAIN_WRITE,
+				.remote = SLOT(64),
+				.local = {REGION(1, 0, 1)}},
+		};
+		struct sketch k;
+
+		IMAGE *img = NULL;
+
+		sketch(&k, mid, 2);
+		img = built(&k);
+		assert_int_equal(img->region_bits[1], reads[i].bits);
+	}
+}
+
 struct wrong {
 	struct fault why;
 	struct chain_step step;
@@ -876,6 +916,7 @@ int main(void)
 		cmocka_unit_test(synchronization),
 		cmocka_unit_test(calculations),
 		cmocka_unit_test(patches_and_arguments),
+		cmocka_unit_test(addresses_that_are_read),
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(a_payload_is_published),
 		cmocka_unit_test(what_cannot_be_published),

@@ -188,6 +188,15 @@ static bool is_replaced(const struct cell *c, unsigned n)
 	return false;
 }
 
+/* Only a place in a region may be known outside: its address is an offset there, as the program has made it
+ */
+static bool is_secret(const struct bounds *b, const struct chain_place *p)
+{
+	const struct chain_place *addressed = layout_addressed(&b->m.l, p);
+
+	return addressed && !is_bounded(b, addressed);
+}
+
 static int check_place(struct bounds *b, const struct access_to *a)
 {
 	const struct chain_place *p = a->p;
@@ -201,6 +210,8 @@ static int check_place(struct bounds *b, const struct access_to *a)
 	if (!writes && p->kind == CHAIN_AT_FIELD &&
 		(p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY))
 		return layout_refuse(&b->m.l, READS_KEY, .at = here(b));
+	if (!writes && is_secret(b, p))
+		return layout_refuse(&b->m.l, READS_ADDRESS, .at = here(b));
 	if (p->kind != CHAIN_AT_REGION) {
 		if (!moved)
 			return 0;

@@ -35,6 +35,8 @@
  *   - a step that replaces an address in scratch memory, in what a loop shares, in a WQE, or in the reply
  * slot. Addresses in a region may be replaced by anything: the region's key, which no step can change, spans
  * the region and nothing else;
+ *   - a step that reads a key, or an address in scratch memory, in what a loop shares, in a WQE, or in the
+ * reply slot;
  *   - a step that replaces the length of what it scatters, or of anything but a region; a length that comes
  *     from a request, that a client adds up, or that the program makes larger than the declared maximum or
  *     smaller than the declared least; one with a declared least for which a region's writer does not vouch;

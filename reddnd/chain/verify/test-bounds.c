@@ -513,6 +513,12 @@ static void addresses(void **state)
 	assert_wrong(WRONG(READS_KEY, DONE, NO_STEP, LINES(11)));
 	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_KEY, 0, 4));
 	assert_wrong(WRONG(READS_KEY, DONE, NO_STEP, LINES(11)));
+	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_REMOTE_ADDR, 7, 1));
+	assert_wrong(WRONG(READS_ADDRESS, DONE, NO_STEP, LINES(11)));
+	t.s[DONE].local[0] = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 0, 8));
+	assert_wrong(WRONG(READS_ADDRESS, DONE, NO_STEP, LINES(11)));
+	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_ADDR, 0, 8));
+	assert_fine();
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 8));
 	assert_fine();
 }
