@@ -304,6 +304,35 @@ static void check_apart(struct settings *l, const config_setting_t *group, const
 					l->catalog->regions[bound[i].region].name);
 }
 
+/* Line of the first READ in region @i, or 0 */
+static unsigned read_line(const struct chain_desc *d, unsigned i)
+{
+	for (unsigned s = 0; d && s < d->nsteps; s++)
+		if (d->steps[s].verb == CHAIN_READ && d->steps[s].remote.kind == CHAIN_AT_REGION &&
+			d->steps[s].remote.index == i)
+			return d->steps[s].line;
+	return 0;
+}
+
+/* The keys of these parts let a NIC gather from them, and nothing else: rnic_region_window() */
+static void check_reads(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
+	const struct program *p, const struct catalog_binding *bound)
+{
+	for (unsigned i = 0; i < p->nregions; i++) {
+		const uint8_t part = bound[i].part;
+		unsigned line = read_line(p->desc, i);
+
+		line = line ? line : read_line(p->loop, i);
+		if (line && (part == CATALOG_HEAP || part == CATALOG_LIVE || part == CATALOG_CACHE_LIVE))
+			settings_wrong(l, group,
+				"offload \"%s\": line %u of its program reads in \"%s\", which is the %s of "
+				"\"%s\": a program can only send that, as in \"write %s -> slot\"",
+				o->name, line, p->regions[i].name,
+				part == CATALOG_HEAP ? "heap" : "live line",
+				l->catalog->regions[bound[i].region].name, p->regions[i].name);
+	}
+}
+
 static const char *part_name(uint8_t part)
 {
 	unsigned i = 0;
@@ -424,7 +453,7 @@ static bool has_region(const struct program *p, const char *name)
 /* Reports at @group each region of @p that is bound to nothing suitable, each binding that @p has no region
  * for, regions that are the same memory although @p writes to one of them: the order of a chain relies on
  * their being different; the first region of a program with a shape that is not the part of its name of one
- * table or store; and what catalog_check_publish() finds */
+ * table or store; READs of what can only be sent; and what catalog_check_publish() finds */
 static void bindings_check(struct settings *l, const config_setting_t *group, const struct catalog_offload *o,
 	const struct program *p)
 {
@@ -444,6 +473,8 @@ static void bindings_check(struct settings *l, const config_setting_t *group, co
 		check_shape(l, group, o, p, bound);
 	if (l->nerrors == before && catalog_check_publish(l->catalog, o, p, why, sizeof(why)) < 0)
 		settings_wrong(l, group, "offload \"%s\": %s", o->name, why);
+	if (l->nerrors == before)
+		check_reads(l, group, o, p, bound);
 	for (unsigned b = 0; b < o->nbindings; b++)
 		if (!has_region(p, o->bindings[b].name))
 			settings_wrong(l, group, "offload \"%s\": its program has no region \"%s\"", o->name,

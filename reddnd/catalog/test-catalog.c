@@ -464,11 +464,12 @@ static void test_budgets(void **state)
 	struct catalog *catalog;
 	char text[300], *errors;
 
-	conf_put("look.rdn", "program look\nendless\nstruct element { value : le48, _ : bytes 2 }\n"
-			     "region heap of element\narg x : u48\nvar want : le48\nvar at : le64\n"
-			     "mov x -> want\nmov 0 -> at\nloop {\n read heap @ at as element { value -> a }\n"
-			     " add at by sizeof(element)\n if a == want {\n  break\n }\n}\n"
-			     "write_imm at -> slot @ 0\n");
+	conf_put("look.rdn",
+		"program look\nendless\nstruct element { value : le48, _ : bytes 2 }\n"
+		"region buckets of element\narg x : u48\nvar want : le48\nvar at : le64\n"
+		"mov x -> want\nmov 0 -> at\nloop {\n read buckets @ at as element { value -> a }\n"
+		" add at by sizeof(element)\n if a == want {\n  break\n }\n}\n"
+		"write_imm at -> slot @ 0\n");
 	for (size_t i = 0; i < COUNT(m); i++) {
 		snprintf(text, sizeof(text),
 			CONF_REGION "offloads = ( { name = \"o\"; region = \"users\"; %s } );\n", m[i].text);
@@ -934,6 +935,44 @@ static void test_memcached(void **state)
 	catalog_free(c);
 }
 
+/* The NIC has no right to read there */
+static void test_parts_that_are_sent(void **state)
+{
+	static const struct conf_mistake m[] = {
+		{"program = \"use\"; region = \"t\";",
+			"line 4 of its program reads in \"heap\", which is the heap of \"t\": a program can "
+			"only send that, as in \"write heap -> slot\""},
+		{"program = \"use\"; regions = { heap = \"m.live\"; };",
+			"line 4 of its program reads in \"heap\", which is the live line of \"m\": a program "
+			"can only send that, as in \"write heap -> slot\""},
+		{"program = \"look\"; region = \"t\"; loop_budget = 9;",
+			"line 6 of its program reads in \"live\", which is the live line of \"t\": a program "
+			"can only send that, as in \"write live -> slot\""},
+	};
+	static const char regions[] =
+		"regions = ( { name = \"t\"; kind = \"table\"; path = \"/t\"; }, { name = \"r\"; kind = "
+		"\"raw\"; path = \"/r\"; }, { name = \"m\"; kind = \"memcached\"; path = \"/m\"; server = "
+		"\"h:1\"; } );\n";
+	char text[600], message[300];
+
+	(void)state;
+	conf_put("use.rdn", "program use\nregion heap\n\nread heap @ 64 as be64 -> v\n"
+			    "write_imm v, heap -> slot, 8 bytes\n");
+	conf_put("look.rdn", "program look\nendless\nregion live\nvar n : le64\nloop {\n"
+			     "if live @ 8 as le64 == n {\nbreak\n}\nadd n by 1\n}\nwrite_imm n -> slot\n");
+	for (size_t i = 0; i < COUNT(m); i++) {
+		snprintf(text, sizeof(text), "%soffloads = ( { name = \"o\"; %s } );\n", regions, m[i].text);
+		snprintf(message, sizeof(message), "c:2: offload \"o\": %s\n", m[i].errors);
+		conf_expect(text, message);
+	}
+	snprintf(text, sizeof(text),
+		"%soffloads = ( { name = \"o\"; program = \"use\"; regions = { heap = \"r\"; }; }, "
+		"{ name = \"p\"; program = \"use\"; regions = { heap = \"m.items\"; }; }, "
+		"{ name = \"q\"; program = \"use\"; regions = { heap = \"t.buckets\"; }; } );\n",
+		regions);
+	catalog_free(conf_load(text));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -956,6 +995,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_shape),
+		cmocka_unit_test(test_parts_that_are_sent),
 		cmocka_unit_test(test_memcached),
 	};
 
