@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMES = 24, FIELDS = 4, DEEPEST = 4, LABELS = 24 };
+enum { NAMES = 24, ARGS = 80, FIELDS = 4, DEEPEST = 4, LABELS = 24 };
+enum { MANY = 61 /* elements of an array of arguments: a WR copies 30 of them */ };
+enum { MARK = 7 /* bytes, with the tag */ };
+enum { STRUCTS = 3, WORD = 2 /* the structure whose fields have 8 bytes */ };
 
 struct type {
 	char order; /* 'b', 'l', 'u'; 's': a string of bytes; 'o': offset in region number `region` */
@@ -41,10 +44,11 @@ struct gen {
 	const struct generate_style *style;
 	char *text;
 	size_t size, len;
-	struct structure structs[2];
-	bool writable[4], steered[4], of_s0[4], payload, published;
-	unsigned nregions;
-	struct name arg[NAMES], var[NAMES];
+	struct structure structs[STRUCTS];
+	bool writable[4], steered[4], payload, published, many;
+	const struct structure *of[4];    /* NULL: a region without a structure */
+	unsigned nregions, buckets, heap; /* where something is published, and what: a payload */
+	struct name arg[ARGS], var[NAMES];
 	struct label label[LABELS];
 	unsigned nargs, nvars, nlabels, nqueues, made, labels, names, depth, loops;
 	unsigned loop; /* number of the innermost loop around this, 0: none */
@@ -199,16 +203,14 @@ static const struct name *new_var(struct gen *g, struct type t, bool declare)
 	return v;
 }
 
-/* An array, or a structure */
-static void new_vars(struct gen *g)
+/* An array, or structure @st. False: there are too many already */
+static bool new_vars(struct gen *g, bool array, unsigned st)
 {
-	unsigned name = g->names++, st = below(g, 2);
-	bool array = chance(g, 50);
-	unsigned n = array ? 2 : g->structs[st].n;
+	unsigned name = g->names++, n = array ? 2 : g->structs[st].n;
 	struct type t = some_type(g, "bll");
 
 	if (g->nvars + n > NAMES)
-		return;
+		return false;
 	put(g, "var v%u", name);
 	if (array) {
 		put(g, "[%u] : ", n);
@@ -223,6 +225,7 @@ static void new_vars(struct gen *g)
 		v->type = array ? t : g->structs[st].field[i];
 		snprintf(v->word, sizeof(v->word), array ? "v%u[%u]" : "v%u.f%u", name, i);
 	}
+	return true;
 }
 
 static const struct name *need_var(struct gen *g, const char *orders, unsigned bytes)
@@ -298,7 +301,8 @@ static void put_value(struct gen *g, struct type t)
 	const struct name *name = NULL;
 
 	if (chance(g, 40))
-		name = chance(g, 50) ? pick(g, g->arg, g->nargs, "ub", t.bytes)
+		name = chance(g, 50) ? pick(g, g->arg, g->nargs, "ubl",
+					       chance(g, 40) ? 1 + below(g, t.bytes) : t.bytes)
 				     : pick(g, g->var, g->nvars, (char[]){t.order, 0}, t.bytes);
 	if (name)
 		put(g, "%s", name->word);
@@ -314,15 +318,15 @@ static void put_operand(struct gen *g, struct type t)
 }
 
 /* A place in a region with a type */
-static void put_typed(struct gen *g, struct type t)
+static void put_typed(struct gen *g, unsigned region, struct type t)
 {
-	unsigned region = below(g, g->nregions), f = below(g, g->structs[0].n);
+	const struct structure *st = g->of[region];
 
-	if (g->of_s0[region] && g->structs[0].field[f].order == t.order &&
-		g->structs[0].field[f].bytes == t.bytes) {
-		put(g, "r%u.f%u @ %u", region, f, below(g, 64));
-		return;
-	}
+	for (unsigned f = 0; st && f < st->n; f++)
+		if (st->field[f].order == t.order && st->field[f].bytes == t.bytes) {
+			put(g, "r%u.f%u @ %u", region, f, below(g, 64));
+			return;
+		}
 	put_place(g, region, 1);
 	put(g, " as ");
 	put_type(g, t);
@@ -342,7 +346,7 @@ static void put_other_cond(struct gen *g)
 			put_number(g, a->type.bytes);
 		return;
 	}
-	put_typed(g, t);
+	put_typed(g, below(g, g->nregions), t);
 	put(g, " %s ", t.order == 'b' && t.bytes > 1 ? "!=" : "<");
 	put_operand(g, t);
 }
@@ -416,7 +420,7 @@ static void label_write(struct gen *g, unsigned label, bool length)
 /* A READ whose fields patch the write after it, and perhaps go to a variable */
 static void read_and_write(struct gen *g)
 {
-	unsigned st = below(g, 2), label = g->labels++, n = 0, vars = g->nvars;
+	unsigned st = below(g, STRUCTS), label = g->labels++, n = 0, vars = g->nvars;
 	bool length = false, address = false;
 
 	put(g, "read ");
@@ -520,7 +524,7 @@ static void put_patch(struct gen *g, const char *field, unsigned bytes, bool who
 		break;
 	case 3:
 		put(g, "mov ");
-		put_typed(g, (struct type){order, some, 0});
+		put_typed(g, below(g, g->nregions), (struct type){order, some, 0});
 		put(g, " -> %s\n", field);
 		return;
 	case 4:
@@ -806,7 +810,7 @@ static void move(struct gen *g)
 		break;
 	case 3:
 		put(g, chance(g, 30) ? "read " : "mov ");
-		put_typed(g, to->type);
+		put_typed(g, below(g, g->nregions), to->type);
 		put(g, " -> %s\n", to->word);
 		return;
 	default:
@@ -824,10 +828,9 @@ static void move(struct gen *g)
 			return;
 		}
 		put(g, "mov %s -> ", to->word);
-		put_place(g, region, 1);
-		put(g, " as ");
-		put_type(g, to->type.order != 's' && chance(g, 20) ? (struct type){to->type.order, 8, 0}
-								   : to->type);
+		put_typed(g, region,
+			to->type.order != 's' && chance(g, 20) ? (struct type){to->type.order, 8, 0}
+							       : to->type);
 		put(g, "\n");
 		return;
 	}
@@ -838,6 +841,90 @@ static void move(struct gen *g)
 		put(g, "mov swab(%s) -> %s\n", from->word, to->word);
 	else
 		put(g, "mov %s -> %s\n", from->word, to->word);
+}
+
+/* What is done with an argument A: V is a little-endian variable that is as wide at least, W one that A can
+ * be moved to, S where something is written to, N a number, B another argument, R the region of an offset */
+static const struct {
+	const char *orders, *text;
+} USES[] = {
+	{"ubl", "add V by A"},
+	{"ubl", "cas V : A -> N"},
+	{"ubl", "cas V : N -> A"},
+	{"ubl", "if V < A {\nadd V by 1\n}"},
+	{"ubl", "if A <= N {\nadd V by 1\n}"},
+	{"ubl", "if V == A {\nadd V by 1\n}"},
+	{"ubl", "if A <= B {\nadd V by 1\n}"},
+	{"ubl", "xor A, V -> V"},
+	{"ubls", "mov A -> W"},
+	{"bls", "write AS"},
+	{"o", "mov R @ A as le16 -> W"},
+};
+
+/* A variable that has room for that: a number may be wider */
+static const struct name *need_room(struct gen *g, char order, unsigned bytes)
+{
+	const unsigned most = order == 's' ? bytes : 8, some = bytes + below(g, most + 1 - bytes);
+	const struct name *v = chance(g, 50) ? new_var(g, (struct type){order, some, 0}, true)
+					     : pick(g, g->var, g->nvars, (char[]){order, 0}, some);
+
+	for (unsigned n = bytes; !v && n <= most; n++)
+		v = pick(g, g->var, g->nvars, (char[]){order, 0}, n);
+	return v ? v : new_var(g, (struct type){order, some, 0}, true);
+}
+
+static void use_arg(struct gen *g, const struct name *a)
+{
+	static const unsigned N = sizeof(USES) / sizeof(USES[0]);
+	const bool offset = a->type.order == 'o';
+	const struct name *v = NULL, *w = NULL, *b = pick(g, g->arg, g->nargs, "ubl", 0);
+	unsigned use = below(g, N);
+
+	while (!strchr(USES[use].orders, a->type.order))
+		use = (use + 1) % N;
+	if (strchr(USES[use].text, 'V') && !(v = need_room(g, 'l', a->type.bytes)))
+		return;
+	if (strchr(USES[use].text, 'W') &&
+		!(w = need_room(g, offset || a->type.order == 'u' ? 'l' : a->type.order,
+			  offset ? 2 : a->type.bytes)))
+		return;
+	indent(g);
+	for (const char *c = USES[use].text; *c; c++)
+		switch (*c) {
+		case 'A':
+			put(g, "%s", a->word);
+			break;
+		case 'B':
+			put(g, "%s", b ? b->word : a->word);
+			break;
+		case 'V':
+			put(g, "%s", v->word);
+			break;
+		case 'W':
+			put(g, "%s", w->word);
+			break;
+		case 'N':
+			put_number(g, a->type.bytes);
+			break;
+		case 'R':
+			put(g, "r%u", a->type.region);
+			break;
+		case 'S':
+			put_sink(g, below(g, 100));
+			break;
+		default:
+			put(g, "%c", *c);
+		}
+	put(g, "\n");
+}
+
+/* Of one argument several times, or of all that there are */
+static void use_args(struct gen *g, bool all)
+{
+	unsigned which = g->nargs ? below(g, g->nargs) : 0;
+
+	for (unsigned n = !g->nargs ? 0 : all ? g->nargs : 2 + below(g, 3); n; n--, g->made++)
+		use_arg(g, &g->arg[all ? n - 1 : which]);
 }
 
 /* A number of at most @bytes, in whatever order */
@@ -855,7 +942,7 @@ static void calc_operand(struct gen *g, unsigned bytes)
 	else if (chance(g, 30))
 		put_number(g, t.bytes);
 	else
-		put_typed(g, t);
+		put_typed(g, below(g, g->nregions), t);
 }
 
 static void calc(struct gen *g)
@@ -891,12 +978,15 @@ static void atomic(struct gen *g)
 	unsigned region = below(g, g->nregions), label = g->labels++;
 	bool cas = chance(g, 50), in_region = chance(g, 30) && (g->writable[region] || mistake(g)), minus;
 	const struct name *v = need_var(g, "l", chance(g, 70) ? 8 : 0), *was = NULL;
+	const bool keeps = chance(g, 30);
 	struct type t = {'l', 8, 0};
-	char word[16];
+	char word[16], fields[16] = "";
 
 	if (!v)
 		return;
 	t = in_region ? t : v->type;
+	if (keeps && t.bytes == 8 && chance(g, 40) && new_vars(g, false, WORD))
+		snprintf(fields, sizeof(fields), "v%u", g->names - 1);
 	if (chance(g, 20)) {
 		snprintf(word, sizeof(word), "l%u", label);
 		note_label(g, word, cas ? "compare" : "add", 8);
@@ -925,12 +1015,14 @@ static void atomic(struct gen *g)
 		put(g, cas ? ", mask " : ", fields ");
 		put_mask(g, t.bytes);
 	}
-	if (chance(g, 20))
+	if (keeps && !*fields && chance(g, 30))
+		was = pick(g, g->var, g->nvars, "l", t.bytes);
+	if (keeps && !*fields && !was)
 		was = new_var(g, t, false);
-	if (was)
-		put(g, ", was -> %s\n  write %s", was->word, was->word);
-	if (was)
+	if (*fields || was) {
+		put(g, ", was -> %s\n  write %s", was ? was->word : fields, was ? was->word : fields);
 		put_sink(g, below(g, 100));
+	}
 	put(g, "\n");
 }
 
@@ -1046,6 +1138,8 @@ static void statement(struct gen *g)
 	case 7:
 		if (g->loops)
 			put(g, "break\n");
+		else
+			use_args(g, false);
 		break;
 	case 8:
 		if (!g->depth && chance(g, 70))
@@ -1063,7 +1157,7 @@ static void statement(struct gen *g)
 		if (chance(g, 60))
 			patch_answer(g);
 		else
-			new_vars(g);
+			new_vars(g, chance(g, 50), below(g, STRUCTS));
 		break;
 	case 11:
 	case 12:
@@ -1152,67 +1246,165 @@ static void answers(struct gen *g)
 		put(g, "nop\n");
 }
 
-static bool has_writable(const struct gen *g)
-{
-	for (unsigned i = 0; i < g->nregions; i++)
-		if (g->writable[i])
-			return true;
-	return false;
-}
-
 /* In a region that the program reads, and of which a part comes to a word of one that it writes */
 static void declare_payload(struct gen *g)
 {
-	const unsigned in = below(g, g->nregions);
+	const unsigned bytes = chance(g, 70) ? MARK - 1 : 1 + below(g, MARK - 1);
+	unsigned in = below(g, g->nregions);
 
-	g->payload = has_writable(g) && !g->writable[in] && !g->endless && chance(g, 30);
-	if (g->payload || mistake(g))
-		put(g, "arg fp : u48\npayload pl : max %u in r%u\n", 1 + below(g, 100), in);
+	g->buckets = below(g, g->nregions);
+	for (unsigned i = 0; i < g->nregions && g->writable[in]; i++)
+		in = (in + 1) % g->nregions;
+	for (unsigned i = 0; i < g->nregions && !g->writable[g->buckets]; i++)
+		g->buckets = (g->buckets + 1) % g->nregions;
+	g->payload = g->writable[g->buckets] && !g->writable[in] && !g->endless && chance(g, 30);
+	if (!g->payload && !mistake(g))
+		return;
+	if (g->payload)
+		g->writable[g->buckets] = mistake(g); /* for anything else */
+	g->heap = in;
+	g->arg[g->nargs++] = (struct name){"fp", {'u', bytes, 0}};
+	put(g, "arg fp : ");
+	put_type(g, g->arg[0].type);
+	put(g, "\npayload pl : max %u in r%u\n", 1 + below(g, 100), in);
+}
+
+/* A part of a bucket, of whose mark this has the last @bytes: down to the tag alone */
+static void put_mark(struct gen *g, unsigned bytes)
+{
+	if (bytes < MARK)
+		put(g, ", _ : bytes %u", MARK - bytes);
+	put(g, ", tag : ");
+	put_type(g, (struct type){'l', bytes, 0});
+	put(g, " }\n");
+}
+
+/* What is compared with them. Of a locator with the length of the message that has to be all */
+static void put_tag(struct gen *g, unsigned bytes, const char *relation)
+{
+	const struct name *fp = NULL;
+
+	if (bytes == MARK && g->payload)
+		fp = &g->arg[0];
+	else if (bytes > 1 && chance(g, 50))
+		fp = pick(g, g->arg, g->nargs, "ubl", 1 + below(g, bytes - 1));
+	put(g, " %s ", relation);
+	if (fp)
+		put(g, "%s + ", fp->word);
+	put(g, "(%u << %u)", CHAIN_TAG - mistake(g), 8 * (bytes - 1));
+}
+
+/* The record of a bucket */
+static void get(struct gen *g, const char *bucket, unsigned heap, unsigned name, unsigned bytes)
+{
+	put(g, "struct g%u { len : be24, off : be40", name);
+	put_mark(g, bytes);
+	put(g, "read %s as g%u { len -> get.length, off -> get.addr, tag -> t%u }\nif t%u", bucket, name,
+		name, name);
+	put_tag(g, bytes, "==");
+	put(g, " {\nget: write r%u -> slot @ 1000, 1 to 480\n}\n", heap);
 }
 
 /* A locator is read and, if it is still there and in a bucket, replaced by that of the payload, or by a
  * constant */
 static void publish(struct gen *g)
 {
-	const struct name *at = NULL;
-	unsigned region = below(g, g->nregions), place = CHAIN_BUCKET * below(g, 16), name = g->names++;
-	const bool direct = chance(g, 50), branch = chance(g, 40), turned = chance(g, 30);
+	const bool direct = chance(g, 50), branch = chance(g, 40), turned = chance(g, 30),
+		   counts = g->payload && chance(g, 30);
+	const unsigned name = g->names++, heap = g->payload ? g->heap : below(g, g->nregions);
+	const unsigned bytes = chance(g, g->payload ? 85 : 40) ? MARK
+			       : chance(g, 60)                 ? 1
+							       : 1 + below(g, MARK);
+	const unsigned region = g->buckets;
+	char bucket[32];
 
-	while (!g->writable[region])
-		region = (region + 1) % g->nregions;
+	snprintf(bucket, sizeof(bucket), "r%u @ %u", region, mistake(g) ? 8 : CHAIN_BUCKET * below(g, 16));
 	for (unsigned i = 0; g->steered[region] && i < g->nargs; i++)
 		if (g->arg[i].type.order == 'o' && g->arg[i].type.region == region)
-			at = &g->arg[i];
+			snprintf(bucket, sizeof(bucket), "r%u @ %s", region, g->arg[i].word);
 	g->published = true;
-	put(g, "struct p%u { loc : le64, tag : le56 }\nvar y%u : le64\n", name, name);
-	for (unsigned i = 0; i < 2; i++) {
-		if (i && branch) {
-			put(g, "if ");
-			put_cond(g);
-			put(g, " {\n");
-		}
-		if (i)
-			put(g, "if z%u %s %s(%u << 48) {\n", name,
-				turned ? "!=" : "==", g->payload ? "fp + " : "", CHAIN_TAG - mistake(g));
-		put(g, i ? "%spub: cas r%u" : "%sread r%u", i && turned ? "nop\n} else {\n" : "", region);
-		if (at)
-			put(g, " @ %s", at->word);
-		else
-			put(g, " @ %u", mistake(g) ? 8 : place);
-		if (i == 0 && direct)
-			put(g, " as p%u { loc -> pub.compare, tag -> z%u }\n", name, name);
-		else if (i == 0)
-			put(g, " as p%u { loc -> x%u, tag -> z%u }\n", name, name, name);
-		else if (direct)
-			put(g, " as le64 : 0");
-		else
-			put(g, " as le64 : x%u", name);
+	if (chance(g, 30))
+		get(g, bucket, heap, name, chance(g, 50) ? bytes : 1);
+	if (counts)
+		put(g, "var n%u : be32\nmov pl.length -> n%u\n", name, name);
+	put(g, "struct p%u { loc : le64", name);
+	put_mark(g, bytes);
+	put(g, "var y%u : le64\nread %s as p%u { loc -> ", name, bucket, name);
+	if (direct)
+		put(g, "pub.compare");
+	else
+		put(g, "x%u", name);
+	put(g, ", tag -> z%u }\n", name);
+	if (branch) {
+		put(g, "if ");
+		put_cond(g);
+		put(g, " {\n");
 	}
+	put(g, "if z%u", name);
+	put_tag(g, bytes, turned ? "!=" : "==");
+	if (counts)
+		put(g, " %s n%u %s %u", turned ? "||" : "&&", name, turned ? "==" : "!=", below(g, 3));
+	put(g, " {\n%spub: cas %s as le64 : ", turned ? "nop\n} else {\n" : "", bucket);
+	if (direct)
+		put(g, "0");
+	else
+		put(g, "x%u", name);
 	if (g->payload)
 		put(g, " -> pl");
 	else
-		put(g, " -> 0x080000 in r%u", below(g, g->nregions));
+		put(g, " -> 0x080000 in r%u", heap);
 	put(g, ", was -> y%u\n}\n%swrite y%u -> slot @ 104\n", name, branch ? "}\n" : "", name);
+}
+
+/* Of 8 bytes without gaps, or any */
+static void declare_struct(struct gen *g, unsigned which)
+{
+	struct structure *s = &g->structs[which];
+	const bool word = which == WORD;
+
+	put(g, "struct s%u { ", which);
+	s->n = word ? 2 + below(g, FIELDS - 1) : 1 + below(g, FIELDS);
+	for (unsigned f = 0, left = 8; f < s->n; left -= s->field[f++].bytes) {
+		const bool last = f + 1 == s->n;
+
+		s->field[f] = some_type(g, word ? "bl" : "bbbbllls");
+		if (word)
+			s->field[f].bytes = last ? left : 1 + below(g, left - (s->n - 1 - f));
+		put(g, "%sf%u : ", f ? ", " : "", f);
+		put_type(g, s->field[f]);
+		if (!word && chance(g, 20))
+			put(g, ", _ : bytes %u", 1 + below(g, 9));
+	}
+	put(g, " }\n");
+}
+
+/* An argument, or an array of @n, of structures now and then */
+static void declare_args(struct gen *g, unsigned n)
+{
+	const unsigned name = g->names++, fields = 1 + chance(g, n ? 40 : 5);
+	struct type t[2];
+
+	put(g, "arg a%u", name);
+	if (n)
+		put(g, "[%u]", n / fields);
+	for (unsigned f = 0; f < fields; f++) {
+		t[f] = some_type(g, n > 2 ? "uuubloo" : "uuubloos");
+		if (g->payload && n > 2 && t[f].bytes > 3)
+			t[f].bytes = 3; /* an extent has a header for them */
+		put(g, fields == 1 ? " : " : f ? ", f1 : " : " { f0 : ");
+		put_type(g, t[f]);
+	}
+	put(g, fields > 1 ? " }\n" : "\n");
+	for (unsigned i = 0; i < (n ? n / fields : 1) * fields; i++) {
+		struct name *a = &g->arg[g->nargs++];
+		int len = snprintf(a->word, sizeof(a->word), "a%u", name);
+
+		a->type = t[i % fields];
+		if (n)
+			len += snprintf(a->word + len, sizeof(a->word) - len, "[%u]", i / fields);
+		if (fields > 1)
+			snprintf(a->word + len, sizeof(a->word) - len, ".f%u", i % fields);
+	}
 }
 
 static void declarations(struct gen *g)
@@ -1220,45 +1412,30 @@ static void declarations(struct gen *g)
 	g->endless = chance(g, g->style->endless);
 	put(g, "program at_random\n%sparam n = %u from 0 to 3\n", g->endless || mistake(g) ? "endless\n" : "",
 		below(g, 4));
-	for (unsigned s = 0; s < 2; s++) {
-		put(g, "struct s%u { ", s);
-		g->structs[s].n = 1 + below(g, FIELDS);
-		for (unsigned f = 0; f < g->structs[s].n; f++) {
-			g->structs[s].field[f] = some_type(g, "bbbbllls");
-			put(g, "%sf%u : ", f ? ", " : "", f);
-			put_type(g, g->structs[s].field[f]);
-			if (chance(g, 20))
-				put(g, ", _ : bytes %u", 1 + below(g, 9));
-		}
-		put(g, " }\n");
-	}
+	for (unsigned s = 0; s < STRUCTS; s++)
+		declare_struct(g, s);
 	g->nregions = 1 + below(g, 4);
 	for (unsigned i = 0; i < g->nregions; i++) {
 		g->writable[i] = chance(g, 40) || (g->endless && i == 0);
-		g->of_s0[i] = chance(g, 30);
 		g->steered[i] = chance(g, 80);
-		put(g, "region r%u%s%s%s\n", i,
-			g->writable[i] ? g->steered[i] ? " writable steered" : " writable" : "",
-			g->of_s0[i] ? " of s0" : "", chance(g, 50) ? " size 64K" : "");
+		put(g, "region r%u%s", i,
+			g->writable[i] ? g->steered[i] ? " writable steered" : " writable" : "");
+		if (chance(g, 30)) {
+			const unsigned st = below(g, STRUCTS);
+
+			g->of[i] = &g->structs[st];
+			put(g, " of s%u", st);
+		}
+		put(g, chance(g, 50) ? " size 64K\n" : "\n");
 	}
 	declare_payload(g);
-	g->nargs = below(g, 6);
-	for (unsigned i = 0; i < g->nargs; i++) {
-		g->arg[i].type = some_type(g, "uuuboos");
-		snprintf(g->arg[i].word, sizeof(g->arg[i].word), "a%u", i);
-		put(g, "arg a%u : ", i);
-		put_type(g, g->arg[i].type);
-		put(g, "\n");
-	}
-	if (chance(g, 15)) {
-		put(g, "arg b[2] : le32\narg c { x : u8, y : be16 }\n");
-		for (unsigned i = 0; i < 4; i++) {
-			static const struct name more[] = {{"b[0]", {'l', 4, 0}}, {"b[1]", {'l', 4, 0}},
-				{"c.x", {'u', 1, 0}}, {"c.y", {'b', 2, 0}}};
-
-			g->arg[g->nargs++] = more[i];
-		}
-	}
+	for (unsigned n = below(g, 6); n; n--)
+		declare_args(g, 0);
+	if (chance(g, 15))
+		declare_args(g, 2);
+	g->many = chance(g, 2);
+	if (g->many)
+		declare_args(g, 16 + below(g, MANY - 15));
 	if (chance(g, g->style->cut ? 90 : 30) && !g->endless) {
 		g->nqueues = 1 + below(g, 3);
 		put(g, "queue q[%u]\n", g->nqueues);
@@ -1320,7 +1497,9 @@ size_t generate(struct random *r, const struct generate_style *style, char *text
 		if (g.payload && !g.published && chance(&g, 30))
 			publish(&g);
 	}
-	if (has_writable(&g) && (g.payload ? !g.published || mistake(&g) : chance(&g, 5)))
+	if (g.many)
+		use_args(&g, true);
+	if (g.payload ? !g.published || mistake(&g) : g.writable[g.buckets] && chance(&g, 5))
 		publish(&g);
 	answer(&g);
 	return g.len;

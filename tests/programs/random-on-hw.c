@@ -8,8 +8,10 @@
  * programs from number FIRST on; with FILE, that program instead. --operators: each program of
  * tests/programs/operators, many times.
  */
+#include "reddnd/program/front/ast.h"
 #include "tests/programs/failing.h"
 #include "tests/programs/random-offload.h"
+#include "util/array.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -78,6 +80,37 @@ static struct program_target device(uint64_t seed)
 		.fetch_group = groups[seed % 7]};
 }
 
+/* What the text of a program does not show */
+enum trait { BLOCK, INVERTED, COPIED, SPLIT, NARROW, TRAITS };
+
+static const char *const TRAIT[TRAITS] = {[BLOCK] = "more arguments than places",
+	[INVERTED] = "an argument that arrives as its complement",
+	[COPIED] = "an argument at several places",
+	[SPLIT] = "the old value of a word in several fields",
+	[NARROW] = "an operand that is narrower than its word"};
+static uint64_t with_trait[TRAITS];
+
+static void note_traits(const struct program *p, const struct ast_program *tree)
+{
+	bool has[TRAITS] = {[BLOCK] = p->npieces > CHAIN_MAX_RECV_SGE};
+
+	for (unsigned i = 0; i < p->npieces; i++)
+		has[INVERTED] |= p->pieces[i].inverted;
+	for (unsigned i = 0; i < p->desc->nsteps; i++)
+		has[COPIED] |=
+			p->desc->steps[i].label && strncmp(p->desc->steps[i].label, "argument~", 9) == 0;
+	for (unsigned i = 0; i < tree->nverbs; i++) {
+		const struct ast_verb *v = tree->verb[i];
+		const struct ast_operand *o = v->kind == AST_CAS ? &v->swap : &v->by;
+
+		has[SPLIT] |= v->nwas > 1;
+		has[NARROW] |= (v->kind == AST_CAS || v->kind == AST_ADD) && o->kind == AST_ARG &&
+			       o->type.bytes < v->place->type.bytes;
+	}
+	for (unsigned i = 0; i < TRAITS; i++)
+		with_trait[i] += has[i];
+}
+
 /* 1: it ran as it reads, 0: it is not one that can run here, -1: it did not */
 static int one(uint64_t seed, char why[400])
 {
@@ -106,16 +139,25 @@ static int one(uint64_t seed, char why[400])
 		snprintf(why, 400, "%.390s", program.messages);
 		r = -1;
 	}
+	if (r > 0)
+		note_traits(program.p, program.tree);
 	random_offload_free(&program);
 	return r;
+}
+
+static void tell_forms(void)
+{
+	for (unsigned i = 0; i < TRAITS; i++)
+		printf("%lu programs with %s\n", (unsigned long)with_trait[i], TRAIT[i]);
 }
 
 static void run_as_they_read(void **state)
 {
 	static const char *const FORMS[] = {", mask ", ", fields ", ": wait ", "wait l", "enable done",
 		"-> done.imm", "cas l", ".remote[", ".local[1].", "fence ", "send ", "swab(", " was -> ",
-		"max ", "min ", "xor ", " && ", " || ", " -> pl, was", " -> 0x080000 in ", "mov l", "read l"};
-	unsigned programs = SANITIZED ? 200 : 2000, ran = 0, with[sizeof(FORMS) / sizeof(FORMS[0])] = {0};
+		"max ", "min ", "xor ", " && ", " || ", " -> pl, was", " -> 0x080000 in ", "mov l", "read l",
+		"loc : le64, _ : bytes 6, tag : u8 }", "mov pl.length -> ", "-> get.length"};
+	unsigned programs = SANITIZED ? 200 : 2000, ran = 0, with[COUNT(FORMS)] = {0};
 	char why[400];
 
 	(void)state;
@@ -125,17 +167,21 @@ static void run_as_they_read(void **state)
 		if (r < 0)
 			fail_msg("program %lu: %s\n%s", (unsigned long)seed, why, program.text);
 		ran += r > 0;
-		for (unsigned i = 0; r > 0 && i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
+		for (unsigned i = 0; r > 0 && i < COUNT(FORMS); i++)
 			with[i] += strstr(program.text, FORMS[i]) != NULL;
 	}
 	/* the short run of the sanitizers is too short for rare forms */
-	for (unsigned i = 0; programs == 2000 && i < sizeof(FORMS) / sizeof(FORMS[0]); i++)
+	for (unsigned i = 0; programs == 2000 && i < COUNT(FORMS); i++)
 		if (!with[i])
 			fail_msg("no program that ran has \"%s\"", FORMS[i]);
+	for (unsigned i = 0; programs == 2000 && i < TRAITS; i++)
+		if (!with_trait[i])
+			fail_msg("no program that ran has %s", TRAIT[i]);
 	print_message("%u programs, %u of them run, %lu with a loop without a bound, %lu whose requests "
 		      "overlap, %lu of them with several code queues: %lu runs, %lu requests\n",
 		programs, ran, (unsigned long)loops, (unsigned long)overlap, (unsigned long)several,
 		(unsigned long)runs, (unsigned long)answered);
+	tell_forms();
 	print_message("%lu runs in which a queue failed: %lu requests answered, %lu lost\n",
 		(unsigned long)failing.runs, (unsigned long)failing.answered, (unsigned long)failing.lost);
 	assert_true(failing.answered > failing.runs && failing.lost > failing.runs / 4);
@@ -169,6 +215,7 @@ static int campaign(uint64_t wanted, uint64_t first)
 			tell(stderr, seed - first + 1, "\r");
 	}
 	tell(stdout, seed - first, "\n");
+	tell_forms();
 	printf("%lu that did not run as they read\n", (unsigned long)bad);
 	return bad > 0;
 }
