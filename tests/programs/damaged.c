@@ -139,20 +139,22 @@ static void drop(struct whole *w, const struct chain_image *img)
 static const char *ask(struct random *r, const struct program *p, const struct executor_parts *parts,
 	struct executor *x, struct in_parts *t, uint64_t number, uint8_t *data)
 {
-	const uint32_t more = p->payload.max ? random_below(r, p->payload.max + 1) : 0;
+	const uint32_t args = p->image->arg_len,
+		       more = p->payload.max ? random_below(r, p->payload.max + 1) : 0;
+	const uint32_t bytes = random_below(r, 4) ? args + more : random_below(r, args + 1);
 	const uint64_t extent = 64 * random_below(r, 8);
 	uint8_t request[REGION];
 	enum executor_result result;
 
 	fill(r, request, sizeof(request));
+	program_complete(p, request, bytes);
 	executor_begin(x, number, request, data);
 	if (p->payload.max)
-		in_parts_receive(x, p, parts->region[p->payload.region].mem, extent, request,
-			p->image->arg_len + more);
+		in_parts_receive(x, p, parts->region[p->payload.region].mem, extent, request, bytes);
 	result = executor_run(x, WQES);
 	counted.done += result == EXECUTOR_DONE;
 	counted.faults += result == EXECUTOR_FAULT;
-	return in_parts_differs(t, x, result, number, request, p->image->arg_len + more, extent, WQES, data);
+	return in_parts_differs(t, x, result, number, request, bytes, extent, WQES, data);
 }
 
 static const char *execute(struct random *r, struct program *p)

@@ -454,6 +454,7 @@ static void run_atomic(struct machine *m, const struct ast_verb *v)
 	if (v->kind == AST_CAS) {
 		compare = operand(m, v, CHAIN_F_COMPARE, &v->old, field);
 		swap = operand(m, v, CHAIN_F_SWAP, &v->swap, field);
+		m->in->published |= v->swap.kind == AST_LOCATOR && old == compare;
 		swap = (old ^ compare) & v->mask ? old : (old & ~v->mask) | (swap & v->mask);
 		if (field)
 			patch_bits(m, v->place->verb, v->place->field, v->place->sge, swap, UINT64_MAX);
@@ -665,6 +666,7 @@ int interpret(struct interpret *in)
 	if (!m)
 		abort();
 	m->in = in;
+	in->published = false;
 	m->var = calloc(in->p->nvars + 1, sizeof(*m->var));
 	for (unsigned i = 0; i < in->p->nvars; i++) {
 		const struct ast_var *v = in->p->var[i];

@@ -19,6 +19,7 @@ struct interpret {
 	uint32_t number;    /* of the request */
 	uint64_t extent;    /* that its payload has been put into */
 	uint32_t request_bytes;
+	bool published; /* the locator of the payload, with that length */
 	/* Of its answer: a send, whose bytes come to @inbox, of slot_bytes as well, or a write_imm */
 	bool sends;
 	uint32_t imm;

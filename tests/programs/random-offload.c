@@ -13,6 +13,7 @@
 
 enum { REGION = 1024, TRIES = 30 };
 
+struct random_counts random_counts;
 static const struct ast_program *ast; /* of the program at hand; NULL: it cannot be interpreted */
 
 /* Words: some small, some equal, in one byte order or the other */
@@ -30,12 +31,18 @@ static void fill_words(struct run *r, uint8_t *region)
 	}
 }
 
-/* Where something is published are buckets, some in use, whose fingerprints clients guess */
+/* Where something is published are buckets, some in use, with records, and fingerprints that clients guess:
+ * no key has the fingerprint 0 */
 static void mark_buckets(struct run *r, uint8_t *region)
 {
-	for (unsigned at = CHAIN_BUCKET / 2; at < REGION; at += CHAIN_BUCKET)
+	for (unsigned at = 0; at < REGION; at += CHAIN_BUCKET) {
+		if (run_random(r, 2))
+			run_put_le(region + at, CHAIN_BUCKET / 2,
+				chain_locator(run_random(r, REGION / 2), 1 + (uint32_t)run_random(r, 200)));
 		if (run_random(r, 4))
-			run_put_le(region + at, 7, (uint64_t)CHAIN_TAG << 48 | run_random(r, 2));
+			run_put_le(region + at + CHAIN_BUCKET / 2, 7,
+				(uint64_t)CHAIN_TAG << 48 | (1 + run_random(r, 2)));
+	}
 }
 
 static void setup(struct run *r)
@@ -53,18 +60,19 @@ static void setup(struct run *r)
 	}
 }
 
-/* Some of the arguments are 0 from one on, so that all or a part of these need not be sent */
+/* All or some of the arguments are 0, from one on, so that all or a part of these need not be sent */
 static void shorten(struct run *r)
 {
+	const bool all = run_random(r, 3) == 0;
 	uint32_t bytes = 0;
 
-	for (unsigned i = (unsigned)run_random(r, r->p->npieces + 1); i < r->p->npieces; i++) {
+	for (unsigned i = all ? 0 : (unsigned)run_random(r, r->p->npieces + 1); i < r->p->npieces; i++) {
 		const struct program_piece *p = &r->p->pieces[i];
 
 		memset(r->arg[p->arg] + p->first, 0, p->len);
 		bytes += p->len;
 	}
-	r->lacks = (uint32_t)run_random(r, bytes + 1);
+	r->lacks = all ? bytes : (uint32_t)run_random(r, bytes + 1);
 }
 
 static void random_args(struct run *r)
@@ -73,6 +81,8 @@ static void random_args(struct run *r)
 		const struct program_arg *arg = &r->p->args[a];
 		uint64_t v = arg->kind == PROGRAM_WINDOW ? 8 * run_random(r, 32) : run_number(r, 8);
 
+		if (r->p->payload.max && strcmp(arg->name, "fp") == 0 && run_random(r, 2))
+			v = 1 + run_random(r, 2);
 		memset(r->arg[a], 0, sizeof(r->arg[a]));
 		for (unsigned i = 0; i < arg->bytes && i < 8; i++)
 			r->arg[a][arg->bytes - 1 - i] = (uint8_t)(v >> 8 * i);
@@ -83,7 +93,9 @@ static void random_args(struct run *r)
 		shorten(r);
 		return;
 	}
-	r->payload_bytes = (uint32_t)run_random(r, r->p->payload.max + 1);
+	r->payload_bytes = run_random(r, 3)   ? (uint32_t)run_random(r, r->p->payload.max + 1)
+			   : run_random(r, 2) ? r->p->payload.max
+					      : 0;
 	run_fill(r, r->payload, r->payload_bytes);
 }
 
@@ -96,6 +108,18 @@ static void receive(const struct run *r, struct interpret *in)
 	in->request_bytes = r->c.img->arg_len - r->lacks + r->payload_bytes;
 	memcpy(in->region[r->p->payload.region] + in->extent + r->c.img->arg_len, r->payload,
 		r->payload_bytes);
+}
+
+static void count(const struct run *r, const struct interpret *in)
+{
+	const struct program *p = r->p;
+
+	random_counts.all++;
+	random_counts.lacking += r->lacks > 0;
+	random_counts.empty += r->lacks > 0 && r->lacks == p->image->arg_len;
+	random_counts.none += p->payload.max && !r->lacks && !r->payload_bytes;
+	random_counts.most += p->payload.max && r->payload_bytes == p->payload.max;
+	random_counts.published += in->published;
 }
 
 /* Requests that a program can answer: one that reaches beyond a region ends its client */
@@ -129,6 +153,8 @@ static void request(struct run *r, uint8_t *slot)
 		memcpy(inbox_copy, run_inbox(r), RUN_SLOT);
 		result = interpret(&in);
 	}
+	if (!result && in.published && !in.request_bytes)
+		run_wrong(r, "a message of no bytes publishes a length of 0");
 	for (unsigned i = 0; i < r->p->nregions; i++) {
 		if (!result)
 			memcpy(r->model[i], copy[i], REGION);
@@ -137,6 +163,7 @@ static void request(struct run *r, uint8_t *slot)
 	r->enough = result;
 	if (result)
 		return;
+	count(r, &in);
 	memcpy(slot, slot_copy, RUN_SLOT);
 	memcpy(run_inbox(r), inbox_copy, RUN_SLOT);
 	*run_answer(r) = (struct run_answer){.sends = in.sends, .has_imm = !in.sends, .imm = in.imm};

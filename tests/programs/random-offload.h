@@ -8,6 +8,13 @@
 
 #include "tests/programs/run.h"
 
+/** Requests that the interpreter has answered: of all, those that lacked bytes, those of no bytes although
+ * there are arguments, those with a payload of no bytes and of the most, and those that published it. */
+struct random_counts {
+	uint64_t all, lacking, empty, none, most, published;
+};
+extern struct random_counts random_counts;
+
 struct random_offload {
 	char text[PROGRAM_MAX_SOURCE];
 	struct program *p; /* NULL: not one that can run here */

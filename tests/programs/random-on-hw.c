@@ -149,6 +149,12 @@ static void tell_forms(void)
 {
 	for (unsigned i = 0; i < TRAITS; i++)
 		printf("%lu programs with %s\n", (unsigned long)with_trait[i], TRAIT[i]);
+	printf("%lu requests of the interpreter, %lu that lack bytes, %lu that lack all; %lu without a "
+	       "payload, %lu "
+	       "with the largest; %lu payloads published\n",
+		(unsigned long)random_counts.all, (unsigned long)random_counts.lacking,
+		(unsigned long)random_counts.empty, (unsigned long)random_counts.none,
+		(unsigned long)random_counts.most, (unsigned long)random_counts.published);
 }
 
 static void run_as_they_read(void **state)
@@ -186,6 +192,9 @@ static void run_as_they_read(void **state)
 		(unsigned long)failing.runs, (unsigned long)failing.answered, (unsigned long)failing.lost);
 	assert_true(failing.answered > failing.runs && failing.lost > failing.runs / 4);
 	assert_true(recycled > failing.runs / 4);
+	assert_true(random_counts.lacking > random_counts.all / 20 &&
+		    random_counts.empty > random_counts.all / 50);
+	assert_true(programs < 2000 || (random_counts.none && random_counts.most && random_counts.published));
 	assert_true(several >= programs / 500);
 	assert_true(ran > programs / 10 && loops > programs / 100 && overlap > programs / 100 && runs > ran);
 }

@@ -287,8 +287,8 @@ bool run_send(struct run *r)
 	memcpy(inbox, run_inbox(r), RUN_SLOT);
 	*run_answer(r) = (struct run_answer){0};
 	r->o->request(r, after);
-	if (r->enough)
-		return true;
+	if (r->enough || r->why[0])
+		return !r->why[0];
 	bytes = run_wire(r, wire) - r->lacks;
 	memset(wire + bytes, 0xee, r->lacks);
 	program_complete(r->p, wire, bytes);
