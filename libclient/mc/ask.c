@@ -60,6 +60,7 @@ void mc_send(struct reddn_mc *mc, struct mc_ask *a)
 		mc_send_tcp(mc, a, &mc->stats.without_nic);
 	} else {
 		a->flying = true;
+		a->nth = ++s->asked;
 	}
 }
 
@@ -352,7 +353,11 @@ static int take(struct reddn_mc *mc, struct mc_server *s, const struct reddn_res
 		return 0;
 	}
 	generation = s->verified.generation;
-	if (!mc_server_learn(s, &lines, now_ms)) {
+	if (!mc_server_learn(s, &lines, a->nth, now_ms)) {
+		if (mc_server_doubts(s, a->nth)) {
+			mc_send_again(mc, a);
+			return 0;
+		}
 		if (s->nic.lost)
 			mc_send_abandon(mc, s);
 		/* another memcached answers where libmemcached may pause */

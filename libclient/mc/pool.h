@@ -48,6 +48,7 @@ struct mc_ask {
 	uint32_t server;
 	uint64_t asked_ms; /* when it was submitted, by clock_tick_ms(): no later */
 	uint64_t began_ms; /* when the NIC was asked first, or again, by the same clock */
+	uint64_t nth;      /* of the requests to the NIC of its server */
 	bool flying;
 	bool beyond;           /* a bucket that the NIC has seen has more items than it sends */
 	bool absent;           /* it goes over TCP because the NIC did not find it */

@@ -153,9 +153,9 @@ bool mc_server_listens(struct mc_server *s)
 	return true;
 }
 
-static bool is_verified(const struct mc_server *s, const struct identity *named)
+static bool is_same(const struct identity *a, const struct identity *b)
 {
-	return s->verified.cas == named->cas && s->verified.generation == named->generation;
+	return a->cas == b->cas && a->generation == b->generation;
 }
 
 /* The memcached that was verified lives, or did so a moment ago */
@@ -187,31 +187,45 @@ static int ask_identity(struct mc_server *s, const struct identity *named, unsig
 	return r;
 }
 
+/* The memcached that answers is not @named. It may be the next one, of which the NIC did not know when it was
+ * asked: the NIC is lost if it is asked again, and names the same. */
+static void deny(struct mc_server *s, const struct identity *named, uint64_t now_ms)
+{
+	char why[300];
+
+	if (!is_same(&s->denied, named)) {
+		s->denied = *named;
+		s->doubted = s->asked;
+		return;
+	}
+	snprintf(why, sizeof(why), "offload %s has the items of another memcached than this server",
+		s->where.offload);
+	mc_server_lose(s, now_ms, why);
+}
+
 static bool verify(struct mc_server *s, const struct identity *named, uint64_t now_ms)
 {
-	const bool was = is_verified(s, named), died = s->facts.lines.served.died;
-	char why[300];
-	int r;
+	const bool was = is_same(&s->verified, named), died = s->facts.lines.served.died;
+	int r = -EAGAIN;
 
-	if (now_ms < s->talk_ms)
-		return was;
-	r = ask_identity(s, named, was || died ? DOUBT_MS : TALK_MS);
+	if (now_ms >= s->talk_ms) {
+		r = ask_identity(s, named, was || died ? DOUBT_MS : TALK_MS);
+		if (r < 0)
+			talk_later(s, now_ms);
+		else
+			s->pause_ms = 0;
+	}
 	if (r == 0) {
-		s->pause_ms = 0;
-		snprintf(why, sizeof(why), "offload %s has the items of another memcached than this server",
-			s->where.offload);
-		mc_server_lose(s, now_ms, why);
+		deny(s, named, now_ms);
 		return false;
 	}
 	if (r > 0) {
-		s->pause_ms = 0;
+		s->denied = (struct identity){0};
 		s->look_ms = now_ms;
 		s->uses.fd = s->talk.fd;
-	} else {
-		talk_later(s, now_ms);
 	}
-	/* of two that are dead nobody can say more */
-	if (r > 0 || was || died) {
+	/* of two that are dead nobody can say more, unless another one has answered after this one */
+	if (r > 0 || ((was || died) && !is_same(&s->denied, named))) {
 		s->verified = *named;
 		s->nic.pause_ms = 0;
 		*s->nic.why = '\0';
@@ -222,12 +236,14 @@ static bool verify(struct mc_server *s, const struct identity *named, uint64_t n
 	return false;
 }
 
-bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms)
+bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t nth, uint64_t now_ms)
 {
 	const struct identity named = {lines->live.generation, lines->served.identity};
 
+	if (mc_server_doubts(s, nth))
+		return false;
 	mc_facts_take(&s->facts, lines, true, now_ms);
 	if (!s->facts.known)
 		return false;
-	return (is_verified(s, &named) && talks(s, now_ms)) || verify(s, &named, now_ms);
+	return (is_same(&s->verified, &named) && talks(s, now_ms)) || verify(s, &named, now_ms);
 }

@@ -60,11 +60,13 @@ struct mc_server {
 	struct identity verified; /* of the memcached that this server is, and that nic has the items of */
 	struct talk talk;         /* with that memcached, if @talks: it lives as long as this connection, */
 	bool talks;
-	uint64_t look_ms;  /* of which that was seen last at this time */
-	uint64_t talk_ms;  /* talks to the memcached not before: the last time nobody answered, */
-	uint32_t pause_ms; /* for so long; 0: it answered */
-	bool begins;       /* the NIC's last reply was of a memcached that is not proved yet, */
-	bool listens;      /* which accepts connections */
+	struct identity denied;  /* instead of which another memcached answered, */
+	uint64_t doubted, asked; /* when its NIC had been asked so often; and how often it was */
+	uint64_t look_ms;        /* of which that was seen last at this time */
+	uint64_t talk_ms;        /* talks to the memcached not before: the last time nobody answered, */
+	uint32_t pause_ms;       /* for so long; 0: it answered */
+	bool begins;             /* the NIC's last reply was of a memcached that is not proved yet, */
+	bool listens;            /* which accepts connections */
 	struct mc_uses uses;
 };
 
@@ -94,8 +96,16 @@ void mc_server_release(struct mc_server *s);
  * facts are known, and the memcached is the one of this server, which has the item by which reddnd names it
  * (memcached/identity.h). That is asked over TCP, when the lines name another one, and when the connection
  * over which it was asked has ended; again after a pause if nobody answers. One that was verified, or that
- * reddnd calls dead, is relied on until another memcached answers. Then the NIC is lost.
+ * reddnd calls dead, is relied on until another memcached answers. That may be the next one, of which the NIC
+ * did not know yet when it was asked: replies to earlier requests do not count (mc_server_doubts()). It is
+ * lost if it names the same one again.
  */
-bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t now_ms);
+bool mc_server_learn(struct mc_server *s, const struct mc_lines *lines, uint64_t nth, uint64_t now_ms);
+
+/** True if another memcached has answered since request @nth. */
+static inline bool mc_server_doubts(const struct mc_server *s, uint64_t nth)
+{
+	return nth <= s->doubted;
+}
 
 #endif

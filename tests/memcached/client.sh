@@ -273,6 +273,18 @@ kill -CONT "$daemon"
 until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
 ok "one that dies before it is known"
 
+# What the NIC said before the next one began, which answers by now, is no reason to give the NIC up
+start_shell "$pool" "${patient[@]}" nics=127.0.0.1=127.0.0.1/recycled
+expect 'get more7' 'hit nic .* new'
+expect 'submit more7' 0
+kill_memcached
+start_memcached "$first_port" -m 8 -o hashpower=12
+until_true stats || fail "another client does not use the NIC" "$work/stats.json"
+until_true answers poll 1 || fail "a get has no answer"
+expect servers ".* nic pid=$mc"
+until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
+ok "a reply from before the next one"
+
 # It dies, and one without the library has its port, and a copy of the item by which reddnd knows the first, as one that was warmed. The
 # daemon sees neither
 identity_key()
@@ -301,9 +313,17 @@ library='' start_memcached "$first_port" -m 8
 copy=${copy%$'\r'}
 memcached_answers "add $key 0 0 ${#copy}"$'\r\n'"$copy" STORED || fail "the item is not copied"
 until_true answers 'get more7' 'miss tcp' || fail "a memcached that was replaced is got from: $answer"
+expect 'set more7 0 0 newest' SUCCESS
 kill_memcached
-start_memcached "$first_port" -m 8 -o hashpower=12
+# the daemon has seen nothing of it, and serves what the one before had
 kill -CONT "$daemon"
+is_doubted()
+{
+	answers 'get more7' 'hit .*' || answers servers '.* memcached does not say whether this is its NIC'
+}
+until_true is_doubted || fail "the NIC is not connected to again: $answer"
+[[ $answer != hit* ]] || fail "what was replaced is got: $answer"
+start_memcached "$first_port" -m 8 -o hashpower=12
 until_true again || fail "the next memcached is not got from: $answer" "$work/reddnd.log"
 ok "another memcached in the place of a dead one"
 

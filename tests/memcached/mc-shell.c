@@ -201,6 +201,8 @@ static void run(char *word[WORDS])
 		owner(word[1]);
 	else if (strcmp(word[0], "stats") == 0)
 		stats();
+	else if (strcmp(word[0], "submit") == 0)
+		printf("%d\n", reddn_mc_submit(mc, word[1], strlen(word[1]), 0));
 	else if (strcmp(word[0], "poll") == 0)
 		poll_once();
 	else if (strcmp(word[0], "servers") == 0)
