@@ -8,10 +8,11 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
-from source import Follower, check, ok, refuses, until, work
+from source import FOLLOW, Follower, check, ok, refuses, until, work
 
 
 def publish(path, records, written=None):
@@ -207,6 +208,20 @@ def elsewhere():
     ok("a link above, to another release; a file behind a link that is written in place")
 
 
+def no_watch_left():
+    """Only a watch reports that what is behind a link in a folder is written in place."""
+    path, limit = f"{work}/watched", "/proc/sys/user/max_inotify_watches"
+    os.mkdir(path)
+    publish(f"{work}/behind.tsv", {"a": "1"})
+    os.symlink("../behind.tsv", f"{path}/link.tsv")
+    if subprocess.run(["unshare", "-Ur", "test", "-w", limit], check=False).returncode:
+        return ok("not tried: no user namespace has limits of its own")
+    with Follower(f"file://{path}", program=("unshare", "-Ur", "sh", "-c", f'echo 1 >{limit} && exec "$0" "$@"', FOLLOW), wait=False) as f:
+        until(lambda: "max_user_watches" in (f.last.get("why") or "") or f.last["loads"], lambda: f"{f.last}")
+        check(not f.last["loads"], "it states to be as of now without a watch")
+    ok("a limit of watches")
+
+
 def other_prefixes():
     path = f"{work}/prefixes.tsv"
     publish(path, {"a": "1", "b": "2"})
@@ -285,6 +300,7 @@ mistakes()
 in_place()
 same_times()
 elsewhere()
+no_watch_left()
 other_prefixes()
 promise()
 shutil.rmtree(work, ignore_errors=True)

@@ -221,7 +221,7 @@ class Follower:
         Follower.count += 1
         self.path = table or f"{memory}/table{Follower.count}"
         self.lines = []
-        self.process = start(program, "--json", *options, url, self.path, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+        self.process = start(*(program if isinstance(program, tuple) else (program,)), "--json", *options, url, self.path, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
         if wait:

@@ -98,15 +98,18 @@ static int by_path(const void *a, const void *b)
 }
 
 /* A folder has no event of what is behind a link in it: the file is watched that it leads to at this moment.
- * That watch ends with that file; of one that the link has left, at worst an event is too much. */
-static void list_watch(struct files_list *l, const char *path, int inotify)
+ * That watch ends with that file; of one that the link has left, at worst an event is too much. 0, or
+ * -ENOSPC: nobody would tell of a change. What else keeps it from being watched keeps it from being read. */
+static int list_watch(struct files_list *l, const char *path, int inotify)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
-		return;
+		return 0;
 	l->has_links = true;
-	inotify_add_watch(inotify, path, IN_CLOSE_WRITE | IN_DELETE_SELF);
+	return inotify_add_watch(inotify, path, IN_CLOSE_WRITE | IN_DELETE_SELF) < 0 && errno == ENOSPC
+		       ? -ENOSPC
+		       : 0;
 }
 
 /* 0 or -errno; -EINVAL: it is no regular file */
@@ -114,7 +117,8 @@ static int list_add(struct files_list *l, const char *path, int inotify)
 {
 	struct stat st;
 
-	list_watch(l, path, inotify);
+	if (list_watch(l, path, inotify) < 0)
+		return -ENOSPC;
 	if (stat(path, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -138,7 +142,8 @@ static int list_folder(struct files_list *l, const char *folder, int inotify)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		list_add(l, path, inotify);
+		if (list_add(l, path, inotify) == -ENOSPC)
+			return -ENOSPC;
 	}
 	if (l->n)
 		qsort(l->one, l->n, sizeof(*l->one), by_path);
@@ -221,7 +226,10 @@ static void files_look(struct files *f, bool again)
 	if (r < 0) {
 		list_deinit(&list);
 		files_forget(f);
-		files_fail(f, "%s", file_error(r));
+		/* of a watch (inotify_add_watch(2)); nothing is written here */
+		files_fail(f, "%s",
+			r == -ENOSPC ? "no inotify watch is left; fs.inotify.max_user_watches"
+				     : file_error(r));
 		return;
 	}
 	if (!again && f->list.one && list_same(&f->list, &list)) {

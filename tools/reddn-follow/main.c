@@ -252,7 +252,9 @@ static int open_source(const struct arguments *a, struct mirror *m, struct sourc
 	case FROM_FILES:
 		r = files_init(&files, a->file, &a->prefixes, m);
 		if (r < 0)
-			return TOOL_FAIL(FAILED, "%s: cannot be watched: %s", a->file, strerror(-r));
+			return TOOL_FAIL(FAILED, "%s: cannot be watched: %s", a->file,
+				r == -EMFILE ? "no inotify instance is left; fs.inotify.max_user_instances"
+					     : strerror(-r));
 		*s = files_as_source(&files);
 		break;
 	}
