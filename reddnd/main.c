@@ -362,6 +362,19 @@ static int load(const struct options *o, struct configuration *begin)
 	return r;
 }
 
+/* Until the loop begins, however long that takes. They would end the process, and an end by SIGHUP is a
+ * success to systemd, which would start no other one and close what it keeps (basic/exit-status.c,
+ * is_clean_exit()) */
+static void hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	CLEANUP(configuration_deinit) struct configuration begin = {0};
@@ -384,6 +397,7 @@ int main(int argc, char **argv)
 	/* Whoever reads the log may leave, or stand still */
 	signal(SIGPIPE, SIG_IGN);
 	file_unblock_stderr();
+	hold_signals();
 	configuration_init(&begin);
 	r = load(&o, &begin);
 	/* No restart helps: the unit has RestartPreventExitStatus= for this */

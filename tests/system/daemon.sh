@@ -59,6 +59,30 @@ expect 69 'control socket .*/reddnd.conf: something else is there, and no socket
 until_true same_objects || fail "a daemon that did not start left objects"
 ok "a daemon that does not start leaves no object"
 
+# Signals of an operator that come while it reads its configuration, which takes long, wait until it serves
+config 'listen = "127.0.0.1";'
+mkfifo "$work/slow.conf"
+background slow.log "$REDDND" --config "$work/slow.conf"
+slow=$child
+exec {text}<>"$work/slow.conf"
+slow_pid=$(program_of "$slow")
+reads() # PATH
+{
+	[[ $(find "/proc/$slow_pid/fd" -lname "$1") ]]
+}
+until_true reads "$work/slow.conf" || fail "the configuration is not read" "$work/slow.log"
+kill -HUP "$slow_pid"
+kill -USR1 "$slow_pid"
+cp "$work/reddnd.conf" "$work/next.conf"
+mv "$work/next.conf" "$work/slow.conf"
+cat "$work/reddnd.conf" >&"$text"
+exec {text}>&-
+until_true grep -q 'the configuration is in force' "$work/slow.log" || fail "SIGHUP before it serves" "$work/slow.log"
+grep -q '0 sessions now, 0 ever' "$work/slow.log" || fail "SIGUSR1 before it serves" "$work/slow.log"
+kill "$slow"
+expect_exit "$slow" reddnd slow.log
+ok "signals before it serves are answered when it does"
+
 make_table "$work/table" --max-value 1000 <<<$'alice\twonder'
 table="regions = ( { name = \"t\"; kind = \"table\"; path = \"$work/table\"; } );"
 
