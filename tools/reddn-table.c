@@ -153,15 +153,19 @@ static void progress_print(struct progress *p, uint64_t done, uint64_t count, bo
 /* Describe why a put failed, and the remedy. */
 static void explain_put(struct reddn_table *t, int r, const struct record_text *rec, char *buf, size_t len)
 {
+	char remedy[300] = "make it larger with reddn-table grow";
 	struct reddn_table_stat st;
 
 	reddn_table_stat(t, &st);
 	switch (-r) {
 	case ENOSPC:
+		/* One that grows by itself could not: once more, for the reason */
+		if (st.grow)
+			reddn_table_grow(t, &(struct reddn_table_options){0}, remedy, sizeof(remedy));
 		snprintf(buf, len,
 			"the table is full: %" PRIu64 " entries in %" PRIu64 " buckets, %" PRIu64
-			" of %" PRIu64 " bytes of heap used; make it larger with reddn-table grow",
-			st.entries, st.buckets, st.heap_used, st.heap_size);
+			" of %" PRIu64 " bytes of heap used; %s",
+			st.entries, st.buckets, st.heap_used, st.heap_size, remedy);
 		break;
 	case EMSGSIZE:
 		snprintf(buf, len, "key of %zu bytes (up to %u), value of %zu bytes (up to %u)", rec->key_len,

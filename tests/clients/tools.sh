@@ -119,6 +119,9 @@ expect "what was too much fits" 0 "2000 records loaded" "$REDDN_TABLE" load "$wo
 "$REDDN_TABLE" create -q -b 4 -H 4K -v 100 -k 50 --grow "$work/small" || fail "create --grow"
 expect "a table that grows by itself" 0 "2000 records loaded" "$REDDN_TABLE" load "$work/small" "$work/much.tsv"
 "$REDDN_TABLE" stat -j "$work/small" | json 'o["grow"] is True and o["entries"] == 2000' || fail "stat of a table that grows"
+"$REDDN_TABLE" create -q -b 4 -H 4K -v 100 -k 50 --grow "$work/confined" || fail "create --grow"
+(ulimit -f 64 && expect "one that cannot grow" 2 " bytes of heap used; $work/confined: cannot allocate " \
+	"$REDDN_TABLE" load "$work/confined" "$work/much.tsv") || exit
 compgen -G "$work/*.new" >/dev/null && fail "files of growths are left"
 ok "no file of a growth is left"
 
