@@ -15,11 +15,13 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
 	FRESH_US = 200000, /* how old a text may be that is sent once more */
 	SPARE = 16,        /* connections that may be accepted before those that they replace are closed */
+	PAUSE_NS = 100000000,
 };
 
 enum { OPENMETRICS, PROMETHEUS, FORMATS };
@@ -225,6 +227,19 @@ static int write_text(sd_event_source *source, int fd, uint32_t revents, void *a
 	return 0;
 }
 
+/* On the HTTP thread, with no lock held. Where no descriptor is left, libmicrohttpd tries again at once for
+ * as long as anybody waits (MHD_accept_connection()), and reports it by these words alone. */
+static void pause_accepting(void *arg, const char *format, va_list ap)
+{
+	static const char words[] = "Error accepting connection";
+	static const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	(void)arg;
+	(void)ap;
+	if (strncmp(format, words, strlen(words)) == 0)
+		nanosleep(&pause, NULL);
+}
+
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
 
 static int start(struct listener *l, const struct catalog_listen *at)
@@ -236,11 +251,11 @@ static int start(struct listener *l, const struct catalog_listen *at)
 	errno = EADDRNOTAVAIL;
 	l->http =
 		MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-					 (ai->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0),
-			at->port, NULL, NULL, answer, l, MHD_OPTION_SOCK_ADDR, ai->ai_addr,
-			MHD_OPTION_CONNECTION_LIMIT, (unsigned)LISTENER_PEERS_MAX + SPARE,
-			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LISTENER_IDLE_S,
-			MHD_OPTION_NOTIFY_CONNECTION, notify, l, MHD_OPTION_END);
+					 MHD_USE_ERROR_LOG | (ai->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0),
+			at->port, NULL, NULL, answer, l, MHD_OPTION_EXTERNAL_LOGGER, pause_accepting, NULL,
+			MHD_OPTION_SOCK_ADDR, ai->ai_addr, MHD_OPTION_CONNECTION_LIMIT,
+			(unsigned)LISTENER_PEERS_MAX + SPARE, MHD_OPTION_CONNECTION_TIMEOUT,
+			(unsigned)LISTENER_IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, notify, l, MHD_OPTION_END);
 	return l->http ? 0 : -errno;
 }
 

@@ -14,6 +14,8 @@ here=$(dirname "$(realpath "$0")")
 : "${REDDN:?}"
 
 free_port
+http=$port
+free_port
 holds() # WORDS EXPRESSION: of the JSON in ctl.out
 {
 	[[ $(value "$2") == True ]] || fail "$1" "$work/ctl.out" "$work/ctl.err" "$work/reddnd.log"
@@ -50,7 +52,7 @@ table() # NAME VALUE
 # settings PATH [NAME...]: writes a configuration that offers one table under each name
 settings()
 {
-	printf 'control = "%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = (' "$control" "$1"
+	printf 'control = "%s"; metrics = "127.0.0.1:%s"; regions = ( { name = "t"; kind = "table"; path = "%s"; } ); offloads = (' "$control" "$http" "$1"
 	for name in "${@:2}"; do
 		printf '%s{ name = "%s"; program = "hash-get"; region = "t"; }' "$comma" "$name"
 		comma=,
@@ -361,10 +363,10 @@ fi
 
 # without descriptors the daemon sleeps, and tries again
 shortage='no peer can be accepted on .*: Too many open files'
-asleep() # ten times in a row
+asleep() # all threads, ten times in a row
 {
 	for _ in {1..10}; do
-		[[ $(sed 's/.*) //' "/proc/$daemon_pid/task/$daemon_pid/stat") == S* ]] || return
+		! sed 's/.*) //' "/proc/$daemon_pid/task/"*/stat | grep -qv ^S || return
 	done
 }
 before=$(prlimit --pid "$daemon_pid" --nofile --output SOFT --noheadings)
@@ -383,11 +385,15 @@ for _ in range(30):
 time.sleep(3600)' "$control"
 many=$child
 until_true grep -q "$shortage" "$work/reddnd.log" || fail "nothing of it in the log" "$work/reddnd.log"
+exec {scrape}<>"/dev/tcp/127.0.0.1/$http"
+printf 'GET /metrics HTTP/1.0\r\n\r\n' >&"$scrape"
 until_true asleep || fail "the daemon does not rest"
 [[ $(grep -c "$shortage" "$work/reddnd.log") -eq 1 ]] || fail "more than one line" "$work/reddnd.log"
 kill "$many"
 prlimit --pid "$daemon_pid" --nofile="$((before)):"
 until_true ctl status || fail "the daemon accepts nobody any more" "$work/ctl.err" "$work/reddnd.log"
+timeout "$limit" grep -qx '# EOF' <&"$scrape" || fail "no metrics for who waited" "$work/reddnd.log"
+exec {scrape}>&-
 ok "a daemon without descriptors rests, and accepts peers when it has some"
 
 # a path may have any bytes, JSON is UTF-8
