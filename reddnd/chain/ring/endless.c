@@ -408,21 +408,21 @@ static int begin(struct loop *o, const struct chain_desc *d, uint32_t ring, stru
 static int fit(struct loop *o, struct chain_loop_info *info)
 {
 	unsigned low = 0, high = o->ring / o->form.d->nsteps / 2 * 2 + 2;
-	int r;
+	const struct chain_loop_info begun = *info;
 
 	while (high - low > 2) {
 		unsigned mid = low + (high - low) / 4 * 2;
+		struct chain_loop_info tried = begun;
+		int r = try(o, mid, &tried, NULL);
 
-		r = try(o, mid, info, NULL);
 		if (r < 0 && r != -E2BIG)
 			return r;
 		*(r ? &high : &low) = mid;
+		if (r == 0)
+			*info = tried;
 	}
-	if (!low)
-		return -E2BIG;
-	r = try(o, low, info, NULL);
 	info->lanes = info->lap.lanes + LAP_HEAD;
-	return r;
+	return low ? 0 : -E2BIG;
 }
 
 static int size_of(
