@@ -146,12 +146,10 @@ bool bytes_contain(struct bytes b, struct bytes in)
 {
 	const struct set *s = &sets[b.set], *t = &sets[in.set];
 
-	if (b.set == in.set)
-		return true;
-	for (unsigned i = 0; i < 4; i++)
-		if (t->in[i] & ~s->in[i])
-			return false;
-	return !(t->from & ~s->from);
+	if (b.set < ANY && in.set < ANY)
+		return b.set == in.set || in.set == NONE;
+	return !((t->in[0] & ~s->in[0]) | (t->in[1] & ~s->in[1]) | (t->in[2] & ~s->in[2]) |
+		 (t->in[3] & ~s->in[3]) | (t->from & ~s->from));
 }
 
 /* ---- what is done to them --------------------------------------------------------------------- */

@@ -78,6 +78,8 @@ static bool case_contains(const struct word_case *c, const struct word_case *in)
 {
 	if (!guard_contains(&c->in, &in->in))
 		return false;
+	if (same_bytes(c, in))
+		return true;
 	for (unsigned k = 0; k < WORD_BYTES; k++)
 		if (c->b[k].set != in->b[k].set && !bytes_contain(c->b[k], in->b[k]))
 			return false;
