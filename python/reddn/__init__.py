@@ -41,12 +41,23 @@
 reddn.aio has the same for asyncio. The calls are those of the C library: see libreddn(3).
 """
 
-from . import aio
+import importlib
+from typing import TYPE_CHECKING
+
 from ._connection import Argument, Conflict, Connection, End, Field, Host, Reply, Value, Versioned
 from ._lib import Key
 from ._lock import Lock
 from ._log import Entry, Log
 from ._table import AsOf, Stat, Table
+
+if TYPE_CHECKING:
+    from . import aio
+else:
+    def __getattr__(name):
+        """reddn.aio, for those who use it: to import asyncio takes longer than all else."""
+        if name == "aio":
+            return importlib.import_module("reddn.aio")
+        raise AttributeError(f"module 'reddn' has no attribute {name!r}")
 
 connect = Connection
 

@@ -10,6 +10,8 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 server=$address:$port
 [[ $address != *:* ]] || server="[$address]:$port"
 "$PYTHON" "$here/python-table.py" "$work" >"$work/table.log" 2>&1 || fail "tables" "$work/table.log"
+"$PYTHON" -c 'import sys, reddn
+assert "asyncio" not in sys.modules and reddn.aio.connect and "asyncio" in sys.modules' || fail "asyncio is imported for all"
 ok "tables"
 start_nic
 head -c 64 /dev/zero >"$memory/words"
