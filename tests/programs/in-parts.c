@@ -36,11 +36,19 @@ struct in_parts *in_parts_new(const struct program *p, const struct executor_par
 	return t;
 }
 
+static bool same_region(const struct in_parts *t, unsigned i)
+{
+	return memcmp(t->own.region[i].mem, t->other.region[i].mem, t->own.region[i].size) == 0;
+}
+
+/* Of what nobody may write the end is enough */
 void in_parts_free(struct in_parts *t)
 {
 	if (!t)
 		return;
 	executor_free(t->x);
+	for (unsigned i = 0; i < t->p->nregions; i++)
+		assert_true(t->own.region[i].writable || same_region(t, i));
 	for (unsigned i = 0; i < t->p->nregions; i++)
 		free(t->own.region[i].mem);
 	free(t->data);
@@ -132,7 +140,7 @@ const char *in_parts_differs(struct in_parts *t, const struct executor *at_once,
 	if (t->p->image->publish.there && !same_outcome(t, at_once))
 		return "what was published";
 	for (unsigned i = 0; i < t->p->nregions; i++)
-		if (memcmp(t->own.region[i].mem, t->other.region[i].mem, t->own.region[i].size) != 0)
+		if (t->own.region[i].writable && !same_region(t, i))
 			return "a region";
 	if (memcmp(executor_replies(t->x), executor_replies(at_once),
 		    (size_t)t->p->image->queue[0].wqebbs * WQE_BB) != 0)

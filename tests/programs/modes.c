@@ -378,7 +378,7 @@ static void both_modes_agree(void **state)
 {
 	const struct run_offload *o = *state;
 	struct program *p = run_compile(o), *unrolled = compile_unrolled(o);
-	unsigned seeds = SANITIZED ? 8 : 12;
+	const unsigned seeds = 8;
 	char why[400];
 
 	for (uint64_t seed = 0; seed < seeds && !publishes(p); seed++)
@@ -446,7 +446,7 @@ static void tell(FILE *f, const char *end)
 
 static void random_programs_agree(void **state)
 {
-	uint64_t wanted = SANITIZED ? 100 : 500;
+	uint64_t wanted = SANITIZED ? 100 : 250;
 	char why[400];
 
 	(void)state;

@@ -12,7 +12,7 @@
 #include "tests/lib/sanitized.h"
 
 enum { RUN_SETTINGS = 4, RUN_SLOT = 8192, RUN_PAYLOAD = 256 };
-enum { RUN_SEEDS = SANITIZED ? 60 : 500 };
+enum { RUN_SEEDS = SANITIZED ? 60 : 300 };
 
 struct run;
 
