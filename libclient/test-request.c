@@ -193,7 +193,7 @@ static void test_property(void **state)
 	static const unsigned depths[] = {1, 2, 3, 16, 64};
 
 	for (unsigned i = 0; i < COUNT(depths); i++)
-		property(i + 1, 1, 1, depths[i], 40000);
+		property(i + 1, 1, 1, depths[i], 20000);
 }
 
 static void test_several_connections(void **state)

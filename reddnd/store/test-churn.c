@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test-churn [RATE [SEED [DAYS]]] - a store that evicts, filled to the brim for DAYS (1) with RATE (5) puts
+ * test-churn [RATE [SEED [DAYS]]] - a store that evicts, filled to the brim for DAYS (1) with RATE (2) puts
  * per second. Sizes drift from the smallest to the largest and back in each day; hours differ in how much is
  * deleted, and sessions come and go. No put may fail, or wait for more than a bounded number of graces, and
  * no get may find another value than the last one, or none. After each day, all puts are of one size for a
@@ -205,7 +205,7 @@ static uint64_t pinned(const struct day *d, unsigned size)
 	return n;
 }
 
-static uint64_t arg_rate = 5, arg_seed = 1, arg_days = 1;
+static uint64_t arg_rate = 2, arg_seed = 1, arg_days = 1;
 
 static void test_days(void **state)
 {
