@@ -4,7 +4,10 @@
 # control.sh - sourced after lib.sh by tests that ask a daemon with control = "$control" through reddnctl.
 # meson sets REDDNCTL to its path.
 
+# shellcheck disable=SC2154 # of lib.sh
 : "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
+# shellcheck source=tests/lib/evaluate.sh
+. "${BASH_SOURCE[0]%/*}/evaluate.sh"
 
 control=$work/control
 
@@ -14,15 +17,10 @@ ctl()
 	timeout "$limit" "$REDDNCTL" --socket "$control" "$@" >"$work/ctl.out" 2>"$work/ctl.err"
 }
 
-# value EXPRESSION: prints a Python expression. d is the JSON in ctl.out; for the audit, a list of events. With -IS Python starts in two thirds
-# of the time, which counts where a test polls.
+# value EXPRESSION: prints a Python expression. d is the JSON in ctl.out; for the audit, a list of events.
 value()
 {
-	python3 -IS -c '
-import json, sys
-text = open(sys.argv[1]).read()
-d = [json.loads(l) for l in text.splitlines()] if text.startswith("{\"number\"") else json.loads(text)
-print(eval(sys.argv[2]))' "$work/ctl.out" "$1"
+	evaluate "$work/ctl.out" "$1"
 }
 
 # reported COMMAND EXPRESSION: a Python expression is true for what "reddnctl --json COMMAND" prints.

@@ -3,7 +3,9 @@
 #
 # supervised.sh - sourced after reddnd.sh by tests whose daemon runs below reddnd-run: $run is the process of background() that runs
 # it, and $work/run.log its output.
+# shellcheck disable=SC2154 # of lib.sh and reddnd.sh
 : "${REDDND_RUN:?set REDDND_RUN to the path of reddnd-run}" "${REDDNCTL:?set REDDNCTL to the path of reddnctl}"
+. "${BASH_SOURCE[0]%/*}/evaluate.sh"
 
 start_supervised() # [PROGRAM...]: instead of the daemon with $work/reddnd.conf
 {
@@ -36,7 +38,7 @@ taken_over() # N: so many daemons have
 # The control socket of the daemon is $work/control.
 asked() # COMMAND EXPRESSION: prints one of python, of what "reddnctl COMMAND" answers, d
 {
-	"$REDDNCTL" --socket "$work/control" --json "$1" 2>"$work/ctl.err" | python3 -IS -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
+	"$REDDNCTL" --socket "$work/control" --json "$1" >"$work/asked" 2>"$work/ctl.err" && evaluate "$work/asked" "$2" 2>/dev/null
 }
 
 clients() # EXPRESSION: of the list d of clients

@@ -89,19 +89,14 @@ ctl()
 	"$REDDNCTL" --socket "$work/control" "$@" 2>"$work/ctl.err"
 }
 
-state() # COMMAND EXPRESSION: of python, of the answer d
-{
-	ctl --json "$1" | python3 -IS -c "import json, sys; d = json.load(sys.stdin); print($2)" 2>/dev/null
-}
-
 state_is() # COMMAND EXPRESSION VALUE
 {
-	[[ $(state "$1" "$2") == "$3" ]]
+	[[ $(asked "$1" "$2") == "$3" ]]
 }
 
 requests() # DEVICE OFFLOAD: of its client, as the daemon has counted them
 {
-	state sessions "max(o['requests'] for o in d if o['device'] == '$1' and o['offload'] == '$2')" || echo 0
+	asked sessions "max(o['requests'] for o in d if o['device'] == '$1' and o['offload'] == '$2')" || echo 0
 }
 
 more_requests() # DEVICE OFFLOAD N
@@ -127,8 +122,8 @@ bench second.log "$second" kept
 on_second=$child
 until_true more_requests mlx5_1 kept 10 || fail "the client of the second device gets no answers" "$work/second.log" "$work/run.log"
 state_is status '[d["device"]] + [(o["device"], o["state"], o["sessions"]) for o in d["devices"]]' \
-	"['mlx5_0, mlx5_1', ('mlx5_0', 'serving', 1), ('mlx5_1', 'serving', 1)]" || fail "the status is $(state status d)"
-state_is sessions '[(o["session"] > 6, o["device"]) for o in d]' "[(True, 'mlx5_0'), (True, 'mlx5_1')]" || fail "the clients are $(state sessions d)"
+	"['mlx5_0, mlx5_1', ('mlx5_0', 'serving', 1), ('mlx5_1', 'serving', 1)]" || fail "the status is $(asked status d)"
+state_is sessions '[(o["session"] > 6, o["device"]) for o in d]' "[(True, 'mlx5_0'), (True, 'mlx5_1')]" || fail "the clients are $(asked sessions d)"
 ctl sessions >"$work/sessions"
 grep -q '^DEVICE  *SESSION ' "$work/sessions" || fail "the list of sessions does not name the devices" "$work/sessions"
 ctl status >"$work/status"
@@ -154,19 +149,19 @@ ok "the quota of a tenant holds for both devices together"
 
 served() # N: the tenant's clients have got so many answers
 {
-	[[ $(state tenants 'd[0]["requests"]') -ge $1 ]]
+	[[ $(asked tenants 'd[0]["requests"]') -ge $1 ]]
 }
 
 # Clients ask for more than the rate, whatever the machine does. What RECVs were posted without paying the rate for them is used
 # before the first figure; the burst, and the instances of all sessions, may come on top of what accrues from there to the second.
 rate=200 burst=20 instances=256
 ctl limit everyone --rate $rate --burst $burst >/dev/null || fail "no limit" "$work/ctl.err"
-until_true served $(($(state tenants 'd[0]["requests"]') + 2 * instances)) || fail "the clients rest" "$work/run.log"
-began=$(state status 'd["uptime_us"]')
-first_requests=$(state tenants 'd[0]["requests"]')
+until_true served $(($(asked tenants 'd[0]["requests"]') + 2 * instances)) || fail "the clients rest" "$work/run.log"
+began=$(asked status 'd["uptime_us"]')
+first_requests=$(asked tenants 'd[0]["requests"]')
 until_true served $((first_requests + 1000)) || fail "the clients rest" "$work/run.log"
-got=$(($(state tenants 'd[0]["requests"]') - first_requests))
-took=$(($(state status 'd["uptime_us"]') - began))
+got=$(($(asked tenants 'd[0]["requests"]') - first_requests))
+took=$(($(asked status 'd["uptime_us"]') - began))
 ((got <= rate * took / 1000000 + burst + instances)) || fail "$got requests in $took us are beyond the rate of the tenant" "$work/run.log"
 # nobody reaches this one; it holds RECVs back until a reload ends it
 ctl limit everyone --rate 1000000 >/dev/null || fail "no limit" "$work/ctl.err"
@@ -260,7 +255,7 @@ for ((n = 1; ; n += step)); do
 done
 [[ $points -gt 2 ]] || fail "the daemon takes over with fewer than $n calls" "$work/run.log"
 until_true as_in_first || fail "objects are left over" "$work/objects.1" <(objects)
-state_is tenants 'd[0]["rate"]' 1000000 || fail "the limit of the tenant is $(state tenants 'd[0]["rate"]')"
+state_is tenants 'd[0]["rate"]' 1000000 || fail "the limit of the tenant is $(asked tenants 'd[0]["rate"]')"
 ok "killed at $points of the $n calls of taking over both devices, and the next one takes over"
 
 lines=$(wc -l <"$work/run.log")
@@ -281,8 +276,8 @@ ctl reload >/dev/null && fail "the devices have changed"
 grep -q '"device" cannot change while the daemon runs' "$work/ctl.err" || fail "no word of the device" "$work/ctl.err"
 configure "$both" "$addresses" ', { name = "new"; program = "hash-get"; region = "t"; mode = "unrolled"; }' >"$work/reddnd.conf"
 ctl reload >/dev/null || fail "no reload" "$work/ctl.err" "$work/run.log"
-state_is offloads '[o["offload"] for o in d if o["state"] == "serving"]' "['kept', 'armed', 'cpu', 'strict', 'new']" || fail "the offloads are $(state offloads d)"
-state_is tenants 'd[0]["rate"]' 0 || fail "the limit of the tenant is $(state tenants 'd[0]["rate"]')"
+state_is offloads '[o["offload"] for o in d if o["state"] == "serving"]' "['kept', 'armed', 'cpu', 'strict', 'new']" || fail "the offloads are $(asked offloads d)"
+state_is tenants 'd[0]["rate"]' 0 || fail "the limit of the tenant is $(asked tenants 'd[0]["rate"]')"
 undisturbed "a reload"
 bench third.log "$first" new
 on_third=$child
@@ -296,7 +291,7 @@ ok "a reload disturbs no client, and no device comes or goes with it"
 
 only_first()
 {
-	[[ $(state sessions 'sorted({o["device"] for o in d})') == "['mlx5_0']" ]]
+	[[ $(asked sessions 'sorted({o["device"] for o in d})') == "['mlx5_0']" ]]
 }
 
 before=$(requests mlx5_0 kept)
@@ -341,7 +336,7 @@ left_out()
 	state_is status '[d["device"]] + [(o["state"], o["left_out"]) for o in d["devices"]]' \
 		"['mlx5_0, mlx5_1 (left out)', ('serving', ''), ('left out', 'no address of \"listen\" belongs to it')]"
 }
-until_true left_out || fail "the next daemon reports $(state status d)" "$work/run.log"
+until_true left_out || fail "the next daemon reports $(asked status d)" "$work/run.log"
 rm "$NO_ADDRESS"
 ctl status >"$work/status"
 grep -q '^mlx5_1  *left out .*no address of "listen" belongs to it$' "$work/status" || fail "the status has no reason" "$work/status"
@@ -354,7 +349,7 @@ lines=$(wc -l <"$work/run.log")
 kill -9 "$(daemon)"
 serves_both()
 {
-	[[ $(state status '[o["state"] for o in d["devices"]]') == "['serving', 'serving']" ]]
+	[[ $(asked status '[o["state"] for o in d["devices"]]') == "['serving', 'serving']" ]]
 }
 until_true serves_both || fail "the next daemon does not serve both" "$work/run.log"
 answers "$second" || fail "no answer by the second device" "$work/get.log" "$work/run.log"

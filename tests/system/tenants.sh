@@ -19,9 +19,7 @@ able "a client of a recycled offload" "${recycling[@]}" || lap=one
 tenant()
 {
 	ctl --json tenants || fail "no tenants" "$work/ctl.err" "$work/reddnd.log"
-	python3 -c 'import json, sys
-print([t for t in json.load(open(sys.argv[1])) if t["tenant"] == sys.argv[2]][0].get(sys.argv[3]))' \
-		"$work/ctl.out" "$1" "$2"
+	value "[t for t in d if t['tenant'] == '$1'][0].get('$2')"
 }
 
 is() # NAME MEMBER VALUE
@@ -173,12 +171,7 @@ refused 'tenant wide has used up its quota "sessions" of 1' c two
 leave "$third"
 expect wide sessions 0
 served "and when it has left there is room" c two
-only_wide()
-{
-	ctl --json tenants &&
-		python3 -c 'import json, sys; sys.exit([t["tenant"] for t in json.load(open(sys.argv[1]))] != ["wide"])' "$work/ctl.out"
-}
-until_true only_wide || fail "removed tenants stay" "$work/ctl.out"
+until_true reported tenants '[t["tenant"] for t in d] == ["wide"]' || fail "removed tenants stay" "$work/ctl.out"
 ok "a removed tenant goes with its last session"
 
 # a client that does not complete its connection is charged until the timeout
