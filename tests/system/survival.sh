@@ -41,7 +41,7 @@ answers()
 
 bench() # LOG OFFLOAD OPTIONS...
 {
-	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 4 --rate 100 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
+	background "$1" "$REDDN" bench --port "$port" --timeout 100000 --depth 4 --rate 25 --verify --keys "$work/data.tsv" "${@:3}" "$address" "$2"
 }
 
 ended() # PID
@@ -58,7 +58,7 @@ as_in_second() # the NIC has the objects that it had under the second daemon, wh
 
 bench kept.log kept --seconds "$seconds"
 kept=$child
-until_true more_requests kept 100 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
+until_true more_requests kept 20 || fail "the client gets no answers" "$work/kept.log" "$work/run.log"
 for offload in armed cpu; do
 	bench $offload.log $offload --lasting --seconds "$seconds"
 	declare $offload="$child"
