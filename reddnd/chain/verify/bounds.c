@@ -173,10 +173,10 @@ static const struct chain_region *region_of(const struct bounds *b, const struct
 struct access_to {
 	const struct chain_place *p;
 	const struct cell *addr;
-	uint64_t len;    /* at most */
-	uint32_t posted; /* the same, as described */
-	bool writes;
-	bool stretched; /* a client influences how many bytes */
+	uint64_t len;       /* at most */
+	uint32_t posted;    /* the same, as described */
+	bool writes, reads; /* an atomic does both */
+	bool stretched;     /* a client influences how many bytes */
 };
 
 /* The place is never the one that is described */
@@ -207,10 +207,10 @@ static int check_place(struct bounds *b, const struct access_to *a)
 	const struct chain_region *region;
 	uint64_t need;
 
-	if (!writes && p->kind == CHAIN_AT_FIELD &&
+	if (a->reads && p->kind == CHAIN_AT_FIELD &&
 		(p->field == CHAIN_F_REMOTE_KEY || p->field == CHAIN_F_LOCAL_KEY))
 		return layout_refuse(&b->m.l, READS_KEY, .at = here(b));
-	if (!writes && is_secret(b, p))
+	if (a->reads && is_secret(b, p))
 		return layout_refuse(&b->m.l, READS_ADDRESS, .at = here(b));
 	if (p->kind != CHAIN_AT_REGION) {
 		if (!moved)
@@ -378,6 +378,7 @@ static int check_data(struct bounds *b)
 			.len = p->max > p->len ? p->max : p->len,
 			.posted = p->len,
 			.writes = v->scatters,
+			.reads = !v->scatters,
 			.stretched = cells_of_client(sge + WQE_SGE_LEN, LEN_BYTES)};
 
 		if (check_length(b, p, sge + WQE_SGE_LEN) || check_place(b, &local))
@@ -393,6 +394,7 @@ static int check_data(struct bounds *b)
 				   .len = bytes,
 				   .posted = layout_step_bytes(&b->m.l, b->m.s),
 				   .writes = st->verb != CHAIN_READ,
+				   .reads = v->scatters,
 				   .stretched = stretched}) ||
 		check_overlap(b, bytes))
 		return CHAIN_REFUSED;

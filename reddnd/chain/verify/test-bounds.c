@@ -517,6 +517,9 @@ static void addresses(void **state)
 	assert_wrong(WRONG(READS_ADDRESS, DONE, NO_STEP, LINES(11)));
 	t.s[DONE].local[0] = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 0, 8));
 	assert_wrong(WRONG(READS_ADDRESS, DONE, NO_STEP, LINES(11)));
+	t.s[COUNT].verb = CHAIN_MASKED_CAS; /* of no bit */
+	t.s[COUNT].remote = PLACE(FIELD("done", CHAIN_F_REMOTE_ADDR, 0, 0));
+	assert_wrong(WRONG(READS_ADDRESS, COUNT, NO_STEP, LINES(6)));
 	t.s[DONE].local[0] = PLACE(FIELD("hit", CHAIN_F_LOCAL_ADDR, 0, 8));
 	assert_fine();
 	t.s[DONE].local[0] = PLACE(FIELD("match", CHAIN_F_SWAP, 0, 8));
