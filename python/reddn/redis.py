@@ -21,6 +21,7 @@ import errno
 import os
 import threading
 import time
+import weakref
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import redis
@@ -87,6 +88,19 @@ def _version(masters: List[Tuple[str, int, List[str]]]) -> int:
     return sum(epoch * (int(r[-1]) - int(r[0]) + 1) for epoch, r in ends)
 
 
+_readers: "weakref.WeakSet[_Reader]" = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """Connections are the parent's. A thread of it may have had the lock, and have noted a part of what it had to: as after a write, Redis has to answer."""
+    for reader in _readers:
+        reader._state, reader._idle = threading.Lock(), []
+        reader._count_write()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class _Reader:
     """What answers of the NIC prove, for both clients: _plain() and _ask_source() ask Redis."""
 
@@ -99,7 +113,7 @@ class _Reader:
         self._state = threading.Lock()
         self._idle: List[Connection] = []  # each is used by one thread at a time
         self._closed = False
-        self._process = os.getpid()
+        _readers.add(self)
         self._silent_until = 0.0
         self._written = self._known = 0  # commands that may have changed something; those of them that are before _since
         self._since = 0  # us of Redis' clock
@@ -239,8 +253,6 @@ class _Reader:
 
     def _take(self) -> Optional[Connection]:
         with self._state:
-            if self._process != os.getpid():  # those of the parent
-                self._idle, self._process = [], os.getpid()
             if time.monotonic() < self._silent_until:
                 return None
             if self._idle:

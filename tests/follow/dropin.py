@@ -297,9 +297,12 @@ for of in (mute, r, c):
     by_nic("get", "k1", of=of)
 ok("a table that follows another Redis, database or prefixes is not believed")
 
+r._state.acquire()  # as another thread may at this moment, whom the child does not have
 pid = os.fork()
 if not pid:
+    signal.alarm(60)
     os._exit(0 if r.get("k9") == b"9" else 1)
+r._state.release()
 check(os.waitpid(pid, 0)[1] == 0, "a child of fork")
 
 by_nic("get", "k2", of=c)
