@@ -100,7 +100,8 @@ static int words_watch(struct reddn *c, struct reddn_lock *l, const sigset_t *si
 			return tool_complain("the exit status of the command is lost: %s", strerror(errno));
 		sig = sigtimedwait(signals, NULL, lost ? &patience : &pause);
 		if (lost) {
-			if (sig != SIGCHLD)
+			/* one that is stopped meanwhile, and goes on, has waited for less (signal(7)) */
+			if (sig < 0 ? errno == EAGAIN : sig != SIGCHLD)
 				kill(child, SIGKILL);
 			continue;
 		}

@@ -76,13 +76,24 @@ wait "$holder" || rc=$?
 [[ $rc -eq 2 ]] || fail "a command runs on when another client has the lock: $rc" "$work/held.log"
 grep -q 'was ended: the lease was over' "$work/held.log" || fail "no message" "$work/held.log"
 # A command that ignores SIGTERM, and has lost the lock, ends when the tool is to end
-background deaf.log "$REDDN" lock --port "$port" --lease 500 --timeout 100000 "$address" swaps 10 sh -c "trap 'echo asked' TERM; exec 3<>$work/hold; echo; while :; do read -r line <&3; done"
+background deaf.log "$REDDN" lock --port "$port" --lease 500 --timeout 100000 "$address" swaps 10 sh -c "trap 'echo asked' TERM; exec 3<>$work/hold; echo; while :; do read -r line <&3 && echo \"\$line\"; done"
 holder=$child
 until_true test -s "$work/deaf.log" || fail "no lock" "$work/deaf.log" "$work/reddnd.log"
 stop_program "$(program_of "$holder")"
 reddn 0 REDDN_TOKEN=2 lock --lease 500 "$address" swaps 10 sh -c 'env | grep ^REDDN_TOKEN'
 kill -CONT "$(program_of "$holder")"
 until_true grep -q asked "$work/deaf.log" || fail "the lock is not lost" "$work/deaf.log" "$work/reddnd.log"
+# nor sooner: the tool may be stopped and go on
+tool=$(program_of "$holder")
+stop_program "$tool"
+kill -CONT "$tool"
+rests() # or has ended
+{
+	! grep -q '^State:.[RT]' "/proc/$tool/status" 2>/dev/null
+}
+until_true rests || fail "the tool does not go on" "$work/deaf.log"
+echo 'goes on' 1<>"$work/hold"
+until_true grep -q 'goes on' "$work/deaf.log" || fail "a command that ignores SIGTERM is killed at once" "$work/deaf.log"
 kill -TERM "$(program_of "$holder")"
 rc=0
 wait "$holder" || rc=$?
