@@ -65,10 +65,10 @@ static const struct ast_verb *slot_write(const struct op *op)
 static bool writes_late(struct lower *l)
 {
 	for (unsigned i = 0; i < l->nops; i++)
-		for (unsigned k = i + 1; answer(&l->op[i]) && answer(&l->op[i])->ahead && k < l->nops; k++)
+		for (unsigned k = i + 1; answer(&l->op[i]) && k < l->nops; k++)
 			if (slot_write(&l->op[k]) && !lower_excludes(l->op[i].guard, l->op[k].guard))
 				return !lower_refuse(l, ANSWER, slot_write(&l->op[k])->pos,
-					"line %u may have answered ahead of this, and the slot is the "
+					"line %u may have answered before this, and the slot is the "
 					"client's again; "
 					"write to it before the answer",
 					answer(&l->op[i])->pos.line);
@@ -91,8 +91,6 @@ static void refuse_second(struct lower *l, const struct ast_verb *first, const s
 
 void lower_check_answers(struct lower *l)
 {
-	if (writes_late(l))
-		return;
 	for (unsigned i = 0; i < l->nops; i++)
 		for (unsigned k = i + 1; k < l->nops; k++)
 			if (answer(&l->op[i]) && answer(&l->op[k]) &&
@@ -100,5 +98,6 @@ void lower_check_answers(struct lower *l)
 				refuse_second(l, answer(&l->op[i]), answer(&l->op[k]));
 				return;
 			}
-	answered(l, NULL);
+	if (!writes_late(l))
+		answered(l, NULL);
 }
