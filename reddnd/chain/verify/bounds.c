@@ -188,8 +188,7 @@ static bool is_replaced(const struct cell *c, unsigned n)
 	return false;
 }
 
-/* Only a place in a region may be known outside: its address is an offset there, as the program has made it
- */
+/* Only the address of a place in a region may be known outside: it is an offset that the program has made */
 static bool is_secret(const struct bounds *b, const struct chain_place *p)
 {
 	const struct chain_place *addressed = layout_addressed(&b->m.l, p);

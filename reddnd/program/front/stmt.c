@@ -303,8 +303,7 @@ static void check_shape(struct sema *s)
 		if (v->kind == (sends ? AST_WRITE_IMM : AST_SEND))
 			sema_error(s, ANSWER, v->pos,
 				"a program of shape %s answers with %s; its clients are not ready for "
-				"another "
-				"answer",
+				"another answer",
 				program_shape_name(s->prog->shape), sends ? "send" : "write_imm");
 	}
 }
